@@ -1,0 +1,34 @@
+# netboot: two commands on a fresh machine are `make demo` and `make test`; each does its own set-up.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+PY := .venv/bin/python
+KEEP ?=
+
+.PHONY: help setup demo test check lint unit bench clean
+help: ## this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
+
+setup: ## system packages, virtual environment, locked dependencies (seconds when nothing changed)
+	@./setup.sh
+
+demo: setup ## build an image, start everything, boot a disk-less machine, show its trace (KEEP=1: leave it running)
+	@$(PY) -m lab.demo $(if $(KEEP),--keep)
+
+test: setup lint ## everything: lint, types, contracts, unit, tools, boots of real machines
+	@$(PY) -m pytest tests
+
+check: setup lint unit ## lint, types, contracts, unit tests: within three minutes
+
+lint: setup ## ruff, import contracts, mypy, shellcheck
+	@.venv/bin/ruff check . && .venv/bin/ruff format --check .
+	@.venv/bin/lint-imports
+	@.venv/bin/mypy
+
+unit: setup
+	@$(PY) -m pytest tests/unit tests/contract tests/web -q
+
+bench: setup ## ratios against peers in one run (matchbox, nginx)
+	@$(PY) -m bench
+
+clean: ## remove what builds and tests left (the virtual environment stays)
+	@rm -rf .cache .work .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

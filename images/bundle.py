@@ -1,0 +1,36 @@
+"""The site bundle: what belongs to a site and not to an image, signed by the same key, fetched by the initrd.
+
+The very same image digest boots in staging and in production because all that differs is in here.
+"""
+
+from typing import Annotated, Literal
+
+from pydantic import Field, StringConstraints
+
+from images.manifest import Name, canonical
+from images.strict import Strict
+
+HttpUrl = Annotated[
+    str, StringConstraints(pattern=r"^https?://(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?(/[A-Za-z0-9._~/-]*)?$")
+]
+"""A URL that is safe in a script, on a kernel command line and in a shell: no user, query, quotes or spaces."""
+
+
+class SiteBundle(Strict):
+    """A site's facts. `issued` (seconds since 1970) only tells a newer bundle from an older one."""
+
+    schema_: Annotated[Literal["netboot.dev/site/v1"], Field(alias="schema")] = "netboot.dev/site/v1"
+    site: Name
+    issued: Annotated[int, Field(ge=0)]
+    minimum_epoch: Annotated[int, Field(ge=0)]
+    origins: Annotated[tuple[HttpUrl, ...], Field(min_length=1)]
+    """Where artifacts come from, in order of preference, without a trailing slash."""
+    report: HttpUrl
+    """The provisioning address to which machines report."""
+    join_url: HttpUrl | None = None
+    join_authorities: tuple[str, ...] = ()
+    """PEM certificates that join's TLS listener may chain to; several, so that they can overlap."""
+
+    def to_bytes(self) -> bytes:
+        """The canonical bytes, which are signed."""
+        return canonical(self.model_dump(mode="json", by_alias=True))

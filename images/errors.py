@@ -1,0 +1,72 @@
+"""Errors of the image room.
+
+ImageError
+├── RecipeError            (a recipe asks for what cannot be; faults of form are strict.FaultsError)
+├── CommandError           a tool failed; the message is a command that can be pasted, and its last words
+├── SourceUnavailableError a package mirror does not answer
+├── BudgetError            the image is larger than its recipe allows
+├── StoreError
+│   ├── NotFoundError      no such image, blob, key or channel
+│   ├── CorruptError       what is stored is not what its digest says
+│   ├── BusyError          another writer holds the store
+│   └── InUseError         a channel, a boot or a recent use refers to it
+└── SignatureError
+    ├── UnknownSignerError signed by a key that is not trusted here
+    └── BadSignatureError  the signature does not fit the bytes
+"""
+
+
+class ImageError(Exception):
+    """Anything that can go wrong with recipes, builds, stores and signatures."""
+
+
+class RecipeError(ImageError):
+    """The recipe is well formed and asks for something that cannot be built."""
+
+
+class CommandError(ImageError):
+    """A tool failed. `command` can be pasted into a shell; `output` is the end of what the tool said."""
+
+    def __init__(self, command: str, status: int, output: str) -> None:
+        self.command, self.status, self.output = command, status, output
+        super().__init__(f"exit status {status} from: {command}\n{output}".rstrip())
+
+
+class SourceUnavailableError(ImageError):
+    """A package mirror does not answer."""
+
+
+class BudgetError(ImageError):
+    """The image is larger than its recipe allows."""
+
+
+class StoreError(ImageError):
+    """Anything that can go wrong with the artifact store."""
+
+
+class NotFoundError(StoreError):
+    """No such image, blob, key or channel."""
+
+
+class CorruptError(StoreError):
+    """What is stored is not what its digest says."""
+
+
+class BusyError(StoreError):
+    """Another writer holds the store."""
+
+
+class InUseError(StoreError):
+    """A channel, a boot or a recent use refers to it."""
+
+
+class SignatureError(ImageError):
+    """A signature that cannot be accepted."""
+
+
+class UnknownSignerError(SignatureError):
+    """Signed by a key that is not trusted here."""
+
+
+class BadSignatureError(SignatureError):
+    """The signature does not fit the bytes."""

@@ -1,0 +1,92 @@
+"""The manifest: what an image is. Its canonical bytes are signed, and their SHA-256 is the image's digest.
+
+The initrd reads the same bytes with sed, so the form is fixed: JSON with sorted keys, no white space, ASCII only, one
+newline at the end (`canonical`).
+"""
+
+import hashlib
+import json
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, StringConstraints, ValidationError
+
+from images.errors import CorruptError
+from images.strict import Strict
+
+Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$")]
+KernelArgument = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.,:/=@+-]{1,200}$")]
+Architecture = Literal["amd64", "arm64"]
+
+CHUNK_SIZE = 4 * 1024 * 1024
+"""Bytes per chunk of the root image: the unit that a machine fetches again when it arrives damaged."""
+
+
+class Artifact(Strict):
+    """One blob of an image: its digest and size in bytes; the root image also has the digest of each chunk."""
+
+    sha256: Sha256
+    size: Annotated[int, Field(ge=0)]
+    chunks: tuple[Sha256, ...] = ()
+
+
+class Artifacts(Strict):
+    """The blobs of an image. `packages` is the list of installed packages as JSON: [[name, version, arch], …]."""
+
+    kernel: Artifact
+    initrd: Artifact
+    root: Artifact
+    packages: Artifact
+
+
+class Manifest(Strict):
+    """What an image is, whole: enough to verify it, to boot it and to say where it came from."""
+
+    schema_: Annotated[Literal["netboot.dev/manifest/v1"], Field(alias="schema")] = "netboot.dev/manifest/v1"
+    name: Name
+    distribution: Name
+    suite: Name
+    architecture: Architecture
+    recipe: Sha256
+    """Identity of the recipe: hash of the validated recipe and of every step's version."""
+    epoch: Annotated[int, Field(ge=0)]
+    """Raised by the recipe's author when older images must not boot any more; compared with the site's minimum."""
+    created: Annotated[int, Field(ge=0)]
+    """Seconds since 1970 of the newest source, never of the build: the same recipe gives the same bytes."""
+    kernel_version: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9.+~_-]{1,100}$")]
+    kernel_arguments: tuple[KernelArgument, ...] = ()
+    ram_mib: Annotated[int, Field(ge=1)]
+    """The least memory of a machine that can boot this image, MiB."""
+    chunk_size: Literal[4194304] = 4194304
+    artifacts: Artifacts
+
+    def to_bytes(self) -> bytes:
+        """The canonical bytes, which are signed."""
+        return canonical(self.model_dump(mode="json", by_alias=True))
+
+    @property
+    def digest(self) -> str:
+        """The image's digest: 64 hexadecimal characters."""
+        return hashlib.sha256(self.to_bytes()).hexdigest()
+
+
+def canonical(value: Any) -> bytes:
+    """The one form in which signed documents are written."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode() + b"\n"
+
+
+def read_manifest(data: bytes) -> Manifest:
+    """The manifest in `data`.
+
+    Raises:
+        CorruptError: not a manifest of a known version, or not in canonical form.
+    """
+    try:
+        manifest = Manifest.model_validate_json(data)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(map(str, first["loc"]))
+        raise CorruptError(f"not a manifest: {where + ': ' if where else ''}{first['msg']}") from None
+    if manifest.to_bytes() != data:
+        raise CorruptError("not a manifest: its bytes are not in canonical form")
+    return manifest

@@ -1,0 +1,1 @@
+"""What goes into an image and runs on the machine."""

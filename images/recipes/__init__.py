@@ -1,0 +1,1 @@
+"""Data: the recipes that are shipped."""

@@ -1,0 +1,1 @@
+"""Build steps, one per file, named after the tool they drive."""

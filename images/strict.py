@@ -1,0 +1,206 @@
+"""YAML files to validated values, strictly: every fault of a file at once, each with its line and its remedy.
+
+Used by recipes, configuration and inventory, so that a mistake reads the same wherever it was made.
+"""
+
+import difflib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar, get_args
+
+import yaml
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+M = TypeVar("M", bound=BaseModel)
+Location = tuple[int | str, ...]
+
+
+class Strict(BaseModel):
+    """Base of every value that an operator writes: frozen, unknown keys refused, no silent conversion of types."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=False, hide_input_in_errors=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One mistake: where it stands (file, 1-based line, dotted key) and what is wrong with it, with the remedy."""
+
+    file: str
+    line: int
+    key: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}: {self.key + ': ' if self.key else ''}{self.message}"
+
+
+class FaultsError(Exception):
+    """A file that cannot be used, with *all* its faults in the order of their lines."""
+
+    def __init__(self, faults: Iterable[Fault]) -> None:
+        self.faults = tuple(sorted(faults, key=lambda fault: (fault.file, fault.line, fault.key)))
+        super().__init__("\n".join(map(str, self.faults)))
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A parsed YAML file: its plain value, and the line of every key and item by location."""
+
+    file: str
+    value: Any
+    lines: dict[Location, int]
+
+    def line(self, location: Location) -> int:
+        """The 1-based line of the nearest enclosing thing that has one."""
+        while location and location not in self.lines:
+            location = location[:-1]
+        return self.lines.get(location, 1)
+
+
+def parse(text: str, file: str) -> Document:
+    """Parse one YAML document with the safe loader; duplicate keys are faults.
+
+    Raises:
+        FaultsError: the text is not YAML, or a mapping has a key twice.
+    """
+    lines: dict[Location, int] = {(): 1}
+    faults: list[Fault] = []
+    try:
+        loader = yaml.SafeLoader(text)
+        try:
+            node = loader.get_single_node()
+            if node is None:
+                return Document(file, {}, lines)
+            _walk(node, (), lines, faults, file)
+            value = loader.construct_document(node)
+        finally:
+            loader.dispose()
+    except yaml.MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark else 1
+        raise FaultsError([Fault(file, line, "", f"not valid YAML: {error.problem}")]) from None
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        raise FaultsError([Fault(file, 1, "", f"not valid YAML: {str(error).splitlines()[0]}")]) from None
+    if faults:
+        raise FaultsError(faults)
+    return Document(file, value, lines)
+
+
+def _walk(
+    node: yaml.Node, at: Location, lines: dict[Location, int], faults: list[Fault], file: str, depth: int = 0
+) -> None:
+    if depth > 50:
+        raise RecursionError("nested more than 50 deep")
+    lines.setdefault(at, node.start_mark.line + 1)
+    if isinstance(node, yaml.MappingNode):
+        seen: set[str] = set()
+        for key, child in node.value:
+            name = str(key.value)
+            lines[(*at, name)] = key.start_mark.line + 1
+            if name in seen:
+                faults.append(Fault(file, key.start_mark.line + 1, _dotted((*at, name)), "this key is here twice"))
+            seen.add(name)
+            _walk(child, (*at, name), lines, faults, file, depth + 1)
+    elif isinstance(node, yaml.SequenceNode):
+        for index, child in enumerate(node.value):
+            _walk(child, (*at, index), lines, faults, file, depth + 1)
+
+
+def check(document: Document, model: type[M]) -> M:
+    """Validate a parsed document against a model.
+
+    Raises:
+        FaultsError: with every fault, unknown keys naming the nearest valid one.
+    """
+    if not isinstance(document.value, dict):
+        raise FaultsError([Fault(document.file, 1, "", "the file must hold a mapping of keys to values")])
+    try:
+        return model.model_validate(document.value)
+    except ValidationError as error:
+        raise FaultsError(faults_of(error, document, model)) from None
+
+
+def faults_of(error: ValidationError, document: Document, model: type[BaseModel]) -> list[Fault]:
+    """Pydantic's errors as faults of the file that the value came from."""
+    faults = []
+    for item in error.errors(include_url=False, include_input=False):
+        location = tuple(part for part in item["loc"])
+        known = _in_document(location, document.value)
+        if item["type"] == "extra_forbidden":
+            message = _unknown(str(location[-1]), _fields(model, location[:-1]))
+        elif item["type"] == "missing":
+            message = "this key is required"
+        else:
+            message = item["msg"].removeprefix("Value error, ")
+        faults.append(Fault(document.file, document.line(known), _dotted(known), message))
+    return faults
+
+
+def load(path: Path, model: type[M]) -> M:
+    """Read and validate one file.
+
+    Raises:
+        FaultsError: unreadable, not YAML, or not the model's shape.
+    """
+    return check(read(path), model)
+
+
+def read(path: Path) -> Document:
+    """Read and parse one file.
+
+    Raises:
+        FaultsError: unreadable, or not YAML.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise FaultsError([Fault(str(path), 1, "", f"cannot be read: {error.strerror}")]) from None
+    except UnicodeDecodeError:
+        raise FaultsError([Fault(str(path), 1, "", "is not UTF-8 text")]) from None
+    return parse(text, str(path))
+
+
+def _unknown(name: str, valid: Sequence[str]) -> str:
+    near = difflib.get_close_matches(name, valid, n=1, cutoff=0.5)
+    hint = f"did you mean {near[0]!r}?" if near else f"valid keys: {', '.join(sorted(valid))}"
+    return f"unknown key; {hint}"
+
+
+def _fields(model: type[BaseModel], location: Location) -> list[str]:
+    """The valid keys of the model found by walking `location` down from `model`."""
+    models = [model]
+    for part in location:
+        if isinstance(part, int):
+            continue
+        found = [
+            m for parent in models if part in parent.model_fields for m in _models(parent.model_fields[part].annotation)
+        ]
+        models = found or models
+    return [field.alias or name for m in models for name, field in m.model_fields.items()]
+
+
+def _models(annotation: Any) -> list[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    return [model for argument in get_args(annotation) for model in _models(argument)]
+
+
+def _in_document(location: Location, value: Any) -> Location:
+    """`location` without the parts that pydantic adds for unions and validators, which are not in the file."""
+    kept: list[int | str] = []
+    for part in location:
+        if isinstance(value, dict) and part in value:
+            value = value[part]
+        elif isinstance(value, list) and isinstance(part, int) and part < len(value):
+            value = value[part]
+        elif part is not location[-1]:
+            continue
+        kept.append(part)
+    return tuple(kept)
+
+
+def _dotted(location: Location) -> str:
+    text = ""
+    for part in location:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else str(part)
+    return text

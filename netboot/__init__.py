@@ -1,0 +1,1 @@
+"""The running service: configuration, inventory, lifecycle, the two planes and the command line."""

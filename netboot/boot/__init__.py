@@ -1,0 +1,1 @@
+"""The boot plane: scripts, artifacts, boot events over plain HTTP; no Flask, no credentials."""

@@ -1,0 +1,89 @@
+"""`netboot`: the command line. Commands are loaded when they are called, so that `--help` and completion stay quick."""
+
+import importlib
+import os
+import sys
+from typing import Any
+
+import click
+
+COMMANDS = {
+    "init": "netboot.cli.init:command",
+    "config": "netboot.cli.config:group",
+    "key": "netboot.cli.key:group",
+    "image": "netboot.cli.image:group",
+    "channel": "netboot.cli.channel:group",
+    "machine": "netboot.cli.machine:group",
+    "boot": "netboot.cli.boot:group",
+    "explain": "netboot.cli.explain:command",
+    "serve": "netboot.cli.serve:command",
+    "completion": "netboot.cli.completion:command",
+}
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are imported on first use."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        """In the order in which a new operator needs them."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        """Import the command, or None for a name that there is not."""
+        target = COMMANDS.get(cmd_name)
+        if target is None:
+            return None
+        module, _, name = target.partition(":")
+        command = getattr(importlib.import_module(module), name)
+        assert isinstance(command, click.Command)
+        return command
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(package_name="netboot", message="netboot %(version)s")
+def cli() -> None:
+    """Bring disk-less machines into a cluster: build images, serve them, follow every boot.
+
+    \b
+    A first site, from nothing:
+      netboot init site                                    a working site in ./site
+      cd site
+      netboot image build debian-12-minimal                build and sign an image into the store
+      netboot serve                                        start the service
+      netboot channel set stable debian-12-minimal         machines of this channel boot this image
+      netboot boot watch                                   and follow them
+    """
+
+
+def main(arguments: list[str] | None = None) -> Any:
+    """Entry point of the `netboot` command: errors become one message on stderr and an exit status.
+
+    Exit status: 0 done, 1 refused or failed (the message says why), 2 wrong usage, 130 interrupted.
+    """
+    from images.errors import ImageError
+    from images.strict import FaultsError
+    from netboot.lifecycle.errors import LifecycleError
+
+    try:
+        cli.main(args=arguments, prog_name="netboot", standalone_mode=False)
+    except click.exceptions.Abort:
+        click.echo("interrupted", err=True)
+        sys.exit(130)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except click.exceptions.Exit as error:
+        sys.exit(error.exit_code)
+    except FaultsError as error:
+        click.echo(str(error), err=True)
+        sys.exit(1)
+    except (ImageError, LifecycleError) as error:
+        click.echo(f"error: {error}", err=True)
+        sys.exit(1)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+
+
+if __name__ == "__main__":
+    main()

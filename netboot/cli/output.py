@@ -1,0 +1,36 @@
+"""How every command shows what it found: a table for people, JSON for programs."""
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+output_option: Callable[[F], F] = click.option(
+    "--output",
+    "-o",
+    type=click.Choice(["table", "json"]),
+    default="table",
+    show_default=True,
+    help="For people, or for programs.",
+)
+
+
+def show(
+    output: str, value: Any, columns: Sequence[str], rows: Iterable[Sequence[object]], empty: str = "nothing here yet"
+) -> None:
+    """Print `value` as JSON, or `rows` under `columns`."""
+    if output == "json":
+        click.echo(json.dumps(value, indent=2, sort_keys=True))
+        return
+    table = Table(*columns, box=None, pad_edge=False, header_style="bold")
+    for row in rows:
+        table.add_row(*("" if cell is None else str(cell) for cell in row))
+    if table.row_count:
+        Console().print(table)
+    else:
+        click.echo(empty)

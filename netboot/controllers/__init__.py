@@ -1,0 +1,1 @@
+"""Loops beside the planes: the inventory keeper and the journal projector."""

@@ -1,0 +1,68 @@
+"""Errors of the service. Each has its row in `netboot.failures`.
+
+LifecycleError
+├── BadClaimError              what was sent does not pass the allow-list
+├── NoSuchBootError            no such boot, or it is another machine's
+├── NoSuchMachineError
+├── NoSuchChannelError
+├── NoSuchImageError
+├── ChannelPinnedError         the inventory says which image; edit it there
+├── NotAuthenticatedError      the operator's token is missing or wrong
+└── CannotTellError            right now; trying again is right
+    ├── NotReadyError          nothing has been published yet
+    ├── JournalUnavailableError
+    ├── StateUnavailableError
+    └── OverloadedError        too many at once, or from one address
+"""
+
+
+class LifecycleError(Exception):
+    """Anything that the service answers with words of its own."""
+
+
+class BadClaimError(LifecycleError):
+    """What was sent does not pass the allow-list."""
+
+
+class NoSuchBootError(LifecycleError):
+    """No such boot, or it is another machine's."""
+
+
+class NoSuchMachineError(LifecycleError):
+    """The inventory has no machine of that name."""
+
+
+class NoSuchChannelError(LifecycleError):
+    """The inventory has no channel of that name."""
+
+
+class NoSuchImageError(LifecycleError):
+    """The store has no image of that digest."""
+
+
+class ChannelPinnedError(LifecycleError):
+    """The inventory says which image; edit it there."""
+
+
+class NotAuthenticatedError(LifecycleError):
+    """The operator's token is missing or wrong."""
+
+
+class CannotTellError(LifecycleError):
+    """Cannot tell right now; trying again is right."""
+
+
+class NotReadyError(CannotTellError):
+    """Nothing has been published yet."""
+
+
+class JournalUnavailableError(CannotTellError):
+    """The disk refuses, or the journal is full."""
+
+
+class StateUnavailableError(CannotTellError):
+    """The state cannot be read."""
+
+
+class OverloadedError(CannotTellError):
+    """Too many at once, or from one address."""

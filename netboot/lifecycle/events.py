@@ -1,0 +1,70 @@
+"""What is journalled: one record for each fact, written by the process that learnt it, before it is acknowledged."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field, StringConstraints
+
+from images.manifest import Name, Sha256
+from images.strict import Strict
+from netboot.lifecycle.phases import Phase
+from netboot.machines.values import Mac
+
+BootId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$")]
+SafeText = Annotated[str, StringConstraints(pattern=r"^[ -~]{0,300}$")]
+"""Printable ASCII, at most 300 characters: safe in a log line, on a terminal and in a table."""
+
+
+class BootEvent(Strict):
+    """The body that a machine posts to `/v1/boots/<id>/events`."""
+
+    mac: Mac
+    phase: Phase
+    uptime_ms: Annotated[int, Field(ge=0, le=10**12)] | None = None
+    """Milliseconds since the kernel started, by the machine's clock."""
+    detail: SafeText = ""
+    """For people: which origin, how many bytes, what failed."""
+
+
+class ScriptRecord(Strict):
+    """A script was served: a claim. `because` is the decision's own explanation."""
+
+    kind: Literal["script"] = "script"
+    at_ms: int
+    boot: BootId
+    machine: Name
+    cluster: Name
+    image: Sha256
+    profile: Name
+    channel: Name
+    peer: str
+    """Address that asked."""
+
+
+class EventRecord(Strict):
+    """A boot reached a phase, or failed."""
+
+    kind: Literal["event"] = "event"
+    at_ms: int
+    boot: BootId
+    machine: Name
+    phase: Phase
+    uptime_ms: int | None = None
+    detail: SafeText = ""
+    peer: str
+
+
+class DiscoveryRecord(Strict):
+    """A machine asked that the inventory does not know, or that it may not boot."""
+
+    kind: Literal["discovery"] = "discovery"
+    at_ms: int
+    outcome: Literal["unknown", "refused"]
+    mac: Mac | None
+    uuid: str | None
+    serial: str | None
+    architecture: str | None
+    reason: SafeText
+    peer: str
+
+
+Record = Annotated[ScriptRecord | EventRecord | DiscoveryRecord, Field(discriminator="kind")]

@@ -1,0 +1,39 @@
+"""The snapshot: everything that a boot decision needs, immutable, published whole and swapped whole.
+
+The keeper is its only author; boot workers read it. It is a file, so that a restart without a usable inventory, an API
+server or a network still boots machines from what was last accepted.
+"""
+
+from images.bundle import HttpUrl
+from images.manifest import Architecture, Artifact, KernelArgument, Name, Sha256
+from images.strict import Strict
+from netboot.machines.values import Inventory
+
+
+class ImageFacts(Strict):
+    """What the boot plane must know of an image. Only images whose signature was verified get here."""
+
+    digest: Sha256
+    name: Name
+    architecture: Architecture
+    epoch: int
+    kernel: Artifact
+    initrd: Artifact
+    kernel_arguments: tuple[KernelArgument, ...] = ()
+    ram_mib: int
+
+
+class Snapshot(Strict):
+    """One consistent view: inventory, where each channel points, the facts of the images pointed to."""
+
+    site: Name
+    published_ms: int
+    inventory: Inventory
+    channels: dict[str, Sha256 | None]
+    """Every declared channel; None: nothing has been set yet, or what is set cannot be used (see `unusable`)."""
+    unusable: dict[str, str]
+    """Channel → why its image cannot be used, in words (missing, signature, below the site's minimum epoch)."""
+    images: dict[Sha256, ImageFacts]
+    url: HttpUrl
+    """The provisioning address as machines see it, without a trailing slash."""
+    origins: tuple[HttpUrl, ...]

@@ -1,0 +1,1 @@
+"""Pure: what the operator declares (machines, profiles, channels) and which of them a claim means."""

@@ -1,0 +1,1 @@
+"""The control plane: the operators' API, health and metrics (Flask)."""

@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# Everything that `make demo` and `make test` need, on a fresh Debian 12 or Ubuntu 24.04. Costs a second when nothing changed.
+set -euo pipefail
+cd "$(dirname "$0")"
+
+packages=(
+  python3-venv                                              # the environment below
+  mmdebstrap debian-archive-keyring gpgv arch-test          # bootstrap of images
+  squashfs-tools zstd kmod xz-utils signify-openbsd         # their steps; signify for checks by hand
+  busybox-static                                            # the initrd's shell, for tests on the host
+  qemu-system-x86 ovmf ipxe-qemu ipxe                       # machines and their firmware
+  iproute2 dnsmasq-base nginx-light                         # a provisioning network, a second origin
+  wrk curl shellcheck
+)
+
+say() { printf '\033[1m==>\033[0m %s\n' "$1"; }
+as_root() { if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi; }
+
+missing=()
+for package in "${packages[@]}"; do
+  [ "$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null)" = installed ] || missing+=("$package")
+done
+if [ ${#missing[@]} -gt 0 ]; then
+  say "installing system packages: ${missing[*]}"
+  # A package that starts a server must not take a port of this machine: policy-rc.d is dpkg's own way to say so.
+  guard=
+  if [ ! -e /usr/sbin/policy-rc.d ]; then
+    printf '#!/bin/sh\nexit 101\n' | as_root tee /usr/sbin/policy-rc.d >/dev/null
+    as_root chmod 755 /usr/sbin/policy-rc.d
+    guard=1
+  fi
+  trap '[ -z "$guard" ] || as_root rm -f /usr/sbin/policy-rc.d' EXIT
+  as_root apt-get update -q
+  as_root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "${missing[@]}"
+fi
+
+stamp=.venv/.installed
+want=$(cat requirements.lock pyproject.toml setup.sh | sha256sum)
+if [ "$(cat "$stamp" 2>/dev/null)" != "$want" ]; then
+  python=python3
+  "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "netboot needs Python 3.11 or newer; $("$python" --version) is what python3 is here" >&2; exit 1; }
+  say "installing the locked Python dependencies into .venv"
+  [ -x .venv/bin/python ] || "$python" -m venv .venv
+  .venv/bin/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements.lock
+  .venv/bin/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
+  printf '%s' "$want" >"$stamp"
+fi

@@ -1,0 +1,1 @@
+"""Pure: credentials as values. Grows with join."""
