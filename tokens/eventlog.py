@@ -1,4 +1,4 @@
-"""The firmware's event log: what was measured, in order. Worth nothing by itself; replayed, it must give the quoted PCRs.
+"""The firmware's event log: what was measured, in order. Replayed, it must give the quoted PCRs.
 
 Source: TCG "PC Client Platform Firmware Profile", section 10 (crypto-agile log). All integers are little-endian.
 """
