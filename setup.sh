@@ -10,6 +10,7 @@ packages=(
   busybox-static                                            # the initrd's shell, for tests on the host
   swtpm swtpm-tools tpm2-tools                              # a real TPM for the tests of tokens
   qemu-system-x86 ovmf ipxe-qemu ipxe                       # machines and their firmware
+  etcd-server                                               # below the control plane of `make cluster`
   iproute2 dnsmasq-base nginx-light                         # a provisioning network, a second origin
   wrk curl shellcheck
 )
