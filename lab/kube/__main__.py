@@ -23,8 +23,7 @@ def main() -> int:
             print("starting etcd, kube-apiserver, kube-controller-manager, kube-scheduler …", flush=True)
             with cluster(binaries, Path(folder)) as running:
                 print(f"ready at {running.url}; logs in {folder}\n")
-                print(f"  {binaries}/kubectl --kubeconfig {running.admin} get --raw /version
-")
+                print(f"  {binaries}/kubectl --kubeconfig {running.admin} get --raw /version\n")
                 print("Ctrl-C stops it.", flush=True)
                 ended.wait()
             print("stopped")
