@@ -106,8 +106,8 @@ def _walk(
             _walk(child, (*at, index), lines, faults, file, depth + 1)
 
 
-def check(document: Document, model: type[M]) -> M:
-    """Validate a parsed document against a model.
+def check(document: Document, model: type[M], *, given: bool = False) -> M:
+    """Validate a parsed document against a model; with `given`, faults also say the value that was given.
 
     Raises:
         FaultsError: with every fault, unknown keys naming the nearest valid one.
@@ -117,13 +117,15 @@ def check(document: Document, model: type[M]) -> M:
     try:
         return model.model_validate(document.value)
     except ValidationError as error:
-        raise FaultsError(faults_of(error, document, model)) from None
+        raise FaultsError(faults_of(error, document, model, given=given)) from None
 
 
-def faults_of(error: ValidationError, document: Document, model: type[BaseModel]) -> list[Fault]:
+def faults_of(
+    error: ValidationError, document: Document, model: type[BaseModel], *, given: bool = False
+) -> list[Fault]:
     """Pydantic's errors as faults of the file that the value came from."""
     faults = []
-    for item in error.errors(include_url=False, include_input=False):
+    for item in error.errors(include_url=False):
         location = tuple(part for part in item["loc"])
         known = _in_document(location, document.value)
         if item["type"] == "extra_forbidden":
@@ -132,17 +134,19 @@ def faults_of(error: ValidationError, document: Document, model: type[BaseModel]
             message = "this key is required"
         else:
             message = item["msg"].removeprefix("Value error, ")
+            if given and not isinstance(item["input"], dict | list | BaseModel):
+                message += f" (given: {item['input']!r:.200})"
         faults.append(Fault(document.file, document.line(known), _dotted(known), message))
     return faults
 
 
-def load(path: Path, model: type[M]) -> M:
+def load(path: Path, model: type[M], *, given: bool = False) -> M:
     """Read and validate one file.
 
     Raises:
         FaultsError: unreadable, not YAML, or not the model's shape.
     """
-    return check(read(path), model)
+    return check(read(path), model, given=given)
 
 
 def read(path: Path) -> Document:
