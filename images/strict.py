@@ -108,7 +108,7 @@ def parse(text: str, file: str) -> Document:
         finally:
             loader.dispose()
     except yaml.MarkedYAMLError as error:
-        line = error.problem_mark.line + 1 if error.problem_mark else 1
+        line = min(error.problem_mark.line + 1, len(text.splitlines())) if error.problem_mark else 1
         raise FaultsError([Fault(file, line, "", f"not valid YAML: {error.problem}")]) from None
     except RecursionError:
         raise FaultsError([Fault(file, 1, "", "not valid YAML: nested too deep")]) from None
