@@ -55,7 +55,7 @@ def test_an_unknown_key_like_no_other_lists_the_valid_ones() -> None:
     ("text", "message"),
     [
         ("name: a\nname: b\n", "f.yaml:2: name: this key is here twice"),
-        ("name: [a\n", "f.yaml:2: not valid YAML: did not find expected ',' or ']'"),
+        ("name: [a\n", "f.yaml:1: not valid YAML: did not find expected ',' or ']'"),
         ("a\x00b", "f.yaml:1: not valid YAML: unacceptable character #x0000: control characters are not allowed"),
         ("- a\n", "f.yaml:1: the file must hold a mapping of keys to values"),
         ("!!python/object/apply:os.getcwd []", None),
