@@ -32,7 +32,7 @@ class KeyRing:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    def keys(self) -> tuple[KeyInfo, ...]:
+    def infos(self) -> tuple[KeyInfo, ...]:
         """All keys, oldest first.
 
         Raises:
@@ -115,7 +115,7 @@ class KeyRing:
         files.write(self.folder / f"{key.public.id}.key", key.to_pem(), mode=0o600)
         files.write(self.folder / f"{key.public.id}.pub", key.public.to_bytes())
         files.write(self.folder / "active", key.public.id.encode() + b"\n")
-        return next(info for info in self.keys() if info.id == key.public.id)
+        return next(info for info in self.infos() if info.id == key.public.id)
 
     def retire(self, name: str) -> None:
         """Trust a key no longer; its files are kept under another name, for the record.
@@ -124,7 +124,7 @@ class KeyRing:
             NotFoundError: no such key. InUseError: it is the active one.
         """
         path = self.folder / f"{name}.pub"
-        if name not in {info.id for info in self.keys()} or not path.exists():
+        if name not in {info.id for info in self.infos()} or not path.exists():
             raise NotFoundError(f"no trusted key {name} in {self.folder} (see `netboot key list`)")
         if name == self._active():
             raise InUseError(f"key {name} signs; run `netboot key rotate` before you retire it")

@@ -21,6 +21,7 @@ from images import files
 from images.bundle import SiteBundle
 from images.errors import BusyError, CorruptError, NotFoundError, StoreError
 from images.manifest import Artifact, Manifest, read_manifest
+from images.measure import measure
 from images.pointers import ChannelState, read_channel, read_reference
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
@@ -196,7 +197,7 @@ class Store:
 
     def _add_blob(self, source: Path, artifact: Artifact, name: str, progress: Callable[[int], None] | None) -> None:
         target = self.root / "blobs" / artifact.sha256
-        if target.is_file() and target.stat().st_size == artifact.size:
+        if target.is_file() and measure(target).sha256 == artifact.sha256:
             os.utime(target)  # wanted again: gc counts from now
             return
         digest = hashlib.sha256()
