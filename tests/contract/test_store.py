@@ -71,7 +71,8 @@ def test_a_flipped_byte_is_found_with_its_chunk(store: Store, tmp_path: Path) ->
     found = check_image(store, digest, [KEY.public])
     assert len(found) == 1
     assert str(found[0]) == (
-        f"root: blob {blob.name[:12]} is not what its digest says: damaged in chunk 2 of 4; "
+        f"root: blob {blob.name[:12]} is not what its digest says: damaged in chunk 2 of 4 (counted from 0; from byte 8388608 "
+        "on); "
         "build or fetch the image again: a good blob takes its place"
     )
     assert add(store, tmp_path, "big", root=bytes(3 * CHUNK_SIZE + 17)) == digest
