@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from images import files
-from images.errors import CorruptError, StoreError
+from images.errors import CorruptError, NotFoundError
 
 MARKS = "unneeded.json"
 _DIGEST = re.compile(r"[0-9a-f]{64}")
@@ -34,10 +34,10 @@ def check_name(name: str, what: str) -> None:
     """Names of channels and owners become names of files.
 
     Raises:
-        StoreError: it cannot be such a name.
+        NotFoundError: it cannot be such a name, so there is none of it.
     """
     if not _NAME.fullmatch(name):
-        raise StoreError(f"{name[:80]!r} cannot be {what} name: lower-case letters, digits, '-' and '.'")
+        raise NotFoundError(f"{name[:80]!r} cannot be {what} name: lower-case letters, digits, '-' and '.'")
 
 
 def listed(folder: Path) -> tuple[Path, ...]:

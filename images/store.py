@@ -191,7 +191,9 @@ class Store:
                     if progress:
                         progress(len(block))
             artifact = Artifact(sha256=digest.hexdigest(), size=size)
-            if not self._renewed(artifact):
+            if self._renewed(artifact):
+                staged.unlink()
+            else:
                 staged.rename(self.root / "blobs" / artifact.sha256)
             files.sync_folder(self.root / "blobs")
         return artifact
