@@ -41,8 +41,9 @@ def check(config: Path | None, output: str) -> None:
     if found.faults:
         raise FaultsError(found.faults)
     assert found.inventory is not None
-    kinds = {name: len(getattr(found.inventory, name)) for name in ("machines", "profiles", "channels")}
-    click.echo(f"{path}: no faults; {', '.join(f'{count} {kind}' for kind, count in kinds.items())}")
+    counts = [(kind, len(getattr(found.inventory, f"{kind}s"))) for kind in ("machine", "profile", "channel")]
+    declared = ", ".join(f"{count} {kind}{'' if count == 1 else 's'}" for kind, count in counts)
+    click.echo(f"{path}: no faults; {declared}")
 
 
 @group.command("show")

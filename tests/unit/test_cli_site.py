@@ -52,7 +52,7 @@ def site(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_new_site_has_no_faults(site: Path, run: Run) -> None:
-    assert run("config", "check") == Ran(0, "netboot.yaml: no faults; 0 machines, 1 profiles, 1 channels\n", "")
+    assert run("config", "check") == Ran(0, "netboot.yaml: no faults; 0 machines, 1 profile, 1 channel\n", "")
     config = load_config(site / "netboot.yaml")
     assert (config.site, config.provisioning.url) == ("lab", URL)
     assert [profile.name for profile in load_inventory(config.inventory).profiles] == ["default"]
