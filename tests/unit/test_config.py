@@ -24,7 +24,7 @@ def faults(folder: Path, text: str) -> list[str]:
     return [str(fault).replace(f"{folder}/", "") for fault in caught.value.faults]
 
 
-def test_two_keys_are_enough_and_paths_are_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_two_keys_are_enough_and_paths_are_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "netboot.yaml").write_text(LEAST)
     config = load_config(Path("netboot.yaml"))
@@ -39,11 +39,11 @@ def test_two_keys_are_enough_and_paths_are_absolute(tmp_path: Path, monkeypatch:
     assert config.retry == Retry(unknown_seconds=(20, 40), refused_seconds=(45, 90), unavailable_seconds=(5, 20))
 
 
-def test_absolute_paths_stay(tmp_path: Path):
+def test_absolute_paths_stay(tmp_path: Path) -> None:
     assert load(tmp_path, LEAST + "data: /var/lib/netboot\n").data == Path("/var/lib/netboot")
 
 
-def test_five_mistakes_are_five_faults(tmp_path: Path):
+def test_five_mistakes_are_five_faults(tmp_path: Path) -> None:
     text = """
 site: Lab 1
 stoer: /srv/store
@@ -84,7 +84,7 @@ retry: {unknown_seconds: [40, 20]}
         *("http://h:65536", "http://h:99999", 'http://h/"', "http://h/${x}", "http://h/#x", "http://h\n", "http://é"),
     ],
 )
-def test_a_url_is_safe_in_a_script_or_refused(tmp_path: Path, url: str):
+def test_a_url_is_safe_in_a_script_or_refused(tmp_path: Path, url: str) -> None:
     for text in (f"site: lab\nprovisioning: {{url: {url!r}}}\n", f"{LEAST}origins: [{url!r}]\n"):
         text = text.replace(repr(url), '"' + url.replace('"', '\\"').replace("\n", "\\n") + '"')
         (fault,) = faults(tmp_path, text)
@@ -99,7 +99,7 @@ def test_a_url_is_safe_in_a_script_or_refused(tmp_path: Path, url: str):
         ("[::]:8080", Address("::", 8080)),
     ],
 )
-def test_addresses(text: str, address: Address):
+def test_addresses(text: str, address: Address) -> None:
     assert parse_address(text) == address
     assert parse_address(str(address)) == address
 
@@ -121,13 +121,13 @@ def test_addresses(text: str, address: Address):
         "[]:1",
     ],
 )
-def test_what_is_no_address(value: object):
+def test_what_is_no_address(value: object) -> None:
     with pytest.raises(ValueError, match="must be 'address:port'"):
         parse_address(value)
 
 
 @given(st.text(max_size=60))
-def test_any_text_is_an_address_or_a_fault(text: str):
+def test_any_text_is_an_address_or_a_fault(text: str) -> None:
     try:
         address = parse_address(text)
     except ValueError as error:
@@ -139,7 +139,7 @@ def test_any_text_is_an_address_or_a_fault(text: str):
 @pytest.mark.parametrize(
     ("ours", "theirs"), [("0.0.0.0:1", "127.0.0.1:1"), ("[::1]:1", "[::1]:1"), ("1.1.1.1:1", "[::]:1")]
 )
-def test_the_two_listeners_may_not_meet(tmp_path: Path, ours: str, theirs: str):
+def test_the_two_listeners_may_not_meet(tmp_path: Path, ours: str, theirs: str) -> None:
     text = f"site: lab\nprovisioning: {{url: 'http://h', listen: '{ours}'}}\nmanagement: {{listen: '{theirs}'}}\n"
     assert faults(tmp_path, text) == [
         (
@@ -158,11 +158,11 @@ def test_the_two_listeners_may_not_meet(tmp_path: Path, ours: str, theirs: str):
         ("{url: 'https://netboot.example/api/'}", "https://netboot.example/api"),
     ],
 )
-def test_where_the_command_line_finds_the_api(tmp_path: Path, management: str, base: str):
+def test_where_the_command_line_finds_the_api(tmp_path: Path, management: str, base: str) -> None:
     assert load(tmp_path, f"{LEAST}management: {management}\n").management.base_url == base
 
 
-def test_caches_come_first_and_the_service_is_the_last_resort(tmp_path: Path):
+def test_caches_come_first_and_the_service_is_the_last_resort(tmp_path: Path) -> None:
     config = load(tmp_path, f"{LEAST}minimum_epoch: 3\norigins: ['http://rack1/', 'http://192.0.2.1:8080']\n")
     assert config.site_bundle(7) == SiteBundle(
         site="lab",
@@ -173,6 +173,6 @@ def test_caches_come_first_and_the_service_is_the_last_resort(tmp_path: Path):
     )
 
 
-def test_a_file_that_cannot_be_read(tmp_path: Path):
+def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(FaultsError, match=r"nowhere.yaml:1: cannot be read: No such file or directory"):
         load_config(tmp_path / "nowhere.yaml")

@@ -28,7 +28,7 @@ def faults(folder: Path, **files: str) -> list[str]:
     return [str(fault).replace(f"{folder}/", "") for fault in caught.value.faults]
 
 
-def test_all_files_together_are_the_inventory(tmp_path: Path):
+def test_all_files_together_are_the_inventory(tmp_path: Path) -> None:
     (tmp_path / "b.yaml").write_text("machines:\n- {name: gpu-002, match: {serial: CZ1}, profile: default}\n")
     (tmp_path / "a.yaml").write_text(GOOD)
     (tmp_path / "empty.yaml").write_text("")
@@ -44,11 +44,11 @@ def test_all_files_together_are_the_inventory(tmp_path: Path):
     )
 
 
-def test_an_empty_folder_is_an_empty_inventory(tmp_path: Path):
+def test_an_empty_folder_is_an_empty_inventory(tmp_path: Path) -> None:
     assert load_inventory(tmp_path) == Inventory()
 
 
-def test_five_mistakes_are_five_faults(tmp_path: Path):
+def test_five_mistakes_are_five_faults(tmp_path: Path) -> None:
     text = """
 channels:
 - name: stable
@@ -75,7 +75,7 @@ machines:
     ]
 
 
-def test_faults_of_several_files_come_together(tmp_path: Path):
+def test_faults_of_several_files_come_together(tmp_path: Path) -> None:
     again = GOOD.replace("52:54:00:12:34:56", "52:54:00:12:34:57")
     assert faults(tmp_path, a=GOOD, b=again, c="machines: [") == [
         "b.yaml:3: channels[0].name: channel 'stable' is declared twice, first in a.yaml:3",
@@ -93,7 +93,7 @@ def test_faults_of_several_files_come_together(tmp_path: Path):
         ("MAC 52:54:00:ab:cd:ef", "macs: [525400ABCDEF]", "macs: [5254.00ab.cdef]"),
     ],
 )
-def test_two_machines_may_not_share_an_identifier(tmp_path: Path, kind: str, one: str, other: str):
+def test_two_machines_may_not_share_an_identifier(tmp_path: Path, kind: str, one: str, other: str) -> None:
     a = f"{GOOD}- {{name: one, profile: default, match: {{{one}}}}}\n"
     b = f"machines:\n- {{name: other, profile: default, match: {{{other}}}}}\n"
     (fault,) = faults(tmp_path, a=a, b=b)
@@ -101,7 +101,7 @@ def test_two_machines_may_not_share_an_identifier(tmp_path: Path, kind: str, one
     assert fault.endswith(f": {kind} is of two machines, 'other' and 'one' in a.yaml:10")
 
 
-def test_one_machine_with_the_same_mac_twice(tmp_path: Path):
+def test_one_machine_with_the_same_mac_twice(tmp_path: Path) -> None:
     text = GOOD.replace("[52:54:00:12:34:56]", "[52:54:00:12:34:56, 52-54-00-12-34-56]")
     assert faults(tmp_path, a=text) == ["a.yaml:8: machines[0].match.macs[1]: MAC 52:54:00:12:34:56 is here twice"]
 
@@ -134,23 +134,23 @@ def test_one_machine_with_the_same_mac_twice(tmp_path: Path):
         ),
     ],
 )
-def test_a_fault_says_what_to_do(tmp_path: Path, text: str, fault: str):
+def test_a_fault_says_what_to_do(tmp_path: Path, text: str, fault: str) -> None:
     assert faults(tmp_path, a=text) == [fault]
 
 
-def test_what_an_unreadable_file_declares_is_not_called_undeclared(tmp_path: Path):
+def test_what_an_unreadable_file_declares_is_not_called_undeclared(tmp_path: Path) -> None:
     machines = "machines:\n- {name: gpu-001, match: {serial: CZ1}, profile: default}\n"
     assert faults(tmp_path, a="profiles: [", b=machines) == [
         "a.yaml:1: not valid YAML: did not find expected node content"
     ]
 
 
-def test_no_folder(tmp_path: Path):
+def test_no_folder(tmp_path: Path) -> None:
     with pytest.raises(FaultsError) as caught:
         load_inventory(tmp_path / "nowhere")
     assert str(caught.value) == f"{tmp_path}/nowhere:1: is not a folder: the inventory is a folder of *.yaml files"
 
 
-def test_a_file_that_is_not_text(tmp_path: Path):
+def test_a_file_that_is_not_text(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_bytes(b"\xff\xfe\x00")
     assert faults(tmp_path) == ["a.yaml:1: is not UTF-8 text"]

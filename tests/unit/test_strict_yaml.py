@@ -44,7 +44,7 @@ def faults(text: str) -> list[str]:
         ("'12'", "12"),
     ],
 )
-def test_plain_scalars_are_those_of_yaml_1_2(plain: str, value: object):
+def test_plain_scalars_are_those_of_yaml_1_2(plain: str, value: object) -> None:
     assert parse(f"a: {plain}\n", "f").value == {"a": value}
 
 
@@ -69,23 +69,23 @@ def test_plain_scalars_are_those_of_yaml_1_2(plain: str, value: object):
         ),
     ],
 )
-def test_what_is_not_a_document_is_one_fault_with_its_line(text: str, message: str):
+def test_what_is_not_a_document_is_one_fault_with_its_line(text: str, message: str) -> None:
     with pytest.raises(FaultsError) as caught:
         parse(text, "f")
     assert str(caught.value) == message
 
 
-def test_aliases_of_aliases_end_instead_of_filling_memory():
+def test_aliases_of_aliases_end_instead_of_filling_memory() -> None:
     levels = [f"{chr(98 + i)}: &{chr(98 + i)} [{','.join(['*' + chr(97 + i)] * 9)}]\n" for i in range(9)]
     with pytest.raises(FaultsError, match="more than 2,000,000 values"):
         parse("a: &a [x,x,x,x,x,x,x,x,x]\n" + "".join(levels), "f")
 
 
-def test_an_empty_file_is_an_empty_mapping():
+def test_an_empty_file_is_an_empty_mapping() -> None:
     assert parse("# nothing\n", "f") == Document("f", {}, {(): 1})
 
 
-def test_every_fault_at_once_with_line_key_bound_and_value():
+def test_every_fault_at_once_with_line_key_bound_and_value() -> None:
     text = "nam: x\ninner:\n  size: -1\nmany:\n- size: 3\n- size: many\n  sise: 2\n"
     assert faults(text) == [
         "f.yaml:1: nam: unknown key; did you mean 'name'?",
@@ -95,12 +95,12 @@ def test_every_fault_at_once_with_line_key_bound_and_value():
     ]
 
 
-def test_a_file_that_holds_no_mapping():
+def test_a_file_that_holds_no_mapping() -> None:
     assert faults("- a\n") == ["f.yaml:1: the file must hold a mapping of keys to values"]
 
 
 @given(st.text(max_size=300))
-def test_any_text_is_a_document_or_faults(text: str):
+def test_any_text_is_a_document_or_faults(text: str) -> None:
     try:
         document = parse(text, "f")
     except FaultsError as error:
