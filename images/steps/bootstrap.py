@@ -14,7 +14,7 @@ VERSION = 1
 
 EXCLUDED = ("/usr/share/doc/*", "/usr/share/man/*", "/usr/share/info/*", "/usr/share/locale/*", "/usr/share/lintian/*")
 KEPT = ("/usr/share/doc/*/copyright",)
-MERGED_USR = "/usr/share/mmdebstrap/hooks/merged-usr"
+MERGED_USR = "/usr/share/mmdebstrap/hooks/maybe-merged-usr"
 
 
 @dataclass(frozen=True, slots=True)
