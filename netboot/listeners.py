@@ -62,9 +62,7 @@ def _bound(address: Address, *, reuse: bool) -> socket.socket:
 
 def _why(error: OSError, address: Address) -> str:
     if error.errno == errno.EADDRINUSE:
-        return (
-            f"the port is taken; end what has it (`ss -ltnp 'sport = :{address.port}'`) or choose another"
-        )
+        return f"the port is taken; end what has it (`ss -ltnp 'sport = :{address.port}'`) or choose another"
     if error.errno == errno.EADDRNOTAVAIL:
         return "it is not an address of this machine (`ip address` lists them)"
     if error.errno in (errno.EACCES, errno.EPERM):

@@ -210,7 +210,9 @@ class _File:
             self._purged = upto
             if upto < self._cursor:
                 self._looked = float("-inf")
-        pages, free, size = (db.execute(f"PRAGMA {p}").fetchone()[0] for p in ("page_count", "freelist_count", "page_size"))
+        pages, free, size = (
+            db.execute(f"PRAGMA {p}").fetchone()[0] for p in ("page_count", "freelist_count", "page_size")
+        )
         self._bytes = (pages - free) * size
 
 

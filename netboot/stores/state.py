@@ -12,6 +12,7 @@ from netboot.stores.state_schema import VERSION, version_of
 
 # SQLite takes the other columns of a group from the row that has its max()
 _CURRENT = "SELECT machine, max(boot), state, trace FROM boots WHERE reported"
+_COUNTS = f"SELECT state, count(*) FROM ({_CURRENT} GROUP BY machine) GROUP BY state"  # noqa: S608
 
 
 class SqliteStates:
@@ -41,13 +42,13 @@ class SqliteStates:
     def counts(self) -> dict[str, int]:
         """See `States.counts`."""
         with self._open() as db:
-            return dict(db.execute(f"SELECT state, count(*) FROM ({_CURRENT} GROUP BY machine) GROUP BY state"))  # noqa: S608
+            return dict(db.execute(_COUNTS))
 
     def boots(self, machine: str | None, limit: int) -> list[Trace]:
         """See `States.boots`."""
-        where, values = ("", ()) if machine is None else ("WHERE machine = ?", (machine,))
+        query = "SELECT trace FROM boots WHERE ?1 IS NULL OR machine = ?1 ORDER BY boot DESC LIMIT ?2"
         with self._open() as db:
-            rows = db.execute(f"SELECT trace FROM boots {where} ORDER BY boot DESC LIMIT ?", (*values, limit))  # noqa: S608
+            rows = db.execute(query, (machine, limit))
             return [_trace(body) for (body,) in rows]
 
     def boot(self, boot: str) -> Trace | None:
@@ -82,7 +83,7 @@ class SqliteStates:
                 found = version_of(db)
                 if found != VERSION:
                     raise StateUnavailableError(
-                        f"{self._path} has schema {found}, this program wants {VERSION}: the controllers bring it there, "
+                        f"{self._path} has schema {found}, this program wants {VERSION}: the controllers see to it, "
                         "unless it is newer"
                     )
                 yield db
