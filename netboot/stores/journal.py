@@ -11,10 +11,12 @@ arrives queues up and is the next one. So a slow disk makes larger commits, not 
 import asyncio
 import logging
 import os
+import queue
 import secrets
 import sqlite3
+import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -36,41 +38,37 @@ PURGE_ROWS = 20_000
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS records (id INTEGER PRIMARY KEY AUTOINCREMENT, at_ms INTEGER NOT NULL, body TEXT NOT NULL)
 """
-_INSERT = "INSERT INTO records (at_ms, body) VALUES (?, ?)"
+ROWS_A_STATEMENT = 64
+"""One statement for many rows is one call into SQLite, which gives up the interpreter's lock once and not per row."""
+_INSERTS = [
+    "INSERT INTO records (at_ms, body) VALUES " + ", ".join(["(?, ?)"] * rows) for rows in range(ROWS_A_STATEMENT + 1)
+]
 _Waiting = tuple[int, str, "asyncio.Future[None]"]
 
 
 class SqliteJournal:
     """`netboot.lifecycle.ports.Journal` on a file. Belongs to the event loop that it was opened on.
 
-    `most_rows`, `most_bytes`: how much may wait for the projector. The file is opened when the loop first runs, and again
-    after any failure, so that a disk that comes back is used again without a restart.
+    `most_rows`, `most_bytes`: how much may wait for the projector. The file is opened at once, and again after any
+    failure, so that a disk that comes back is used again without a restart.
     """
 
     def __init__(self, path: Path, *, most_rows: int = MOST_ROWS, most_bytes: int = MOST_BYTES) -> None:
         self._file = _File(path, most_rows, most_bytes)
         self._loop = asyncio.get_running_loop()
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="journal")
-        self._queue: list[_Waiting] = []
-        self._wake = asyncio.Event()
-        self._closing = False
-        self._failure: str | None = None
-        self._task = self._loop.create_task(self._commit_for_ever(), name=f"journal {path.name}")
-
-    @property
-    def failure(self) -> str | None:
+        self._waiting: list[_Waiting] = []
+        self._kicked = self._closing = False
+        self._batches: queue.SimpleQueue[list[_Waiting] | None] = queue.SimpleQueue()
+        self._closed = self._loop.create_future()
+        self.failure: str | None = None
         """Why the last commit failed, in words; None: it did not."""
-        return self._failure
+        self._thread = threading.Thread(target=self._commit_for_ever, name=f"journal {path.name}", daemon=True)
+        self._thread.start()
 
     @property
     def lag(self) -> int:
         """Records that the projector has not yet taken over."""
         return self._file.unshipped
-
-    @property
-    def queued(self) -> int:
-        """Records waiting for the next commit."""
-        return len(self._queue)
 
     async def append(self, record: ScriptRecord | EventRecord | DiscoveryRecord) -> None:
         """Return when the record has survived a power cut; see `ports.Journal`."""
@@ -82,45 +80,63 @@ class SqliteJournal:
         if self._closing:
             done.set_exception(JournalUnavailableError("the journal is closed: the service is stopping"))
             return done
-        self._queue.append((at_ms, body, done))
-        self._wake.set()
+        self._waiting.append((at_ms, body, done))
+        if not self._kicked:
+            # Not at once: whatever else this turn of the loop appends goes with the same commit.
+            self._kicked = True
+            self._loop.call_soon(self._kick)
         return done
 
     async def aclose(self) -> None:
         """Commit what is queued, then close the file. Later appends fail."""
         self._closing = True
-        self._wake.set()
-        await self._task
-        await self._loop.run_in_executor(self._thread, self._file.close)
-        self._thread.shutdown()
+        if not self._kicked:
+            self._kick()
+        await self._closed
+        self._thread.join()
 
-    async def _commit_for_ever(self) -> None:
-        while not (self._closing and not self._queue):
-            if not self._queue:
-                self._wake.clear()
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(HOUSEKEEPING_SECONDS):
-                        await self._wake.wait()
-            batch, self._queue = self._queue, []
-            rows = [(at_ms, body) for at_ms, body, _ in batch]
-            failure = await self._loop.run_in_executor(self._thread, self._file.commit, rows)
-            self._note(failure)
-            for _, _, done in batch:
-                if done.done():
-                    continue  # whoever waited has gone; the record stays
-                if failure is None:
-                    done.set_result(None)
-                else:
-                    done.set_exception(JournalUnavailableError(failure))
+    def _kick(self) -> None:
+        """Hand over everything that waits as one batch; with the answer to that the next one goes."""
+        batch, self._waiting = self._waiting, []
+        self._kicked = bool(batch)
+        if batch:
+            self._batches.put(batch)
+        elif self._closing:
+            self._batches.put(None)
+
+    def _answer(self, batch: list[_Waiting], failure: str | None) -> None:
+        self._note(failure)
+        for _, _, done in batch:
+            if done.done():
+                continue  # whoever waited has gone; the record stays
+            if failure is None:
+                done.set_result(None)
+            else:
+                done.set_exception(JournalUnavailableError(failure))
+        if batch:
+            self._kick()
+
+    def _commit_for_ever(self) -> None:
+        """The journal's thread: commits batches, and looks after the file when there are none."""
+        batch: list[_Waiting] | None = []
+        while batch is not None:
+            failure = self._file.commit(batch)
+            self._loop.call_soon_threadsafe(self._answer, batch, failure)
+            try:
+                batch = self._batches.get(timeout=HOUSEKEEPING_SECONDS)
+            except queue.Empty:
+                batch = []
+        self._file.close()
+        self._loop.call_soon_threadsafe(self._closed.set_result, None)
 
     def _note(self, failure: str | None) -> None:
-        if failure == self._failure:
+        if failure == self.failure:
             return
         if failure is not None:
             log.error("journal: %s", failure)
         else:
             log.warning("journal: records are written down again")
-        self._failure = failure
+        self.failure = failure
 
 
 class _File:
@@ -137,7 +153,7 @@ class _File:
     def unshipped(self) -> int:
         return max(0, self._last - self._cursor)
 
-    def commit(self, rows: list[tuple[int, str]]) -> str | None:
+    def commit(self, rows: Sequence[_Waiting]) -> str | None:
         """Write rows down and fsync; None, or why it could not be done, in words."""
         try:
             db = self._open()
@@ -147,9 +163,13 @@ class _File:
             full = self._full(len(rows))
             if full is not None:
                 return full
-            db.execute("BEGIN IMMEDIATE")
-            db.executemany(_INSERT, rows)
-            db.execute("COMMIT")
+            if len(rows) <= ROWS_A_STATEMENT:
+                _insert(db, rows)  # a transaction of its own
+            else:
+                db.execute("BEGIN IMMEDIATE")
+                for start in range(0, len(rows), ROWS_A_STATEMENT):
+                    _insert(db, rows[start : start + ROWS_A_STATEMENT])
+                db.execute("COMMIT")
             self._last += len(rows)
         except (sqlite3.Error, OSError, ValueError) as error:
             self.close()
@@ -167,7 +187,7 @@ class _File:
         if self._db is not None:
             return self._db
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        db = sqlite3.connect(self._path, timeout=LOCK_SECONDS, isolation_level=None, check_same_thread=False)
+        db = sqlite3.connect(self._path, timeout=LOCK_SECONDS, isolation_level=None)
         try:
             db.execute("PRAGMA journal_mode=WAL")
             db.execute("PRAGMA synchronous=FULL")
@@ -214,6 +234,14 @@ class _File:
             db.execute(f"PRAGMA {p}").fetchone()[0] for p in ("page_count", "freelist_count", "page_size")
         )
         self._bytes = (pages - free) * size
+
+
+def _insert(db: sqlite3.Connection, rows: Sequence[_Waiting]) -> None:
+    values: list[int | str] = []
+    for at_ms, body, _ in rows:
+        values.append(at_ms)
+        values.append(body)
+    db.execute(_INSERTS[len(rows)], values)
 
 
 def _continue_after(db: sqlite3.Connection, cursor: int) -> int:
