@@ -27,6 +27,8 @@ STEADY_SECONDS = 30.0
 STAGE_SECONDS = 40.0
 """How long one stage of a graceful stop may take before what is left is killed."""
 HURRY_SECONDS = 2.0
+HURRY_AFTER = 0.2
+"""Seconds after the first signal from which on another one means haste."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +84,7 @@ class Supervisor:
         self._signals: list[int] = []
         self._stage: int | None = None
         """The stage that is being stopped; None: running."""
+        self._asked = 0.0
         self._hurry = False
         self._deadline = float("inf")
         self._announced = False
@@ -210,6 +213,8 @@ class Supervisor:
 
     def _stop(self, name: str) -> None:
         if self._stage is not None:
+            if time.monotonic() - self._asked < HURRY_AFTER:
+                return  # `timeout`, a shell and a terminal may each send the same one
             log.warning("%s again: hurrying", name)
             self._hurry = True
             self._deadline = time.monotonic() + HURRY_SECONDS
@@ -217,7 +222,7 @@ class Supervisor:
                 _send(child, signal.SIGTERM)
             return
         log.info("%s: stopping; requests in flight are finished (send it again to hurry)", name)
-        self._stage = -1
+        self._stage, self._asked = -1, time.monotonic()
         for child in self._children:
             child.start_at = None
             if child.listener is not None:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Literal
 
-from images.errors import NotFoundError
+from images.errors import CorruptError, NotFoundError
 from images.strict import Strict
 from netboot.lifecycle.errors import ChannelPinnedError, NoSuchChannelError, NoSuchImageError, UnfitImageError
 from netboot.lifecycle.shelf import Shelf, ShelfKeeper, Shelved
@@ -31,19 +31,18 @@ class ChannelState(Strict):
 
 def channel_states(snapshot: Snapshot, shelf: Shelf) -> list[ChannelState]:
     """Every declared channel, in the order of the inventory."""
-    where, names = shelf.channels(), {one.digest: one.name for one in shelf.images()}
+    names = {one.digest: one.name for one in shelf.images()}
     of_profile = {profile.name: profile.channel for profile in snapshot.inventory.profiles}
     users: dict[str, int] = {}
     for machine in snapshot.inventory.machines:
         channel = of_profile.get(machine.profile, "")
         users[channel] = users.get(channel, 0) + 1
-    return [_state(channel, snapshot, where, names, users) for channel in snapshot.inventory.channels]
+    return [_state(channel, snapshot, _where(channel, shelf), names, users) for channel in snapshot.inventory.channels]
 
 
 def _state(
-    channel: Channel, snapshot: Snapshot, where: dict[str, str], names: dict[str, str], users: dict[str, int]
+    channel: Channel, snapshot: Snapshot, image: str | None, names: dict[str, str], users: dict[str, int]
 ) -> ChannelState:
-    image = channel.image or where.get(channel.name)
     return ChannelState(
         name=channel.name,
         description=channel.description,
@@ -55,6 +54,13 @@ def _state(
         machines=users.get(channel.name, 0),
         source="inventory" if channel.image is not None else "store",
     )
+
+
+def _where(channel: Channel, shelf: Shelf) -> str | None:
+    try:
+        return channel.image or shelf.channel(channel.name)
+    except CorruptError:
+        return None  # the snapshot's `unusable` says so
 
 
 def declared(snapshot: Snapshot, name: str) -> Channel:

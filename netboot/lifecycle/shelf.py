@@ -19,8 +19,12 @@ class Shelved(NamedTuple):
 class Shelf(Protocol):
     """Reading. Every method raises images.errors.StoreError when the store cannot be read."""
 
-    def channels(self) -> dict[str, str]:
-        """Channel → image digest, of every channel that was ever set."""
+    def channel(self, name: str) -> str | None:
+        """The digest of the image that a channel points to; None: it was never set.
+
+        Raises:
+            images.errors.CorruptError: what was set cannot be read, in words.
+        """
         ...
 
     def images(self) -> list[Shelved]:

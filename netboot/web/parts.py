@@ -33,7 +33,6 @@ class Parts:
     tokens: TokenFile
     clock: Clock
     inventory: Path
-    site: str
     status: Callable[[str], dict[str, Any] | None]
     probe: Callable[[], dict[str, Any]]
     metrics: Callable[[], bytes]
