@@ -70,7 +70,7 @@ def build(recipe: Recipe, keys: dict[str, bytes], cache: Cache, progress: Progre
     tree = do(configure.STEP, configure_inputs(recipe, base, created))
     system = do(kernel.STEP, kernel.Inputs(tree, recipe.modules.root))
     packed = do(root.STEP, root.Inputs(system, recipe.profile, created))
-    early = do(initrd.STEP, initrd.Inputs(tree, system, recipe.modules.initrd, tuple(sorted(keys.items())), recipe.profile))
+    early = do(initrd.STEP, initrd.Inputs(tree, system, recipe.modules.initrd, tuple(sorted(keys.items()))))
     described = do(manifest.STEP, manifest_inputs(recipe, system, packed, early, keys, created))
     return Built(
         manifest=read_manifest((described / "manifest.json").read_bytes()),

@@ -81,7 +81,8 @@ def clean_environment() -> dict[str, str]:
 
 def pasteable(argv: Sequence[str], env: Mapping[str, str] | None = None, cwd: Path | None = None) -> str:
     """The command as one line for a shell."""
-    prefix = ["env", *(f"{name}={value}" for name, value in sorted((env or {}).items()))] if env else []
+    shown = {name: value for name, value in (env or {}).items() if not name.endswith("_proxy")}  # may hold a password
+    prefix = ["env", *(f"{name}={value}" for name, value in sorted(shown.items()))] if shown else []
     place = f"cd {shlex.quote(str(cwd))} && " if cwd else ""
     return place + shlex.join([*prefix, *argv])
 

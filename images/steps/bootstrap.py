@@ -15,6 +15,7 @@ VERSION = 1
 EXCLUDED = ("/usr/share/doc/*", "/usr/share/man/*", "/usr/share/info/*", "/usr/share/locale/*", "/usr/share/lintian/*")
 KEPT = ("/usr/share/doc/*/copyright",)
 MERGED_USR = "/usr/share/mmdebstrap/hooks/merged-usr"
+"""mmdebstrap's hook for suites where /bin → /usr/bin is not made by base-files: those that have usr-is-merged (Debian 12)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,7 @@ def argv(inputs: Inputs, tree: Path, sources: Path) -> list[str]:
         *("unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--"),
         *("mmdebstrap", "--verbose", "--mode=root", "--format=directory", "--variant=essential"),
         f"--architectures={inputs.architecture}",
-        f"--hook-dir={MERGED_USR}",
+        *([f"--hook-dir={MERGED_USR}"] if "usr-is-merged" in inputs.packages else []),
         f"--include={','.join(inputs.packages)}",
         '--aptopt=APT::Install-Recommends "false"',
         '--aptopt=Acquire::Languages "none"',
