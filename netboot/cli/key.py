@@ -80,9 +80,9 @@ def rotate(config: Path | None, keys: Path | None, output: str) -> None:
     new = _ring(config, keys).rotate()
     said = (
         f"key {new.id} signs from now on\n"
-        "next: build images that trust the new key (`netboot image build`), move the channels to them, sign the site\n"
-        "bundle again (`netboot config bundle`), and retire the old key (`netboot key retire`) when nothing boots what\n"
-        "it signed"
+        "next, in this order: build images, which trust both keys (`netboot image build`); move the channels to them;\n"
+        "sign the site bundle again (`netboot config bundle`), which older images will not believe; retire the old key\n"
+        "(`netboot key retire`) when nothing boots what it signed"
     )
     show(output, dataclasses.asdict(new), (), (), said)
 
