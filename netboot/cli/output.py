@@ -1,11 +1,14 @@
 """How every command shows what it found: a table for people, JSON for programs."""
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import click
 from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -34,3 +37,12 @@ def show(
         Console().print(table)
     else:
         click.echo(empty)
+
+
+@contextmanager
+def progress(what: str, total: int) -> Iterator[Callable[[int], None]]:
+    """A progress bar on a terminal's stderr for `total` bytes; elsewhere nothing. Gives what is told each step."""
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as bar:
+        task = bar.add_task(what, total=total)
+        yield lambda step: bar.update(task, advance=step)
