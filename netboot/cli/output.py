@@ -10,6 +10,7 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
+from rich.text import Text
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -32,9 +33,9 @@ def show(
         return
     table = Table(*columns, box=None, pad_edge=False, header_style="bold")
     for row in rows:
-        table.add_row(*("" if cell is None else str(cell) for cell in row))
+        table.add_row(*(Text("" if cell is None else str(cell)) for cell in row))  # Text: brackets are no markup
     if table.row_count:
-        Console().print(table)
+        Console(width=None if sys.stdout.isatty() else 10_000).print(table)  # a pipe gets every value whole
     else:
         click.echo(empty)
 
