@@ -70,11 +70,9 @@ class App:
             boot_id, _, last = path[10:].partition("/")
             if last != "events":
                 return answers.not_found()
-            return (
-                await self._events.reported(request, boot_id)
-                if request.method == "POST"
-                else answers.wrong_method("POST")
-            )
+            if request.method != "POST":
+                return answers.wrong_method("POST")
+            return await self._events.reported(request, boot_id)
         for prefix, handler in self._files:
             if path.startswith(prefix):
                 if request.method not in _READING:
