@@ -10,6 +10,10 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
+from rich.text import Text
+
+PIPED_WIDTH = 400
+"""Columns where there is no terminal: nothing is folded that `grep` and `awk` want whole."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -32,9 +36,10 @@ def show(
         return
     table = Table(*columns, box=None, pad_edge=False, header_style="bold")
     for row in rows:
-        table.add_row(*("" if cell is None else str(cell) for cell in row))
+        # as text: what a machine said of itself may look like markup
+        table.add_row(*(Text("" if cell is None else str(cell)) for cell in row))
     if table.row_count:
-        Console().print(table)
+        Console(width=None if sys.stdout.isatty() else PIPED_WIDTH).print(table)
     else:
         click.echo(empty)
 
