@@ -1,4 +1,4 @@
-"""A small service for the supervisor's tests: `python -m tests.web.supervised FOLDER [how]`; planes write what they do."""
+"""A small service for tests of the supervisor: `python -m tests.web.supervised FOLDER [how]`."""
 
 import json
 import logging
@@ -10,6 +10,7 @@ from pathlib import Path
 
 from netboot import logs
 from netboot.planes import end_with
+from netboot.stores.status import write_status
 from netboot.supervise import Plane, Supervisor
 
 

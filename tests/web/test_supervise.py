@@ -34,7 +34,7 @@ class Service:
         return path.read_text().splitlines() if path.exists() else []
 
     def state(self) -> Any:
-        return json.loads((self.folder / "state").read_text())
+        return json.loads((self.folder / "state.json").read_text())
 
     def stderr(self) -> str:
         return (self.folder / "stderr").read_text()
@@ -52,16 +52,16 @@ def test_a_plane_that_dies_is_started_again_and_the_log_says_why(service: Servic
     before, others = service.pid("first"), [service.pid("middle"), service.pid("last")]
     os.kill(before, signal.SIGKILL)
     wait_for(lambda: service.pid("first") != before)
-    wait_for(lambda: service.state()[1]["first"] == [True, 1, "killed by SIGKILL"])
+    wait_for(lambda: service.state()["first"] == [True, 1, "killed by SIGKILL"])
     assert [service.pid("middle"), service.pid("last")] == others
     assert 'msg="first ended: killed by SIGKILL; started again in 0.1 s (restart 1)"' in service.stderr()
 
 
 def test_one_that_dies_again_and_again_waits_longer_each_time(service: Service) -> None:
     for count in range(1, 4):
-        pid = wait_for(lambda: service.state()[1]["first"][0] and service.pid("first"))
+        pid = wait_for(lambda: service.state()["first"][0] and service.pid("first"))
         os.kill(pid, signal.SIGKILL)
-        wait_for(lambda count=count: service.state()[1]["first"][1] == count)
+        wait_for(lambda count=count: service.state()["first"][1] == count)
     waits = [
         float(line.split("again in ")[1].split()[0]) for line in service.stderr().splitlines() if "again in" in line
     ]
@@ -82,14 +82,14 @@ def test_a_stop_goes_through_the_stages_in_order(service: Service, number: signa
     service.process.send_signal(number)
     assert service.process.wait(20) == 0
     assert service.log() == ["first ended", "middle ended", "last ended", "supervisor ended"]
-    assert service.state()[0] == "stopping"
+    assert service.state()["is"] == "stopping"
 
 
 def test_a_second_signal_hurries(tmp_path: Path) -> None:
     service = Service(tmp_path, "deaf")
     pids = [service.pid(name) for name in NAMES]
     service.process.send_signal(signal.SIGTERM)
-    wait_for(lambda: service.state()[0] == "stopping")
+    wait_for(lambda: service.state()["is"] == "stopping")
 
     def hurry() -> bool:
         service.process.send_signal(signal.SIGTERM)
