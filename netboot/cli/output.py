@@ -12,9 +12,6 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 from rich.table import Table
 from rich.text import Text
 
-PIPED_WIDTH = 400
-"""Columns where there is no terminal: nothing is folded that `grep` and `awk` want whole."""
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 output_option: Callable[[F], F] = click.option(
@@ -36,10 +33,9 @@ def show(
         return
     table = Table(*columns, box=None, pad_edge=False, header_style="bold")
     for row in rows:
-        # as text: what a machine said of itself may look like markup
-        table.add_row(*(Text("" if cell is None else str(cell)) for cell in row))
+        table.add_row(*(Text("" if cell is None else str(cell)) for cell in row))  # Text: brackets are no markup
     if table.row_count:
-        Console(width=None if sys.stdout.isatty() else PIPED_WIDTH).print(table)
+        Console(width=None if sys.stdout.isatty() else 10_000).print(table)  # a pipe gets every value whole
     else:
         click.echo(empty)
 

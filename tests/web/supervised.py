@@ -30,10 +30,10 @@ def supervise(folder: Path, how: str) -> None:
         [plane("last", 2, reload=True), plane("first", 0), plane("middle", 1)],
         environment=dict(os.environ),
         once_ready=lambda: (folder / "ready").touch(),
-        report=lambda state, children: (folder / "state").write_text(
-            json.dumps(
-                [state, {child.plane.name: [child.ready, child.restarts, child.last_exit] for child in children}]
-            )
+        report=lambda state, children: write_status(
+            folder,
+            "state",
+            {"is": state, **{child.plane.name: [child.ready, child.restarts, child.last_exit] for child in children}},
         ),
     ).run()
     (folder / "log").open("a").write("supervisor ended\n")
