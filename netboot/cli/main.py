@@ -65,7 +65,9 @@ def main(arguments: list[str] | None = None) -> Any:
     from netboot.lifecycle.errors import LifecycleError
 
     try:
-        cli.main(args=arguments, prog_name="netboot", standalone_mode=False)
+        status = cli.main(args=arguments, prog_name="netboot", standalone_mode=False)
+        if status:  # click hands the status of its own Exit back in this mode; commands themselves return nothing
+            sys.exit(status)
     except click.exceptions.Abort:
         click.echo("interrupted", err=True)
         sys.exit(130)

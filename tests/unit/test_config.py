@@ -55,7 +55,10 @@ provisioning:
 retry: {unknown_seconds: [40, 20]}
 """
     assert faults(tmp_path, text) == [
-        "netboot.yaml:2: site: String should match pattern '^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$' (given: 'Lab 1')",
+        (
+            "netboot.yaml:2: site: must be lower-case letters, digits, '-' and '.', at most 63, "
+            "beginning and ending with a letter or digit (given: 'Lab 1')"
+        ),
         "netboot.yaml:3: stoer: unknown key; did you mean 'store'?",
         "netboot.yaml:4: minimum_epoch: Input should be greater than or equal to 0 (given: -1)",
         "netboot.yaml:5: provisioning.url: this key is required",

@@ -1,0 +1,45 @@
+#!/bin/sh
+# What udhcpc calls: sets address, routes and name servers, and tells the root's systemd-networkd to go on with the lease.
+# shellcheck disable=SC2154 # udhcpc gives them: interface ip mask router dns mtu staticroutes
+case $1 in
+  bound | renew) ;;
+  *) exit 0 ;;
+esac
+
+[ -z "$mtu" ] || ip link set "$interface" mtu "$mtu"
+ip addr flush dev "$interface"
+ip addr add "$ip/$mask" broadcast + dev "$interface"
+if [ -n "$staticroutes" ]; then # RFC 3442: then the router option counts for nothing
+  # shellcheck disable=SC2086 # pairs of words
+  set -- $staticroutes
+  while [ $# -ge 2 ]; do
+    case $2 in
+      0.0.0.0) ip route add "$1" dev "$interface" ;;
+      *) ip route add "$1" via "$2" dev "$interface" ;;
+    esac
+    shift 2
+  done
+else
+  for gateway in $router; do
+    [ "$mask" != 32 ] || ip route add "$gateway" dev "$interface"
+    ip route add default via "$gateway" dev "$interface" && break
+  done
+fi
+
+for server in $dns; do echo "nameserver $server"; done >/etc/resolv.conf
+cp /etc/resolv.conf "$RUN/resolv.conf"
+echo "$ip/$mask" >"$RUN/address"
+
+# The same client identifier as udhcpc's, so that the server renews this lease; static: the address stays until it has.
+mkdir -p /run/systemd/network
+cat >/run/systemd/network/10-netboot.network <<END
+[Match]
+PermanentMACAddress=$(cat "/sys/class/net/$interface/address")
+[Network]
+Description=The card that fetched the image
+DHCP=ipv4
+KeepConfiguration=static
+[DHCPv4]
+ClientIdentifier=mac
+UseHostname=no
+END
