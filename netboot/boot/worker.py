@@ -12,6 +12,7 @@ import resource
 import signal
 import socket
 import time
+from collections.abc import Callable
 
 from netboot.boot.app import App
 from netboot.boot.artifacts import Artifacts
@@ -45,8 +46,9 @@ class SystemClock:
         return time.time_ns() // 1_000_000
 
 
-def run(config: Config, index: int, socket_fd: int) -> None:
-    """Serve until SIGTERM or SIGINT, then stop gracefully and return. `socket_fd`: a bound TCP socket, inherited.
+def run(config: Config, index: int, socket_fd: int, ready: Callable[[], None] = lambda: None) -> None:
+    """Serve until SIGTERM or SIGINT, then stop gracefully and return. `socket_fd`: a bound TCP socket, inherited;
+    `ready` is called once it is listened on.
 
     Raises:
         StateUnavailableError: the boot-id key cannot be read or made.
@@ -57,7 +59,7 @@ def run(config: Config, index: int, socket_fd: int) -> None:
     _allow_files(config.provisioning.max_connections)
     listener = socket.socket(fileno=socket_fd)
     with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner:
-        runner.run(_serve(config, index, listener))
+        runner.run(_serve(config, index, listener, ready))
 
 
 class Worker:
@@ -100,7 +102,7 @@ class Worker:
         await self.journal.aclose()
 
 
-async def _serve(config: Config, index: int, listener: socket.socket) -> None:
+async def _serve(config: Config, index: int, listener: socket.socket, ready: Callable[[], None]) -> None:
     loop = asyncio.get_running_loop()
     stop = asyncio.Event()
     worker = Worker(config, index, SystemClock())
@@ -112,6 +114,7 @@ async def _serve(config: Config, index: int, listener: socket.socket) -> None:
     prepare_listener(listener, config.provisioning)
     listening = await loop.create_server(worker.server, sock=listener, backlog=BACKLOG)
     log.info("boot worker %d listens on %s", index, config.provisioning.listen)
+    ready()
     await _first(stop, tasks)
     await worker.drain(listening)
     for task in tasks:

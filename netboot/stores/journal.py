@@ -12,6 +12,7 @@ import asyncio
 import logging
 import os
 import queue
+import secrets
 import sqlite3
 import threading
 import time
@@ -192,6 +193,9 @@ class _File:
             db.execute("PRAGMA synchronous=FULL")
             db.execute("PRAGMA journal_size_limit=16777216")
             db.execute(_SCHEMA)
+            if db.execute("PRAGMA user_version").fetchone()[0] == 0:
+                # tells this journal from one that takes its place after it was lost; inodes are used again
+                db.execute(f"PRAGMA user_version = {1 + secrets.randbelow(2**31 - 1)}")
             self._cursor = read_cursor(cursor_path(self._path))
             self._last = _continue_after(db, self._cursor)
             self._purged = db.execute("SELECT coalesce(min(id), 1) - 1 FROM records").fetchone()[0]
