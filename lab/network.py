@@ -169,7 +169,7 @@ def _range(network: Network) -> list[str]:
 
 
 def _booting(network: Network, boot_url: str, mode: Mode, files: Path) -> list[str]:
-    """Option 93 is the architecture (RFC 4578): 0 BIOS, 7 and 9 UEFI on x86-64. iPXE shows by option 175 and user class."""
+    """Option 93 is the architecture (RFC 4578): 0 BIOS, 7 and 9 UEFI on x86-64. iPXE: option 175, user class."""
     tags = ["dhcp-match=set:ipxe,175", "dhcp-userclass=set:ipxe,iPXE"]
     tags += ["dhcp-match=set:bios,option:client-arch,0"]
     tags += [f"dhcp-match=set:uefi,option:client-arch,{number}" for number in (7, 9)]

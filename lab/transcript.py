@@ -45,7 +45,7 @@ class Transcript:
         return "\n".join([line for line in self.text.splitlines() if line.strip()][-lines:])
 
     def wait_for(self, pattern: str, seconds: float, *, after: int = 0) -> re.Match[str]:
-        """Wait until `pattern` (a regular expression, `.` within one line) is said, not counting the first `after` characters.
+        """Wait until `pattern` (a regular expression, `.` within one line) is said after character `after`.
 
         Raises:
             DeadlineError: it was not said within `seconds`.
