@@ -45,12 +45,23 @@ LEFTOVERS = (
 )
 """What package tools leave behind: their settings for this build, backups, caches."""
 
-EMPTIED = ("/dev", "/proc", "/sys", "/run", "/tmp", "/var/tmp", "/var/cache/apt", "/var/cache/debconf", "/var/lib/apt/lists", "/var/log")
+EMPTIED = (
+    "/dev",
+    "/proc",
+    "/sys",
+    "/run",
+    "/tmp",  # noqa: S108 - of the image
+    "/var/tmp",  # noqa: S108
+    "/var/cache/apt",
+    "/var/cache/debconf",
+    "/var/lib/apt/lists",
+    "/var/log",
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """The installed tree, and what the recipe wants of it. `node` comes first, so that a recipe can replace its files."""
+    """The installed tree, and what the recipe wants of it; a recipe's file replaces one of `node`'s."""
 
     base: Product
     node: tuple[Entry, ...]
@@ -74,7 +85,7 @@ def configure(inputs: Inputs, out: Path, say: Say) -> None:
     for entry in (*inputs.node, *inputs.entries):
         tree.write(root, entry)
     say("enabling and masking units")
-    _units(root, {unit: "enable" for unit in inputs.node_units} | dict(inputs.units))
+    _units(root, dict.fromkeys(inputs.node_units, "enable") | dict(inputs.units))
     for pattern in inputs.remove:
         _remove(root, pattern)
     _lock_root(root)
@@ -131,7 +142,7 @@ def _forget_identity(root: Path, ours: set[str]) -> None:
         if path in ours:
             raise RecipeError(f"{path} names one machine, and an image is for many; take it out of the recipe's files")
         tree.remove(root, path)
-    # Empty: systemd makes an id at each boot (machine-id(5)). Absent or "uninitialized" would make each boot a first boot.
+    # Empty: systemd makes an id at each boot (machine-id(5)). Absent would make each boot a first boot.
     tree.write(root, Entry("/etc/machine-id"))
     left = list(identity_files(root))
     if left:
