@@ -63,6 +63,11 @@ class Network:
         """The address of the bridge: dnsmasq and second origins."""
         return f"{BLOCK}.{self.number}.2"
 
+    @property
+    def prefix(self) -> str:
+        """Its IPv6 prefix, of 64 bits; "ne", "tb", "oo" in ASCII."""
+        return f"fd6e:6574:626f:6f{self.number:02x}::"
+
     def tap(self, name: str) -> Tap:
         """One more port of the bridge, for a machine."""
         self.run("ip", "tuntap", "add", "dev", name, "mode", "tap")
@@ -92,12 +97,14 @@ def network(folder: Path) -> Iterator[Network]:
         run(["ip", "link", "add", outer, "type", "veth", "peer", "name", "uplink", "netns", str(inside.pid)])
         try:
             run(["ip", "addr", "add", f"{made.host}/24", "dev", outer])
+            _no_ipv6(outer)
             run(["ip", "link", "set", outer, "up"])
             for command in (
                 "ip link set lo up",
                 "ip link add br0 type bridge forward_delay 0",
                 "ip link set uplink master br0 up",
                 f"ip addr add {made.inside}/24 dev br0",
+                f"ip -6 addr add {made.prefix}2/64 dev br0 nodad",
                 "ip link set br0 up",
             ):
                 made.run(*command.split())
@@ -123,6 +130,12 @@ def _number() -> Iterator[int]:
             yield number
             return
     raise UnusableError(f"all 256 networks of {BLOCK}.0.0/16 are in use on this host")
+
+
+def _no_ipv6(interface: str) -> None:
+    """The host is not to configure itself by what the lab announces; where /proc/sys is read-only it gets an address."""
+    with contextlib.suppress(OSError):
+        Path(f"/proc/sys/net/ipv6/conf/{interface}/disable_ipv6").write_text("1")
 
 
 def _addresses() -> list[dict[str, str]]:
@@ -157,6 +170,7 @@ def _common(network: Network, interface: str) -> list[str]:
         f"interface={interface}",
         "bind-interfaces",
         "log-dhcp",
+        "no-ping",
         "user=root",
         "group=root",
         f"dhcp-leasefile={network.folder}/{interface}.leases",
@@ -164,8 +178,10 @@ def _common(network: Network, interface: str) -> list[str]:
 
 
 def _range(network: Network) -> list[str]:
+    """Addresses. Router advertisements too, or iPXE, which asks for both at once, waits 15 s for one (it is no router)."""
     prefix = f"{BLOCK}.{network.number}"
-    return [f"dhcp-range={prefix}.100,{prefix}.199,255.255.255.0,1h", "dhcp-authoritative"]
+    advertised = ["enable-ra", f"dhcp-range={network.prefix},ra-only,64", "ra-param=*,5,0"]
+    return [f"dhcp-range={prefix}.100,{prefix}.199,255.255.255.0,1h", "dhcp-authoritative", *advertised]
 
 
 def _booting(network: Network, boot_url: str, mode: Mode, files: Path) -> list[str]:
@@ -173,7 +189,7 @@ def _booting(network: Network, boot_url: str, mode: Mode, files: Path) -> list[s
     tags = ["dhcp-match=set:ipxe,175", "dhcp-userclass=set:ipxe,iPXE"]
     tags += ["dhcp-match=set:bios,option:client-arch,0"]
     tags += [f"dhcp-match=set:uefi,option:client-arch,{number}" for number in (7, 9)]
-    tftp = ["enable-tftp", f"tftp-root={files}", "tftp-single-port"]
+    tftp = ["enable-tftp", f"tftp-root={files}"]
     if mode == "proxy":
         services = [("x86PC", "undionly.kpxe"), ("X86-64_EFI", "snponly.efi"), ("BC_EFI", "snponly.efi")]
         menu = [f"pxe-service=tag:!ipxe,{kind},netboot,{name}" for kind, name in services]
@@ -195,6 +211,7 @@ def _second_dhcp(network: Network) -> Iterator[None]:
         )
         network.run("ip", "link", "set", "dhcp0", "master", "br0", "up")
         run(["ip", "addr", "add", f"{BLOCK}.{network.number}.3/24", "dev", "up0"], namespace=other.pid)
+        run(["ip", "-6", "addr", "add", f"{network.prefix}3/64", "dev", "up0", "nodad"], namespace=other.pid)
         run(["ip", "link", "set", "up0", "up"], namespace=other.pid)
         with contextlib.ExitStack() as stack:
             _serve(stack, network, "dhcp", _common(network, "up0") + _range(network), namespace=other.pid)
