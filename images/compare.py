@@ -44,11 +44,11 @@ def _step_differences(first: Path, second: Path, step: str) -> Iterator[str]:
     if step in _FILES and _content(first / _FILES[step]) != _content(second / _FILES[step]):
         yield f"{_FILES[step]}: content"
     if step in _TREES:
-        yield from tree_differences(first / _TREES[step], second / _TREES[step], times=step != "bootstrap")
+        yield from tree_differences(first / _TREES[step], second / _TREES[step], times=step == "configure")
 
 
 def tree_differences(first: Path, second: Path, *, times: bool = True) -> Iterator[str]:
-    """`path: what differs` for each path of two trees, sorted."""
+    """`path: what differs` for each path of two trees, sorted. Times only where a step settled them."""
     mine, theirs = scan(first), scan(second)
     for path in sorted(mine.keys() | theirs.keys()):
         if path not in theirs:

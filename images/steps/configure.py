@@ -1,7 +1,6 @@
 """From packages to a system that runs without a disk: overlay, units, removals, and nothing that names one machine."""
 
 import os
-import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,6 +36,7 @@ LEFTOVERS = (
     "/etc/resolv.conf",
     "/etc/.pwd.lock",
     "/etc/*-",
+    "/var/log/journal",
     "/initrd.img*",
     "/vmlinuz*",
     "/var/cache/ldconfig/aux-cache",
@@ -55,7 +55,6 @@ EMPTIED = (
     "/var/cache/apt",
     "/var/cache/debconf",
     "/var/lib/apt/lists",
-    "/var/log",
 )
 
 
@@ -99,6 +98,9 @@ def _clean(root: Path) -> None:
             tree.remove(root, path)
     for folder in EMPTIED:
         tree.empty(root, folder)
+    for path in tree.inside(root, "/var/log").rglob("*"):  # its folders stay: services need theirs
+        if not path.is_dir() or path.is_symlink():
+            path.unlink()
 
 
 def _units(root: Path, units: Mapping[str, str]) -> None:
@@ -165,13 +167,9 @@ def _settle(root: Path, created: int) -> None:
     """
     for name in ("etc", "var"):
         tree.write(root, Entry(f"/{name}/.updated"))
-    for folder, _, files in os.walk(root):
-        for path in (Path(folder), *(Path(folder, name) for name in files)):
-            found = path.lstat()
-            if found.st_mtime > created and not stat.S_ISLNK(found.st_mode):
-                os.utime(path, (created, created))
-            elif found.st_mtime > created:
-                os.utime(path, (created, created), follow_symlinks=False)
+    for path in (root, *root.rglob("*")):
+        if path.lstat().st_mtime > created:
+            os.utime(path, (created, created), follow_symlinks=False)
     for path in (root / "usr", root / "etc/.updated", root / "var/.updated"):
         os.utime(path, (created, created))
 

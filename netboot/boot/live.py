@@ -1,6 +1,7 @@
 """The snapshot in force: watched, swapped whole. One that cannot be used leaves the old one in force and says so."""
 
 import asyncio
+import gc
 import logging
 from contextlib import suppress
 from pathlib import Path
@@ -38,6 +39,7 @@ class Live:
             self._trouble(str(error))
             return
         self.catalogue = catalogue
+        gc.freeze()  # it lives long: the collector need not walk ten thousand machines again and again
         if self.problem is not None:
             log.warning("snapshot: in order again")
         self.problem = None
