@@ -133,7 +133,7 @@ def _number() -> Iterator[int]:
 
 
 def _no_ipv6(interface: str) -> None:
-    """The host is not to configure itself by what the lab announces; where /proc/sys is read-only it gets an address."""
+    """The host is not to configure itself by what the lab announces; if /proc/sys is read-only it takes an address."""
     with contextlib.suppress(OSError):
         Path(f"/proc/sys/net/ipv6/conf/{interface}/disable_ipv6").write_text("1")
 
@@ -178,7 +178,7 @@ def _common(network: Network, interface: str) -> list[str]:
 
 
 def _range(network: Network) -> list[str]:
-    """Addresses. Router advertisements too, or iPXE, which asks for both at once, waits 15 s for one (it is no router)."""
+    """Addresses. Router advertisements too (of no router), or iPXE, which asks for both at once, waits 15 s for one."""
     prefix = f"{BLOCK}.{network.number}"
     advertised = ["enable-ra", f"dhcp-range={network.prefix},ra-only,64", "ra-param=*,5,0"]
     return [f"dhcp-range={prefix}.100,{prefix}.199,255.255.255.0,1h", "dhcp-authoritative", *advertised]

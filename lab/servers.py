@@ -52,8 +52,8 @@ def nginx(network: Network, store: Path, port: int = 8000) -> Iterator[str]:
 class Misbehaving:
     """An origin over a store that fails where it is told to. `requests`: (path, Range header) of each, in order.
 
-    `die_after`: of every answer that is longer it sends so many bytes, then cuts the connection. `corrupt`: offsets in the
-    blob `blob` at which the byte sent is wrong.
+    `die_after`: of every answer that is longer it sends so many bytes, then cuts the connection. `corrupt`: offsets
+    in the blob `blob` at which the byte sent is wrong.
     """
 
     def __init__(self, store: Path, blob: str, *, die_after: int | None = None, corrupt: tuple[int, ...] = ()) -> None:
@@ -93,7 +93,7 @@ def _handler(origin: Misbehaving) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
-        def do_GET(self) -> None:  # noqa: N802 - the library's name
+        def do_GET(self) -> None:
             wanted = self.headers.get("Range", "")
             path = urlsplit(self.path).path
             origin.requests.append((path, wanted))

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import pwd
 import re
 import shutil
 import socket
@@ -170,8 +171,19 @@ class Service:
         """`netboot channel set`, through the API like every operator."""
         self.site.netboot("channel", "set", channel, image)
 
-    def events(self, machine: str, seconds: float) -> Iterator[dict[str, Any]]:
+    @property
+    def account(self) -> str:
+        """Whom it runs as: `nobody (65534)`."""
+        account = service_account()
+        uid = os.getuid() if account is None else account.uid
+        return f"{pwd.getpwuid(uid).pw_name} ({uid})"
+
+    def events(
+        self, machine: str, seconds: float, check: Callable[[], None] = lambda: None
+    ) -> Iterator[dict[str, Any]]:
         """What happens to a machine, from the beginning and as it happens, also across a restart of the service.
+
+        `check` is called every few seconds and may raise.
 
         Raises:
             DeadlineError: `seconds` have passed.
@@ -185,6 +197,7 @@ class Service:
                 ) as lines:
                     lines.raise_for_status()
                     for line in lines.iter_lines(chunk_size=1):
+                        check()
                         event = json.loads(line).get("event")
                         if event is not None:
                             since = event["id"]
