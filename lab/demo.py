@@ -1,4 +1,4 @@
-"""`make demo`: build an image, start everything, boot a machine without a disk, show its trace. Exit 0 when it is up."""
+"""`make demo`: build an image, start everything, boot a machine without a disk, show its trace. Exit 0: it is up."""
 
 import argparse
 import contextlib
