@@ -2,7 +2,6 @@
 
 import argparse
 import contextlib
-import fcntl
 import json
 import os
 import secrets
@@ -26,9 +25,9 @@ from lab.machines import Hardware, Machine, machine
 from lab.network import Attachment, Network, UserNetwork, dnsmasq, network
 from lab.page import Facts, page, show, steps
 from lab.processes import wrapped
-from lab.service import COMMAND, ROOT, Service, Site, command_environment, make_site, service
+from lab.service import COMMAND, Service, Site, command_environment, make_site, service
+from lab.work import CACHE, ROOT, work_folder
 
-WORK, CACHE = ROOT / ".work", ROOT / ".cache"
 BOOT_SECONDS = 240.0
 BOOT_SECONDS_PER_MIB = 0.5
 """More for a large image: software emulation verifies some ten MiB a second."""
@@ -70,7 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if os.geteuid() != 0:
         return _as_root(console, sys.argv[1:] if arguments is None else arguments)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    with _folder() as folder:
+    with work_folder("demo") as folder:
         demo = Demo(options, folder, console, monotonic())
         try:
             _run(demo)
@@ -103,21 +102,6 @@ def _as_root(console: Console, arguments: Sequence[str]) -> int:
     while True:
         with contextlib.suppress(KeyboardInterrupt):  # it has heard the same Ctrl-C, and cleans up
             return running.wait()
-
-
-@contextlib.contextmanager
-def _folder() -> Iterator[Path]:
-    """`.work/demo`, made anew; another demo that runs beside this one gets a folder of its own."""
-    WORK.mkdir(exist_ok=True)
-    with (WORK / "demo.lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            folder = WORK / "demo"
-        except BlockingIOError:
-            folder = WORK / f"demo-{os.getpid()}"
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
-        yield folder
 
 
 def _run(demo: Demo) -> None:

@@ -21,8 +21,8 @@ import requests
 from lab.account import own, reachable, service_account
 from lab.errors import DeadlineError, EndedError, LabError
 from lab.processes import Child, finish, start
+from lab.work import ROOT
 
-ROOT = Path(__file__).resolve().parents[1]
 COMMAND = (sys.executable, "-m", "netboot.cli.main")
 READY_SECONDS = 60.0
 COMMAND_SECONDS = 1200.0
