@@ -4,6 +4,7 @@ Used by recipes, configuration and inventory, so that a mistake reads the same w
 """
 
 import difflib
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,12 +15,42 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 M = TypeVar("M", bound=BaseModel)
 Location = tuple[int | str, ...]
+MOST_VALUES = 2_000_000
+"""Of one file, aliases counted as often as they are used; an inventory of 10,000 machines has about 100,000."""
 
 
 class Strict(BaseModel):
     """Base of every value that an operator writes: frozen, unknown keys refused, no silent conversion of types."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=False, hide_input_in_errors=True)
+
+
+class _Loader(yaml.composer.Composer, yaml.CSafeLoader):
+    """YAML's safe loader, on libyaml's parser, with the plain scalars of YAML 1.2.
+
+    YAML 1.1 reads 52:54:00:12:34:56 as a number in base 60, 0123 as octal, `no` as false and 2024-01-01 as a date; of
+    a MAC address or a serial number nothing would be left. Nodes are composed in Python, for libyaml's composer
+    overflows the stack of the process where a text is nested deep enough.
+    """
+
+    def __init__(self, text: str) -> None:
+        yaml.CSafeLoader.__init__(self, text)
+        yaml.composer.Composer.__init__(self)
+
+    yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}  # noqa: RUF012 - PyYAML's own way
+
+
+for _tag, _pattern, _first in (
+    ("bool", r"true|True|TRUE|false|False|FALSE", "tTfF"),
+    ("int", r"[-+]?(?:0|[1-9][0-9]*)|0x[0-9a-fA-F]+", "-+0123456789"),
+    ("float", r"[-+]?(?:0|[1-9][0-9]*)\.[0-9]+(?:[eE][-+][0-9]+)?", "-+0123456789"),
+    ("null", r"~|null|Null|NULL|", "~nN\0"),
+    ("merge", r"<<", "<"),
+):
+    for _char in _first:
+        _Loader.yaml_implicit_resolvers.setdefault("" if _char == "\0" else _char, []).append(
+            (f"tag:yaml.org,2002:{_tag}", re.compile(f"(?:{_pattern})\\Z"))
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +98,7 @@ def parse(text: str, file: str) -> Document:
     lines: dict[Location, int] = {(): 1}
     faults: list[Fault] = []
     try:
-        loader = yaml.SafeLoader(text)
+        loader = _Loader(text)
         try:
             node = loader.get_single_node()
             if node is None:
@@ -79,7 +110,9 @@ def parse(text: str, file: str) -> Document:
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         raise FaultsError([Fault(file, line, "", f"not valid YAML: {error.problem}")]) from None
-    except (yaml.YAMLError, RecursionError, ValueError) as error:
+    except RecursionError:
+        raise FaultsError([Fault(file, 1, "", "not valid YAML: nested too deep")]) from None
+    except (yaml.YAMLError, ValueError, AttributeError) as error:
         raise FaultsError([Fault(file, 1, "", f"not valid YAML: {str(error).splitlines()[0]}")]) from None
     if faults:
         raise FaultsError(faults)
@@ -90,7 +123,9 @@ def _walk(
     node: yaml.Node, at: Location, lines: dict[Location, int], faults: list[Fault], file: str, depth: int = 0
 ) -> None:
     if depth > 50:
-        raise RecursionError("nested more than 50 deep")
+        raise RecursionError
+    if len(lines) > MOST_VALUES:  # aliases of aliases: a small text can stand for more than any memory holds
+        raise ValueError(f"more than {MOST_VALUES:,} values")
     lines.setdefault(at, node.start_mark.line + 1)
     if isinstance(node, yaml.MappingNode):
         seen: set[str] = set()
@@ -106,8 +141,8 @@ def _walk(
             _walk(child, (*at, index), lines, faults, file, depth + 1)
 
 
-def check(document: Document, model: type[M]) -> M:
-    """Validate a parsed document against a model.
+def check(document: Document, model: type[M], *, given: bool = False) -> M:
+    """Validate a parsed document against a model; with `given`, faults also say the value that was given.
 
     Raises:
         FaultsError: with every fault, unknown keys naming the nearest valid one.
@@ -117,13 +152,15 @@ def check(document: Document, model: type[M]) -> M:
     try:
         return model.model_validate(document.value)
     except ValidationError as error:
-        raise FaultsError(faults_of(error, document, model)) from None
+        raise FaultsError(faults_of(error, document, model, given=given)) from None
 
 
-def faults_of(error: ValidationError, document: Document, model: type[BaseModel]) -> list[Fault]:
+def faults_of(
+    error: ValidationError, document: Document, model: type[BaseModel], *, given: bool = False
+) -> list[Fault]:
     """Pydantic's errors as faults of the file that the value came from."""
     faults = []
-    for item in error.errors(include_url=False, include_input=False):
+    for item in error.errors(include_url=False):
         location = tuple(part for part in item["loc"])
         known = _in_document(location, document.value)
         if item["type"] == "extra_forbidden":
@@ -132,17 +169,19 @@ def faults_of(error: ValidationError, document: Document, model: type[BaseModel]
             message = "this key is required"
         else:
             message = item["msg"].removeprefix("Value error, ")
+            if given and not isinstance(item["input"], dict | list | BaseModel):
+                message += f" (given: {item['input']!r:.200})"
         faults.append(Fault(document.file, document.line(known), _dotted(known), message))
     return faults
 
 
-def load(path: Path, model: type[M]) -> M:
+def load(path: Path, model: type[M], *, given: bool = False) -> M:
     """Read and validate one file.
 
     Raises:
         FaultsError: unreadable, not YAML, or not the model's shape.
     """
-    return check(read(path), model)
+    return check(read(path), model, given=given)
 
 
 def read(path: Path) -> Document:

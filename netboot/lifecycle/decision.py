@@ -20,6 +20,7 @@ class Claim(Strict):
     uuid: str | None = None
     serial: str | None = None
     architecture: Architecture | None = None
+    platform: Literal["pcbios", "efi"] | None = None
     ignored: tuple[str, ...] = ()
 
 

@@ -2,11 +2,11 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field, StringConstraints
+from pydantic import AfterValidator, Field, StringConstraints
 
 from images.manifest import Name, Sha256
 from images.strict import Strict
-from netboot.lifecycle.phases import Phase
+from netboot.lifecycle.phases import REPORTED_PHASES, Phase
 from netboot.machines.values import Mac
 
 BootId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$")]
@@ -14,11 +14,19 @@ SafeText = Annotated[str, StringConstraints(pattern=r"^[ -~]{0,300}$")]
 """Printable ASCII, at most 300 characters: safe in a log line, on a terminal and in a table."""
 
 
+def _reported(phase: Phase) -> Phase:
+    if phase not in REPORTED_PHASES:
+        raise ValueError("a phase that only the service can know; a machine reports what it did itself")
+    return phase
+
+
 class BootEvent(Strict):
     """The body that a machine posts to `/v1/boots/<id>/events`."""
 
     mac: Mac
-    phase: Phase
+    machine: Name | None = None
+    """What the kernel command line called it: for machines that are declared by UUID or serial, not by this MAC."""
+    phase: Annotated[Phase, AfterValidator(_reported)]
     uptime_ms: Annotated[int, Field(ge=0, le=10**12)] | None = None
     """Milliseconds since the kernel started, by the machine's clock."""
     detail: SafeText = ""

@@ -1,0 +1,75 @@
+"""Values to scripts. Pure: the same values give the same bytes."""
+
+from pathlib import Path
+
+import jinja2
+
+from ipxe.values import Boot, Chain, Waiting
+
+_TEMPLATES = jinja2.Environment(
+    loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"),
+    undefined=jinja2.StrictUndefined,
+    autoescape=False,  # noqa: S701 - not HTML; what may get in is decided by the types of ipxe.values
+    trim_blocks=True,
+    lstrip_blocks=True,
+    keep_trailing_newline=True,
+)
+_HOLE = "\0"
+"""Stands for the boot id; it passes none of the types, so it cannot come from a value."""
+
+
+class Prepared:
+    """A machine's script with the boot id left open, for planes that serve tens of thousands a second."""
+
+    __slots__ = ("_segments",)
+
+    def __init__(self, segments: tuple[bytes, ...]) -> None:
+        self._segments = segments
+
+    def fill(self, boot_id: str) -> bytes:
+        """The script for one boot. `boot_id` must be one that the service minted: it is not looked at again here."""
+        return boot_id.encode("ascii").join(self._segments)
+
+
+def chain_script(values: Chain) -> bytes:
+    """`/boot.ipxe`: the same for every machine; gathers its identity, chains to `/v1/boot`, never gives up."""
+    return _render("chain.ipxe", values.model_dump())
+
+
+def prepare(values: Boot) -> Prepared:
+    """The script that boots a machine, rendered but for the boot id."""
+    text = _render("boot.ipxe", {**values.model_dump(), "boot_id": _HOLE, "command_line": _command_line(values)})
+    return Prepared(tuple(text.split(_HOLE.encode())))
+
+
+def boot_script(values: Boot, boot_id: str) -> bytes:
+    """The script that boots a machine, whole."""
+    return prepare(values).fill(boot_id)
+
+
+def waiting_script(values: Waiting) -> bytes:
+    """The script of a machine that is unknown, refused or to be told later: explains on its console and asks again."""
+    return _render("waiting.ipxe", values.model_dump())
+
+
+def _command_line(values: Boot) -> str:
+    """The kernel's arguments, as `docs/architecture.md` has them.
+
+    iPXE itself fills in the address of the card that it booted from: whoever asked for the script, the machine that
+    runs it is the one that is told.
+    """
+    return " ".join(
+        (
+            f"netboot.boot={_HOLE}",
+            f"netboot.image={values.image}",
+            f"netboot.report={values.url}",
+            f"netboot.origins={','.join(values.origins)}",
+            "BOOTIF=01-${netX/mac:hexhyp}",
+            f"systemd.hostname={values.machine}",
+            *values.arguments,
+        )
+    )
+
+
+def _render(template: str, values: dict[str, object]) -> bytes:
+    return _TEMPLATES.get_template(template).render(values).encode("ascii")

@@ -1,0 +1,192 @@
+"""The configuration of a site: `netboot.yaml`, frozen, with every fault at once.
+
+Paths in the file are relative to the file. Every key, its unit, default and reason: `docs/configuration.md`.
+"""
+
+import ipaddress
+import os
+from pathlib import Path
+from typing import Annotated, NamedTuple, Self
+from urllib.parse import urlsplit
+
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    PlainSerializer,
+    TypeAdapter,
+    model_validator,
+)
+
+from images import strict
+from images.bundle import HttpUrl, SiteBundle
+from images.manifest import Name
+from images.strict import Strict
+
+_URL = TypeAdapter(HttpUrl)
+
+
+class Address(NamedTuple):
+    """Where a listener listens: an IPv4 or IPv6 address (never a name: the service starts without DNS) and a port."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @property
+    def wildcard(self) -> bool:
+        """Whether it means every address of the machine."""
+        return ipaddress.ip_address(self.host).is_unspecified
+
+
+def parse_address(value: object) -> Address:
+    """`192.0.2.1:8080`, `[2001:db8::1]:8080`, `[::]:8080` → Address.
+
+    Raises:
+        ValueError: no address and port, or a host name.
+    """
+    if isinstance(value, Address):
+        return value
+    wrong = ValueError("must be 'address:port' or '[IPv6 address]:port', in quotes, port 1 to 65535; not a host name")
+    host, colon, port = value.rpartition(":") if isinstance(value, str) else ("", "", "")
+    bracketed = host.startswith("[") and host.endswith("]")
+    if not colon or not port.isascii() or not port.isdigit() or len(port) > 5 or not 1 <= int(port) <= 65535:
+        raise wrong
+    try:
+        address = ipaddress.ip_address(host[1:-1] if bracketed else host)
+    except ValueError:
+        raise wrong from None
+    if bracketed != (address.version == 6):
+        raise wrong
+    return Address(str(address), int(port))
+
+
+def _url(value: str) -> str:
+    stripped = value.rstrip("/")
+    try:
+        _URL.validate_python(stripped)
+        sound = urlsplit(stripped).port != 0  # reading the port raises where it is above 65535
+    except ValueError:
+        sound = False
+    if not sound:
+        raise ValueError(
+            "must be http:// or https://, a host or address, and if need be a port and a path; no user, query or spaces"
+        )
+    return stripped
+
+
+def _jitter(value: tuple[int, int]) -> tuple[int, int]:
+    if value[0] > value[1]:
+        raise ValueError("must be [least, most] with least not above most")
+    return value
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0))
+
+
+Url = Annotated[str, AfterValidator(_url)]
+"""A URL without trailing slash that is safe in a script and on a kernel command line."""
+Listen = Annotated[Address, BeforeValidator(parse_address), PlainSerializer(str)]
+Seconds = Annotated[float, Field(gt=0, le=3600)]
+Second = Annotated[int, Field(ge=1, le=3600)]
+Jitter = Annotated[tuple[Second, Second], AfterValidator(_jitter)]
+"""[least, most] whole seconds; a wait is drawn evenly between them, so that a fleet does not come back at once."""
+
+
+class Provisioning(Strict):
+    """The listener of the machines: plain HTTP, nothing secret."""
+
+    listen: Listen = Address("::", 8080)
+    url: Url
+    """How machines reach this listener: it goes into scripts and onto kernel command lines."""
+    workers: Annotated[int, Field(ge=1, le=64)] = Field(default_factory=_cores)
+    max_connections: Annotated[int, Field(ge=16, le=1_000_000)] = 4096
+    max_connections_per_address: Annotated[int, Field(ge=1, le=1_000_000)] = 128
+    idle_seconds: Seconds = 15.0
+    body_seconds: Seconds = 10.0
+    send_stall_seconds: Seconds = 30.0
+
+
+class Management(Strict):
+    """The listener of the operators."""
+
+    listen: Listen = Address("127.0.0.1", 8081)
+    token_file: Path = Path("secrets/operator.token")
+    url: Url | None = None
+    """How the command line reaches it; None: at its listening address."""
+
+    @property
+    def base_url(self) -> str:
+        """Where the command line finds the API: `url`, or the listening address (loopback where that is a wildcard)."""
+        if self.url is not None:
+            return self.url
+        host = self.listen.host
+        if self.listen.wildcard:
+            host = "::1" if ":" in host else "127.0.0.1"
+        return f"http://{Address(host, self.listen.port)}"
+
+
+class Retry(Strict):
+    """How long machines wait before they ask again."""
+
+    unknown_seconds: Jitter = (20, 40)
+    refused_seconds: Jitter = (45, 90)
+    unavailable_seconds: Jitter = (5, 20)
+
+
+class Config(Strict):
+    """A site's configuration; paths are absolute once `load_config` has returned it."""
+
+    site: Name
+    data: Path = Path("data")
+    store: Path = Path("store")
+    inventory: Path = Path("inventory")
+    keys: Path = Path("keys")
+    minimum_epoch: Annotated[int, Field(ge=0, le=2**31)] = 0
+    provisioning: Provisioning
+    management: Management = Management()
+    origins: tuple[Url, ...] = ()
+    retry: Retry = Retry()
+
+    @model_validator(mode="after")
+    def _listeners_differ(self) -> Self:
+        ours, theirs = self.provisioning.listen, self.management.listen
+        if ours.port == theirs.port and (ours.host == theirs.host or ours.wildcard or theirs.wildcard):
+            raise ValueError(
+                f"management.listen ({theirs}) and provisioning.listen ({ours}) meet; give one of them another port"
+            )
+        return self
+
+    @property
+    def all_origins(self) -> tuple[str, ...]:
+        """Origins in the order in which machines try them: the extra ones (caches) first, ours as the last resort."""
+        return (*(origin for origin in self.origins if origin != self.provisioning.url), self.provisioning.url)
+
+    def resolved(self, folder: Path) -> "Config":
+        """The same with every path absolute, relative ones taken from `folder`."""
+        token = folder / self.management.token_file
+        paths = {name: folder / getattr(self, name) for name in ("data", "store", "inventory", "keys")}
+        return self.model_copy(update={**paths, "management": self.management.model_copy(update={"token_file": token})})
+
+    def site_bundle(self, issued: int) -> SiteBundle:
+        """What the machines of this site are told, to be signed; `issued` in seconds since 1970."""
+        return SiteBundle(
+            site=self.site,
+            issued=issued,
+            minimum_epoch=self.minimum_epoch,
+            origins=self.all_origins,
+            report=self.provisioning.url,
+        )
+
+
+def load_config(path: Path) -> Config:
+    """Read, validate and resolve a configuration file.
+
+    Raises:
+        images.strict.FaultsError: with every fault, each with its line, dotted key, bound and the value given.
+    """
+    path = path.absolute()
+    return strict.load(path, Config, given=True).resolved(path.parent)

@@ -1,0 +1,188 @@
+"""The one table of failures: what each exception becomes on the wire, in the log and in a machine's script.
+
+Both planes read it. What is not in it is a defect of ours: status 500, no detail.
+"""
+
+import logging
+from typing import Literal, NamedTuple
+
+from images import errors as images
+from images.strict import FaultsError
+from netboot.lifecycle import errors as lifecycle
+
+
+class Answer(NamedTuple):
+    """How a failure is answered.
+
+    `says`: the exception's own words may go to the client, for they were written for it; otherwise `message` does.
+    `retry_after`: seconds, where trying again is right. `script`: which script a machine gets.
+    """
+
+    status: int
+    code: str
+    level: int
+    message: str
+    remedy: str = ""
+    says: bool = False
+    retry_after: int | None = None
+    script: Literal["refused", "unavailable"] = "unavailable"
+
+    def text(self, error: BaseException) -> str:
+        """What the client may read: printable, one line, at most 500 characters."""
+        words = str(error) if self.says and str(error) else self.message
+        return "".join(c if " " <= c <= "~" else " " for c in words)[:500]
+
+
+UNEXPECTED = Answer(500, "internal", logging.ERROR, "internal error", "see the log of the service")
+
+_DEBUG, _INFO, _WARNING, _ERROR = logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR
+_CORRECT = "correct the request"
+_AGAIN = "try again"
+
+TABLE: dict[type[BaseException], Answer] = {
+    FaultsError: Answer(
+        400,
+        "faults",
+        _INFO,
+        "what was sent has faults",
+        _CORRECT,
+        says=True,
+    ),
+    lifecycle.LifecycleError: Answer(
+        500,
+        "internal",
+        _ERROR,
+        "internal error",
+        "see the log of the service",
+    ),
+    lifecycle.BadClaimError: Answer(
+        400, "bad-request", _DEBUG, "what was sent cannot be read", _CORRECT, says=True, script="refused"
+    ),
+    lifecycle.NoSuchBootError: Answer(
+        404, "no-such-boot", _DEBUG, "no such boot of this machine", "see `netboot boot list`", script="refused"
+    ),
+    lifecycle.NoSuchMachineError: Answer(
+        404, "no-such-machine", _DEBUG, "no such machine", "see `netboot machine list`", says=True, script="refused"
+    ),
+    lifecycle.NoSuchChannelError: Answer(
+        404, "no-such-channel", _DEBUG, "no such channel", "see `netboot channel list`", says=True
+    ),
+    lifecycle.NoSuchImageError: Answer(
+        404, "no-such-image", _DEBUG, "no such image", "see `netboot image list`", says=True
+    ),
+    lifecycle.ChannelPinnedError: Answer(
+        409, "channel-pinned", _INFO, "the inventory pins this channel", "edit the channel in the inventory", says=True
+    ),
+    lifecycle.NotAuthenticatedError: Answer(
+        401,
+        "not-authenticated",
+        _INFO,
+        "the operator's token is missing or wrong",
+        "send the token of management.token_file",
+        script="refused",
+    ),
+    lifecycle.CannotTellError: Answer(
+        503,
+        "unavailable",
+        _WARNING,
+        "cannot tell right now",
+        _AGAIN,
+        retry_after=5,
+    ),
+    lifecycle.NotReadyError: Answer(
+        503,
+        "not-ready",
+        _WARNING,
+        "nothing has been published yet",
+        "see `netboot config check`",
+        says=True,
+        retry_after=5,
+    ),
+    lifecycle.JournalUnavailableError: Answer(
+        503, "journal-unavailable", _ERROR, "cannot be written down right now", _AGAIN, retry_after=10
+    ),
+    lifecycle.StateUnavailableError: Answer(
+        503, "state-unavailable", _ERROR, "the state cannot be read right now", _AGAIN, retry_after=5
+    ),
+    lifecycle.OverloadedError: Answer(
+        503,
+        "overloaded",
+        _WARNING,
+        "too much at once",
+        _AGAIN,
+        retry_after=5,
+    ),
+    images.ImageError: Answer(
+        500,
+        "internal",
+        _ERROR,
+        "internal error",
+        "see the log of the service",
+    ),
+    images.RecipeError: Answer(
+        422,
+        "recipe",
+        _INFO,
+        "the recipe cannot be built",
+        "correct the recipe",
+        says=True,
+    ),
+    images.CommandError: Answer(
+        500,
+        "command-failed",
+        _ERROR,
+        "a tool failed",
+        "see the log of the service",
+    ),
+    images.SourceUnavailableError: Answer(
+        503, "source-unavailable", _WARNING, "a package mirror does not answer", _AGAIN, retry_after=60
+    ),
+    images.BudgetError: Answer(
+        422,
+        "budget",
+        _INFO,
+        "the image is larger than its recipe allows",
+        "raise its budget, or remove packages",
+        says=True,
+    ),
+    images.StoreError: Answer(
+        503, "store", _ERROR, "the store cannot be used right now", "see the log of the service", retry_after=10
+    ),
+    images.NotFoundError: Answer(
+        404, "not-found", _DEBUG, "no such image, blob, key or channel", "see `netboot image list`", says=True
+    ),
+    images.CorruptError: Answer(
+        502, "corrupt", _ERROR, "what is stored is damaged", "run `netboot image verify`", says=True
+    ),
+    images.BusyError: Answer(
+        503,
+        "busy",
+        _INFO,
+        "another writer holds the store",
+        _AGAIN,
+        says=True,
+        retry_after=5,
+    ),
+    images.InUseError: Answer(
+        409, "in-use", _INFO, "a channel, a boot or a recent use refers to it", "see `netboot channel list`", says=True
+    ),
+    images.SignatureError: Answer(
+        422, "signature", _WARNING, "its signature cannot be accepted", "run `netboot image verify`", says=True
+    ),
+    images.UnknownSignerError: Answer(
+        422,
+        "unknown-signer",
+        _WARNING,
+        "it is signed by a key that is not trusted here",
+        "add the signer's public key to the keys folder",
+        says=True,
+    ),
+    images.BadSignatureError: Answer(
+        422, "bad-signature", _WARNING, "its signature does not fit", "build or copy the image again", says=True
+    ),
+}
+
+
+def answer_to(error: BaseException) -> Answer:
+    """The row of an exception, or of the nearest of its bases; `UNEXPECTED` for what has none."""
+    return next((TABLE[kind] for kind in type(error).__mro__ if kind in TABLE), UNEXPECTED)

@@ -1,0 +1,167 @@
+"""From journalled records to the trace of a boot: a pure fold.
+
+Records come from several journals, in any order and sometimes twice. So the fold does not depend on order and taking a
+record twice changes nothing: of each phase the first time is kept, and nothing is dropped for having come late.
+"""
+
+from images.manifest import Name, Sha256
+from images.strict import Strict
+from netboot.lifecycle.events import BootId, EventRecord, SafeText, ScriptRecord
+from netboot.lifecycle.phases import Phase, Source, source_of
+
+ORDER = tuple(phase for phase in Phase if phase is not Phase.FAILED)
+"""Phases in the order in which a boot goes through them."""
+MOST_FAILURES = 32
+"""Failures kept for each boot: the earliest and the latest half; a machine that fails for days tells nothing new."""
+
+
+class Reached(Strict):
+    """A phase was reached: `at_ms` by our clock, `uptime_ms` by the machine's where it said so."""
+
+    at_ms: int
+    phase: Phase
+    source: Source
+    uptime_ms: int | None = None
+    detail: SafeText = ""
+    peer: str = ""
+
+
+class Failure(Strict):
+    """The machine said that something failed; it goes on trying."""
+
+    at_ms: int
+    uptime_ms: int | None = None
+    detail: SafeText = ""
+    peer: str = ""
+
+
+class Script(Strict):
+    """What was decided when the script was served."""
+
+    at_ms: int
+    cluster: Name
+    image: Sha256
+    profile: Name
+    channel: Name
+    peer: str
+
+
+class Trace(Strict):
+    """All that is known of one boot."""
+
+    boot: BootId
+    machine: Name
+    script: Script | None = None
+    """None: its record has not been seen yet (another worker's journal), the events have."""
+    reached: tuple[Reached, ...] = ()
+    """Sorted by the order of phases; at most one of each."""
+    failures: tuple[Failure, ...] = ()
+    """Sorted by time."""
+
+    def phase(self, phase: Phase) -> Reached | None:
+        """When and how a phase was first reached."""
+        return next((one for one in self.reached if one.phase is phase), None)
+
+    @property
+    def started_ms(self) -> int:
+        """The first that was heard of it, milliseconds since 1970."""
+        return min([one.at_ms for one in self.reached] + [one.at_ms for one in self.failures])
+
+    @property
+    def last_ms(self) -> int:
+        """The last that was heard of it, milliseconds since 1970."""
+        return max([one.at_ms for one in self.reached] + [one.at_ms for one in self.failures])
+
+    @property
+    def state(self) -> Phase:
+        """The furthest phase; FAILED while a failure is the last that was heard of it."""
+        latest = max((one.at_ms for one in self.reached), default=-1)
+        if self.failures and self.failures[-1].at_ms >= latest:
+            return Phase.FAILED
+        return self.reached[-1].phase
+
+    @property
+    def reason(self) -> str:
+        """Why it is FAILED; empty in any other state."""
+        return self.failures[-1].detail if self.state is Phase.FAILED else ""
+
+    @property
+    def last_served(self) -> Phase | None:
+        """The furthest phase that we served: what was handed out, whoever took it."""
+        return self._furthest(Source.SERVED)
+
+    @property
+    def last_reported(self) -> Phase | None:
+        """The furthest phase that the machine reported: what it says happened."""
+        return self._furthest(Source.REPORTED)
+
+    @property
+    def out_of_order(self) -> tuple[Phase, ...]:
+        """Phases that were first heard of before one that should come earlier."""
+        seen, out = -1, []
+        for one in self.reached:
+            if one.at_ms < seen:
+                out.append(one.phase)
+            seen = max(seen, one.at_ms)
+        return tuple(out)
+
+    def _furthest(self, source: Source) -> Phase | None:
+        return next((one.phase for one in reversed(self.reached) if one.source is source), None)
+
+
+def apply(trace: Trace | None, record: ScriptRecord | EventRecord) -> Trace:
+    """The trace with one more record of the same boot; None: the first record of a boot.
+
+    Raises:
+        ValueError: the record is of another boot.
+    """
+    if trace is None:
+        trace = Trace(boot=record.boot, machine=record.machine)
+    if (trace.boot, trace.machine) != (record.boot, record.machine):
+        raise ValueError(f"a record of boot {record.boot} is not one of boot {trace.boot}")
+    if isinstance(record, ScriptRecord):
+        return _script(trace, record)
+    if record.phase is Phase.FAILED:
+        failure = Failure(at_ms=record.at_ms, uptime_ms=record.uptime_ms, detail=record.detail, peer=record.peer)
+        return trace.model_copy(update={"failures": _bounded({*trace.failures, failure})})
+    reached = Reached(
+        at_ms=record.at_ms,
+        phase=record.phase,
+        source=source_of(record.phase),
+        uptime_ms=record.uptime_ms,
+        detail=record.detail,
+        peer=record.peer,
+    )
+    return trace.model_copy(update={"reached": _with(trace.reached, reached)})
+
+
+def _script(trace: Trace, record: ScriptRecord) -> Trace:
+    script = Script(
+        at_ms=record.at_ms,
+        cluster=record.cluster,
+        image=record.image,
+        profile=record.profile,
+        channel=record.channel,
+        peer=record.peer,
+    )
+    served = Reached(at_ms=record.at_ms, phase=Phase.SCRIPT_SERVED, source=Source.SERVED, peer=record.peer)
+    first = script if trace.script is None else min(trace.script, script, key=lambda one: one.model_dump_json())
+    return trace.model_copy(update={"script": first, "reached": _with(trace.reached, served)})
+
+
+def _with(reached: tuple[Reached, ...], new: Reached) -> tuple[Reached, ...]:
+    """Of two reports of one phase the earlier stays; the rest of the key only makes ties the same in any order."""
+    kept = {one.phase: one for one in reached}
+    old = kept.get(new.phase, new)
+    kept[new.phase] = min(old, new, key=_age)
+    return tuple(kept[phase] for phase in ORDER if phase in kept)
+
+
+def _age(one: Reached | Failure) -> tuple[int, int, str, str]:
+    return (one.at_ms, -1 if one.uptime_ms is None else one.uptime_ms, one.detail, one.peer)
+
+
+def _bounded(failures: set[Failure]) -> tuple[Failure, ...]:
+    ordered = tuple(sorted(failures, key=_age))
+    half = MOST_FAILURES // 2
+    return ordered if len(ordered) <= MOST_FAILURES else (*ordered[:half], *ordered[-half:])

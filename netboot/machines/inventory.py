@@ -1,0 +1,156 @@
+"""The inventory folder: all its `*.yaml` together are what the operator declares; all faults of all files at once."""
+
+import difflib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from images import strict
+from images.strict import Document, Fault, FaultsError
+from netboot.machines.identity import parse_mac, parse_serial, parse_uuid
+from netboot.machines.values import Inventory
+
+_KINDS = {"machines": "machine", "profiles": "profile", "channels": "channel"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Declared:
+    """One raw item of a file, not necessarily valid: checks across items must not wait for the form of each."""
+
+    kind: str
+    name: str
+    document: Document
+    location: strict.Location
+    value: dict[str, Any]
+
+    def line(self, *below: int | str) -> int:
+        return self.document.line((*self.location, *below))
+
+    def place(self, *below: int | str) -> str:
+        return f"{self.document.file}:{self.line(*below)}"
+
+    def fault(self, message: str, *below: int | str) -> Fault:
+        key = f"{self.location[0]}[{self.location[1]}]" + "".join(
+            f"[{part}]" if isinstance(part, int) else f".{part}" for part in below
+        )
+        return Fault(self.document.file, self.line(*below), key, message)
+
+
+def load_inventory(folder: Path) -> Inventory:
+    """Everything that the files of `folder` declare, merged in the order of their names.
+
+    Raises:
+        images.strict.FaultsError: with every fault of every file: form, names declared twice, identifiers of two
+            machines, references to what is not declared.
+    """
+    documents, faults = _documents(folder)
+    parts: list[Inventory] = []
+    for document in documents:
+        try:
+            parts.append(strict.check(document, Inventory))
+        except FaultsError as error:
+            faults += error.faults
+    items = [item for document in documents for item in _items(document)]
+    faults += _names_declared_twice(items)
+    faults += _identifiers_of_two_machines(items)
+    if len(documents) == len(_files(folder)):  # what an unreadable file declares is unknown, not undeclared
+        faults += _unknown_references(items)
+    if faults:
+        raise FaultsError(faults)
+    return Inventory(
+        machines=tuple(machine for part in parts for machine in part.machines),
+        profiles=tuple(profile for part in parts for profile in part.profiles),
+        channels=tuple(channel for part in parts for channel in part.channels),
+    )
+
+
+def _files(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.glob("*.yaml") if not path.name.startswith("."))
+
+
+def _documents(folder: Path) -> tuple[list[Document], list[Fault]]:
+    if not folder.is_dir():
+        return [], [Fault(str(folder), 1, "", "is not a folder: the inventory is a folder of *.yaml files")]
+    documents: list[Document] = []
+    faults: list[Fault] = []
+    for path in _files(folder):
+        try:
+            documents.append(strict.read(path))
+        except FaultsError as error:
+            faults += error.faults
+    return documents, faults
+
+
+def _items(document: Document) -> Iterator[_Declared]:
+    value = document.value if isinstance(document.value, dict) else {}
+    for key, kind in _KINDS.items():
+        listed = value.get(key)
+        for number, item in enumerate(listed if isinstance(listed, list) else []):
+            if isinstance(item, dict) and isinstance(item.get("name"), str):
+                yield _Declared(kind, item["name"], document, (key, number), item)
+
+
+def _names_declared_twice(items: list[_Declared]) -> Iterator[Fault]:
+    first: dict[tuple[str, str], _Declared] = {}
+    for item in items:
+        other = first.setdefault((item.kind, item.name), item)
+        if other is not item:
+            message = f"{item.kind} {item.name!r} is declared twice, first in {other.place('name')}"
+            yield item.fault(message, "name")
+
+
+def _identifiers_of_two_machines(items: list[_Declared]) -> Iterator[Fault]:
+    first: dict[tuple[str, str], tuple[_Declared, tuple[int | str, ...]]] = {}
+    for item in items:
+        if item.kind != "machine":
+            continue
+        for kind, value, below in _identifiers(item):
+            other, where = first.setdefault((kind, value), (item, below))
+            if (other, where) == (item, below):
+                continue
+            if other is item:
+                yield item.fault(f"{kind} {value} is here twice", *below)
+            elif other.name != item.name:  # the same name is a fault of its own
+                message = (
+                    f"{kind} {value} is of two machines, {item.name!r} and {other.name!r} in {other.place(*where)}"
+                )
+                yield item.fault(message, *below)
+
+
+def _identifiers(item: _Declared) -> Iterator[tuple[str, str, tuple[int | str, ...]]]:
+    """Kind, normalised value and place of each identifier that can be read; the others are faults of form."""
+    match = item.value.get("match")
+    if not isinstance(match, dict):
+        return
+    macs = match.get("macs")
+    for number, mac in enumerate(macs if isinstance(macs, list) else []):
+        yield from _readable("MAC", parse_mac, mac, ("match", "macs", number))
+    yield from _readable("UUID", parse_uuid, match.get("uuid"), ("match", "uuid"))
+    yield from _readable("serial", parse_serial, match.get("serial"), ("match", "serial"))
+
+
+def _readable(
+    kind: str, parse: Callable[[object], str], value: object, below: tuple[int | str, ...]
+) -> Iterator[tuple[str, str, tuple[int | str, ...]]]:
+    try:
+        yield kind, parse(value), below
+    except ValueError:
+        return
+
+
+def _unknown_references(items: list[_Declared]) -> Iterator[Fault]:
+    names = {kind: sorted({item.name for item in items if item.kind == kind}) for kind in _KINDS.values()}
+    for user, target in (("machine", "profile"), ("profile", "channel")):
+        known = set(names[target])
+        for item in items:
+            wanted = item.value.get(target) if item.kind == user else None
+            if isinstance(wanted, str) and wanted not in known:
+                yield item.fault(f"no {target} is named {wanted!r}; {_nearest(wanted, target, names[target])}", target)
+
+
+def _nearest(wanted: str, kind: str, names: list[str]) -> str:
+    near = difflib.get_close_matches(wanted, names, n=1, cutoff=0.5)
+    if near:
+        return f"did you mean {near[0]!r}?"
+    return f"declared {kind}s: {', '.join(names)}" if names else f"no {kind} is declared at all"

@@ -1,0 +1,60 @@
+"""Which machine a claim means.
+
+Built once for each inventory; a look-up costs the same among one machine or ten thousand.
+"""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from netboot.machines.values import Machine
+
+
+class Found(NamedTuple):
+    """A machine and the identifiers by which it was found, for people: `MAC 52:54:00:…`, `UUID …`, `serial …`."""
+
+    machine: Machine
+    by: tuple[str, ...]
+
+
+class Index:
+    """Machines by MAC, UUID, serial and name. Holds references only: no identifier is copied."""
+
+    __slots__ = ("_macs", "_names", "_serials", "_uuids")
+
+    def __init__(self, machines: Iterable[Machine]) -> None:
+        self._macs: dict[str, Machine] = {}
+        self._uuids: dict[str, Machine] = {}
+        self._serials: dict[str, Machine] = {}
+        self._names: dict[str, Machine] = {}
+        for machine in machines:
+            self._names[machine.name] = machine
+            for mac in machine.match.macs:
+                self._macs[mac] = machine
+            if machine.match.uuid is not None:
+                self._uuids[machine.match.uuid] = machine
+            if machine.match.serial is not None:
+                self._serials[machine.match.serial] = machine
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def named(self, name: str) -> Machine | None:
+        """The machine of that name."""
+        return self._names.get(name)
+
+    def by_mac(self, mac: str) -> Machine | None:
+        """The machine that has this (normalised) MAC address."""
+        return self._macs.get(mac)
+
+    def find(self, mac: str | None, uuid: str | None, serial: str | None) -> list[Found]:
+        """Every machine that any of the (normalised) identifiers names; more than one is for the caller to refuse."""
+        found: dict[str, tuple[Machine, list[str]]] = {}
+        for kind, value, table in (
+            ("MAC", mac, self._macs),
+            ("UUID", uuid, self._uuids),
+            ("serial", serial, self._serials),
+        ):
+            machine = table.get(value) if value is not None else None
+            if machine is not None:
+                found.setdefault(machine.name, (machine, []))[1].append(f"{kind} {value}")
+        return [Found(machine, tuple(by)) for machine, by in found.values()]
