@@ -32,14 +32,14 @@ def build_matchbox(cache: Path) -> Path:
     """
     version = matchbox_version()
     pin = hashlib.sha256((_MODULE / "go.mod").read_bytes() + (_MODULE / "go.sum").read_bytes()).hexdigest()[:12]
-    binary = cache / f"matchbox-{version}-{pin}"
+    binary = cache.absolute() / f"matchbox-{version}-{pin}"
     if binary.exists():
         return binary
     go = shutil.which("go")
     if go is None:
         raise AbsentError("matchbox: Go is not installed here, so it cannot be built; install Go 1.21 or newer")
     cache.mkdir(parents=True, exist_ok=True)
-    fresh = binary.with_suffix(f".{os.getpid()}")
+    fresh = binary.with_name(f"{binary.name}.{os.getpid()}")
     argv = [go, "build", "-mod=readonly", "-trimpath", "-o", str(fresh)]
     argv += ["-ldflags", f"-s -w -X {_PACKAGE}/matchbox/version.Version={version}", f"{_PACKAGE}/cmd/matchbox"]
     env = os.environ | {"GOFLAGS": "-buildvcs=false", "GOTOOLCHAIN": "local", "CGO_ENABLED": "0"}

@@ -47,6 +47,21 @@ def get(port: int, path: str, headers: Mapping[str, str] | None = None) -> tuple
         connection.close()
 
 
+def answer_size(port: int, path: str, *, close: bool) -> int:
+    """Bytes of an answer with its headers, to a request as wrk sends it."""
+    end = "Connection: close\r\n" if close else ""
+    with socket.create_connection((HOST, port), timeout=30) as connection:
+        connection.sendall(f"GET {path} HTTP/1.1\r\nHost: {HOST}:{port}\r\n{end}\r\n".encode())
+        answer = b""
+        while b"\r\n\r\n" not in answer and (got := connection.recv(65536)):
+            answer += got
+    head = answer.partition(b"\r\n\r\n")[0].lower()
+    length = next((line for line in head.split(b"\r\n") if line.startswith(b"content-length:")), None)
+    if length is None:
+        raise BenchError(f"port {port}: {path}: an answer without a length: {answer[:200].decode(errors='replace')}")
+    return len(head) + 4 + int(length.split(b":")[1])
+
+
 @contextlib.contextmanager
 def serving(
     name: str, argv: Sequence[str], port: int, log: Path, *, ready: str, cwd: Path | None = None, wait: float = 120.0
