@@ -4,7 +4,7 @@ SHELL := /bin/bash
 PY := .venv/bin/python
 KEEP ?=
 
-.PHONY: help setup demo test check lint unit bench clean
+.PHONY: help setup demo test check lint unit cluster bench clean
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
 
@@ -26,6 +26,9 @@ lint: setup ## ruff, import contracts, mypy, shellcheck
 
 unit: setup
 	@$(PY) -m pytest tests/unit tests/contract tests/web -q
+
+cluster: setup ## a Kubernetes control plane to play with, until Ctrl-C
+	@$(PY) -m lab.kube
 
 bench: setup ## ratios against peers in one run (matchbox, nginx)
 	@$(PY) -m bench

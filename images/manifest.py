@@ -6,16 +6,39 @@ newline at the end (`canonical`).
 
 import hashlib
 import json
+import re
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, StringConstraints, ValidationError
+from pydantic import AfterValidator, Field, StringConstraints, ValidationError
 
 from images.errors import CorruptError
 from images.strict import Strict
 
-Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
-Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$")]
-KernelArgument = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.,:/=@+-]{1,200}$")]
+
+def _matching(pattern: str, words: str) -> AfterValidator:
+    """A pattern whose fault says what is allowed, not how it is checked."""
+    compiled = re.compile(pattern)
+
+    def check(value: str) -> str:
+        if not compiled.fullmatch(value):
+            raise ValueError(words)
+        return value
+
+    return AfterValidator(check)
+
+
+Sha256 = Annotated[str, _matching(r"[0-9a-f]{64}", "must be a SHA-256 digest: 64 lower-case hexadecimal characters")]
+Name = Annotated[
+    str,
+    _matching(
+        r"[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?",
+        "must be lower-case letters, digits, '-' and '.', at most 63, beginning and ending with a letter or digit",
+    ),
+]
+KernelArgument = Annotated[
+    str,
+    _matching(r"[A-Za-z0-9_.,:/=@+-]{1,200}", "must be 1 to 200 letters, digits and _.,:/=@+- (one argument each)"),
+]
 Architecture = Literal["amd64", "arm64"]
 
 CHUNK_SIZE = 4 * 1024 * 1024

@@ -108,7 +108,7 @@ def parse(text: str, file: str) -> Document:
         finally:
             loader.dispose()
     except yaml.MarkedYAMLError as error:
-        line = error.problem_mark.line + 1 if error.problem_mark else 1
+        line = min(error.problem_mark.line + 1, len(text.splitlines())) if error.problem_mark else 1
         raise FaultsError([Fault(file, line, "", f"not valid YAML: {error.problem}")]) from None
     except RecursionError:
         raise FaultsError([Fault(file, 1, "", "not valid YAML: nested too deep")]) from None
@@ -161,7 +161,9 @@ def faults_of(
     """Pydantic's errors as faults of the file that the value came from."""
     faults = []
     for item in error.errors(include_url=False):
-        location = tuple(part for part in item["loc"])
+        location = item["loc"]
+        if location[-1:] == ("[key]",) and item["type"] != "extra_forbidden":
+            location = location[:-1]  # pydantic's mark for a fault of a mapping's key itself
         known = _in_document(location, document.value)
         if item["type"] == "extra_forbidden":
             message = _unknown(str(location[-1]), _fields(model, location[:-1]))

@@ -63,7 +63,12 @@ def parse_address(value: object) -> Address:
     return Address(str(address), int(port))
 
 
-def _url(value: str) -> str:
+def parse_url(value: str) -> str:
+    """A URL without trailing slash that is safe in a script and on a kernel command line.
+
+    Raises:
+        ValueError: it is not.
+    """
     stripped = value.rstrip("/")
     try:
         _URL.validate_python(stripped)
@@ -87,7 +92,7 @@ def _cores() -> int:
     return len(os.sched_getaffinity(0))
 
 
-Url = Annotated[str, AfterValidator(_url)]
+Url = Annotated[str, AfterValidator(parse_url)]
 """A URL without trailing slash that is safe in a script and on a kernel command line."""
 Listen = Annotated[Address, BeforeValidator(parse_address), PlainSerializer(str)]
 Seconds = Annotated[float, Field(gt=0, le=3600)]

@@ -18,6 +18,7 @@ COMMANDS = {
     "explain": "netboot.cli.explain:command",
     "serve": "netboot.cli.serve:command",
     "completion": "netboot.cli.completion:command",
+    "plane": "netboot.cli.serve:plane",
 }
 
 
@@ -65,7 +66,9 @@ def main(arguments: list[str] | None = None) -> Any:
     from netboot.lifecycle.errors import LifecycleError
 
     try:
-        cli.main(args=arguments, prog_name="netboot", standalone_mode=False)
+        status = cli.main(args=arguments, prog_name="netboot", standalone_mode=False)
+        if status:  # click hands the status of its own Exit back in this mode; commands themselves return nothing
+            sys.exit(status)
     except click.exceptions.Abort:
         click.echo("interrupted", err=True)
         sys.exit(130)

@@ -4,6 +4,7 @@ UUIDv8-shaped, 16 bytes: 48-bit milliseconds since 1970, 4 random bytes that als
 6 bytes of HMAC-SHA256(key, first 10 bytes ‖ machine name). An id opens nothing; it only cannot be made up.
 """
 
+import hashlib
 import hmac
 import re
 
@@ -12,12 +13,29 @@ _HEAD = 10
 _TAIL = 6
 
 
+class Minter:
+    """`mint` for one key, several times as fast: the key's part of the HMAC (RFC 2104) is worked out once."""
+
+    __slots__ = ("_inner", "_outer")
+
+    def __init__(self, key: bytes) -> None:
+        block = (hashlib.sha256(key).digest() if len(key) > 64 else key).ljust(64, b"\0")
+        self._inner = hashlib.sha256(bytes(byte ^ 0x36 for byte in block))
+        self._outer = hashlib.sha256(bytes(byte ^ 0x5C for byte in block))
+
+    def mint(self, machine: str, now_ms: int, random4: bytes) -> str:
+        """A new boot id, as `mint` makes it."""
+        head = _head(now_ms, random4)
+        inner, outer = self._inner.copy(), self._outer.copy()
+        inner.update(head + machine.encode())
+        outer.update(inner.digest())
+        return _text(head + outer.digest()[:_TAIL])
+
+
 def mint(key: bytes, machine: str, now_ms: int, random4: bytes) -> str:
     """A new boot id for `machine`; `random4` is four bytes nobody can foresee."""
-    version_variant = bytes((0x80 | random4[0] & 0x0F, random4[1], 0x80 | random4[2] & 0x3F, random4[3]))
-    head = now_ms.to_bytes(6, "big") + version_variant
-    digits = (head + _tail(key, head, machine)).hex()
-    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+    head = _head(now_ms, random4)
+    return _text(head + _tail(key, head, machine))
 
 
 def belongs(key: bytes, boot_id: str, machine: str) -> bool:
@@ -31,6 +49,16 @@ def belongs(key: bytes, boot_id: str, machine: str) -> bool:
 def minted_ms(boot_id: str) -> int:
     """When a (well-formed) boot id was minted, milliseconds since 1970."""
     return int(boot_id[:8] + boot_id[9:13], 16)
+
+
+def _head(now_ms: int, random4: bytes) -> bytes:
+    version_variant = bytes((0x80 | random4[0] & 0x0F, random4[1], 0x80 | random4[2] & 0x3F, random4[3]))
+    return now_ms.to_bytes(6, "big") + version_variant
+
+
+def _text(raw: bytes) -> str:
+    digits = raw.hex()
+    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
 
 
 def _tail(key: bytes, head: bytes, machine: str) -> bytes:

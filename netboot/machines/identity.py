@@ -13,6 +13,7 @@ def parse_mac(text: object) -> str:
     Raises:
         ValueError: not a MAC address, or a group, zero or broadcast address.
     """
+    _refuse_numbers(text)
     digits = re.sub(r"[:.-]", "", text.lower()) if isinstance(text, str) and len(text) <= 23 else ""
     if not _MAC.fullmatch(digits):
         raise ValueError("not a MAC address (twelve hexadecimal digits, with ':', '-' or nothing between)")
@@ -27,6 +28,7 @@ def parse_uuid(text: object) -> str:
     Raises:
         ValueError: not a UUID, or one that firmware gives to every machine.
     """
+    _refuse_numbers(text)
     uuid = text.strip().lower() if isinstance(text, str) else ""
     if not _UUID.fullmatch(uuid):
         raise ValueError("not a UUID (8-4-4-4-12 hexadecimal digits)")
@@ -41,12 +43,19 @@ def parse_serial(text: object) -> str:
     Raises:
         ValueError: characters that no serial number has, or one that firmware gives to every machine.
     """
+    _refuse_numbers(text)
     serial = text.strip() if isinstance(text, str) else ""
     if not _SERIAL.fullmatch(serial):
         raise ValueError("not a serial number (1 to 63 letters, digits, spaces and ._/+-)")
     if is_placeholder(serial):
         raise ValueError("a placeholder, which many machines share")
     return serial
+
+
+def _refuse_numbers(value: object) -> None:
+    """YAML reads bare digits as a number, and leading zeros would be lost on the way back."""
+    if isinstance(value, int | float):
+        raise ValueError("a number to YAML: write it in quotes")  # noqa: TRY004 - pydantic collects only ValueError
 
 
 _PLACEHOLDERS = frozenset(

@@ -1,8 +1,8 @@
 """What the operator declares: machines, profiles, channels; validated, frozen, normalised."""
 
-from typing import Annotated
+from typing import Annotated, Self
 
-from pydantic import BeforeValidator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from images.manifest import Architecture, KernelArgument, Name, Sha256
 from images.strict import Strict
@@ -20,6 +20,32 @@ class Match(Strict):
     macs: tuple[Mac, ...] = ()
     uuid: Uuid | None = None
     serial: Serial | None = None
+
+    @model_validator(mode="after")
+    def _recognisable(self) -> Self:
+        if not self.macs and self.uuid is None and self.serial is None:
+            raise ValueError("needs at least one of macs, uuid and serial: nothing could be recognised by this")
+        return self
+
+
+_OURS = (
+    "netboot.boot=",
+    "netboot.image=",
+    "netboot.report=",
+    "netboot.origins=",
+    "BOOTIF=",
+    "systemd.hostname=",
+    "initrd=",
+)
+
+
+def _not_ours(argument: str) -> str:
+    if argument.startswith(_OURS):
+        raise ValueError("is set by the service itself for every boot; leave it out")
+    return argument
+
+
+ProfileArgument = Annotated[KernelArgument, AfterValidator(_not_ours)]
 
 
 class Machine(Strict):
@@ -39,7 +65,7 @@ class Profile(Strict):
 
     name: Name
     channel: Name
-    kernel_arguments: tuple[KernelArgument, ...] = ()
+    kernel_arguments: Annotated[tuple[ProfileArgument, ...], Field(max_length=32)] = ()
 
 
 class Channel(Strict):

@@ -1,0 +1,194 @@
+"""The cache of build products: content-addressed folders, safe against a kill at any instant, bounded in size.
+
+    <cache>/products/<step>-<key>/     what a step made; complete or not there (written elsewhere, synced, renamed)
+    <cache>/tmp/<random>/              what is being made; swept by whoever comes next, once its maker is gone
+    <cache>/locks/<step>-<key>         flock: exclusive while it is made or thrown away, shared while it is used
+
+Locks are the kernel's, so they end with the process that held them, however it ended.
+"""
+
+import fcntl
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from images.errors import ImageError
+from images.run import run
+from images.step import I, Product, Say, Step
+
+DEFAULT_LIMIT = 8 * 1024**3
+"""Bytes that products may take; the least recently used go first, those that a build is using never."""
+
+_SIZE = ".size"
+
+
+class Cache:
+    """An open cache: a context manager that keeps every product it handed out until it is closed."""
+
+    def __init__(self, folder: Path, limit: int = DEFAULT_LIMIT) -> None:
+        self._folder, self._limit = folder, limit
+        self._products, self._tmp, self._locks = (folder / name for name in ("products", "tmp", "locks"))
+        self._held = ExitStack()
+        self._mine: set[str] = set()
+
+    def __enter__(self) -> Self:
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            for part in (self._products, self._tmp, self._locks):
+                part.mkdir(mode=0o700, exist_ok=True)  # trees of root images hold files that only root may read
+        except OSError as error:
+            raise ImageError(
+                f"cannot use {self._folder} as the build cache: {error.strerror}; name another with --cache"
+            ) from None
+        self.sweep()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._held.close()
+        if kind is None:
+            self.prune()
+
+    def obtain(self, step: Step[I], inputs: I, say: Say) -> tuple[Product, bool]:
+        """The product of a step, made if it is not there; and whether it was.
+
+        Another build that makes the same product is waited for. The product stays until this cache is closed.
+        """
+        key = step.key(inputs)
+        name = f"{step.name}-{key[:32]}"
+        path = self._products / name
+        if name in self._mine:
+            return Product(key, path), True
+        lock = self._exclusive(name, say)
+        cached = path.is_dir()
+        while not path.is_dir():
+            self._make(path, step, lambda out: step.run(inputs, out, say))
+            fcntl.flock(lock, fcntl.LOCK_SH)
+            if not path.is_dir():  # an exclusive lock that becomes a shared one may let somebody in between
+                fcntl.flock(lock, fcntl.LOCK_EX)
+        fcntl.flock(lock, fcntl.LOCK_SH)
+        self._mine.add(name)
+        os.utime(path)
+        return Product(key, path), cached
+
+    def _exclusive(self, name: str, say: Say) -> int:
+        """The exclusive lock of a product."""
+        while True:
+            lock = self._held.enter_context(_open(self._locks / name))
+            if not _try(lock, fcntl.LOCK_EX):
+                say("another build is making this; waiting for it")
+                fcntl.flock(lock, fcntl.LOCK_EX)
+            if _current(lock, self._locks / name):  # or the file was pruned while we waited
+                return lock
+
+    def _make(self, path: Path, step: Step[I], write: Callable[[Path], None]) -> None:
+        with self.scratch() as scratch:
+            out = scratch / "out"
+            out.mkdir()
+            write(out)
+            missing = [name for name in step.outputs if not os.path.lexists(out / name)]
+            if missing:
+                raise ImageError(f"step {step.name} ended without its output: {', '.join(missing)}")
+            (out / _SIZE).write_text(str(_size(out)), encoding="ascii")
+            run(["sync", "--file-system", out])
+            out.rename(path)
+            _sync(self._products)
+
+    @contextmanager
+    def scratch(self) -> Iterator[Path]:
+        """An empty folder on the cache's file system, gone afterwards; swept by the next build if we are killed."""
+        with ExitStack() as stack:
+            with self._alone():
+                folder = Path(tempfile.mkdtemp(dir=self._tmp))
+                stack.callback(_remove, folder)
+                fcntl.flock(stack.enter_context(_open(folder)), fcntl.LOCK_SH)
+            yield folder
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """While a scratch folder is made and not yet locked, nobody sweeps."""
+        with _open(self._tmp) as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+    def sweep(self) -> None:
+        """Remove what builds that were killed left behind."""
+        with self._alone():
+            for folder in self._tmp.iterdir():
+                try:
+                    with _open(folder) as lock:
+                        if _try(lock, fcntl.LOCK_EX):
+                            _remove(folder)
+                except FileNotFoundError:
+                    continue  # its maker was quicker
+
+    def prune(self) -> None:
+        """Remove the least recently used products until the rest fits the limit; those in use are left."""
+        found = []
+        for path in self._products.iterdir():
+            try:
+                found.append((path.stat().st_mtime_ns, int((path / _SIZE).read_text(encoding="ascii")), path))
+            except (OSError, ValueError):
+                found.append((0, 0, path))
+        total = sum(size for _, size, _ in found)
+        for _, size, path in sorted(found):
+            if total <= self._limit:
+                return
+            lock_file = self._locks / path.name
+            with _open(lock_file) as lock:
+                if _try(lock, fcntl.LOCK_EX) and _current(lock, lock_file):
+                    with self.scratch() as scratch:
+                        path.rename(scratch / "pruned")
+                    lock_file.unlink()
+                    total -= size
+
+
+@contextmanager
+def _open(path: Path) -> Iterator[int]:
+    descriptor = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDONLY | os.O_CREAT, 0o600)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _try(descriptor: int, kind: int) -> bool:
+    try:
+        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _current(descriptor: int, path: Path) -> bool:
+    """Whether `path` still names the file that was opened."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), path.stat())
+    except FileNotFoundError:
+        return False
+
+
+def _remove(folder: Path) -> None:
+    """Remove a tree, unless something is mounted in it: what lies behind a mount is not ours."""
+    mounts = Path("/proc/self/mounts").read_text(encoding="utf-8", errors="replace")
+    if not any(line.split()[1].startswith(f"{folder}/") for line in mounts.splitlines()):
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _size(folder: Path) -> int:
+    """Bytes on the disk below a folder."""
+    return sum(path.lstat().st_blocks * 512 for path in folder.rglob("*"))
+
+
+def _sync(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

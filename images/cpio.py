@@ -1,0 +1,99 @@
+"""A cpio archive in the "newc" format, which the kernel unpacks as its first root. Pure; the same bytes every time.
+
+Format: Linux Documentation/driver-api/early-userspace/buffer-format.rst. All that could differ between two builds is
+fixed: the order (parents first, then by name), times, inode numbers, owners.
+"""
+
+import stat
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+_LONGEST_PATH = 4095  # PATH_MAX without its NUL, which is what the kernel's unpacker allows
+_LARGEST_FILE = 0xFFFFFFFF  # the size field has eight hexadecimal digits
+_BLOCK = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One thing in the archive: a relative path, st_mode with its type, contents (a link's target), device numbers."""
+
+    path: str
+    mode: int
+    data: bytes = b""
+    major: int = 0
+    minor: int = 0
+
+
+def directory(path: str, mode: int = 0o755) -> Entry:
+    """A directory."""
+    return Entry(path, stat.S_IFDIR | mode)
+
+
+def file(path: str, data: bytes, mode: int = 0o644) -> Entry:
+    """A regular file."""
+    return Entry(path, stat.S_IFREG | mode, data)
+
+
+def symlink(path: str, target: str) -> Entry:
+    """A symbolic link to `target`, as it is written."""
+    return Entry(path, stat.S_IFLNK | 0o777, _bytes(target))
+
+
+def character_device(path: str, major: int, minor: int, mode: int = 0o600) -> Entry:
+    """A character device."""
+    return Entry(path, stat.S_IFCHR | mode, b"", major, minor)
+
+
+def archive(entries: Iterable[Entry], mtime: int = 0) -> bytes:
+    """The archive of `entries`; parents that are not among them are made (0755). `mtime`: seconds since 1970, for all.
+
+    Raises:
+        ValueError: a path that is absolute, climbs, is too long or is there twice; a file of 4 GiB and more;
+            something inside of what is not a directory.
+    """
+    parts: list[bytes] = []
+    for number, entry in enumerate(_complete(entries), start=1):
+        parts.append(_record(entry, number, mtime))
+    parts.append(_record(Entry("TRAILER!!!", 0), 0, 0))
+    length = sum(map(len, parts))
+    parts.append(bytes(-length % _BLOCK))
+    return b"".join(parts)
+
+
+def _complete(entries: Iterable[Entry]) -> list[Entry]:
+    found: dict[tuple[str, ...], Entry] = {}
+    for entry in entries:
+        key = _parts(entry)
+        if key in found:
+            raise ValueError(f"{entry.path!r} is there twice")
+        found[key] = entry
+    for key in list(found):
+        for depth in range(1, len(key)):
+            parent = found.setdefault(key[:depth], directory("/".join(key[:depth])))
+            if not stat.S_ISDIR(parent.mode):
+                raise ValueError(f"{'/'.join(key)!r} is inside of {parent.path!r}, which is not a directory")
+    return [found[key] for key in sorted(found)]
+
+
+def _parts(entry: Entry) -> tuple[str, ...]:
+    parts = tuple(entry.path.split("/"))
+    if any(part in ("", ".", "..") or "\0" in part for part in parts):
+        raise ValueError(f"{entry.path!r} is not a plain relative path")
+    if len(_bytes(entry.path)) > _LONGEST_PATH:
+        raise ValueError(f"a path of more than {_LONGEST_PATH} bytes: {entry.path[:60]!r}…")
+    if len(entry.data) > _LARGEST_FILE:
+        raise ValueError(f"{entry.path!r} has 4 GiB or more, which the format cannot say")
+    return parts
+
+
+def _record(entry: Entry, number: int, mtime: int) -> bytes:
+    name = _bytes(entry.path) + b"\0"
+    links = 2 if stat.S_ISDIR(entry.mode) else 1
+    # ino mode uid gid nlink mtime filesize devmajor devminor rdevmajor rdevminor namesize check
+    fields = (number, entry.mode, 0, 0, links, mtime, len(entry.data), 0, 0, entry.major, entry.minor, len(name), 0)
+    header = b"070701" + b"".join(b"%08X" % field for field in fields) + name
+    return header + bytes(-len(header) % 4) + entry.data + bytes(-len(entry.data) % 4)
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")

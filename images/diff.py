@@ -1,0 +1,59 @@
+"""What differs between two images: pure, from their manifests and package lists."""
+
+import json
+from dataclasses import dataclass, field
+
+from images.errors import CorruptError
+from images.manifest import Manifest
+
+Packages = dict[str, str]
+"""`name:architecture` → version."""
+
+
+@dataclass(frozen=True, slots=True)
+class Diff:
+    """Facts as old → new; sizes in bytes; packages added, removed and changed."""
+
+    facts: dict[str, tuple[str, str]] = field(default_factory=dict)
+    sizes: dict[str, tuple[int, int]] = field(default_factory=dict)
+    added: Packages = field(default_factory=dict)
+    removed: Packages = field(default_factory=dict)
+    changed: dict[str, tuple[str, str]] = field(default_factory=dict)
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing differs that is compared here."""
+        return not (self.facts or self.sizes or self.added or self.removed or self.changed)
+
+
+def read_packages(data: bytes) -> Packages:
+    """The packages artifact: `[[name, version, architecture], …]`.
+
+    Raises:
+        CorruptError: not one.
+    """
+    try:
+        return {f"{name}:{architecture}": str(version) for name, version, architecture in json.loads(data)}
+    except (ValueError, TypeError) as error:
+        raise CorruptError(f"not a list of packages: {error}") from None
+
+
+def diff(old: Manifest, new: Manifest, old_packages: Packages, new_packages: Packages) -> Diff:
+    """Everything about `new` that is not as in `old`."""
+    names = ("name", "distribution", "suite", "architecture", "epoch", "kernel_version", "ram_mib", "recipe")
+    facts = {name: (str(getattr(old, name)), str(getattr(new, name))) for name in names}
+    facts["kernel_arguments"] = (" ".join(old.kernel_arguments), " ".join(new.kernel_arguments))
+    artifacts = dict(new.artifacts)
+    pairs = {name: (artifact, artifacts[name]) for name, artifact in old.artifacts}
+    both = old_packages.keys() & new_packages.keys()
+    return Diff(
+        facts={name: pair for name, pair in facts.items() if pair[0] != pair[1]},
+        sizes={name: (was.size, now.size) for name, (was, now) in pairs.items() if was.sha256 != now.sha256},
+        added={name: new_packages[name] for name in sorted(new_packages.keys() - both)},
+        removed={name: old_packages[name] for name in sorted(old_packages.keys() - both)},
+        changed={
+            name: (old_packages[name], new_packages[name])
+            for name in sorted(both)
+            if old_packages[name] != new_packages[name]
+        },
+    )

@@ -1,0 +1,49 @@
+# shellcheck shell=sh
+# Events for the service (netboot.lifecycle.events.BootEvent). Each is a file first, so that a service that is away for a
+# while still gets all of them, in order, with the times at which they happened; the root's units send what is left.
+# Nothing here ever stops a boot.
+
+report() { # PHASE DETAIL
+  [ -n "$BOOT" ] || return 0
+  read -r uptime _ </proc/uptime
+  milliseconds=$((${uptime%.*} * 1000 + 1${uptime#*.} * 10 - 1000))
+  detail=$(printf '%s' "$2" | tr '"\\\n' "'/ " | tr -cd ' -~' | cut -c1-300)
+  events=$((${events:-0} + 1))
+  name=$RUN/events/$(printf '%013d-%03d-%d' "$milliseconds" "$events" $$)
+  printf '{"mac":"%s","machine":%s,"phase":"%s","uptime_ms":%d,"detail":"%s"}' \
+    "$MAC" "${NAME:+\"}${NAME:-null}${NAME:+\"}" "$1" "$milliseconds" "$detail" >"$name.new"
+  mv "$name.new" "$name.json"
+}
+
+deliver() { # send what waits, oldest first; stop at the first that cannot be sent now
+  mkdir "$RUN/delivering" 2>/dev/null || return 0
+  for event in "$RUN"/events/*.json; do
+    [ -e "$event" ] || break
+    tries=1
+    until post "$event"; do
+      [ "$tries" -lt 3 ] || break 2
+      sleep $((tries * 2))
+      tries=$((tries + 1))
+    done
+  done
+  rmdir "$RUN/delivering"
+}
+
+post() { # FILE: 1 when trying again could help
+  answer=$(timeout 5 "$BUSYBOX" wget -q -O - --header 'Content-Type: application/json' --post-file "$1" \
+    "$REPORT/v1/boots/$BOOT/events" 2>&1) || case $answer in
+    *'HTTP/1.'?' 408'* | *'HTTP/1.'?' 429'*) return 1 ;;
+    *'HTTP/1.'?' 4'*) say "the service refuses an event: $answer" ;;
+    *) return 1 ;;
+  esac
+  rm -f "$1"
+}
+
+drain() { # SECONDS: wait at most so long until nothing waits any more
+  deliver &
+  left=$(($1 * 10))
+  while [ "$left" -gt 0 ] && [ -n "$(ls "$RUN/events")" ]; do
+    sleep 0.1
+    left=$((left - 1))
+  done
+}

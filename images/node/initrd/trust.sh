@@ -1,0 +1,95 @@
+# shellcheck shell=sh disable=SC2034 # variables in capitals are shared by the parts
+# The site bundle and the manifest: fetched from anywhere, believed only with a signature by a key that was baked in.
+# Both are canonical JSON (images.manifest.canonical), in which `"key":` can only be a key: sed reads it.
+
+establish_trust() {
+  REFUSED='' UNREACHED=''
+  for origin in $REPORT $ORIGINS; do bundle_from "${origin%/}" && break; done
+  [ -s "$RUN/bundle.json" ] || refused_or_unreached "site bundle" || return 1
+  minimum=$(number minimum_epoch "$RUN/bundle.json")
+  ORIGINS=$(bundle_origins "$RUN/bundle.json")
+  REPORT=$(bundle_report "$RUN/bundle.json")
+  for origin in $REPORT $ORIGINS; do
+    is_url "$origin" || because "ImageRefused: the site bundle names an origin that is no plain URL: $origin" || return 1
+  done
+  REPORT=${REPORT%/}
+
+  REFUSED='' UNREACHED=''
+  for origin in $REPORT $ORIGINS; do manifest_from "${origin%/}" && break; done
+  [ -s "$RUN/manifest.json" ] || refused_or_unreached "manifest of image $IMAGE" || return 1
+  epoch=$(number epoch "$RUN/manifest.json")
+  # A number that the shell cannot compare fails here too, and refuses.
+  [ "$epoch" -ge "$minimum" ] ||
+    because "ImageRefused: its epoch $epoch is below this site's minimum, $minimum; build it anew" || return 1
+  root_of_manifest "$RUN/manifest.json"
+  [ "$COUNT" -gt 0 ] && [ "$COUNT" -eq $(((SIZE + CHUNK - 1) / CHUNK)) ] ||
+    because "ImageRefused: the manifest has $COUNT chunk digests for $SIZE bytes" || return 1
+  say "image $IMAGE is signed by a trusted key, epoch $epoch (minimum $minimum)"
+}
+
+bundle_from() { # ORIGIN
+  signed_document "$1/v1/site/bundle" "$RUN/bundle"
+}
+
+manifest_from() { # ORIGIN
+  signed_document "$1/v1/images/$IMAGE/manifest" "$RUN/manifest" || return 1
+  sum=$(sha256sum <"$RUN/manifest.json")
+  [ "${sum%% *}" = "$IMAGE" ] && return 0
+  rm -f "$RUN/manifest.json"
+  refuse "the manifest from $1 is not the one that was asked for (sha256 ${sum%% *})"
+}
+
+signed_document() { # URL FILE, both without their ends .json and .sig
+  rm -f "$2.json" "$2.sig"
+  small "$1.json" "$2.new" && small "$1.sig" "$2.sig" || return 1
+  for key in "$KEYS"/*.pub; do
+    if signify-openbsd -V -q -p "$key" -x "$2.sig" -m "$2.new" >/dev/null 2>&1; then
+      mv "$2.new" "$2.json"
+      return 0
+    fi
+  done
+  rm -f "$2.new"
+  refuse "$1.json is not signed by a key that this machine trusts"
+}
+
+small() { # URL FILE: at most 8 MiB, in 20 seconds, tried twice
+  for try in 1 2; do
+    error=$( (ulimit -f 16384 && timeout 20 "$BUSYBOX" wget -q -O "$2" "$1") 2>&1) && return 0
+    [ "$try" = 2 ] || pause 1
+  done
+  UNREACHED="$UNREACHED $1: ${error:-no answer in time};"
+  say "cannot fetch $1: ${error:-no answer in time}"
+  return 1
+}
+
+refuse() {
+  say "$*"
+  REFUSED="$REFUSED $*;"
+  return 1
+}
+
+refused_or_unreached() { # WHAT: refused wins, because somebody answered with something that must not be believed
+  [ -z "$REFUSED" ] || because "ImageRefused:$REFUSED" || return 1
+  because "cannot fetch the $1:$UNREACHED"
+}
+
+number() { # KEY FILE
+  sed -n 's/.*"'"$1"'":\([0-9]*\)[,}].*/\1/p' "$2"
+}
+
+bundle_origins() { # FILE: one a line; the key after `origins` is `report`
+  sed -n 's/.*"origins":\["\(.*\)"\],"report":".*/\1/p' "$1" | sed 's/","/\n/g'
+}
+
+bundle_report() { # FILE
+  sed -n 's/.*"report":"\([^"]*\)","schema":.*/\1/p' "$1"
+}
+
+root_of_manifest() { # FILE: sets SIZE, ROOT (its blob), CHUNK and COUNT; writes lines of "number digest" beside the file
+  root=$(sed -n 's/.*"root":{\("chunks":\[[^]]*\],"sha256":"[^"]*","size":[0-9]*\)}.*/\1/p' "$1")
+  SIZE=${root##*:}
+  ROOT=$(echo "$root" | sed 's/.*"sha256":"\([0-9a-f]*\)".*/\1/')
+  CHUNK=$(number chunk_size "$1")
+  echo "$root" | sed 's/^"chunks":\[\([^]]*\)\].*/\1/; s/,/\n/g' | tr -d '"' | sed '/^$/d' | awk '{print NR - 1, $1}' >"$1.chunks"
+  COUNT=$(wc -l <"$1.chunks")
+}

@@ -1,0 +1,29 @@
+# shellcheck shell=sh disable=SC2034 # variables in capitals are shared by the parts
+# Small words that every part uses.
+
+say() { # a line for whoever looks at a console; the kernel's log keeps it for the root's journal (<7>: not shown twice)
+  echo "netboot: $*"
+  for console in ${CONSOLES:-}; do echo "netboot: $*" >"/dev/$console"; done
+  [ -z "${KMSG:-}" ] || echo "<7>netboot: $*" >"$KMSG"
+}
+
+because() { # leave the reason of a failure, and fail
+  REASON=$*
+  return 1
+}
+
+pause() { # SECONDS: between half of them and all, so that a thousand machines do not come back at the same instant
+  random=$(od -An -N2 -tu2 /dev/urandom)
+  milliseconds=$(($1 * 500 + $1 * 500 * random / 65536))
+  sleep "$((milliseconds / 1000)).$(printf %03d $((milliseconds % 1000)))"
+}
+
+size_of() { stat -c %s "$1" 2>/dev/null || echo 0; }
+
+matches() { # TEXT REGULAR-EXPRESSION: the whole of it
+  printf '%s\n' "$1" | grep -Eqx -e "$2"
+}
+
+is_url() { # the same as images.bundle.HttpUrl
+  matches "$1" 'https?://(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?(/[A-Za-z0-9._~/-]*)?'
+}

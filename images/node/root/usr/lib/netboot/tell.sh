@@ -1,0 +1,14 @@
+# shellcheck shell=sh disable=SC2034 # what is sourced below uses them
+# PHASE: report it to the service, and whatever the initrd could not. Uses only what the initrd left in /run/netboot.
+RUN=/run/netboot BUSYBOX=/run/netboot/busybox
+# shellcheck source=/dev/null
+for part in boot.env words.sh report.sh; do . "$RUN/$part"; done
+
+failed=$(systemctl list-units --failed --plain --no-legend 2>/dev/null | cut -d' ' -f1 | tr '\n' ' ')
+report "$1" "${failed:+failed units: $failed}"
+for _ in 1 2 3 4 5 6 7 8 9 10; do
+  deliver
+  [ -n "$(ls "$RUN/events")" ] || exit 0
+  pause 10
+done
+say "the service could not be told: its events are left in $RUN/events"

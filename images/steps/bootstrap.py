@@ -1,0 +1,107 @@
+"""mmdebstrap: packages of signed mirrors become a root file system in a folder."""
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from images.errors import SourceUnavailableError
+from images.run import run
+from images.sources import Mirror, proxy_environment
+from images.step import Say, Step
+
+VERSION = 1
+
+EXCLUDED = ("/usr/share/doc/*", "/usr/share/man/*", "/usr/share/info/*", "/usr/share/locale/*", "/usr/share/lintian/*")
+KEPT = ("/usr/share/doc/*/copyright",)
+MERGED_USR = "/usr/share/mmdebstrap/hooks/merged-usr"
+"""mmdebstrap's hook for suites where /bin → usr/bin is not base-files' work: where usr-is-merged is (Debian 12)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """What decides what is installed; the mirrors' release digests stand for all package versions."""
+
+    suite: str
+    architecture: str
+    mirrors: tuple[Mirror, ...]
+    packages: tuple[str, ...]
+    created: int
+    """Seconds since 1970: the newest of the mirrors, and the image's time."""
+
+
+def argv(inputs: Inputs, tree: Path, sources: Path) -> list[str]:
+    """The command. It runs in namespaces of its own, so that no mount and no process can outlive it, even killed."""
+    return [
+        *("unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--"),
+        *("mmdebstrap", "--verbose", "--mode=root", "--format=directory", "--variant=essential"),
+        f"--architectures={inputs.architecture}",
+        *([f"--hook-dir={MERGED_USR}"] if "usr-is-merged" in inputs.packages else []),
+        f"--include={','.join(inputs.packages)}",
+        '--aptopt=APT::Install-Recommends "false"',
+        '--aptopt=Acquire::Languages "none"',
+        '--aptopt=Acquire::Retries "3"',
+        *(f"--dpkgopt=path-exclude={pattern}" for pattern in EXCLUDED),
+        *(f"--dpkgopt=path-include={pattern}" for pattern in KEPT),
+        "--skip=cleanup/apt/lists",  # they say which release files apt verified; the next step removes them
+        inputs.suite,
+        str(tree),
+        str(sources),
+    ]
+
+
+def sources_file(mirrors: tuple[Mirror, ...], keyrings: Path) -> str:
+    """The mirrors in apt's deb822 form (sources.list(5)), each with the only keys that may sign it."""
+    return "\n".join(
+        f"Types: deb\nURIs: {mirror.url}\nSuites: {' '.join(mirror.suites)}\n"
+        f"Components: {' '.join(mirror.components)}\nSigned-By: {keyrings / _keyring(mirror)}\n"
+        for mirror in mirrors
+    )
+
+
+def _keyring(mirror: Mirror) -> str:
+    return f"{hashlib.sha256(mirror.keyring).hexdigest()[:16]}{mirror.keyring_suffix}"
+
+
+def bootstrap(inputs: Inputs, out: Path, say: Say) -> None:
+    """Install the packages into `out/root`.
+
+    Raises:
+        CommandError: mmdebstrap failed: a package that is not there, a signature by another key, a disk that is full.
+        SourceUnavailableError: a mirror changed after it was asked; the next run will do.
+    """
+    for mirror in inputs.mirrors:
+        (out / _keyring(mirror)).write_bytes(mirror.keyring)
+    sources = out / "netboot.sources"
+    sources.write_text(sources_file(inputs.mirrors, out), encoding="utf-8")
+    env = proxy_environment() | {
+        "SOURCE_DATE_EPOCH": str(inputs.created),
+        "INITRD": "No",  # kernel hooks would build an initrd that nobody boots (kernel-img.conf(5))
+        "TMPDIR": str(out),
+    }
+    run(argv(inputs, out / "root", sources), env=env, on_line=lambda line: _report(line, say))
+    _same_release(inputs, out / "root")
+
+
+def _report(line: str, say: Say) -> None:
+    if line.startswith(("I: ", "E: ", "Unpacking ", "Setting up ")):
+        say(line)
+
+
+def _same_release(inputs: Inputs, tree: Path) -> None:
+    """What apt verified must be what the mirrors were asked for, or the cache key would name another content."""
+    want = {release for mirror in inputs.mirrors for release in mirror.releases}
+    have = set(_verified(tree / "var/lib/apt/lists"))
+    if want != have:
+        names = ", ".join(sorted({mirror.url for mirror in inputs.mirrors}))
+        raise SourceUnavailableError(
+            f"a mirror ({names}) published new packages while they were being read; run the build again"
+        )
+
+
+def _verified(lists: Path) -> Iterator[str]:
+    for path in lists.glob("*_InRelease"):
+        yield hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+STEP = Step("bootstrap", VERSION, bootstrap, outputs=("root",))

@@ -1,0 +1,71 @@
+"""The kernel leaves the root: firmware loads it, and the root keeps only the modules that the recipe wants."""
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from images import modules, tree
+from images.errors import RecipeError
+from images.run import run
+from images.step import Product, Say, Step
+
+VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """The configured tree, and the modules that its root keeps (None: all)."""
+
+    tree: Product
+    modules: tuple[str, ...] | None
+
+
+def kernel(inputs: Inputs, out: Path, say: Say) -> None:
+    """Write `out/vmlinuz`, `out/version` (text, one line) and `out/root`: the tree without /boot, with chosen modules.
+
+    Raises:
+        RecipeError: no kernel or several, or a module that this kernel does not have.
+    """
+    source = inputs.tree / "root"
+    version = version_of(source)
+    shutil.copyfile(source / f"boot/vmlinuz-{version}", out / "vmlinuz")
+    (out / "version").write_text(f"{version}\n", encoding="ascii")
+    root = out / "root"
+    # Hard links cost nothing; whatever is changed below is removed and written anew, never changed in place.
+    run(["cp", "--archive", "--link", "--no-target-directory", source, root])
+    tree.empty(root, "/boot")
+    if inputs.modules is not None:
+        say(f"keeping {len(inputs.modules)} modules and what they depend on")
+        _prune(root, version, inputs.modules)
+
+
+def version_of(root: Path) -> str:
+    """The version of the one kernel in a tree.
+
+    Raises:
+        RecipeError: none, or more than one.
+    """
+    found = sorted(path.name.removeprefix("vmlinuz-") for path in (root / "boot").glob("vmlinuz-*"))
+    if len(found) != 1:
+        what = f"{len(found)} kernels ({', '.join(found)})" if found else "no kernel"
+        raise RecipeError(f"the image has {what} in /boot and must have one; see kernel.package in the recipe")
+    return found[0]
+
+
+def _prune(root: Path, version: str, wanted: tuple[str, ...]) -> None:
+    folder = tree.inside(root, f"/lib/modules/{version}/x").parent
+    known = modules.Tree(folder)
+    kept = {known.paths[name] for name in known.order(wanted)}
+    for path in sorted((folder / "kernel").rglob("*.ko*")):
+        if path.relative_to(folder).as_posix() not in kept:
+            path.unlink()
+    for path in sorted((path for path in folder.rglob("*") if path.is_dir()), reverse=True):
+        if not any(path.iterdir()):
+            path.rmdir()
+    for path in folder.glob("modules.*"):
+        if path.name not in {"modules.builtin", "modules.builtin.modinfo", "modules.order"}:
+            path.unlink()
+    run(["depmod", "--basedir", root, version])
+
+
+STEP = Step("kernel", VERSION, kernel, outputs=("vmlinuz", "version", "root"), sources=(Path(modules.__file__),))

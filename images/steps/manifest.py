@@ -1,0 +1,139 @@
+"""What was made, counted and weighed: the manifest, the package list, the budget."""
+
+import hashlib
+import json
+import re
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+import images.manifest
+from images.errors import BudgetError
+from images.manifest import CHUNK_SIZE, Architecture, Artifact, Artifacts, Manifest
+from images.step import Product, Say, Step
+
+VERSION = 1
+MIB = 1024 * 1024
+
+UNPACKED = 4
+"""How much larger than its file a kernel or an initrd is in memory, at most: packed and unpacked are there at once."""
+MARGIN_MIB = 256
+"""The kernel's own tables, systemd and its services, page cache, and the overlay that takes what the machine writes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """Products to describe, and what the recipe says about the image as a whole."""
+
+    kernel: Product
+    root: Product
+    initrd: Product
+    name: str
+    distribution: str
+    suite: str
+    architecture: Architecture
+    recipe: str
+    epoch: int
+    created: int
+    arguments: tuple[str, ...]
+    budget_mib: int
+
+
+def manifest(inputs: Inputs, out: Path, say: Say) -> None:
+    """Write `out/manifest.json` (canonical, unsigned) and `out/packages.json`.
+
+    Raises:
+        BudgetError: with the ten largest contributors.
+    """
+    tree = inputs.kernel / "root"
+    packages = installed((tree / "var/lib/dpkg/status").read_text(encoding="utf-8"))
+    (out / "packages.json").write_bytes(packages_json(packages))
+    kernel = describe(inputs.kernel / "vmlinuz")
+    initrd = describe(inputs.initrd / "initrd.img")
+    root = describe(inputs.root / "root.squashfs", chunked=True)
+    say(f"{(kernel.size + initrd.size + root.size) / MIB:.1f} of {inputs.budget_mib} MiB")
+    check_budget(inputs, kernel.size + initrd.size + root.size, tree)
+    made = Manifest(
+        name=inputs.name,
+        distribution=inputs.distribution,
+        suite=inputs.suite,
+        architecture=inputs.architecture,
+        recipe=inputs.recipe,
+        epoch=inputs.epoch,
+        created=inputs.created,
+        kernel_version=(inputs.kernel / "version").read_text(encoding="ascii").strip(),
+        kernel_arguments=inputs.arguments,
+        ram_mib=ram_mib(kernel.size, initrd.size, root.size),
+        artifacts=Artifacts(kernel=kernel, initrd=initrd, root=root, packages=describe(out / "packages.json")),
+    )
+    (out / "manifest.json").write_bytes(made.to_bytes())
+
+
+def describe(path: Path, *, chunked: bool = False) -> Artifact:
+    """A file's digest and size, and the digests of its chunks."""
+    whole, chunks = hashlib.sha256(), []
+    with path.open("rb") as file:
+        while chunk := file.read(CHUNK_SIZE):
+            whole.update(chunk)
+            chunks.append(hashlib.sha256(chunk).hexdigest())
+    return Artifact(sha256=whole.hexdigest(), size=path.stat().st_size, chunks=tuple(chunks) if chunked else ())
+
+
+def ram_mib(kernel: int, initrd: int, root: int) -> int:
+    """The least memory of a machine for artifacts of these sizes (bytes), MiB.
+
+    The packed root stays in memory; kernel and initrd are there packed and unpacked when the machine starts.
+    """
+    return -(-(root + UNPACKED * (kernel + initrd)) // MIB) + MARGIN_MIB
+
+
+def check_budget(inputs: Inputs, size: int, tree: Path) -> None:
+    """Raise BudgetError when kernel, initrd and root (`size`: bytes, as fetched) are more than the recipe allows."""
+    if size <= inputs.budget_mib * MIB:
+        return
+    lines = "\n".join(f"{size / MIB:9.1f} MiB  {name}" for name, size in contributors(tree).most_common(10))
+    raise BudgetError(
+        f"{inputs.name} is {size / MIB:.1f} MiB (kernel, initrd and root as a machine fetches them), "
+        f"its recipe allows budget_mib: {inputs.budget_mib}. The largest parts, uncompressed:\n{lines}"
+    )
+
+
+def contributors(tree: Path) -> Counter[str]:
+    """Bytes in a tree by the package that brought them; a folder's path for what no package owns."""
+    owner: dict[Path, str] = {}
+    for listing in sorted((tree / "var/lib/dpkg/info").glob("*.list")):
+        package = listing.name.removesuffix(".list").partition(":")[0]
+        owner |= {_real(tree, line): package for line in listing.read_text(encoding="utf-8").splitlines()}
+    sizes: Counter[str] = Counter()
+    for path in tree.rglob("*"):
+        if path.is_file() and not path.is_symlink():
+            name = owner.get(path) or "/" + "/".join(path.relative_to(tree).parts[:3])
+            sizes[name] += path.stat().st_size
+    return sizes
+
+
+def _real(tree: Path, path: str) -> Path:
+    """Where a package's file lies on a merged /usr: packages still say /lib/… for /usr/lib/…"""
+    parts = Path(path).parts[1:]
+    merged = bool(parts) and (tree / parts[0]).is_symlink()
+    return tree.joinpath(*(("usr", *parts) if merged else parts))
+
+
+def installed(status: str) -> list[list[str]]:
+    """[[name, version, architecture], …] of the installed packages in a dpkg status file, sorted."""
+    found = []
+    for paragraph in re.split(r"\n\n+", status):
+        fields = dict(re.findall(r"^([A-Za-z-]+): (.*)$", paragraph, re.MULTILINE))
+        if fields.get("Status", "").endswith(" installed"):
+            found.append([fields["Package"], fields["Version"], fields["Architecture"]])
+    return sorted(found)
+
+
+def packages_json(packages: list[list[str]]) -> bytes:
+    """The package list as it is stored: a line for each package, so that two lists can be compared by eye."""
+    return ("[\n" + ",\n".join(json.dumps(package) for package in packages) + "\n]\n").encode()
+
+
+STEP = Step(
+    "manifest", VERSION, manifest, outputs=("manifest.json", "packages.json"), sources=(Path(images.manifest.__file__),)
+)

@@ -1,0 +1,104 @@
+"""The boot plane's requests: from a path to its handler, and from a failure to its answer.
+
+The path is taken as it came, never decoded: what is encoded, has dots or doubled slashes is simply not one of ours.
+"""
+
+import logging
+
+from aiohttp import web
+
+from images.errors import ImageError
+from netboot.boot import answers
+from netboot.boot.artifacts import Artifacts
+from netboot.boot.events import Events
+from netboot.boot.limits import connection_of
+from netboot.boot.readiness import Readiness
+from netboot.boot.scripts import Scripts
+from netboot.lifecycle.errors import BadClaimError, LifecycleError, NoSuchBootError, OverloadedError
+
+log = logging.getLogger(__name__)
+
+_FIRMWARE = frozenset({"/boot.ipxe", "/v1/boot"})
+
+
+class App:
+    """The handler of every request. `in_flight`: those not yet answered."""
+
+    def __init__(self, scripts: Scripts, artifacts: Artifacts, events: Events, readiness: Readiness) -> None:
+        self._scripts, self._artifacts, self._events, self._readiness = scripts, artifacts, events, readiness
+        self.in_flight = 0
+
+    async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        """Answer one request; nothing gets out of here but cancellation."""
+        self.in_flight += 1
+        path, _, query = _target(request).partition("?")
+        try:
+            if not connection_of(request).admitted:
+                response = self._excess(path)
+                response.force_close()
+                return response
+            response = await self._route(request, path, query)
+        except (LifecycleError, ImageError) as error:
+            response = self._failed(request, error)
+        except ConnectionError:
+            raise
+        except Exception:
+            log.exception("defect: %s was not answered", path if path in _FIRMWARE else "a request")
+            response = self._scripts.broken() if path in _FIRMWARE else answers.failure(AssertionError())[0]
+        finally:
+            self.in_flight -= 1
+        if self._readiness.stopping and not response.prepared:
+            response.force_close()
+        return response
+
+    async def _route(self, request: web.BaseRequest, path: str, query: str) -> web.StreamResponse:
+        method = request.method
+        if path == "/v1/boot":
+            if method != "GET":
+                return answers.wrong_method("GET")
+            return await self._scripts.boot(query, connection_of(request).peer)
+        if path.startswith("/v1/boots/"):
+            boot_id, slash, last = path[10:].partition("/")
+            if last != "events" or not slash:
+                return answers.not_found()
+            if method != "POST":
+                return answers.wrong_method("POST")
+            return await self._events.reported(request, boot_id)
+        if method not in ("GET", "HEAD"):
+            return answers.wrong_method("GET", "HEAD") if self._known(path) else answers.not_found()
+        if path.startswith("/v1/blobs/"):
+            return await self._artifacts.blob(request, path[10:], query)
+        if path.startswith("/v1/images/"):
+            return await self._artifacts.image(request, path[11:])
+        if path.startswith("/v1/site/"):
+            return await self._artifacts.site(request, path[9:])
+        if path == "/boot.ipxe":
+            return self._scripts.chain()
+        if path == "/readyz":
+            return self._readiness.ready()
+        return self._readiness.healthy() if path == "/healthz" else answers.not_found()
+
+    def _known(self, path: str) -> bool:
+        return path in ("/boot.ipxe", "/healthz", "/readyz") or path.startswith(
+            ("/v1/blobs/", "/v1/images/", "/v1/site/")
+        )
+
+    def _excess(self, path: str) -> web.StreamResponse:
+        if path in _FIRMWARE:
+            return self._scripts.busy()
+        return answers.failure(OverloadedError("too many connections"))[0]
+
+    def _failed(self, request: web.BaseRequest, error: Exception) -> web.StreamResponse:
+        response, row = answers.failure(error)
+        if isinstance(error, BadClaimError | NoSuchBootError):
+            self._events.count_refused()
+        log.log(row.level, "%s: %s: %s", connection_of(request).peer, row.code, row.text(error))
+        return response
+
+
+def _target(request: web.BaseRequest) -> str:
+    """The request target; of the absolute form (RFC 9112, 3.2.2) the path."""
+    target = request.raw_path
+    if target.startswith("http://"):
+        return "/" + target[7:].partition("/")[2]
+    return target

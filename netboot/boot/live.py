@@ -1,0 +1,69 @@
+"""The snapshot in force: watched, swapped whole. One that cannot be used leaves the old one in force and says so."""
+
+import asyncio
+import gc
+import logging
+from contextlib import suppress
+from pathlib import Path
+
+from netboot.boot.catalogue import Catalogue
+from netboot.lifecycle.errors import CannotTellError
+from netboot.stores.snapshot import Signature, read_snapshot, signature
+
+log = logging.getLogger(__name__)
+
+LOOK_SECONDS = 0.5
+
+
+class Live:
+    """Holds the catalogue in force; None until there is one."""
+
+    def __init__(self, path: Path, retry: tuple[int, int]) -> None:
+        self._path, self._retry = path, retry
+        self._seen: Signature | None = None
+        self._wake = asyncio.Event()
+        self.catalogue: Catalogue | None = None
+        self.problem: str | None = None
+        """Why the file as it is now is not what is in force, in words; None: it is."""
+
+    async def refresh(self, *, force: bool = False) -> None:
+        """Look at the file; where it changed (or `force`), read it and swap."""
+        now = signature(self._path)
+        if now == self._seen and not force and (now is not None or self.problem is not None):
+            return
+        self._seen = now
+        try:
+            # In a thread: ten thousand machines take a good part of a second, and scripts go on meanwhile.
+            catalogue = await asyncio.to_thread(self._load)
+        except CannotTellError as error:
+            self._trouble(str(error))
+            return
+        self.catalogue = catalogue
+        gc.freeze()  # it lives long: the collector need not walk ten thousand machines again and again
+        if self.problem is not None:
+            log.warning("snapshot: in order again")
+        self.problem = None
+        log.info("snapshot of %d machines in force", len(catalogue.view.index))
+
+    async def watch(self) -> None:
+        """Refresh for ever: about twice a second, and at once after `hurry`."""
+        while True:
+            force = self._wake.is_set()
+            self._wake.clear()
+            await self.refresh(force=force)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(LOOK_SECONDS):
+                    await self._wake.wait()
+
+    def hurry(self) -> None:
+        """Read the file again now, changed or not (SIGHUP)."""
+        self._wake.set()
+
+    def _load(self) -> Catalogue:
+        return Catalogue(read_snapshot(self._path), self._retry)
+
+    def _trouble(self, words: str) -> None:
+        kept = "; the one before stays in force" if self.catalogue is not None else ""
+        if self.problem != words + kept:
+            log.error("snapshot: %s%s", words, kept)
+        self.problem = words + kept

@@ -1,0 +1,83 @@
+"""What the boot plane counts. Plain integers in the hot path; once a second they go into Prometheus' files.
+
+prometheus_client's multiprocess mode keeps a memory-mapped file for each process in `data/metrics`, which the control
+plane reads. The mode is chosen by an environment variable when prometheus_client is first imported; so it is imported in here only
+when `Exporter` is made, after `worker.run` has set it.
+"""
+
+from dataclasses import dataclass, field
+
+from netboot.boot.transfers import Transfer
+
+
+@dataclass(slots=True)
+class Tally:
+    """Counts since the process started."""
+
+    scripts: dict[str, int] = field(
+        default_factory=lambda: dict.fromkeys(("boot", "unknown", "refused", "unavailable"), 0)
+    )
+    """By outcome."""
+    events: dict[str, int] = field(default_factory=lambda: dict.fromkeys(("accepted", "refused"), 0))
+    transfers: dict[str, int] = field(default_factory=lambda: dict.fromkeys(("whole", "broken"), 0))
+    bytes_sent: int = 0
+    discoveries_dropped: int = 0
+
+    def ended(self, transfer: Transfer) -> None:
+        """Count a transfer that has ended, well or not."""
+        self.transfers["whole" if transfer.whole else "broken"] += 1
+        self.bytes_sent += transfer.sent
+
+
+class Exporter:
+    """Carries the tally over into Prometheus' counters."""
+
+    def __init__(self, tally: Tally) -> None:
+        from prometheus_client import CollectorRegistry, Counter, Gauge
+
+        # A registry of its own, unless the files of the multiprocess mode are the registry anyway: tests make several.
+        registry = CollectorRegistry()
+        self._tally = tally
+        self._seen: dict[str, int] = {}
+        self._labelled = {
+            "scripts": Counter("netboot_scripts", "Scripts served.", ["outcome"], registry=registry),
+            "events": Counter("netboot_boot_events", "Boot events posted by machines.", ["result"], registry=registry),
+            "transfers": Counter("netboot_transfers", "Files sent.", ["result"], registry=registry),
+        }
+        self._plain = {
+            "bytes_sent": Counter("netboot_sent_bytes", "Bytes of files sent.", registry=registry),
+            "refused": Counter("netboot_refused_connections", "Connections beyond the limits.", registry=registry),
+            "discoveries_dropped": Counter(
+                "netboot_discoveries_dropped",
+                "Sightings not journalled because there were too many.",
+                registry=registry,
+            ),
+        }
+        self._lag = Gauge(
+            "netboot_journal_lag_records", "Records not yet projected.", registry=registry, multiprocess_mode="livesum"
+        )
+        self._open = Gauge(
+            "netboot_open_connections", "Open connections.", registry=registry, multiprocess_mode="livesum"
+        )
+
+    def flush(self, *, lag: int, open_connections: int, refused: int) -> None:
+        """Bring the counters up to date; called about once a second."""
+        for name, counter in self._labelled.items():
+            for label, value in getattr(self._tally, name).items():
+                if more := self._more(f"{name}/{label}", value):
+                    counter.labels(label).inc(more)
+        totals = {
+            "bytes_sent": self._tally.bytes_sent,
+            "discoveries_dropped": self._tally.discoveries_dropped,
+            "refused": refused,
+        }
+        for name, value in totals.items():
+            if more := self._more(name, value):
+                self._plain[name].inc(more)
+        self._lag.set(lag)
+        self._open.set(open_connections)
+
+    def _more(self, key: str, value: int) -> int:
+        more = value - self._seen.get(key, 0)
+        self._seen[key] = value
+        return more

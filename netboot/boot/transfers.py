@@ -1,0 +1,99 @@
+"""Files to sockets without passing through Python: sliced `sendfile`, each slice with a deadline.
+
+The event loop's own loop (asyncio's) has sendfile; uvloop's has not.
+"""
+
+import asyncio
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from aiohttp import web
+
+from images.errors import NotFoundError, StoreError
+
+SLICE = 4 * 1024 * 1024
+"""Bytes."""
+SLICE_SECONDS = 600.0
+"""A reader that takes longer for a slice (less than 7 kB/s) is ended. One that stands still is ended sooner (`limits`)."""
+
+
+@dataclass(slots=True, eq=False)
+class Transfer:
+    """One file on its way to one peer: whose it is, how much has gone, whether it ended well."""
+
+    peer: str
+    name: str
+    offset: int
+    length: int
+    sent: int = 0
+    whole: bool = False
+    """Every byte has been handed to the kernel; false for good when the reader went away or was ended."""
+
+
+def open_file(path: Path, what: str) -> tuple[BinaryIO, os.stat_result]:
+    """Open a regular file of the store; symbolic links are not followed.
+
+    Raises:
+        NotFoundError: there is none.
+        StoreError: it is there and cannot be read right now.
+    """
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+    except (FileNotFoundError, NotADirectoryError):
+        raise NotFoundError(f"no such {what}") from None
+    except OSError as error:
+        raise StoreError(f"{what} cannot be opened: {error.strerror}") from None
+    status = os.fstat(handle)
+    if not stat.S_ISREG(status.st_mode):
+        os.close(handle)
+        raise StoreError(f"{what} is not a regular file")
+    os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_SEQUENTIAL)
+    return os.fdopen(handle, "rb", buffering=0), status
+
+
+async def send(request: web.BaseRequest, response: web.StreamResponse, file: BinaryIO, transfer: Transfer) -> None:
+    """Send `response`'s headers and then `transfer`'s bytes of `file`.
+
+    A reader that goes away, is too slow, or a file that has become shorter ends the connection, never the service:
+    `transfer.whole` tells.
+    """
+    response.content_length = transfer.length
+    await response.prepare(request)
+    try:
+        await _slices(request, file, transfer)
+    except (ConnectionError, OSError, TimeoutError, RuntimeError, asyncio.SendfileNotAvailableError):
+        # RuntimeError: asyncio's word for a transport that is closing. SendfileNotAvailable: its word for a peer that is gone.
+        _cut(request, response)
+        return
+    except BaseException:
+        _cut(request, response)
+        raise
+    if transfer.sent < transfer.length:  # the file is shorter than it was: the client must not take it for whole
+        _cut(request, response)
+        return
+    transfer.whole = True
+    await response.write_eof()
+
+
+async def _slices(request: web.BaseRequest, file: BinaryIO, transfer: Transfer) -> None:
+    loop = asyncio.get_running_loop()
+    while transfer.sent < transfer.length:
+        transport = request.transport
+        if transport is None:
+            raise ConnectionResetError("the reader has gone")
+        count = min(SLICE, transfer.length - transfer.sent)
+        async with asyncio.timeout(SLICE_SECONDS):
+            sent = await loop.sendfile(transport, file, transfer.offset + transfer.sent, count, fallback=False)
+        transfer.sent += sent
+        if sent < count:
+            return
+
+
+def _cut(request: web.BaseRequest, response: web.StreamResponse) -> None:
+    """End the connection in the middle: by its Content-Length the client sees that something is missing."""
+    response.force_close()
+    if request.transport is not None:
+        request.transport.abort()

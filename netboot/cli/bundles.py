@@ -1,0 +1,65 @@
+"""The site bundle on disk: is it there, signed by a trusted key, and what the configuration says?"""
+
+import contextlib
+from time import time
+
+from images.bundle import SiteBundle
+from images.errors import ImageError, NotFoundError
+from images.keyring import KeyRing
+from images.signing import signer_of, verify
+from images.store import Store
+from netboot.config import Config
+
+_RUN = "run `netboot config bundle`"
+
+
+def differences(bundle: SiteBundle, config: Config) -> list[str]:
+    """What a bundle says otherwise than the configuration, in words."""
+    wanted = config.site_bundle(bundle.issued)
+    return [
+        f"{name} is {_words(getattr(bundle, name))}, the configuration says {_words(getattr(wanted, name))}"
+        for name in SiteBundle.model_fields
+        if getattr(bundle, name) != getattr(wanted, name)
+    ]
+
+
+def faults_of_bundle(config: Config) -> list[str]:
+    """Everything that is wrong with the signed bundle of the store, each with its remedy."""
+    try:
+        data, signature = Store(config.store).bundle()
+        verify(data, signature, KeyRing(config.keys).trusted())
+        bundle = SiteBundle.model_validate_json(data)
+    except NotFoundError as error:
+        return [str(error)]
+    except ImageError as error:
+        return [f"{error}; {_RUN}"]
+    except ValueError:
+        return [f"is not a site bundle; {_RUN}"]
+    return [f"{difference}; {_RUN}" for difference in differences(bundle, config)]
+
+
+def install(config: Config) -> bool:
+    """Write, sign and install the bundle of a configuration; False: the one that is there is right already.
+
+    Raises:
+        NotFoundError: no private key here. SignatureError, BusyError, StoreError.
+    """
+    store = Store(config.store)
+    key = KeyRing(config.keys).signing_key()
+    if not faults_of_bundle(config) and signer_of(store.bundle()[1]) == key.public.id:
+        return False
+    new = unsigned(config)
+    store.set_bundle(new, key.sign(new))
+    return True
+
+
+def unsigned(config: Config) -> bytes:
+    """The bundle of a configuration, to be signed: issued now, and later than the one that is there."""
+    issued = int(time())
+    with contextlib.suppress(ImageError, ValueError):  # none, or a damaged one: it is replaced
+        issued = max(issued, SiteBundle.model_validate_json(Store(config.store).bundle()[0]).issued + 1)
+    return config.site_bundle(issued).to_bytes()
+
+
+def _words(value: object) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)

@@ -1,0 +1,107 @@
+"""Every fault of a site, of all its files at once: what `netboot config check` says."""
+
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from images import strict
+from images.errors import ImageError
+from images.keyring import KeyRing
+from images.store import Store
+from images.strict import Fault, FaultsError
+from netboot.cli.bundles import faults_of_bundle
+from netboot.config import Config, load_config
+from netboot.machines.inventory import load_inventory
+from netboot.machines.values import Inventory
+
+
+@dataclass(slots=True)
+class Findings:
+    """What was found; `config` and `inventory` are None where they have faults."""
+
+    config: Config | None = None
+    inventory: Inventory | None = None
+    faults: list[Fault] = field(default_factory=list)
+
+
+def check_site(path: Path) -> Findings:
+    """Check the configuration, and everything that it names, as far as it can be read."""
+    path, found = path.absolute(), Findings()
+    try:
+        found.config = load_config(path)
+        folder = found.config.inventory
+    except FaultsError as error:
+        found.faults += error.faults
+        folder = _inventory_folder(path)
+    try:
+        found.inventory = load_inventory(folder)
+    except FaultsError as error:
+        found.faults += error.faults
+    if found.config is not None:
+        found.faults += [
+            *_folders(found.config),
+            *_keys(found.config),
+            *_token(found.config.management.token_file),
+            *_pinned(found.inventory, Store(found.config.store)),
+        ]
+    return found
+
+
+def _inventory_folder(path: Path) -> Path:
+    """Where a configuration with faults most likely has its inventory, so that its faults come at the same time."""
+    try:
+        value = strict.read(path).value
+    except FaultsError:
+        value = {}
+    given = value.get("inventory") if isinstance(value, dict) else None
+    return path.parent / (given if isinstance(given, str) else "inventory")
+
+
+def _folders(config: Config) -> Iterator[Fault]:
+    if not config.store.is_dir():
+        yield Fault(str(config.store), 1, "", "is not a folder: `netboot image build` makes the store")
+    nearest = next(path for path in (config.data, *config.data.parents) if path.exists())
+    if not nearest.is_dir() or not os.access(nearest, os.W_OK | os.X_OK):
+        yield Fault(
+            str(config.data), 1, "", f"{nearest} cannot be written by this user: the service keeps its data here"
+        )
+
+
+def _keys(config: Config) -> Iterator[Fault]:
+    try:
+        trusted = KeyRing(config.keys).trusted()
+    except ImageError as error:
+        yield Fault(str(config.keys), 1, "", str(error))
+        return
+    if not trusted:
+        message = "holds no public key (*.pub): run `netboot key create`, or copy it from where images are signed"
+        yield Fault(str(config.keys), 1, "", message)
+    elif config.store.is_dir():
+        for fault in faults_of_bundle(config):
+            yield Fault(str(config.store / "site" / "bundle.json"), 1, "", fault)
+
+
+def _token(path: Path) -> Iterator[Fault]:
+    remedy = f"make one with `(umask 077; openssl rand -hex 32 > {path})`"
+    try:
+        mode = stat.S_IMODE(path.stat().st_mode)
+        length = len(path.read_text().strip())
+    except (OSError, UnicodeDecodeError):
+        yield Fault(str(path), 1, "", f"the operator's token cannot be read: {remedy}")
+        return
+    if mode & 0o077:
+        yield Fault(str(path), 1, "", f"others can read the operator's token (mode {mode:04o}): `chmod 600 {path}`")
+    if length < 16:
+        yield Fault(str(path), 1, "", f"the operator's token has fewer than 16 characters: {remedy}")
+
+
+def _pinned(inventory: Inventory | None, store: Store) -> Iterator[Fault]:
+    for channel in inventory.channels if inventory else ():
+        if channel.image is None:
+            continue
+        try:
+            store.manifest(channel.image)
+        except ImageError as error:
+            yield Fault(str(store.root), 1, "", f"channel {channel.name} is pinned to it in the inventory: {error}")

@@ -1,0 +1,132 @@
+"""`netboot config`: check, show, and sign what machines are told of it. Works on local files."""
+
+import dataclasses
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from images.bundle import SiteBundle
+from images.errors import NotFoundError
+from images.keyring import KeyRing
+from images.signing import verify
+from images.store import Store
+from images.strict import FaultsError
+from netboot.cli import bundles
+from netboot.cli.check import check_site
+from netboot.cli.output import output_option, show
+from netboot.cli.paths import config_option, config_path, find_config, find_paths, keys_option
+from netboot.config import Config
+
+
+@click.group()
+def group() -> None:
+    """Check, show and sign the configuration of a site."""
+
+
+@group.command()
+@config_option
+@output_option
+def check(config: Path | None, output: str) -> None:
+    """Report every fault of the configuration, the inventory, the keys and the site bundle at once.
+
+    Exit status 1 when there is one.
+    """
+    path = config_path(config)
+    found = check_site(path)
+    if output == "json":
+        click.echo(json.dumps([dataclasses.asdict(fault) for fault in found.faults], indent=2))
+        raise click.exceptions.Exit(1 if found.faults else 0)
+    if found.faults:
+        raise FaultsError(found.faults)
+    assert found.inventory is not None
+    counts = [(kind, len(getattr(found.inventory, f"{kind}s"))) for kind in ("machine", "profile", "channel")]
+    declared = ", ".join(f"{count} {kind}{'' if count == 1 else 's'}" for kind, count in counts)
+    click.echo(f"{path}: no faults; {declared}")
+
+
+@group.command("show")
+@config_option
+@output_option
+def show_(config: Path | None, output: str) -> None:
+    """Show the configuration in force: what was given and what was not, with absolute paths."""
+    value = find_config(config).model_dump(mode="json")
+    show(output, value, ("key", "value"), list(_flat(value, "")))
+
+
+def _flat(value: object, key: str) -> Iterator[tuple[str, str]]:
+    if isinstance(value, dict):
+        for name, below in value.items():
+            yield from _flat(below, f"{key}.{name}" if key else name)
+    else:
+        yield key, "" if value is None else ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+@group.command()
+@config_option
+@keys_option
+@click.option("--sign", type=click.Path(path_type=Path), help="Sign this bundle, written elsewhere, with the key here.")
+@click.option("--signature", type=click.Path(path_type=Path), help="Install this signature's bundle, signed elsewhere.")
+def bundle(config: Path | None, keys: Path | None, sign: Path | None, signature: Path | None) -> None:
+    """Sign the site bundle: origins, report address and minimum epoch, as every machine is told them.
+
+    Where the private key is kept elsewhere, the bundle is written unsigned into this folder:
+
+    \b
+      netboot config bundle                             here: writes SITE-bundle.json
+      netboot config bundle --sign SITE-bundle.json     where the key is: writes SITE-bundle.sig
+      netboot config bundle --signature SITE-bundle.sig here: installs both
+    """
+    if sign is not None:
+        key = KeyRing(keys or find_paths(config, None, None).keys).signing_key()
+        data = _read(sign)
+        _parsed(sign, data)
+        target = sign.with_suffix(".sig")
+        target.write_bytes(key.sign(data))
+        click.echo(f"signed with key {key.public.id}: {target}; carry it back and install it with --signature")
+        return
+    found = find_config(config)
+    found = found.model_copy(update={"keys": keys.absolute()}) if keys is not None else found
+    if signature is not None:
+        _install_signed(found, signature)
+        click.echo(f"installed the site bundle of {found.site}")
+        return
+    try:
+        written = bundles.install(found)
+    except NotFoundError as error:
+        raise _unsigned(found, error) from None
+    click.echo(f"{'signed and installed' if written else 'nothing to do:'} the site bundle of {found.site}")
+
+
+def _install_signed(config: Config, signature: Path) -> None:
+    data, signed = _read(signature.with_suffix(".json")), _read(signature)
+    verify(data, signed, KeyRing(config.keys).trusted())
+    differences = bundles.differences(_parsed(signature.with_suffix(".json"), data), config)
+    if differences:
+        raise click.ClickException("that bundle is not of this configuration: " + "; ".join(differences))
+    Store(config.store).set_bundle(data, signed)
+
+
+def _unsigned(config: Config, error: NotFoundError) -> click.ClickException:
+    path = Path(f"{config.site}-bundle.json")
+    path.write_bytes(bundles.unsigned(config))
+    return click.ClickException(
+        f"not signed: {error}\n"
+        f"The bundle is in {path}. Where the key is: `netboot config bundle --sign {path}`; "
+        f"then here: `netboot config bundle --signature {path.with_suffix('.sig')}`"
+    )
+
+
+def _parsed(path: Path, data: bytes) -> SiteBundle:
+    try:
+        return SiteBundle.model_validate_json(data)
+    except ValueError:
+        raise click.ClickException(f"{path} is not a site bundle as `netboot config bundle` writes it") from None
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise click.ClickException(f"{path} cannot be read: {error.strerror}") from None

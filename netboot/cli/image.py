@@ -1,0 +1,201 @@
+"""`netboot image`: build, look at, verify and remove images. Works on local files; no service is needed."""
+
+import dataclasses
+import importlib
+from pathlib import Path
+from time import localtime, strftime, time
+from typing import Any
+
+import click
+
+from images import check
+from images.collect import GRACE_SECONDS, collect, needed, remove
+from images.diff import Diff, diff, read_packages
+from images.errors import ImageError
+from images.keyring import KeyRing
+from images.resolve import resolve
+from images.store import Image, Store
+from netboot.cli.output import output_option, progress, show
+from netboot.cli.paths import config_option, find_paths, keys_option, store_option
+
+
+class _Group(click.Group):
+    """The group, with `build` (and all that it needs) imported only when it is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return ["build", *super().list_commands(ctx)]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name != "build":
+            return super().get_command(ctx, cmd_name)
+        command = importlib.import_module("netboot.cli.build").build
+        assert isinstance(command, click.Command)
+        return command
+
+
+@click.group(cls=_Group)
+def group() -> None:
+    """Build, list, verify, compare and remove images.
+
+    IMAGE is a digest, the beginning of one (8 characters at least), or a recipe's name for its newest image.
+    """
+
+
+@group.command("list")
+@config_option
+@store_option
+@output_option
+def list_(config: Path | None, store: Path | None, output: str) -> None:
+    """List the images of the store, newest first."""
+    opened = Store(store or find_paths(config, store, None).store)
+    images, why = opened.images(), needed(opened)
+    rows = [
+        (
+            image.digest[:12],
+            image.manifest.name,
+            image.manifest.kernel_version,
+            _mib(image.size),
+            strftime("%Y-%m-%d %H:%M", localtime(image.added)),
+            "; ".join(why.get(image.digest, ())),
+        )
+        for image in images
+    ]
+    columns = ("image", "recipe", "kernel", "size", "added", "in use")
+    value = [_facts(image) | {"in_use": list(why.get(image.digest, ()))} for image in images]
+    show(output, value, columns, rows, "no images yet: `netboot image build debian-12-minimal` makes one")
+
+
+@group.command("show")
+@click.argument("image")
+@config_option
+@store_option
+@keys_option
+@output_option
+def show_(image: str, config: Path | None, store: Path | None, keys: Path | None, output: str) -> None:
+    """Show all about IMAGE: its parts and their sizes, the memory it needs, who signed it, what points to it."""
+    paths = find_paths(config, store, keys)
+    opened = Store(paths.store)
+    found = opened.image(resolve(opened, image))
+    manifest = found.manifest
+    try:
+        signer = f"key {check.check_signature(opened, found.digest, KeyRing(paths.keys).trusted()).id}, trusted here"
+    except ImageError as error:
+        signer = f"NOT verified: {error}"
+    why = needed(opened).get(found.digest, ())
+    rows = [
+        ("image", found.digest),
+        ("recipe", manifest.name),
+        ("distribution", f"{manifest.distribution} {manifest.suite} {manifest.architecture}"),
+        ("kernel", manifest.kernel_version),
+        ("arguments", " ".join(manifest.kernel_arguments)),
+        ("epoch", manifest.epoch),
+        ("signed by", signer),
+        *((name, f"{_mib(part.size):>11}  {part.sha256}") for name, part in manifest.artifacts),
+        ("size", f"{_mib(found.size):>11}  in all, compressed"),
+        ("memory", f"{manifest.ram_mib:>7} MiB  at least, in the machine"),
+        ("in use", "; ".join(why) or "by nobody"),
+    ]
+    show(output, _facts(found) | {"signed_by": signer, "in_use": list(why)}, ("", ""), rows)
+
+
+@group.command()
+@click.argument("image")
+@config_option
+@store_option
+@keys_option
+@output_option
+def verify(image: str, config: Path | None, store: Path | None, keys: Path | None, output: str) -> None:
+    """Read every byte of IMAGE and compare it with what was signed. Exit status 1 when anything is wrong.
+
+    \b
+    Example:  netboot image verify debian-12-minimal
+    """
+    paths = find_paths(config, store, keys)
+    opened = Store(paths.store)
+    digest = resolve(opened, image)
+    with progress(f"verifying {digest[:12]}", _size(opened, digest)) as advance:
+        findings = check.check_image(opened, digest, KeyRing(paths.keys).trusted(), advance)
+    rows = [(finding.part, finding.problem, finding.remedy) for finding in findings]
+    value = {"image": digest, "findings": [dataclasses.asdict(finding) for finding in findings]}
+    show(output, value, ("part", "problem", "remedy"), rows, f"image {digest[:12]} is what was signed, every byte")
+    if findings:
+        raise click.exceptions.Exit(1)
+
+
+@group.command("diff")
+@click.argument("old")
+@click.argument("new")
+@config_option
+@store_option
+@output_option
+def diff_(old: str, new: str, config: Path | None, store: Path | None, output: str) -> None:
+    """Show what differs between two images: packages, kernel, sizes, arguments."""
+    opened = Store(store or find_paths(config, store, None).store)
+    digests = [resolve(opened, text) for text in (old, new)]
+    manifests = [opened.manifest(digest) for digest in digests]
+    packages = [
+        read_packages(opened.blob_path(manifest.artifacts.packages.sha256).read_bytes()) for manifest in manifests
+    ]
+    found = diff(manifests[0], manifests[1], packages[0], packages[1])
+    value = {"old": digests[0], "new": digests[1], **dataclasses.asdict(found)}
+    show(output, value, ("", "old", "new"), _diff_rows(found), "nothing differs")
+
+
+@group.command()
+@click.option("--grace", type=click.IntRange(min=0), default=GRACE_SECONDS, show_default=True, help="Seconds.")
+@click.option("--dry-run", is_flag=True, help="Only say what would go.")
+@config_option
+@store_option
+@output_option
+def gc(grace: int, dry_run: bool, config: Path | None, store: Path | None, output: str) -> None:
+    """Remove images that nobody has needed for a while, and blobs of no image.
+
+    An image stays while a channel points to it (or did last), while a boot refers to it, and --grace seconds longer.
+    """
+    opened = Store(store or find_paths(config, store, None).store)
+    done = collect(opened, int(time()), grace, dry_run=dry_run)
+    verb = "would remove" if dry_run else "removed"
+    rows = [(digest[:12], verb) for digest in done.removed]
+    rows += [(digest[:12], f"unneeded; goes in {left} s") for digest, left in done.waiting.items()]
+    rows += [(f"{done.blobs} blobs", f"{verb}, {_mib(done.freed)}")] if done.blobs else []
+    show(output, dataclasses.asdict(done), ("image", ""), rows, "nothing to remove")
+
+
+@group.command()
+@click.argument("image")
+@config_option
+@store_option
+def rm(image: str, config: Path | None, store: Path | None) -> None:
+    """Remove IMAGE, unless somebody needs it."""
+    opened = Store(store or find_paths(config, store, None).store)
+    digest = resolve(opened, image)
+    remove(opened, digest)
+    click.echo(f"removed image {digest[:12]}; `netboot image gc` frees its blobs")
+
+
+def _facts(image: Image) -> dict[str, Any]:
+    return {
+        "image": image.digest,
+        "added": image.added,
+        "size": image.size,
+        "manifest": image.manifest.model_dump(mode="json", by_alias=True),
+    }
+
+
+def _size(store: Store, digest: str) -> int:
+    try:
+        return store.image(digest).size
+    except ImageError:
+        return 0
+
+
+def _diff_rows(found: Diff) -> list[tuple[str, str, str]]:
+    rows = [(name, old, new) for name, (old, new) in found.facts.items()]
+    rows += [(name, _mib(old), _mib(new)) for name, (old, new) in found.sizes.items()]
+    rows += [(name, "", version) for name, version in found.added.items()]
+    rows += [(name, version, "") for name, version in found.removed.items()]
+    return rows + [(name, old, new) for name, (old, new) in found.changed.items()]
+
+
+def _mib(size: int) -> str:
+    return f"{size / (1 << 20):,.1f} MiB"

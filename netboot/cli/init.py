@@ -1,0 +1,130 @@
+"""`netboot init DIR`: a working site from nothing."""
+
+import secrets
+import socket
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+from pydantic import TypeAdapter, ValidationError
+
+from images import files
+from images.keyring import KeyRing
+from images.manifest import Name
+from netboot.cli import bundles
+from netboot.cli.authority import new_authority
+from netboot.config import load_config, parse_url
+
+_TEMPLATES = Path(__file__).parent / "templates"
+_NAME: TypeAdapter[str] = TypeAdapter(Name)
+PRIVATE = 0o600
+
+
+def _site(_context: click.Context, _option: click.Parameter, value: str) -> str:
+    try:
+        return _NAME.validate_python(value)
+    except ValidationError:
+        raise click.BadParameter("lower-case letters, digits, '-' and '.', at most 63, like 'lab' or 'fra-1'") from None
+
+
+def _url(_context: click.Context, _option: click.Parameter, value: str | None) -> str | None:
+    try:
+        return None if value is None else parse_url(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+
+
+@click.command()
+@click.argument("folder", metavar="DIR", type=click.Path(file_okay=False, path_type=Path))
+@click.option("--url", callback=_url, help="How machines will reach the service, e.g. http://192.0.2.10:8080.")
+@click.option("--site", callback=_site, default="main", show_default=True, help="Name of the site.")
+@click.option("--force", is_flag=True, help="Into a folder that is not empty: what is there already stays as it is.")
+def command(folder: Path, url: str | None, site: str, force: bool) -> None:
+    """Write a working site into DIR: configuration, sample inventory, keys, the operator's token, the site bundle."""
+    if folder.is_dir() and any(folder.iterdir()) and not force:
+        raise click.ClickException(f"{folder} is not empty: choose another, or give --force to add what is missing")
+    guessed = url or f"http://{_own_address()}:8080"
+    try:
+        _fill(folder, site, guessed)
+    except OSError as error:
+        raise click.ClickException(f"cannot write {error.filename}: {error.strerror}") from None
+    click.echo(_next_steps(folder, guessed if url is None else None))
+
+
+def _fill(folder: Path, site: str, url: str) -> None:
+    for path, mode, content in _contents(folder, site, url):
+        _write(path, mode, content)
+    config = load_config(folder / "netboot.yaml")
+    ring = KeyRing(config.keys)
+    if not ring.infos():  # a public key alone: images are signed elsewhere
+        _say("wrote", config.keys / f"{ring.create().id}.key")
+    if any(info.active and info.private for info in ring.infos()):
+        bundles.install(config)
+
+
+def _contents(folder: Path, site: str, url: str) -> Iterator[tuple[Path, int, Callable[[], bytes]]]:
+    """Path, mode and content of every file, the content made only where the file is not there yet."""
+    values = {"@SITE@": site, "@URL@": url, "@LISTEN@": f"{_any_address()}:8080"}
+    yield folder / "netboot.yaml", 0o644, lambda: _template("netboot.yaml", values)
+    yield folder / "inventory" / "site.yaml", 0o644, lambda: _template("inventory.yaml", {})
+    yield folder / ".gitignore", 0o644, lambda: _template("gitignore", {})
+    yield folder / "secrets" / "operator.token", PRIVATE, lambda: secrets.token_urlsafe(32).encode() + b"\n"
+    if not (folder / "tls" / "ca.key").exists() and not (folder / "tls" / "ca.crt").exists():
+        certificate, key = new_authority(site)
+        yield folder / "tls" / "ca.key", PRIVATE, lambda: key
+        yield folder / "tls" / "ca.crt", 0o644, lambda: certificate
+
+
+def _write(path: Path, mode: int, content: Callable[[], bytes]) -> None:
+    if path.exists():
+        _say("kept", path)
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.parent.name == "secrets":
+        path.parent.chmod(0o700)
+    files.write(path, content(), mode=mode)
+    _say("wrote", path)
+
+
+def _say(what: str, path: Path) -> None:
+    click.echo(f"{what:5} {path}")
+
+
+def _template(name: str, values: dict[str, str]) -> bytes:
+    text = (_TEMPLATES / name).read_text(encoding="utf-8")
+    for hole, value in values.items():
+        text = text.replace(hole, value)
+    return text.encode()
+
+
+def _any_address() -> str:
+    return "[::]" if socket.has_dualstack_ipv6() else "0.0.0.0"  # noqa: S104 - machines are to reach it
+
+
+def _own_address() -> str:
+    """The address that this machine would talk from: connecting a datagram socket sends nothing."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))  # RFC 5737: an address that is nobody's
+        except OSError:
+            return "127.0.0.1"
+        address: Any = probe.getsockname()
+        return str(address[0])
+
+
+def _next_steps(folder: Path, guessed: str | None) -> str:
+    note = (
+        f"machines are told to reach this service at {guessed}: change provisioning.url if that is not so\n"
+        if guessed
+        else ""
+    )
+    return (
+        f"\n{note}next:\n"
+        f"  cd {folder}\n"
+        "  netboot config check                            every fault at once\n"
+        "  netboot image build debian-12-minimal           build and sign an image into the store\n"
+        "  netboot serve                                   start the service\n"
+        "  netboot channel set stable debian-12-minimal    in another terminal: machines boot this image\n"
+        "back up keys/, secrets/ and tls/; .gitignore keeps their private parts out of git"
+    )

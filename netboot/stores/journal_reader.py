@@ -1,0 +1,99 @@
+"""Reading a journal from another process, and telling its owner how far one has got. The projector's side.
+
+For each `data/journal/boot-<n>.db`: read batches by `read_after`, make them durable elsewhere, then `write_cursor`.
+A cursor is written *after* what it stands for is durable, so a crash means reading again, never losing; readers take the same
+record twice without harm.
+"""
+
+import os
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import NamedTuple
+
+from netboot.lifecycle.errors import JournalUnavailableError
+
+
+class End(NamedTuple):
+    """`identity` tells a journal from one that takes its place later; `last`: the highest id given out so far."""
+
+    identity: int
+    last: int
+
+
+class Row(NamedTuple):
+    """A record as it was written: `body` is the JSON of a `netboot.lifecycle.events.Record`."""
+
+    id: int
+    at_ms: int
+    body: str
+
+
+def cursor_path(journal: Path) -> Path:
+    """`boot-0.db` → `boot-0.cursor`, beside it."""
+    return journal.with_suffix(".cursor")
+
+
+def read_cursor(path: Path) -> int:
+    """The highest id that has been taken over; 0 where there is no cursor, or none that makes sense.
+
+    A cursor that was lost only means that records are read again.
+    """
+    try:
+        text = path.read_text(encoding="ascii").strip()
+    except (FileNotFoundError, UnicodeDecodeError):
+        return 0
+    return int(text) if text.isdigit() and len(text) < 19 else 0
+
+
+def write_cursor(path: Path, last: int) -> None:
+    """Say that everything up to `last` is durable elsewhere; atomically, and it survives a power cut.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    staged = path.with_suffix(".cursor-new")
+    with staged.open("w", encoding="ascii") as file:
+        file.write(f"{last}\n")
+        file.flush()
+        os.fsync(file.fileno())
+    staged.replace(path)
+
+
+def end_of(journal: Path) -> End | None:
+    """Where the journal ends now; None: it is not there yet.
+
+    Raises:
+        JournalUnavailableError: the file cannot be read right now.
+    """
+    if not journal.exists():
+        return None
+    try:
+        with closing(sqlite3.connect(f"{journal.absolute().as_uri()}?mode=ro", uri=True, timeout=2.0)) as db:
+            identity = db.execute("PRAGMA user_version").fetchone()[0]
+            row = db.execute("SELECT seq FROM sqlite_sequence WHERE name = 'records'").fetchone()
+    except sqlite3.Error as error:
+        if "no such table" in str(error):
+            return None  # its owner is just creating it
+        raise JournalUnavailableError(f"the journal {journal} cannot be read: {error}; it is tried again") from None
+    return End(identity, row[0] if row else 0)
+
+
+def read_after(journal: Path, cursor: int, most: int = 5_000) -> list[Row]:
+    """At most `most` rows with an id above `cursor`, in order; empty where the journal is not there yet.
+
+    Raises:
+        JournalUnavailableError: the file cannot be read right now.
+    """
+    if not journal.exists():
+        return []
+    try:
+        with closing(sqlite3.connect(f"{journal.absolute().as_uri()}?mode=ro", uri=True, timeout=2.0)) as db:
+            found = db.execute(
+                "SELECT id, at_ms, body FROM records WHERE id > ? ORDER BY id LIMIT ?", (cursor, most)
+            ).fetchall()
+    except sqlite3.Error as error:
+        if "no such table" in str(error):
+            return []  # its owner is just creating it
+        raise JournalUnavailableError(f"the journal {journal} cannot be read: {error}; it is tried again") from None
+    return [Row(*row) for row in found]

@@ -1,0 +1,286 @@
+"""`netboot init` and `netboot config`: a site from nothing, and everything that can be wrong with it."""
+
+import json
+import ssl
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from images.bundle import SiteBundle
+from images.keyring import KeyRing
+from images.signing import verify
+from images.store import Store
+from netboot.cli.main import main
+from netboot.config import load_config
+from netboot.machines.inventory import load_inventory
+
+
+class Ran(NamedTuple):
+    status: int
+    out: str
+    err: str
+
+
+Run = Callable[..., Ran]
+URL = "http://192.0.2.1:8080"
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    monkeypatch.delenv("NETBOOT_CONFIG", raising=False)
+
+    def call(*arguments: object) -> Ran:
+        status = 0
+        try:
+            main([str(argument) for argument in arguments])
+        except SystemExit as error:
+            status = int(error.code or 0)
+        captured = capsys.readouterr()
+        return Ran(status, captured.out, captured.err)
+
+    return call
+
+
+@pytest.fixture
+def site(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> Path:
+    assert run("init", tmp_path / "site", "--url", URL, "--site", "lab").status == 0
+    monkeypatch.chdir(tmp_path / "site")
+    return tmp_path / "site"
+
+
+def test_a_new_site_has_no_faults(site: Path, run: Run) -> None:
+    assert run("config", "check") == Ran(0, "netboot.yaml: no faults; 0 machines, 1 profile, 1 channel\n", "")
+    config = load_config(site / "netboot.yaml")
+    assert (config.site, config.provisioning.url) == ("lab", URL)
+    assert [profile.name for profile in load_inventory(config.inventory).profiles] == ["default"]
+
+
+def test_what_is_secret_is_for_its_owner_alone(site: Path) -> None:
+    private = {path for path in site.rglob("*") if path.is_file() and stat.S_IMODE(path.stat().st_mode) == 0o600}
+    (key,) = site.glob("keys/*.key")
+    assert private == {key, site / "secrets/operator.token", site / "tls/ca.key"}
+    assert stat.S_IMODE((site / "secrets").stat().st_mode) == 0o700
+    assert len((site / "secrets/operator.token").read_text().strip()) >= 32
+    ignored = (site / ".gitignore").read_text().splitlines()
+    assert {"keys/*.key", "secrets/", "tls/*.key", "data/", "store/"} <= set(ignored)
+
+
+def test_the_bundle_is_signed_by_the_sites_key(site: Path) -> None:
+    data, signature = Store(site / "store").bundle()
+    verify(data, signature, KeyRing(site / "keys").trusted())
+    bundle = SiteBundle.model_validate_json(data)
+    assert (bundle.site, bundle.origins, bundle.report, bundle.minimum_epoch) == ("lab", (URL,), URL, 0)
+
+
+def test_the_authority_is_one(site: Path) -> None:
+    context = ssl.create_default_context(cafile=str(site / "tls/ca.crt"))
+    assert context.cert_store_stats() == {"x509": 1, "crl": 0, "x509_ca": 1}
+
+
+def test_init_leaves_a_folder_that_is_not_empty_alone(tmp_path: Path, run: Run) -> None:
+    (tmp_path / "mine").write_text("x")
+    ran = run("init", tmp_path)
+    assert (ran.status, ran.err) == (
+        1,
+        f"Error: {tmp_path} is not empty: choose another, or give --force to add what is missing\n",
+    )
+    assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+
+
+def test_force_adds_what_is_missing_and_overwrites_nothing(site: Path, run: Run) -> None:
+    (site / "netboot.yaml").write_text(f"site: mine\nprovisioning: {{url: '{URL}'}}\n")
+    (site / "inventory/site.yaml").unlink()
+    before = {path: path.read_bytes() for path in site.rglob("*") if path.is_file() and path.parent.name != "site"}
+    assert run("init", "--force", site).status == 0
+    assert (site / "inventory/site.yaml").exists()
+    for path, content in before.items():
+        if path.name != "lock":
+            assert path.read_bytes() == content
+    assert run("config", "check").status == 0
+
+
+def test_a_site_whose_images_are_signed_elsewhere_gets_no_key_of_its_own(tmp_path: Path, run: Run) -> None:
+    elsewhere = KeyRing(tmp_path / "elsewhere")
+    info = elsewhere.create()
+    (tmp_path / "site/keys").mkdir(parents=True)
+    (tmp_path / f"site/keys/{info.id}.pub").write_bytes(elsewhere.public_bytes(info.id))
+    assert run("init", "--force", tmp_path / "site").status == 0
+    assert [path.name for path in (tmp_path / "site/keys").iterdir()] == [f"{info.id}.pub"]
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "words"),
+    [
+        ("--site", "Lab 1", "lower-case letters, digits, '-' and '.', at most 63, like 'lab' or 'fra-1'"),
+        ("--url", "192.0.2.1:8080", "must be http:// or https://, a host or address"),
+    ],
+)
+def test_init_says_what_is_wrong_before_it_writes(
+    tmp_path: Path, run: Run, option: str, value: str, words: str
+) -> None:
+    ran = run("init", tmp_path / "site", option, value)
+    assert ran.status == 2
+    assert words in " ".join(ran.err.split())
+    assert not (tmp_path / "site").exists()
+
+
+def test_a_site_may_have_a_name_that_yaml_would_read_otherwise(tmp_path: Path, run: Run) -> None:
+    assert run("init", tmp_path / "site", "--site", "123").status == 0
+    assert load_config(tmp_path / "site/netboot.yaml").site == "123"
+
+
+def test_faults_of_all_files_come_at_once(site: Path, run: Run) -> None:
+    (site / "netboot.yaml").write_text(
+        f"site: lab\ninventory: inv\nminimum_epoch: -1\nprovisioning: {{url: '{URL}'}}\n"
+    )
+    (site / "inv").mkdir()
+    (site / "inv/a.yaml").write_text("machines:\n- {name: m, match: {serial: CZ1}, profile: p}\n")
+    ran = run("config", "check")
+    assert ran.status == 1
+    assert ran.err.replace(f"{site}/", "") == (
+        "inv/a.yaml:2: machines[0].profile: no profile is named 'p'; no profile is declared at all\n"
+        "netboot.yaml:3: minimum_epoch: Input should be greater than or equal to 0 (given: -1)\n"
+    )
+
+
+def test_what_surrounds_a_sound_configuration_is_checked_too(site: Path, run: Run) -> None:
+    text = (site / "netboot.yaml").read_text().replace("origins: []", "origins: ['http://rack1']")
+    (site / "netboot.yaml").write_text(text)
+    (site / "secrets/operator.token").chmod(0o644)
+    (site / "inventory/site.yaml").write_text(f"channels:\n- {{name: stable, image: {'a' * 64}}}\n")
+    (site / "data").write_text("not a folder")
+    ran = run("config", "check", "-o", "json")
+    assert ran.status == 1
+    found = [
+        (fault["file"].replace(f"{site}/", ""), fault["message"].replace(f"{site}/", ""))
+        for fault in json.loads(ran.out)
+    ]
+    assert sorted(found) == [
+        ("data", "data cannot be written by this user: the service keeps its data here"),
+        (
+            "secrets/operator.token",
+            "others can read the operator's token (mode 0644): `chmod 600 secrets/operator.token`",
+        ),
+        (
+            "store",
+            f"channel stable is pinned to it in the inventory: no image {'a' * 64} in {site}/store".replace(
+                f"{site}/", ""
+            ),
+        ),
+        (
+            "store/site/bundle.json",
+            f"origins is {URL}, the configuration says http://rack1, {URL}; run `netboot config bundle`",
+        ),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("harm", "words"),
+    [
+        (
+            lambda site: (site / "store/site/bundle.json").write_bytes(b"{}"),
+            "does not fit: altered after it was signed; run",
+        ),
+        (lambda site: (site / "store/site/bundle.sig").unlink(), "no signed site bundle in"),
+        (
+            lambda site: [path.unlink() for path in site.glob("keys/*")],
+            "holds no public key (*.pub): run `netboot key create`",
+        ),
+        (lambda site: (site / "keys/x.pub").write_text("junk"), "x.pub: not a file of signify's"),
+        (lambda site: (site / "secrets/operator.token").unlink(), "the operator's token cannot be read: make one with"),
+        (lambda site: (site / "secrets/operator.token").write_text("short"), "has fewer than 16 characters"),
+        (
+            lambda site: (site / "store").rename(site / "moved"),
+            "is not a folder: `netboot image build` makes the store",
+        ),
+    ],
+)
+def test_each_thing_that_can_be_wrong(site: Path, run: Run, harm: Callable[[Path], object], words: str) -> None:
+    harm(site)
+    ran = run("config", "check")
+    assert ran.status == 1
+    assert words in ran.err
+    assert ran.err.count("\n") == 1
+
+
+def test_the_bundle_follows_the_configuration(site: Path, run: Run) -> None:
+    assert run("config", "bundle") == Ran(0, "nothing to do: the site bundle of lab\n", "")
+    first = SiteBundle.model_validate_json(Store(site / "store").bundle()[0])
+    (site / "netboot.yaml").write_text(
+        (site / "netboot.yaml").read_text().replace("minimum_epoch: 0", "minimum_epoch: 4")
+    )
+    assert run("config", "bundle") == Ran(0, "signed and installed the site bundle of lab\n", "")
+    second = SiteBundle.model_validate_json(Store(site / "store").bundle()[0])
+    assert second.minimum_epoch == 4
+    assert second.issued > first.issued
+    assert run("config", "check").status == 0
+
+
+def test_a_new_key_signs_the_bundle_again(site: Path, run: Run) -> None:
+    run("key", "rotate")
+    assert run("config", "bundle").out == "signed and installed the site bundle of lab\n"
+
+
+def test_the_key_may_be_elsewhere(site: Path, tmp_path: Path, run: Run) -> None:
+    (site / "keys").rename(tmp_path / "vault")
+    (site / "keys").mkdir()
+    (public,) = (tmp_path / "vault").glob("*.pub")
+    (site / "keys" / public.name).write_bytes(public.read_bytes())
+    (site / "netboot.yaml").write_text(
+        (site / "netboot.yaml").read_text().replace("minimum_epoch: 0", "minimum_epoch: 4")
+    )
+
+    ran = run("config", "bundle")
+    assert ran.status == 1
+    assert ran.err.startswith("Error: not signed: no private key to sign with in ")
+    assert ran.err.endswith(
+        "The bundle is in lab-bundle.json. Where the key is: `netboot config bundle --sign lab-bundle.json`; "
+        "then here: `netboot config bundle --signature lab-bundle.sig`\n"
+    )
+    assert run("config", "check").status == 1
+    assert run("config", "bundle", "--keys", tmp_path / "vault", "--sign", "lab-bundle.json").status == 0
+    assert run("config", "bundle", "--signature", "lab-bundle.sig") == Ran(0, "installed the site bundle of lab\n", "")
+    assert run("config", "check").status == 0
+
+
+def test_a_bundle_of_a_stranger_or_of_another_configuration_is_not_installed(
+    site: Path, tmp_path: Path, run: Run
+) -> None:
+    before = Store(site / "store").bundle()
+    data = load_config(site / "netboot.yaml").site_bundle(7).to_bytes()
+    (site / "x.json").write_bytes(data)
+    KeyRing(tmp_path / "stranger").create()
+    (site / "x.sig").write_bytes(KeyRing(tmp_path / "stranger").signing_key().sign(data))
+    assert "which is not trusted here" in run("config", "bundle", "--signature", "x.sig").err
+
+    other = data.replace(b'"minimum_epoch":0', b'"minimum_epoch":9')
+    (site / "x.json").write_bytes(other)
+    (site / "x.sig").write_bytes(KeyRing(site / "keys").signing_key().sign(other))
+    assert run("config", "bundle", "--signature", "x.sig").err == (
+        "Error: that bundle is not of this configuration: minimum_epoch is 9, the configuration says 0\n"
+    )
+    (site / "x.json").write_text("junk")
+    assert "x.json is not a site bundle" in run("config", "bundle", "--sign", "x.json").err
+    assert "nowhere.json cannot be read: No such file" in run("config", "bundle", "--sign", "nowhere.json").err
+    assert Store(site / "store").bundle() == before
+
+
+def test_show_says_what_is_in_force(site: Path, run: Run) -> None:
+    shown = json.loads(run("config", "show", "-o", "json").out)
+    assert shown["provisioning"]["url"] == URL
+    assert shown["management"]["listen"] == "127.0.0.1:8081"
+    assert shown["store"] == str(site / "store")
+    table = run("config", "show").out
+    assert "provisioning.max_connections_per_address  128" in table
+    assert f"management.token_file                     {site}/secrets/operator.token" in table
+
+
+def test_without_a_configuration(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert "no configuration at netboot.yaml" in run("config", "show").err
+    ran = run("config", "check")
+    assert ran.status == 1
+    assert "netboot.yaml:1: cannot be read: No such file or directory" in ran.err

@@ -1,0 +1,271 @@
+"""The boot decision as a table; what each outcome tells the machine."""
+
+from collections.abc import Callable
+
+import pytest
+
+from images.manifest import Artifact
+from netboot.lifecycle.decide import View, decide, decide_machine
+from netboot.lifecycle.decision import Boot, Claim, Decision, Refused, Unavailable, Unknown
+from netboot.lifecycle.scripts import boot_values, waiting_values
+from netboot.lifecycle.snapshot import ImageFacts, Snapshot
+from netboot.machines.values import Channel, Inventory, Machine, Profile
+
+URL = "http://192.0.2.1:8080"
+IMAGE = ImageFacts(
+    digest="a" * 64,
+    name="debian-12-minimal",
+    architecture="amd64",
+    epoch=1,
+    kernel=Artifact(sha256="b" * 64, size=1),
+    initrd=Artifact(sha256="c" * 64, size=1),
+    kernel_arguments=("quiet",),
+    ram_mib=512,
+)
+
+
+def machine(name: str, **fields: object) -> Machine:
+    return Machine.model_validate({"name": name, "profile": "default", **fields})
+
+
+ONE = machine("one", match={"macs": ["52:54:00:00:00:01"], "serial": "CZ1"})
+TWO = machine("two", match={"macs": ["52:54:00:00:00:02"]})
+OFF = machine("off", match={"macs": ["52:54:00:00:00:03"]}, enabled=False)
+ARM = machine("arm", match={"macs": ["52:54:00:00:00:04"]}, architecture="arm64")
+BARE = machine("bare", match={"macs": ["52:54:00:00:00:05"]}, profile="bare")
+BROKEN = machine("broken", match={"macs": ["52:54:00:00:00:06"]}, profile="broken")
+
+VIEW = View.of(
+    Snapshot(
+        site="lab",
+        published_ms=1,
+        inventory=Inventory(
+            machines=(ONE, TWO, OFF, ARM, BARE, BROKEN),
+            profiles=(
+                Profile(name="default", channel="stable", kernel_arguments=("console=ttyS0",)),
+                Profile(name="bare", channel="empty"),
+                Profile(name="broken", channel="broken"),
+            ),
+            channels=(Channel(name="stable"), Channel(name="empty"), Channel(name="broken")),
+        ),
+        channels={"stable": "a" * 64, "empty": None, "broken": "d" * 64},
+        unusable={"broken": "its manifest is signed by a key that is not trusted here"},
+        images={"a" * 64: IMAGE},
+        url=URL,
+        origins=("http://rack1", URL),
+    )
+)
+
+
+def mac(last: int) -> Claim:
+    return Claim(mac=f"52:54:00:00:00:0{last}")
+
+
+TABLE: list[tuple[str, Claim, Decision]] = [
+    (
+        "known",
+        Claim(mac="52:54:00:00:00:01", serial="CZ1", architecture="amd64"),
+        Boot(
+            machine=ONE,
+            profile=VIEW.profiles["default"],
+            channel="stable",
+            image=IMAGE,
+            kernel_arguments=("quiet", "console=ttyS0"),
+            because=(
+                "MAC 52:54:00:00:00:01 and serial CZ1 are machine one (inventory)",
+                "profile default uses channel stable",
+                "channel stable is image debian-12-minimal aaaaaaaaaaaa",
+            ),
+        ),
+    ),
+    (
+        "known by one, the other field left out",
+        Claim(mac="52:54:00:00:00:02", ignored=("serial: a placeholder, which many machines share",)),
+        Boot(
+            machine=TWO,
+            profile=VIEW.profiles["default"],
+            channel="stable",
+            image=IMAGE,
+            kernel_arguments=("quiet", "console=ttyS0"),
+            because=(
+                "left out serial: a placeholder, which many machines share",
+                "MAC 52:54:00:00:00:02 is machine two (inventory)",
+                "profile default uses channel stable",
+                "channel stable is image debian-12-minimal aaaaaaaaaaaa",
+            ),
+        ),
+    ),
+    (
+        "unknown",
+        Claim(mac="52:54:00:00:00:09", serial="ZZ9"),
+        Unknown(because=("no machine of the inventory has MAC 52:54:00:00:00:09 or serial ZZ9",)),
+    ),
+    (
+        "nothing said",
+        Claim(ignored=("mac: not a MAC address",)),
+        Unknown(
+            because=(
+                "left out mac: not a MAC address",
+                "the claim names no machine: it has no usable MAC, UUID or serial",
+            )
+        ),
+    ),
+    (
+        "ambiguous",
+        Claim(mac="52:54:00:00:00:02", serial="CZ1"),
+        Refused(
+            reason="ambiguous",
+            machines=("one", "two"),
+            because=(
+                "MAC 52:54:00:00:00:02 is machine two (inventory)",
+                "serial CZ1 is machine one (inventory)",
+                "one machine cannot be one and two: correct the inventory, or the part that was moved",
+            ),
+        ),
+    ),
+    (
+        "disabled",
+        mac(3),
+        Refused(
+            reason="disabled",
+            machines=("off",),
+            because=(
+                "MAC 52:54:00:00:00:03 is machine off (inventory)",
+                "machine off is disabled: set `enabled: true` in the inventory to let it boot",
+            ),
+        ),
+    ),
+    (
+        "another architecture",
+        Claim(mac="52:54:00:00:00:01", architecture="arm64"),
+        Refused(
+            reason="architecture",
+            machines=("one",),
+            because=(
+                "MAC 52:54:00:00:00:01 is machine one (inventory)",
+                "its firmware is arm64, the inventory declares one as amd64",
+            ),
+        ),
+    ),
+    (
+        "image of another architecture",
+        mac(4),
+        Unavailable(
+            reason="image-unusable",
+            because=(
+                "MAC 52:54:00:00:00:04 is machine arm (inventory)",
+                "profile default uses channel stable",
+                "channel stable is image debian-12-minimal aaaaaaaaaaaa",
+                "that image is for amd64 and arm is arm64: give its profile a channel of its own architecture",
+            ),
+        ),
+    ),
+    (
+        "no image",
+        mac(5),
+        Unavailable(
+            reason="no-image",
+            because=(
+                "MAC 52:54:00:00:00:05 is machine bare (inventory)",
+                "profile bare uses channel empty",
+                "channel empty has no image yet: run `netboot channel set empty <image>`",
+            ),
+        ),
+    ),
+    (
+        "image unusable",
+        mac(6),
+        Unavailable(
+            reason="image-unusable",
+            because=(
+                "MAC 52:54:00:00:00:06 is machine broken (inventory)",
+                "profile broken uses channel broken",
+                "the image of channel broken cannot be used: its manifest is signed by a key that is not trusted here",
+            ),
+        ),
+    ),
+]
+
+
+@pytest.mark.parametrize(("claim", "decision"), [row[1:] for row in TABLE], ids=[row[0] for row in TABLE])
+def test_the_decision(claim: Claim, decision: Decision) -> None:
+    assert decide(VIEW, claim) == decision
+
+
+def test_without_an_inventory_nobody_can_tell() -> None:
+    assert decide(None, mac(1)) == Unavailable(
+        reason="no-inventory",
+        because=("no inventory has been published yet; see `netboot config check` and the log of the service",),
+    )
+
+
+def test_a_machine_by_its_name_gets_what_its_claim_gets() -> None:
+    claimed, named = decide(VIEW, mac(1)), decide_machine(VIEW, ONE)
+    assert isinstance(claimed, Boot)
+    assert named == claimed.model_copy(update={"because": ("machine one (inventory)", *claimed.because[1:])})
+
+
+def without_image(snapshot: Snapshot) -> Snapshot:
+    return snapshot.model_copy(update={"images": {}})
+
+
+def without_channel(snapshot: Snapshot) -> Snapshot:
+    return snapshot.model_copy(update={"channels": {}})
+
+
+@pytest.mark.parametrize("change", [without_image, without_channel])
+def test_a_snapshot_with_holes_means_no_image_and_never_an_error(change: Callable[[Snapshot], Snapshot]) -> None:
+    decision = decide(View.of(change(VIEW.snapshot)), mac(1))
+    assert isinstance(decision, Unavailable)
+    assert decision.reason == "no-image"
+
+
+def test_what_a_booting_machine_is_told() -> None:
+    decision = decide(VIEW, mac(1))
+    assert isinstance(decision, Boot)
+    told = boot_values(decision, VIEW.snapshot, (5, 20))
+    assert told.model_dump(exclude={"seconds"}) == {
+        "url": URL,
+        "machine": "one",
+        "image": "a" * 64,
+        "kernel": "b" * 64,
+        "initrd": "c" * 64,
+        "origins": ("http://rack1", URL),
+        "arguments": ("quiet", "console=ttyS0"),
+    }
+
+
+def test_waits_after_a_failure_are_spread_over_machines() -> None:
+    decision = decide(VIEW, mac(1))
+    assert isinstance(decision, Boot)
+    waits = set()
+    for number in range(400):
+        other = decision.model_copy(update={"machine": machine(f"gpu-{number:03}", match={"serial": f"S{number}"})})
+        waits.add(boot_values(other, VIEW.snapshot, (5, 20)).seconds)
+    assert waits == set(range(5, 21))
+
+
+@pytest.mark.parametrize(
+    ("claim", "headline"),
+    [
+        (mac(9), "this machine is not in the inventory of site lab"),
+        (
+            Claim(mac="52:54:00:00:00:02", serial="CZ1"),
+            "refused: what this machine says of itself belongs to more than one machine (one, two)",
+        ),
+        (mac(3), "refused: this machine is disabled (off)"),
+        (mac(5), "cannot tell right now what this machine boots"),
+    ],
+)
+def test_what_a_waiting_machine_is_told(claim: Claim, headline: str) -> None:
+    decision = decide(VIEW, claim)
+    assert not isinstance(decision, Boot)
+    told = waiting_values(decision, claim, "lab", URL, 30)
+    assert (told.headline, told.url, told.seconds) == (headline, URL, 30)
+    assert told.lines == (
+        f"MAC {claim.mac}",
+        "UUID (none usable)",
+        f"serial {claim.serial or '(none usable)'}",
+        "architecture (not said)",
+        *decision.because,
+    )

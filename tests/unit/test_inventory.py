@@ -1,0 +1,156 @@
+"""The inventory folder: everything or every fault."""
+
+from pathlib import Path
+
+import pytest
+
+from images.strict import FaultsError
+from netboot.machines.inventory import load_inventory
+from netboot.machines.values import Channel, Inventory, Machine, Match, Profile
+
+GOOD = """
+channels:
+- name: stable
+profiles:
+- {name: default, channel: stable, kernel_arguments: [console=ttyS0]}
+machines:
+- name: gpu-001
+  match: {macs: [52:54:00:12:34:56]}
+  profile: default
+"""
+
+
+def faults(folder: Path, **files: str) -> list[str]:
+    for name, text in files.items():
+        (folder / f"{name}.yaml").write_text(text)
+    with pytest.raises(FaultsError) as caught:
+        load_inventory(folder)
+    return [str(fault).replace(f"{folder}/", "") for fault in caught.value.faults]
+
+
+def test_all_files_together_are_the_inventory(tmp_path: Path) -> None:
+    (tmp_path / "b.yaml").write_text("machines:\n- {name: gpu-002, match: {serial: CZ1}, profile: default}\n")
+    (tmp_path / "a.yaml").write_text(GOOD)
+    (tmp_path / "empty.yaml").write_text("")
+    (tmp_path / ".hidden.yaml").write_text("not: ours")
+    (tmp_path / "notes.txt").write_text("{{{")
+    assert load_inventory(tmp_path) == Inventory(
+        machines=(
+            Machine(name="gpu-001", match=Match(macs=("52:54:00:12:34:56",)), profile="default"),
+            Machine(name="gpu-002", match=Match(serial="CZ1"), profile="default"),
+        ),
+        profiles=(Profile(name="default", channel="stable", kernel_arguments=("console=ttyS0",)),),
+        channels=(Channel(name="stable"),),
+    )
+
+
+def test_an_empty_folder_is_an_empty_inventory(tmp_path: Path) -> None:
+    assert load_inventory(tmp_path) == Inventory()
+
+
+def test_five_mistakes_are_five_faults(tmp_path: Path) -> None:
+    text = """
+channels:
+- name: stable
+profiles:
+- {name: default, channel: stabel}
+machines:
+- name: gpu-001
+  match: {macs: [52:54:00:12:34:56], serial: Default string}
+  profile: default
+- name: gpu-002
+  match: {macs: [52-54-00-12-34-56]}
+  profile: defualt
+  enable: false
+"""
+    assert faults(tmp_path, site=text) == [
+        "site.yaml:5: profiles[0].channel: no channel is named 'stabel'; did you mean 'stable'?",
+        "site.yaml:8: machines[0].match.serial: a placeholder, which many machines share",
+        (
+            "site.yaml:11: machines[1].match.macs[0]: "
+            "MAC 52:54:00:12:34:56 is of two machines, 'gpu-002' and 'gpu-001' in site.yaml:8"
+        ),
+        "site.yaml:12: machines[1].profile: no profile is named 'defualt'; did you mean 'default'?",
+        "site.yaml:13: machines[1].enable: unknown key; did you mean 'enabled'?",
+    ]
+
+
+def test_faults_of_several_files_come_together(tmp_path: Path) -> None:
+    again = GOOD.replace("52:54:00:12:34:56", "52:54:00:12:34:57")
+    assert faults(tmp_path, a=GOOD, b=again, c="machines: [") == [
+        "b.yaml:3: channels[0].name: channel 'stable' is declared twice, first in a.yaml:3",
+        "b.yaml:5: profiles[0].name: profile 'default' is declared twice, first in a.yaml:5",
+        "b.yaml:7: machines[0].name: machine 'gpu-001' is declared twice, first in a.yaml:7",
+        "c.yaml:1: not valid YAML: did not find expected node content",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "one", "other"),
+    [
+        ("UUID 86a9f546-d31b-4ba2-9bbb-303b61bcf8d1", *["uuid: 86A9F546-D31B-4BA2-9BBB-303B61BCF8D1"] * 2),
+        ("serial CZ1", "serial: CZ1", "serial: ' CZ1 '"),
+        ("MAC 52:54:00:ab:cd:ef", "macs: [525400ABCDEF]", "macs: [5254.00ab.cdef]"),
+    ],
+)
+def test_two_machines_may_not_share_an_identifier(tmp_path: Path, kind: str, one: str, other: str) -> None:
+    a = f"{GOOD}- {{name: one, profile: default, match: {{{one}}}}}\n"
+    b = f"machines:\n- {{name: other, profile: default, match: {{{other}}}}}\n"
+    (fault,) = faults(tmp_path, a=a, b=b)
+    assert fault.startswith("b.yaml:2: machines[0].match.")
+    assert fault.endswith(f": {kind} is of two machines, 'other' and 'one' in a.yaml:10")
+
+
+def test_one_machine_with_the_same_mac_twice(tmp_path: Path) -> None:
+    text = GOOD.replace("[52:54:00:12:34:56]", "[52:54:00:12:34:56, 52-54-00-12-34-56]")
+    assert faults(tmp_path, a=text) == ["a.yaml:8: machines[0].match.macs[1]: MAC 52:54:00:12:34:56 is here twice"]
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        (
+            GOOD.replace("{macs: [52:54:00:12:34:56]}", "{}"),
+            (
+                "a.yaml:8: machines[0].match: "
+                "needs at least one of macs, uuid and serial: nothing could be recognised by this"
+            ),
+        ),
+        (
+            GOOD.replace("[52:54:00:12:34:56]", "[525400123456]"),
+            "a.yaml:8: machines[0].match.macs[0]: a number to YAML: write it in quotes",
+        ),
+        (
+            GOOD.replace("console=ttyS0", "netboot.origins=http://203.0.113.9"),
+            "a.yaml:5: profiles[0].kernel_arguments[0]: is set by the service itself for every boot; leave it out",
+        ),
+        (
+            "profiles:\n- {name: default, channel: stable}\n",
+            "a.yaml:2: profiles[0].channel: no channel is named 'stable'; no channel is declared at all",
+        ),
+        (
+            GOOD.replace("profile: default", "profile: zzz"),
+            "a.yaml:9: machines[0].profile: no profile is named 'zzz'; declared profiles: default",
+        ),
+    ],
+)
+def test_a_fault_says_what_to_do(tmp_path: Path, text: str, fault: str) -> None:
+    assert faults(tmp_path, a=text) == [fault]
+
+
+def test_what_an_unreadable_file_declares_is_not_called_undeclared(tmp_path: Path) -> None:
+    machines = "machines:\n- {name: gpu-001, match: {serial: CZ1}, profile: default}\n"
+    assert faults(tmp_path, a="profiles: [", b=machines) == [
+        "a.yaml:1: not valid YAML: did not find expected node content"
+    ]
+
+
+def test_no_folder(tmp_path: Path) -> None:
+    with pytest.raises(FaultsError) as caught:
+        load_inventory(tmp_path / "nowhere")
+    assert str(caught.value) == f"{tmp_path}/nowhere:1: is not a folder: the inventory is a folder of *.yaml files"
+
+
+def test_a_file_that_is_not_text(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_bytes(b"\xff\xfe\x00")
+    assert faults(tmp_path) == ["a.yaml:1: is not UTF-8 text"]

@@ -1,0 +1,189 @@
+"""The fold from records to traces: no order, no duplicate and no late arrival changes what is known."""
+
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from netboot.lifecycle.events import BootEvent, EventRecord, ScriptRecord
+from netboot.lifecycle.phases import REPORTED_PHASES, SERVED_PHASES, Phase, Source
+from netboot.lifecycle.trace import MOST_FAILURES, ORDER, Reached, Trace, apply
+
+BOOT = "018bcfe5-6800-8fff-bfff-c8dd6b13e782"
+SCRIPT = ScriptRecord(
+    at_ms=1000,
+    boot=BOOT,
+    machine="gpu-001",
+    cluster="default",
+    image="a" * 64,
+    profile="default",
+    channel="stable",
+    peer="192.0.2.7",
+)
+
+
+def event(at_ms: int, phase: Phase, detail: str = "", uptime_ms: int | None = None) -> EventRecord:
+    return EventRecord(
+        at_ms=at_ms, boot=BOOT, machine="gpu-001", phase=phase, detail=detail, uptime_ms=uptime_ms, peer="192.0.2.7"
+    )
+
+
+def fold(*records: ScriptRecord | EventRecord) -> Trace:
+    trace = None
+    for record in records:
+        trace = apply(trace, record)
+    assert trace is not None
+    return trace
+
+
+WHOLE = (
+    SCRIPT,
+    event(2000, Phase.KERNEL_FETCHED),
+    event(3000, Phase.INITRD_FETCHED),
+    event(9000, Phase.INITRD_STARTED, uptime_ms=2100),
+    event(12000, Phase.IMAGE_FETCHED, "http://192.0.2.1:8080", uptime_ms=5000),
+    event(12100, Phase.IMAGE_VERIFIED, uptime_ms=5100),
+    event(13000, Phase.SWITCHED, uptime_ms=6000),
+    event(20000, Phase.BOOTED, uptime_ms=13000),
+)
+
+
+def test_a_whole_boot() -> None:
+    trace = fold(*WHOLE)
+    assert [(one.phase, one.at_ms, one.source) for one in trace.reached] == [
+        (Phase.SCRIPT_SERVED, 1000, Source.SERVED),
+        (Phase.KERNEL_FETCHED, 2000, Source.SERVED),
+        (Phase.INITRD_FETCHED, 3000, Source.SERVED),
+        (Phase.INITRD_STARTED, 9000, Source.REPORTED),
+        (Phase.IMAGE_FETCHED, 12000, Source.REPORTED),
+        (Phase.IMAGE_VERIFIED, 12100, Source.REPORTED),
+        (Phase.SWITCHED, 13000, Source.REPORTED),
+        (Phase.BOOTED, 20000, Source.REPORTED),
+    ]
+    assert (trace.state, trace.reason, trace.out_of_order) == (Phase.BOOTED, "", ())
+    assert (trace.last_served, trace.last_reported) == (Phase.INITRD_FETCHED, Phase.BOOTED)
+    assert (trace.started_ms, trace.last_ms) == (1000, 20000)
+    assert trace.script is not None
+    assert (trace.script.image, trace.script.channel) == ("a" * 64, "stable")
+    assert trace.phase(Phase.INITRD_STARTED) == Reached(
+        at_ms=9000, phase=Phase.INITRD_STARTED, source=Source.REPORTED, uptime_ms=2100, peer="192.0.2.7"
+    )
+
+
+def test_events_before_their_script_are_kept() -> None:
+    early = fold(event(9000, Phase.INITRD_STARTED))
+    assert (early.script, early.state, early.last_served) == (None, Phase.INITRD_STARTED, None)
+    assert fold(event(9000, Phase.INITRD_STARTED), SCRIPT) == fold(SCRIPT, event(9000, Phase.INITRD_STARTED))
+
+
+def test_a_phase_out_of_order_is_recorded_and_named() -> None:
+    trace = fold(SCRIPT, event(5000, Phase.SWITCHED), event(6000, Phase.IMAGE_VERIFIED))
+    assert [one.phase for one in trace.reached] == [Phase.SCRIPT_SERVED, Phase.IMAGE_VERIFIED, Phase.SWITCHED]
+    assert trace.out_of_order == (Phase.SWITCHED,)
+    assert trace.state is Phase.SWITCHED
+
+
+def test_of_each_phase_the_first_time_stays() -> None:
+    trace = fold(event(6000, Phase.IMAGE_FETCHED, "second"), event(5000, Phase.IMAGE_FETCHED, "first"))
+    assert [(one.at_ms, one.detail) for one in trace.reached] == [(5000, "first")]
+
+
+def test_a_failure_is_the_state_until_something_later_is_reached() -> None:
+    failed = (SCRIPT, event(9000, Phase.INITRD_STARTED), event(9500, Phase.FAILED, "chunk 3: bad digest"))
+    assert (fold(*failed).state, fold(*failed).reason) == (Phase.FAILED, "chunk 3: bad digest")
+    recovered = fold(*failed, event(9900, Phase.IMAGE_FETCHED))
+    assert (recovered.state, recovered.reason) == (Phase.IMAGE_FETCHED, "")
+    assert [failure.detail for failure in recovered.failures] == ["chunk 3: bad digest"]
+
+
+def test_a_trace_that_begins_with_a_failure() -> None:
+    trace = fold(event(9500, Phase.FAILED, "no link"))
+    assert (trace.state, trace.reason, trace.started_ms) == (Phase.FAILED, "no link", 9500)
+
+
+def test_a_machine_that_fails_for_days_stays_small() -> None:
+    trace = fold(SCRIPT, *(event(2000 + i, Phase.FAILED, f"try {i}") for i in range(1000)))
+    assert len(trace.failures) == MOST_FAILURES
+    assert (trace.failures[0].detail, trace.reason) == ("try 0", "try 999")
+
+
+def test_a_record_of_another_boot_or_machine_is_refused() -> None:
+    for other in ({"boot": BOOT.replace("0", "1")}, {"machine": "gpu-002"}):
+        with pytest.raises(ValueError, match="is not one of boot"):
+            apply(fold(SCRIPT), SCRIPT.model_copy(update=other))
+
+
+@pytest.mark.parametrize("phase", sorted(SERVED_PHASES))
+def test_a_machine_cannot_report_what_only_the_service_knows(phase: Phase) -> None:
+    with pytest.raises(ValueError, match="a phase that only the service can know"):
+        BootEvent(mac="52:54:00:12:34:56", phase=phase)
+
+
+@pytest.mark.parametrize("phase", sorted(REPORTED_PHASES))
+def test_a_machine_reports_what_it_did(phase: Phase) -> None:
+    assert BootEvent(mac="52-54-00-12-34-56", phase=phase).mac == "52:54:00:12:34:56"
+
+
+records = st.one_of(
+    st.builds(event, st.integers(0, 50), st.sampled_from(sorted(Phase)), st.sampled_from(["", "a", "b"])),
+    st.builds(lambda at: SCRIPT.model_copy(update={"at_ms": at}), st.integers(0, 50)),
+)
+
+
+@given(st.lists(records, min_size=1, max_size=20), st.randoms(use_true_random=False))
+def test_order_and_replays_change_nothing(some: list[ScriptRecord | EventRecord], random: Random) -> None:
+    again = [*some, *some[: len(some) // 2]]
+    random.shuffle(again)
+    assert fold(*some) == fold(*again)
+
+
+class Projection(RuleBasedStateMachine):
+    """Journals are projected in any order, with replays; the model is the plain set of all records seen."""
+
+    @initialize()
+    def begin(self) -> None:
+        self.trace: Trace | None = None
+        self.seen: list[ScriptRecord | EventRecord] = []
+
+    @rule(record=records)
+    def project(self, record: ScriptRecord | EventRecord) -> None:
+        self.trace = apply(self.trace, record)
+        self.seen.append(record)
+
+    @rule(data=st.data())
+    def replay(self, data: st.DataObject) -> None:
+        if self.seen:
+            before, again = self.trace, data.draw(st.sampled_from(self.seen))
+            self.trace = apply(before, again)
+            assert self.trace == before
+
+    @invariant()
+    def nothing_is_lost_or_invented(self) -> None:
+        if self.trace is None:
+            return
+        times: dict[Phase, int] = {}
+        for record in self.seen:
+            phase = Phase.SCRIPT_SERVED if isinstance(record, ScriptRecord) else record.phase
+            times[phase] = min(times.get(phase, record.at_ms), record.at_ms)
+        assert bool(self.trace.failures) == (times.pop(Phase.FAILED, None) is not None)
+        assert {one.phase: one.at_ms for one in self.trace.reached} == times
+
+    @invariant()
+    def served_and_reported_are_never_mixed(self) -> None:
+        for one in self.trace.reached if self.trace else ():
+            assert (one.source is Source.SERVED) == (one.phase in SERVED_PHASES)
+
+    @invariant()
+    def phases_stand_in_their_order_and_the_state_is_one_of_them(self) -> None:
+        if self.trace is None:
+            return
+        places = [ORDER.index(one.phase) for one in self.trace.reached]
+        assert places == sorted(set(places))
+        assert self.trace.state in {one.phase for one in self.trace.reached} | {Phase.FAILED}
+        assert (self.trace.state is Phase.FAILED) or not self.trace.reason
+
+
+TestProjection = Projection.TestCase
+TestProjection.settings = settings(max_examples=60, stateful_step_count=25, deadline=None)
