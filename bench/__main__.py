@@ -26,7 +26,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--seconds", type=float, default=2, help="seconds of one measurement (default 2)")
     parser.add_argument("--only", choices=PARTS, action="append", help="this part (may be repeated; default all)")
     parser.add_argument("--output", choices=("table", "json"), default="table")
-    parser.add_argument("--quick", action="store_true", help="one short round of everything, small: tries the bench itself")
+    parser.add_argument(
+        "--quick", action="store_true", help="one short round of everything, small: tries the bench itself"
+    )
     options = parser.parse_args()
     if options.rounds < 1 or options.seconds < 1:
         parser.error("--rounds and --seconds must be at least 1")

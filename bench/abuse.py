@@ -49,7 +49,7 @@ class Abused:
 def measure(folder: Path, rounds: int, seconds: float, machines: int) -> Abused:
     """Measure `rounds` times idle and abused in turn, on one running service."""
     site = make_site(folder / "abuse", machines=machines, root_mib=64)
-    paths = write_paths(folder / "abuse.paths", site.macs)
+    paths = write_paths(folder / "abuse.paths", site.machines)
     done = []
     with netboot(site) as server:
         load(server, paths, seconds)

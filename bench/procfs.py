@@ -19,9 +19,9 @@ def _fields(pid: int) -> list[str]:
 def tree(root: int) -> list[int]:
     """`root` and all its living descendants."""
     children: dict[int, list[int]] = defaultdict(list)
-    for name in os.listdir("/proc"):
-        if name.isdecimal() and (fields := _fields(int(name))):
-            children[int(fields[1])].append(int(name))
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdecimal() and (fields := _fields(int(entry.name))):
+            children[int(fields[1])].append(int(entry.name))
     found = [root]
     for pid in found:
         found += children[pid]
@@ -57,6 +57,6 @@ def settle(root: int, *, deadline: float = 60.0) -> float:
         time.sleep(0.25)
         now = cpu_seconds(root)
         if now - before < 0.0125:
-            break
+            return spent
         before = now
     return spent

@@ -14,6 +14,10 @@ from bench.transfers import SHAPES, Bytes
 MODES = {"keep-alive": "keep-alive", "close": "a new connection per request"}
 
 
+def _table(*columns: str, title: str = "") -> Table:
+    return Table(*columns, title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
+
+
 def script_verdicts(found: Scripts) -> list[Verdict]:
     """The issue's targets on scripts, those of them that were measured."""
     if not found.theirs:
@@ -59,8 +63,17 @@ def as_json(scripts: Scripts | None, transfers: Bytes | None, abuse: Abused | No
 def print_scripts(console: Console, found: Scripts) -> None:
     """One table per mode (both sides of each case, in turn), and what a script costs as the inventory grows."""
     for mode, words in MODES.items():
-        table = Table("machines", "netboot /s", "p99 ms", "CPU µs", "matchbox /s", "p99 ms", "CPU µs", "ratio")
-        table.title, table.title_justify = f"iPXE scripts per second, {words}", "left"
+        table = _table(
+            "machines",
+            "netboot /s",
+            "p99 ms",
+            "CPU µs",
+            "matchbox /s",
+            "p99 ms",
+            "CPU µs",
+            "ratio",
+            title=f"iPXE scripts per second, {words}",
+        )
         for case, ours in found.ours[mode].items():
             peer = case if case in found.theirs.get(mode, {}) else "1"
             row = _load_cells(ours)
@@ -70,8 +83,8 @@ def print_scripts(console: Console, found: Scripts) -> None:
                 row += [f"{rate(theirs):,.0f}{note}", *_load_cells(theirs)[1:], f"{found.ratio(mode, case, peer):,.2f}"]
             table.add_row(case, *row)
         console.print(table, "")
-    table = Table("machines held", "scripts/s", "CPU µs per script")
-    table.title, table.title_justify = "netboot: the cost of a script as the inventory grows", "left"
+    title = "netboot: the cost of a script as the inventory grows"
+    table = _table("machines held", "scripts/s", "CPU µs per script", title=title)
     for case, ours in found.ours["keep-alive"].items():
         table.add_row(case, f"{rate(ours):,.0f}", f"{middle(one.cpu_us for one in ours):.0f}")
     console.print(table, "")
@@ -84,9 +97,14 @@ def _load_cells(rounds: list[Any]) -> list[str]:
 
 def print_bytes(console: Console, found: Bytes) -> None:
     """One row per shape and server."""
-    table = Table("shape", "server", "GB/s", "CPU s/GB", "clients' CPU s/GB")
-    table.title = f"image bytes, 8 clients, one file of {found.blob / 2**20:.0f} MiB"
-    table.title_justify = "left"
+    table = _table(
+        "shape",
+        "server",
+        "GB/s",
+        "CPU s/GB",
+        "clients' CPU s/GB",
+        title=f"image bytes, 8 clients, one file of {found.blob / 2**20:.0f} MiB",
+    )
     for shape, servers in found.rounds.items():
         for server in servers:
             figures = ("gb_per_second", "cpu_per_gb", "clients_per_gb")
@@ -96,21 +114,22 @@ def print_bytes(console: Console, found: Bytes) -> None:
 
 def print_abuse(console: Console, found: Abused) -> None:
     """Idle beside abused."""
-    table = Table("", "scripts/s", "p99 ms", "memory MiB")
-    table.title, table.title_justify = f"scripts under abuse, {found.machines} machines", "left"
+    table = _table("", "scripts/s", "p99 ms", "memory MiB", title=f"scripts under abuse, {found.machines} machines")
     idle, abused = [one.idle for one in found.rounds], [one.abused for one in found.rounds]
     before, after = middle(one.before_mib for one in found.rounds), middle(one.after_mib for one in found.rounds)
     table.add_row("idle", *_load_cells(idle)[:2], f"{before:.0f}")
     table.add_row("with the crowd", *_load_cells(abused)[:2], f"{after:.0f}")
     console.print(table)
     last = found.rounds[-1].held
-    console.print(f"attached at the end: {last.readers} readers, {last.senders} senders; {last.ended} had been ended and")
+    console.print(
+        f"attached at the end: {last.readers} readers, {last.senders} senders; {last.ended} had been ended and"
+    )
     console.print(f"came back; the crowd costs {found.crowd_mib():.0f} MiB while it is there", "")
 
 
 def print_verdicts(console: Console, verdicts: list[Verdict]) -> None:
     """Each target beside its figure."""
-    table = Table("target", "measured", "wanted", "")
+    table = _table("target", "measured", "wanted", "")
     for one in verdicts:
         sign = "≥" if one.at_least else "≤"
         verdict = "[green]pass" if one.reached else "[bold red]MISS"

@@ -8,7 +8,7 @@ from pathlib import Path
 from bench.peers import build_matchbox, matchbox
 from bench.procfs import settle
 from bench.serving import AbsentError, BenchError, Server, answer_size, get
-from bench.site import mac_list, make_site, netboot, write_paths
+from bench.site import Identity, identities, make_site, netboot, write_paths
 from bench.stats import middle
 from bench.wrk import Load, load
 
@@ -91,27 +91,31 @@ def _ours(stack: ExitStack, folder: Path, seconds: float, sizes: tuple[int, ...]
     for machines in (*sizes, held):
         site = make_site(folder / f"site-{machines}", machines=machines, root_mib=1)
         server = stack.enter_context(netboot(site))
-        paths = write_paths(folder / f"ours-{machines}.paths", site.macs)
+        paths = write_paths(folder / f"ours-{machines}.paths", site.machines)
         targets[str(machines)] = Target(server, paths, seconds)
         if machines == held:
-            one = write_paths(folder / "ours-one.paths", site.macs[machines // 2 : machines // 2 + 1])
+            one = write_paths(folder / "ours-one.paths", site.machines[machines // 2 : machines // 2 + 1])
             targets[f"1 of {machines}"] = Target(server, one, seconds)
         settle(server.pid)
     return targets
 
 
-def _theirs(
-    stack: ExitStack, folder: Path, binary: Path, seconds: float, sizes: tuple[int, ...]
-) -> dict[str, Target]:
+def _theirs(stack: ExitStack, folder: Path, binary: Path, seconds: float, sizes: tuple[int, ...]) -> dict[str, Target]:
     targets = {}
     for machines in sizes:
-        macs = mac_list(machines)
-        server = stack.enter_context(matchbox(binary, folder / f"matchbox-{machines}", macs))
+        known = identities(machines)
+        server = stack.enter_context(matchbox(binary, folder / f"matchbox-{machines}", [one.mac for one in known]))
         paths = folder / f"matchbox-{machines}.paths"
-        paths.write_text("".join(f"/ipxe?mac={mac}\n" for mac in macs))
-        for mac in (macs[0], macs[-1]):
-            status, body = get(server.port, f"/ipxe?mac={mac}")
+        paths.write_text("".join(f"{_matchbox_path(one)}\n" for one in known))
+        for one in (known[0], known[-1]):
+            status, body = get(server.port, _matchbox_path(one))
             if status != 200 or not body.startswith(b"#!ipxe"):
-                raise BenchError(f"{server.name}: status {status} for {mac}")
+                raise BenchError(f"{server.name}: status {status} for {one.mac}")
         targets[str(machines)] = Target(server, paths, seconds * (SLOW if machines > 1000 else 1))
     return targets
+
+
+def _matchbox_path(one: Identity) -> str:
+    """What a machine asks after matchbox's own /boot.ipxe (its matchbox/http/ipxe.go)."""
+    mac = one.mac.replace(":", "-")
+    return f"/ipxe?uuid={one.uuid}&mac={mac}&domain=&hostname=&serial={one.serial}&arch=x86_64"
