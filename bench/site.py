@@ -1,4 +1,4 @@
-"""A site of ours, made by `netboot init`, with a small signed image and a generated inventory; `netboot serve` on it."""
+"""A site of ours, made by `netboot init`, with a small signed image and a generated inventory, and `netboot serve`."""
 
 import contextlib
 import http.client
