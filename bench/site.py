@@ -5,11 +5,12 @@ import http.client
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.serving import HOST, BenchError, Server, free_port, serving
+from bench.serving import HOST, BenchError, Server, free_port, serving, tail
 from images.keyring import KeyRing
 from images.manifest import Artifacts, Manifest
 from images.measure import measure
@@ -129,25 +130,31 @@ def netboot(site: Site) -> Iterator[Server]:
     """The real `netboot serve`, until the block ends. It starts when a machine of the inventory is told to boot.
 
     Raises:
-        BenchError: it did not start, or a machine does not get a script that boots it.
+        BenchError: it did not start, or its machines do not get the scripts that boot them.
     """
     argv = [*_CLI, "serve", "--config", str(site.folder / "netboot.yaml")]
     with serving("netboot", argv, site.port, site.folder / "log", ready="/readyz", cwd=_ROOT) as server:
-        for one in (site.machines[0], site.machines[-1]):
-            _check_boot(site.port, boot_path(one))
+        deadline = time.monotonic() + 60
+        while not (all_boot := _all_boot(site)) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        if not all_boot:
+            raise BenchError(f"netboot does not boot the machines of its inventory:\n{tail(site.folder / 'log')}")
         yield server
 
 
-def _check_boot(port: int, path: str) -> None:
-    connection = http.client.HTTPConnection(HOST, port, timeout=30)
-    try:
-        connection.request("GET", path)
-        response = connection.getresponse()
-        outcome, body = response.getheader("Netboot-Outcome"), response.read()
-    finally:
-        connection.close()
-    if outcome != "boot":
-        raise BenchError(f"{path} gives outcome {outcome}:\n{body.decode(errors='replace')}")
+def _all_boot(site: Site) -> bool:
+    """Whether each of a dozen connections gets the script of its machine: every worker has the inventory."""
+    for one in (site.machines[0], site.machines[-1]) * 6:
+        connection = http.client.HTTPConnection(HOST, site.port, timeout=30)
+        try:
+            connection.request("GET", boot_path(one))
+            response = connection.getresponse()
+            response.read()
+            if response.getheader("Netboot-Outcome") != "boot":
+                return False
+        finally:
+            connection.close()
+    return True
 
 
 def write_paths(file: Path, machines: Sequence[Identity]) -> Path:
