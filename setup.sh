@@ -6,7 +6,7 @@ cd "$(dirname "$0")"
 packages=(
   python3-venv                                              # the environment below
   mmdebstrap debian-archive-keyring gpgv arch-test          # bootstrap of images
-  squashfs-tools zstd kmod xz-utils signify-openbsd         # their steps; signify for checks by hand
+  squashfs-tools zstd kmod xz-utils signify-openbsd cpio    # their steps; signify for checks by hand
   busybox-static                                            # the initrd's shell, for tests on the host
   swtpm swtpm-tools tpm2-tools                              # a real TPM for the tests of tokens
   qemu-system-x86 ovmf ipxe-qemu ipxe                       # machines and their firmware

@@ -78,6 +78,8 @@ def _section(data: bytes, wanted: bytes) -> bytes:
     _check(data)
     offset = struct.unpack_from("<Q", data, 40)[0]
     size, count, names_index = struct.unpack_from("<HHH", data, 58)
+    if count == 0:
+        return b""
     headers = [struct.unpack_from("<IIQQQQ", data, offset + i * size) for i in range(count)]
     names = headers[names_index][4]
     for name, _, _, _, at, length in headers:

@@ -30,11 +30,20 @@ for server in $dns; do echo "nameserver $server"; done >/etc/resolv.conf
 cp /etc/resolv.conf "$RUN/resolv.conf"
 echo "$ip/$mask" >"$RUN/address"
 
-# The same client identifier as udhcpc's, so that the server renews this lease; static: the address stays until it has.
+# Kernels before 6.2 cannot rename a card that is up: udev would leave it half-renamed, and networkd would wait for ever.
+# So it keeps the kernel's name on every kernel; the predictable names become its other names.
 mkdir -p /run/systemd/network
+mac=$(cat "/sys/class/net/$interface/address")
+cat >/run/systemd/network/10-netboot.link <<END
+[Match]
+PermanentMACAddress=$mac
+[Link]
+AlternativeNamesPolicy=database onboard slot path mac
+END
+# The same client identifier as udhcpc's, so that the server renews this lease; static: the address stays until it has.
 cat >/run/systemd/network/10-netboot.network <<END
 [Match]
-PermanentMACAddress=$(cat "/sys/class/net/$interface/address")
+PermanentMACAddress=$mac
 [Network]
 Description=The card that fetched the image
 DHCP=ipv4
