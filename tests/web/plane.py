@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pydantic import TypeAdapter
+
 from images.manifest import Artifact
 from netboot.boot.worker import SystemClock, Worker
 from netboot.config import Address, Config, Provisioning
@@ -18,7 +20,6 @@ from netboot.lifecycle.snapshot import ImageFacts, Snapshot
 from netboot.machines.values import Channel, Inventory, Machine, Match, Profile
 from netboot.stores.journal_reader import read_after
 from netboot.stores.snapshot import write_snapshot
-from pydantic import TypeAdapter
 
 KERNEL = b"kernel " * 1_000
 INITRD = b"initrd " * 2_000
