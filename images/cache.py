@@ -42,11 +42,15 @@ class Cache:
             for part in (self._products, self._tmp, self._locks):
                 part.mkdir(mode=0o700, exist_ok=True)  # trees of root images hold files that only root may read
         except OSError as error:
-            raise ImageError(f"cannot use {self._folder} as the build cache: {error.strerror}; name another with --cache") from None
+            raise ImageError(
+                f"cannot use {self._folder} as the build cache: {error.strerror}; name another with --cache"
+            ) from None
         self.sweep()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self._held.close()
         if kind is None:
             self.prune()

@@ -161,7 +161,9 @@ def faults_of(
     """Pydantic's errors as faults of the file that the value came from."""
     faults = []
     for item in error.errors(include_url=False):
-        location = tuple(part for part in item["loc"] if part != "[key]")  # pydantic's mark for a mapping's own key
+        location = item["loc"]
+        if location[-1:] == ("[key]",) and item["type"] != "extra_forbidden":
+            location = location[:-1]  # pydantic's mark for a fault of a mapping's key itself
         known = _in_document(location, document.value)
         if item["type"] == "extra_forbidden":
             message = _unknown(str(location[-1]), _fields(model, location[:-1]))

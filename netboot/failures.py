@@ -73,6 +73,14 @@ TABLE: dict[type[BaseException], Answer] = {
     lifecycle.ChannelPinnedError: Answer(
         409, "channel-pinned", _INFO, "the inventory pins this channel", "edit the channel in the inventory", says=True
     ),
+    lifecycle.UnfitImageError: Answer(
+        422,
+        "unfit-image",
+        _INFO,
+        "no machine of the channel could boot it",
+        "choose another image or channel",
+        says=True,
+    ),
     lifecycle.NotAuthenticatedError: Answer(
         401,
         "not-authenticated",
@@ -103,6 +111,9 @@ TABLE: dict[type[BaseException], Answer] = {
     ),
     lifecycle.StateUnavailableError: Answer(
         503, "state-unavailable", _ERROR, "the state cannot be read right now", _AGAIN, retry_after=5
+    ),
+    lifecycle.NoTokensError: Answer(
+        503, "no-tokens", _ERROR, "the service has no usable token file", "see management.token_file and the log"
     ),
     lifecycle.OverloadedError: Answer(
         503,

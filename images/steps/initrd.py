@@ -1,4 +1,4 @@
-"""Our initrd: `images.initrd` builds it from the tree's own tools and kernel modules and the keys that machines trust."""
+"""Our initrd, by `images.initrd`: the tree's own tools and kernel modules, and the keys that machines trust."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,5 +42,5 @@ STEP = Step(
     VERSION,
     initrd,
     outputs=("initrd.img",),
-    sources=(builder.STAGE, *(Path(module.__file__) for module in (builder, cpio, elf, modules))),
+    sources=(builder.STAGE, *(Path(str(module.__file__)) for module in (builder, cpio, elf, modules))),
 )

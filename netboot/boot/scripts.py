@@ -2,9 +2,6 @@
 
 import os
 import secrets
-from http import HTTPStatus
-
-from aiohttp import web
 
 import ipxe.render
 import ipxe.values
@@ -13,6 +10,7 @@ from netboot.boot.catalogue import Ready
 from netboot.boot.discoveries import Discoveries
 from netboot.boot.live import Live
 from netboot.boot.metrics import Tally
+from netboot.boot.prompt import Prompt
 from netboot.config import Config
 from netboot.lifecycle import bootid
 from netboot.lifecycle.decide import decide
@@ -22,6 +20,7 @@ from netboot.lifecycle.ports import Clock, Journal
 from netboot.lifecycle.scripts import waiting_values
 
 _NO_CLAIM = Claim()
+_HEAD = f"Content-Type: text/plain; charset=utf-8\r\nCache-Control: no-store\r\nServer: {SERVER}\r\n"
 
 
 class Scripts:
@@ -40,25 +39,16 @@ class Scripts:
         self._config, self._mint, self._live = config, bootid.Minter(key).mint, live
         self._random, self._random_at = b"", 0
         self._journal, self._clock, self._tally, self._discoveries = journal, clock, tally, discoveries
-        self._headers = {
-            outcome: {
-                "Content-Type": "text/plain; charset=utf-8",
-                "Cache-Control": "no-store",
-                "Netboot-Outcome": outcome,
-                "Server": SERVER,
-            }
-            for outcome in tally.scripts
-        }
+        self._heads = {outcome: f"{_HEAD}Netboot-Outcome: {outcome}\r\n" for outcome in tally.scripts}
 
-    def chain(self) -> web.Response:
+    def chain(self) -> Prompt:
         """`/boot.ipxe`. Only the wait differs from one to the next, so that a fleet does not come back at once."""
         values = ipxe.values.Chain(
             url=self._config.provisioning.url, seconds=_drawn(self._config.retry.unavailable_seconds)
         )
-        headers = {"Content-Type": "text/plain; charset=utf-8", "Cache-Control": "no-store", "Server": SERVER}
-        return web.Response(body=ipxe.render.chain_script(values), headers=headers)
+        return Prompt(_HEAD, ipxe.render.chain_script(values))
 
-    async def boot(self, query: str, peer: str) -> web.Response:
+    async def boot(self, query: str, peer: str) -> Prompt:
         """`/v1/boot`: the script is sent when its record has survived a power cut."""
         catalogue = self._live.catalogue
         if catalogue is None:
@@ -73,20 +63,20 @@ class Scripts:
             await self._discoveries.note(decision, claim, peer)
         return self._waiting(decision, claim)
 
-    def busy(self) -> web.Response:
+    def busy(self) -> Prompt:
         """For a machine whose connection is one too many."""
         return self._waiting(
             Unavailable(reason="busy", because=("too many machines ask at once, or too many from this address",)),
             _NO_CLAIM,
         )
 
-    def broken(self) -> web.Response:
+    def broken(self) -> Prompt:
         """For a machine that has met a defect of ours; the log has it."""
         return self._waiting(
             Unavailable(reason="busy", because=("the service met an error of its own; see its log",)), _NO_CLAIM
         )
 
-    async def _served(self, ready: Ready, peer: str) -> web.Response:
+    async def _served(self, ready: Ready, peer: str) -> Prompt:
         now = self._clock.now_ms()
         boot_id = self._mint(ready.machine, now, self._random4())
         try:
@@ -95,7 +85,7 @@ class Scripts:
             because = f"machine {ready.machine} may boot, but its boot cannot be written down right now"
             return self._waiting(Unavailable(reason="journal", because=(because,)), _NO_CLAIM)
         self._tally.scripts["boot"] += 1
-        return web.Response(body=ready.script.fill(boot_id), headers=self._headers["boot"])
+        return Prompt(self._heads["boot"], ready.script.fill(boot_id))
 
     def _random4(self) -> bytes:
         """From a stock: asking the kernel gives up the interpreter's lock, and for four bytes that is dear."""
@@ -105,7 +95,7 @@ class Scripts:
         self._random_at = at + 4
         return self._random[at : at + 4]
 
-    def _waiting(self, decision: Unknown | Refused | Unavailable, claim: Claim) -> web.Response:
+    def _waiting(self, decision: Unknown | Refused | Unavailable, claim: Claim) -> Prompt:
         retry = self._config.retry
         bounds = {
             "unknown": retry.unknown_seconds,
@@ -116,9 +106,7 @@ class Scripts:
         url = catalogue.snapshot.url if catalogue is not None else self._config.provisioning.url
         values = waiting_values(decision, claim, self._config.site, url, _drawn(bounds))
         self._tally.scripts[decision.outcome] += 1
-        return web.Response(
-            status=HTTPStatus.OK, body=ipxe.render.waiting_script(values), headers=self._headers[decision.outcome]
-        )
+        return Prompt(self._heads[decision.outcome], ipxe.render.waiting_script(values))
 
 
 def _drawn(bounds: tuple[int, int]) -> int:

@@ -18,6 +18,7 @@ COMMANDS = {
     "explain": "netboot.cli.explain:command",
     "serve": "netboot.cli.serve:command",
     "completion": "netboot.cli.completion:command",
+    "plane": "netboot.cli.serve:plane",
 }
 
 

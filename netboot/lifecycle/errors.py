@@ -7,11 +7,13 @@ LifecycleError
 ├── NoSuchChannelError
 ├── NoSuchImageError
 ├── ChannelPinnedError         the inventory says which image; edit it there
+├── UnfitImageError            no machine of the channel could boot the image
 ├── NotAuthenticatedError      the operator's token is missing or wrong
 └── CannotTellError            right now; trying again is right
     ├── NotReadyError          nothing has been published yet
     ├── JournalUnavailableError
     ├── StateUnavailableError
+    ├── NoTokensError         there is no operator's token to compare with
     └── OverloadedError        too many at once, or from one address
 """
 
@@ -44,6 +46,10 @@ class ChannelPinnedError(LifecycleError):
     """The inventory says which image; edit it there."""
 
 
+class UnfitImageError(LifecycleError):
+    """No machine of the channel could boot the image."""
+
+
 class NotAuthenticatedError(LifecycleError):
     """The operator's token is missing or wrong."""
 
@@ -62,6 +68,10 @@ class JournalUnavailableError(CannotTellError):
 
 class StateUnavailableError(CannotTellError):
     """The state cannot be read."""
+
+
+class NoTokensError(CannotTellError):
+    """There is no operator's token to compare with: nobody can be told from anybody."""
 
 
 class OverloadedError(CannotTellError):

@@ -65,6 +65,13 @@ def load_inventory(folder: Path) -> Inventory:
     )
 
 
+def declared_at(folder: Path, kind: str, name: str) -> str | None:
+    """`file:line` of the declaration of a machine, profile or channel; None where it cannot be found."""
+    documents, _ = _documents(folder)
+    items = (item for document in documents for item in _items(document))
+    return next((item.place("name") for item in items if (item.kind, item.name) == (kind, name)), None)
+
+
 def _files(folder: Path) -> list[Path]:
     return sorted(path for path in folder.glob("*.yaml") if not path.name.startswith("."))
 

@@ -1,8 +1,8 @@
 """Reading a journal from another process, and telling its owner how far one has got. The projector's side.
 
 For each `data/journal/boot-<n>.db`: read batches by `read_after`, make them durable elsewhere, then `write_cursor`.
-A cursor is written *after* what it stands for is durable, so a crash means reading again, never losing; readers take the same
-record twice without harm.
+A cursor is written *after* what it stands for is durable, so a crash means reading again, never losing; readers take
+the same record twice without harm.
 """
 
 import os
@@ -12,6 +12,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from netboot.lifecycle.errors import JournalUnavailableError
+
+
+class End(NamedTuple):
+    """`identity` tells a journal from one that takes its place later; `last`: the highest id given out so far."""
+
+    identity: int
+    last: int
 
 
 class Row(NamedTuple):
@@ -51,6 +58,25 @@ def write_cursor(path: Path, last: int) -> None:
         file.flush()
         os.fsync(file.fileno())
     staged.replace(path)
+
+
+def end_of(journal: Path) -> End | None:
+    """Where the journal ends now; None: it is not there yet.
+
+    Raises:
+        JournalUnavailableError: the file cannot be read right now.
+    """
+    if not journal.exists():
+        return None
+    try:
+        with closing(sqlite3.connect(f"{journal.absolute().as_uri()}?mode=ro", uri=True, timeout=2.0)) as db:
+            identity = db.execute("PRAGMA user_version").fetchone()[0]
+            row = db.execute("SELECT seq FROM sqlite_sequence WHERE name = 'records'").fetchone()
+    except sqlite3.Error as error:
+        if "no such table" in str(error):
+            return None  # its owner is just creating it
+        raise JournalUnavailableError(f"the journal {journal} cannot be read: {error}; it is tried again") from None
+    return End(identity, row[0] if row else 0)
 
 
 def read_after(journal: Path, cursor: int, most: int = 5_000) -> list[Row]:

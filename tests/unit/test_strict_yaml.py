@@ -95,6 +95,10 @@ def test_every_fault_at_once_with_line_key_bound_and_value() -> None:
     ]
 
 
+def test_a_key_that_looks_like_a_mark_of_pydantics() -> None:
+    assert faults("'[key]': 1\n") == ["f.yaml:1: [key]: unknown key; valid keys: inner, many, name"]
+
+
 def test_a_file_that_holds_no_mapping() -> None:
     assert faults("- a\n") == ["f.yaml:1: the file must hold a mapping of keys to values"]
 

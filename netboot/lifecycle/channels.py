@@ -1,0 +1,127 @@
+"""Channels, as operators see and move them."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+from images.errors import CorruptError, NotFoundError
+from images.strict import Strict
+from netboot.lifecycle.errors import ChannelPinnedError, NoSuchChannelError, NoSuchImageError, UnfitImageError
+from netboot.lifecycle.shelf import Shelf, ShelfKeeper, Shelved
+from netboot.lifecycle.snapshot import Snapshot
+from netboot.machines.values import Channel
+
+LEAST_PREFIX = 4
+"""Digits of a digest that are enough, where they are of one image only."""
+
+
+class ChannelState(Strict):
+    """Where a channel points. `image`: what is set; `in_force`: what machines get; `unusable`: why not the former."""
+
+    name: str
+    description: str = ""
+    pinned: bool = False
+    image: str | None = None
+    image_name: str | None = None
+    in_force: str | None = None
+    unusable: str | None = None
+    machines: int = 0
+    """How many machines of the inventory use it."""
+    source: Literal["inventory", "store"] = "store"
+
+
+def channel_states(snapshot: Snapshot, shelf: Shelf) -> list[ChannelState]:
+    """Every declared channel, in the order of the inventory."""
+    names = {one.digest: one.name for one in shelf.images()}
+    of_profile = {profile.name: profile.channel for profile in snapshot.inventory.profiles}
+    users: dict[str, int] = {}
+    for machine in snapshot.inventory.machines:
+        channel = of_profile.get(machine.profile, "")
+        users[channel] = users.get(channel, 0) + 1
+    return [_state(channel, snapshot, _where(channel, shelf), names, users) for channel in snapshot.inventory.channels]
+
+
+def _state(
+    channel: Channel, snapshot: Snapshot, image: str | None, names: dict[str, str], users: dict[str, int]
+) -> ChannelState:
+    return ChannelState(
+        name=channel.name,
+        description=channel.description,
+        pinned=channel.image is not None,
+        image=image,
+        image_name=names.get(image) if image else None,
+        in_force=snapshot.channels.get(channel.name),
+        unusable=snapshot.unusable.get(channel.name),
+        machines=users.get(channel.name, 0),
+        source="inventory" if channel.image is not None else "store",
+    )
+
+
+def _where(channel: Channel, shelf: Shelf) -> str | None:
+    try:
+        return channel.image or shelf.channel(channel.name)
+    except CorruptError:
+        return None  # the snapshot's `unusable` says so
+
+
+def declared(snapshot: Snapshot, name: str) -> Channel:
+    """The declaration of a channel.
+
+    Raises:
+        NoSuchChannelError: naming those that there are.
+    """
+    for channel in snapshot.inventory.channels:
+        if channel.name == name:
+            return channel
+    names = ", ".join(channel.name for channel in snapshot.inventory.channels) or "none at all"
+    raise NoSuchChannelError(f"the inventory declares no such channel; declared: {names}")
+
+
+def resolve(images: Sequence[Shelved], wanted: str) -> Shelved:
+    """The image that an operator means: by digest, by the beginning of one, or by name (the newest of that name).
+
+    Raises:
+        NoSuchImageError: nothing, or more than one, is meant.
+    """
+    named = [one for one in images if one.name == wanted]
+    if named:
+        return max(named, key=lambda one: one.added_ms)
+    matching = [one for one in images if len(wanted) >= LEAST_PREFIX and one.digest.startswith(wanted)]
+    if len(matching) > 1:
+        raise NoSuchImageError(f"{len(matching)} images begin with {wanted}: give more digits")
+    if not matching:
+        names = ", ".join(sorted({one.name for one in images})) or "none yet; build one with `netboot image build`"
+        raise NoSuchImageError(f"no image of the store has that name or digest; images: {names}")
+    return matching[0]
+
+
+def move(snapshot: Snapshot, shelf: Shelf, keeper: ShelfKeeper, name: str, wanted: str, pinned_at: str) -> ChannelState:
+    """Let a channel point to an image that machines may boot. `pinned_at`: where the inventory declares the channel.
+
+    Raises:
+        NoSuchChannelError, NoSuchImageError, ChannelPinnedError: see there.
+        UnfitImageError: only machines of another architecture use the channel.
+        images.errors.ImageError: the image cannot be used (signature, missing or damaged blobs), or the store is busy.
+    """
+    channel = declared(snapshot, name)
+    if channel.image is not None:
+        raise ChannelPinnedError(f"channel {name} is pinned to {channel.image[:12]} in {pinned_at}: edit it there")
+    shelved = resolve(shelf.images(), wanted)
+    try:
+        manifest = shelf.verified(shelved.digest)
+    except NotFoundError as error:
+        raise NoSuchImageError(str(error)) from None
+    _fits(snapshot, name, manifest.architecture)
+    keeper.point(name, shelved.digest)
+    states = {state.name: state for state in channel_states(snapshot, shelf)}
+    return states[name]
+
+
+def _fits(snapshot: Snapshot, channel: str, architecture: str) -> None:
+    profiles = {profile.name for profile in snapshot.inventory.profiles if profile.channel == channel}
+    using = [machine for machine in snapshot.inventory.machines if machine.profile in profiles]
+    others = [machine.name for machine in using if machine.architecture != architecture]
+    if using and len(others) == len(using):
+        some = ", ".join(others[:3]) + (", …" if len(others) > 3 else "")
+        raise UnfitImageError(
+            f"the image is for {architecture}; every machine of channel {channel} is of another: {some}"
+        )

@@ -1,0 +1,99 @@
+"""From what is declared and what the store holds to the snapshot that is published. Pure but for the store's port."""
+
+from collections.abc import Sequence
+
+from images.bundle import HttpUrl, SiteBundle
+from images.errors import ImageError
+from images.manifest import Manifest
+from images.strict import Strict
+from netboot.lifecycle.shelf import Shelf
+from netboot.lifecycle.snapshot import ImageFacts, Snapshot
+from netboot.machines.values import Channel, Inventory
+
+
+class SiteFacts(Strict):
+    """What the configuration adds to a snapshot."""
+
+    site: str
+    url: HttpUrl
+    origins: tuple[HttpUrl, ...]
+    minimum_epoch: int = 0
+
+
+def compose(inventory: Inventory, shelf: Shelf, facts: SiteFacts, now_ms: int) -> Snapshot:
+    """The snapshot of this moment: images only where the signature, every blob's size and the epoch are in order."""
+    channels: dict[str, str | None] = {}
+    unusable: dict[str, str] = {}
+    images: dict[str, ImageFacts] = {}
+    for channel in inventory.channels:
+        channels[channel.name] = None
+        try:
+            digest = channel.image or shelf.channel(channel.name)
+            if digest is None:
+                continue
+            if digest not in images:
+                images[digest] = image_facts(digest, shelf.verified(digest))
+            old = _too_old(images[digest], facts.minimum_epoch)
+        except ImageError as error:
+            unusable[channel.name] = str(error)
+            continue
+        if old is not None:
+            unusable[channel.name] = old
+        else:
+            channels[channel.name] = digest
+    in_force = set(channels.values())
+    return Snapshot(
+        site=facts.site,
+        published_ms=now_ms,
+        inventory=inventory,
+        channels=channels,
+        unusable=unusable,
+        images={digest: image for digest, image in images.items() if digest in in_force},
+        url=facts.url,
+        origins=facts.origins,
+    )
+
+
+def image_facts(digest: str, manifest: Manifest) -> ImageFacts:
+    """What the boot plane must know of an image that was verified."""
+    return ImageFacts(
+        digest=digest,
+        name=manifest.name,
+        architecture=manifest.architecture,
+        epoch=manifest.epoch,
+        kernel=manifest.artifacts.kernel,
+        initrd=manifest.artifacts.initrd,
+        kernel_arguments=manifest.kernel_arguments,
+        ram_mib=manifest.ram_mib,
+    )
+
+
+def _too_old(image: ImageFacts, minimum: int) -> str | None:
+    if image.epoch >= minimum:
+        return None
+    return f"its epoch is {image.epoch}, below the site's minimum_epoch {minimum}: build a newer image"
+
+
+def same(one: Snapshot | None, other: Snapshot) -> bool:
+    """Whether publishing the other would change nothing but the time."""
+    return one is not None and one.model_copy(update={"published_ms": other.published_ms}) == other
+
+
+def pinned(channels: Sequence[Channel]) -> list[str]:
+    """Images that the inventory itself names."""
+    return sorted({channel.image for channel in channels if channel.image is not None})
+
+
+def differences(signed: SiteBundle, wanted: SiteBundle) -> list[str]:
+    """Where the signed bundle is not what the configuration says, in words."""
+    said, wants = signed.model_dump(mode="json"), wanted.model_dump(mode="json")
+    names = ("site", "minimum_epoch", "origins", "report")
+    return [
+        f"{name} is {_shown(said[name])} in the bundle and {_shown(wants[name])} in the configuration"
+        for name in names
+        if said[name] != wants[name]
+    ]
+
+
+def _shown(value: object) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)

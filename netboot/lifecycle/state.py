@@ -1,0 +1,164 @@
+"""What is known of machines and their boots, as operators see it: values, the rules of what is kept, and the ports.
+
+A claim is not a boot. Anybody can ask for a machine's script, so a script that was served, and files that were fetched
+with it, alter nothing: a machine's current boot is the newest one of which the machine itself *reported* something.
+Which boot is newer, their ids tell: they begin with the time at which they were minted, so they sort by it.
+"""
+
+from collections.abc import Sequence
+from typing import Literal, NamedTuple, Protocol
+
+from images.strict import Strict
+from netboot.lifecycle.events import BootId, DiscoveryRecord, EventRecord, SafeText, ScriptRecord
+from netboot.lifecycle.phases import Phase, Source
+from netboot.lifecycle.trace import Trace
+
+BOOTS_KEPT = 50
+"""Boots with a report kept for each machine, the newest."""
+CLAIMS_KEPT = 16
+"""Claims (nothing was reported) kept for each machine, the newest; the others are counted."""
+DISCOVERED_KEPT = 10_000
+"""Sightings of machines that may not boot, in all; the longest unseen go first."""
+FEED_KEPT = 50_000
+"""Entries of the feed; who watches reads them as they come."""
+FEED_PER_BOOT = 200
+"""Entries of one boot in the feed, so that one that fails in circles does not push out the others."""
+
+
+def is_claim(trace: Trace) -> bool:
+    """Whether nothing was reported of this boot."""
+    return trace.last_reported is None and not trace.failures
+
+
+class Claims(Strict):
+    """Scripts that were served in a machine's name, to whomever: how many in all, and when last."""
+
+    served: int = 0
+    last_ms: int | None = None
+
+
+class MachineState(Strict):
+    """What is known of one machine. `current`: None until it has reported anything."""
+
+    machine: str
+    current: Trace | None = None
+    claims: Claims = Claims()
+
+
+class Discovered(Strict):
+    """A machine that asked and may not boot. `key`: the first of MAC, UUID, serial and address that it has."""
+
+    key: str
+    outcome: Literal["unknown", "refused"]
+    mac: str | None = None
+    uuid: str | None = None
+    serial: str | None = None
+    architecture: str | None = None
+    reason: SafeText = ""
+    peer: str = ""
+    first_ms: int
+    last_ms: int
+    times: int = 1
+
+
+def sighting(record: DiscoveryRecord) -> Discovered:
+    """The entry that a record alone makes."""
+    known = (record.mac, record.uuid, record.serial, f"address {record.peer}")
+    return Discovered(
+        key=next(one for one in known if one),
+        outcome=record.outcome,
+        mac=record.mac,
+        uuid=record.uuid,
+        serial=record.serial,
+        architecture=record.architecture,
+        reason=record.reason,
+        peer=record.peer,
+        first_ms=record.at_ms,
+        last_ms=record.at_ms,
+    )
+
+
+def seen_again(known: Discovered | None, new: Discovered) -> Discovered:
+    """Both together: the latest words, the earliest and latest times, and how often."""
+    if known is None:
+        return new
+    latest = max(known, new, key=lambda one: (one.last_ms, one.model_dump_json()))
+    return latest.model_copy(
+        update={
+            "first_ms": min(known.first_ms, new.first_ms),
+            "last_ms": max(known.last_ms, new.last_ms),
+            "times": known.times + new.times,
+        }
+    )
+
+
+class FeedEntry(Strict):
+    """One thing that happened, in the order in which it became known. `id` rises; it says where to go on reading."""
+
+    id: int
+    at_ms: int
+    boot: BootId
+    machine: str
+    phase: Phase
+    source: Source
+    uptime_ms: int | None = None
+    detail: SafeText = ""
+
+
+class Batch(NamedTuple):
+    """Records of one journal, read together. `identity` tells the journal from one that took its place later;
+    `last`: the id of the last of them; `unreadable`: how many were not records at all."""
+
+    journal: str
+    identity: int
+    last: int
+    records: Sequence[ScriptRecord | EventRecord | DiscoveryRecord]
+    unreadable: int = 0
+
+
+class States(Protocol):
+    """Machines and boots, for reading. Every method raises StateUnavailableError when the state cannot be read."""
+
+    def machines(self, names: Sequence[str] | None = None) -> dict[str, MachineState]:
+        """What is known of these machines, or of all; a machine that was never heard of is not in it."""
+        ...
+
+    def counts(self) -> dict[str, int]:
+        """How many machines' current boots are in each state."""
+        ...
+
+    def boots(self, machine: str | None, limit: int) -> list[Trace]:
+        """The newest boots and claims, of one machine or of all, newest first."""
+        ...
+
+    def boot(self, boot: str) -> Trace | None:
+        """One boot; None: never heard of, or longer ago than is kept."""
+        ...
+
+
+class Sightings(Protocol):
+    """What passes by, for reading. Every method raises StateUnavailableError when the state cannot be read."""
+
+    def discovered(self, limit: int) -> list[Discovered]:
+        """Machines that asked and may not boot, the latest seen first."""
+        ...
+
+    def feed(self, after: int | None, limit: int) -> list[FeedEntry]:
+        """What happened after entry `after`, in order, at most `limit`; None: the newest `limit`, in order."""
+        ...
+
+
+class Projection(Protocol):
+    """Writing, for the projector alone."""
+
+    def cursor(self, journal: str) -> tuple[int, int]:
+        """(identity, last id) of what has been taken of a journal; (0, 0) for one never seen."""
+        ...
+
+    def take(self, batch: Batch) -> None:
+        """Take a batch and the new cursor over, both or neither; durable when this returns.
+
+        Raises:
+            netboot.lifecycle.errors.StateUnavailableError: the disk refuses; nothing was taken.
+        """
+        ...

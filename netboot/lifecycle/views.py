@@ -1,0 +1,72 @@
+"""What operators are shown, as values: the inventory beside what is known of it."""
+
+import difflib
+from collections.abc import Mapping
+
+from images.strict import Strict
+from netboot.lifecycle.decide import View, decide_machine
+from netboot.lifecycle.decision import Decision
+from netboot.lifecycle.errors import NoSuchMachineError
+from netboot.lifecycle.state import Claims, MachineState
+from netboot.lifecycle.trace import Trace
+from netboot.machines.values import Machine
+
+
+class MachineView(Strict):
+    """A machine of the inventory and what is known of it."""
+
+    machine: Machine
+    current: Trace | None = None
+    """Its current boot; None: it has not reported anything yet."""
+    claims: Claims = Claims()
+
+
+class MachineDetail(Strict):
+    """The same, with what it would be served now and its latest boots."""
+
+    machine: Machine
+    current: Trace | None = None
+    claims: Claims = Claims()
+    decision: Decision
+    boots: tuple[Trace, ...] = ()
+
+
+def machine_views(view: View, states: Mapping[str, MachineState]) -> list[MachineView]:
+    """Every machine, in the order of the inventory."""
+    empty = MachineState(machine="")
+    found = []
+    for machine in view.snapshot.inventory.machines:
+        state = states.get(machine.name, empty)
+        found.append(MachineView(machine=machine, current=state.current, claims=state.claims))
+    return found
+
+
+def machine_detail(view: View, name: str, state: MachineState | None, boots: tuple[Trace, ...]) -> MachineDetail:
+    """One machine.
+
+    Raises:
+        NoSuchMachineError: naming the nearest that there is.
+    """
+    machine = machine_named(view, name)
+    known = state or MachineState(machine=name)
+    return MachineDetail(
+        machine=machine,
+        current=known.current,
+        claims=known.claims,
+        decision=decide_machine(view, machine),
+        boots=boots,
+    )
+
+
+def machine_named(view: View, name: str) -> Machine:
+    """The machine of that name.
+
+    Raises:
+        NoSuchMachineError: naming the nearest that there is.
+    """
+    machine = view.index.named(name)
+    if machine is None:
+        near = difflib.get_close_matches(name, [one.name for one in view.snapshot.inventory.machines], n=1)
+        hint = f"did you mean {near[0]}?" if near else f"it has {len(view.index)} machines"
+        raise NoSuchMachineError(f"the inventory has no machine of that name; {hint}")
+    return machine

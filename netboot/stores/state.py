@@ -1,0 +1,95 @@
+"""Reading `data/state.db`: `netboot.lifecycle.state.States` and `Sightings`. Its only writer is `state_writer`."""
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from netboot.lifecycle.errors import StateUnavailableError
+from netboot.lifecycle.state import Claims, Discovered, FeedEntry, MachineState
+from netboot.lifecycle.trace import Trace
+from netboot.stores.state_schema import VERSION, version_of
+
+# SQLite takes the other columns of a group from the row that has its max()
+_CURRENT = "SELECT machine, max(boot), state, trace FROM boots WHERE reported"
+_COUNTS = f"SELECT state, count(*) FROM ({_CURRENT} GROUP BY machine) GROUP BY state"  # noqa: S608
+
+
+class SqliteStates:
+    """Opens the file anew for each question: cheap, right for threads, and a file that was replaced is noticed."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def machines(self, names: Sequence[str] | None = None) -> dict[str, MachineState]:
+        """See `States.machines`."""
+        with self._open() as db:
+            if names is None:
+                current = db.execute(f"{_CURRENT} GROUP BY machine").fetchall()
+                claims = db.execute("SELECT machine, served, last_ms FROM claims").fetchall()
+            else:
+                current = [
+                    row for name in names for row in db.execute(f"{_CURRENT} AND machine = ?", (name,)) if row[0]
+                ]
+                query = "SELECT machine, served, last_ms FROM claims WHERE machine = ?"
+                claims = [row for name in names for row in db.execute(query, (name,))]
+        found = {name: MachineState(machine=name, current=_trace(body)) for name, _, _, body in current}
+        for name, served, last_ms in claims:
+            state = found.get(name, MachineState(machine=name))
+            found[name] = state.model_copy(update={"claims": Claims(served=served, last_ms=last_ms)})
+        return found
+
+    def counts(self) -> dict[str, int]:
+        """See `States.counts`."""
+        with self._open() as db:
+            return dict(db.execute(_COUNTS))
+
+    def boots(self, machine: str | None, limit: int) -> list[Trace]:
+        """See `States.boots`."""
+        query = "SELECT trace FROM boots WHERE ?1 IS NULL OR machine = ?1 ORDER BY boot DESC LIMIT ?2"
+        with self._open() as db:
+            rows = db.execute(query, (machine, limit))
+            return [_trace(body) for (body,) in rows]
+
+    def boot(self, boot: str) -> Trace | None:
+        """See `States.boot`."""
+        with self._open() as db:
+            row = db.execute("SELECT trace FROM boots WHERE boot = ?", (boot,)).fetchone()
+        return _trace(row[0]) if row else None
+
+    def discovered(self, limit: int) -> list[Discovered]:
+        """See `Sightings.discovered`."""
+        with self._open() as db:
+            rows = db.execute("SELECT body FROM discovered ORDER BY last_ms DESC, key LIMIT ?", (limit,))
+            return [Discovered.model_validate_json(body) for (body,) in rows]
+
+    def feed(self, after: int | None, limit: int) -> list[FeedEntry]:
+        """See `Sightings.feed`."""
+        with self._open() as db:
+            if after is None:
+                rows = db.execute("SELECT id, body FROM feed ORDER BY id DESC LIMIT ?", (limit,)).fetchall()[::-1]
+            else:
+                rows = db.execute(
+                    "SELECT id, body FROM feed WHERE id > ? ORDER BY id LIMIT ?", (after, limit)
+                ).fetchall()
+        return [FeedEntry.model_validate_json(body).model_copy(update={"id": number}) for number, body in rows]
+
+    @contextmanager
+    def _open(self) -> Iterator[sqlite3.Connection]:
+        if not self._path.exists():
+            raise StateUnavailableError(f"{self._path} is not there yet: the controllers make it when they start")
+        try:
+            with closing(sqlite3.connect(f"{self._path.absolute().as_uri()}?mode=ro", uri=True, timeout=2.0)) as db:
+                found = version_of(db)
+                if found != VERSION:
+                    raise StateUnavailableError(
+                        f"{self._path} has schema {found}, this program wants {VERSION}: the controllers see to it, "
+                        "unless it is newer"
+                    )
+                yield db
+        except sqlite3.Error as error:
+            raise StateUnavailableError(f"{self._path} cannot be read: {error}") from None
+
+
+def _trace(body: str) -> Trace:
+    return Trace.model_validate_json(body)

@@ -1,0 +1,47 @@
+"""The schema of `data/state.db` and how an older one becomes it. What was released is never changed again."""
+
+import sqlite3
+
+from netboot.lifecycle.errors import StateUnavailableError
+
+MIGRATIONS = (
+    """
+    CREATE TABLE cursors (journal TEXT PRIMARY KEY, identity INTEGER NOT NULL, last INTEGER NOT NULL) WITHOUT ROWID;
+    -- `boot` sorts by age, for an id begins with the time of its minting
+    CREATE TABLE boots (
+        boot TEXT PRIMARY KEY, machine TEXT NOT NULL, reported INTEGER NOT NULL, state TEXT NOT NULL,
+        trace TEXT NOT NULL, fed INTEGER NOT NULL
+    ) WITHOUT ROWID;
+    CREATE INDEX boots_of_machine ON boots (machine, reported, boot);
+    CREATE TABLE claims (machine TEXT PRIMARY KEY, served INTEGER NOT NULL, last_ms INTEGER NOT NULL) WITHOUT ROWID;
+    CREATE TABLE discovered (key TEXT PRIMARY KEY, last_ms INTEGER NOT NULL, body TEXT NOT NULL) WITHOUT ROWID;
+    CREATE INDEX discovered_by_age ON discovered (last_ms);
+    CREATE TABLE feed (id INTEGER PRIMARY KEY AUTOINCREMENT, body TEXT NOT NULL);
+    """,
+)
+VERSION = len(MIGRATIONS)
+_NEWER = "it was written by a newer netboot (schema {}, this one knows {}); run that version, or restore a backup"
+
+
+def version_of(db: sqlite3.Connection) -> int:
+    """The schema's number; 0: an empty file."""
+    found: int = db.execute("PRAGMA user_version").fetchone()[0]
+    return found
+
+
+def migrate(db: sqlite3.Connection) -> None:
+    """Bring the schema up to `VERSION`, each step whole or not at all. `db` is in autocommit mode.
+
+    Raises:
+        StateUnavailableError: the file is newer than this program.
+    """
+    found = version_of(db)
+    if found > VERSION:
+        raise StateUnavailableError(_NEWER.format(found, VERSION))
+    for number in range(found, VERSION):
+        try:
+            db.executescript(f"BEGIN IMMEDIATE; {MIGRATIONS[number]}; PRAGMA user_version = {number + 1}; COMMIT")
+        except sqlite3.Error:
+            if db.in_transaction:
+                db.execute("ROLLBACK")
+            raise

@@ -1,0 +1,207 @@
+"""Writing `data/state.db`: `netboot.lifecycle.state.Projection`. One process writes, the projector's."""
+
+import logging
+import sqlite3
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from netboot.lifecycle import state
+from netboot.lifecycle.errors import StateUnavailableError
+from netboot.lifecycle.events import DiscoveryRecord, EventRecord, ScriptRecord
+from netboot.lifecycle.phases import Phase, Source, source_of
+from netboot.lifecycle.state import Batch, Discovered, FeedEntry
+from netboot.lifecycle.trace import Trace, apply
+from netboot.stores.state_schema import migrate
+
+log = logging.getLogger(__name__)
+
+_Kept = ScriptRecord | EventRecord
+
+
+@dataclass(slots=True)
+class _Boot:
+    """A boot while a batch is folded into it; `fed`: how many entries of the feed it has had."""
+
+    trace: Trace | None = None
+    fed: int = 0
+
+
+class SqliteProjection:
+    """Opened when first used, and again after any failure, so that a disk that comes back is used again.
+
+    What it has committed has survived a power cut (`synchronous=FULL`): the journals are purged behind it.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._db: sqlite3.Connection | None = None
+
+    def cursor(self, journal: str) -> tuple[int, int]:
+        """See `Projection.cursor`."""
+        with self._usable() as db:
+            return _cursor(db, journal)
+
+    def take(self, batch: Batch) -> None:
+        """See `Projection.take`."""
+        with self._usable() as db:
+            db.execute("BEGIN IMMEDIATE")
+            identity, last = _cursor(db, batch.journal)
+            if identity != batch.identity or last < batch.last:
+                _project(db, batch.records)
+                values = (batch.journal, batch.identity, batch.last)
+                db.execute("INSERT OR REPLACE INTO cursors (journal, identity, last) VALUES (?, ?, ?)", values)
+            db.execute("COMMIT")
+
+    def close(self) -> None:
+        """Close the file; it is opened again when used again."""
+        if self._db is not None:
+            with suppress(sqlite3.Error):
+                self._db.close()
+        self._db = None
+
+    @contextmanager
+    def _usable(self) -> Iterator[sqlite3.Connection]:
+        try:
+            if self._db is None:
+                self._db = _open(self._path)
+            yield self._db
+        except (sqlite3.Error, OSError) as error:
+            self.close()
+            raise StateUnavailableError(f"{self._path} cannot be written: {error}; it is tried again") from None
+        except BaseException:
+            self.close()  # rolls back
+            raise
+
+
+def _open(path: Path) -> sqlite3.Connection:
+    db = sqlite3.connect(path, timeout=2.0, isolation_level=None)
+    try:
+        db.execute("PRAGMA journal_mode=WAL")
+        db.execute("PRAGMA synchronous=FULL")
+        db.execute("PRAGMA journal_size_limit=67108864")
+        migrate(db)
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def _cursor(db: sqlite3.Connection, journal: str) -> tuple[int, int]:
+    row = db.execute("SELECT identity, last FROM cursors WHERE journal = ?", (journal,)).fetchone()
+    return (row[0], row[1]) if row else (0, 0)
+
+
+def _project(db: sqlite3.Connection, records: Sequence[ScriptRecord | EventRecord | DiscoveryRecord]) -> None:
+    scripts = [record for record in records if isinstance(record, ScriptRecord)]
+    events = [record for record in records if isinstance(record, EventRecord)]
+    worth = _worth_keeping(db, scripts, {record.boot for record in events})
+    kept = [
+        record
+        for record in records
+        if isinstance(record, EventRecord) or (isinstance(record, ScriptRecord) and record.boot in worth)
+    ]
+    _fold(db, kept)
+    _count_claims(db, scripts)
+    _prune_boots(db, {record.machine for record in kept})
+    _discover(db, [record for record in records if isinstance(record, DiscoveryRecord)])
+    if kept:
+        db.execute("DELETE FROM feed WHERE id <= (SELECT max(id) FROM feed) - ?", (state.FEED_KEPT,))
+
+
+def _worth_keeping(db: sqlite3.Connection, scripts: Iterable[ScriptRecord], eventful: set[str]) -> set[str]:
+    """Boots whose scripts are written down one by one; of the others a storm of claims leaves the number alone."""
+    of_machine: dict[str, set[str]] = defaultdict(set)
+    for record in scripts:
+        of_machine[record.machine].add(record.boot)
+    worth: set[str] = set()
+    for boots in of_machine.values():
+        newest = sorted(boots, reverse=True)
+        worth.update(newest[: state.CLAIMS_KEPT])
+        for boot in newest[state.CLAIMS_KEPT :]:
+            if boot in eventful or db.execute("SELECT 1 FROM boots WHERE boot = ?", (boot,)).fetchone():
+                worth.add(boot)
+    return worth
+
+
+def _fold(db: sqlite3.Connection, records: Iterable[_Kept]) -> None:
+    """Each boot is read and written once, however many records of it there are; the feed keeps their order."""
+    boots: dict[str, _Boot] = {}
+    for record in records:
+        boot = boots.get(record.boot) or boots.setdefault(record.boot, _known(db, record.boot))
+        try:
+            boot.trace = apply(boot.trace, record)
+        except ValueError as error:
+            log.warning("left out: %s", error)  # a boot id is of one machine only; this one was not minted here
+            continue
+        if boot.fed < state.FEED_PER_BOOT:
+            boot.fed += 1
+            db.execute("INSERT INTO feed (body) VALUES (?)", (_entry(record).model_dump_json(),))
+    db.executemany(
+        "INSERT OR REPLACE INTO boots (boot, machine, reported, state, trace, fed) VALUES (?, ?, ?, ?, ?, ?)",
+        [
+            (name, trace.machine, not state.is_claim(trace), trace.state, trace.model_dump_json(), boot.fed)
+            for name, boot in boots.items()
+            if (trace := boot.trace) is not None
+        ],
+    )
+
+
+def _known(db: sqlite3.Connection, boot: str) -> "_Boot":
+    row = db.execute("SELECT trace, fed FROM boots WHERE boot = ?", (boot,)).fetchone()
+    return _Boot(Trace.model_validate_json(row[0]), row[1]) if row else _Boot()
+
+
+def _entry(record: _Kept) -> FeedEntry:
+    if isinstance(record, ScriptRecord):
+        said: dict[str, object] = {"phase": Phase.SCRIPT_SERVED, "source": Source.SERVED}
+    else:
+        said = record.model_dump(include={"phase", "uptime_ms", "detail"}) | {"source": source_of(record.phase)}
+    return FeedEntry.model_validate(
+        {"id": 0, "at_ms": record.at_ms, "boot": record.boot, "machine": record.machine} | said
+    )
+
+
+def _count_claims(db: sqlite3.Connection, scripts: Iterable[ScriptRecord]) -> None:
+    counted: dict[str, tuple[int, int]] = {}
+    for record in scripts:
+        times, last_ms = counted.get(record.machine, (0, 0))
+        counted[record.machine] = (times + 1, max(last_ms, record.at_ms))
+    db.executemany(
+        "INSERT INTO claims (machine, served, last_ms) VALUES (?, ?, ?) ON CONFLICT (machine) DO UPDATE SET "
+        "served = served + excluded.served, last_ms = max(last_ms, excluded.last_ms)",
+        [(machine, times, last_ms) for machine, (times, last_ms) in counted.items()],
+    )
+
+
+def _prune_boots(db: sqlite3.Connection, machines: Iterable[str]) -> None:
+    """Claims are pruned among claims and boots among boots, so that no number of claims pushes out a boot."""
+    for machine in machines:
+        for reported, most in ((0, state.CLAIMS_KEPT), (1, state.BOOTS_KEPT)):
+            db.execute(
+                "DELETE FROM boots WHERE machine = ?1 AND reported = ?2 AND boot < (SELECT boot FROM boots WHERE "
+                "machine = ?1 AND reported = ?2 ORDER BY boot DESC LIMIT 1 OFFSET ?3)",
+                (machine, reported, most - 1),
+            )
+
+
+def _discover(db: sqlite3.Connection, records: Iterable[DiscoveryRecord]) -> None:
+    seen: dict[str, Discovered] = {}
+    for record in records:
+        new = state.sighting(record)
+        seen[new.key] = state.seen_again(seen.get(new.key), new)
+    for key, new in seen.items():
+        row = db.execute("SELECT body FROM discovered WHERE key = ?", (key,)).fetchone()
+        known = Discovered.model_validate_json(row[0]) if row else None
+        both = state.seen_again(known, new)
+        db.execute(
+            "INSERT OR REPLACE INTO discovered (key, last_ms, body) VALUES (?, ?, ?)",
+            (key, both.last_ms, both.model_dump_json()),
+        )
+    if seen:
+        over = db.execute("SELECT count(*) FROM discovered").fetchone()[0] - state.DISCOVERED_KEPT
+        if over > 0:
+            query = "DELETE FROM discovered WHERE key IN (SELECT key FROM discovered ORDER BY last_ms, key LIMIT ?)"
+            db.execute(query, (over,))

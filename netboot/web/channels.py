@@ -1,0 +1,65 @@
+"""`/v1/channels[/<name>]`: where channels point, and moving them."""
+
+import logging
+from typing import Annotated
+
+from flask import Blueprint, Response, jsonify, request
+from pydantic import StringConstraints, ValidationError
+
+from images.strict import Strict
+from netboot.lifecycle.channels import channel_states, declared, move
+from netboot.lifecycle.errors import BadClaimError
+from netboot.machines.inventory import declared_at
+from netboot.web import query, render
+from netboot.web.auth import operator, protect
+from netboot.web.parts import parts
+
+blueprint = Blueprint("channels", __name__)
+protect(blueprint)
+log = logging.getLogger(__name__)
+
+
+class Wanted(Strict):
+    """The body of a PUT. `image`: a digest, the beginning of one, or the name of an image (its newest)."""
+
+    image: Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9.-]{0,63}$")]
+
+
+@blueprint.get("/v1/channels")
+def listed() -> Response:
+    """Every channel of the inventory."""
+    query.only(())
+    found = channel_states(parts().live.view().snapshot, parts().shelf)
+    return jsonify({"channels": [render.plain(one) for one in found]})
+
+
+@blueprint.get("/v1/channels/<name>")
+def shown(name: str) -> Response:
+    """One channel."""
+    query.only(())
+    snapshot = parts().live.view().snapshot
+    channel = declared(snapshot, name)
+    return jsonify(
+        next(render.plain(one) for one in channel_states(snapshot, parts().shelf) if one.name == channel.name)
+    )
+
+
+@blueprint.put("/v1/channels/<name>")
+def moved(name: str) -> Response:
+    """Let the channel point to another image: written into the store, in force within a second."""
+    query.only(())
+    mine, wanted = parts(), _wanted()
+    place = declared_at(mine.inventory, "channel", name) or str(mine.inventory)
+    state = move(mine.live.view().snapshot, mine.shelf, mine.shelf_keeper, name, wanted, place)
+    fields = {"operator": operator().fingerprint, "peer": request.remote_addr, "channel": name, "image": state.image}
+    log.info("channel moved", extra={"fields": fields})
+    return jsonify(render.plain(state))
+
+
+def _wanted() -> str:
+    try:
+        return Wanted.model_validate(request.get_json()).image
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(map(str, first["loc"])) or "the body"
+        raise BadClaimError(f'{where}: {first["msg"]}; expected {{"image": "<digest, prefix or name>"}}') from None

@@ -1,0 +1,59 @@
+"""Failures as JSON: `{"error": {"code", "message", "remedy"}}`, by the one table `netboot.failures`."""
+
+import logging
+
+from flask import Flask, Response, jsonify, request
+from werkzeug.exceptions import HTTPException
+
+from netboot.failures import answer_to
+
+log = logging.getLogger(__name__)
+
+_REMEDIES = {
+    404: "see docs/http-management.md for what there is",
+    405: "see docs/http-management.md for what there is",
+    413: "send less",
+    415: "send JSON, with Content-Type: application/json",
+}
+
+
+def install(app: Flask) -> None:
+    """Answer every failure of `app` in that form."""
+    app.register_error_handler(HTTPException, _of_http)
+    app.register_error_handler(Exception, _of_anything)
+
+
+def error(status: int, code: str, message: str, remedy: str) -> Response:
+    """A failure in the one form."""
+    response = jsonify({"error": {"code": code, "message": message, "remedy": remedy}})
+    response.status_code = status
+    return response
+
+
+def _of_http(exception: HTTPException) -> Response:
+    status = exception.code or 500
+    code = (exception.name or "error").lower().replace(" ", "-")
+    response = error(
+        status, code, exception.description or exception.name, _REMEDIES.get(status, "correct the request")
+    )
+    for name, content in exception.get_headers():
+        if name.lower() == "allow":
+            response.headers[name] = content
+    return response
+
+
+def _of_anything(exception: Exception) -> Response:
+    answer = answer_to(exception)
+    if answer.level >= logging.WARNING:
+        # words that may name our files go to the log; the client gets them where they were written for both
+        fields = {"method": request.method, "path": request.path, "status": answer.status}
+        if answer.status >= 500 and answer.code == "internal":
+            log.error("%s", answer.message, exc_info=exception, extra={"fields": fields})
+        else:
+            log.log(answer.level, "%s", exception, extra={"fields": fields})
+    response = error(answer.status, answer.code, answer.text(exception), answer.remedy)
+    if answer.retry_after is not None:
+        response.headers["Retry-After"] = str(answer.retry_after)
+    if answer.status == 401:
+        response.headers["WWW-Authenticate"] = 'Bearer realm="netboot"'
+    return response

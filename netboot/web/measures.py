@@ -1,0 +1,97 @@
+"""What `/metrics` says beside the boot workers' own counts: what is so at the moment of asking."""
+
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from prometheus_client import CollectorRegistry, Metric, generate_latest
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.multiprocess import MultiProcessCollector
+from prometheus_client.registry import Collector
+
+from netboot.lifecycle.errors import CannotTellError
+from netboot.lifecycle.state import States
+from netboot.stores.live import LiveView
+
+Status = Callable[[str], dict[str, Any] | None]
+
+
+class Now(Collector):
+    """Gauges computed from the snapshot, the state and what the processes say of themselves.
+
+    What cannot be told right now is left out: a gap in a graph is honest, a zero is not.
+    """
+
+    def __init__(self, live: LiveView, states: States, status: Status) -> None:
+        self._live, self._states, self._status = live, states, status
+
+    def describe(self) -> Iterable[Metric]:
+        """Nothing ahead of time."""
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        """All gauges."""
+        yield from self._snapshot()
+        yield from self._machines()
+        yield from self._keeper(self._status("keeper") or {})
+        yield from self._projector(self._status("projector") or {})
+        yield from self._planes(self._status("planes") or {})
+
+    def _snapshot(self) -> Iterator[Metric]:
+        try:
+            snapshot = self._live.view().snapshot
+        except CannotTellError:
+            return
+        yield _gauge("netboot_machines", "Machines of the inventory in force.", len(snapshot.inventory.machines))
+        published = snapshot.published_ms / 1000
+        yield _gauge("netboot_snapshot_published_seconds", "When it was published, seconds since 1970.", published)
+
+    def _machines(self) -> Iterator[Metric]:
+        try:
+            counts = self._states.counts()
+        except CannotTellError:
+            return
+        words = "Machines by the state of their current boot."
+        family = GaugeMetricFamily("netboot_machines_by_state", words, labels=["state"])
+        for state, count in sorted(counts.items()):
+            family.add_metric([state], count)
+        yield family
+
+    def _keeper(self, said: dict[str, Any]) -> Iterator[Metric]:
+        for name, metric, words in (
+            ("inventory", "netboot_inventory_valid", "1: the inventory's files, as they are now, are in force."),
+            ("images", "netboot_images_usable", "1: every channel that is set points to a usable image."),
+            ("bundle", "netboot_bundle_fits", "1: the signed site bundle is what the configuration says."),
+        ):
+            if isinstance(said.get(name), dict):
+                yield _gauge(metric, words, int(bool(said[name].get("valid", said[name].get("ok")))))
+
+    def _projector(self, said: dict[str, Any]) -> Iterator[Metric]:
+        if "lag_records" in said:
+            words = "Records of a journal that the projector has yet to take over."
+            family = GaugeMetricFamily("netboot_projector_lag_records", words, labels=["journal"])
+            for journal, lag in sorted(said["lag_records"].items()):
+                family.add_metric([journal], lag)
+            yield family
+
+    def _planes(self, said: dict[str, Any]) -> Iterator[Metric]:
+        planes: dict[str, dict[str, Any]] = said.get("planes", {})
+        ready = GaugeMetricFamily("netboot_plane_ready", "1: the process runs and is ready.", labels=["plane"])
+        restarts = GaugeMetricFamily("netboot_plane_restarts", "Restarts since the service began.", labels=["plane"])
+        for name, plane in sorted(planes.items()):
+            ready.add_metric([name], int(bool(plane.get("ready"))))
+            restarts.add_metric([name], int(plane.get("restarts", 0)))
+        yield from (ready, restarts)
+
+
+def exposition(folder: Path, now: Now) -> bytes:
+    """All metrics in Prometheus' text format; `folder`: where the boot workers count (multiprocess mode)."""
+    registry = CollectorRegistry()
+    folder.mkdir(parents=True, exist_ok=True)
+    MultiProcessCollector(registry, path=str(folder))  # type: ignore[no-untyped-call]
+    registry.register(now)
+    return generate_latest(registry)
+
+
+def _gauge(name: str, words: str, value: float) -> Metric:
+    return GaugeMetricFamily(name, words, value=value)

@@ -1,0 +1,45 @@
+"""What views work with. `netboot.wiring` puts it together; tests put fakes in."""
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from flask import current_app
+
+from netboot.lifecycle.ports import Clock
+from netboot.lifecycle.shelf import Shelf, ShelfKeeper
+from netboot.lifecycle.state import Sightings, States
+from netboot.stores.live import LiveView
+from netboot.web.tokens import TokenFile
+
+EXTENSION = "netboot"
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """Ports and places.
+
+    `status(name)`: what a process says of itself, or None; `probe`: asks the provisioning
+    listener for its readiness; `stopping`: whether this process was told to end; `watchers`: a place for each.
+    """
+
+    live: LiveView
+    states: States
+    sightings: Sightings
+    shelf: Shelf
+    shelf_keeper: ShelfKeeper
+    tokens: TokenFile
+    clock: Clock
+    inventory: Path
+    status: Callable[[str], dict[str, Any] | None]
+    probe: Callable[[], dict[str, Any]]
+    metrics: Callable[[], bytes]
+    stopping: Callable[[], bool]
+    watchers: threading.Semaphore
+
+
+def parts() -> Parts:
+    """Those of the application that serves this request."""
+    return cast("Parts", current_app.extensions[EXTENSION])

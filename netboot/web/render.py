@@ -1,0 +1,39 @@
+"""Values to JSON."""
+
+from typing import Any
+
+from flask import Response
+from pydantic import BaseModel
+
+from netboot.lifecycle.state import is_claim
+from netboot.lifecycle.trace import Trace
+
+
+def plain(value: BaseModel) -> dict[str, Any]:
+    """As plain JSON values."""
+    return value.model_dump(mode="json", by_alias=True)
+
+
+def trace(value: Trace) -> dict[str, Any]:
+    """A trace with what follows from it: times in milliseconds since 1970."""
+    return {
+        **plain(value),
+        "claim": is_claim(value),
+        "state": value.state,
+        "reason": value.reason,
+        "started_ms": value.started_ms,
+        "last_ms": value.last_ms,
+        "last_served": value.last_served,
+        "last_reported": value.last_reported,
+    }
+
+
+def maybe_trace(value: Trace | None) -> dict[str, Any] | None:
+    """The same of what may not be there."""
+    return trace(value) if value is not None else None
+
+
+def uncached(response: Response) -> Response:
+    """What is true now is not to be kept by anybody."""
+    response.headers["Cache-Control"] = "no-store"
+    return response

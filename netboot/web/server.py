@@ -1,0 +1,92 @@
+"""Gunicorn around the control plane: one process with threads, on a socket that the supervisor bound."""
+
+import logging
+import socket
+import struct
+from collections.abc import Callable
+from typing import Any
+
+from flask import Flask
+from gunicorn.app.base import BaseApplication
+
+from netboot.planes import end_with
+
+THREADS = 32
+"""Four times as many as may watch: a watcher keeps one busy."""
+STALL_SECONDS = 10
+"""How long a client may keep a thread waiting for its next bytes, or for taking ours."""
+GRACE_SECONDS = 15
+
+log = logging.getLogger(__name__)
+
+
+class Lines:
+    """Gunicorn's log, as lines of ours; requests are not logged one by one."""
+
+    def __init__(self, _config: Any) -> None:
+        self.access_log_enabled = False
+        for name in ("critical", "error", "warning", "exception"):
+            setattr(self, name, getattr(log, name))
+        self.info = self.debug = log.debug
+
+    def log(self, level: int, message: str, *arguments: Any, **keywords: Any) -> None:
+        """At a level given as a number."""
+        log.log(level, message, *arguments, **keywords)
+
+    def access(self, *_arguments: Any) -> None:
+        """Nothing."""
+
+    def reopen_files(self) -> None:
+        """There are none."""
+
+    def close_on_exec(self) -> None:
+        """There are none."""
+
+
+class Server(BaseApplication):  # type: ignore[misc] # gunicorn brings no types
+    """`make(stopping)` makes the application, in the worker; `ready` is called when it serves."""
+
+    def __init__(
+        self,
+        listener: socket.socket,
+        make: Callable[[Callable[[], bool]], Flask],
+        ready: Callable[[], None],
+        threads: int = THREADS,
+    ) -> None:
+        self._listener, self._make, self._ready, self._threads = listener, make, ready, threads
+        self._worker: Any = None
+        bound_to_stall(listener)
+        super().__init__()
+
+    def load_config(self) -> None:
+        """Settings; each differs from gunicorn's default for the reason beside it."""
+        for name, value in {
+            "bind": f"fd://{self._listener.fileno()}",
+            "workers": 1,
+            "worker_class": "gthread",
+            "threads": self._threads,
+            "logger_class": Lines,
+            "control_socket_disable": True,  # another way in that nobody needs
+            "graceful_timeout": GRACE_SECONDS,
+            "limit_request_fields": 50,
+            "umask": 0o022,
+            "forwarded_allow_ips": "",  # nobody's word is taken for an address or a scheme
+            "post_fork": self._forked,
+            "post_worker_init": lambda _worker: self._ready(),
+        }.items():
+            self.cfg.set(name, value)
+
+    def load(self) -> Flask:
+        """Called by gunicorn in the worker."""
+        return self._make(lambda: not self._worker.alive)
+
+    def _forked(self, arbiter: Any, worker: Any) -> None:
+        end_with(arbiter.pid)
+        self._worker = worker
+
+
+def bound_to_stall(listener: socket.socket) -> None:
+    """Connections inherit these from the listening socket: no client keeps a thread in a read or write for ever."""
+    limit = struct.pack("ll", STALL_SECONDS, 0)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, limit)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)

@@ -1,0 +1,58 @@
+"""Records for tests: short to write, valid."""
+
+from netboot.lifecycle.bootid import mint
+from netboot.lifecycle.events import DiscoveryRecord, EventRecord, ScriptRecord
+from netboot.lifecycle.phases import Phase
+
+KEY = b"k" * 32
+START = 1_700_000_000_000
+"""Milliseconds since 1970 at which tests begin."""
+
+
+def boot_id(machine: str, number: int, at_ms: int | None = None) -> str:
+    """The `number`-th boot of a machine; higher numbers are newer."""
+    at = START + number * 1_000 if at_ms is None else at_ms
+    return mint(KEY, machine, at, number.to_bytes(4, "big"))
+
+
+def script(machine: str, number: int, at_ms: int | None = None) -> ScriptRecord:
+    """The script of that boot was served."""
+    return ScriptRecord(
+        at_ms=START + number * 1_000 if at_ms is None else at_ms,
+        boot=boot_id(machine, number),
+        machine=machine,
+        cluster="default",
+        image="a" * 64,
+        profile="compute",
+        channel="stable",
+        peer="192.0.2.7",
+    )
+
+
+def event(machine: str, number: int, phase: Phase, after_ms: int = 500, detail: str = "") -> EventRecord:
+    """That boot reached a phase `after_ms` after its script."""
+    return EventRecord(
+        at_ms=START + number * 1_000 + after_ms,
+        boot=boot_id(machine, number),
+        machine=machine,
+        phase=phase,
+        uptime_ms=after_ms,
+        detail=detail,
+        peer="192.0.2.7",
+    )
+
+
+def sighted(mac: str | None, at_ms: int = START, outcome: str = "unknown", peer: str = "192.0.2.9") -> DiscoveryRecord:
+    """A machine asked that may not boot."""
+    return DiscoveryRecord.model_validate(
+        {
+            "at_ms": at_ms,
+            "outcome": outcome,
+            "mac": mac,
+            "uuid": None,
+            "serial": None,
+            "architecture": "amd64",
+            "reason": "no machine of the inventory has it",
+            "peer": peer,
+        }
+    )

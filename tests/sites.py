@@ -1,0 +1,114 @@
+"""A whole small site in a folder, for tests: keys, a signed image of tiny blobs, inventory, configuration, token."""
+
+import hashlib
+import socket
+from pathlib import Path
+
+from images.keyring import KeyRing
+from images.manifest import Artifact, Artifacts, Manifest
+from images.signing import SigningKey
+from images.store import Store
+from netboot.config import Config, load_config
+
+TOKEN = "an-operators-token-of-a-test"
+
+INVENTORY = """\
+machines:
+  - {name: gpu-001, match: {macs: ["52:54:00:00:00:01"]}, profile: compute}
+  - {name: gpu-002, match: {macs: ["52:54:00:00:00:02"], serial: S2}, profile: compute}
+  - {name: off-001, match: {macs: ["52:54:00:00:00:03"]}, profile: compute, enabled: false}
+profiles:
+  - {name: compute, channel: stable, kernel_arguments: [quiet]}
+channels:
+  - {name: stable, description: what production boots}
+"""
+
+
+def free_ports(count: int = 2) -> list[int]:
+    """Ports of loopback that nobody has at the moment."""
+    held = [socket.socket() for _ in range(count)]
+    try:
+        for one in held:
+            one.bind(("127.0.0.1", 0))
+        return [one.getsockname()[1] for one in held]
+    finally:
+        for one in held:
+            one.close()
+
+
+def make_site(root: Path, *, workers: int = 2, inventory: str = INVENTORY) -> Config:
+    """A site that can be served at once; its channel `stable` is not set yet."""
+    provisioning, management = free_ports()
+    root.mkdir(parents=True, exist_ok=True)
+    (root / "netboot.yaml").write_text(
+        f"""\
+site: test
+provisioning:
+  listen: "127.0.0.1:{provisioning}"
+  url: http://127.0.0.1:{provisioning}
+  workers: {workers}
+management:
+  listen: "127.0.0.1:{management}"
+"""
+    )
+    (root / "inventory").mkdir()
+    (root / "inventory" / "site.yaml").write_text(inventory)
+    (root / "secrets").mkdir(mode=0o700)
+    (root / "secrets" / "operator.token").write_text(TOKEN + "\n")
+    (root / "secrets" / "operator.token").chmod(0o600)
+    KeyRing(root / "keys").create()
+    config = load_config(root / "netboot.yaml")
+    key = KeyRing(config.keys).signing_key()
+    bundle = config.site_bundle(issued=1_700_000_000).to_bytes()
+    Store(config.store).set_bundle(bundle, key.sign(bundle))
+    return config
+
+
+def manifest_of(
+    blobs: dict[str, bytes], *, name: str = "tiny", architecture: str = "amd64", epoch: int = 0
+) -> Manifest:
+    """The manifest of an image of these blobs (kernel, initrd, root, packages)."""
+    artifacts = {
+        part: Artifact(
+            sha256=hashlib.sha256(data).hexdigest(),
+            size=len(data),
+            chunks=(hashlib.sha256(data).hexdigest(),) if part == "root" else (),
+        )
+        for part, data in blobs.items()
+    }
+    return Manifest.model_validate(
+        {
+            "name": name,
+            "distribution": "debian",
+            "suite": "bookworm",
+            "architecture": architecture,
+            "recipe": "0" * 64,
+            "epoch": epoch,
+            "created": 1_700_000_000,
+            "kernel_version": "6.1.0-1",
+            "kernel_arguments": ("console=ttyS0",),
+            "ram_mib": 512,
+            "artifacts": Artifacts(**artifacts),
+        }
+    )
+
+
+def add_image(
+    config: Config,
+    *,
+    name: str = "tiny",
+    salt: str = "",
+    architecture: str = "amd64",
+    epoch: int = 0,
+    key: SigningKey | None = None,
+) -> str:
+    """Put an image of tiny blobs into the site's store, signed by the site's key or by `key`; its digest."""
+    parts = ("kernel", "initrd", "root", "packages")
+    blobs = {part: f"{part} of {name}{salt}\n".encode() * 100 for part in parts}
+    manifest = manifest_of(blobs, name=name, architecture=architecture, epoch=epoch).to_bytes()
+    signer = key or KeyRing(config.keys).signing_key()
+    folder = config.store.parent / "made"
+    folder.mkdir(exist_ok=True)
+    for part, data in blobs.items():
+        (folder / part).write_bytes(data)
+    return Store(config.store).add_image(manifest, signer.sign(manifest), {part: folder / part for part in parts})
