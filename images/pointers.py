@@ -49,14 +49,15 @@ def listed(folder: Path) -> tuple[Path, ...]:
     return tuple(folder / name for name in files.names(folder) if name.endswith(".json"))
 
 
-def read_channel(path: Path) -> ChannelState:
-    """A channel's file.
+def read_channel(path: Path) -> ChannelState | None:
+    """A channel's file, None if there is none.
 
     Raises:
         CorruptError: with the remedy. StoreError: it cannot be read now.
     """
-    value = _read(path)
-    match value:
+    match _read(path):
+        case _Absent():
+            return None
         case {"image": image, "previous": previous, "at": int(at)} if is_digest(image):
             if previous is None or is_digest(previous):
                 return ChannelState(path.stem, image, previous, at)
@@ -64,12 +65,14 @@ def read_channel(path: Path) -> ChannelState:
 
 
 def read_reference(path: Path) -> frozenset[str]:
-    """The digests that an owner needs.
+    """The digests that an owner needs; none if there is no file.
 
     Raises:
         CorruptError: with the remedy. StoreError: it cannot be read now.
     """
     match _read(path):
+        case _Absent():
+            return frozenset()
         case {"images": list(digests)} if all(is_digest(digest) for digest in digests):
             return frozenset(digests)
     raise CorruptError(f"{path} is damaged; the service writes it anew when it starts")
@@ -81,8 +84,7 @@ def read_marks(root: Path) -> dict[str, int]:
     Raises:
         StoreError: it cannot be read now.
     """
-    path = root / MARKS
-    value = _read(path) if path.exists() else None
+    value = _read(root / MARKS)
     if not isinstance(value, dict):
         return {}
     return {digest: since for digest, since in value.items() if is_digest(digest) and isinstance(since, int)}
@@ -111,9 +113,15 @@ def forget_marks(root: Path, digests: Collection[str | None] | None = None) -> N
         write_marks(root, kept)
 
 
+class _Absent:
+    """There is no such file: not the same as one that cannot be read, or not understood."""
+
+
 def _read(path: Path) -> Any:
     try:
         return json.loads(path.read_bytes())
+    except FileNotFoundError:
+        return _Absent()
     except OSError as error:
         raise files.refused(f"cannot read {path}", error) from error
     except (ValueError, RecursionError):

@@ -130,13 +130,23 @@ class Store:
             name for name in files.names(folder) if is_digest(name) and (folder / name / "manifest.json").exists()
         )
 
+    def channel(self, name: str) -> ChannelState | None:
+        """Where a channel points, None if it was never set.
+
+        Raises:
+            NotFoundError: not a channel's name. CorruptError: its file is damaged. StoreError: it cannot be read.
+        """
+        pointers.check_name(name, "a channel's")
+        return pointers.read_channel(self.root / "channels" / f"{name}.json")
+
     def channels(self) -> dict[str, ChannelState]:
         """Every channel that was ever set.
 
         Raises:
             CorruptError: a channel's file is damaged. StoreError: one cannot be read.
         """
-        return {path.stem: pointers.read_channel(path) for path in pointers.listed(self.root / "channels")}
+        states = map(pointers.read_channel, pointers.listed(self.root / "channels"))
+        return {state.name: state for state in states if state}
 
     def references(self) -> dict[str, frozenset[str]]:
         """Owner → digests of images that it needs (`refs/<owner>.json`).
@@ -257,18 +267,18 @@ class Store:
             manifest is damaged.
         """
         pointers.check_name(name, "a channel's")
-        path = self.root / "channels" / f"{name}.json"
         with self.writing():
             self.manifest(digest)
             old = None
             try:
-                old = pointers.read_channel(path) if path.exists() else None
+                old = self.channel(name)
                 pointers.forget_marks(self.root, {digest, old.image, old.previous} if old else {digest})
             except CorruptError:  # nobody can tell what it pointed to: everything waits the whole grace again
                 pointers.forget_marks(self.root)
             if old is not None and old.image == digest:
                 return old
             new = ChannelState(name, digest, old.image if old else None, int(self._now()))
+            path = self.root / "channels" / f"{name}.json"
             self._write_json(path, {"image": new.image, "previous": new.previous, "at": new.at})
         return new
 
@@ -284,8 +294,7 @@ class Store:
         path = self.root / "refs" / f"{owner}.json"
         with self.writing():
             try:
-                old = pointers.read_reference(path) if path.exists() else frozenset()
-                pointers.forget_marks(self.root, digests | old)
+                pointers.forget_marks(self.root, digests | pointers.read_reference(path))
             except CorruptError:
                 pointers.forget_marks(self.root)
             self._write_json(path, {"images": sorted(digests)})

@@ -13,6 +13,7 @@ _TEMPLATES = jinja2.Environment(
     trim_blocks=True,
     lstrip_blocks=True,
     keep_trailing_newline=True,
+    auto_reload=False,
 )
 _HOLE = "\0"
 """Stands for the boot id; it passes none of the types, so it cannot come from a value."""

@@ -4,6 +4,7 @@ The path is taken as it came, never decoded: what is encoded, has dots or double
 """
 
 import logging
+from collections.abc import Callable
 
 from aiohttp import web
 
@@ -18,6 +19,7 @@ from netboot.lifecycle.errors import BadClaimError, LifecycleError, NoSuchBootEr
 
 log = logging.getLogger(__name__)
 
+_READING = ("GET", "HEAD")
 _FIRMWARE = frozenset({"/boot.ipxe", "/v1/boot"})
 
 
@@ -25,7 +27,17 @@ class App:
     """The handler of every request. `in_flight`: those not yet answered."""
 
     def __init__(self, scripts: Scripts, artifacts: Artifacts, events: Events, readiness: Readiness) -> None:
-        self._scripts, self._artifacts, self._events, self._readiness = scripts, artifacts, events, readiness
+        self._scripts, self._events, self._readiness = scripts, events, readiness
+        self._files = (
+            ("/v1/blobs/", artifacts.blob),
+            ("/v1/images/", artifacts.image),
+            ("/v1/site/", artifacts.site),
+        )
+        self._fixed: dict[str, Callable[[], web.StreamResponse]] = {
+            "/boot.ipxe": scripts.chain,
+            "/healthz": readiness.healthy,
+            "/readyz": readiness.ready,
+        }
         self.in_flight = 0
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -52,36 +64,24 @@ class App:
         return response
 
     async def _route(self, request: web.BaseRequest, path: str, query: str) -> web.StreamResponse:
-        method = request.method
-        if path == "/v1/boot":
-            if method != "GET":
-                return answers.wrong_method("GET")
+        if path == "/v1/boot" and request.method == "GET":
             return await self._scripts.boot(query, connection_of(request).peer)
         if path.startswith("/v1/boots/"):
-            boot_id, slash, last = path[10:].partition("/")
-            if last != "events" or not slash:
+            boot_id, _, last = path[10:].partition("/")
+            if last != "events":
                 return answers.not_found()
-            if method != "POST":
+            if request.method != "POST":
                 return answers.wrong_method("POST")
             return await self._events.reported(request, boot_id)
-        if method not in ("GET", "HEAD"):
-            return answers.wrong_method("GET", "HEAD") if self._known(path) else answers.not_found()
-        if path.startswith("/v1/blobs/"):
-            return await self._artifacts.blob(request, path[10:], query)
-        if path.startswith("/v1/images/"):
-            return await self._artifacts.image(request, path[11:])
-        if path.startswith("/v1/site/"):
-            return await self._artifacts.site(request, path[9:])
-        if path == "/boot.ipxe":
-            return self._scripts.chain()
-        if path == "/readyz":
-            return self._readiness.ready()
-        return self._readiness.healthy() if path == "/healthz" else answers.not_found()
-
-    def _known(self, path: str) -> bool:
-        return path in ("/boot.ipxe", "/healthz", "/readyz") or path.startswith(
-            ("/v1/blobs/", "/v1/images/", "/v1/site/")
-        )
+        for prefix, handler in self._files:
+            if path.startswith(prefix):
+                if request.method not in _READING:
+                    return answers.wrong_method(*_READING)
+                return await handler(request, path[len(prefix) :], query)
+        answer = self._fixed.get(path)
+        if answer is None:
+            return answers.wrong_method("GET") if path == "/v1/boot" else answers.not_found()
+        return answer() if request.method in _READING else answers.wrong_method(*_READING)
 
     def _excess(self, path: str) -> web.StreamResponse:
         if path in _FIRMWARE:

@@ -48,7 +48,7 @@ class Artifacts:
                 await self._whole(digest, boot_id, machine, transfer.peer)
         return response
 
-    async def image(self, request: web.BaseRequest, rest: str) -> web.StreamResponse:
+    async def image(self, request: web.BaseRequest, rest: str, _query: str = "") -> web.StreamResponse:
         """`/v1/images/<digest>/manifest.json|.sig`."""
         match = _IMAGE.fullmatch(rest)
         if match is None:
@@ -63,7 +63,7 @@ class Artifacts:
                 headers = _headers(_tag_of(status), _CHECK, "text/plain; charset=utf-8")
             return (await self._send(request, file, status.st_size, headers, path.name))[0]
 
-    async def site(self, request: web.BaseRequest, name: str) -> web.StreamResponse:
+    async def site(self, request: web.BaseRequest, name: str, _query: str = "") -> web.StreamResponse:
         """`/v1/site/bundle.json|.sig`."""
         if name not in ("bundle.json", "bundle.sig"):
             return answers.text(404, "no such file of the site: it has bundle.json and bundle.sig")

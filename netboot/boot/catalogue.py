@@ -1,6 +1,6 @@
 """One published snapshot, made ready for serving: who gets which script, rendered ahead but for the boot id.
 
-A catalogue never changes but for its memory of what it has rendered already; a new snapshot is a new catalogue, swapped whole.
+A catalogue never changes but for its memory of what it has rendered; a new snapshot is a new one, swapped whole.
 """
 
 import json

@@ -50,7 +50,7 @@ class Events:
         return answers.empty(204)
 
     async def fetched(self, digest: str, boot_id: str, machine: str, peer: str) -> None:
-        """A blob went out whole for a boot: a phase, where it is a kernel or initrd of ours and the boot is that machine's.
+        """A blob went out whole for a boot: a phase, if it is a kernel or initrd and the boot is that machine's.
 
         Raises:
             JournalUnavailableError: it cannot be written down.

@@ -1,4 +1,4 @@
-"""What keeps clients that misbehave from costing others anything: connections counted, in all and per address; deadlines.
+"""Clients that misbehave cost others nothing: connections are counted, in all and per address, and have deadlines.
 
 Who ends what:
 - idle connections and incomplete headers: aiohttp's keep-alive timer (`idle_seconds`; data that trickles in does not
@@ -85,7 +85,11 @@ class Connection(RequestHandler):
         super().connection_lost(exc)
 
     def handle_error(
-        self, request: web.BaseRequest, status: int = 500, exc: BaseException | None = None, message: str | None = None
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,  # noqa: ARG002 - it may hold what a stranger sent
     ) -> web.StreamResponse:
         """Answer what is not HTTP, and too long for us, in a line; a flood of it does not fill the log."""
         if status >= 500:
@@ -146,5 +150,5 @@ def prepare_listener(listener: socket.socket, limits: Provisioning) -> None:
 
 
 def gate_of(limits: Provisioning) -> Gate:
-    """The limits of one worker: connections in all are shared out evenly; those of one address may all come to one worker."""
+    """One worker's limits: its share of the connections in all; those of one address may all come to one worker."""
     return Gate(-(-limits.max_connections // limits.workers), limits.max_connections_per_address)

@@ -13,6 +13,8 @@ from netboot.stores.snapshot import Signature, read_snapshot, signature
 log = logging.getLogger(__name__)
 
 LOOK_SECONDS = 0.5
+AGAIN_SECONDS = 10.0
+"""A file that could not be used is tried again so often though it looks the same: it may have been the disk."""
 
 
 class Live:
@@ -21,6 +23,7 @@ class Live:
     def __init__(self, path: Path, retry: tuple[int, int]) -> None:
         self._path, self._retry = path, retry
         self._seen: Signature | None = None
+        self._again = float("-inf")
         self._wake = asyncio.Event()
         self.catalogue: Catalogue | None = None
         self.problem: str | None = None
@@ -28,14 +31,15 @@ class Live:
 
     async def refresh(self, *, force: bool = False) -> None:
         """Look at the file; where it changed (or `force`), read it and swap."""
-        now = signature(self._path)
-        if now == self._seen and not force and (now is not None or self.problem is not None):
+        now, time = signature(self._path), asyncio.get_running_loop().time()
+        if now == self._seen and not force and time < self._again:
             return
-        self._seen = now
+        self._seen, self._again = now, float("inf")
         try:
             # In a thread: ten thousand machines take a good part of a second, and scripts go on meanwhile.
             catalogue = await asyncio.to_thread(self._load)
         except CannotTellError as error:
+            self._again = time + AGAIN_SECONDS
             self._trouble(str(error))
             return
         self.catalogue = catalogue

@@ -7,7 +7,7 @@ from aiohttp.http import HttpVersion11
 
 
 class Prompt(web.StreamResponse):
-    """Status 200 with `head` (the lines that are the same for all answers of its kind, each ended by CRLF) and `content`.
+    """Status 200 with `head` (lines that all answers of a kind share, each ended by CRLF) and `content`.
 
     Date, Content-Length and Connection are added here. Never compressed, never chunked.
     """

@@ -3,7 +3,6 @@
 import os
 import secrets
 
-
 import ipxe.render
 import ipxe.values
 from netboot.boot.answers import SERVER

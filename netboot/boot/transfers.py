@@ -17,7 +17,7 @@ from images.errors import NotFoundError, StoreError
 SLICE = 4 * 1024 * 1024
 """Bytes."""
 SLICE_SECONDS = 600.0
-"""A reader that takes longer for a slice (less than 7 kB/s) is ended. One that stands still is ended sooner (`limits`)."""
+"""A reader that takes longer for a slice (under 7 kB/s) is ended; one that stands still, sooner (`limits`)."""
 
 
 @dataclass(slots=True, eq=False)
@@ -65,7 +65,7 @@ async def send(request: web.BaseRequest, response: web.StreamResponse, file: Bin
     try:
         await _slices(request, file, transfer)
     except (ConnectionError, OSError, TimeoutError, RuntimeError, asyncio.SendfileNotAvailableError):
-        # RuntimeError: asyncio's word for a transport that is closing. SendfileNotAvailable: its word for a peer that is gone.
+        # asyncio's words: RuntimeError, the transport is closing; SendfileNotAvailableError, the peer had gone before
         _cut(request, response)
         return
     except BaseException:

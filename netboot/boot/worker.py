@@ -1,8 +1,8 @@
 """One boot worker: a process with a listening socket, a journal of its own, and everything else read-only.
 
 Workers do not know each other. Each listens on a socket of its own for the same address (SO_REUSEPORT), bound and kept
-open by the supervisor: the kernel shares new connections out evenly, and those of a worker that died wait in its socket's
-queue for the one that takes its place.
+open by the supervisor: the kernel shares new connections out evenly, and those of a worker that died wait in its
+socket's queue for the one that takes its place.
 """
 
 import asyncio
@@ -67,6 +67,7 @@ class Worker:
 
     def __init__(self, config: Config, index: int, clock: Clock) -> None:
         key = load_or_create(config.data / "boot-id.key")
+        self._limits = config.provisioning
         self.tally = Tally()
         self.journal = SqliteJournal(config.data / "journal" / f"boot-{index}.db")
         self.live = Live(config.data / "snapshot.json", config.retry.unavailable_seconds)
@@ -78,6 +79,12 @@ class Worker:
         self.artifacts = Artifacts(config.store, self.tally, events.fetched)
         self.app = App(scripts, self.artifacts, events, self.readiness)
         self.server = Limited(self.app.handle, self.gate, config.provisioning.idle_seconds)
+
+    async def listen(self, listener: socket.socket) -> asyncio.Server:
+        """Read the snapshot that there is, then take connections."""
+        await self.live.refresh()
+        prepare_listener(listener, self._limits)
+        return await asyncio.get_running_loop().create_server(self.server, sock=listener, backlog=BACKLOG)
 
     async def export(self) -> None:
         """Carry counts into Prometheus' files for ever."""
@@ -109,10 +116,8 @@ async def _serve(config: Config, index: int, listener: socket.socket, ready: Cal
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     loop.add_signal_handler(signal.SIGHUP, worker.live.hurry)
-    await worker.live.refresh()
+    listening = await worker.listen(listener)
     tasks = [loop.create_task(worker.live.watch()), loop.create_task(worker.export())]
-    prepare_listener(listener, config.provisioning)
-    listening = await loop.create_server(worker.server, sock=listener, backlog=BACKLOG)
     log.info("boot worker %d listens on %s", index, config.provisioning.listen)
     ready()
     await _first(stop, tasks)

@@ -1,8 +1,8 @@
 """Reading a journal from another process, and telling its owner how far one has got. The projector's side.
 
 For each `data/journal/boot-<n>.db`: read batches by `read_after`, make them durable elsewhere, then `write_cursor`.
-A cursor is written *after* what it stands for is durable, so a crash means reading again, never losing; readers take the same
-record twice without harm.
+A cursor is written *after* what it stands for is durable, so a crash means reading again, never losing; readers take
+the same record twice without harm.
 """
 
 import os

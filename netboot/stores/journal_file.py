@@ -1,0 +1,181 @@
+"""The file of a journal: a SQLite database in WAL mode. What is written, when it is purged, what its failures mean.
+
+One table, `records(id, at_ms, body)`: ids rise without reuse, `at_ms` is milliseconds since 1970, `body` is a record of
+`netboot.lifecycle.events` as JSON. `user_version` is drawn at random when the file is made.
+"""
+
+import os
+import secrets
+import sqlite3
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from netboot.stores.journal_reader import cursor_path, read_cursor
+
+LOCK_SECONDS = 2.0
+"""How long a commit waits for somebody else's lock on the file; nobody but a repair by hand takes one."""
+HOUSEKEEPING_SECONDS = 1.0
+PURGE_ROWS = 20_000
+"""Rows purged with one commit, so that no append waits long behind a purge."""
+ROWS_A_STATEMENT = 64
+"""One statement for many rows is one call into SQLite, which gives up the interpreter's lock once and not per row."""
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS records (id INTEGER PRIMARY KEY AUTOINCREMENT, at_ms INTEGER NOT NULL, body TEXT NOT NULL)
+"""
+_INSERTS = [
+    "INSERT INTO records (at_ms, body) VALUES " + ", ".join(["(?, ?)"] * rows)  # noqa: S608 - placeholders only
+    for rows in range(ROWS_A_STATEMENT + 1)
+]
+Rows = Sequence[tuple[int, str]]
+"""`at_ms` and `body` of each."""
+
+
+class JournalFile:
+    """The database file; every method runs in the journal's one thread and none raises."""
+
+    def __init__(self, path: Path, most_rows: int, most_bytes: int) -> None:
+        self._path, self._most_rows, self._most_bytes = path, most_rows, most_bytes
+        self._db: sqlite3.Connection | None = None
+        self._inode = 0
+        self._broken = False
+        self._last = self._cursor = self._purged = self._bytes = 0
+        self._looked = float("-inf")
+
+    @property
+    def unshipped(self) -> int:
+        return max(0, self._last - self._cursor)
+
+    def commit(self, rows: Rows) -> str | None:
+        """Write rows down and fsync; None, or why it could not be done, in words."""
+        try:
+            db = self._open()
+            self._housekeep(db)
+            full = self._full(len(rows))
+            if full is not None:
+                return full
+            if not rows:
+                self._probe(db)
+                return None
+            if len(rows) <= ROWS_A_STATEMENT:
+                _insert(db, rows)  # a transaction of its own
+            else:
+                db.execute("BEGIN IMMEDIATE")
+                for start in range(0, len(rows), ROWS_A_STATEMENT):
+                    _insert(db, rows[start : start + ROWS_A_STATEMENT])
+                db.execute("COMMIT")
+            self._last += len(rows)
+            self._broken = False
+        except (sqlite3.Error, OSError) as error:
+            self._broken = True
+            self.close()
+            return _words(error, self._path)
+        return None
+
+    def close(self) -> None:
+        """Close the file; the next commit opens it again."""
+        if self._db is not None:
+            with suppress(sqlite3.Error):
+                self._db.close()
+        self._db = None
+
+    def _open(self) -> sqlite3.Connection:
+        if self._db is not None:
+            return self._db
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        db = sqlite3.connect(self._path, timeout=LOCK_SECONDS, isolation_level=None)
+        try:
+            db.execute("PRAGMA journal_mode=WAL")
+            db.execute("PRAGMA synchronous=FULL")
+            db.execute("PRAGMA journal_size_limit=16777216")
+            db.execute(_SCHEMA)
+            if db.execute("PRAGMA user_version").fetchone()[0] == 0:
+                # tells this journal from one that takes its place after it was lost; inodes are used again
+                db.execute(f"PRAGMA user_version = {1 + secrets.randbelow(2**31 - 1)}")
+            self._cursor = read_cursor(cursor_path(self._path))
+            self._last = _continue_after(db, self._cursor)
+            self._purged = db.execute("SELECT coalesce(min(id), 1) - 1 FROM records").fetchone()[0]
+            _sync_folder(self._path.parent)
+            self._inode = self._path.stat().st_ino
+        except BaseException:
+            db.close()
+            raise
+        self._db, self._looked = db, float("-inf")
+        return db
+
+    def _probe(self, db: sqlite3.Connection) -> None:
+        """After a failure, with nothing to write: write something that changes nothing, to see whether it can be done."""
+        if self._broken:
+            identity = db.execute("PRAGMA user_version").fetchone()[0]
+            db.execute(f"PRAGMA user_version = {identity}")
+            self._broken = False
+
+    def _full(self, more: int) -> str | None:
+        if self.unshipped + max(more, 1) > self._most_rows or self._bytes > self._most_bytes:
+            return (
+                f"the journal {self._path.name} is full: {self.unshipped} records ({self._bytes} bytes) wait for the "
+                "projector; look why `netboot serve` does not run its controllers process, or why that one fails"
+            )
+        return None
+
+    def _housekeep(self, db: sqlite3.Connection) -> None:
+        """Once a second: purge what has been taken over, measure, and notice a file that was removed under us."""
+        now = time.monotonic()
+        if now - self._looked < HOUSEKEEPING_SECONDS:
+            return
+        self._looked = now
+        if self._path.stat().st_ino != self._inode:
+            raise OSError("it was replaced by another file while it was open")
+        self._cursor = min(read_cursor(cursor_path(self._path)), self._last)
+        if self._cursor > self._purged:
+            upto = min(self._cursor, self._purged + PURGE_ROWS)
+            db.execute("DELETE FROM records WHERE id <= ?", (upto,))
+            self._purged = upto
+            if upto < self._cursor:
+                self._looked = float("-inf")
+        pages, free, size = (
+            db.execute(f"PRAGMA {p}").fetchone()[0] for p in ("page_count", "freelist_count", "page_size")
+        )
+        self._bytes = (pages - free) * size
+
+
+def _insert(db: sqlite3.Connection, rows: Rows) -> None:
+    values: list[int | str] = []
+    for at_ms, body in rows:
+        values.append(at_ms)
+        values.append(body)
+    db.execute(_INSERTS[len(rows)], values)
+
+
+def _continue_after(db: sqlite3.Connection, cursor: int) -> int:
+    """The last id given out. A file that was lost must not give out ids again that the projector has passed."""
+    row = db.execute("SELECT seq FROM sqlite_sequence WHERE name = 'records'").fetchone()
+    last: int = row[0] if row else 0
+    if last >= cursor:
+        return last
+    db.execute("DELETE FROM sqlite_sequence WHERE name = 'records'")
+    db.execute("INSERT INTO sqlite_sequence (name, seq) VALUES ('records', ?)", (cursor,))
+    return cursor
+
+
+def _sync_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _words(error: Exception, path: Path) -> str:
+    said = (error.strerror if isinstance(error, OSError) else None) or str(error)
+    if "is full" in said or "No space" in said:
+        remedy = "free space on its file system"
+    elif "readonly" in said or "unable to open" in said or "Permission" in said or "Read-only" in said:
+        remedy = "let the service's account write to its folder and files"
+    elif "locked" in said:
+        remedy = "end the other program that has it open"
+    else:
+        remedy = "check the disk; it is tried again with the next record"
+    return f"the journal {path} cannot be written: {said}; {remedy}"
