@@ -77,6 +77,11 @@ class Service:
         headers = {"Authorization": f"Bearer {TOKEN}"}
         return requests.get(f"{self.management}{path}", headers=headers, timeout=10).json()
 
+    def outcome(self, mac: str) -> str:
+        """What a machine would get now, from a worker."""
+        answer = self.machines.get(f"{self.provisioning}/v1/boot", params={"mac": mac}, timeout=10)
+        return answer.headers["Netboot-Outcome"]
+
     def boot(self, mac: str) -> str:
         """Fetch a machine's script; its boot id."""
         answer = self.machines.get(f"{self.provisioning}/v1/boot", params={"mac": mac}, timeout=10)

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -57,11 +58,16 @@ def test_a_plane_that_dies_is_started_again_and_the_log_says_why(service: Servic
     assert 'msg="first ended: killed by SIGKILL; started again in 0.1 s (restart 1)"' in service.stderr()
 
 
+def died(service: Service, times: int) -> bool:
+    """Whether the first plane was started again so often."""
+    return bool(service.state()["first"][1] == times)
+
+
 def test_one_that_dies_again_and_again_waits_longer_each_time(service: Service) -> None:
     for count in range(1, 4):
         pid = wait_for(lambda: service.state()["first"][0] and service.pid("first"))
         os.kill(pid, signal.SIGKILL)
-        wait_for(lambda count=count: service.state()["first"][1] == count)
+        wait_for(partial(died, service, count))
     waits = [
         float(line.split("again in ")[1].split()[0]) for line in service.stderr().splitlines() if "again in" in line
     ]
