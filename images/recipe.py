@@ -97,6 +97,13 @@ def _armoured(value: Path) -> Path:
     return value
 
 
+def _mirror(value: str) -> str:
+    if not re.fullmatch(r"https?://[A-Za-z0-9.-]+(:[0-9]{1,5})?(/[A-Za-z0-9._~/+-]*)?", value):
+        # The value is not repeated: what is wrong with it may be the password in it.
+        raise ValueError("must be a mirror's http:// or https:// address, without user, password or query")
+    return value
+
+
 def _some(value: tuple[object, ...]) -> tuple[object, ...]:
     if not value:
         raise ValueError("must not be empty")
@@ -114,13 +121,7 @@ Unit = Annotated[
 ]
 Suite = Annotated[str, _fits(r"[A-Za-z0-9][A-Za-z0-9._/-]*", "a suite, like bookworm or bookworm-updates")]
 Component = Annotated[str, _fits(r"[A-Za-z0-9][A-Za-z0-9._/-]*", "a component, like main")]
-Mirror = Annotated[
-    str,
-    _fits(
-        r"https?://[A-Za-z0-9.-]+(:[0-9]{1,5})?(/[A-Za-z0-9._~/+-]*)?",
-        "a mirror's http:// or https:// address, without user",
-    ),
-]
+Mirror = Annotated[str, AfterValidator(_mirror)]
 ImagePath = Annotated[str, AfterValidator(_absolute)]
 Pattern = Annotated[str, AfterValidator(_pattern)]
 Argument = Annotated[KernelArgument, AfterValidator(_own_argument)]

@@ -98,9 +98,9 @@ def _clean(root: Path) -> None:
             tree.remove(root, path)
     for folder in EMPTIED:
         tree.empty(root, folder)
-    for path in tree.inside(root, "/var/log").rglob("*"):  # its folders stay: services need theirs
-        if not path.is_dir() or path.is_symlink():
-            path.unlink()
+    for log in tree.inside(root, "/var/log").rglob("*"):  # its folders stay: services need theirs
+        if not log.is_dir() or log.is_symlink():
+            log.unlink()
 
 
 def _units(root: Path, units: Mapping[str, str]) -> None:

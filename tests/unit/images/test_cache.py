@@ -86,7 +86,11 @@ def test_a_path_is_no_input() -> None:
         plain(Path("/etc/passwd"))
 
 
-@given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(), lambda x: st.lists(x) | st.dictionaries(st.text(), x)))
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(), lambda x: st.lists(x) | st.dictionaries(st.text(), x)
+    )
+)
 def test_plain_keeps_what_json_can_say(value: object) -> None:
     assert plain(value) == value
 
@@ -119,7 +123,7 @@ def test_a_cache_that_cannot_be_used_says_so(tmp_path: Path) -> None:
 
 
 def test_the_least_recently_used_products_go_first(tmp_path: Path) -> None:
-    step, made = counted()
+    step, _ = counted()
     with Cache(tmp_path) as cache:
         for at, text in enumerate(("a", "b", "c")):
             product, _ = cache.obtain(step, Inputs(text * 5000), quiet)
@@ -242,7 +246,9 @@ def building(folder: Path) -> Iterator[subprocess.Popen[bytes]]:
 
 @settings(max_examples=12, deadline=None)
 @given(ticks=st.integers(0, 24), number=st.sampled_from([signal.SIGKILL, signal.SIGINT]))
-def test_killed_at_any_moment_the_next_build_works(tmp_path_factory: pytest.TempPathFactory, ticks: int, number: signal.Signals) -> None:
+def test_killed_at_any_moment_the_next_build_works(
+    tmp_path_factory: pytest.TempPathFactory, ticks: int, number: signal.Signals
+) -> None:
     """A real process builds a chain of steps and ticks before, amid and after each; it is killed at some tick."""
     from tests.unit.images.chain import build
 

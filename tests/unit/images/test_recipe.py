@@ -73,7 +73,8 @@ budget_mib: 90
         "mine.yaml:3: architecture: Input should be 'amd64' or 'arm64'\n"
         "mine.yaml:8: sources[0].signed_by: there is no file keys/none.asc\n"
         "mine.yaml:11: packges: unknown key; did you mean 'packages'?\n"
-        "mine.yaml:13: files./etc/../motd: '/etc/../motd' is not an absolute path without '..', '//' or a slash at the end"
+        "mine.yaml:13: files./etc/../motd: "
+        "'/etc/../motd' is not an absolute path without '..', '//' or a slash at the end"
     )
 
 
@@ -91,8 +92,14 @@ budget_mib: 90
         ),
         ("files: {/a: {link: /b, mode: '0644'}}", "13: files./a: a link has no mode"),
         ("files: {/a: {content: x, mode: 644}}", "13: files./a.mode: must be four octal digits in quotes, like '0644'"),
-        ("files: {/a: {content: x, mode: '0999'}}", "13: files./a.mode: must be four octal digits in quotes, like '0644'"),
-        ("files: {/a/: {content: x}}", "13: files./a/: '/a/' is not an absolute path without '..', '//' or a slash at the end"),
+        (
+            "files: {/a: {content: x, mode: '0999'}}",
+            "13: files./a.mode: must be four octal digits in quotes, like '0644'",
+        ),
+        (
+            "files: {/a/: {content: x}}",
+            "13: files./a/: '/a/' is not an absolute path without '..', '//' or a slash at the end",
+        ),
         ("files: {/a: {contnt: x, link: /b}}", "13: files./a.contnt: unknown key; did you mean 'content'?"),
         ("units: {ssh: enable}", "13: units.ssh: 'ssh' is not a systemd unit's whole name, like ssh.service"),
         ("units: {a.service: on}", "13: units.a.service: Input should be 'enable', 'disable' or 'mask'"),
@@ -102,7 +109,10 @@ budget_mib: 90
         ("modules: {root: some}", "13: modules.root: must be a list of kernel modules, or all"),
         ("epoch: -1", "13: epoch: Input should be greater than or equal to 0"),
         ("profile: fast", "13: profile: Input should be 'dev' or 'release'"),
-        ("base: nothing", "13: base: there is no recipe 'nothing'; shipped are debian-12-minimal, ubuntu-24.04-minimal"),
+        (
+            "base: nothing",
+            "13: base: there is no recipe 'nothing'; shipped are debian-12-minimal, ubuntu-24.04-minimal",
+        ),
         (
             "base: ./nothing.yaml",
             "13: base: there is no recipe nothing.yaml; shipped are debian-12-minimal, ubuntu-24.04-minimal",
@@ -122,11 +132,17 @@ def test_one_mistake(folder: Path, line: str, message: str) -> None:
         (
             "http://mirror.example",
             "http://me:secret@mirror.example",
-            "5: sources[0].url: 'http://me:secret@mirror.example/debian' is not a mirror's http:// or https:// address, "
-            "without user",
+            "5: sources[0].url: must be a mirror's http:// or https:// address, without user, password or query",
         ),
         ("[main]", "[]", "7: sources[0].components: must not be empty"),
-        ("  package:", "  pakage:", "9: kernel.package: this key is required\nmine.yaml:10: kernel.pakage: unknown key; did you mean 'package'?"),
+        (
+            "  package:",
+            "  pakage:",
+            (
+                "9: kernel.package: this key is required\n"
+                "mine.yaml:10: kernel.pakage: unknown key; did you mean 'package'?"
+            ),
+        ),
         (
             "cloud-amd64\n",
             "cloud-amd64\n  arguments: [netboot.image=x]\n",
@@ -183,12 +199,14 @@ def test_an_heir_replaces_adds_and_keeps(folder: Path) -> None:
         folder,
         MINIMAL
         + "name: the-base\noverlay: [one]\nunits: {a.service: enable, b.service: mask}\nremove: [/usr/a]\n"
-        + "files: {/etc/x: {source: x, mode: '0600'}, /etc/y: {content: y}}\nmodules: {initrd: [e1000], root: [ext4]}\n",
+        + "files: {/etc/x: {source: x, mode: '0600'}, /etc/y: {content: y}}\n"
+        + "modules: {initrd: [e1000], root: [ext4]}\n",
         "base/base.yaml",
     )
     path = write(
         folder,
-        "base: ./base/base.yaml\npackages: [udev, systemd, dbus]\nbudget_mib: 120\noverlay: [two]\nmodules: {root: all}\n"
+        "base: ./base/base.yaml\npackages: [udev, systemd, dbus]\nbudget_mib: 120\noverlay: [two]\n"
+        "modules: {root: all}\n"
         "units: {b.service: enable}\nfiles: {/etc/x: {content: mine}}\nkernel: {arguments: [quiet]}\n",
     )
     recipe = load(path)
@@ -226,7 +244,10 @@ def test_what_is_no_file_cannot_be_in_an_overlay(folder: Path) -> None:
     recipe = load(write(folder, MINIMAL + "overlay: [over]\n"))
     with pytest.raises(RecipeError) as caught:
         recipe.entries()
-    assert str(caught.value) == f"{folder}/over/pipe is neither a file, a link nor a folder; an overlay can hold nothing else"
+    assert (
+        str(caught.value)
+        == f"{folder}/over/pipe is neither a file, a link nor a folder; an overlay can hold nothing else"
+    )
 
 
 def test_identity_changes_with_everything_that_decides(folder: Path) -> None:
@@ -304,8 +325,10 @@ def test_any_document_is_a_recipe_or_has_faults(tmp_path_factory: pytest.TempPat
     import yaml
 
     path = tmp_path_factory.mktemp("recipe") / "any.yaml"
-    path.write_text(yaml.safe_dump({"base": "debian-12-minimal", "files": value, "units": value, "remove": value}), encoding="utf-8")
+    path.write_text(
+        yaml.safe_dump({"base": "debian-12-minimal", "files": value, "units": value, "remove": value}), encoding="utf-8"
+    )
     try:
         assert isinstance(load(path), Recipe)
     except FaultsError as error:
-        assert error.faults  # noqa: PT017 - either is fine, nothing else is
+        assert error.faults

@@ -37,7 +37,7 @@ def mirror(answers: Mapping[str, tuple[int, bytes]]) -> Iterator[tuple[str, list
     asked: list[str] = []
 
     class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:  # noqa: N802
+        def do_GET(self) -> None:
             asked.append(self.path)
             status, body = answers.get(self.path, (404, b""))
             self.send_response(status)
@@ -101,7 +101,8 @@ def test_a_mirror_that_never_answers(tmp_path: Path) -> None:
 def test_a_name_that_cannot_be_resolved(tmp_path: Path) -> None:
     found = unavailable(source(tmp_path, "http://mirror.invalid/ubuntu", "noble"))
     assert found == (
-        f"the mirror http://mirror.invalid/ubuntu does not answer for suite noble: its name cannot be resolved. {REMEDY}"
+        "the mirror http://mirror.invalid/ubuntu does not answer for suite noble: "
+        f"its name cannot be resolved. {REMEDY}"
     )
 
 
@@ -114,12 +115,16 @@ def test_every_fault_of_every_mirror_is_named(tmp_path: Path) -> None:
     with mirror(answers) as (url, _):
         found = unavailable(source(tmp_path, url, "a", "b", "c"), source(tmp_path, url, "d"))
     assert found.splitlines() == [
-        f"the mirror {url} does not answer for suite a: what it answers is not a signed InRelease file "
-        f"(a captive portal, or a proxy's page?). {REMEDY}",
+        (
+            f"the mirror {url} does not answer for suite a: what it answers is not a signed InRelease file "
+            f"(a captive portal, or a proxy's page?). {REMEDY}"
+        ),
         f"the mirror {url} does not answer for suite b: it answers 503 Service Unavailable. {REMEDY}",
         f"the mirror {url} does not answer for suite c: its InRelease file has no date that can be read. {REMEDY}",
-        f"the mirror {url} has no suite d (404 for {url}/dists/d/InRelease); "
-        "check the suite's name and the mirror's address in the recipe's sources",
+        (
+            f"the mirror {url} has no suite d (404 for {url}/dists/d/InRelease); "
+            "check the suite's name and the mirror's address in the recipe's sources"
+        ),
     ]
 
 

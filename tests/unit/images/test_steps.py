@@ -13,7 +13,9 @@ from images.sources import Mirror
 from images.step import Product
 from images.steps import bootstrap, configure, kernel, manifest, root, sign
 
-MIRROR = Mirror("http://m.example/d", ("a", "a-updates"), ("main", "universe"), b"key", ".asc", ("1" * 64, "2" * 64), 1000)
+MIRROR = Mirror(
+    "http://m.example/d", ("a", "a-updates"), ("main", "universe"), b"key", ".asc", ("1" * 64, "2" * 64), 1000
+)
 
 
 def quiet(line: str) -> None:
@@ -236,7 +238,12 @@ def test_the_manifest_says_what_was_made(tmp_path: Path) -> None:
     out.mkdir()
     manifest.manifest(inputs, out, quiet)
     made = read_manifest((out / "manifest.json").read_bytes())
-    assert (made.name, made.epoch, made.kernel_version, made.kernel_arguments) == ("mine", 3, "6.1.0-9-amd64", ("quiet",))
+    assert (made.name, made.epoch, made.kernel_version, made.kernel_arguments) == (
+        "mine",
+        3,
+        "6.1.0-9-amd64",
+        ("quiet",),
+    )
     assert made.artifacts.root.size == 900_000 and len(made.artifacts.root.chunks) == 1
     assert made.artifacts.packages.size == (out / "packages.json").stat().st_size
 
