@@ -25,6 +25,7 @@ lint: setup ## ruff, import contracts, mypy, shellcheck
 	@.venv/bin/ruff check . && .venv/bin/ruff format --check .
 	@.venv/bin/lint-imports
 	@.venv/bin/mypy
+	@shellcheck setup.sh images/node/initrd/init $$(find images/node -name '*.sh')
 
 unit: setup
 	@$(PY) -m pytest tests/unit tests/contract tests/web -q

@@ -144,9 +144,7 @@ async def plane(root: Path, *, published: bool = True, **limits: Any) -> AsyncIt
     """A worker that serves until the block ends. `limits`: fields of `provisioning`."""
     listener = socket.create_server(("127.0.0.1", 0))
     port = listener.getsockname()[1]
-    provisioning = Provisioning(
-        listen=Address("127.0.0.1", port), url=f"http://127.0.0.1:{port}", workers=1, **limits
-    )
+    provisioning = Provisioning(listen=Address("127.0.0.1", port), url=f"http://127.0.0.1:{port}", workers=1, **limits)
     config = Config(site="test", data=root / "data", store=root / "store", provisioning=provisioning)
     config.data.mkdir(exist_ok=True)
     if not config.store.exists():

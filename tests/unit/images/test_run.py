@@ -47,7 +47,9 @@ def test_the_environment_is_minimal_and_keeps_proxies(monkeypatch: pytest.Monkey
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("http_proxy", "http://proxy.example:3128")
     monkeypatch.setenv("SECRET", "x")
-    assert sorted(line for line in sh("env", env={"MINE": "1"}).splitlines() if not line.startswith(("PWD=", "_="))) == [
+    assert sorted(
+        line for line in sh("env", env={"MINE": "1"}).splitlines() if not line.startswith(("PWD=", "_="))
+    ) == [
         "DEBIAN_FRONTEND=noninteractive",
         "HOME=/nonexistent",
         "LC_ALL=C.UTF-8",
@@ -87,7 +89,10 @@ def test_what_is_not_installed_says_so() -> None:
 
 def test_lines_come_as_they_are_said() -> None:
     lines: list[str] = []
-    assert sh("printf 'one\\ntwo\\nrest'; echo aside >&2; printf 'a\\rb\\n'", on_line=lines.append) == "one\ntwo\nresta\rb\n"
+    assert (
+        sh("printf 'one\\ntwo\\nrest'; echo aside >&2; printf 'a\\rb\\n'", on_line=lines.append)
+        == "one\ntwo\nresta\rb\n"
+    )
     assert sorted(lines) == ["aside", "b", "one", "two"]
 
 
