@@ -31,37 +31,37 @@ def own(folder: Path, account: Account) -> None:
 
 
 def reachable(argv: Sequence[str], account: Account, needs: Sequence[Path]) -> list[str]:
-    """The command, in a mount namespace where needed, so that `account` may get to the folders `needs`.
+    """The command, in a mount namespace where needed, so that `account` may enter `needs`; it starts in the first.
 
-    A checkout and a Python below /root cannot be reached by anybody else. There, a closed folder is covered by an empty
-    one that shows only what is needed; outside the namespace nothing changes.
+    A checkout or a Python below /root, or a checkout in a folder by `mktemp -d`, cannot be entered by anybody else.
+    There a closed folder is covered by one that shows only what is needed; outside the namespace nothing changes.
     """
     wanted = [path.resolve() for path in (*needs, Path(sys.prefix), Path(sys.base_prefix))]
-    closed = sorted({folder for path in wanted for folder in _closed(path, account)})
+    closed = sorted({folder for path in wanted for folder in (path, *path.parents) if _is_closed(folder, account)})
     outermost = [one for one in closed if not any(one.is_relative_to(other) for other in closed if other != one)]
     if not outermost:
         return list(argv)
-    return ["unshare", "--mount", "sh", "-euc", "\n".join(_uncover(outermost, wanted)), "sh", *argv]
+    shown = {part for path in wanted for part in (path.iterdir() if path in closed else (path,))}
+    shown = {path for path in shown if not any(path != other and path.is_relative_to(other) for other in shown)}
+    script = [*_uncover(outermost, sorted(shown)), f"cd {shlex.quote(str(wanted[0]))}", 'exec "$@"']
+    return ["unshare", "--mount", "sh", "-euc", "\n".join(script), "sh", *argv]
 
 
-def _closed(path: Path, account: Account) -> Iterator[Path]:
-    for folder in path.parents:
-        status = folder.stat()
-        mine = status.st_uid == account.uid, status.st_gid == account.gid
-        needed = stat.S_IXUSR if mine[0] else stat.S_IXGRP if mine[1] else stat.S_IXOTH
-        if not status.st_mode & needed:
-            yield folder
+def _is_closed(folder: Path, account: Account) -> bool:
+    status = folder.stat()
+    if status.st_uid == account.uid:
+        return not status.st_mode & stat.S_IXUSR
+    return not status.st_mode & (stat.S_IXGRP if status.st_gid == account.gid else stat.S_IXOTH)
 
 
-def _uncover(closed: Sequence[Path], wanted: Sequence[Path]) -> Iterator[str]:
+def _uncover(closed: Sequence[Path], shown: Sequence[Path]) -> Iterator[str]:
     """A shell script: build each cover on a place of its own, then move it over the closed folder."""
-    place = shlex.quote("/mnt")
+    place = "/dev/shm"  # is there everywhere, and in its own place again at the end
     for folder in closed:
         yield f"mount -t tmpfs -o mode=755,size=1m netboot-lab {place}"
-        for path in sorted({path for path in wanted if path.is_relative_to(folder)}):
-            if any(path != other and path.is_relative_to(other) for other in wanted):
-                continue
-            target = shlex.quote(f"/mnt/{path.relative_to(folder)}")
-            yield f"mkdir -p {target}; mount --bind {shlex.quote(str(path))} {target}"
+        for path in shown:
+            if path.is_relative_to(folder):
+                target, source = shlex.quote(f"{place}/{path.relative_to(folder)}"), shlex.quote(str(path))
+                make = f"mkdir -p {target}" if path.is_dir() else f'mkdir -p "$(dirname {target})"; touch {target}'
+                yield f"{make}; mount --bind {source} {target}"
         yield f"mount --move {place} {shlex.quote(str(folder))}"
-    yield 'exec "$@"'

@@ -5,61 +5,32 @@ import contextlib
 import json
 import os
 import secrets
-import shlex
 import shutil
 import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
+from collections.abc import Sequence
 from time import monotonic, time
 from typing import Any
 
 from rich.console import Console
 
 from lab.accelerator import accelerator
-from lab.errors import DeadlineError, LabError
-from lab.machines import Hardware, Machine, machine
+from lab.errors import LabError
+from lab.machines import Hardware, machine
 from lab.network import Attachment, Network, UserNetwork, dnsmasq, network
-from lab.page import Facts, page, show, steps
-from lab.processes import wrapped
+from lab.processes import end_group, wrapped
 from lab.service import COMMAND, Service, Site, command_environment, make_site, service
+from lab.telling import NAME, Demo, explain_failure, network_words, show_page
 from lab.work import CACHE, ROOT, work_folder
 
 BOOT_SECONDS = 240.0
 BOOT_SECONDS_PER_MIB = 0.5
 """More for a large image: software emulation verifies some ten MiB a second."""
-NAME = "node-1"
+CLEAN_SECONDS = 60.0
+"""For an interrupted build to take its mounts and folders away."""
 WIDTH = 132
-
-
-@dataclass(slots=True)
-class Demo:
-    """What the demo is doing: for the one who reads its failure."""
-
-    options: argparse.Namespace
-    folder: Path
-    console: Console
-    begun: float
-    phase: str = "starting"
-    machine: Machine | None = None
-    events: list[dict[str, Any]] = field(default_factory=list)
-    powered_on: float = 0.0
-    built: str = ""
-
-    @contextlib.contextmanager
-    def doing(self, phase: str) -> Iterator[None]:
-        """One phase of the demo, told with its time."""
-        self.phase, begun = phase, monotonic()
-        self.say(f"[bold]==>[/] {phase}")
-        yield
-        self.say(f"    done in {monotonic() - begun:.1f} s")
-
-    def say(self, text: str) -> None:
-        """One line."""
-        self.console.print(text, highlight=False, soft_wrap=True)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -77,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             demo.say("interrupted; everything was stopped")
             return 130
         except (LabError, OSError, subprocess.SubprocessError) as error:
-            _explain(demo, error)
+            explain_failure(demo, error)
             return 1
     return 0
 
@@ -129,7 +100,7 @@ def _run(demo: Demo) -> None:
             demo.powered_on = time()
             demo.machine = stack.enter_context(machine(hardware, attachment, demo.folder / "machine", how))
             _follow(demo, running, image)
-        _page(demo, site, hardware, image, _network_words(net), how)
+        show_page(demo, site, hardware, image, network_words(net), how)
         if demo.options.keep:
             _keep(demo)
 
@@ -155,19 +126,28 @@ def _attachment(stack: contextlib.ExitStack, net: Network | None, site: Site) ->
 def _build(demo: Demo, site: Site) -> dict[str, Any]:
     """The image as `image show` describes it. The build speaks for itself on stderr."""
     argv = [*COMMAND, "image", "build", demo.options.recipe, "--cache", str(CACHE / "build"), "--output", "json"]
-    done = subprocess.run(
-        wrapped(argv),
-        cwd=ROOT,
-        env=command_environment(site.config),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        check=False,
-    )
-    if done.returncode == 130:
-        raise KeyboardInterrupt
-    if done.returncode != 0:
-        raise LabError("netboot image build failed; what it said is above")
-    result = json.loads(done.stdout)
+    with (demo.folder / "build.json").open("w+") as output:
+        # In a session of its own, so that Ctrl-C reaches it once, from here, and it is waited for while it cleans up.
+        process = subprocess.Popen(
+            wrapped(argv),
+            cwd=ROOT,
+            env=command_environment(site.config),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            start_new_session=True,
+        )
+        try:
+            status = process.wait()
+        except KeyboardInterrupt:
+            process.send_signal(signal.SIGINT)
+            process.wait(CLEAN_SECONDS)
+            raise
+        finally:
+            end_group(process)
+        if status != 0:
+            raise LabError("netboot image build failed; what it said is above")
+        output.seek(0)
+        result = json.load(output)
     cached = sum(1 for step in result["steps"] if step["cached"])
     demo.built = f"built in {result['seconds']:.1f} s ({cached} of {len(result['steps'])} steps from the cache)"
     shown: dict[str, Any] = json.loads(site.netboot("image", "show", result["image"], "--output", "json"))
@@ -221,80 +201,11 @@ def _follow(demo: Demo, running: Service, image: dict[str, Any]) -> None:
             return
 
 
-def _network_words(net: Network | None) -> str:
-    if net is None:
-        return "QEMU's user network, its DHCP pointing at /boot.ipxe"
-    return f"{net.host[:-2]}.0/24 in a namespace: dnsmasq (DHCP, TFTP) at {net.inside}, the service at {net.host}"
-
-
-def _page(demo: Demo, site: Site, hardware: Hardware, image: dict[str, Any], words: str, how: str) -> None:
-    firmware = "SeaBIOS and iPXE" if hardware.firmware == "bios" else "OVMF (UEFI) and iPXE"
-    console = demo.folder / "machine" / f"{NAME}.console.log"
-    facts = Facts(
-        image=image,
-        machine=NAME,
-        memory=hardware.memory,
-        firmware=firmware,
-        network=words,
-        accelerator="KVM" if how == "kvm" else "emulated in software",
-        console=_short(console),
-        total=monotonic() - demo.begun,
-        built=demo.built,
-    )
-    demo.console.print()
-    show(demo.console, page(steps(demo.events, demo.powered_on), facts, _commands(demo, site, hardware)))
-
-
-def _commands(demo: Demo, site: Site, hardware: Hardware) -> list[tuple[str, str]]:
-    netboot, config = _short(ROOT / ".venv" / "bin" / "netboot"), f"--config {shlex.quote(_short(site.config))}"
-    recipe = demo.events[0]["boot"] if demo.events else ""
-    local = [
-        (
-            "what the image consists of, and the memory it needs",
-            f"{netboot} image show {config} {Path(demo.options.recipe).stem}",
-        ),
-        (
-            "read every byte and compare it with what was signed",
-            f"{netboot} image verify {config} {Path(demo.options.recipe).stem}",
-        ),
-    ]
-    if not demo.options.keep:
-        again = ("the same, left running until Ctrl-C, to ask the service", "make demo KEEP=1")
-        return [*local, ("the machine's console", f"less {_short(demo.folder / 'machine' / NAME)}.console.log"), again]
-    return [
-        ("this boot's trace", f"{netboot} boot show {config} {recipe}"),
-        ("why this machine gets this script", f"{netboot} explain {config} {NAME}"),
-        ("machines, and what is known of them", f"{netboot} machine list {config}"),
-        ("the script that it was served", f"curl '{site.url}/v1/boot?mac={hardware.mac}'"),
-        ("the machine's console", f"tail -f {_short(demo.folder / 'machine' / NAME)}.console.log"),
-        *local,
-    ]
-
-
-def _short(path: Path) -> str:
-    """Relative where that is shorter and right: commands are for the folder in which `make demo` was called."""
-    return str(path.relative_to(ROOT)) if path.is_relative_to(ROOT) and Path.cwd() == ROOT else str(path)
-
-
 def _keep(demo: Demo) -> None:
     demo.say("[bold]everything is running; Ctrl-C stops it[/]")
     with contextlib.suppress(KeyboardInterrupt):
         threading.Event().wait()
     demo.say("stopping")
-
-
-def _explain(demo: Demo, error: Exception) -> None:
-    """Where it failed, what is known, where the logs are."""
-    demo.console.print(
-        f"\nerror: while {demo.phase}: {error}", style="red", highlight=False, markup=False, soft_wrap=True
-    )
-    if demo.machine is not None:
-        last = demo.events[-1]["phase"] if demo.events else "nothing: it did not ask for its script"
-        demo.say(f"the last that was heard of {NAME}: {last}; its console ends:")
-        demo.console.print(demo.machine.console.tail(), highlight=False, markup=False, soft_wrap=True)
-    if isinstance(error, DeadlineError):
-        demo.say("on a busy machine everything takes longer; try again when it is idle")
-    demo.say(f"logs of everything: {_short(demo.folder)}")
 
 
 if __name__ == "__main__":

@@ -1,15 +1,19 @@
 """What a process or a serial console says: kept in a file with the time of every line, and waited for by event."""
 
+import codecs
 import re
 import threading
 from collections.abc import Callable
 from pathlib import Path
 from time import monotonic
+from typing import TextIO
 
 from lab.errors import DeadlineError, EndedError
 
 _CONTROL = re.compile(r"\x1b\[[0-9;?=]*[A-Za-z]|\x1b[()][A-Z0-9]|\x1b[=>c78]|[\x00-\x08\x0b-\x1f\x7f]")
 """Cursor movements of firmware menus and other bytes that no log should hold."""
+_UNFINISHED = re.compile(r"\x1b(\[[0-9;?=]*|[()])?$")
+"""The beginning of one, at the end of what has arrived."""
 _TAIL_LINES = 25
 
 
@@ -71,6 +75,7 @@ class Transcript:
         self._thread.join(seconds)
 
     def _follow(self, read: Callable[[], bytes]) -> None:
+        decoder, held = codecs.getincrementaldecoder("utf-8")("replace"), ""
         with self.path.open("a", encoding="utf-8") as file:
             while True:
                 try:
@@ -79,19 +84,23 @@ class Transcript:
                     data = b""
                 if not data:
                     break
-                self._take(data.decode("utf-8", "replace"), file.write)
-                file.flush()
+                text = held + decoder.decode(data)
+                unfinished = _UNFINISHED.search(text)
+                whole = text[: unfinished.start()] if unfinished else text
+                held = text[len(whole) :]
+                self._take(_CONTROL.sub("", whole), file)
         with self._changed:
             self._ended = True
             self._changed.notify_all()
 
-    def _take(self, text: str, write: Callable[[str], int]) -> None:
-        clean = _CONTROL.sub("", text.replace("\r\n", "\n").replace("\r", ""))
-        with self._changed:
-            fresh = not self._text or self._text.endswith("\n")
-            self._text += clean
-            self._changed.notify_all()
+    def _take(self, text: str, file: TextIO) -> None:
+        """Into the file first: who is woken may look there."""
+        fresh = not self._text or self._text.endswith("\n")
         stamp = f"[{monotonic() - self._begun:9.3f}] "
-        for line in clean.splitlines(keepends=True):
-            write((stamp if fresh else "") + line)
+        for line in text.splitlines(keepends=True):
+            file.write((stamp if fresh else "") + line)
             fresh = line.endswith("\n")
+        file.flush()
+        with self._changed:
+            self._text += text
+            self._changed.notify_all()

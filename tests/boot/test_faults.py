@@ -70,7 +70,7 @@ def test_what_must_not_be_believed_does_not_boot_until_it_is_put_right(built: Bu
         here.declare(entry(mine))
         with here.switched_on(mine) as machine:
             refused = here.service.wait_for(mine.name, "Failed", BOOT_SECONDS)
-            assert refused["detail"] == (
+            assert refused["detail"].startswith(
                 f"ImageRefused: {here.site.url}/v1/images/{built.digest}/manifest.json is not signed by a key that "
                 "this machine trusts;"
             )
