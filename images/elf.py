@@ -27,7 +27,7 @@ def linkage(data: bytes) -> Linkage:
     """
     try:
         return _linkage(data)
-    except (struct.error, IndexError) as error:
+    except (struct.error, IndexError, OverflowError) as error:
         raise ValueError(f"a damaged ELF file: {error}") from None
 
 
@@ -39,7 +39,7 @@ def modinfo(data: bytes) -> dict[str, list[str]]:
     """
     try:
         text = _section(data, b".modinfo")
-    except (struct.error, IndexError) as error:
+    except (struct.error, IndexError, OverflowError) as error:
         raise ValueError(f"a damaged ELF file: {error}") from None
     found: dict[str, list[str]] = {}
     for pair in text.split(b"\0"):

@@ -35,7 +35,7 @@ take_origin() { # sets origin to the next of them, in the bundle's order
   set -- $ORIGINS
   shift $((NEXT_ORIGIN % $#))
   NEXT_ORIGIN=$((NEXT_ORIGIN + 1))
-  origin=${1%/}
+  origin=$1
 }
 
 transfer() { # URL: go on where the file ends; 1 with `error` when it did not come to its end
@@ -56,7 +56,7 @@ watch_transfer() { # PID URL: a line every few seconds; ends a transfer that sta
   while sleep 1; do
     seconds=$((seconds + 1)) now=$(size_of "$FILE")
     if [ $((seconds % 3)) = 0 ]; then
-      say "root image: $((now >> 20)) of $((SIZE >> 20)) MiB from $2, $(((now - before) / 3 >> 10)) KiB/s"
+      say "root image: $((now >> 20)) of $((SIZE >> 20)) MiB from ${2%/v1/*}, $(((now - before) / 3 >> 10)) KiB/s"
       before=$now
     fi
     [ $((seconds % STALL_SECONDS)) = 0 ] || continue
@@ -119,7 +119,7 @@ repair() { # NUMBER: sets origin to the one that had it
 }
 
 others() { # ORIGIN: all but this one
-  for other in $ORIGINS; do [ "${other%/}" = "$1" ] || echo "${other%/}"; done
+  for other in $ORIGINS; do [ "$other" = "$1" ] || echo "$other"; done
 }
 
 split_url() { # URL: sets host (IPv6 without brackets), port, authority (as the Host header has it) and path
@@ -134,18 +134,8 @@ split_url() { # URL: sets host (IPv6 without brackets), port, authority (as the 
 fetch_range() { # URL OFFSET LENGTH: exactly these bytes, into $RUN/image/chunk; 1 with `error`
   rm -f "$RUN/image/chunk"
   split_url "$1"
-  case $1 in
-    https:*) # busybox has no way to ask for a part over TLS: let wget go on from a hole, and end it after the chunk
-      truncate -s "$2" "$RUN/image/chunk.whole"
-      error=$( (ulimit -f $((($2 + $3 + 511) / 512)) && timeout 60 "$BUSYBOX" wget -q -c -O "$RUN/image/chunk.whole" "$1") 2>&1)
-      tail -c +$(($2 + 1)) "$RUN/image/chunk.whole" | head -c "$3" >"$RUN/image/chunk"
-      rm "$RUN/image/chunk.whole"
-      ;;
-    *)
-      error=$(timeout 60 "$BUSYBOX" nc "$host" "$port" -e "$BUSYBOX" sh "$LIB/range.sh" \
-        "$authority" "$path" "$2" "$3" "$RUN/image/chunk" 2>&1)
-      ;;
-  esac
+  error=$(timeout 60 "$BUSYBOX" nc "$host" "$port" -e "$BUSYBOX" sh "$LIB/range.sh" \
+    "$authority" "$path" "$2" "$3" "$RUN/image/chunk" 2>&1)
   [ "$(size_of "$RUN/image/chunk")" = "$3" ] && return 0
   error=${error:-no answer in time}
   return 1

@@ -97,11 +97,11 @@ class _Server(ThreadingHTTPServer):
 
 
 @contextmanager
-def serving(origin: Origin, address: str = "127.0.0.1") -> Iterator[Origin]:
+def serving(origin: Origin) -> Iterator[Origin]:
     """Serve until the block ends; sets `origin.url`."""
     handler = type("Handler", (_Handler,), {"origin": origin})
-    server = _Server((address, 0), handler)
-    origin.url = f"http://{address}:{server.server_address[1]}"
+    server = _Server(("127.0.0.1", 0), handler)
+    origin.url = f"http://127.0.0.1:{server.server_address[1]}"
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
     thread.start()
     try:

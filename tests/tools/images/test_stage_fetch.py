@@ -2,7 +2,7 @@
 
 import hashlib
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -56,7 +56,7 @@ def machine(stage: Stage) -> Iterator[Machine]:
         yield Machine(stage, stack)
 
 
-def altered(offset: int, what: bytes = b"\xff\x00\xff") -> object:
+def altered(offset: int, what: bytes = b"\xff\x00\xff") -> Callable[[bytes], bytes]:
     return lambda data: data[:offset] + what + data[offset + len(what) :]
 
 

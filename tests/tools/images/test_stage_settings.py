@@ -16,9 +16,9 @@ pytestmark = pytest.mark.tools
 BOOT = "netboot.boot=01890a5d-ac96-874b-9e3c-5b3f1c2d4e5f"
 IMAGE = f"netboot.image={'a1' * 32}"
 REPORT = "netboot.report=http://10.0.2.2:8080"
-ORIGINS = "netboot.origins=http://10.0.2.2:8080,https://[fd00::1]:81/x/,http://origin.example"
+ORIGINS = "netboot.origins=http://10.0.2.2:8080,http://[fd00::1]:81/x/,http://origin.example"
 GOOD = f"{BOOT} {IMAGE} {REPORT} {ORIGINS} BOOTIF=01-52-54-00-AB-cd-ef systemd.hostname=node-1.rack-2"
-SHOW = 'echo "$BOOT|$IMAGE|$REPORT|$ORIGINS|$MAC|$NAME|$DEBUG"'
+SHOW = 'echo "$BOOT|$IMAGE|$REPORT|$(echo $ORIGINS)|$MAC|$NAME|$DEBUG"'
 
 
 def read(stage: Stage, line: str) -> str:
@@ -29,7 +29,7 @@ def read(stage: Stage, line: str) -> str:
 def test_a_whole_command_line(stage: Stage) -> None:
     assert read(stage, f"console=ttyS0 panic=30 {GOOD} quiet * /etc/*") == (
         f"01890a5d-ac96-874b-9e3c-5b3f1c2d4e5f|{'a1' * 32}|http://10.0.2.2:8080|"
-        "http://10.0.2.2:8080 https://[fd00::1]:81/x/ http://origin.example|52:54:00:ab:cd:ef|node-1.rack-2|"
+        "http://10.0.2.2:8080 http://[fd00::1]:81/x http://origin.example|52:54:00:ab:cd:ef|node-1.rack-2|"
     )
 
 
@@ -60,6 +60,14 @@ def test_what_may_lack(stage: Stage) -> None:
 def test_a_bad_value_is_refused_by_name(stage: Stage, good: str, bad: str, name: str, shown: str) -> None:
     assert (
         read(stage, GOOD.replace(good, bad)) == f"the kernel's command line has no usable {name} (it says: '{shown}')"
+    )
+
+
+def test_origins_with_tls_are_left_out_with_words(stage: Stage) -> None:
+    line = GOOD.replace("http://10.0.2.2:8080,", "https://10.0.2.2,")
+    assert "|http://[fd00::1]:81/x http://origin.example|" in read(stage, line)
+    assert read(stage, GOOD.replace(ORIGINS, "netboot.origins=https://a,https://b")) == (
+        "the kernel's command line has no netboot.origins with plain HTTP"
     )
 
 

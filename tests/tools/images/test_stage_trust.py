@@ -49,7 +49,7 @@ class Site:
             (stage.folder / f"keys/{key.public.id}.pub").write_bytes(key.public.to_bytes())
 
     def bundle(self, minimum_epoch: int = 3, report: str | None = None) -> SiteBundle:
-        origins = (self.first.url, f"{self.second.url}/")
+        origins = (self.first.url, "https://127.0.0.1:9", f"{self.second.url}/")
         return SiteBundle(
             site="lab", issued=1, minimum_epoch=minimum_epoch, origins=origins, report=report or self.service.url
         )
@@ -64,7 +64,7 @@ class Site:
     def trusted(self, report: str | None = None) -> str:
         """What is known when `manifest()` is believed."""
         root = f"{'b' * 64} {CHUNK_SIZE + 1} {CHUNK_SIZE} 2"
-        return f"{root}|{self.first.url} {self.second.url}/|{report or self.service.url}"
+        return f"{root}|{self.first.url} {self.second.url}|{report or self.service.url}"
 
     def trust(self, image: Manifest | str) -> str:
         digest = image if isinstance(image, str) else image.digest
@@ -240,3 +240,9 @@ def test_the_shell_reads_bundles_as_python_does(stage: Stage, bundle: SiteBundle
     (stage.folder / "b").write_bytes(bundle.to_bytes())
     done = stage.sh("number minimum_epoch b; bundle_report b; bundle_origins b")
     assert done.stdout.splitlines() == [str(bundle.minimum_epoch), bundle.report, *bundle.origins]
+
+
+def test_a_site_whose_origins_all_want_tls(site: Site) -> None:
+    bundle = site.bundle().model_copy(update={"origins": ("https://a", "https://b")})
+    site.offer_bundle(site.service, bundle)
+    assert site.trust(manifest()) == "ImageRefused: the site bundle names no origin with plain HTTP"

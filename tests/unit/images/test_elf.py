@@ -1,7 +1,7 @@
 """What an ELF file says, and that damage is an error with words and never anything else."""
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from images import elf
@@ -31,6 +31,7 @@ def test_other_files_are_named_for_what_they_are_not(data: bytes) -> None:
 
 
 @given(st.integers(0, len(PROGRAM) - 1), st.binary(min_size=1, max_size=4), st.booleans())
+@example(39, b"\xff", False)
 def test_damage_is_a_value_error_or_another_answer(at: int, what: bytes, cut: bool) -> None:
     for good in (PROGRAM, module(firmware="x.bin")):
         data = good[:at] if cut else good[:at] + what + good[at + len(what) :]
