@@ -21,7 +21,8 @@ from lab.errors import LabError
 from lab.machines import Hardware, machine
 from lab.network import Attachment, Network, UserNetwork, dnsmasq, network
 from lab.processes import end_group, wrapped
-from lab.service import COMMAND, Service, Site, command_environment, make_site, service
+from lab.service import Service, service
+from lab.site import COMMAND, Site, command_environment, make_site
 from lab.telling import NAME, Demo, explain_failure, network_words, show_page
 from lab.work import CACHE, ROOT, work_folder
 

@@ -13,6 +13,8 @@ from lab.errors import EndedError
 from lab.transcript import Transcript
 
 GRACE_SECONDS = 10.0
+ENVIRONMENT = os.environ | {"PATH": f"{os.environ.get('PATH', '/usr/bin:/bin')}:/usr/sbin:/sbin"}
+"""`su` without `-` leaves root without the folders of dnsmasq, nginx and ip."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +93,7 @@ def start(
         stderr=subprocess.STDOUT,
         cwd=cwd,
         start_new_session=True,
+        env=ENVIRONMENT,
         pass_fds=fds,
     )
     stream = process.stdout
@@ -145,7 +148,13 @@ def run(argv: Sequence[str], *, namespace: int | None = None, seconds: float = 2
     full, begun = wrapped(argv, namespace=namespace), monotonic()
     try:
         done = subprocess.run(
-            full, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=seconds, check=False
+            full,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=seconds,
+            check=False,
+            env=ENVIRONMENT,
         )
     except subprocess.TimeoutExpired:
         raise EndedError(f"did not end within {monotonic() - begun:.0f} s: {' '.join(argv)}") from None

@@ -7,7 +7,7 @@ import pytest
 from images.signing import SigningKey
 from lab.errors import LabError
 from lab.servers import Misbehaving, misbehaving, nginx
-from lab.service import CommandFailedError
+from lab.site import CommandFailedError
 from tests.boot.centre import (
     BOOT_SECONDS,
     WHOLE,
