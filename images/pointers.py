@@ -78,6 +78,39 @@ def read_reference(path: Path) -> frozenset[str]:
     raise CorruptError(f"{path} is damaged; the service writes it anew when it starts")
 
 
+def point(root: Path, name: str, digest: str, now: int) -> ChannelState:
+    """Point a channel to an image; the caller holds the writers' lock. `now` in seconds since 1970.
+
+    Raises:
+        StoreError.
+    """
+    path, old = root / "channels" / f"{name}.json", None
+    try:
+        old = read_channel(path)
+        forget_marks(root, {digest, old.image, old.previous} if old else {digest})
+    except CorruptError:  # nobody can tell what it pointed to: everything waits the whole grace again
+        forget_marks(root)
+    if old is not None and old.image == digest:
+        return old
+    new = ChannelState(name, digest, old.image if old else None, now)
+    _write(root, path, {"image": new.image, "previous": new.previous, "at": new.at})
+    return new
+
+
+def refer(root: Path, owner: str, digests: frozenset[str]) -> None:
+    """Replace what an owner needs; the caller holds the writers' lock.
+
+    Raises:
+        StoreError.
+    """
+    path = root / "refs" / f"{owner}.json"
+    try:
+        forget_marks(root, digests | read_reference(path))
+    except CorruptError:
+        forget_marks(root)
+    _write(root, path, {"images": sorted(digests)})
+
+
 def read_marks(root: Path) -> dict[str, int]:
     """Digest → since when gc has seen it unneeded. A damaged file is an empty one: everything waits again.
 
@@ -96,7 +129,7 @@ def write_marks(root: Path, marks: Mapping[str, int]) -> None:
     Raises:
         StoreError.
     """
-    files.write(root / MARKS, json.dumps(marks, sort_keys=True).encode() + b"\n", staging=root / "tmp")
+    _write(root, root / MARKS, marks)
 
 
 def forget_marks(root: Path, digests: Collection[str | None] | None = None) -> None:
@@ -111,6 +144,10 @@ def forget_marks(root: Path, digests: Collection[str | None] | None = None) -> N
     kept = {} if digests is None else {digest: since for digest, since in marks.items() if digest not in digests}
     if kept != marks:
         write_marks(root, kept)
+
+
+def _write(root: Path, path: Path, value: Mapping[str, Any]) -> None:
+    files.write(path, json.dumps(value, sort_keys=True).encode() + b"\n", staging=root / "tmp")
 
 
 class _Absent:

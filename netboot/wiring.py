@@ -163,7 +163,7 @@ def _run_web(orders: Orders) -> None:
 
 
 def _make(projection: "SqliteProjection") -> None:
-    """So that the control plane finds the state file; where it cannot be made the projector says so, again and again."""
+    """So that the control plane finds the state file; where it cannot be made the projector says so soon enough."""
     with suppress(CannotTellError):
         projection.cursor("")
 

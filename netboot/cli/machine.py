@@ -6,9 +6,11 @@ from typing import Any
 
 import click
 
-from netboot.cli.client import api_options, open_client, segment, with_exit_codes
+from netboot.cli.client import Client, api_options, open_client, segment, with_exit_codes
 from netboot.cli.output import output_option, show
 from netboot.cli.times import ago, moment
+
+DISCOVERED_SHOWN = 100
 
 
 @click.group()
@@ -17,16 +19,21 @@ def group() -> None:
 
 
 @group.command("list")
+@click.option("--discovered", "others", is_flag=True, help="Those that asked and may not boot, in place of these.")
 @api_options
 @output_option
 @with_exit_codes
-def list_(config: Path | None, server: str | None, token_file: Path | None, output: str) -> None:
+def list_(others: bool, config: Path | None, server: str | None, token_file: Path | None, output: str) -> None:
     """List the machines of the inventory, each with its current boot.
 
     The current boot is the newest of which the machine itself reported something; a script that was only served is a
     claim, which anybody can make.
     """
-    found = open_client(config, server, token_file).get("/v1/machines")
+    client = open_client(config, server, token_file)
+    if others:
+        _discovered(client, output, DISCOVERED_SHOWN)
+        return
+    found = client.get("/v1/machines")
     rows = [_row(one) for one in found["machines"]]
     columns = ("machine", "cluster", "profile", "state", "since", "image", "scripts served", "last asked")
     show(output, found, columns, rows, "the inventory has no machine yet")
@@ -64,13 +71,17 @@ def show_(machine: str, config: Path | None, server: str | None, token_file: Pat
 
 
 @group.command("discovered")
-@click.option("--limit", type=click.IntRange(1, 10_000), default=100, show_default=True, help="How many at most.")
+@click.option("--limit", type=click.IntRange(1, 10_000), default=DISCOVERED_SHOWN, show_default=True, help="How many.")
 @api_options
 @output_option
 @with_exit_codes
 def discovered(limit: int, config: Path | None, server: str | None, token_file: Path | None, output: str) -> None:
     """List machines that asked and may not boot, the latest seen first."""
-    found = open_client(config, server, token_file).get("/v1/discovered", limit=limit)
+    _discovered(open_client(config, server, token_file), output, limit)
+
+
+def _discovered(client: Client, output: str, limit: int) -> None:
+    found = client.get("/v1/discovered", limit=limit)
     rows = [
         (
             one["mac"],

@@ -4,10 +4,12 @@ import asyncio
 import hashlib
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from pydantic import TypeAdapter
 
 from images.manifest import Artifact
 from netboot.boot.worker import SystemClock, Worker
@@ -18,7 +20,6 @@ from netboot.lifecycle.snapshot import ImageFacts, Snapshot
 from netboot.machines.values import Channel, Inventory, Machine, Match, Profile
 from netboot.stores.journal_reader import read_after
 from netboot.stores.snapshot import write_snapshot
-from pydantic import TypeAdapter
 
 KERNEL = b"kernel " * 1_000
 INITRD = b"initrd " * 2_000
@@ -144,9 +145,7 @@ async def plane(root: Path, *, published: bool = True, **limits: Any) -> AsyncIt
     """A worker that serves until the block ends. `limits`: fields of `provisioning`."""
     listener = socket.create_server(("127.0.0.1", 0))
     port = listener.getsockname()[1]
-    provisioning = Provisioning(
-        listen=Address("127.0.0.1", port), url=f"http://127.0.0.1:{port}", workers=1, **limits
-    )
+    provisioning = Provisioning(listen=Address("127.0.0.1", port), url=f"http://127.0.0.1:{port}", workers=1, **limits)
     config = Config(site="test", data=root / "data", store=root / "store", provisioning=provisioning)
     config.data.mkdir(exist_ok=True)
     if not config.store.exists():
@@ -164,10 +163,8 @@ async def plane(root: Path, *, published: bool = True, **limits: Any) -> AsyncIt
 async def close(writer: asyncio.StreamWriter) -> None:
     """End a connection, whatever the other end did with it."""
     writer.close()
-    try:
+    with suppress(ConnectionError):
         await writer.wait_closed()
-    except ConnectionError:
-        pass
 
 
 def serve(root: Path, use: Callable[[Plane], Awaitable[None]], **options: Any) -> None:

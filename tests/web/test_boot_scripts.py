@@ -122,7 +122,9 @@ def test_an_unknown_machine_waits_and_is_journalled_once(tmp_path: Path) -> None
             text = answer.body.decode()
             seconds = int(_SLEEP.findall(text)[0])
             assert 20 <= seconds <= 40
-            assert text == f"""\
+            assert (
+                text
+                == f"""\
 #!ipxe
 imgfree ||
 echo netboot: this machine is not in the inventory of site test
@@ -137,6 +139,7 @@ sleep {seconds} ||
 chain --replace --autofree --timeout 30000 http://127.0.0.1:{plane.port}/boot.ipxe ||
 goto wait
 """
+            )
         (record,) = plane.records()
         assert isinstance(record, DiscoveryRecord)
         assert (record.outcome, record.mac, record.serial) == ("unknown", MAC_STRANGER, "ABC")
