@@ -46,9 +46,13 @@ class Child:
             raise EndedError(f"{self.name} ended with status {status}; {self.said.path} ends:\n{self.said.tail()}")
 
     def kill(self) -> None:
-        """SIGKILL for the process itself, as a crash: what it started is left to its own devices."""
+        """SIGKILL for the process itself, as a crash: what it started must notice by itself, or this raises EndedError."""
         self.process.kill()
         self.process.wait()
+        self.said.join()
+        _close(self.process)
+        if not self.said.ended:
+            raise EndedError(f"{self.name} was killed, and something that it started goes on; see {self.said.path}")
 
     def stop(self, grace: float = GRACE_SECONDS) -> int:
         """SIGTERM, then after `grace` seconds SIGKILL for it and all that it started; the exit status."""
@@ -124,8 +128,12 @@ def child(
 def finish(running: Child, grace: float = GRACE_SECONDS) -> None:
     """Stop it and close what we hold of it."""
     running.stop(grace)
-    if running.process.stdout is not None:
-        running.process.stdout.close()
+    _close(running.process)
+
+
+def _close(process: subprocess.Popen[bytes]) -> None:
+    if process.stdout is not None:
+        process.stdout.close()
 
 
 def wrapped(argv: Sequence[str], *, namespace: int | None = None, account: Account | None = None) -> list[str]:

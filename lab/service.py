@@ -53,9 +53,10 @@ class Service:
         self._wait_until_it_answers(self.running)
 
     def kill(self) -> None:
-        """SIGKILL, as a crash."""
+        """SIGKILL, as a crash; returns when all that it had started has ended too, by itself."""
         assert self.running is not None
         self.running.kill()
+        self.running = None
 
     def stop(self) -> None:
         """SIGTERM, and the end of all that it started."""
