@@ -46,7 +46,7 @@ class Child:
             raise EndedError(f"{self.name} ended with status {status}; {self.said.path} ends:\n{self.said.tail()}")
 
     def kill(self) -> None:
-        """SIGKILL for the process itself, as a crash: what it started must notice by itself, or this raises EndedError."""
+        """SIGKILL for the process itself, as a crash; EndedError if what it started does not end by itself."""
         self.process.kill()
         self.process.wait()
         self.said.join()
