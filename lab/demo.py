@@ -40,7 +40,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     console = Console(width=None if sys.stdout.isatty() else WIDTH)
     if os.geteuid() != 0:
         return _as_root(console, sys.argv[1:] if arguments is None else arguments)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    for number in (signal.SIGINT, signal.SIGTERM):  # a shell starts what runs in the background with SIGINT ignored
+        signal.signal(number, signal.default_int_handler)
     with work_folder("demo") as folder:
         demo = Demo(options, folder, console, monotonic())
         try:
