@@ -21,7 +21,8 @@ from lab.errors import LabError
 from lab.machines import Hardware, machine
 from lab.network import Attachment, Network, UserNetwork, dnsmasq, network
 from lab.processes import end_group, wrapped
-from lab.service import COMMAND, Service, Site, command_environment, make_site, service
+from lab.service import Service, service
+from lab.site import COMMAND, Site, command_environment, make_site
 from lab.telling import NAME, Demo, explain_failure, network_words, show_page
 from lab.work import CACHE, ROOT, work_folder
 
@@ -39,7 +40,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     console = Console(width=None if sys.stdout.isatty() else WIDTH)
     if os.geteuid() != 0:
         return _as_root(console, sys.argv[1:] if arguments is None else arguments)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    for number in (signal.SIGINT, signal.SIGTERM):  # a shell starts what runs in the background with SIGINT ignored
+        signal.signal(number, signal.default_int_handler)
     with work_folder("demo") as folder:
         demo = Demo(options, folder, console, monotonic())
         try:

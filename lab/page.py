@@ -83,13 +83,14 @@ def page(found: Sequence[Step], facts: Facts, commands: Sequence[tuple[str, str]
     parts = manifest["artifacts"]
     sizes = ", ".join(f"{name} {parts[name]['size'] / 2**20:.1f}" for name in ("kernel", "initrd", "root"))
     verified = next((step.detail for step in found if step.phase == "ImageVerified"), "nothing")
+    signed = f"signed by key {facts.image['signer']}" if facts.image["verified"] else f"NOT: {facts.image['problem']}"
     rows = [
         ("machine", f"{facts.machine}: {facts.memory} MiB, no disk, {facts.firmware}, {facts.accelerator}"),
         ("network", facts.network),
         ("image", f"{manifest['name']} {facts.image['image'][:12]}, {manifest['distribution']} {manifest['suite']}"),
         ("kernel", manifest["kernel_version"]),
         ("size", f"{facts.image['size'] / 2**20:.1f} MiB ({sizes}); needs {manifest['ram_mib']} MiB of memory"),
-        ("verified", f"manifest signed by {facts.image['signed_by']}; root image: {verified}, on the machine itself"),
+        ("verified", f"{signed}; root image: {verified}, on the machine itself"),
         (
             "times",
             f"image {facts.built}; from power-on to the last phase {found[-1].at:.1f} s; all {facts.total:.0f} s",

@@ -13,6 +13,8 @@ from lab.errors import EndedError
 from lab.transcript import Transcript
 
 GRACE_SECONDS = 10.0
+ENVIRONMENT = os.environ | {"PATH": f"{os.environ.get('PATH', '/usr/bin:/bin')}:/usr/sbin:/sbin"}
+"""`su` without `-` leaves root without the folders of dnsmasq, nginx and ip."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +46,13 @@ class Child:
             raise EndedError(f"{self.name} ended with status {status}; {self.said.path} ends:\n{self.said.tail()}")
 
     def kill(self) -> None:
-        """SIGKILL for the process itself, as a crash: what it started is left to its own devices."""
+        """SIGKILL for the process itself, as a crash; EndedError if what it started does not end by itself."""
         self.process.kill()
         self.process.wait()
+        self.said.join()
+        _close(self.process)
+        if not self.said.ended:
+            raise EndedError(f"{self.name} was killed, and something that it started goes on; see {self.said.path}")
 
     def stop(self, grace: float = GRACE_SECONDS) -> int:
         """SIGTERM, then after `grace` seconds SIGKILL for it and all that it started; the exit status."""
@@ -91,6 +97,7 @@ def start(
         stderr=subprocess.STDOUT,
         cwd=cwd,
         start_new_session=True,
+        env=ENVIRONMENT,
         pass_fds=fds,
     )
     stream = process.stdout
@@ -121,8 +128,12 @@ def child(
 def finish(running: Child, grace: float = GRACE_SECONDS) -> None:
     """Stop it and close what we hold of it."""
     running.stop(grace)
-    if running.process.stdout is not None:
-        running.process.stdout.close()
+    _close(running.process)
+
+
+def _close(process: subprocess.Popen[bytes]) -> None:
+    if process.stdout is not None:
+        process.stdout.close()
 
 
 def wrapped(argv: Sequence[str], *, namespace: int | None = None, account: Account | None = None) -> list[str]:
@@ -145,7 +156,13 @@ def run(argv: Sequence[str], *, namespace: int | None = None, seconds: float = 2
     full, begun = wrapped(argv, namespace=namespace), monotonic()
     try:
         done = subprocess.run(
-            full, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=seconds, check=False
+            full,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=seconds,
+            check=False,
+            env=ENVIRONMENT,
         )
     except subprocess.TimeoutExpired:
         raise EndedError(f"did not end within {monotonic() - begun:.0f} s: {' '.join(argv)}") from None

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from lab.network import Network
 from lab.processes import child
-from lab.service import free_port
+from lab.site import free_port
 
 _NGINX = """\
 daemon off;

@@ -15,7 +15,7 @@ from lab.errors import DeadlineError
 from lab.machines import Hardware, Machine
 from lab.network import Network
 from lab.page import Facts, page, show, steps
-from lab.service import Site
+from lab.site import Site
 from lab.work import ROOT
 
 NAME = "node-1"

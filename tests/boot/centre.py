@@ -12,7 +12,8 @@ from typing import Any
 from lab.accelerator import Accelerator
 from lab.machines import Firmware, Hardware, Machine, machine
 from lab.network import Mode, Network, UserNetwork, dnsmasq, network
-from lab.service import Service, Site, make_site, service
+from lab.service import Service, service
+from lab.site import Site, make_site
 
 BOOT_SECONDS = 240.0
 """For one machine from power-on to Booted, in software emulation, on a machine that is busy with other things."""

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lab.accelerator import accelerator
-from lab.service import make_site
+from lab.site import make_site
 from lab.work import CACHE, work_folder
 from tests.boot.centre import BuiltImage
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lab.service import CommandFailedError
+from lab.site import CommandFailedError
 from tests.boot.centre import BOOT_SECONDS, WHOLE, BuiltImage, centre, entry, hardware
 
 pytestmark = pytest.mark.boot
