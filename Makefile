@@ -3,6 +3,8 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 PY := .venv/bin/python
 KEEP ?=
+RECIPE ?=
+FIRMWARE ?=
 
 .PHONY: help setup demo test check lint unit cluster bench clean
 help: ## this list
@@ -11,8 +13,8 @@ help: ## this list
 setup: ## system packages, virtual environment, locked dependencies (seconds when nothing changed)
 	@./setup.sh
 
-demo: setup ## build an image, start everything, boot a disk-less machine, show its trace (KEEP=1: leave it running)
-	@$(PY) -m lab.demo $(if $(KEEP),--keep)
+demo: setup ## build an image, start everything, boot a disk-less machine, show its trace (KEEP=1: leave it running; RECIPE=…; FIRMWARE=uefi)
+	@$(PY) -m lab.demo $(if $(KEEP),--keep) $(if $(RECIPE),--recipe '$(RECIPE)') $(if $(FIRMWARE),--firmware '$(FIRMWARE)')
 
 test: setup lint ## everything: lint, types, contracts, unit, tools, boots of real machines
 	@$(PY) -m pytest tests
@@ -23,6 +25,8 @@ lint: setup ## ruff, import contracts, mypy, shellcheck
 	@.venv/bin/ruff check . && .venv/bin/ruff format --check .
 	@.venv/bin/lint-imports
 	@.venv/bin/mypy
+	@shellcheck setup.sh .ci/run
+	@shellcheck -s dash images/node/initrd/init images/node/initrd/*.sh images/node/root/usr/lib/netboot/*.sh
 
 unit: setup
 	@$(PY) -m pytest tests/unit tests/contract tests/web -q

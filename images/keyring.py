@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from images import files
-from images.errors import InUseError, NotFoundError, SignatureError
+from images.errors import InUseError, NotFoundError, SignatureError, StoreError
 from images.signing import PublicKey, SigningKey, read_public_key
 
 _ID = re.compile(r"[0-9a-f]{16}")
@@ -65,8 +65,8 @@ class KeyRing:
         """Every trusted public key.
 
         Raises:
-            SignatureError: a `.pub` file is not a key, or is under another key's name (retiring goes by names).
-            StoreError: the folder cannot be read.
+            SignatureError: a `.pub` file is not a key, or is under another key's name (retiring goes by names), or the
+            folder cannot be read.
         """
         return tuple(self._public(path) for path in self._public_paths())
 
@@ -164,7 +164,10 @@ class KeyRing:
         raise NotFoundError(f"no key {name[:80]} in {self.folder} (see `netboot key list`)")
 
     def _public_paths(self) -> tuple[Path, ...]:
-        return tuple(self.folder / name for name in files.names(self.folder) if name.endswith(".pub"))
+        try:
+            return tuple(self.folder / name for name in files.names(self.folder) if name.endswith(".pub"))
+        except StoreError as error:
+            raise SignatureError(str(error)) from None
 
     def _public(self, path: Path) -> PublicKey:
         try:

@@ -49,14 +49,15 @@ def listed(folder: Path) -> tuple[Path, ...]:
     return tuple(folder / name for name in files.names(folder) if name.endswith(".json"))
 
 
-def read_channel(path: Path) -> ChannelState:
-    """A channel's file.
+def read_channel(path: Path) -> ChannelState | None:
+    """A channel's file, None if there is none.
 
     Raises:
         CorruptError: with the remedy. StoreError: it cannot be read now.
     """
-    value = _read(path)
-    match value:
+    match _read(path):
+        case _Absent():
+            return None
         case {"image": image, "previous": previous, "at": int(at)} if is_digest(image):
             if previous is None or is_digest(previous):
                 return ChannelState(path.stem, image, previous, at)
@@ -64,15 +65,50 @@ def read_channel(path: Path) -> ChannelState:
 
 
 def read_reference(path: Path) -> frozenset[str]:
-    """The digests that an owner needs.
+    """The digests that an owner needs; none if there is no file.
 
     Raises:
         CorruptError: with the remedy. StoreError: it cannot be read now.
     """
     match _read(path):
+        case _Absent():
+            return frozenset()
         case {"images": list(digests)} if all(is_digest(digest) for digest in digests):
             return frozenset(digests)
     raise CorruptError(f"{path} is damaged; the service writes it anew when it starts")
+
+
+def point(root: Path, name: str, digest: str, now: int) -> ChannelState:
+    """Point a channel to an image; the caller holds the writers' lock. `now` in seconds since 1970.
+
+    Raises:
+        StoreError.
+    """
+    path, old = root / "channels" / f"{name}.json", None
+    try:
+        old = read_channel(path)
+        forget_marks(root, {digest, old.image, old.previous} if old else {digest})
+    except CorruptError:  # nobody can tell what it pointed to: everything waits the whole grace again
+        forget_marks(root)
+    if old is not None and old.image == digest:
+        return old
+    new = ChannelState(name, digest, old.image if old else None, now)
+    _write(root, path, {"image": new.image, "previous": new.previous, "at": new.at})
+    return new
+
+
+def refer(root: Path, owner: str, digests: frozenset[str]) -> None:
+    """Replace what an owner needs; the caller holds the writers' lock.
+
+    Raises:
+        StoreError.
+    """
+    path = root / "refs" / f"{owner}.json"
+    try:
+        forget_marks(root, digests | read_reference(path))
+    except CorruptError:
+        forget_marks(root)
+    _write(root, path, {"images": sorted(digests)})
 
 
 def read_marks(root: Path) -> dict[str, int]:
@@ -81,8 +117,7 @@ def read_marks(root: Path) -> dict[str, int]:
     Raises:
         StoreError: it cannot be read now.
     """
-    path = root / MARKS
-    value = _read(path) if path.exists() else None
+    value = _read(root / MARKS)
     if not isinstance(value, dict):
         return {}
     return {digest: since for digest, since in value.items() if is_digest(digest) and isinstance(since, int)}
@@ -94,7 +129,7 @@ def write_marks(root: Path, marks: Mapping[str, int]) -> None:
     Raises:
         StoreError.
     """
-    files.write(root / MARKS, json.dumps(marks, sort_keys=True).encode() + b"\n", staging=root / "tmp")
+    _write(root, root / MARKS, marks)
 
 
 def forget_marks(root: Path, digests: Collection[str | None] | None = None) -> None:
@@ -111,9 +146,19 @@ def forget_marks(root: Path, digests: Collection[str | None] | None = None) -> N
         write_marks(root, kept)
 
 
+def _write(root: Path, path: Path, value: Mapping[str, Any]) -> None:
+    files.write(path, json.dumps(value, sort_keys=True).encode() + b"\n", staging=root / "tmp")
+
+
+class _Absent:
+    """There is no such file: not the same as one that cannot be read, or not understood."""
+
+
 def _read(path: Path) -> Any:
     try:
         return json.loads(path.read_bytes())
+    except FileNotFoundError:
+        return _Absent()
     except OSError as error:
         raise files.refused(f"cannot read {path}", error) from error
     except (ValueError, RecursionError):

@@ -5,25 +5,21 @@ place; an image exists from the instant its manifest does, which is written last
 """
 
 import hashlib
-import json
-import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from shutil import rmtree
 from time import time
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
-from images import files, lock, pointers, site
+from images import blobs, files, lock, pointers, site
+from images.blobs import Progress
 from images.bundle import read_bundle
 from images.errors import CorruptError, NotFoundError, StoreError
 from images.manifest import Artifact, Manifest, read_manifest
-from images.measure import blocks, measure
 from images.pointers import ChannelState, is_digest
 
-Progress = Callable[[int], None]
-"""Told how many more bytes are done."""
 _FOLDERS = ("blobs", "images", "channels", "refs", "bundles", "tmp")
 
 
@@ -130,13 +126,23 @@ class Store:
             name for name in files.names(folder) if is_digest(name) and (folder / name / "manifest.json").exists()
         )
 
+    def channel(self, name: str) -> ChannelState | None:
+        """Where a channel points, None if it was never set.
+
+        Raises:
+            NotFoundError: not a channel's name. CorruptError: its file is damaged. StoreError: it cannot be read.
+        """
+        pointers.check_name(name, "a channel's")
+        return pointers.read_channel(self.root / "channels" / f"{name}.json")
+
     def channels(self) -> dict[str, ChannelState]:
         """Every channel that was ever set.
 
         Raises:
             CorruptError: a channel's file is damaged. StoreError: one cannot be read.
         """
-        return {path.stem: pointers.read_channel(path) for path in pointers.listed(self.root / "channels")}
+        states = map(pointers.read_channel, pointers.listed(self.root / "channels"))
+        return {state.name: state for state in states if state}
 
     def references(self) -> dict[str, frozenset[str]]:
         """Owner → digests of images that it needs (`refs/<owner>.json`).
@@ -182,32 +188,18 @@ class Store:
             BusyError. StoreError: it cannot be read, disk full, …; nothing is left behind.
         """
         with self.writing():
-            staged, digest, size = self.root / "tmp" / "blob", hashlib.sha256(), 0
-            with files.replacing(staged, mode=0o444) as writer:
-                for block in blocks(source):
-                    digest.update(block)
-                    writer.write(block)
-                    size += len(block)
-                    if progress:
-                        progress(len(block))
-            artifact = Artifact(sha256=digest.hexdigest(), size=size)
-            if self._renewed(artifact):
-                staged.unlink()
-            else:
-                staged.rename(self.root / "blobs" / artifact.sha256)
-            files.sync_folder(self.root / "blobs")
-        return artifact
+            return blobs.take(self.root, source, progress)
 
     def add_image(
         self,
         manifest: bytes,
         signature: bytes,
-        blobs: Mapping[str, Path] | None = None,
+        parts: Mapping[str, Path] | None = None,
         progress: Progress | None = None,
     ) -> str:
         """Add an image whole and return its digest; adding it again changes nothing but when it was added.
 
-        `blobs` maps artifact names to files; without it every blob must be in the store already. `progress` is told
+        `parts` maps artifact names to files; without it every blob must be in the store already. `progress` is told
         the bytes as they are copied.
 
         Raises:
@@ -217,8 +209,8 @@ class Store:
         value = read_manifest(manifest)
         with self.writing():
             for name, artifact in value.artifacts:
-                source = self.blob_path(artifact.sha256) if blobs is None else blobs[name]
-                self._add_blob(source, artifact, name, progress)
+                source = self.blob_path(artifact.sha256) if parts is None else parts[name]
+                blobs.put(self.root, source, artifact, name, progress)
             files.sync_folder(self.root / "blobs")  # also for blobs whose writer was killed before it did
             folder = self.root / "images" / value.digest
             folder.mkdir(exist_ok=True)
@@ -228,27 +220,6 @@ class Store:
             files.write(folder / "manifest.json", manifest, mode=0o444, staging=staging)
         return value.digest
 
-    def _add_blob(self, source: Path, artifact: Artifact, name: str, progress: Progress | None) -> None:
-        if self._renewed(artifact):
-            return
-        digest, target = hashlib.sha256(), self.root / "blobs" / artifact.sha256
-        with files.replacing(target, mode=0o444, staging=self.root / "tmp") as writer:
-            for block in blocks(source):
-                digest.update(block)
-                writer.write(block)
-                if progress:
-                    progress(len(block))
-            if digest.hexdigest() != artifact.sha256:
-                raise CorruptError(f"{source} is not the {name} that the manifest lists: build the image again")
-
-    def _renewed(self, artifact: Artifact) -> bool:
-        """Whether the blob is there, whole; then gc's grace counts from now. A damaged one is to be replaced."""
-        path = self.root / "blobs" / artifact.sha256
-        if not path.is_file() or measure(path).sha256 != artifact.sha256:
-            return False
-        os.utime(path)
-        return True
-
     def set_channel(self, name: str, digest: str) -> ChannelState:
         """Point a channel to an image of the store; the one before is remembered.
 
@@ -257,20 +228,9 @@ class Store:
             manifest is damaged.
         """
         pointers.check_name(name, "a channel's")
-        path = self.root / "channels" / f"{name}.json"
         with self.writing():
             self.manifest(digest)
-            old = None
-            try:
-                old = pointers.read_channel(path) if path.exists() else None
-                pointers.forget_marks(self.root, {digest, old.image, old.previous} if old else {digest})
-            except CorruptError:  # nobody can tell what it pointed to: everything waits the whole grace again
-                pointers.forget_marks(self.root)
-            if old is not None and old.image == digest:
-                return old
-            new = ChannelState(name, digest, old.image if old else None, int(self._now()))
-            self._write_json(path, {"image": new.image, "previous": new.previous, "at": new.at})
-        return new
+            return pointers.point(self.root, name, digest, int(self._now()))
 
     def set_references(self, owner: str, digests: frozenset[str]) -> None:
         """Say which images an owner needs; replaces what it said before.
@@ -281,14 +241,8 @@ class Store:
         pointers.check_name(owner, "an owner's")
         if not all(map(is_digest, digests)):
             raise StoreError(f"references of {owner} must be digests of images")
-        path = self.root / "refs" / f"{owner}.json"
         with self.writing():
-            try:
-                old = pointers.read_reference(path) if path.exists() else frozenset()
-                pointers.forget_marks(self.root, digests | old)
-            except CorruptError:
-                pointers.forget_marks(self.root)
-            self._write_json(path, {"images": sorted(digests)})
+            pointers.refer(self.root, owner, digests)
 
     def set_bundle(self, bundle: bytes, signature: bytes) -> None:
         """Put a signed site bundle in place: `site` is a link, so that both files change in one instant.
@@ -299,9 +253,6 @@ class Store:
         read_bundle(bundle)
         with self.writing():
             site.replace(self.root, bundle, signature)
-
-    def _write_json(self, path: Path, value: Any) -> None:
-        files.write(path, json.dumps(value, sort_keys=True).encode() + b"\n", staging=self.root / "tmp")
 
     def _read_image_file(self, digest: str, name: str) -> bytes:
         path = self.root / "images" / digest / name

@@ -28,7 +28,7 @@ LONGEST_LINE = 4096
 LONGEST_HEADER = 4096
 MOST_HEADERS = 64
 READ_BUFFER = 16 * 1024
-LINGER_SECONDS = 2.0
+LINGER_SECONDS = 1.0
 """How long an unwanted body is read after the answer, so that the client gets to see that answer."""
 TOLD_TO_COME_BACK = 2
 """Up to so many times a limit, the excess is told to come back; beyond, it is cut without a word."""
@@ -92,15 +92,15 @@ class Connection(RequestHandler):
         message: str | None = None,  # noqa: ARG002 - it may hold what a stranger sent
     ) -> web.StreamResponse:
         """Answer what is not HTTP, and too long for us, in a line; a flood of it does not fill the log."""
+        if isinstance(exc, ConnectionError):
+            raise exc  # the client has gone, and nobody is left to answer
         if status >= 500:
             log.error("defect: a request was not handled", exc_info=exc)
         else:
             log.debug("%s sent what cannot be read: %s", self.peer, exc)
         if request.writer.output_size > 0:
             raise ConnectionError("the answer has begun already")
-        words = (
-            "internal error" if status >= 500 else "this is not an HTTP request, or its line or headers are too long"
-        )
+        words = "internal error" if status >= 500 else "not an HTTP request, or its first line or headers are too long"
         answer = answers.text(status, words)
         answer.force_close()
         return answer

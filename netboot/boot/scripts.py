@@ -66,7 +66,7 @@ class Scripts:
     def busy(self) -> Prompt:
         """For a machine whose connection is one too many."""
         return self._waiting(
-            Unavailable(reason="busy", because=("too many machines ask at once, or too many from this address",)),
+            Unavailable(reason="busy", because=("too many connections at once, or too many from this address",)),
             _NO_CLAIM,
         )
 

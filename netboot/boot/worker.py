@@ -87,12 +87,18 @@ class Worker:
         return await asyncio.get_running_loop().create_server(self.server, sock=listener, backlog=BACKLOG)
 
     async def export(self) -> None:
-        """Carry counts into Prometheus' files for ever."""
+        """Carry counts into Prometheus' files until cancelled, and once more then."""
         exporter = Exporter(self.tally)
-        while True:
-            self.tally.discoveries_dropped = self.discoveries.dropped
-            exporter.flush(lag=self.journal.lag, open_connections=self.gate.open, refused=self.gate.refused)
-            await asyncio.sleep(FLUSH_SECONDS)
+        try:
+            while True:
+                self._flush(exporter)
+                await asyncio.sleep(FLUSH_SECONDS)
+        finally:
+            self._flush(exporter)
+
+    def _flush(self, exporter: Exporter) -> None:
+        self.tally.discoveries_dropped = self.discoveries.dropped
+        exporter.flush(lag=self.journal.lag, open_connections=self.gate.open, refused=self.gate.refused)
 
     async def drain(self, listening: asyncio.Server) -> None:
         """Stop: unready first, then no new connections, then the requests in flight, then the journal."""
@@ -124,6 +130,7 @@ async def _serve(config: Config, index: int, listener: socket.socket, ready: Cal
     await worker.drain(listening)
     for task in tasks:
         task.cancel()
+    await asyncio.wait(tasks)
 
 
 async def _first(stop: asyncio.Event, tasks: list[asyncio.Task[None]]) -> None:

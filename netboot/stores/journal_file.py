@@ -106,7 +106,7 @@ class JournalFile:
         return db
 
     def _probe(self, db: sqlite3.Connection) -> None:
-        """After a failure, with nothing to write: write something that changes nothing, to see whether it can be done."""
+        """After a failure, with nothing to write: write what changes nothing, to see whether it can be done."""
         if self._broken:
             identity = db.execute("PRAGMA user_version").fetchone()[0]
             db.execute(f"PRAGMA user_version = {identity}")

@@ -8,6 +8,7 @@ from typing import Protocol
 import pytest
 
 from netboot.lifecycle.errors import JournalUnavailableError
+from netboot.lifecycle.events import DiscoveryRecord, EventRecord, ScriptRecord
 from netboot.lifecycle.phases import Phase
 from netboot.lifecycle.ports import Journal
 from netboot.stores import journal_file
@@ -72,7 +73,11 @@ def run(kind: Kind, use: Callable[[Kept], Awaitable[None]], most_rows: int = 1_0
 
 
 def test_what_append_returned_for_is_there_in_order_and_every_kind_of_record(kind: Kind) -> None:
-    records = [script("n1", 1), event("n1", 1, Phase.BOOTED, detail='with "quotes", \\ and ~'), sighted(None)]
+    records: list[ScriptRecord | EventRecord | DiscoveryRecord] = [
+        script("n1", 1),
+        event("n1", 1, Phase.BOOTED, detail='with "quotes", \\ and ~'),
+        sighted(None),
+    ]
 
     async def use(journal: Kept) -> None:
         for position, record in enumerate(records, 1):

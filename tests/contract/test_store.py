@@ -253,18 +253,51 @@ def test_a_damaged_or_unsigned_manifest_is_found(store: Store, tmp_path: Path) -
     assert store.digests() == ()
 
 
-def test_an_image_waits_its_whole_grace_each_time_it_is_let_go(store: Store, tmp_path: Path) -> None:
+def _point(store: Store, one: str, two: str, three: str) -> None:
+    for digest in (one, two, three):
+        store.set_channel("stable", digest)
+
+
+def _refer(store: Store, one: str, two: str, three: str) -> None:
+    _point(store, two, two, three)
+    store.set_references("boots", frozenset({one}))
+    store.set_references("boots", frozenset())
+
+
+@pytest.mark.parametrize("need", [_point, _refer])
+def test_an_image_waits_its_whole_grace_each_time_it_is_let_go(
+    store: Store, tmp_path: Path, need: Callable[[Store, str, str, str], None]
+) -> None:
+    """Unneeded long ago, needed since, let go again, and no collection in between."""
     one, two, three = (add(store, tmp_path, text) for text in ("one", "two", "three"))
     start = store.image(three).added + 1
     collect(store, start, grace=60)
-    store.set_channel("stable", one)  # unneeded before, needed since, let go again: no collection in between
-    store.set_channel("stable", two)
-    store.set_channel("stable", three)
-    store.set_references("boots", frozenset({one}))
-    store.set_references("boots", frozenset())
+    need(store, one, two, three)
     assert collect(store, start + 1000, grace=60) == Collected((), {one: 60}, 0, 0)
     assert collect(store, start + 1059, grace=60).waiting == {one: 1}
     assert collect(store, start + 1060, grace=60).removed == (one,)
+
+
+def test_an_image_that_was_added_again_waits_from_then_on(store: Store, tmp_path: Path) -> None:
+    digest = add(store, tmp_path, "one")
+    added = store.image(digest).added
+    assert collect(store, added - 1000, grace=60).waiting == {digest: 60}
+    add(store, tmp_path, "one")
+    assert collect(store, added + 59, grace=60).removed == ()
+    assert collect(store, added + 70, grace=60).removed == (digest,)
+
+
+def test_a_blob_waits_for_its_image(store: Store, tmp_path: Path) -> None:
+    """Also one that was there already, of no image: it is wanted again."""
+    for _ in range(2):
+        blob = store.blob_path(store.add_blob(io.BytesIO(b"blob")).sha256)
+        wanted = int(blob.stat().st_mtime)
+        assert collect(store, wanted + 59, grace=60).blobs == 0
+        assert blob.read_bytes() == b"blob"
+        os.utime(blob, (0, 0))
+    assert collect(store, wanted, grace=60) == Collected((), {}, 1, 4)
+    with pytest.raises(NotFoundError):
+        store.blob_path(blob.name)
 
 
 def test_the_site_bundle_is_replaced_with_its_signature(store: Store) -> None:

@@ -1,4 +1,4 @@
-"""A journal on a disk that runs full: said in words, and used again once there is room. Needs root for a small tmpfs."""
+"""A journal on a disk that runs full: said in words, used again once there is room. Needs root for a small tmpfs."""
 
 import subprocess
 from collections.abc import Iterator

@@ -4,7 +4,7 @@ import asyncio
 import hashlib
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -163,10 +163,8 @@ async def plane(root: Path, *, published: bool = True, **limits: Any) -> AsyncIt
 async def close(writer: asyncio.StreamWriter) -> None:
     """End a connection, whatever the other end did with it."""
     writer.close()
-    try:
+    with suppress(ConnectionError):
         await writer.wait_closed()
-    except ConnectionError:
-        pass
 
 
 def serve(root: Path, use: Callable[[Plane], Awaitable[None]], **options: Any) -> None:

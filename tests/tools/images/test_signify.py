@@ -49,7 +49,7 @@ def test_signify_verifies_an_image_as_it_lies_in_the_store(tmp_path: Path) -> No
 
 
 def test_we_verify_what_signify_signs(tmp_path: Path) -> None:
-    """Its secret key file: "Ed" "BK", 0 rounds of its KDF (no passphrase), salt, checksum, key number, seed ‖ public."""
+    """Its secret key file: "EdBK", 0 rounds of its KDF (no passphrase), salt, checksum, number, seed ‖ public."""
     key = SigningKey(Ed25519PrivateKey.from_private_bytes(SEED))
     secret = SEED + key.public.raw
     checksum = hashlib.sha512(secret).digest()[:8]

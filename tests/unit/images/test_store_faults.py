@@ -171,6 +171,17 @@ def test_blobs_that_a_killed_collection_left_go_with_the_next(world: World) -> N
         assert state(store) == want
 
 
+def test_folders_that_a_killed_writer_left_go_with_a_collection(world: World) -> None:
+    store, act, left = world.fresh(), world.acts()["add"], 0
+    for step in range(1, faults.steps(world.folder, partial(act, world.fresh())) + 1):
+        store = world.fresh()
+        faults.killed_at(step, world.folder, partial(act, store))
+        left += set(os.listdir(store.root / "images")) != set(store.digests())
+        collect(store, LATER, grace=60)
+        assert set(os.listdir(store.root / "images")) == set(store.digests())
+    assert left
+
+
 def test_a_manifest_appears_only_after_all_that_it_needs_is_durable(tmp_path: Path) -> None:
     store = Store(tmp_path / "store")
     with faults.recorded() as events:
@@ -184,6 +195,19 @@ def test_a_manifest_appears_only_after_all_that_it_needs_is_durable(tmp_path: Pa
     for path in (f"{root}/images/{digest}", f"{root}/images", f"{root}/blobs"):
         assert ("fsync", os.path.dirname(path)) in events[events.index(("mkdir", path)) : shown]
     assert ("fsync", os.path.dirname(manifest)) in events[shown:]
+
+
+def test_blobs_whose_writer_was_killed_become_durable_before_the_manifest(tmp_path: Path) -> None:
+    """Their names may be known to this kernel alone."""
+    store = Store(tmp_path / "store")
+    files = samples.parts(tmp_path / "x", "x")
+    for path in files.values():
+        store.add_blob(path)
+    data = samples.manifest(files).to_bytes()
+    with faults.recorded() as events:
+        digest = store.add_image(data, KEY.sign(data), files)
+    shown = events.index(("rename", f"{store.root}/images/{digest}/manifest.json"))
+    assert ("fsync", f"{store.root}/blobs") in events[:shown]
 
 
 @pytest.mark.parametrize("name", NAMES)

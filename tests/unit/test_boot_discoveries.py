@@ -1,0 +1,110 @@
+"""Sightings of machines that may not boot: journalled at a bounded rate, from bounded memory."""
+
+import asyncio
+import json
+import tracemalloc
+from collections.abc import Awaitable
+
+from netboot.boot import discoveries
+from netboot.boot.discoveries import Discoveries
+from netboot.lifecycle.decision import Claim, Refused, Unknown
+from tests.journals import MemoryJournal
+
+UNKNOWN = Unknown(because=("left out serial: a placeholder", "no machine of the inventory has it"))
+REFUSED = Refused(reason="disabled", machines=("n1",), because=("machine n1 is disabled",))
+
+
+class Hands:
+    """A clock that a test moves."""
+
+    now = 1_700_000_000_000
+
+    def now_ms(self) -> int:
+        return self.now
+
+
+def mac(number: int) -> str:
+    digits = f"5254{number:08x}"
+    return ":".join(digits[at : at + 2] for at in range(0, 12, 2))
+
+
+def run(work: Awaitable[None]) -> None:
+    async def whole() -> None:
+        await work
+
+    asyncio.run(whole())
+
+
+def test_the_same_machine_is_journalled_again_only_after_a_while() -> None:
+    async def use() -> None:
+        journal, clock = MemoryJournal(), Hands()
+        noted = Discoveries(journal, clock)
+        for _ in range(5):
+            await noted.note(UNKNOWN, Claim(mac=mac(1)), "192.0.2.1")
+        assert len(journal.bodies) == 1
+        await noted.note(REFUSED, Claim(mac=mac(1)), "192.0.2.1")
+        assert len(journal.bodies) == 2, "another outcome is news"
+        clock.now += discoveries.AGAIN_MS
+        await noted.note(UNKNOWN, Claim(mac=mac(1)), "192.0.2.1")
+        assert len(journal.bodies) == 3
+        record = json.loads(journal.bodies[0])
+        assert record == {
+            "kind": "discovery",
+            "at_ms": 1_700_000_000_000,
+            "outcome": "unknown",
+            "mac": mac(1),
+            "uuid": None,
+            "serial": None,
+            "architecture": None,
+            "reason": "no machine of the inventory has it",
+            "peer": "192.0.2.1",
+        }
+
+    run(use())
+
+
+def test_a_hundred_thousand_unknown_machines_leave_memory_and_journal_bounded() -> None:
+    async def use() -> None:
+        journal, clock = MemoryJournal(), Hands()
+        noted = Discoveries(journal, clock)
+        tracemalloc.start()
+        for number in range(100_000):
+            if number % 100 == 0:
+                clock.now += 100
+            await noted.note(UNKNOWN, Claim(mac=mac(number)), "192.0.2.1")
+        journalled = len(journal.bodies)
+        seconds = 100
+        most = discoveries.BURST + seconds * discoveries.PER_SECOND
+        assert most - discoveries.PER_SECOND <= journalled <= most
+        assert noted.dropped == 100_000 - journalled
+        journal.bodies.clear()
+        held, _ = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert held < 8 * 2**20
+
+    run(use())
+
+
+def test_what_is_remembered_is_bounded_even_if_the_clock_runs() -> None:
+    async def use() -> None:
+        journal, clock = MemoryJournal(), Hands()
+        noted = Discoveries(journal, clock)
+        for number in range(20_000):
+            clock.now += 1_000 // discoveries.PER_SECOND
+            await noted.note(UNKNOWN, Claim(mac=mac(number)), "192.0.2.1")
+        assert len(noted._recent) == discoveries.REMEMBERED
+
+    run(use())
+
+
+def test_a_failing_journal_is_no_matter_of_the_machine_and_the_sighting_is_not_lost() -> None:
+    async def use() -> None:
+        journal, clock = MemoryJournal(), Hands()
+        noted = Discoveries(journal, clock)
+        journal.failure = "the disk"
+        await noted.note(UNKNOWN, Claim(mac=mac(1)), "192.0.2.1")
+        journal.failure = None
+        await noted.note(UNKNOWN, Claim(mac=mac(1)), "192.0.2.1")
+        assert len(journal.bodies) == 1
+
+    run(use())
