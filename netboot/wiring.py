@@ -96,10 +96,10 @@ def _planes(config: Config) -> list[Plane]:
 
 def _environment(config: Config) -> dict[str, str]:
     """Ours, with the very package that runs here first on the path (`-P` keeps the working folder off it)."""
-    root = str(Path(netboot.__file__).parent.parent)
+    paths = [str(Path(netboot.__file__).parent.parent), os.environ.get("PYTHONPATH", "")]
     return {
-        **{name: text for name, text in os.environ.items() if name != "PYTHONPATH"},
-        "PYTHONPATH": root,
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(filter(None, paths)),
         "PROMETHEUS_MULTIPROC_DIR": str(config.data / "metrics"),
     }
 
