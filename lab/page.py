@@ -19,7 +19,8 @@ WORDS = {
     "Switched": "systemd runs from the image",
     "Booted": "multi-user.target",
 }
-BAR = 36
+BAR, SHORTEST_BAR, BESIDE_BARS = 36, 6, 96
+"""Columns."""
 COLOURS = {"served": "blue", "reported": "green"}
 
 
@@ -77,8 +78,8 @@ def bar_of(start: float, stop: float, end: float, width: int) -> str:
     return " " * left + "━" * (right - left)
 
 
-def page(found: Sequence[Step], facts: Facts, commands: Sequence[tuple[str, str]]) -> RenderableType:
-    """The whole page."""
+def page(found: Sequence[Step], facts: Facts, commands: Sequence[tuple[str, str]], width: int) -> RenderableType:
+    """The whole page, for a terminal of `width` columns: words need theirs, bars take what is left."""
     manifest = facts.image["manifest"]
     parts = manifest["artifacts"]
     sizes = ", ".join(f"{name} {parts[name]['size'] / 2**20:.1f}" for name in ("kernel", "initrd", "root"))
@@ -103,7 +104,7 @@ def page(found: Sequence[Step], facts: Facts, commands: Sequence[tuple[str, str]
     for name, value in rows:
         grid.add_row(name, Text(value))
     title = f"{facts.machine} was a heap of firmware; {found[-1].at:.0f} seconds later it runs {manifest['name']}"
-    body = Group(trace_table(found), Text(""), grid)
+    body = Group(trace_table(found, max(SHORTEST_BAR, min(BAR, width - BESIDE_BARS))), Text(""), grid)
     return Group(Panel(body, title=title, title_align="left", padding=(1, 2)), _further(commands))
 
 
