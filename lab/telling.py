@@ -70,10 +70,8 @@ def show_page(demo: Demo, site: Site, hardware: Hardware, image: dict[str, Any],
         built=demo.built,
     )
     demo.console.print()
-    show(
-        demo.console,
-        page(steps(demo.events, demo.powered_on), facts, _commands(demo, site, hardware, image["manifest"]["name"])),
-    )
+    commands = _commands(demo, site, hardware, image["manifest"]["name"])
+    show(demo.console, page(steps(demo.events, demo.powered_on), facts, commands, demo.console.width))
 
 
 def _commands(demo: Demo, site: Site, hardware: Hardware, image: str) -> list[tuple[str, str]]:

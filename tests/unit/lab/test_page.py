@@ -62,7 +62,7 @@ def test_commands_are_whole_lines_outside_the_frame() -> None:
     image = {"image": "a" * 64, "size": 3 << 20, "signer": "1234", "verified": True, "manifest": manifest}
     facts = Facts(image, "node-1", 1024, "SeaBIOS", "a namespace", "KVM", "console.log", 33.0, "built in 1 s")
     command = "netboot boot show --config " + "x" * 40
-    shown = printed(page(steps(EVENTS, 1_000_000.0), facts, [("why", command)]))
+    shown = printed(page(steps(EVENTS, 1_000_000.0), facts, [("why", command)], 110))
     assert f"\nLook further:\n  # why\n  {command}" in shown
     assert "node-1 was a heap of firmware; 20 seconds later it runs debian-12-minimal" in shown
     assert "signed by key 1234; root image: nothing, on the machine itself" in shown
