@@ -48,8 +48,11 @@ def test_a_long_value_is_cut_in_the_middle() -> None:
 
 
 def test_a_traceback_stays_on_its_line() -> None:
-    try:
+    def fails() -> None:
         raise RuntimeError("broken\nin two")
+
+    try:
+        fails()
     except RuntimeError:
         found = line("failed", exc_info=sys.exc_info())
     assert "\n" not in found
