@@ -1,6 +1,7 @@
 """Log lines: one event a line, nothing that a terminal would obey."""
 
 import logging
+import sys
 
 import pytest
 
@@ -47,7 +48,12 @@ def test_a_long_value_is_cut_in_the_middle() -> None:
 
 
 def test_a_traceback_stays_on_its_line() -> None:
-    error = RuntimeError("broken\nin two")
-    found = line("failed", exc_info=(RuntimeError, error, None))
+    def fails() -> None:
+        raise RuntimeError("broken\nin two")
+
+    try:
+        fails()
+    except RuntimeError:
+        found = line("failed", exc_info=sys.exc_info())
     assert "\n" not in found
     assert 'RuntimeError: broken\\nin two\\n"' in found
