@@ -2,6 +2,8 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 PY := .venv/bin/python
+# Machines, namespaces and chroots need root; whoever is not root goes through sudo, as set-up does.
+SUDO := $(if $(filter 0,$(shell id -u)),,sudo -E env PATH="$(PATH)" PYTHONDONTWRITEBYTECODE=1)
 KEEP ?=
 RECIPE ?=
 FIRMWARE ?=
@@ -17,7 +19,7 @@ demo: setup ## build an image, start everything, boot a disk-less machine, show 
 	@$(PY) -m lab.demo $(if $(KEEP),--keep) $(if $(RECIPE),--recipe '$(RECIPE)') $(if $(FIRMWARE),--firmware '$(FIRMWARE)')
 
 test: setup lint ## everything: lint, types, contracts, unit, tools, boots of real machines
-	@$(PY) -m pytest tests
+	@$(SUDO) $(PY) -m pytest tests
 
 check: setup lint unit ## lint, types, contracts, unit tests: within three minutes
 
@@ -38,4 +40,4 @@ bench: setup ## ratios against peers in one run (matchbox, nginx)
 	@$(PY) -m bench
 
 clean: ## remove what builds and tests left (the virtual environment stays)
-	@rm -rf .cache .work .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@$(SUDO) rm -rf .cache .work .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
