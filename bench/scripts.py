@@ -106,16 +106,16 @@ def _theirs(stack: ExitStack, folder: Path, binary: Path, seconds: float, sizes:
         known = identities(machines)
         server = stack.enter_context(matchbox(binary, folder / f"matchbox-{machines}", [one.mac for one in known]))
         paths = folder / f"matchbox-{machines}.paths"
-        paths.write_text("".join(f"{_matchbox_path(one)}\n" for one in known))
+        paths.write_text("".join(f"{matchbox_path(one)}\n" for one in known))
         for one in (known[0], known[-1]):
-            status, body = get(server.port, _matchbox_path(one))
+            status, body = get(server.port, matchbox_path(one))
             if status != 200 or not body.startswith(b"#!ipxe"):
                 raise BenchError(f"{server.name}: status {status} for {one.mac}")
         targets[str(machines)] = Target(server, paths, seconds * (SLOW if machines > 1000 else 1))
     return targets
 
 
-def _matchbox_path(one: Identity) -> str:
+def matchbox_path(one: Identity) -> str:
     """What a machine asks after matchbox's own /boot.ipxe (its matchbox/http/ipxe.go)."""
     mac = one.mac.replace(":", "-")
     return f"/ipxe?uuid={one.uuid}&mac={mac}&domain=&hostname=&serial={one.serial}&arch=x86_64"
