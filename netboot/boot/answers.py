@@ -4,9 +4,9 @@ import json
 
 from aiohttp import web
 
+from netboot.boot.prompt import SERVER
 from netboot.failures import Answer, answer_to
 
-SERVER = "netboot"
 _TEXT = "text/plain; charset=utf-8"
 
 

@@ -1,26 +1,22 @@
 """Files of the store: blobs, manifests, the site bundle. Named by digest, never by a path that a client wrote."""
 
-import logging
-import os
 import re
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
-from typing import BinaryIO
 
 from aiohttp import web
 
 from netboot.boot import answers
 from netboot.boot.limits import connection_of
 from netboot.boot.metrics import Tally
+from netboot.boot.prompt import Prompt
 from netboot.boot.ranges import none_match, still_same, wanted_span
-from netboot.boot.transfers import Transfer, open_file, send
-
-log = logging.getLogger(__name__)
+from netboot.boot.transfers import OpenFile, Transfer, open_file, send
+from netboot.lifecycle.errors import JournalUnavailableError
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _IMAGE = re.compile(r"([0-9a-f]{64})/manifest\.(json|sig)")
-_IMMUTABLE = "public, max-age=31536000, immutable"
-_CHECK = "no-cache"
 
 Whole = Callable[[str, str, str, str], Awaitable[None]]
 """Called when a blob went out whole for a boot: digest, boot id, machine, peer."""
@@ -30,7 +26,7 @@ class Artifacts:
     """Answers `/v1/blobs/…`, `/v1/images/…`, `/v1/site/…` from the folder of a store."""
 
     def __init__(self, store: Path, tally: Tally, whole: Whole) -> None:
-        self._store, self._tally, self._whole = store, tally, whole
+        self._store, self._tally, self._whole = f"{store}/", tally, whole
         self.transfers: set[Transfer] = set()
         """Those under way."""
 
@@ -38,14 +34,14 @@ class Artifacts:
         """`/v1/blobs/<sha256>`; with `boot` and `machine` in the query a whole transfer is a phase of that boot."""
         if not _DIGEST.fullmatch(digest):
             return answers.text(404, "no such blob: a name is 64 hexadecimal digits in lower case")
-        file, status = open_file(self._store / "blobs" / digest, f"blob {digest}")
-        with file:
-            headers = _headers(f'"{digest}"', _IMMUTABLE, "application/octet-stream")
-            response, transfer = await self._send(request, file, status.st_size, headers, digest)
-        if query and transfer is not None and transfer.whole and transfer.length == status.st_size:
+        with open_file(f"{self._store}blobs/{digest}", f"blob {digest}") as file:
+            response, transfer = await self._answer(request, file, f'"{digest}"', _BLOB, digest)
+        if query and transfer is not None and transfer.whole and transfer.length == file.size:
             boot_id, machine = _boot_of(query)
             if boot_id and machine:
-                await self._whole(digest, boot_id, machine, transfer.peer)
+                # The answer has gone out: whatever happens now, no other may follow it. The journal says so in the log.
+                with suppress(JournalUnavailableError):
+                    await self._whole(digest, boot_id, machine, transfer.peer)
         return response
 
     async def image(self, request: web.BaseRequest, rest: str, _query: str = "") -> web.StreamResponse:
@@ -54,35 +50,29 @@ class Artifacts:
         if match is None:
             return answers.text(404, "no such file of an image: it has manifest.json and manifest.sig")
         digest, kind = match.groups()
-        path = self._store / "images" / digest / f"manifest.{kind}"
-        file, status = open_file(path, f"manifest.{kind} of image {digest}")
-        with file:
+        name = f"manifest.{kind}"
+        with open_file(f"{self._store}images/{digest}/{name}", f"{name} of image {digest}") as file:
             if kind == "json":
-                headers = _headers(f'"{digest}"', _IMMUTABLE, "application/json")
-            else:  # may be signed again with another key
-                headers = _headers(_tag_of(status), _CHECK, "text/plain; charset=utf-8")
-            return (await self._send(request, file, status.st_size, headers, path.name))[0]
+                return (await self._answer(request, file, f'"{digest}"', _MANIFEST, name))[0]
+            return (await self._answer(request, file, _tag_of(file), _SIGNATURE, name))[0]
 
     async def site(self, request: web.BaseRequest, name: str, _query: str = "") -> web.StreamResponse:
         """`/v1/site/bundle.json|.sig`."""
         if name not in ("bundle.json", "bundle.sig"):
             return answers.text(404, "no such file of the site: it has bundle.json and bundle.sig")
-        file, status = open_file(self._store / "site" / name, f"{name} of the site")
-        with file:
-            kind = "application/json" if name.endswith(".json") else "text/plain; charset=utf-8"
-            headers = _headers(_tag_of(status), _CHECK, kind)
-            return (await self._send(request, file, status.st_size, headers, name))[0]
+        with open_file(f"{self._store}site/{name}", f"{name} of the site") as file:
+            kind = _BUNDLE if name == "bundle.json" else _SIGNATURE
+            return (await self._answer(request, file, _tag_of(file), kind, name))[0]
 
-    async def _send(
-        self, request: web.BaseRequest, file: BinaryIO, size: int, headers: dict[str, str], name: str
+    async def _answer(
+        self, request: web.BaseRequest, file: OpenFile, tag: str, kind: str, name: str
     ) -> tuple[web.StreamResponse, Transfer | None]:
-        tag = headers["ETag"]
-        asked = request.headers
+        """`kind`: the header lines that files of this kind share. None: no byte of the file was to be sent."""
+        asked, size, head = request.headers, file.size, f"{kind}ETag: {tag}\r\n"
         if "If-None-Match" in asked and none_match(asked["If-None-Match"], tag):
-            kept = {name: headers[name] for name in ("ETag", "Cache-Control")}
-            return answers.empty(304, **kept), None
+            return answers.empty(304, ETag=tag, **{"Cache-Control": _caching(kind)}), None
         if request.method == "HEAD":
-            return web.Response(headers={**headers, "Content-Length": str(size)}), None
+            return Prompt(head, length=size), None
         wanted = asked.get("Range")
         if "If-Range" in asked and not still_same(asked["If-Range"], tag):
             wanted = None
@@ -90,23 +80,19 @@ class Artifacts:
         if span == "unsatisfiable":
             return answers.text(416, f"the file has {size} bytes", **{"Content-Range": f"bytes */{size}"}), None
         if span == "whole":
-            response, transfer = web.StreamResponse(headers=headers), self._start(request, name, 0, size)
+            response, (offset, length) = Prompt(head, length=size), (0, size)
         else:
             offset, length = span
-            where = f"bytes {offset}-{offset + length - 1}/{size}"
-            response = web.StreamResponse(status=206, headers={**headers, "Content-Range": where})
-            transfer = self._start(request, name, offset, length)
+            where = f"Content-Range: bytes {offset}-{offset + length - 1}/{size}\r\n"
+            response = Prompt(head + where, status=206, length=length)
+        transfer = Transfer(connection_of(request).peer, name, offset, length)
+        self.transfers.add(transfer)
         try:
             await send(request, response, file, transfer)
         finally:
             self.transfers.discard(transfer)
             self._tally.ended(transfer)
         return response, transfer
-
-    def _start(self, request: web.BaseRequest, name: str, offset: int, length: int) -> Transfer:
-        transfer = Transfer(connection_of(request).peer, name, offset, length)
-        self.transfers.add(transfer)
-        return transfer
 
 
 def _boot_of(query: str) -> tuple[str, str]:
@@ -115,16 +101,23 @@ def _boot_of(query: str) -> tuple[str, str]:
     return said.get("boot", ""), said.get("machine", "")
 
 
-def _headers(tag: str, caching: str, kind: str) -> dict[str, str]:
-    return {
-        "Content-Type": kind,
-        "ETag": tag,
-        "Cache-Control": caching,
-        "Accept-Ranges": "bytes",
-        "Server": answers.SERVER,
-    }
+def _kind(content: str, caching: str) -> str:
+    return f"Content-Type: {content}\r\nCache-Control: {caching}\r\nAccept-Ranges: bytes\r\n"
 
 
-def _tag_of(status: os.stat_result) -> str:
+def _caching(kind: str) -> str:
+    return _IMMUTABLE if _IMMUTABLE in kind else _CHECK
+
+
+_IMMUTABLE, _CHECK = "public, max-age=31536000, immutable", "no-cache"
+_BLOB = _kind("application/octet-stream", _IMMUTABLE)
+_MANIFEST = _kind("application/json", _IMMUTABLE)
+_BUNDLE = _kind("application/json", _CHECK)
+_SIGNATURE = _kind("text/plain; charset=utf-8", _CHECK)
+"""Checked every time: a manifest may be signed again with another key."""
+
+
+def _tag_of(file: OpenFile) -> str:
     """The store replaces files whole (rename), so that these three differ whenever the bytes do."""
+    status = file.status
     return f'"{status.st_ino:x}-{status.st_size:x}-{status.st_mtime_ns:x}"'

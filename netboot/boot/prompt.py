@@ -1,20 +1,25 @@
-"""A script on its way out: head and body in one write, without a table of headers. There are many of these."""
+"""Answers whose head is put together from prepared lines: one write, no table of headers. For what there is much of."""
+
+from http import HTTPStatus
 
 from aiohttp import web
 from aiohttp.abc import AbstractStreamWriter
 from aiohttp.helpers import rfc822_formatted_time
 from aiohttp.http import HttpVersion11
 
+SERVER = "netboot"
+
 
 class Prompt(web.StreamResponse):
-    """Status 200 with `head` (lines that all answers of a kind share, each ended by CRLF) and `content`.
+    """`head`: header lines, each ended by CRLF; Date, Content-Length and Connection are added here. Never compressed.
 
-    Date, Content-Length and Connection are added here. Never compressed, never chunked.
+    `length`: bytes of the body where that is more than `content`; whoever says so sends the rest once it is `prepared`.
     """
 
-    def __init__(self, head: str, content: bytes) -> None:
-        super().__init__()
+    def __init__(self, head: str, content: bytes = b"", *, status: int = 200, length: int | None = None) -> None:
+        super().__init__(status=status)
         self._head, self._content = head, content
+        self._length = len(content) if length is None else length
         self._keep = True
         self._begun = False
 
@@ -25,7 +30,7 @@ class Prompt(web.StreamResponse):
 
     @property
     def prepared(self) -> bool:
-        """Whether it has been sent."""
+        """Whether the head has been sent, and `content` with it."""
         return self._begun
 
     def force_close(self) -> None:
@@ -33,7 +38,7 @@ class Prompt(web.StreamResponse):
         self._keep = False
 
     async def prepare(self, request: web.BaseRequest) -> AbstractStreamWriter | None:
-        """Send all of it; called by aiohttp."""
+        """Send; called by aiohttp where nobody has before."""
         if self._begun:
             return None
         self._begun = True
@@ -42,13 +47,15 @@ class Prompt(web.StreamResponse):
             connection = "" if self._keep else "Connection: close\r\n"
         else:
             connection = "Connection: keep-alive\r\n" if self._keep else ""
-        content = self._content
         head = (
-            f"HTTP/1.1 200 OK\r\n{self._head}Date: {rfc822_formatted_time()}\r\n"
-            f"Content-Length: {len(content)}\r\n{connection}\r\n"
+            f"HTTP/1.1 {self.status} {_PHRASES[self.status]}\r\n{self._head}Server: {SERVER}\r\n"
+            f"Date: {rfc822_formatted_time()}\r\nContent-Length: {self._length}\r\n{connection}\r\n"
         )
-        await request.writer.write(head.encode("ascii") + (b"" if request.method == "HEAD" else content))
+        await request.writer.write(head.encode("ascii") + (b"" if request.method == "HEAD" else self._content))
         return None
 
     async def write_eof(self, data: bytes = b"") -> None:
         """Nothing is left to send; called by aiohttp."""
+
+
+_PHRASES = {status.value: status.phrase for status in HTTPStatus}

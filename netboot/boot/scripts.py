@@ -5,7 +5,6 @@ import secrets
 
 import ipxe.render
 import ipxe.values
-from netboot.boot.answers import SERVER
 from netboot.boot.catalogue import Ready
 from netboot.boot.discoveries import Discoveries
 from netboot.boot.live import Live
@@ -20,7 +19,7 @@ from netboot.lifecycle.ports import Clock, Journal
 from netboot.lifecycle.scripts import waiting_values
 
 _NO_CLAIM = Claim()
-_HEAD = f"Content-Type: text/plain; charset=utf-8\r\nCache-Control: no-store\r\nServer: {SERVER}\r\n"
+_HEAD = "Content-Type: text/plain; charset=utf-8\r\nCache-Control: no-store\r\n"
 
 
 class Scripts:

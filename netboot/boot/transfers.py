@@ -7,8 +7,7 @@ import asyncio
 import os
 import stat
 from dataclasses import dataclass
-from pathlib import Path
-from typing import BinaryIO
+from typing import IO, Self, cast
 
 from aiohttp import web
 
@@ -33,7 +32,31 @@ class Transfer:
     """Every byte has been handed to the kernel; false for good when the reader went away or was ended."""
 
 
-def open_file(path: Path, what: str) -> tuple[BinaryIO, os.stat_result]:
+class OpenFile:
+    """A regular file opened for reading; as little as `loop.sendfile` needs, for there is one in every request."""
+
+    __slots__ = ("_handle", "status")
+
+    def __init__(self, handle: int, status: os.stat_result) -> None:
+        self._handle, self.status = handle, status
+
+    @property
+    def size(self) -> int:
+        """Bytes, when it was opened."""
+        return self.status.st_size
+
+    def fileno(self) -> int:
+        """Its descriptor."""
+        return self._handle
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._handle)
+
+
+def open_file(path: str, what: str) -> OpenFile:
     """Open a regular file of the store; symbolic links are not followed.
 
     Raises:
@@ -51,16 +74,15 @@ def open_file(path: Path, what: str) -> tuple[BinaryIO, os.stat_result]:
         os.close(handle)
         raise StoreError(f"{what} is not a regular file")
     os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_SEQUENTIAL)
-    return os.fdopen(handle, "rb", buffering=0), status
+    return OpenFile(handle, status)
 
 
-async def send(request: web.BaseRequest, response: web.StreamResponse, file: BinaryIO, transfer: Transfer) -> None:
-    """Send `response`'s headers and then `transfer`'s bytes of `file`.
+async def send(request: web.BaseRequest, response: web.StreamResponse, file: OpenFile, transfer: Transfer) -> None:
+    """Send `response`'s head (it announces `transfer.length` bytes), then those bytes of `file`.
 
     A reader that goes away, is too slow, or a file that has become shorter ends the connection, never the service:
     `transfer.whole` tells.
     """
-    response.content_length = transfer.length
     await response.prepare(request)
     try:
         await _slices(request, file, transfer)
@@ -75,18 +97,18 @@ async def send(request: web.BaseRequest, response: web.StreamResponse, file: Bin
         _cut(request, response)
         return
     transfer.whole = True
-    await response.write_eof()
 
 
-async def _slices(request: web.BaseRequest, file: BinaryIO, transfer: Transfer) -> None:
+async def _slices(request: web.BaseRequest, file: OpenFile, transfer: Transfer) -> None:
     loop = asyncio.get_running_loop()
+    opened = cast(IO[bytes], file)  # of which asyncio wants `fileno` only
     while transfer.sent < transfer.length:
         transport = request.transport
         if transport is None:
             raise ConnectionResetError("the reader has gone")
         count = min(SLICE, transfer.length - transfer.sent)
         async with asyncio.timeout(SLICE_SECONDS):
-            sent = await loop.sendfile(transport, file, transfer.offset + transfer.sent, count, fallback=False)
+            sent = await loop.sendfile(transport, opened, transfer.offset + transfer.sent, count, fallback=False)
         transfer.sent += sent
         if sent < count:
             return

@@ -160,7 +160,7 @@ def test_paths_that_are_not_ours_never_reach_the_file_system(
     async def use(plane: Plane) -> None:
         (plane.config.store / "secret").write_text("secret")
 
-        def reached(path: Path, what: str) -> None:
+        def reached(path: str, what: str) -> None:
             pytest.fail(f"opened {path}")
 
         monkeypatch.setattr("netboot.boot.artifacts.open_file", reached)
@@ -284,7 +284,7 @@ def test_a_file_that_became_shorter_is_never_taken_for_whole(tmp_path: Path, mon
         path = plane.config.store / "blobs" / digest_of(KERNEL)
         honest = transfers.open_file
 
-        def shrinks(path: Path, what: str) -> object:
+        def shrinks(path: str, what: str) -> object:
             opened = honest(path, what)
             os.truncate(path, 10)
             return opened
