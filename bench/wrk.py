@@ -35,18 +35,22 @@ class Load:
         return self.requests / self.seconds
 
 
+class NoAnswerError(BenchError):
+    """Nothing was answered in the time: a peer that needs seconds for an answer."""
+
+
 def parse(output: str) -> Load:
     """The line that load.lua printed at the end of wrk's output.
 
     Raises:
-        BenchError: there is no such line, or nothing was answered.
+        BenchError: there is no such line. NoAnswerError: nothing was answered.
     """
     line = next((line for line in output.splitlines() if line.startswith("RESULT ")), None)
     if line is None:
         raise BenchError(f"wrk printed no result:\n{output}")
     raw = json.loads(line.removeprefix("RESULT "))
     if raw["requests"] == 0:
-        raise BenchError("wrk got no answer at all")
+        raise NoAnswerError("wrk got no answer at all")
     return Load(
         requests=raw["requests"],
         seconds=raw["duration_us"] / 1e6,
@@ -58,11 +62,20 @@ def parse(output: str) -> Load:
 
 
 def load(server: Server, paths: Path, seconds: float, *, close: bool = False) -> Load:
-    """Load `server` for `seconds`; the figures count its work until it is idle again.
+    """Load `server` for `seconds`, or for four times as long where that brought no answer at all.
+
+    The figures count its work until it is idle again.
 
     Raises:
         BenchError: wrk is missing or failed, or more than one answer in a hundred was an error.
     """
+    try:
+        return _load(server, paths, seconds, close=close)
+    except NoAnswerError:
+        return _load(server, paths, 4 * seconds, close=close)
+
+
+def _load(server: Server, paths: Path, seconds: float, *, close: bool) -> Load:
     wrk = shutil.which("wrk")
     if wrk is None:
         raise BenchError("wrk is not installed: run ./setup.sh")
