@@ -28,9 +28,20 @@ def tree(root: int) -> list[int]:
     return found
 
 
-def cpu_seconds(root: int) -> float:
-    """User and system time of the whole tree, with that of its children that have ended."""
-    return sum(sum(map(int, fields[11:15])) for pid in tree(root) if (fields := _fields(pid))) / _TICKS
+def cpu_seconds(root: int, *, named: str = "") -> float:
+    """User and system time of the whole tree, with that of its children that have ended.
+
+    `named`: of those processes only whose last argument begins with it.
+    """
+    pids = [pid for pid in tree(root) if not named or _last_argument(pid).startswith(named)]
+    return sum(sum(map(int, fields[11:15])) for pid in pids if (fields := _fields(pid))) / _TICKS
+
+
+def _last_argument(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text(errors="replace").rstrip("\0").rpartition("\0")[2]
+    except OSError:
+        return ""
 
 
 def rss_mib(root: int) -> float:

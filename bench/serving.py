@@ -27,6 +27,8 @@ class Server:
     name: str
     pid: int
     port: int
+    front: str = ""
+    """How the last argument begins of those of its processes that answer; empty: all do."""
 
 
 def free_port() -> int:
@@ -64,7 +66,15 @@ def answer_size(port: int, path: str, *, close: bool) -> int:
 
 @contextlib.contextmanager
 def serving(
-    name: str, argv: Sequence[str], port: int, log: Path, *, ready: str, cwd: Path | None = None, wait: float = 120.0
+    name: str,
+    argv: Sequence[str],
+    port: int,
+    log: Path,
+    *,
+    ready: str,
+    front: str = "",
+    cwd: Path | None = None,
+    wait: float = 120.0,
 ) -> Iterator[Server]:
     """Run `argv` until the block ends; the block starts when GET `ready` answers 200.
 
@@ -84,7 +94,7 @@ def serving(
         )
         try:
             _wait_ready(name, process, port, ready, wait, log)
-            yield Server(name, process.pid, port)
+            yield Server(name, process.pid, port, front)
         finally:
             _stop(process)
 

@@ -133,7 +133,7 @@ def netboot(site: Site) -> Iterator[Server]:
         BenchError: it did not start, or its machines do not get the scripts that boot them.
     """
     argv = [*_CLI, "serve", "--config", str(site.folder / "netboot.yaml")]
-    with serving("netboot", argv, site.port, site.folder / "log", ready="/readyz", cwd=_ROOT) as server:
+    with serving("netboot", argv, site.port, site.folder / "log", ready="/readyz", front="boot-", cwd=_ROOT) as server:
         deadline = time.monotonic() + 60
         while not (all_boot := _all_boot(site)) and time.monotonic() < deadline:
             time.sleep(0.1)

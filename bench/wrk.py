@@ -3,7 +3,7 @@
 import json
 import shutil
 import subprocess
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bench.procfs import cpu_seconds, settle
@@ -26,6 +26,8 @@ class Load:
     errors: int
     cpu_us: float = 0.0
     """CPU µs per request of all the server's processes, with what they did behind their answers."""
+    answer_us: float = 0.0
+    """The same of those processes alone that answer."""
     settled: float = 0.0
     """Seconds until the server's processes were idle again."""
 
@@ -82,13 +84,14 @@ def _load(server: Server, paths: Path, seconds: float, *, close: bool) -> Load:
     # wrk takes whole seconds; 30 s of patience, since a peer with thousands of groups needs seconds for an answer.
     argv = [wrk, "-t1", f"-c{CONNECTIONS}", f"-d{max(1, round(seconds))}s", "--timeout", "30s", "--latency"]
     argv += ["-s", str(_LUA), f"http://{HOST}:{server.port}", "--", str(paths), *(["close"] if close else [])]
-    before = cpu_seconds(server.pid)
+    before, before_front = cpu_seconds(server.pid), cpu_seconds(server.pid, named=server.front)
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
     settled = settle(server.pid)
-    spent = cpu_seconds(server.pid) - before
+    spent, front = cpu_seconds(server.pid) - before, cpu_seconds(server.pid, named=server.front) - before_front
     if done.returncode != 0:
         raise BenchError(f"wrk ended with status {done.returncode}:\n{done.stdout}{done.stderr}")
     result = parse(done.stdout)
     if result.errors > result.requests / 100:
         raise BenchError(f"{server.name}: {result.errors} errors beside {result.requests} answers:\n{done.stdout}")
-    return Load(**{**vars(result), "cpu_us": spent / result.requests * 1e6, "settled": settled})
+    each = 1e6 / result.requests
+    return replace(result, cpu_us=spent * each, answer_us=front * each, settled=settled)

@@ -1,0 +1,75 @@
+"""The bench runs, against the real service and the real nginx, and leaves nothing behind however it ends."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.tools
+ROOT = Path(__file__).resolve().parents[2]
+QUICK = (sys.executable, "-m", "bench", "--quick", "--only", "bytes", "--output", "json")
+
+
+def left_over() -> list[str]:
+    """Command lines of processes that work below a folder of a bench's."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdecimal() and int(entry.name) != os.getpid():
+            try:
+                words = (entry / "cmdline").read_bytes()
+            except OSError:
+                continue
+            if f"{ROOT}/.work/bench-".encode() in words:
+                found.append(words.replace(b"\0", b" ").decode(errors="replace"))
+    return found
+
+
+def until(true: Callable[[], bool], seconds: float = 60) -> None:
+    deadline = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < deadline, "it did not come to that"
+        time.sleep(0.05)
+
+
+def folders() -> set[Path]:
+    return set((ROOT / ".work").glob("bench-*"))
+
+
+def test_a_quick_bench_of_bytes_compares_both_servers_and_leaves_nothing() -> None:
+    before = folders()
+    done = subprocess.run(QUICK, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    whole = json.loads(done.stdout)
+    assert set(whole["bytes"]["rounds"]) == {"whole files", "4 MiB ranges"}
+    for servers in whole["bytes"]["rounds"].values():
+        assert set(servers) == {"netboot", "nginx"}
+        assert all(one["gb_per_second"] > 0 for rounds in servers.values() for one in rounds)
+    assert [one["what"] for one in whole["verdicts"]] == [
+        "bytes/s, whole files ÷ nginx",
+        "CPU per GB, whole files ÷ nginx",
+        "bytes/s, 4 MiB ranges ÷ nginx",
+        "CPU per GB, 4 MiB ranges ÷ nginx",
+    ]
+    assert folders() == before
+    assert left_over() == []
+
+
+def test_a_bench_that_is_told_to_stop_stops_its_servers() -> None:
+    before = folders()
+    with subprocess.Popen(QUICK, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as bench:
+        try:
+            until(lambda: any("serve --config" in words for words in left_over()) or bench.poll() is not None)
+            bench.send_signal(signal.SIGTERM)
+            _, said = bench.communicate(timeout=60)
+        finally:
+            bench.kill()
+    assert bench.returncode == 130, said
+    assert "interrupted; everything has been stopped" in said
+    until(lambda: left_over() == [])
+    assert folders() == before
