@@ -34,7 +34,7 @@ Rows = Sequence[tuple[int, str]]
 
 
 class JournalFile:
-    """The database file; every method runs in the journal's one thread and none raises."""
+    """The database file; one thread at a time may use it, and no method raises."""
 
     def __init__(self, path: Path, most_rows: int, most_bytes: int) -> None:
         self._path, self._most_rows, self._most_bytes = path, most_rows, most_bytes
@@ -47,6 +47,11 @@ class JournalFile:
     @property
     def unshipped(self) -> int:
         return max(0, self._last - self._cursor)
+
+    @property
+    def due(self) -> bool:
+        """Whether the next commit looks after the file too, which may take long."""
+        return time.monotonic() - self._looked >= HOUSEKEEPING_SECONDS
 
     def commit(self, rows: Rows) -> str | None:
         """Write rows down and fsync; None, or why it could not be done, in words."""
@@ -85,7 +90,7 @@ class JournalFile:
         if self._db is not None:
             return self._db
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        db = sqlite3.connect(self._path, timeout=LOCK_SECONDS, isolation_level=None)
+        db = sqlite3.connect(self._path, timeout=LOCK_SECONDS, isolation_level=None, check_same_thread=False)
         try:
             db.execute("PRAGMA journal_mode=WAL")
             db.execute("PRAGMA synchronous=FULL")
@@ -122,10 +127,9 @@ class JournalFile:
 
     def _housekeep(self, db: sqlite3.Connection) -> None:
         """Once a second: purge what has been taken over, measure, and notice a file that was removed under us."""
-        now = time.monotonic()
-        if now - self._looked < HOUSEKEEPING_SECONDS:
+        if not self.due:
             return
-        self._looked = now
+        self._looked = time.monotonic()
         if self._path.stat().st_ino != self._inode:
             raise OSError("it was replaced by another file while it was open")
         self._cursor = min(read_cursor(cursor_path(self._path)), self._last)
