@@ -2,7 +2,11 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 PY := .venv/bin/python
+# Machines, namespaces and chroots need root; whoever is not root goes through sudo, as set-up does.
+SUDO := $(if $(filter 0,$(shell id -u)),,sudo -E env PATH="$(PATH)" PYTHONDONTWRITEBYTECODE=1)
 KEEP ?=
+RECIPE ?=
+FIRMWARE ?=
 
 .PHONY: help setup demo test check lint unit cluster bench clean
 help: ## this list
@@ -11,11 +15,11 @@ help: ## this list
 setup: ## system packages, virtual environment, locked dependencies (seconds when nothing changed)
 	@./setup.sh
 
-demo: setup ## build an image, start everything, boot a disk-less machine, show its trace (KEEP=1: leave it running)
-	@$(PY) -m lab.demo $(if $(KEEP),--keep)
+demo: setup ## build an image, start everything, boot a disk-less machine, show its trace (KEEP=1: leave it running; RECIPE=…; FIRMWARE=uefi)
+	@$(PY) -m lab.demo $(if $(KEEP),--keep) $(if $(RECIPE),--recipe '$(RECIPE)') $(if $(FIRMWARE),--firmware '$(FIRMWARE)')
 
 test: setup lint ## everything: lint, types, contracts, unit, tools, boots of real machines
-	@$(PY) -m pytest tests
+	@$(SUDO) $(PY) -m pytest tests
 
 check: setup lint unit ## lint, types, contracts, unit tests: within three minutes
 
@@ -23,6 +27,8 @@ lint: setup ## ruff, import contracts, mypy, shellcheck
 	@.venv/bin/ruff check . && .venv/bin/ruff format --check .
 	@.venv/bin/lint-imports
 	@.venv/bin/mypy
+	@shellcheck setup.sh .ci/run
+	@shellcheck -s dash images/node/initrd/init images/node/initrd/*.sh images/node/root/usr/lib/netboot/*.sh
 
 unit: setup
 	@$(PY) -m pytest tests/unit tests/contract tests/web -q
@@ -34,4 +40,4 @@ bench: setup ## ratios against peers in one run (matchbox, nginx)
 	@$(PY) -m bench
 
 clean: ## remove what builds and tests left (the virtual environment stays)
-	@rm -rf .cache .work .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@$(SUDO) rm -rf .cache .work .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -5,8 +5,9 @@ The very same image digest boots in staging and in production because all that d
 
 from typing import Annotated, Literal
 
-from pydantic import Field, StringConstraints
+from pydantic import Field, StringConstraints, ValidationError
 
+from images.errors import CorruptError
 from images.manifest import Name, canonical
 from images.strict import Strict
 
@@ -34,3 +35,20 @@ class SiteBundle(Strict):
     def to_bytes(self) -> bytes:
         """The canonical bytes, which are signed."""
         return canonical(self.model_dump(mode="json", by_alias=True))
+
+
+def read_bundle(data: bytes) -> SiteBundle:
+    """The site bundle in `data`.
+
+    Raises:
+        CorruptError: not a site bundle of a known version, or not in canonical form.
+    """
+    try:
+        bundle = SiteBundle.model_validate_json(data)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(map(str, first["loc"]))
+        raise CorruptError(f"not a site bundle: {where + ': ' if where else ''}{first['msg']}") from None
+    if bundle.to_bytes() != data:
+        raise CorruptError("not a site bundle: its bytes are not in canonical form")
+    return bundle

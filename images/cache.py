@@ -42,11 +42,15 @@ class Cache:
             for part in (self._products, self._tmp, self._locks):
                 part.mkdir(mode=0o700, exist_ok=True)  # trees of root images hold files that only root may read
         except OSError as error:
-            raise ImageError(f"cannot use {self._folder} as the build cache: {error.strerror}; name another with --cache") from None
+            raise ImageError(
+                f"cannot use {self._folder} as the build cache: {error.strerror}; name another with --cache"
+            ) from None
         self.sweep()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self._held.close()
         if kind is None:
             self.prune()
@@ -61,22 +65,24 @@ class Cache:
         path = self._products / name
         if name in self._mine:
             return Product(key, path), True
-        lock = self._exclusive(name, say)
-        cached = path.is_dir()
-        while not path.is_dir():
-            self._make(path, step, lambda out: step.run(inputs, out, say))
+        with ExitStack() as stack:  # a step that fails gives its lock back
+            lock = self._exclusive(name, say, stack)
+            cached = path.is_dir()
+            while not path.is_dir():
+                self._make(path, step, lambda out: step.run(inputs, out, say))
+                fcntl.flock(lock, fcntl.LOCK_SH)
+                if not path.is_dir():  # an exclusive lock that becomes a shared one may let somebody in between
+                    fcntl.flock(lock, fcntl.LOCK_EX)
             fcntl.flock(lock, fcntl.LOCK_SH)
-            if not path.is_dir():  # an exclusive lock that becomes a shared one may let somebody in between
-                fcntl.flock(lock, fcntl.LOCK_EX)
-        fcntl.flock(lock, fcntl.LOCK_SH)
+            os.utime(path)
+            self._held.enter_context(stack.pop_all())
         self._mine.add(name)
-        os.utime(path)
         return Product(key, path), cached
 
-    def _exclusive(self, name: str, say: Say) -> int:
-        """The exclusive lock of a product."""
+    def _exclusive(self, name: str, say: Say, stack: ExitStack) -> int:
+        """The exclusive lock of a product, held until `stack` ends."""
         while True:
-            lock = self._held.enter_context(_open(self._locks / name))
+            lock = stack.enter_context(_open(self._locks / name))
             if not _try(lock, fcntl.LOCK_EX):
                 say("another build is making this; waiting for it")
                 fcntl.flock(lock, fcntl.LOCK_EX)
@@ -178,8 +184,8 @@ def _remove(folder: Path) -> None:
 
 
 def _size(folder: Path) -> int:
-    """Bytes on the disk below a folder."""
-    return sum(path.lstat().st_blocks * 512 for path in folder.rglob("*"))
+    """Bytes below a folder, each file in full: of two products that share one by a hard link either may be the last."""
+    return sum(path.lstat().st_size for path in folder.rglob("*"))
 
 
 def _sync(folder: Path) -> None:

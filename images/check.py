@@ -5,19 +5,27 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from images import signing
-from images.errors import CorruptError, NotFoundError, SignatureError
+from images.bundle import SiteBundle, read_bundle
+from images.errors import CorruptError, NotFoundError, SignatureError, StoreError
 from images.manifest import CHUNK_SIZE, Artifact, Manifest
+from images.measure import blocks
 from images.signing import PublicKey
 from images.store import Store
+
+_AGAIN = "build or fetch the image again: a good blob takes its place"
+_REFUSE = "do not boot it unless you know why"
+_MOST = 8
+"""Damaged chunks that a finding names; more are counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that is wrong with a stored image: which part, what, and what to do."""
+    """One thing that is wrong with a stored image: which part, what, and what to do; `chunks` that are damaged."""
 
     part: str
     problem: str
     remedy: str
+    chunks: tuple[int, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.part}: {self.problem}; {self.remedy}"
@@ -27,10 +35,20 @@ def check_signature(store: Store, digest: str, trusted: Iterable[PublicKey]) -> 
     """Who signed an image: reads the manifest and its signature, no artifact.
 
     Raises:
-        NotFoundError, CorruptError, UnknownSignerError, BadSignatureError.
+        NotFoundError, CorruptError, StoreError, UnknownSignerError, BadSignatureError.
     """
     store.manifest(digest)
     return signing.verify(store.manifest_bytes(digest), store.signature(digest), trusted)
+
+
+def check_bundle(data: bytes, signature: bytes, trusted: Iterable[PublicKey]) -> SiteBundle:
+    """The site bundle in `data`, signed by a trusted key.
+
+    Raises:
+        UnknownSignerError, BadSignatureError, CorruptError.
+    """
+    signing.verify(data, signature, trusted)
+    return read_bundle(data)
 
 
 def check_sizes(store: Store, manifest: Manifest) -> tuple[Finding, ...]:
@@ -44,17 +62,19 @@ def check_image(
     """Read every byte of an image; `progress` is told how many were read. Nothing found: the image is whole.
 
     Raises:
-        NotFoundError: no such image.
+        NotFoundError: no such image. StoreError: its manifest cannot be read now.
     """
     findings = []
     try:
-        check_signature(store, digest, trusted)
         manifest = store.manifest(digest)
     except CorruptError as error:
-        return (Finding("manifest", str(error), f"run `netboot image rm {digest[:12]}` and build or fetch it again"),)
+        return (Finding("manifest", str(error), f"run `netboot image rm {digest}` and build or fetch it again"),)
+    try:
+        signing.verify(store.manifest_bytes(digest), store.signature(digest), trusted)
+    except NotFoundError:
+        findings.append(Finding("manifest", "its signature is missing", _REFUSE))
     except SignatureError as error:
-        findings.append(Finding("manifest", str(error), "do not boot it unless you know why"))
-        manifest = store.manifest(digest)
+        findings.append(Finding("manifest", str(error), _REFUSE))
     for name, artifact in manifest.artifacts:
         found = _size(store, name, artifact) or _bytes(store, name, artifact, progress)
         if found:
@@ -62,14 +82,13 @@ def check_image(
     return tuple(findings)
 
 
-_AGAIN = "build or fetch the image again: a good blob takes its place"
-
-
 def _size(store: Store, name: str, artifact: Artifact) -> Finding | None:
     try:
         size = store.blob_path(artifact.sha256).stat().st_size
     except NotFoundError:
         return Finding(name, f"blob {artifact.sha256[:12]} is missing", _AGAIN)
+    except (StoreError, OSError) as error:
+        return Finding(name, str(error), _AGAIN)
     if size != artifact.size:
         return Finding(name, f"blob {artifact.sha256[:12]} has {size} bytes, {artifact.size} were signed", _AGAIN)
     return None
@@ -77,16 +96,31 @@ def _size(store: Store, name: str, artifact: Artifact) -> Finding | None:
 
 def _bytes(store: Store, name: str, artifact: Artifact, progress: Callable[[int], None] | None) -> Finding | None:
     """Chunk by chunk, so that the finding says where the damage is."""
-    whole, bad, index = hashlib.sha256(), [], 0
-    with store.blob_path(artifact.sha256).open("rb") as file:
-        while chunk := file.read(CHUNK_SIZE):
+    whole, chunks = hashlib.sha256(), list[str]()
+    try:
+        for chunk in blocks(store.blob_path(artifact.sha256)):
             whole.update(chunk)
-            if artifact.chunks and hashlib.sha256(chunk).hexdigest() != artifact.chunks[index]:
-                bad.append(index)
-            index += 1
+            if artifact.chunks:
+                chunks.append(hashlib.sha256(chunk).hexdigest())
             if progress:
                 progress(len(chunk))
-    if whole.hexdigest() == artifact.sha256:
-        return None
-    where = f" in chunk {', '.join(map(str, bad))} of {len(artifact.chunks)}" if bad else ""
-    return Finding(name, f"blob {artifact.sha256[:12]} is not what its digest says: damaged{where}", _AGAIN)
+    except StoreError as error:
+        return Finding(name, str(error), _AGAIN)
+    bad = tuple(n for n, digest in enumerate(chunks) if artifact.chunks[n : n + 1] != (digest,))
+    if whole.hexdigest() != artifact.sha256:
+        problem = f"blob {artifact.sha256[:12]} is not what its digest says: damaged{_where(bad, len(chunks))}"
+        return Finding(name, problem, _AGAIN, bad)
+    if bad or len(chunks) != len(artifact.chunks) or (name == "root" and artifact.size and not chunks):
+        problem = (
+            f"the manifest's digests of chunks are not those of blob {artifact.sha256[:12]}: no machine can boot it"
+        )
+        return Finding(name, problem, "build the image again", bad)
+    return None
+
+
+def _where(bad: tuple[int, ...], count: int) -> str:
+    if not bad:
+        return ""
+    more = f" and {len(bad) - _MOST} more" if len(bad) > _MOST else ""
+    named = ", ".join(map(str, bad[:_MOST]))
+    return f" in chunk {named}{more} of {count} (counted from 0; from byte {bad[0] * CHUNK_SIZE} on)"

@@ -5,11 +5,11 @@ those that became unneeded less than the grace ago: a script that was served a m
 goes in two phases: `unneeded.json` keeps when each image was first seen unneeded, and only a later run removes it.
 """
 
-import json
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from images import files
+from images import files, pointers
 from images.errors import CorruptError, InUseError, NotFoundError
 from images.store import Store
 
@@ -30,7 +30,7 @@ def needed(store: Store) -> dict[str, tuple[str, ...]]:
     """Digest → by whom, in words.
 
     Raises:
-        CorruptError: a channel or reference cannot be read, so nobody can tell.
+        CorruptError, StoreError: a channel or reference cannot be read, so nobody can tell.
     """
     why: dict[str, list[str]] = {}
     for state in store.channels().values():
@@ -38,7 +38,7 @@ def needed(store: Store) -> dict[str, tuple[str, ...]]:
         if state.previous:
             why.setdefault(state.previous, []).append(f"channel {state.name} pointed to it before")
     for owner, digests in store.references().items():
-        for digest in digests:
+        for digest in sorted(digests):
             why.setdefault(digest, []).append(f"{owner} refer to it")
     return {digest: tuple(reasons) for digest, reasons in why.items()}
 
@@ -55,33 +55,30 @@ def plan(
 def collect(store: Store, now: int, grace: int = GRACE_SECONDS, *, dry_run: bool = False) -> Collected:
     """Remove what nobody has needed for `grace` seconds. `now` in seconds since 1970.
 
+    A crash leaves blobs of no image, which the next run removes, never an image without its blobs. Nothing is written
+    before something was removed, so that a full disk can be emptied.
+
     Raises:
-        CorruptError: somebody's needs cannot be read: nothing is removed. BusyError, StoreError.
+        CorruptError, StoreError: somebody's needs cannot be read: nothing is removed. BusyError.
     """
     with store.writing():
-        marks = store.root / "unneeded.json"
         keep = frozenset(needed(store))
         added = {image.digest: image.added for image in store.images()}
-        seen = {digest: max(since, added.get(digest, 0)) for digest, since in _read_marks(store).items()}
+        seen = {digest: max(since, added.get(digest, 0)) for digest, since in pointers.read_marks(store.root).items()}
         gone, waiting = plan(store.digests(), keep, seen, now, grace)
         blobs = _unused_blobs(store, frozenset(gone), now, grace)
-        freed = sum((store.root / "blobs" / blob).stat().st_size for blob in blobs)
         if not dry_run:
-            files.write(marks, json.dumps(waiting, sort_keys=True).encode(), staging=store.root / "tmp")
-            for digest in gone:
-                _remove_image(store, digest)
-            for blob in blobs:
-                (store.root / "blobs" / blob).unlink()
-            files.sync_folder(store.root / "blobs")
+            _remove(store, gone, tuple(blobs))
+            pointers.write_marks(store.root, waiting)
     left = {digest: grace - (now - since) for digest, since in waiting.items()}
-    return Collected(gone, left, len(blobs), freed)
+    return Collected(gone, left, len(blobs), sum(blobs.values()))
 
 
 def remove(store: Store, digest: str) -> None:
     """Remove one image at once; its blobs go with the next collection.
 
     Raises:
-        NotFoundError. InUseError: somebody needs it, named. BusyError, CorruptError.
+        NotFoundError. InUseError: somebody needs it, named. BusyError, CorruptError, StoreError.
     """
     with store.writing():
         if digest not in store.digests():
@@ -92,18 +89,29 @@ def remove(store: Store, digest: str) -> None:
         _remove_image(store, digest)
 
 
+def _remove(store: Store, images: tuple[str, ...], blobs: tuple[str, ...]) -> None:
+    for digest in images:
+        _remove_image(store, digest)
+    listed = store.digests()
+    for name in files.names(store.root / "images"):
+        if name not in listed:  # a writer was killed before the manifest, or a removal after it
+            shutil.rmtree(store.root / "images" / name)
+    for blob in blobs:
+        (store.root / "blobs" / blob).unlink()
+    files.sync_folder(store.root / "blobs")
+
+
 def _remove_image(store: Store, digest: str) -> None:
     """The manifest first: from then on there is no such image, whatever else is left."""
     folder = store.root / "images" / digest
-    for name in ("manifest.json", "manifest.sig"):
-        (folder / name).unlink(missing_ok=True)
-        files.sync_folder(folder)
-    folder.rmdir()
+    (folder / "manifest.json").unlink()
+    files.sync_folder(folder)
+    shutil.rmtree(folder)
     files.sync_folder(folder.parent)
 
 
-def _unused_blobs(store: Store, gone: frozenset[str], now: int, grace: int) -> tuple[str, ...]:
-    """Blobs of no remaining image, old enough that they are not those of an image that is about to be added."""
+def _unused_blobs(store: Store, gone: frozenset[str], now: int, grace: int) -> dict[str, int]:
+    """Blobs of no remaining image → bytes; old enough that they are not those of an image that is about to be added."""
     used: set[str] = set()
     for digest in store.digests():
         if digest not in gone:
@@ -112,15 +120,7 @@ def _unused_blobs(store: Store, gone: frozenset[str], now: int, grace: int) -> t
             except CorruptError:
                 raise CorruptError(
                     f"the manifest of image {digest[:12]} is damaged, so nobody can tell which blobs it needs: "
-                    f"`netboot image rm {digest[:12]}` first"
+                    f"`netboot image rm {digest}` first"
                 ) from None
-    paths = (path for path in (store.root / "blobs").iterdir() if path.name not in used)
-    return tuple(sorted(path.name for path in paths if now - path.stat().st_mtime >= grace))
-
-
-def _read_marks(store: Store) -> dict[str, int]:
-    try:
-        value = json.loads((store.root / "unneeded.json").read_bytes())
-        return {str(digest): int(since) for digest, since in value.items()}
-    except (OSError, ValueError, AttributeError, TypeError):
-        return {}  # only the waiting time is lost: everything waits the whole grace again
+    paths = (store.root / "blobs" / name for name in files.names(store.root / "blobs") if name not in used)
+    return {path.name: status.st_size for path in paths if now - (status := path.stat()).st_mtime >= grace}

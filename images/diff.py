@@ -33,9 +33,16 @@ def read_packages(data: bytes) -> Packages:
         CorruptError: not one.
     """
     try:
-        return {f"{name}:{architecture}": str(version) for name, version, architecture in json.loads(data)}
-    except (ValueError, TypeError) as error:
-        raise CorruptError(f"not a list of packages: {error}") from None
+        value = json.loads(data)
+    except (ValueError, RecursionError):
+        value = None
+    if not isinstance(value, list) or not all(map(_is_package, value)):
+        raise CorruptError("not a list of packages, which is [[name, version, architecture], …]: build the image again")
+    return {f"{name}:{architecture}": version for name, version, architecture in value}
+
+
+def _is_package(value: object) -> bool:
+    return isinstance(value, list) and len(value) == 3 and all(isinstance(part, str) for part in value)
 
 
 def diff(old: Manifest, new: Manifest, old_packages: Packages, new_packages: Packages) -> Diff:

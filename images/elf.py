@@ -27,7 +27,7 @@ def linkage(data: bytes) -> Linkage:
     """
     try:
         return _linkage(data)
-    except (struct.error, IndexError) as error:
+    except (struct.error, IndexError, OverflowError) as error:
         raise ValueError(f"a damaged ELF file: {error}") from None
 
 
@@ -39,7 +39,7 @@ def modinfo(data: bytes) -> dict[str, list[str]]:
     """
     try:
         text = _section(data, b".modinfo")
-    except (struct.error, IndexError) as error:
+    except (struct.error, IndexError, OverflowError) as error:
         raise ValueError(f"a damaged ELF file: {error}") from None
     found: dict[str, list[str]] = {}
     for pair in text.split(b"\0"):
@@ -78,6 +78,8 @@ def _section(data: bytes, wanted: bytes) -> bytes:
     _check(data)
     offset = struct.unpack_from("<Q", data, 40)[0]
     size, count, names_index = struct.unpack_from("<HHH", data, 58)
+    if count == 0:
+        return b""
     headers = [struct.unpack_from("<IIQQQQ", data, offset + i * size) for i in range(count)]
     names = headers[names_index][4]
     for name, _, _, _, at, length in headers:

@@ -1,12 +1,28 @@
 """Writing files so that a crash at any instant leaves the old or the new one, never half of one."""
 
+import errno
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
 from images.errors import StoreError
+
+_REMEDIES = {
+    errno.ENOSPC: "free some space, for example with `netboot image gc`",
+    errno.EDQUOT: "free some space, for example with `netboot image gc`",
+    errno.EACCES: "use the account that owns it",
+    errno.EPERM: "use the account that owns it",
+    errno.EROFS: "mount it writable",
+    errno.EIO: "the disk fails: see the kernel's log",
+}
+
+
+def refused(what: str, error: OSError) -> StoreError:
+    """A file system's refusal in words, with the remedy where there is one."""
+    remedy = _REMEDIES.get(error.errno or 0)
+    return StoreError(f"{what}: {error.strerror or error}{'; ' + remedy if remedy else ''}")
 
 
 @contextmanager
@@ -20,7 +36,7 @@ def replacing(path: Path, *, mode: int = 0o644, staging: Path | None = None) -> 
     """
     temporary = (staging or path.parent) / f".{path.name}.{os.getpid()}.{os.urandom(4).hex()}"
     try:
-        with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
+        with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode), "wb") as file:
             yield file
             file.flush()
             os.fchmod(file.fileno(), mode)
@@ -28,9 +44,10 @@ def replacing(path: Path, *, mode: int = 0o644, staging: Path | None = None) -> 
         temporary.rename(path)
         sync_folder(path.parent)
     except OSError as error:
-        raise StoreError(f"cannot write {path}: {error.strerror}") from error
+        raise refused(f"cannot write {path}", error) from error
     finally:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):  # what stays in a staging folder is swept later; the first error is the one to tell
+            temporary.unlink(missing_ok=True)
 
 
 def write(path: Path, data: bytes, *, mode: int = 0o644, staging: Path | None = None) -> None:
@@ -44,9 +61,29 @@ def write(path: Path, data: bytes, *, mode: int = 0o644, staging: Path | None = 
 
 
 def sync_folder(folder: Path) -> None:
-    """Make the names in a folder durable."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    """Make the names in a folder durable.
+
+    Raises:
+        OSError.
+    """
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def names(folder: Path) -> tuple[str, ...]:
+    """What is in a folder, sorted; nothing where there is no such folder.
+
+    Not `Path.glob`, which takes a folder that cannot be read for an empty one.
+
+    Raises:
+        StoreError: it cannot be read, so nobody can tell what is in it.
+    """
+    try:
+        return tuple(sorted(os.listdir(folder)))  # noqa: PTH208 - names are what is wanted
+    except FileNotFoundError:
+        return ()
+    except OSError as error:
+        raise refused(f"cannot read {folder}", error) from error

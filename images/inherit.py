@@ -50,12 +50,15 @@ def load(path: Path) -> Recipe:
 
 
 def merge(base: Any, child: Any, at: tuple[str, ...] = ()) -> Any:
-    """What a recipe's value becomes under an heir: mappings merge key by key, lists append what is not there yet,
-    anything else is replaced; so is each file of `files` as a whole."""
-    if isinstance(base, dict) and isinstance(child, dict) and not (at[:1] == ("files",) and len(at) > 1):
-        return base | {key: merge(base[key], value, (*at, str(key))) if key in base else value for key, value in child.items()}
-    if isinstance(base, list) and isinstance(child, list):
-        return _unique([*base, *child])
+    """What a recipe's value becomes under an heir's.
+
+    Mappings merge key by key; lists append what is not there yet; all else is replaced, and so is each file of `files`.
+    """
+    if isinstance(child, dict) and not (at[:1] == ("files",) and len(at) > 1):
+        old = base if isinstance(base, dict) else {}
+        return old | {key: merge(old.get(key), value, (*at, str(key))) for key, value in child.items()}
+    if isinstance(child, list):
+        return _unique([*(base if isinstance(base, list) else []), *child])
     return child
 
 
@@ -89,7 +92,9 @@ def _chain(path: Path) -> tuple[list[Document], list[Fault]]:
             circle = [*seen[seen.index(found.resolve()) :], found]
             message = f"recipes are based on each other in a circle: {' → '.join(item.name for item in circle)}"
         elif not found.is_file():
-            message = f"there is no recipe {found if _is_path(base) else repr(base)}; shipped are {', '.join(shipped())}"
+            message = (
+                f"there is no recipe {found if _is_path(base) else repr(base)}; shipped are {', '.join(shipped())}"
+            )
         if message:
             return documents, [Fault(last.file, last.line(("base",)), "base", message)]
         seen.append(found.resolve())

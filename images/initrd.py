@@ -5,15 +5,15 @@ inputs give the same bytes (with the same zstd).
 """
 
 import posixpath
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from images import cpio, elf
-from images.errors import RecipeError
-from images.modules import Module, Tree, module_name
+from images import cpio, elf, tree
+from images.errors import RecipeError, SignatureError
+from images.modules import Module, Tree
 from images.run import run
+from images.signing import read_public_key
 
 STAGE = Path(__file__).parent / "node" / "initrd"
 """The files that run between the kernel and systemd."""
@@ -27,7 +27,6 @@ LEVEL = 19
 _BUSYBOX = ("usr/bin/busybox", "bin/busybox")
 _SIGNIFY = ("usr/bin/signify-openbsd", "bin/signify-openbsd")
 _FIRMWARE = ("usr/lib/firmware", "lib/firmware")
-_LINKS_FOLLOWED = 40  # as the kernel
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +60,8 @@ def build(
         RecipeError: the root lacks a tool, library, kernel or module that the initrd needs, or there is no usable key.
         CommandError: zstd failed.
     """
-    tree = Tree(root / "lib/modules" / kernel_version)
-    loaded = [tree.read(name) for name in tree.order([*ALWAYS, *map(module_name, modules)])]
+    known = Tree(tree.inside(root, f"/lib/modules/{kernel_version}/x").parent)
+    loaded = [known.read(name) for name in known.order([*ALWAYS, *modules])]
     firmware, missing = _firmware(root, loaded)
     plain = cpio.archive(
         [
@@ -120,8 +119,8 @@ def _libraries(root: Path, program: bytes) -> list[cpio.Entry]:
 
 def _library(root: Path, name: str) -> bytes:
     for folder in _library_folders(root):
-        path = inside(root, f"{folder}/{name}")
-        if path is not None and path.is_file():
+        path = _found(root, f"{folder}/{name}")
+        if path is not None:
             return path.read_bytes()
     raise RecipeError(f"the root lacks the library {name}, which signify-openbsd needs")
 
@@ -139,8 +138,8 @@ def _library_folders(root: Path) -> list[str]:
 
 def _tool(root: Path, places: Sequence[str], package: str) -> bytes:
     for place in places:
-        path = inside(root, place)
-        if path is not None and path.is_file():
+        path = _found(root, place)
+        if path is not None:
             return path.read_bytes()
     raise RecipeError(f"the root has no /{places[0]}; put the package {package} into the recipe")
 
@@ -150,8 +149,10 @@ def _keys(keys: Sequence[Path]) -> Iterator[cpio.Entry]:
         raise RecipeError("an initrd without a trusted key boots nothing; name at least one public key")
     for path in keys:
         text = path.read_bytes()
-        if not re.fullmatch(rb"untrusted comment: [^\n]*\n[A-Za-z0-9+/]{56}\n", text):
-            raise RecipeError(f"{path} is not a signify public key")
+        try:
+            read_public_key(text)
+        except SignatureError as error:
+            raise RecipeError(f"{path} cannot be trusted by an initrd: {error}") from None
         yield cpio.file(f"etc/netboot/keys/{path.stem}.pub", text)
 
 
@@ -160,44 +161,28 @@ def _firmware(root: Path, modules: Iterable[Module]) -> tuple[list[cpio.Entry], 
     entries: dict[str, cpio.Entry] = {}
     missing = []
     for name in sorted({name for module in modules for name in module.firmware}):
-        path = next(iter(_firmware_files(root, name)), None)
-        if path is None:
+        found = next(_firmware_files(root, name), None)
+        if found is None:
             missing.append(name)
             continue
-        target = f"lib/firmware/{name}{path[1]}"
-        entries[target] = cpio.file(target, path[0].read_bytes())
+        path, suffix = found
+        target = f"lib/firmware/{name}{suffix}"
+        entries[target] = cpio.file(target, path.read_bytes())
     return list(entries.values()), tuple(missing)
 
 
 def _firmware_files(root: Path, name: str) -> Iterator[tuple[Path, str]]:
     for folder in _FIRMWARE:
         for suffix in ("", ".zst", ".xz"):
-            path = inside(root, f"{folder}/{name}{suffix}")
-            if path is not None and path.is_file():
+            path = _found(root, f"{folder}/{name}{suffix}")
+            if path is not None:
                 yield path, suffix
 
 
-def inside(root: Path, path: str) -> Path | None:
-    """Where `path` of the root lies on this machine, links followed as the root itself would; None: nowhere."""
-    parts = [part for part in path.split("/") if part]
-    at: list[str] = []
-    for _ in range(_LINKS_FOLLOWED):
-        while parts:
-            part = parts.pop(0)
-            here = root.joinpath(*at, part)
-            if part == "..":
-                at = at[:-1]
-            elif here.is_symlink():
-                target = here.readlink()
-                at = [] if target.is_absolute() else at
-                parts = [p for p in target.parts if p != "/"] + parts
-                break
-            elif part != ".":
-                at.append(part)
-        else:
-            found = root.joinpath(*at)
-            return found if found.exists() else None
-    return None
+def _found(root: Path, path: str) -> Path | None:
+    """Where a file of the root lies on this machine, links followed as the root itself would; None: it has none."""
+    found = tree.inside(root, f"/{path}/x").parent
+    return found if found.is_file() else None
 
 
 def _file_name(module: Module) -> str:

@@ -4,15 +4,18 @@ Every public key in the folder is trusted. The file `active` names the key that 
 and leaves the old one trusted, so that images signed by it boot until `retire` takes its public half away.
 """
 
-import contextlib
 import os
+import re
 import stat
 from dataclasses import dataclass
 from pathlib import Path
 
 from images import files
-from images.errors import InUseError, NotFoundError, SignatureError
+from images.errors import InUseError, NotFoundError, SignatureError, StoreError
 from images.signing import PublicKey, SigningKey, read_public_key
+
+_ID = re.compile(r"[0-9a-f]{16}")
+_SUFFIXES = (".pub", ".key", ".retired")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,16 +35,20 @@ class KeyRing:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
+    def __repr__(self) -> str:
+        return f"KeyRing({str(self.folder)!r})"
+
     def infos(self) -> tuple[KeyInfo, ...]:
         """All keys, oldest first.
 
         Raises:
-            SignatureError: a file is not a key.
+            StoreError: the folder cannot be read.
         """
         active = self._active()
         found: dict[str, list[Path]] = {}
-        for path in (*self.folder.glob("*.pub"), *self.folder.glob("*.key"), *self.folder.glob("*.retired")):
-            found.setdefault(path.stem, []).append(path)
+        for path in map(self.folder.joinpath, files.names(self.folder)):
+            if path.suffix in _SUFFIXES and _ID.fullmatch(path.stem):
+                found.setdefault(path.stem, []).append(path)
         infos = [
             KeyInfo(
                 id=name,
@@ -58,60 +65,70 @@ class KeyRing:
         """Every trusted public key.
 
         Raises:
-            SignatureError: a `.pub` file is not a key, or is under another key's name.
+            SignatureError: a `.pub` file is not a key, or is under another key's name (retiring goes by names), or the
+            folder cannot be read.
         """
-        keys = []
-        for path in sorted(self.folder.glob("*.pub")):
-            try:
-                key = read_public_key(path.read_bytes())
-            except SignatureError as error:
-                raise SignatureError(f"{path}: {error}") from None
-            except OSError as error:
-                raise SignatureError(f"{path}: cannot be read: {error.strerror}") from None
-            keys.append(key)
-        return tuple(keys)
+        return tuple(self._public(path) for path in self._public_paths())
 
     def public_files(self) -> tuple[Path, ...]:
-        """The files of the trusted public keys, for baking into an initrd."""
-        return tuple(sorted(self.folder.glob("*.pub")))
+        """The files of the trusted public keys, for baking into an initrd.
+
+        Raises:
+            As `trusted`.
+        """
+        self.trusted()
+        return self._public_paths()
 
     def signing_key(self) -> SigningKey:
         """The active private key.
 
         Raises:
-            NotFoundError: there is none here. SignatureError: others can read it, or it is not a key.
+            NotFoundError: there is none here. SignatureError: others can read it, or it is not that key.
         """
         active = self._active()
         path = self.folder / f"{active}.key"
-        if active is None or not path.exists():
+        try:
+            with path.open("rb") as file:
+                mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
+                data = file.read(1 << 16)
+        except FileNotFoundError:
             raise NotFoundError(
                 f"no private key to sign with in {self.folder}: run `netboot key create` here, "
                 "or sign where the private key is kept"
-            )
-        mode = stat.S_IMODE(path.stat().st_mode)
+            ) from None
+        except OSError as error:
+            raise SignatureError(f"{path}: cannot be read: {error.strerror}") from None
         if mode & 0o077:
             raise SignatureError(f"{path} can be read by others (mode {mode:04o}): run `chmod 600 {path}`")
         try:
-            return SigningKey.from_pem(path.read_bytes())
-        except OSError as error:
-            raise SignatureError(f"{path}: cannot be read: {error.strerror}") from None
+            key = SigningKey.from_pem(data)
         except SignatureError as error:
             raise SignatureError(f"{path}: {error}") from None
+        if key.public.id != active:
+            raise SignatureError(f"{path}: holds key {key.public.id}, not the one of its name: give it its own name")
+        return key
 
     def create(self) -> KeyInfo:
         """The first key of a site.
 
         Raises:
-            InUseError: there is an active key already; `rotate` makes another.
+            InUseError: there is an active key already; `rotate` makes another. StoreError: the file system refuses.
         """
         if self._active() is not None:
             raise InUseError(f"{self.folder} has an active key already; `netboot key rotate` makes a new one")
         return self.rotate()
 
     def rotate(self) -> KeyInfo:
-        """A new key, active from now on; the old one stays trusted."""
-        self.folder.mkdir(mode=0o755, parents=True, exist_ok=True)
+        """A new key, active from now on; the old one stays trusted.
+
+        Raises:
+            StoreError: the file system refuses; the old key is the active one still.
+        """
         key = SigningKey.generate()
+        try:
+            self.folder.mkdir(mode=0o755, parents=True, exist_ok=True)
+        except OSError as error:
+            raise files.refused(f"cannot make {self.folder}", error) from error
         files.write(self.folder / f"{key.public.id}.key", key.to_pem(), mode=0o600)
         files.write(self.folder / f"{key.public.id}.pub", key.public.to_bytes())
         files.write(self.folder / "active", key.public.id.encode() + b"\n")
@@ -121,30 +138,51 @@ class KeyRing:
         """Trust a key no longer; its files are kept under another name, for the record.
 
         Raises:
-            NotFoundError: no such key. InUseError: it is the active one.
+            NotFoundError: no such key. InUseError: it is the active one. StoreError: the file system refuses.
         """
         path = self.folder / f"{name}.pub"
-        if name not in {info.id for info in self.infos()} or not path.exists():
-            raise NotFoundError(f"no trusted key {name} in {self.folder} (see `netboot key list`)")
+        if not _ID.fullmatch(name) or not path.exists():
+            raise NotFoundError(f"no trusted key {name[:80]} in {self.folder} (see `netboot key list`)")
         if name == self._active():
             raise InUseError(f"key {name} signs; run `netboot key rotate` before you retire it")
-        path.rename(path.with_suffix(".retired"))
-        files.sync_folder(self.folder)
+        try:
+            path.rename(path.with_suffix(".retired"))
+            files.sync_folder(self.folder)
+        except OSError as error:
+            raise files.refused(f"cannot retire {path}", error) from error
 
     def public_bytes(self, name: str) -> bytes:
-        """signify's public key file of a key.
+        """signify's public key file of a key, retired ones too.
 
         Raises:
-            NotFoundError: no such key.
+            NotFoundError: no such key. SignatureError: it cannot be read, or is not that key.
         """
         for suffix in (".pub", ".retired"):
-            with contextlib.suppress(OSError):
-                return (self.folder / f"{os.path.basename(name)}{suffix}").read_bytes()  # noqa: PTH119 - a name, no path
-        raise NotFoundError(f"no key {name} in {self.folder} (see `netboot key list`)")
+            path = self.folder / f"{name}{suffix}"
+            if _ID.fullmatch(name) and path.exists():
+                return self._public(path).to_bytes()
+        raise NotFoundError(f"no key {name[:80]} in {self.folder} (see `netboot key list`)")
+
+    def _public_paths(self) -> tuple[Path, ...]:
+        try:
+            return tuple(self.folder / name for name in files.names(self.folder) if name.endswith(".pub"))
+        except StoreError as error:
+            raise SignatureError(str(error)) from None
+
+    def _public(self, path: Path) -> PublicKey:
+        try:
+            key = read_public_key(path.read_bytes())
+        except SignatureError as error:
+            raise SignatureError(f"{path}: {error}") from None
+        except OSError as error:
+            raise SignatureError(f"{path}: cannot be read: {error.strerror}") from None
+        if path.stem != key.id:
+            raise SignatureError(f"{path}: holds key {key.id}, not the one of its name: call it {key.id}.pub")
+        return key
 
     def _active(self) -> str | None:
         try:
-            name = (self.folder / "active").read_text().strip()
+            name = (self.folder / "active").read_text(errors="replace").strip()
         except OSError:
             return None
-        return name if len(name) == 16 and not set(name) - set("0123456789abcdef") else None
+        return name if _ID.fullmatch(name) else None

@@ -1,10 +1,28 @@
 """Files as artifacts: size, digest, digests of chunks."""
 
 import hashlib
+from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
-from images.errors import StoreError
+from images import files
 from images.manifest import CHUNK_SIZE, Artifact
+
+
+def blocks(source: Path | BinaryIO) -> Iterator[bytes]:
+    """The content of a file, or what is left in an open one, in blocks of `CHUNK_SIZE`; only the last may be shorter.
+
+    Raises:
+        StoreError: it cannot be read.
+    """
+    try:
+        if isinstance(source, Path):
+            with source.open("rb") as file:
+                yield from iter(lambda: file.read(CHUNK_SIZE), b"")
+        else:
+            yield from iter(lambda: source.read(CHUNK_SIZE), b"")
+    except OSError as error:
+        raise files.refused(f"cannot read {source}", error) from error
 
 
 def measure(path: Path, *, chunks: bool = False) -> Artifact:
@@ -13,13 +31,10 @@ def measure(path: Path, *, chunks: bool = False) -> Artifact:
     Raises:
         StoreError: it cannot be read.
     """
-    whole, parts, size = hashlib.sha256(), [], 0
-    try:
-        with path.open("rb") as file:
-            while chunk := file.read(CHUNK_SIZE):
-                whole.update(chunk)
-                parts.append(hashlib.sha256(chunk).hexdigest())
-                size += len(chunk)
-    except OSError as error:
-        raise StoreError(f"cannot read {path}: {error.strerror}") from None
-    return Artifact(sha256=whole.hexdigest(), size=size, chunks=tuple(parts) if chunks else ())
+    whole, parts, size = hashlib.sha256(), list[str](), 0
+    for chunk in blocks(path):
+        whole.update(chunk)
+        size += len(chunk)
+        if chunks:
+            parts.append(hashlib.sha256(chunk).hexdigest())
+    return Artifact(sha256=whole.hexdigest(), size=size, chunks=tuple(parts))

@@ -13,9 +13,11 @@ from images.errors import ImageError
 from images.manifest import Manifest, read_manifest
 from images.overlay import read_folder
 from images.recipe import Recipe
+from images.signing import SigningKey
 from images.sources import Mirror, probe
 from images.step import I, Product, Step
-from images.steps import bootstrap, configure, initrd, kernel, manifest, root
+from images.steps import bootstrap, configure, initrd, kernel, manifest, root, sign, store
+from images.store import Store
 
 NODE = Path(str(files("images") / "node"))
 STEPS: tuple[Step[Any], ...] = (bootstrap.STEP, configure.STEP, kernel.STEP, root.STEP, initrd.STEP, manifest.STEP)
@@ -57,11 +59,14 @@ def build(recipe: Recipe, keys: dict[str, bytes], cache: Cache, progress: Progre
         CommandError: a tool failed.
     """
     if os.geteuid() != 0:
-        raise ImageError("building an image needs root (owners, permissions and a chroot); run it with sudo, or as root in a container")
+        raise ImageError("building an image needs root (owners, permissions, a chroot); run it with sudo")
     done: dict[str, Product] = {}
 
     def do(step: Step[I], inputs: I) -> Product:
-        done[step.name] = timed(progress, step.name, lambda: cache.obtain(step, inputs, lambda line: progress.line(step.name, line)))
+        def say(line: str) -> None:
+            progress.line(step.name, line)
+
+        done[step.name] = timed(progress, step.name, lambda: cache.obtain(step, inputs, say))
         return done[step.name]
 
     mirrors = timed(progress, "mirrors", lambda: (probe(recipe.sources), False))
@@ -70,7 +75,7 @@ def build(recipe: Recipe, keys: dict[str, bytes], cache: Cache, progress: Progre
     tree = do(configure.STEP, configure_inputs(recipe, base, created))
     system = do(kernel.STEP, kernel.Inputs(tree, recipe.modules.root))
     packed = do(root.STEP, root.Inputs(system, recipe.profile, created))
-    early = do(initrd.STEP, initrd.Inputs(tree, system, recipe.modules.initrd, tuple(sorted(keys.items())), recipe.profile))
+    early = do(initrd.STEP, initrd.Inputs(tree, system, recipe.modules.initrd, tuple(sorted(keys.items()))))
     described = do(manifest.STEP, manifest_inputs(recipe, system, packed, early, keys, created))
     return Built(
         manifest=read_manifest((described / "manifest.json").read_bytes()),
@@ -82,6 +87,19 @@ def build(recipe: Recipe, keys: dict[str, bytes], cache: Cache, progress: Progre
         },
         products=done,
     )
+
+
+def publish(built: Built, key: SigningKey, keys: dict[str, bytes], into: Store, progress: Progress) -> str:
+    """Sign a built image and put it into the store; returns its digest. The store is touched here and nowhere else.
+
+    Raises:
+        UnknownSignerError: the image's own initrd would not believe `key`.
+        StoreError: the store cannot take it; it is as it was.
+    """
+    path = built.products[manifest.STEP.name] / "manifest.json"
+    signature: bytes = timed(progress, "sign", lambda: (sign.sign(path, key, keys), False))
+    digest: str = timed(progress, "store", lambda: (store.store(into, path, signature, built.artifacts), False))
+    return digest
 
 
 def timed(progress: Progress, name: str, work: Callable[[], tuple[Any, bool]]) -> Any:
@@ -119,7 +137,7 @@ def installable(node: tuple[Any, ...]) -> tuple[str, ...]:
     return tuple(Path(entry.path).name for entry in node if folder in entry.path and b"\n[Install]\n" in entry.content)
 
 
-def manifest_inputs(  # noqa: PLR0913
+def manifest_inputs(
     recipe: Recipe, system: Product, packed: Product, early: Product, keys: dict[str, bytes], created: int
 ) -> manifest.Inputs:
     """What the image is described by."""

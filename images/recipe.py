@@ -1,6 +1,6 @@
-"""A recipe: what an image is to be, as a validated value. `images.inherit` reads it from YAML; every key: `docs/recipes.md`.
+"""A recipe: what an image is to be, as a validated value. `images.inherit` reads it from YAML; keys: `docs/recipes.md`.
 
-Validators look at files beside the recipe only where the validation context names the recipe's folder (`{"folder": Path}`);
+Validators look at files beside the recipe only where the validation context names its folder (`{"folder": Path}`);
 paths are absolute from then on.
 """
 
@@ -35,7 +35,7 @@ def _absolute(value: str) -> str:
 
 
 def _pattern(value: str) -> str:
-    if len(PurePosixPath(_absolute(value)).parts) == 2 and "*" in value:  # noqa: PLR2004 - "/" and one name
+    if len(PurePosixPath(_absolute(value)).parts) == 2 and "*" in value:
         raise ValueError(f"{value!r} may fit whole top-level folders; name what is to go")
     return value
 
@@ -91,7 +91,16 @@ def _keyring(value: Path, info: ValidationInfo) -> Path:
 
 def _armoured(value: Path) -> Path:
     if value.suffix not in {".asc", ".gpg"}:
-        raise ValueError(f"'{value.name}' must end in .asc (armoured public keys) or .gpg (binary): apt goes by the name")
+        raise ValueError(
+            f"'{value.name}' must end in .asc (armoured public keys) or .gpg (binary): apt goes by the name"
+        )
+    return value
+
+
+def _mirror(value: str) -> str:
+    if not re.fullmatch(r"https?://[A-Za-z0-9.-]+(:[0-9]{1,5})?(/[A-Za-z0-9._~/+-]*)?", value):
+        # The value is not repeated: what is wrong with it may be the password in it.
+        raise ValueError("must be a mirror's http:// or https:// address, without user, password or query")
     return value
 
 
@@ -112,10 +121,7 @@ Unit = Annotated[
 ]
 Suite = Annotated[str, _fits(r"[A-Za-z0-9][A-Za-z0-9._/-]*", "a suite, like bookworm or bookworm-updates")]
 Component = Annotated[str, _fits(r"[A-Za-z0-9][A-Za-z0-9._/-]*", "a component, like main")]
-Mirror = Annotated[
-    str,
-    _fits(r"https?://[A-Za-z0-9.-]+(:[0-9]{1,5})?(/[A-Za-z0-9._~/+-]*)?", "a mirror's http:// or https:// address, without user"),
-]
+Mirror = Annotated[str, AfterValidator(_mirror)]
 ImagePath = Annotated[str, AfterValidator(_absolute)]
 Pattern = Annotated[str, AfterValidator(_pattern)]
 Argument = Annotated[KernelArgument, AfterValidator(_own_argument)]
@@ -186,8 +192,8 @@ class Recipe(Strict):
     modules: Modules = Modules()
     packages: Annotated[tuple[Package, ...], AfterValidator(_some)]
     overlay: tuple[Annotated[Path, AfterValidator(_folder)], ...] = ()
-    files: dict[ImagePath, File] = {}
-    units: dict[Unit, Literal["enable", "disable", "mask"]] = {}
+    files: dict[ImagePath, File] = Field(default_factory=dict)
+    units: dict[Unit, Literal["enable", "disable", "mask"]] = Field(default_factory=dict)
     remove: tuple[Pattern, ...] = ()
     budget_mib: Annotated[int, Field(ge=1, le=65536)]
     epoch: Annotated[int, Field(ge=0, le=2**31)] = 0
@@ -200,6 +206,8 @@ class Recipe(Strict):
 
     def identity(self, steps: tuple[str, ...], keys: tuple[bytes, ...]) -> str:
         """Hash of all that the recipe says, of the files that it names, of each build step and of the keys baked in."""
-        said = self.model_dump(mode="json", exclude={"sources": {"__all__": {"signed_by"}}, "overlay": True, "files": True})
+        said = self.model_dump(
+            mode="json", exclude={"sources": {"__all__": {"signed_by"}}, "overlay": True, "files": True}
+        )
         keyrings = [source.signed_by.read_bytes() for source in self.sources]
         return digest([said, plain(keyrings), plain(self.entries()), list(steps), plain(keys)])

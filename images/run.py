@@ -9,7 +9,7 @@ import subprocess
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from images.errors import CommandError
@@ -49,22 +49,24 @@ def run(
     tool = shutil.which(words[0], path=environment["PATH"])
     if tool is None:
         raise CommandError(shown, 127, f"{words[0]} is not installed here; ./setup.sh installs what builds need")
-    # The kernel tells a child about its parent's end only if the child asks for it; setpriv asks, then becomes the tool.
+    # The kernel ends a child with its parent only if the child asks for it; setpriv asks, then becomes the tool.
     guarded = ["setpriv", "--pdeathsig", "KILL", "--", tool, *words[1:]]
-    with subprocess.Popen(
-        guarded,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=environment,
-        cwd=cwd,
-        umask=0o022,
-        start_new_session=True,
-    ) as process:
-        with _group(process):
-            output = _Output(process, on_line)
-            in_time = output.read(None if timeout is None else time.monotonic() + timeout)
-            status = process.wait() if in_time else 124
+    with (
+        subprocess.Popen(
+            guarded,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=environment,
+            cwd=cwd,
+            umask=0o022,
+            start_new_session=True,
+        ) as process,
+        _group(process),
+    ):
+        output = _Output(process, on_line)
+        in_time = output.read(None if timeout is None else time.monotonic() + timeout)
+        status = process.wait() if in_time else 124
     tail = "\n".join(output.tail)
     if not in_time:
         raise CommandError(shown, 124, f"{tail}\nended after {timeout:g} seconds".lstrip())
@@ -76,7 +78,13 @@ def run(
 def clean_environment() -> dict[str, str]:
     """PATH, HOME, locale and time zone are fixed, so that a tool does the same for everybody; proxies are kept."""
     kept = {name: os.environ[name] for low in _PROXIES for name in (low, low.upper()) if name in os.environ}
-    return {"PATH": PATH, "HOME": "/nonexistent", "LC_ALL": "C.UTF-8", "TZ": "UTC", "DEBIAN_FRONTEND": "noninteractive"} | kept
+    return {
+        "PATH": PATH,
+        "HOME": "/nonexistent",
+        "LC_ALL": "C.UTF-8",
+        "TZ": "UTC",
+        "DEBIAN_FRONTEND": "noninteractive",
+    } | kept
 
 
 def pasteable(argv: Sequence[str], env: Mapping[str, str] | None = None, cwd: Path | None = None) -> str:
@@ -95,19 +103,15 @@ def _group(process: subprocess.Popen[bytes]) -> Iterator[None]:
     finally:
         if process.poll() is None:
             _signal(process.pid, signal.SIGTERM)
-            try:
+            with suppress(subprocess.TimeoutExpired):
                 process.wait(GRACE_SECONDS)
-            except subprocess.TimeoutExpired:
-                pass
         _signal(process.pid, signal.SIGKILL)
         process.wait()
 
 
 def _signal(group: int, number: signal.Signals) -> None:
-    try:
+    with suppress(ProcessLookupError):  # nobody of that group is left
         os.killpg(group, number)
-    except ProcessLookupError:
-        pass  # nobody of that group is left
 
 
 class _Output:

@@ -11,7 +11,7 @@ import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from cryptography.exceptions import InvalidSignature
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
@@ -78,7 +78,7 @@ class SigningKey:
         """
         try:
             key = serialization.load_pem_private_key(data, None)
-        except (ValueError, TypeError):
+        except (ValueError, TypeError, UnsupportedAlgorithm):
             raise SignatureError("not a private key in PKCS#8 PEM without a password") from None
         if not isinstance(key, Ed25519PrivateKey):
             raise SignatureError("not an Ed25519 private key")

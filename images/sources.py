@@ -1,6 +1,6 @@
 """Package mirrors, asked before anything is built: do they answer, and what is it that they have today?
 
-The InRelease files' digests are an input of the bootstrap: the same mirror state gives the same image, another a new one.
+The InRelease files' digests are an input of the bootstrap: the same state of a mirror gives the same image.
 """
 
 import hashlib
@@ -93,7 +93,9 @@ def _ask(url: str, suite: str, proxies: Mapping[str, str]) -> tuple[str, int] | 
         return _unavailable(url, suite, f"it answers {answer.status_code} {answer.reason}")
     date = re.search(rb"^Date: (.+)$", body, re.MULTILINE)
     if not body.startswith(_CLEARSIGNED) or not date or len(body) > MAX_INRELEASE:
-        return _unavailable(url, suite, "what it answers is not a signed InRelease file (a captive portal, or a proxy's page?)")
+        return _unavailable(
+            url, suite, "what it answers is not a signed InRelease file (a captive portal, or a proxy's page?)"
+        )
     try:
         when = parsedate_to_datetime(date[1].decode("ascii", "replace"))
     except ValueError:
@@ -135,7 +137,7 @@ def _reason(error: Exception) -> str:
 def proxy_environment() -> dict[str, str]:
     """The proxies that apt would use here, as environment variables: the environment's own, else apt's configuration.
 
-    They go to tools by environment and not by argument: a proxy's address may hold a password, and arguments are public.
+    They go to tools by environment and not by argument: a proxy's address may hold a password; arguments are public.
     """
     names = ("http_proxy", "https_proxy", "no_proxy")
     found = {name: value for name in names if (value := os.environ.get(name) or os.environ.get(name.upper()))}

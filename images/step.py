@@ -45,7 +45,9 @@ class Step(Generic[I]):
     def identity(self) -> str:
         """Hash of the step itself: name, version, its own source and what else it is made of."""
         own = Path(inspect.getsourcefile(self.run) or "")
-        return digest([self.name, self.version, list(self.outputs), [tree_digest(path) for path in (own, *self.sources)]])
+        return digest(
+            [self.name, self.version, list(self.outputs), [tree_digest(path) for path in (own, *self.sources)]]
+        )
 
     def key(self, inputs: I) -> str:
         """The cache key: hash of the step and of its inputs."""
@@ -57,7 +59,7 @@ def digest(value: Any) -> str:
     return hashlib.sha256(canonical(value)).hexdigest()
 
 
-def plain(value: Any) -> Any:  # noqa: C901, PLR0911 - one line for each kind of value
+def plain(value: Any) -> Any:
     """A value as JSON that two equal values share, for hashing.
 
     Raises:
@@ -84,7 +86,7 @@ def tree_digest(path: Path) -> str:
     """Hash of a file, or of a folder's files: names, contents, executable bits and links, not times or owners."""
     if path.is_file():
         return hashlib.sha256(path.read_bytes()).hexdigest()
-    found = []
+    found: list[list[Any]] = []
     for item in sorted(path.rglob("*")):
         if "__pycache__" in item.parts:
             continue

@@ -4,29 +4,23 @@ Readers take no lock. One writer at a time holds the lock file. Every file is wr
 place; an image exists from the instant its manifest does, which is written last.
 """
 
-import fcntl
 import hashlib
-import json
-import os
-import re
-import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from shutil import rmtree
 from time import time
-from typing import Any
+from typing import BinaryIO
 
-from images import files
-from images.bundle import SiteBundle
-from images.errors import BusyError, CorruptError, NotFoundError, StoreError
+from images import blobs, files, lock, pointers, site
+from images.blobs import Progress
+from images.bundle import read_bundle
+from images.errors import CorruptError, NotFoundError, StoreError
 from images.manifest import Artifact, Manifest, read_manifest
-from images.measure import measure
-from images.pointers import ChannelState, read_channel, read_reference
+from images.pointers import ChannelState, is_digest
 
-_DIGEST = re.compile(r"[0-9a-f]{64}")
-_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?")
-BLOCK = 1 << 20
+_FOLDERS = ("blobs", "images", "channels", "refs", "bundles", "tmp")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +38,10 @@ class Image:
 
 
 class Store:
-    """The store in one folder. `now` gives seconds since 1970."""
+    """The store in one folder. `now` gives seconds since 1970; a writer waits `wait` seconds for another to end."""
 
-    def __init__(self, root: Path, now: Callable[[], float] = time) -> None:
-        self.root, self._now = root, now
+    def __init__(self, root: Path, now: Callable[[], float] = time, wait: float = 0.0) -> None:
+        self.root, self._now, self._wait = root, now, wait
 
     # Readers
 
@@ -55,18 +49,21 @@ class Store:
         """Where a blob lies.
 
         Raises:
-            NotFoundError: there is none, or that is no digest.
+            NotFoundError: there is none, or that is no digest. StoreError: cannot tell, it cannot be reached.
         """
         path = self.root / "blobs" / sha256
-        if not _DIGEST.fullmatch(sha256) or not path.is_file():
-            raise NotFoundError(f"no blob {sha256[:64]} in {self.root}")
-        return path
+        try:
+            if is_digest(sha256) and path.is_file():
+                return path
+        except OSError as error:
+            raise files.refused(f"cannot read {path}", error) from error
+        raise NotFoundError(f"no blob {sha256[:64]} in {self.root}")
 
     def manifest_bytes(self, digest: str) -> bytes:
         """The signed bytes of an image's manifest.
 
         Raises:
-            NotFoundError.
+            NotFoundError. StoreError: it is there and cannot be read.
         """
         return self._read_image_file(digest, "manifest.json")
 
@@ -74,7 +71,7 @@ class Store:
         """The signature over an image's manifest.
 
         Raises:
-            NotFoundError.
+            NotFoundError. StoreError: it is there and cannot be read.
         """
         return self._read_image_file(digest, "manifest.sig")
 
@@ -82,7 +79,7 @@ class Store:
         """An image's manifest.
 
         Raises:
-            NotFoundError, CorruptError: its bytes are not those of its digest.
+            NotFoundError, StoreError. CorruptError: its bytes are not those of its digest.
         """
         data = self.manifest_bytes(digest)
         if hashlib.sha256(data).hexdigest() != digest:
@@ -93,53 +90,75 @@ class Store:
         """One image.
 
         Raises:
-            NotFoundError, CorruptError.
+            NotFoundError, CorruptError, StoreError.
         """
-        added = self.root / "images" / digest / "manifest.json"
-        return Image(digest, self.manifest(digest), int(added.stat().st_mtime))
+        return Image(digest, self.manifest(digest), self._added(digest) // 10**9)
 
     def images(self) -> tuple[Image, ...]:
-        """Every whole image, newest first; one whose manifest is damaged is left to `verify`."""
+        """Every whole image, newest first; one whose manifest is damaged is left to `verify`.
+
+        Raises:
+            StoreError: the store cannot be read.
+        """
         found = []
         for digest in self.digests():
             try:
-                found.append(self.image(digest))
-            except (CorruptError, NotFoundError, OSError):
+                found.append((-self._added(digest), digest, self.image(digest)))
+            except (CorruptError, NotFoundError):
                 continue
-        return tuple(sorted(found, key=lambda image: (-image.added, image.digest)))
+        return tuple(image for _, _, image in sorted(found, key=lambda item: item[:2]))
+
+    def _added(self, digest: str) -> int:
+        """Nanoseconds since 1970."""
+        try:
+            return (self.root / "images" / digest / "manifest.json").stat().st_mtime_ns
+        except OSError:  # removed since it was listed
+            raise NotFoundError(f"no image {digest} in {self.root}") from None
 
     def digests(self) -> tuple[str, ...]:
-        """The digests of all images, damaged ones too."""
-        return tuple(sorted(path.parent.name for path in self.root.glob("images/*/manifest.json")))
+        """The digests of all images, damaged ones too.
+
+        Raises:
+            StoreError: the store cannot be read.
+        """
+        folder = self.root / "images"
+        return tuple(
+            name for name in files.names(folder) if is_digest(name) and (folder / name / "manifest.json").exists()
+        )
+
+    def channel(self, name: str) -> ChannelState | None:
+        """Where a channel points, None if it was never set.
+
+        Raises:
+            NotFoundError: not a channel's name. CorruptError: its file is damaged. StoreError: it cannot be read.
+        """
+        pointers.check_name(name, "a channel's")
+        return pointers.read_channel(self.root / "channels" / f"{name}.json")
 
     def channels(self) -> dict[str, ChannelState]:
         """Every channel that was ever set.
 
         Raises:
-            CorruptError: a channel's file is damaged.
+            CorruptError: a channel's file is damaged. StoreError: one cannot be read.
         """
-        paths = sorted(self.root.glob("channels/*.json"))
-        return {path.stem: read_channel(path) for path in paths if _NAME.fullmatch(path.stem)}
+        states = map(pointers.read_channel, pointers.listed(self.root / "channels"))
+        return {state.name: state for state in states if state}
 
     def references(self) -> dict[str, frozenset[str]]:
         """Owner → digests of images that it needs (`refs/<owner>.json`).
 
         Raises:
-            CorruptError: a file is damaged; nothing may be removed until it is mended.
+            CorruptError: a file is damaged; nothing may be removed until it is mended. StoreError.
         """
-        return {path.stem: read_reference(path) for path in sorted(self.root.glob("refs/*.json"))}
+        return {path.stem: pointers.read_reference(path) for path in pointers.listed(self.root / "refs")}
 
     def bundle(self) -> tuple[bytes, bytes]:
-        """The site bundle and its signature.
+        """The site bundle and its signature, always a pair that belongs together.
 
         Raises:
-            NotFoundError: none has been signed yet.
+            NotFoundError: none has been signed yet. StoreError: it cannot be read.
         """
-        folder = self.root / "site"
-        try:
-            return (folder / "bundle.json").read_bytes(), (folder / "bundle.sig").read_bytes()
-        except OSError:
-            raise NotFoundError(f"no signed site bundle in {self.root}: run `netboot config bundle`") from None
+        return site.read(self.root)
 
     # Writers
 
@@ -151,116 +170,97 @@ class Store:
             BusyError: another writer holds it, named by its process. StoreError: the file system refuses.
         """
         try:
-            for name in ("blobs", "images", "channels", "refs", "site", "tmp"):
-                (self.root / name).mkdir(parents=True, exist_ok=True)
-            lock = os.open(self.root / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            if not all((self.root / name).is_dir() for name in _FOLDERS):
+                for name in _FOLDERS:
+                    (self.root / name).mkdir(parents=True, exist_ok=True)
+                files.sync_folder(self.root)
+            with lock.exclusive(self.root / "lock", f"the store {self.root}", self._wait):
+                for left in (self.root / "tmp").iterdir():
+                    rmtree(left) if left.is_dir() and not left.is_symlink() else left.unlink()
+                yield
         except OSError as error:
-            raise StoreError(f"cannot write to the store {self.root}: {error.strerror}") from None
-        try:
-            self._lock(lock)
-            for left in (self.root / "tmp").iterdir():
-                shutil.rmtree(left) if left.is_dir() else left.unlink()
-            yield
-        finally:
-            os.close(lock)
+            raise files.refused(f"cannot write to the store {self.root}", error) from error
 
-    def _lock(self, lock: int) -> None:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            holder = os.pread(lock, 32, 0).decode(errors="replace").strip() or "unknown"
-            raise BusyError(f"another process (pid {holder}) is writing to the store {self.root}: try again") from None
-        os.ftruncate(lock, 0)
-        os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
-
-    def add_image(
-        self, manifest: bytes, signature: bytes, blobs: dict[str, Path], progress: Callable[[int], None] | None = None
-    ) -> str:
-        """Add an image whole and return its digest; adding it again changes nothing.
-
-        `blobs` maps artifact names to files; `progress` is told the bytes as they are copied.
+    def add_blob(self, source: Path | BinaryIO, progress: Progress | None = None) -> Artifact:
+        """Add a blob by itself; an image that lists it must follow within gc's grace.
 
         Raises:
-            CorruptError: a file is not what the manifest says. BusyError. StoreError: disk full, …; nothing is listed.
+            BusyError. StoreError: it cannot be read, disk full, …; nothing is left behind.
+        """
+        with self.writing():
+            return blobs.take(self.root, source, progress)
+
+    def add_image(
+        self,
+        manifest: bytes,
+        signature: bytes,
+        parts: Mapping[str, Path] | None = None,
+        progress: Progress | None = None,
+    ) -> str:
+        """Add an image whole and return its digest; adding it again changes nothing but when it was added.
+
+        `parts` maps artifact names to files; without it every blob must be in the store already. `progress` is told
+        the bytes as they are copied.
+
+        Raises:
+            CorruptError: a file is not what the manifest says. NotFoundError: a blob is missing. BusyError.
+            StoreError: disk full, …; nothing is listed.
         """
         value = read_manifest(manifest)
         with self.writing():
             for name, artifact in value.artifacts:
-                self._add_blob(blobs[name], artifact, name, progress)
+                source = self.blob_path(artifact.sha256) if parts is None else parts[name]
+                blobs.put(self.root, source, artifact, name, progress)
+            files.sync_folder(self.root / "blobs")  # also for blobs whose writer was killed before it did
             folder = self.root / "images" / value.digest
             folder.mkdir(exist_ok=True)
+            files.sync_folder(folder.parent)
             staging = self.root / "tmp"
             files.write(folder / "manifest.sig", signature, mode=0o444, staging=staging)
-            files.sync_folder(folder.parent)
             files.write(folder / "manifest.json", manifest, mode=0o444, staging=staging)
         return value.digest
-
-    def _add_blob(self, source: Path, artifact: Artifact, name: str, progress: Callable[[int], None] | None) -> None:
-        target = self.root / "blobs" / artifact.sha256
-        if target.is_file() and measure(target).sha256 == artifact.sha256:
-            os.utime(target)  # wanted again: gc counts from now
-            return
-        digest = hashlib.sha256()
-        try:
-            with source.open("rb") as reader, files.replacing(target, mode=0o444, staging=self.root / "tmp") as writer:
-                while block := reader.read(BLOCK):
-                    digest.update(block)
-                    writer.write(block)
-                    if progress:
-                        progress(len(block))
-                if digest.hexdigest() != artifact.sha256:
-                    raise CorruptError(f"{source} is not the {name} that the manifest lists: build the image again")
-        except OSError as error:
-            raise StoreError(f"cannot read {source}: {error.strerror}") from None
 
     def set_channel(self, name: str, digest: str) -> ChannelState:
         """Point a channel to an image of the store; the one before is remembered.
 
         Raises:
-            NotFoundError: no such image. StoreError: not a channel's name. BusyError.
+            NotFoundError: no such image. StoreError: not a channel's name. BusyError. CorruptError: the image's
+            manifest is damaged.
         """
-        if not _NAME.fullmatch(name):
-            raise StoreError(f"{name!r} cannot be a channel's name: lower-case letters, digits, '-' and '.'")
+        pointers.check_name(name, "a channel's")
         with self.writing():
             self.manifest(digest)
-            old = self.channels().get(name)
-            if old is not None and old.image == digest:
-                return old
-            new = ChannelState(name, digest, old.image if old else None, int(self._now()))
-            body = {"image": new.image, "previous": new.previous, "at": new.at}
-            self._write_json(f"channels/{name}.json", body)
-        return new
+            return pointers.point(self.root, name, digest, int(self._now()))
 
     def set_references(self, owner: str, digests: frozenset[str]) -> None:
         """Say which images an owner needs; replaces what it said before.
 
         Raises:
-            BusyError, StoreError.
+            BusyError. StoreError: not an owner's name, not digests, or the file system refuses.
         """
+        pointers.check_name(owner, "an owner's")
+        if not all(map(is_digest, digests)):
+            raise StoreError(f"references of {owner} must be digests of images")
         with self.writing():
-            self._write_json(f"refs/{owner}.json", {"images": sorted(digests)})
+            pointers.refer(self.root, owner, digests)
 
     def set_bundle(self, bundle: bytes, signature: bytes) -> None:
-        """Put a signed site bundle in place.
-
-        A machine that fetches between the two writes has a pair that does not verify, and fetches both again.
+        """Put a signed site bundle in place: `site` is a link, so that both files change in one instant.
 
         Raises:
-            BusyError, StoreError.
+            CorruptError: not a site bundle. BusyError, StoreError.
         """
-        SiteBundle.model_validate_json(bundle)
+        read_bundle(bundle)
         with self.writing():
-            staging = self.root / "tmp"
-            files.write(self.root / "site" / "bundle.sig", signature, staging=staging)
-            files.write(self.root / "site" / "bundle.json", bundle, staging=staging)
-
-    def _write_json(self, name: str, value: Any) -> None:
-        files.write(self.root / name, json.dumps(value, sort_keys=True).encode() + b"\n", staging=self.root / "tmp")
+            site.replace(self.root, bundle, signature)
 
     def _read_image_file(self, digest: str, name: str) -> bytes:
+        path = self.root / "images" / digest / name
         try:
-            if not _DIGEST.fullmatch(digest):
-                raise FileNotFoundError
-            return (self.root / "images" / digest / name).read_bytes()
-        except OSError:
-            raise NotFoundError(f"no image {digest[:64]} in {self.root}") from None
+            if is_digest(digest):
+                return path.read_bytes()
+        except (FileNotFoundError, NotADirectoryError):
+            pass
+        except OSError as error:
+            raise files.refused(f"cannot read {path}", error) from error
+        raise NotFoundError(f"no image {digest[:64]} in {self.root}")

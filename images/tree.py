@@ -1,6 +1,6 @@
 """A root file system in a folder: reached into without ever leaving it, whatever its symbolic links say.
 
-We are root and the tree's links are absolute (`/var/run` → `/run`): a path that the kernel resolves leads onto the host.
+We are root and the tree's links are absolute (`/var/run` → `/run`): a path that the kernel resolves leads to the host.
 """
 
 import fnmatch
@@ -16,7 +16,7 @@ _MAX_LINKS = 40
 
 
 def inside(tree: Path, path: str) -> Path:
-    """Where `path` (absolute, in the image) lies below `tree`: links of its parents followed as in a chroot, its own not.
+    """Where `path` (absolute, in the image) lies below `tree`: its parents' links followed as in a chroot, not its own.
 
     Raises:
         RecipeError: the links go round in a circle.
@@ -92,7 +92,7 @@ def empty(tree: Path, path: str) -> None:
 
 
 def glob(tree: Path, pattern: str) -> list[str]:
-    """Paths of the image that fit an absolute pattern (`*`, `?`, `[…]`, each within one name), sorted; links are kept."""
+    """Paths of the image that fit an absolute pattern (`*`, `?`, `[…]`, each within one name), sorted."""
     found = [""]
     for part in PurePosixPath(pattern).parts[1:]:
         found = [f"{at}/{name}" for at in found for name in _matching(inside(tree, f"{at}/x").parent, part)]

@@ -82,6 +82,18 @@ def parse_url(value: str) -> str:
     return stripped
 
 
+def parse_machine_url(value: str) -> str:
+    """A URL from which machines fetch.
+
+    Raises:
+        ValueError: it is not one, or wants TLS, which the boot stage does not speak.
+    """
+    url = parse_url(value)
+    if not url.startswith("http://"):
+        raise ValueError("must be http://: machines fetch in plain HTTP and believe signatures, not connections")
+    return url
+
+
 def _jitter(value: tuple[int, int]) -> tuple[int, int]:
     if value[0] > value[1]:
         raise ValueError("must be [least, most] with least not above most")
@@ -94,6 +106,8 @@ def _cores() -> int:
 
 Url = Annotated[str, AfterValidator(parse_url)]
 """A URL without trailing slash that is safe in a script and on a kernel command line."""
+MachineUrl = Annotated[str, AfterValidator(parse_machine_url)]
+"""The same, and plain HTTP: for what goes into scripts and onto kernel command lines."""
 Listen = Annotated[Address, BeforeValidator(parse_address), PlainSerializer(str)]
 Seconds = Annotated[float, Field(gt=0, le=3600)]
 Second = Annotated[int, Field(ge=1, le=3600)]
@@ -105,7 +119,7 @@ class Provisioning(Strict):
     """The listener of the machines: plain HTTP, nothing secret."""
 
     listen: Listen = Address("::", 8080)
-    url: Url
+    url: MachineUrl
     """How machines reach this listener: it goes into scripts and onto kernel command lines."""
     workers: Annotated[int, Field(ge=1, le=64)] = Field(default_factory=_cores)
     max_connections: Annotated[int, Field(ge=16, le=1_000_000)] = 4096
@@ -153,7 +167,7 @@ class Config(Strict):
     minimum_epoch: Annotated[int, Field(ge=0, le=2**31)] = 0
     provisioning: Provisioning
     management: Management = Management()
-    origins: tuple[Url, ...] = ()
+    origins: tuple[MachineUrl, ...] = ()
     retry: Retry = Retry()
 
     @model_validator(mode="after")

@@ -113,7 +113,12 @@ TABLE: dict[type[BaseException], Answer] = {
         503, "state-unavailable", _ERROR, "the state cannot be read right now", _AGAIN, retry_after=5
     ),
     lifecycle.NoTokensError: Answer(
-        503, "no-tokens", _ERROR, "the service has no usable token file", "see management.token_file and the log"
+        503,
+        "no-tokens",
+        _ERROR,
+        "the service has no usable token file",
+        "see management.token_file and the log",
+        retry_after=30,
     ),
     lifecycle.OverloadedError: Answer(
         503,

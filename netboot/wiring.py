@@ -96,10 +96,10 @@ def _planes(config: Config) -> list[Plane]:
 
 def _environment(config: Config) -> dict[str, str]:
     """Ours, with the very package that runs here first on the path (`-P` keeps the working folder off it)."""
-    root = str(Path(netboot.__file__).parent.parent)
+    paths = [str(Path(netboot.__file__).parent.parent), os.environ.get("PYTHONPATH", "")]
     return {
-        **{name: text for name, text in os.environ.items() if name != "PYTHONPATH"},
-        "PYTHONPATH": root,
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(filter(None, paths)),
         "PROMETHEUS_MULTIPROC_DIR": str(config.data / "metrics"),
     }
 
@@ -163,7 +163,7 @@ def _run_web(orders: Orders) -> None:
 
 
 def _make(projection: "SqliteProjection") -> None:
-    """So that the control plane finds the state file; where it cannot be made the projector says so, again and again."""
+    """So that the control plane finds the state file; where it cannot be made the projector says so soon enough."""
     with suppress(CannotTellError):
         projection.cursor("")
 

@@ -14,7 +14,8 @@ VERSION = 1
 
 EXCLUDED = ("/usr/share/doc/*", "/usr/share/man/*", "/usr/share/info/*", "/usr/share/locale/*", "/usr/share/lintian/*")
 KEPT = ("/usr/share/doc/*/copyright",)
-MERGED_USR = "/usr/share/mmdebstrap/hooks/maybe-merged-usr"
+MERGED_USR = "/usr/share/mmdebstrap/hooks/merged-usr"
+"""mmdebstrap's hook for suites where /bin → usr/bin is not base-files' work: where usr-is-merged is (Debian 12)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,7 @@ def argv(inputs: Inputs, tree: Path, sources: Path) -> list[str]:
         *("unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--"),
         *("mmdebstrap", "--verbose", "--mode=root", "--format=directory", "--variant=essential"),
         f"--architectures={inputs.architecture}",
-        f"--hook-dir={MERGED_USR}",
+        *([f"--hook-dir={MERGED_USR}"] if "usr-is-merged" in inputs.packages else []),
         f"--include={','.join(inputs.packages)}",
         '--aptopt=APT::Install-Recommends "false"',
         '--aptopt=Acquire::Languages "none"',
@@ -52,8 +53,8 @@ def argv(inputs: Inputs, tree: Path, sources: Path) -> list[str]:
 def sources_file(mirrors: tuple[Mirror, ...], keyrings: Path) -> str:
     """The mirrors in apt's deb822 form (sources.list(5)), each with the only keys that may sign it."""
     return "\n".join(
-        f"Types: deb\nURIs: {mirror.url}\nSuites: {' '.join(mirror.suites)}\nComponents: {' '.join(mirror.components)}\n"
-        f"Signed-By: {keyrings / _keyring(mirror)}\n"
+        f"Types: deb\nURIs: {mirror.url}\nSuites: {' '.join(mirror.suites)}\n"
+        f"Components: {' '.join(mirror.components)}\nSigned-By: {keyrings / _keyring(mirror)}\n"
         for mirror in mirrors
     )
 
@@ -93,7 +94,9 @@ def _same_release(inputs: Inputs, tree: Path) -> None:
     have = set(_verified(tree / "var/lib/apt/lists"))
     if want != have:
         names = ", ".join(sorted({mirror.url for mirror in inputs.mirrors}))
-        raise SourceUnavailableError(f"a mirror ({names}) published new packages while they were being read; run the build again")
+        raise SourceUnavailableError(
+            f"a mirror ({names}) published new packages while they were being read; run the build again"
+        )
 
 
 def _verified(lists: Path) -> Iterator[str]:

@@ -1,7 +1,6 @@
 """From packages to a system that runs without a disk: overlay, units, removals, and nothing that names one machine."""
 
 import os
-import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,6 +36,7 @@ LEFTOVERS = (
     "/etc/resolv.conf",
     "/etc/.pwd.lock",
     "/etc/*-",
+    "/var/log/journal",
     "/initrd.img*",
     "/vmlinuz*",
     "/var/cache/ldconfig/aux-cache",
@@ -45,12 +45,22 @@ LEFTOVERS = (
 )
 """What package tools leave behind: their settings for this build, backups, caches."""
 
-EMPTIED = ("/dev", "/proc", "/sys", "/run", "/tmp", "/var/tmp", "/var/cache/apt", "/var/cache/debconf", "/var/lib/apt/lists", "/var/log")
+EMPTIED = (
+    "/dev",
+    "/proc",
+    "/sys",
+    "/run",
+    "/tmp",  # noqa: S108 - of the image
+    "/var/tmp",  # noqa: S108
+    "/var/cache/apt",
+    "/var/cache/debconf",
+    "/var/lib/apt/lists",
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """The installed tree, and what the recipe wants of it. `node` comes first, so that a recipe can replace its files."""
+    """The installed tree, and what the recipe wants of it; a recipe's file replaces one of `node`'s."""
 
     base: Product
     node: tuple[Entry, ...]
@@ -74,7 +84,7 @@ def configure(inputs: Inputs, out: Path, say: Say) -> None:
     for entry in (*inputs.node, *inputs.entries):
         tree.write(root, entry)
     say("enabling and masking units")
-    _units(root, {unit: "enable" for unit in inputs.node_units} | dict(inputs.units))
+    _units(root, dict.fromkeys(inputs.node_units, "enable") | dict(inputs.units))
     for pattern in inputs.remove:
         _remove(root, pattern)
     _lock_root(root)
@@ -88,6 +98,9 @@ def _clean(root: Path) -> None:
             tree.remove(root, path)
     for folder in EMPTIED:
         tree.empty(root, folder)
+    for log in tree.inside(root, "/var/log").rglob("*"):  # its folders stay: services need theirs
+        if not log.is_dir() or log.is_symlink():
+            log.unlink()
 
 
 def _units(root: Path, units: Mapping[str, str]) -> None:
@@ -131,7 +144,7 @@ def _forget_identity(root: Path, ours: set[str]) -> None:
         if path in ours:
             raise RecipeError(f"{path} names one machine, and an image is for many; take it out of the recipe's files")
         tree.remove(root, path)
-    # Empty: systemd makes an id at each boot (machine-id(5)). Absent or "uninitialized" would make each boot a first boot.
+    # Empty: systemd makes an id at each boot (machine-id(5)). Absent would make each boot a first boot.
     tree.write(root, Entry("/etc/machine-id"))
     left = list(identity_files(root))
     if left:
@@ -154,13 +167,9 @@ def _settle(root: Path, created: int) -> None:
     """
     for name in ("etc", "var"):
         tree.write(root, Entry(f"/{name}/.updated"))
-    for folder, _, files in os.walk(root):
-        for path in (Path(folder), *(Path(folder, name) for name in files)):
-            found = path.lstat()
-            if found.st_mtime > created and not stat.S_ISLNK(found.st_mode):
-                os.utime(path, (created, created))
-            elif found.st_mtime > created:
-                os.utime(path, (created, created), follow_symlinks=False)
+    for path in (root, *root.rglob("*")):
+        if path.lstat().st_mtime > created:
+            os.utime(path, (created, created), follow_symlinks=False)
     for path in (root / "usr", root / "etc/.updated", root / "var/.updated"):
         os.utime(path, (created, created))
 

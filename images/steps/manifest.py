@@ -7,6 +7,7 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
+import images.manifest
 from images.errors import BudgetError
 from images.manifest import CHUNK_SIZE, Architecture, Artifact, Artifacts, Manifest
 from images.step import Product, Say, Step
@@ -15,7 +16,7 @@ VERSION = 1
 MIB = 1024 * 1024
 
 UNPACKED = 4
-"""How much larger than its file a kernel or an initrd is in memory, at most: both are there, packed and unpacked, at once."""
+"""How much larger than its file a kernel or an initrd is in memory, at most: packed and unpacked are there at once."""
 MARGIN_MIB = 256
 """The kernel's own tables, systemd and its services, page cache, and the overlay that takes what the machine writes."""
 
@@ -87,7 +88,7 @@ def ram_mib(kernel: int, initrd: int, root: int) -> int:
 
 
 def check_budget(inputs: Inputs, size: int, tree: Path) -> None:
-    """Raise BudgetError when kernel, initrd and root (bytes, as fetched by a machine) are more than the recipe allows."""
+    """Raise BudgetError when kernel, initrd and root (`size`: bytes, as fetched) are more than the recipe allows."""
     if size <= inputs.budget_mib * MIB:
         return
     lines = "\n".join(f"{size / MIB:9.1f} MiB  {name}" for name, size in contributors(tree).most_common(10))
@@ -133,4 +134,6 @@ def packages_json(packages: list[list[str]]) -> bytes:
     return ("[\n" + ",\n".join(json.dumps(package) for package in packages) + "\n]\n").encode()
 
 
-STEP = Step("manifest", VERSION, manifest, outputs=("manifest.json", "packages.json"))
+STEP = Step(
+    "manifest", VERSION, manifest, outputs=("manifest.json", "packages.json"), sources=(Path(images.manifest.__file__),)
+)

@@ -10,13 +10,18 @@ import click
 
 from images import check
 from images.collect import GRACE_SECONDS, collect, needed, remove
-from images.diff import Diff, diff, read_packages
+from images.diff import Diff, Packages, diff, read_packages
 from images.errors import ImageError
 from images.keyring import KeyRing
+from images.manifest import Manifest
+from images.measure import blocks
 from images.resolve import resolve
 from images.store import Image, Store
 from netboot.cli.output import output_option, progress, show
 from netboot.cli.paths import config_option, find_paths, keys_option, store_option
+
+_WAIT_SECONDS = 10.0
+"""How long a command waits for another writer of the store."""
 
 
 class _Group(click.Group):
@@ -37,7 +42,14 @@ class _Group(click.Group):
 def group() -> None:
     """Build, list, verify, compare and remove images.
 
-    IMAGE is a digest, the beginning of one (8 characters at least), or a recipe's name for its newest image.
+    An image is a kernel, an initrd, a root image and a signed manifest that binds them; its digest names it for ever.
+    IMAGE is such a digest, the beginning of one (8 characters at least), or a recipe's name for its newest image.
+
+    \b
+    Example:
+      netboot image list
+      netboot image show debian-12-minimal
+      netboot image diff 4c1d22e0 debian-12-minimal
     """
 
 
@@ -46,8 +58,12 @@ def group() -> None:
 @store_option
 @output_option
 def list_(config: Path | None, store: Path | None, output: str) -> None:
-    """List the images of the store, newest first."""
-    opened = Store(store or find_paths(config, store, None).store)
+    """List the images of the store, newest first.
+
+    \b
+    Example:  netboot image list --output json
+    """
+    opened = _store(config, store)
     images, why = opened.images(), needed(opened)
     rows = [
         (
@@ -60,8 +76,11 @@ def list_(config: Path | None, store: Path | None, output: str) -> None:
         )
         for image in images
     ]
+    damaged = sorted(set(opened.digests()) - {image.digest for image in images})
+    rows += [(digest[:12], "damaged", "", "", "", f"see `netboot image verify {digest[:12]}`") for digest in damaged]
     columns = ("image", "recipe", "kernel", "size", "added", "in use")
     value = [_facts(image) | {"in_use": list(why.get(image.digest, ()))} for image in images]
+    value += [{"image": digest, "damaged": True} for digest in damaged]
     show(output, value, columns, rows, "no images yet: `netboot image build debian-12-minimal` makes one")
 
 
@@ -72,16 +91,19 @@ def list_(config: Path | None, store: Path | None, output: str) -> None:
 @keys_option
 @output_option
 def show_(image: str, config: Path | None, store: Path | None, keys: Path | None, output: str) -> None:
-    """Show all about IMAGE: its parts and their sizes, the memory it needs, who signed it, what points to it."""
+    """Show all about IMAGE: its parts and their sizes, the memory it needs, who signed it, what points to it.
+
+    Reads the manifest and its signature, not the parts: `netboot image verify` reads every byte.
+
+    \b
+    Example:  netboot image show debian-12-minimal
+    """
     paths = find_paths(config, store, keys)
     opened = Store(paths.store)
     found = opened.image(resolve(opened, image))
-    manifest = found.manifest
-    try:
-        signer = f"key {check.check_signature(opened, found.digest, KeyRing(paths.keys).trusted()).id}, trusted here"
-    except ImageError as error:
-        signer = f"NOT verified: {error}"
-    why = needed(opened).get(found.digest, ())
+    manifest, why = found.manifest, needed(opened).get(found.digest, ())
+    signer, problem = _signer(opened, found.digest, paths.keys)
+    missing = {finding.part: finding.problem for finding in check.check_sizes(opened, manifest)}
     rows = [
         ("image", found.digest),
         ("recipe", manifest.name),
@@ -89,13 +111,18 @@ def show_(image: str, config: Path | None, store: Path | None, keys: Path | None
         ("kernel", manifest.kernel_version),
         ("arguments", " ".join(manifest.kernel_arguments)),
         ("epoch", manifest.epoch),
-        ("signed by", signer),
-        *((name, f"{_mib(part.size):>11}  {part.sha256}") for name, part in manifest.artifacts),
+        ("signed by", f"NOT verified: {problem}" if problem else f"key {signer}, trusted here"),
+        *(
+            (name, f"{_mib(part.size):>11}  {part.sha256}  {missing.get(name, '')}".rstrip())
+            for name, part in manifest.artifacts
+        ),
         ("size", f"{_mib(found.size):>11}  in all, compressed"),
         ("memory", f"{manifest.ram_mib:>7} MiB  at least, in the machine"),
         ("in use", "; ".join(why) or "by nobody"),
     ]
-    show(output, _facts(found) | {"signed_by": signer, "in_use": list(why)}, ("", ""), rows)
+    channels = [name for name, state in opened.channels().items() if state.image == found.digest]
+    value = _facts(found) | {"signer": signer, "verified": problem is None, "problem": problem}
+    show(output, value | {"channels": channels, "in_use": list(why), "missing": missing}, ("", ""), rows)
 
 
 @group.command()
@@ -106,6 +133,8 @@ def show_(image: str, config: Path | None, store: Path | None, keys: Path | None
 @output_option
 def verify(image: str, config: Path | None, store: Path | None, keys: Path | None, output: str) -> None:
     """Read every byte of IMAGE and compare it with what was signed. Exit status 1 when anything is wrong.
+
+    A finding names the part, where the damage is, and what to do.
 
     \b
     Example:  netboot image verify debian-12-minimal
@@ -129,14 +158,15 @@ def verify(image: str, config: Path | None, store: Path | None, keys: Path | Non
 @store_option
 @output_option
 def diff_(old: str, new: str, config: Path | None, store: Path | None, output: str) -> None:
-    """Show what differs between two images: packages, kernel, sizes, arguments."""
-    opened = Store(store or find_paths(config, store, None).store)
+    """Show what differs between two images: packages, kernel, sizes, arguments.
+
+    \b
+    Example:  netboot image diff 4c1d22e0 debian-12-minimal
+    """
+    opened = _store(config, store)
     digests = [resolve(opened, text) for text in (old, new)]
-    manifests = [opened.manifest(digest) for digest in digests]
-    packages = [
-        read_packages(opened.blob_path(manifest.artifacts.packages.sha256).read_bytes()) for manifest in manifests
-    ]
-    found = diff(manifests[0], manifests[1], packages[0], packages[1])
+    was, now = (opened.manifest(digest) for digest in digests)
+    found = diff(was, now, _packages(opened, was), _packages(opened, now))
     value = {"old": digests[0], "new": digests[1], **dataclasses.asdict(found)}
     show(output, value, ("", "old", "new"), _diff_rows(found), "nothing differs")
 
@@ -150,13 +180,18 @@ def diff_(old: str, new: str, config: Path | None, store: Path | None, output: s
 def gc(grace: int, dry_run: bool, config: Path | None, store: Path | None, output: str) -> None:
     """Remove images that nobody has needed for a while, and blobs of no image.
 
-    An image stays while a channel points to it (or did last), while a boot refers to it, and --grace seconds longer.
+    An image stays while a channel points to it (or did last), while a boot refers to it, and --grace seconds longer,
+    counted from the first run that saw it unneeded: so run it regularly. A machine in the middle of a download keeps
+    what it has begun to read.
+
+    \b
+    Example:  netboot image gc --dry-run
     """
-    opened = Store(store or find_paths(config, store, None).store)
+    opened = _store(config, store)
     done = collect(opened, int(time()), grace, dry_run=dry_run)
-    verb = "would remove" if dry_run else "removed"
+    verb = "would be removed" if dry_run else "removed"
     rows = [(digest[:12], verb) for digest in done.removed]
-    rows += [(digest[:12], f"unneeded; goes in {left} s") for digest, left in done.waiting.items()]
+    rows += [(digest[:12], f"unneeded; may go in {left} s") for digest, left in done.waiting.items()]
     rows += [(f"{done.blobs} blobs", f"{verb}, {_mib(done.freed)}")] if done.blobs else []
     show(output, dataclasses.asdict(done), ("image", ""), rows, "nothing to remove")
 
@@ -165,12 +200,22 @@ def gc(grace: int, dry_run: bool, config: Path | None, store: Path | None, outpu
 @click.argument("image")
 @config_option
 @store_option
-def rm(image: str, config: Path | None, store: Path | None) -> None:
-    """Remove IMAGE, unless somebody needs it."""
-    opened = Store(store or find_paths(config, store, None).store)
+@output_option
+def rm(image: str, config: Path | None, store: Path | None, output: str) -> None:
+    """Remove IMAGE at once, unless somebody needs it: then the answer says who.
+
+    \b
+    Example:  netboot image rm 4c1d22e0
+    """
+    opened = _store(config, store)
     digest = resolve(opened, image)
     remove(opened, digest)
-    click.echo(f"removed image {digest[:12]}; `netboot image gc` frees its blobs")
+    said = f"removed image {digest[:12]}; `netboot image gc` frees its blobs"
+    show(output, {"removed": digest}, (), (), said)
+
+
+def _store(config: Path | None, store: Path | None) -> Store:
+    return Store(store or find_paths(config, store, None).store, wait=_WAIT_SECONDS)
 
 
 def _facts(image: Image) -> dict[str, Any]:
@@ -182,11 +227,23 @@ def _facts(image: Image) -> dict[str, Any]:
     }
 
 
+def _signer(store: Store, digest: str, keys: Path) -> tuple[str | None, str | None]:
+    """The key that signed, and why that is not good enough (None: it is)."""
+    try:
+        return check.check_signature(store, digest, KeyRing(keys).trusted()).id, None
+    except ImageError as error:
+        return None, str(error)
+
+
 def _size(store: Store, digest: str) -> int:
     try:
         return store.image(digest).size
     except ImageError:
         return 0
+
+
+def _packages(store: Store, manifest: Manifest) -> Packages:
+    return read_packages(b"".join(blocks(store.blob_path(manifest.artifacts.packages.sha256))))
 
 
 def _diff_rows(found: Diff) -> list[tuple[str, str, str]]:

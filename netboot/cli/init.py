@@ -14,7 +14,7 @@ from images.keyring import KeyRing
 from images.manifest import Name
 from netboot.cli import bundles
 from netboot.cli.authority import new_authority
-from netboot.config import load_config, parse_url
+from netboot.config import load_config, parse_machine_url
 
 _TEMPLATES = Path(__file__).parent / "templates"
 _NAME: TypeAdapter[str] = TypeAdapter(Name)
@@ -30,7 +30,7 @@ def _site(_context: click.Context, _option: click.Parameter, value: str) -> str:
 
 def _url(_context: click.Context, _option: click.Parameter, value: str | None) -> str | None:
     try:
-        return None if value is None else parse_url(value)
+        return None if value is None else parse_machine_url(value)
     except ValueError as error:
         raise click.BadParameter(str(error)) from None
 

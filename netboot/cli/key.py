@@ -17,6 +17,14 @@ def group() -> None:
 
     Images carry the public keys that were trusted when they were built, so a new key is trusted by machines only from
     the next image on: rotate, build, move the channels, and retire the old key last.
+
+    \b
+    Example:
+      netboot key list
+      netboot key rotate
+      netboot image build debian-12-minimal
+      netboot channel set stable debian-12-minimal
+      netboot key retire 5f2c41d09be7a688
     """
 
 
@@ -29,7 +37,11 @@ def _ring(config: Path | None, keys: Path | None) -> KeyRing:
 @keys_option
 @output_option
 def list_(config: Path | None, keys: Path | None, output: str) -> None:
-    """List the keys, oldest first."""
+    """List the keys, oldest first: which one signs, which are trusted, whose private half is here.
+
+    \b
+    Example:  netboot key list --keys /etc/netboot/keys
+    """
     infos = _ring(config, keys).infos()
     rows = [(info.id, _state(info), strftime("%Y-%m-%d %H:%M", localtime(info.created))) for info in infos]
     empty = "no keys yet: `netboot key create` makes one"
@@ -39,42 +51,63 @@ def list_(config: Path | None, keys: Path | None, output: str) -> None:
 @group.command()
 @config_option
 @keys_option
-def create(config: Path | None, keys: Path | None) -> None:
-    """Create the first key of a site."""
+@output_option
+def create(config: Path | None, keys: Path | None, output: str) -> None:
+    """Create the first key of a site.
+
+    The service needs only the public half (.pub): images can be signed on another machine, where the private half
+    (.key) stays.
+
+    \b
+    Example:  netboot key create --keys ./keys
+    """
     ring = _ring(config, keys)
-    click.echo(
-        f"created key {ring.create().id} in {ring.folder}; back up its private half (.key) and show it to nobody"
-    )
+    info = ring.create()
+    said = f"created key {info.id} in {ring.folder}; back up its private half (.key) and show it to nobody"
+    show(output, dataclasses.asdict(info), (), (), said)
 
 
 @group.command()
 @config_option
 @keys_option
-def rotate(config: Path | None, keys: Path | None) -> None:
-    """Create a new key that signs from now on; the old one stays trusted until it is retired."""
+@output_option
+def rotate(config: Path | None, keys: Path | None, output: str) -> None:
+    """Create a new key that signs from now on; the old one stays trusted until it is retired.
+
+    \b
+    Example:  netboot key rotate
+    """
     new = _ring(config, keys).rotate()
-    click.echo(
+    said = (
         f"key {new.id} signs from now on\n"
-        "next: sign the site bundle again (`netboot config bundle`), build images that trust the new key, move the\n"
-        "channels to them, and retire the old key (`netboot key retire`) when nothing boots what it signed"
+        "next, in this order: build images, which trust both keys (`netboot image build`); move the channels to them;\n"
+        "sign the site bundle again (`netboot config bundle`), which older images will not believe; retire the old\n"
+        "key (`netboot key retire`) when nothing boots what it signed"
     )
+    show(output, dataclasses.asdict(new), (), (), said)
 
 
 @group.command()
 @click.argument("key")
 @config_option
 @keys_option
-def retire(key: str, config: Path | None, keys: Path | None) -> None:
-    """Trust KEY no longer: images that only it signed cannot be served any more."""
+@output_option
+def retire(key: str, config: Path | None, keys: Path | None, output: str) -> None:
+    """Trust KEY no longer: images that only it signed cannot be served any more.
+
+    \b
+    Example:  netboot key retire 5f2c41d09be7a688
+    """
     _ring(config, keys).retire(key)
-    click.echo(f"key {key} is not trusted any more")
+    show(output, {"retired": key}, (), (), f"key {key} is not trusted any more")
 
 
 @group.command()
 @click.argument("key")
 @config_option
 @keys_option
-def export(key: str, config: Path | None, keys: Path | None) -> None:
+@output_option
+def export(key: str, config: Path | None, keys: Path | None, output: str) -> None:
     """Print the public half of KEY, as signify reads it.
 
     \b
@@ -82,7 +115,8 @@ def export(key: str, config: Path | None, keys: Path | None) -> None:
       netboot key export KEY > site.pub
       signify-openbsd -V -p site.pub -x manifest.sig -m manifest.json
     """
-    click.echo(_ring(config, keys).public_bytes(key).decode(), nl=False)
+    text = _ring(config, keys).public_bytes(key).decode()
+    show(output, {"id": key, "public_key": text}, (), (), text.rstrip("\n"))
 
 
 def _state(info: KeyInfo) -> str:

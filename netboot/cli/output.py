@@ -4,6 +4,7 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from time import monotonic
 from typing import Any, TypeVar
 
 import click
@@ -41,9 +42,24 @@ def show(
 
 
 @contextmanager
-def progress(what: str, total: int) -> Iterator[Callable[[int], None]]:
-    """A progress bar on a terminal's stderr for `total` bytes; elsewhere nothing. Gives what is told each step."""
+def progress(what: str, total: int, patience: float = 2.0) -> Iterator[Callable[[int], None]]:
+    """A progress bar for `total` bytes, on a terminal's stderr, once it has taken `patience` seconds.
+
+    Gives what is told each step.
+    """
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as bar:
-        task = bar.add_task(what, total=total)
-        yield lambda step: bar.update(task, advance=step)
+    bar = Progress(*columns, console=Console(stderr=True), transient=True)
+    task, begun, shown = bar.add_task(what, total=total), monotonic(), False
+
+    def advance(step: int) -> None:
+        nonlocal shown
+        if not shown and sys.stderr.isatty() and monotonic() - begun >= patience:
+            shown = True
+            bar.start()
+        bar.update(task, advance=step)
+
+    try:
+        yield advance
+    finally:
+        if shown:
+            bar.stop()

@@ -10,7 +10,6 @@ from images.bundle import SiteBundle
 from images.errors import CorruptError, NotFoundError, SignatureError
 from images.keyring import KeyRing
 from images.manifest import Manifest
-from images.pointers import read_channel
 from images.signing import PublicKey
 from images.store import Store
 from netboot.lifecycle.shelf import Shelved
@@ -28,8 +27,8 @@ class StoreShelf:
 
     def channel(self, name: str) -> str | None:
         """See `Shelf.channel`."""
-        path = self._store.root / "channels" / f"{name}.json"
-        return read_channel(path).image if path.exists() else None
+        state = self._store.channel(name)
+        return state.image if state else None
 
     def images(self) -> list[Shelved]:
         """See `Shelf.images`."""

@@ -1,9 +1,11 @@
 """Writing `data/state.db`: `netboot.lifecycle.state.Projection`. One process writes, the projector's."""
 
+import logging
 import sqlite3
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from netboot.lifecycle import state
@@ -14,7 +16,17 @@ from netboot.lifecycle.state import Batch, Discovered, FeedEntry
 from netboot.lifecycle.trace import Trace, apply
 from netboot.stores.state_schema import migrate
 
+log = logging.getLogger(__name__)
+
 _Kept = ScriptRecord | EventRecord
+
+
+@dataclass(slots=True)
+class _Boot:
+    """A boot while a batch is folded into it; `fed`: how many entries of the feed it has had."""
+
+    trace: Trace | None = None
+    fed: int = 0
 
 
 class SqliteProjection:
@@ -86,16 +98,16 @@ def _project(db: sqlite3.Connection, records: Sequence[ScriptRecord | EventRecor
     scripts = [record for record in records if isinstance(record, ScriptRecord)]
     events = [record for record in records if isinstance(record, EventRecord)]
     worth = _worth_keeping(db, scripts, {record.boot for record in events})
-    by_boot: dict[str, list[_Kept]] = defaultdict(list)
-    for record in records:
-        if isinstance(record, EventRecord) or (isinstance(record, ScriptRecord) and record.boot in worth):
-            by_boot[record.boot].append(record)
-    for boot, its in by_boot.items():
-        _fold(db, boot, its)
+    kept = [
+        record
+        for record in records
+        if isinstance(record, EventRecord) or (isinstance(record, ScriptRecord) and record.boot in worth)
+    ]
+    _fold(db, kept)
     _count_claims(db, scripts)
-    _prune_boots(db, {its[0].machine for its in by_boot.values()})
+    _prune_boots(db, {record.machine for record in kept})
     _discover(db, [record for record in records if isinstance(record, DiscoveryRecord)])
-    if by_boot:
+    if kept:
         db.execute("DELETE FROM feed WHERE id <= (SELECT max(id) FROM feed) - ?", (state.FEED_KEPT,))
 
 
@@ -114,21 +126,32 @@ def _worth_keeping(db: sqlite3.Connection, scripts: Iterable[ScriptRecord], even
     return worth
 
 
-def _fold(db: sqlite3.Connection, boot: str, records: Sequence[_Kept]) -> None:
-    row = db.execute("SELECT trace, fed FROM boots WHERE boot = ?", (boot,)).fetchone()
-    trace: Trace | None = Trace.model_validate_json(row[0]) if row else None
-    fed: int = row[1] if row else 0
+def _fold(db: sqlite3.Connection, records: Iterable[_Kept]) -> None:
+    """Each boot is read and written once, however many records of it there are; the feed keeps their order."""
+    boots: dict[str, _Boot] = {}
     for record in records:
-        with suppress(ValueError):  # a boot id is of one machine only; what says otherwise was not minted here
-            trace = apply(trace, record)
-            if fed < state.FEED_PER_BOOT:
-                fed += 1
-                db.execute("INSERT INTO feed (body) VALUES (?)", (_entry(record).model_dump_json(),))
-    assert trace is not None
-    db.execute(
+        boot = boots.get(record.boot) or boots.setdefault(record.boot, _known(db, record.boot))
+        try:
+            boot.trace = apply(boot.trace, record)
+        except ValueError as error:
+            log.warning("left out: %s", error)  # a boot id is of one machine only; this one was not minted here
+            continue
+        if boot.fed < state.FEED_PER_BOOT:
+            boot.fed += 1
+            db.execute("INSERT INTO feed (body) VALUES (?)", (_entry(record).model_dump_json(),))
+    db.executemany(
         "INSERT OR REPLACE INTO boots (boot, machine, reported, state, trace, fed) VALUES (?, ?, ?, ?, ?, ?)",
-        (boot, trace.machine, not state.is_claim(trace), trace.state, trace.model_dump_json(), fed),
+        [
+            (name, trace.machine, not state.is_claim(trace), trace.state, trace.model_dump_json(), boot.fed)
+            for name, boot in boots.items()
+            if (trace := boot.trace) is not None
+        ],
     )
+
+
+def _known(db: sqlite3.Connection, boot: str) -> "_Boot":
+    row = db.execute("SELECT trace, fed FROM boots WHERE boot = ?", (boot,)).fetchone()
+    return _Boot(Trace.model_validate_json(row[0]), row[1]) if row else _Boot()
 
 
 def _entry(record: _Kept) -> FeedEntry:

@@ -3,6 +3,7 @@
 import logging
 import socket
 import struct
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -13,7 +14,7 @@ from netboot.planes import end_with
 
 THREADS = 32
 """Four times as many as may watch: a watcher keeps one busy."""
-STALL_SECONDS = 10
+STALL_SECONDS = 5
 """How long a client may keep a thread waiting for its next bytes, or for taking ours."""
 GRACE_SECONDS = 15
 
@@ -25,13 +26,20 @@ class Lines:
 
     def __init__(self, _config: Any) -> None:
         self.access_log_enabled = False
-        for name in ("critical", "error", "warning", "exception"):
+        for name in ("critical", "error", "warning"):
             setattr(self, name, getattr(log, name))
         self.info = self.debug = log.debug
 
     def log(self, level: int, message: str, *arguments: Any, **keywords: Any) -> None:
         """At a level given as a number."""
         log.log(level, message, *arguments, **keywords)
+
+    def exception(self, message: str, *arguments: Any, **_keywords: Any) -> None:
+        """A client that stalled is no failure of ours, and there may be many."""
+        if isinstance(sys.exc_info()[1], BlockingIOError):
+            log.info("a client that kept us waiting for %d s was let go", STALL_SECONDS)
+        else:
+            log.exception(message, *arguments)
 
     def access(self, *_arguments: Any) -> None:
         """Nothing."""

@@ -94,6 +94,12 @@ def test_a_url_is_safe_in_a_script_or_refused(tmp_path: Path, url: str) -> None:
         assert "must be http:// or https://, a host or address, and if need be a port and a path" in fault
 
 
+def test_machines_fetch_in_plain_http(tmp_path: Path) -> None:
+    for text in ("site: lab\nprovisioning: {url: 'https://192.0.2.1'}\n", f"{LEAST}origins: ['https://rack1']\n"):
+        (fault,) = faults(tmp_path, text)
+        assert "must be http://: machines fetch in plain HTTP and believe signatures, not connections" in fault
+
+
 @pytest.mark.parametrize(
     ("text", "address"),
     [

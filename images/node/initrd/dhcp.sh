@@ -26,15 +26,25 @@ else
   done
 fi
 
-for server in $dns; do echo "nameserver $server"; done >/etc/resolv.conf
-cp /etc/resolv.conf "$RUN/resolv.conf"
+for server in $dns; do echo "nameserver $server"; done >"$RUN/resolv.conf"
+cp "$RUN/resolv.conf" "${ETC:-/etc}/resolv.conf"
 echo "$ip/$mask" >"$RUN/address"
 
-# The same client identifier as udhcpc's, so that the server renews this lease; static: the address stays until it has.
-mkdir -p /run/systemd/network
-cat >/run/systemd/network/10-netboot.network <<END
+# Kernels before 6.2 cannot rename a card that is up: udev would leave it half-renamed, and networkd would wait for ever.
+# So it keeps the kernel's name on every kernel; the predictable names become its other names.
+units=${NETWORKD:-/run/systemd/network}
+mkdir -p "$units"
+mac=$(cat "/sys/class/net/$interface/address")
+cat >"$units/10-netboot.link" <<END
 [Match]
-PermanentMACAddress=$(cat "/sys/class/net/$interface/address")
+PermanentMACAddress=$mac
+[Link]
+AlternativeNamesPolicy=database onboard slot path mac
+END
+# The same client identifier as udhcpc's, so that the server renews this lease; static: the address stays until it has.
+cat >"$units/10-netboot.network" <<END
+[Match]
+PermanentMACAddress=$mac
 [Network]
 Description=The card that fetched the image
 DHCP=ipv4

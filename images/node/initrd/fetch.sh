@@ -35,7 +35,7 @@ take_origin() { # sets origin to the next of them, in the bundle's order
   set -- $ORIGINS
   shift $((NEXT_ORIGIN % $#))
   NEXT_ORIGIN=$((NEXT_ORIGIN + 1))
-  origin=${1%/}
+  origin=$1
 }
 
 transfer() { # URL: go on where the file ends; 1 with `error` when it did not come to its end
@@ -56,7 +56,7 @@ watch_transfer() { # PID URL: a line every few seconds; ends a transfer that sta
   while sleep 1; do
     seconds=$((seconds + 1)) now=$(size_of "$FILE")
     if [ $((seconds % 3)) = 0 ]; then
-      say "root image: $((now >> 20)) of $((SIZE >> 20)) MiB from $2, $(((now - before) / 3 >> 10)) KiB/s"
+      say "root image: $((now >> 20)) of $((SIZE >> 20)) MiB from ${2%/v1/*}, $(((now - before) / 3 >> 10)) KiB/s"
       before=$now
     fi
     [ $((seconds % STALL_SECONDS)) = 0 ] || continue
@@ -72,12 +72,13 @@ watch_transfer() { # PID URL: a line every few seconds; ends a transfer that sta
 verify_root() {
   [ "$(size_of "$FILE")" = "$SIZE" ] || fetch_root || return 1 # a repair may have cut it
   good_chunks >"$RUN/good"
-  bad=$(cut -d' ' -f1 "$RUN/manifest.json.chunks" | grep -vxF -f "$RUN/good")
-  again=''
-  for number in $bad; do
+  verified=$(wc -l <"$RUN/good") again=''
+  for number in $(missing_chunks); do
     repair "$number" || return 1
-    again="$again, chunk $number again from $origin"
+    verified=$((verified + 1)) again="$again, chunk $number again from $origin"
   done
+  # Counted once more, because this is what everything stands on
+  [ "$verified" -eq "$COUNT" ] || because "ImageRefused: $verified of $COUNT chunks could be verified" || return 1
   report ImageVerified "$COUNT chunks$again"
   deliver &
   say "root image verified: $COUNT chunks$again"
@@ -85,6 +86,11 @@ verify_root() {
 
 good_chunks() { # numbers of chunks whose digest fits; a worker that dies leaves its chunks out, never in
   xargs -P "$(nproc)" -n 16 "$BUSYBOX" sh "$LIB/check.sh" "$FILE" "$CHUNK" <"$RUN/manifest.json.chunks"
+}
+
+missing_chunks() { # numbers that are not among the good (not by grep: busybox's finds nothing missing if none is good)
+  awk -v list="$RUN/good" 'BEGIN {while ((getline number <list) > 0) good[number]} !($1 in good) {print $1}' \
+    "$RUN/manifest.json.chunks"
 }
 
 repair() { # NUMBER: sets origin to the one that had it
@@ -113,27 +119,23 @@ repair() { # NUMBER: sets origin to the one that had it
 }
 
 others() { # ORIGIN: all but this one
-  for other in $ORIGINS; do [ "${other%/}" = "$1" ] || echo "${other%/}"; done
+  for other in $ORIGINS; do [ "$other" = "$1" ] || echo "$other"; done
+}
+
+split_url() { # URL: sets host (IPv6 without brackets), port, authority (as the Host header has it) and path
+  authority=${1#*://} port=80
+  path=/${authority#*/}
+  authority=${authority%%/*}
+  host=$authority
+  case $host in *:*[0-9]) port=${host##*:} host=${host%:*} ;; esac
+  host=${host#\[} host=${host%\]}
 }
 
 fetch_range() { # URL OFFSET LENGTH: exactly these bytes, into $RUN/image/chunk; 1 with `error`
   rm -f "$RUN/image/chunk"
-  place=${1#*://} host=${1#*://} port=80
-  host=${host%%/*}
-  case $host in *:*[0-9]) port=${host##*:} host=${host%:*} ;; esac
-  case $1 in
-    https:*) # busybox has no way to ask for a part over TLS: let wget go on from a hole, and end it after the chunk
-      truncate -s "$2" "$RUN/image/chunk.whole"
-      (ulimit -f $((($2 + $3) / 512)) && timeout 60 "$BUSYBOX" wget -q -c -O "$RUN/image/chunk.whole" "$1") 2>/dev/null
-      tail -c +$(($2 + 1)) "$RUN/image/chunk.whole" | head -c "$3" >"$RUN/image/chunk"
-      rm "$RUN/image/chunk.whole"
-      ;;
-    *)
-      host=${host#\[}
-      error=$(timeout 60 "$BUSYBOX" nc "${host%\]}" "$port" -e "$BUSYBOX" sh "$LIB/range.sh" \
-        "${place%%/*}" "/${place#*/}" "$2" "$3" "$RUN/image/chunk" 2>&1)
-      ;;
-  esac
+  split_url "$1"
+  error=$(timeout 60 "$BUSYBOX" nc "$host" "$port" -e "$BUSYBOX" sh "$LIB/range.sh" \
+    "$authority" "$path" "$2" "$3" "$RUN/image/chunk" 2>&1)
   [ "$(size_of "$RUN/image/chunk")" = "$3" ] && return 0
   error=${error:-no answer in time}
   return 1

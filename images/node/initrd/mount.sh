@@ -35,8 +35,9 @@ unmount() {
 
 switch() { # never pivot_root: on an initramfs it breaks container runtimes
   mkdir -p /new/dev /new/proc /new/sys /new/run
-  # The lease's name servers, unless the image has its own idea (a link to resolved's)
-  [ -L /new/etc/resolv.conf ] || [ ! -s "$RUN/resolv.conf" ] || cp "$RUN/resolv.conf" /new/etc/resolv.conf
+  # The lease's name servers, unless the image has resolved, or its own idea of them
+  [ -e /new/usr/lib/systemd/systemd-resolved ] || [ -L /new/etc/resolv.conf ] || [ -s /new/etc/resolv.conf ] ||
+    cp "$RUN/resolv.conf" /new/etc/resolv.conf 2>/dev/null
   cp "$BUSYBOX" "$RUN/busybox"
   cp "$LIB/words.sh" "$LIB/report.sh" "$RUN/"
   printf 'BOOT=%s\nIMAGE=%s\nREPORT=%s\nMAC=%s\nNAME=%s\n' "$BOOT" "$IMAGE" "$REPORT" "$MAC" "$NAME" >"$RUN/boot.env"

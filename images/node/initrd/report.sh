@@ -22,7 +22,7 @@ deliver() { # send what waits, oldest first; stop at the first that cannot be se
     tries=1
     until post "$event"; do
       [ "$tries" -lt 3 ] || break 2
-      sleep $((tries * 2))
+      pause $((tries * 2))
       tries=$((tries + 1))
     done
   done

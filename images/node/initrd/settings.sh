@@ -23,6 +23,9 @@ read_command_line() { # FILE (default: the real one)
   is_url "$REPORT" || bad netboot.report "$REPORT" || return 1
   [ -n "$ORIGINS" ] || bad netboot.origins '' || return 1
   for origin in $ORIGINS; do is_url "$origin" || bad netboot.origins "$origin" || return 1; done
+  # shellcheck disable=SC2086 # words
+  ORIGINS=$(without_tls $ORIGINS)
+  [ -n "$ORIGINS" ] || because "the kernel's command line has no netboot.origins with plain HTTP" || return 1
   [ -z "$MAC" ] || check BOOTIF "$MAC" "$hex{2}(:$hex{2}){5}" || return 1
   [ -z "$NAME" ] || check systemd.hostname "$NAME" '[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?' || return 1
   REPORT=${REPORT%/}

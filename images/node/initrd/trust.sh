@@ -4,7 +4,7 @@
 
 establish_trust() {
   REFUSED='' UNREACHED=''
-  for origin in $REPORT $ORIGINS; do bundle_from "${origin%/}" && break; done
+  for origin in $(each_once "$REPORT" "$ORIGINS"); do bundle_from "$origin" && break; done
   [ -s "$RUN/bundle.json" ] || refused_or_unreached "site bundle" || return 1
   minimum=$(number minimum_epoch "$RUN/bundle.json")
   ORIGINS=$(bundle_origins "$RUN/bundle.json")
@@ -13,9 +13,12 @@ establish_trust() {
     is_url "$origin" || because "ImageRefused: the site bundle names an origin that is no plain URL: $origin" || return 1
   done
   REPORT=${REPORT%/}
+  # shellcheck disable=SC2086 # words
+  ORIGINS=$(without_tls $ORIGINS)
+  [ -n "$ORIGINS" ] || because "ImageRefused: the site bundle names no origin with plain HTTP" || return 1
 
   REFUSED='' UNREACHED=''
-  for origin in $REPORT $ORIGINS; do manifest_from "${origin%/}" && break; done
+  for origin in $(each_once "$REPORT" "$ORIGINS"); do manifest_from "$origin" && break; done
   [ -s "$RUN/manifest.json" ] || refused_or_unreached "manifest of image $IMAGE" || return 1
   epoch=$(number epoch "$RUN/manifest.json")
   # A number that the shell cannot compare fails here too, and refuses.
@@ -25,6 +28,10 @@ establish_trust() {
   [ "$COUNT" -gt 0 ] && [ "$COUNT" -eq $(((SIZE + CHUNK - 1) / CHUNK)) ] ||
     because "ImageRefused: the manifest has $COUNT chunk digests for $SIZE bytes" || return 1
   say "image $IMAGE is signed by a trusted key, epoch $epoch (minimum $minimum)"
+}
+
+each_once() { # URLS...: one a line, in order, without a slash at the end
+  printf '%s\n' "$@" | tr ' ' '\n' | sed 's,/$,,' | awk 'NF && !seen[$0]++'
 }
 
 bundle_from() { # ORIGIN

@@ -27,3 +27,12 @@ matches() { # TEXT REGULAR-EXPRESSION: the whole of it
 is_url() { # the same as images.bundle.HttpUrl
   matches "$1" 'https?://(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?(/[A-Za-z0-9._~/-]*)?'
 }
+
+without_tls() { # URL...: those that can be used here, without a slash at the end. Debian's busybox leaves TLS to openssl
+  for url in "$@"; do
+    case $url in
+      http:*) echo "${url%/}" ;;
+      *) say "leaving $url out: the initrd speaks plain HTTP only, and believes signatures only" >&2 ;;
+    esac
+  done
+}

@@ -27,6 +27,11 @@ def parts(folder: Path, text: str, root: bytes | None = None) -> dict[str, Path]
 def manifest(files: dict[str, Path], name: str = "sample", epoch: int = 0) -> Manifest:
     """The manifest of such files."""
     measured: dict[str, Artifact] = {part: measure(path, chunks=part == "root") for part, path in files.items()}
+    return manifest_of(Artifacts.model_validate(measured), name, epoch)
+
+
+def manifest_of(artifacts: Artifacts, name: str = "sample", epoch: int = 0) -> Manifest:
+    """A manifest of such artifacts."""
     return Manifest(
         name=name,
         distribution="debian",
@@ -38,7 +43,7 @@ def manifest(files: dict[str, Path], name: str = "sample", epoch: int = 0) -> Ma
         kernel_version="6.1.0-1-amd64",
         kernel_arguments=("console=ttyS0",),
         ram_mib=512,
-        artifacts=Artifacts.model_validate(measured),
+        artifacts=artifacts,
     )
 
 

@@ -1,0 +1,102 @@
+"""`python -m bench` (`make bench`): ratios to peers in one run, side by side, medians of alternating rounds."""
+
+import argparse
+import json
+import signal
+import sys
+import tempfile
+from dataclasses import asdict
+from pathlib import Path
+from types import FrameType
+
+from rich.console import Console
+
+from bench import abuse, host, report, scripts, transfers
+from bench.peers import matchbox_version, nginx_version
+from bench.serving import BenchError
+from bench.stats import Verdict
+
+PARTS = ("scripts", "bytes", "abuse")
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("--rounds", type=int, default=7, help="alternating rounds (default 7)")
+    parser.add_argument("--seconds", type=float, default=2, help="seconds of one measurement (default 2)")
+    parser.add_argument("--only", choices=PARTS, action="append", help="this part (may be repeated; default all)")
+    parser.add_argument("--output", choices=("table", "json"), default="table")
+    parser.add_argument(
+        "--quick", action="store_true", help="one short round of everything, small: tries the bench itself"
+    )
+    options = parser.parse_args()
+    if options.rounds < 1 or options.seconds < 1:
+        parser.error("--rounds and --seconds must be at least 1")
+    if options.quick:
+        options.rounds, options.seconds = 1, 1
+    return options
+
+
+def _terminate(_number: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def _run(options: argparse.Namespace, console: Console, folder: Path) -> list[Verdict]:
+    parts, verdicts = options.only or PARTS, []
+    machine = host.describe()
+    versions = {"matchbox": matchbox_version(), "nginx": nginx_version() or "absent"}
+    console.print(f"{machine}\npeers: matchbox {versions['matchbox']}, {versions['nginx']}", "", highlight=False)
+    found_scripts = found_bytes = found_abuse = None
+    if "scripts" in parts:
+        sizes, held = ((1, 50), 100) if options.quick else (scripts.SIZES, scripts.HELD)
+        found_scripts = scripts.measure(folder, ROOT / ".cache", options.rounds, options.seconds, sizes, held)
+        report.print_scripts(console, found_scripts)
+        _say_absent(console, found_scripts.absent)
+        verdicts += report.script_verdicts(found_scripts)
+    if "bytes" in parts:
+        mib = 16 if options.quick else 128
+        found_bytes = transfers.measure(folder, options.rounds, options.seconds, mib)
+        report.print_bytes(console, found_bytes)
+        _say_absent(console, found_bytes.absent)
+        verdicts += report.byte_verdicts(found_bytes)
+    if "abuse" in parts:
+        found_abuse = abuse.measure(folder, options.rounds, options.seconds, 100 if options.quick else 10_000)
+        report.print_abuse(console, found_abuse)
+        verdicts += report.abuse_verdicts(found_abuse)
+    report.print_verdicts(console, verdicts)
+    if options.output == "json":
+        judged = [{**asdict(one), "reached": one.reached} for one in verdicts]
+        whole = report.as_json(
+            found_scripts, found_bytes, found_abuse, host=asdict(machine), peers=versions, verdicts=judged
+        )
+        sys.stdout.write(json.dumps(whole, indent=2) + "\n")
+    return verdicts
+
+
+def _say_absent(console: Console, words: str) -> None:
+    if words:
+        console.print(f"[bold yellow]not compared:[/] {words}", "", highlight=False)
+
+
+def main() -> int:
+    """Exit status: 0 measured (whatever the figures: noise is not a failure), 1 could not measure, 130 interrupted."""
+    options = _options()
+    # With JSON on stdout, the tables go where progress goes.
+    console = Console(stderr=options.output == "json", width=110)
+    signal.signal(signal.SIGTERM, _terminate)
+    try:
+        host.raise_file_limit()
+        (ROOT / ".work").mkdir(exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix="bench-", dir=ROOT / ".work") as folder:
+            _run(options, console, Path(folder))
+    except (BenchError, ValueError) as error:
+        console.print(f"bench: {error}", markup=False, highlight=False)
+        return 1
+    except KeyboardInterrupt:
+        console.print("bench: interrupted; everything has been stopped")
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

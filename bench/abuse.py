@@ -1,0 +1,67 @@
+"""Scripts while 1,000 readers do not read and 500 senders do not finish: p99 beside idle, and the service's memory."""
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.abusers import Held, attached
+from bench.procfs import rss_mib, settle
+from bench.site import make_site, netboot, write_paths
+from bench.stats import middle
+from bench.wrk import Load, load
+
+HOLD = 3.0
+"""Seconds that the crowd is there before the service's memory is looked at for the first time."""
+
+
+@dataclass(frozen=True)
+class Round:
+    """One round: idle, then with the crowd. Memory in MiB: before the crowd, once it is there, after the load."""
+
+    idle: Load
+    abused: Load
+    held: Held
+    before_mib: float
+    attached_mib: float
+    after_mib: float
+
+
+@dataclass(frozen=True)
+class Abused:
+    """All rounds."""
+
+    rounds: list[Round]
+    machines: int
+
+    def p99_ratio(self) -> float:
+        """Median p99 with the crowd as a multiple of the median p99 without."""
+        return middle(one.abused.p99_ms for one in self.rounds) / middle(one.idle.p99_ms for one in self.rounds)
+
+    def growth(self) -> float:
+        """Memory after the load of the last round as a multiple of that of the first: what a leak would raise."""
+        return self.rounds[-1].after_mib / self.rounds[0].after_mib
+
+    def crowd_mib(self) -> float:
+        """What the crowd costs while it is there, MiB."""
+        return middle(one.attached_mib - one.before_mib for one in self.rounds)
+
+
+def measure(folder: Path, rounds: int, seconds: float, machines: int) -> Abused:
+    """Measure `rounds` times idle and abused in turn, on one running service."""
+    site = make_site(folder / "abuse", machines=machines, root_mib=64)
+    paths = write_paths(folder / "abuse.paths", site.machines)
+    done = []
+    with netboot(site) as server:
+        load(server, paths, seconds)
+        for _ in range(rounds):
+            idle = load(server, paths, seconds)
+            before = rss_mib(server.pid)
+            with attached(server.port, site.blob_path) as crowd:
+                time.sleep(HOLD)
+                there = rss_mib(server.pid)
+                abused = load(server, paths, seconds)
+                held = crowd.held()
+                after = rss_mib(server.pid)
+            settle(server.pid)
+            done.append(Round(idle, abused, held, before, there, after))
+    return Abused(done, machines)

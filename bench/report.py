@@ -1,0 +1,137 @@
+"""What the bench prints: tables for people, one JSON document for programs; targets beside what was measured."""
+
+from dataclasses import asdict
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from bench.abuse import Abused
+from bench.scripts import Scripts, rate
+from bench.stats import Verdict, middle
+from bench.transfers import SHAPES, Bytes
+
+MODES = {"keep-alive": "keep-alive", "close": "a new connection per request"}
+
+
+def _table(*columns: str, title: str = "") -> Table:
+    return Table(*columns, title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
+
+
+def script_verdicts(found: Scripts) -> list[Verdict]:
+    """The issue's targets on scripts, those of them that were measured."""
+    if not found.theirs:
+        return []
+    theirs = found.theirs["keep-alive"]
+    pairs = [("500", "500", 80.0), ("5000", "5000", 800.0), (found.one_of_many, "1", 1.0)]
+    return [
+        Verdict(f"scripts/s, {ours} ÷ matchbox({peer})", found.ratio("keep-alive", ours, peer), target)
+        for ours, peer, target in pairs
+        if peer in theirs and ours in found.ours["keep-alive"]
+    ]
+
+
+def byte_verdicts(found: Bytes) -> list[Verdict]:
+    """The issue's targets on bytes."""
+    verdicts = []
+    for shape in SHAPES:
+        if "nginx" not in found.rounds[shape]:
+            continue
+        speed, cpu = (
+            found.median(shape, "netboot", figure) / found.median(shape, "nginx", figure)
+            for figure in ("gb_per_second", "cpu_per_gb")
+        )
+        verdicts.append(Verdict(f"bytes/s, {shape} ÷ nginx", speed, 0.95))
+        verdicts.append(Verdict(f"CPU per GB, {shape} ÷ nginx", cpu, 2.0, at_least=False))
+    return verdicts
+
+
+def abuse_verdicts(found: Abused) -> list[Verdict]:
+    """The issue's targets under abuse."""
+    return [
+        Verdict("p99 with 1,000 stalled readers and 500 slow senders ÷ idle", found.p99_ratio(), 5.0, at_least=False),
+        Verdict("memory after the last such round ÷ after the first", found.growth(), 1.1, at_least=False),
+    ]
+
+
+def as_json(scripts: Scripts | None, transfers: Bytes | None, abuse: Abused | None, **more: Any) -> dict[str, Any]:
+    """Everything that was measured, each round of it."""
+    found = {"scripts": scripts, "bytes": transfers, "abuse": abuse}
+    return more | {name: asdict(value) for name, value in found.items() if value is not None}
+
+
+def print_scripts(console: Console, found: Scripts) -> None:
+    """One table per mode (both sides of each case, in turn), and what a script costs as the inventory grows."""
+    for mode, words in MODES.items():
+        table = _table(
+            "machines",
+            "netboot /s",
+            "p99 ms",
+            "CPU µs",
+            "matchbox /s",
+            "p99 ms",
+            "CPU µs",
+            "ratio",
+            title=f"iPXE scripts per second, {words}",
+        )
+        for case, ours in found.ours[mode].items():
+            peer = case if case in found.theirs.get(mode, {}) else "1"
+            row = _load_cells(ours)
+            if peer in found.theirs.get(mode, {}):
+                theirs = found.theirs[mode][peer]
+                note = "" if peer == case else f" ({peer})"
+                row += [f"{rate(theirs):,.0f}{note}", *_load_cells(theirs)[1:], f"{found.ratio(mode, case, peer):,.2f}"]
+            table.add_row(case, *row)
+        console.print(table, "")
+    title = "netboot: the cost of a script as the inventory grows"
+    table = _table("machines held", "scripts/s", "CPU µs per script", title=title)
+    for case, ours in found.ours["keep-alive"].items():
+        table.add_row(case, f"{rate(ours):,.0f}", f"{middle(one.cpu_us for one in ours):.0f}")
+    console.print(table, "")
+
+
+def _load_cells(rounds: list[Any]) -> list[str]:
+    cpu = middle(one.cpu_us for one in rounds)
+    return [f"{rate(rounds):,.0f}", f"{middle(one.p99_ms for one in rounds):.1f}", f"{cpu:,.0f}"]
+
+
+def print_bytes(console: Console, found: Bytes) -> None:
+    """One row per shape and server."""
+    table = _table(
+        "shape",
+        "server",
+        "GB/s",
+        "CPU s/GB",
+        "clients' CPU s/GB",
+        title=f"image bytes, 8 clients, one file of {found.blob / 2**20:.0f} MiB",
+    )
+    for shape, servers in found.rounds.items():
+        for server in servers:
+            figures = ("gb_per_second", "cpu_per_gb", "clients_per_gb")
+            table.add_row(shape, server, *(f"{found.median(shape, server, figure):.2f}" for figure in figures))
+    console.print(table, "")
+
+
+def print_abuse(console: Console, found: Abused) -> None:
+    """Idle beside abused."""
+    table = _table("", "scripts/s", "p99 ms", "memory MiB", title=f"scripts under abuse, {found.machines} machines")
+    idle, abused = [one.idle for one in found.rounds], [one.abused for one in found.rounds]
+    before, after = middle(one.before_mib for one in found.rounds), middle(one.after_mib for one in found.rounds)
+    table.add_row("idle", *_load_cells(idle)[:2], f"{before:.0f}")
+    table.add_row("with the crowd", *_load_cells(abused)[:2], f"{after:.0f}")
+    console.print(table)
+    last = found.rounds[-1].held
+    console.print(
+        f"attached at the end: {last.readers} readers, {last.senders} senders; {last.ended} had been ended and"
+    )
+    console.print(f"came back; the crowd costs {found.crowd_mib():.0f} MiB while it is there", "")
+
+
+def print_verdicts(console: Console, verdicts: list[Verdict]) -> None:
+    """Each target beside its figure."""
+    table = _table("target", "measured", "wanted", "")
+    for one in verdicts:
+        sign = "≥" if one.at_least else "≤"
+        verdict = "[green]pass" if one.reached else "[bold red]MISS"
+        table.add_row(one.what, f"{one.value:,.2f}", f"{sign} {one.target:g}", verdict)
+    console.print(table)

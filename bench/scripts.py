@@ -1,0 +1,121 @@
+"""Scripts per second and what one costs, beside matchbox: keep-alive and with a new connection per request."""
+
+from collections.abc import Iterable
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from bench.peers import build_matchbox, matchbox
+from bench.procfs import settle
+from bench.serving import AbsentError, BenchError, Server, answer_size, get
+from bench.site import Identity, identities, make_site, netboot, write_paths
+from bench.stats import middle
+from bench.wrk import Load, load
+
+SIZES = (1, 500, 5_000)
+HELD = 10_000
+"""Machines that ours holds, over and above the peers' sizes."""
+SLOW = 4
+"""A peer with thousands of groups answers some twenty requests a second: it is given so many times as long."""
+_SLACK = 0.03
+"""By how much the mean size of answers may differ from that of a right one (addresses and names vary in length)."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """One thing to ask: a running server, a file of paths, the bytes of a right answer with its headers."""
+
+    server: Server
+    paths: Path
+    seconds: float
+
+
+@dataclass
+class Scripts:
+    """All rounds: `keep-alive` or `close` → case (`500`, `1 of 10000`) → rounds, of either side."""
+
+    ours: dict[str, dict[str, list[Load]]] = field(default_factory=dict)
+    theirs: dict[str, dict[str, list[Load]]] = field(default_factory=dict)
+    held: int = HELD
+    absent: str = ""
+
+    @property
+    def one_of_many(self) -> str:
+        """The case that asks for one machine while all are held."""
+        return f"1 of {self.held}"
+
+    def ratio(self, mode: str, case: str, peer: str) -> float:
+        """Ours as a multiple of theirs: medians of requests per second."""
+        return rate(self.ours[mode][case]) / rate(self.theirs[mode][peer])
+
+
+def rate(rounds: Iterable[Load]) -> float:
+    """Median requests per second."""
+    return middle(one.per_second for one in rounds)
+
+
+def measure(folder: Path, cache: Path, rounds: int, seconds: float, sizes: tuple[int, ...], held: int) -> Scripts:
+    """Measure every size of both, in turn, `rounds` times, in both modes."""
+    results = Scripts(held=held)
+    with ExitStack() as stack:
+        ours = _ours(stack, folder, seconds, sizes, held)
+        try:
+            theirs = _theirs(stack, folder, build_matchbox(cache), seconds, sizes)
+        except AbsentError as error:
+            results.absent, theirs = str(error), {}
+        for target in [*ours.values(), *theirs.values()]:
+            load(target.server, target.paths, 1)
+        for mode in ("keep-alive", "close"):
+            for number in range(rounds):
+                for case in ours:
+                    sides = [(results.ours, ours), (results.theirs, theirs)]
+                    for found, targets in sides if number % 2 == 0 else reversed(sides):
+                        if case in targets:
+                            one = _once(targets[case], close=mode == "close")
+                            found.setdefault(mode, {}).setdefault(case, []).append(one)
+    return results
+
+
+def _once(target: Target, *, close: bool) -> Load:
+    one = load(target.server, target.paths, target.seconds, close=close)
+    expected = answer_size(target.server.port, target.paths.read_text().splitlines()[0], close=close)
+    if abs(one.size / expected - 1) > _SLACK:
+        raise BenchError(
+            f"{target.server.name}: a right answer has {expected} bytes, those under load had {one.size:.0f} on average"
+        )
+    return one
+
+
+def _ours(stack: ExitStack, folder: Path, seconds: float, sizes: tuple[int, ...], held: int) -> dict[str, Target]:
+    targets = {}
+    for machines in (*sizes, held):
+        site = make_site(folder / f"site-{machines}", machines=machines, root_mib=1)
+        server = stack.enter_context(netboot(site))
+        paths = write_paths(folder / f"ours-{machines}.paths", site.machines)
+        targets[str(machines)] = Target(server, paths, seconds)
+        if machines == held:
+            one = write_paths(folder / "ours-one.paths", site.machines[machines // 2 : machines // 2 + 1])
+            targets[f"1 of {machines}"] = Target(server, one, seconds)
+        settle(server.pid)
+    return targets
+
+
+def _theirs(stack: ExitStack, folder: Path, binary: Path, seconds: float, sizes: tuple[int, ...]) -> dict[str, Target]:
+    targets = {}
+    for machines in sizes:
+        known = identities(machines)
+        server = stack.enter_context(matchbox(binary, folder / f"matchbox-{machines}", [one.mac for one in known]))
+        paths = folder / f"matchbox-{machines}.paths"
+        paths.write_text("".join(f"{matchbox_path(one)}\n" for one in known))
+        for one in (known[0], known[-1]):
+            status, body = get(server.port, matchbox_path(one))
+            if status != 200 or not body.startswith(b"#!ipxe"):
+                raise BenchError(f"{server.name}: status {status} for {one.mac}")
+        targets[str(machines)] = Target(server, paths, seconds * (SLOW if machines > 1000 else 1))
+    return targets
+
+
+def matchbox_path(one: Identity) -> str:
+    """What a machine asks after matchbox's own /boot.ipxe (its matchbox/http/ipxe.go)."""
+    mac = one.mac.replace(":", "-")
+    return f"/ipxe?uuid={one.uuid}&mac={mac}&domain=&hostname=&serial={one.serial}&arch=x86_64"

@@ -1,0 +1,96 @@
+"""Image bytes per second, beside nginx with sendfile: whole files and 4 MiB ranges, 8 clients, the same files."""
+
+import hashlib
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.download import Clients, Job, all_ranges, clients, whole_files
+from bench.peers import nginx
+from bench.procfs import cpu_seconds, settle
+from bench.serving import AbsentError, BenchError, Server, get
+from bench.site import Site, make_site, netboot
+from bench.stats import middle
+
+SHAPES: dict[str, Callable[[int, str, int, int], list[Job]]] = {
+    "whole files": whole_files,
+    "4 MiB ranges": all_ranges,
+}
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """One round of one server."""
+
+    gb_per_second: float
+    cpu_per_gb: float
+    """CPU seconds of all its processes per GB (10⁹ bytes)."""
+    clients_per_gb: float
+    """CPU seconds of the clients per GB: how much of the machine the measuring itself took."""
+
+
+@dataclass(frozen=True)
+class Bytes:
+    """All rounds: shape → server → rounds. `absent`: why the peer is missing."""
+
+    blob: int
+    """Bytes of the file."""
+    rounds: dict[str, dict[str, list[Transfer]]]
+    absent: str = ""
+
+    def median(self, shape: str, server: str, figure: str) -> float:
+        """Median of one figure of `Transfer`."""
+        return middle(getattr(one, figure) for one in self.rounds[shape][server])
+
+
+def measure(folder: Path, rounds: int, seconds: float, mib: int) -> Bytes:
+    """Measure; `seconds` is roughly how long one round of one server takes."""
+    site = make_site(folder / "bytes", machines=1, root_mib=mib)
+    results: dict[str, dict[str, list[Transfer]]] = {shape: {} for shape in SHAPES}
+    absent = ""
+    with ExitStack() as stack:
+        servers = [stack.enter_context(netboot(site))]
+        try:
+            servers.append(stack.enter_context(nginx(site.store, folder / "nginx", site.blob_path[4:])))
+        except AbsentError as error:
+            absent = str(error)
+        team = stack.enter_context(clients())
+        for server in servers:
+            _verify(server, site)
+        times = {shape: _times(team, servers[0], site, make, seconds) for shape, make in SHAPES.items()}
+        for number in range(rounds):
+            for shape, make in SHAPES.items():
+                for server in servers if number % 2 == 0 else reversed(servers):
+                    one = _round(team, server, make(server.port, site.blob_path, site.blob_size, times[shape]))
+                    results[shape].setdefault(server.name, []).append(one)
+    return Bytes(site.blob_size, results, absent)
+
+
+def _times(team: Clients, server: Server, site: Site, make: Callable[..., list[Job]], seconds: float) -> int:
+    """How often each client fetches the file, so that a round takes about `seconds`; warms caches too."""
+    done = team.run(make(server.port, site.blob_path, site.blob_size, 1))
+    took = max(one.end for one in done) - min(one.start for one in done)
+    return max(1, round(seconds / took))
+
+
+def _round(team: Clients, server: Server, jobs: Sequence[Job]) -> Transfer:
+    settle(server.pid)
+    before = cpu_seconds(server.pid)
+    done = team.run(jobs)
+    time.sleep(0.05)
+    spent = cpu_seconds(server.pid) - before
+    gigabytes = sum(one.received for one in done) / 1e9
+    took = max(one.end for one in done) - min(one.start for one in done)
+    return Transfer(gigabytes / took, spent / gigabytes, sum(one.cpu for one in done) / gigabytes)
+
+
+def _verify(server: Server, site: Site) -> None:
+    """The bytes are the right ones, whole and in parts, before anything is timed."""
+    status, body = get(server.port, site.blob_path)
+    if status != 200 or hashlib.sha256(body).hexdigest() != site.blob_path.rpartition("/")[2]:
+        raise BenchError(f"{server.name}: {site.blob_path}: status {status}, or other bytes than its name says")
+    status, part = get(server.port, site.blob_path, {"Range": "bytes=4194304-8388607"})
+    if status != 206 or part != body[4194304:8388608]:
+        raise BenchError(f"{server.name}: {site.blob_path}: status {status} for a range, or other bytes")

@@ -1,0 +1,43 @@
+"""One writer at a time: an advisory lock on a file, gone with the process that holds it, however that ends."""
+
+import fcntl
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from images.errors import BusyError
+
+_POLL_SECONDS = 0.05
+
+
+@contextmanager
+def exclusive(path: Path, what: str, wait: float = 0.0) -> Iterator[None]:
+    """Hold the lock file `path`, waiting up to `wait` seconds for another holder to end.
+
+    Raises:
+        BusyError: another process holds it still, named by its id. OSError: the file system refuses.
+    """
+    lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        deadline = time.monotonic() + wait
+        while not _try(lock):
+            if time.monotonic() >= deadline:
+                holder = os.pread(lock, 32, 0).decode(errors="replace").strip() or "unknown"
+                raise BusyError(f"another process (pid {holder}) is writing to {what}: try again")
+            time.sleep(_POLL_SECONDS)
+        with suppress(OSError):  # the holder's id only makes a message better: a full disk must not stop gc
+            os.ftruncate(lock, 0)
+            os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
+        yield
+    finally:
+        os.close(lock)
+
+
+def _try(lock: int) -> bool:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

@@ -1,0 +1,67 @@
+"""Whom the service runs as: never root. A mount namespace opens for it just those closed folders that it needs."""
+
+import os
+import pwd
+import shlex
+import stat
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from lab.processes import Account
+
+NOBODY = "nobody"
+
+
+def service_account() -> Account | None:
+    """Of `sudo` its caller, otherwise nobody; None: we are not root, and the service runs as we do."""
+    if os.geteuid() != 0:
+        return None
+    uid, gid = os.environ.get("SUDO_UID", "0"), os.environ.get("SUDO_GID", "0")
+    if uid.isdigit() and gid.isdigit() and int(uid) and int(gid):
+        return Account(int(uid), int(gid))
+    entry = pwd.getpwnam(NOBODY)
+    return Account(entry.pw_uid, entry.pw_gid)
+
+
+def own(folder: Path, account: Account) -> None:
+    """Give a folder and all in it to the account."""
+    for path in (folder, *folder.rglob("*")):
+        os.chown(path, account.uid, account.gid, follow_symlinks=False)
+
+
+def reachable(argv: Sequence[str], account: Account, needs: Sequence[Path]) -> list[str]:
+    """The command, in a mount namespace where needed, so that `account` may enter `needs`; it starts in the first.
+
+    A checkout or a Python below /root, or a checkout in a folder by `mktemp -d`, cannot be entered by anybody else.
+    There a closed folder is covered by one that shows only what is needed; outside the namespace nothing changes.
+    """
+    wanted = [path.resolve() for path in (*needs, Path(sys.prefix), Path(sys.base_prefix))]
+    closed = sorted({folder for path in wanted for folder in (path, *path.parents) if _is_closed(folder, account)})
+    outermost = [one for one in closed if not any(one.is_relative_to(other) for other in closed if other != one)]
+    if not outermost:
+        return list(argv)
+    shown = {part for path in wanted for part in (path.iterdir() if path in closed else (path,))}
+    shown = {path for path in shown if not any(path != other and path.is_relative_to(other) for other in shown)}
+    script = [*_uncover(outermost, sorted(shown)), f"cd {shlex.quote(str(wanted[0]))}", 'exec "$@"']
+    return ["unshare", "--mount", "sh", "-euc", "\n".join(script), "sh", *argv]
+
+
+def _is_closed(folder: Path, account: Account) -> bool:
+    status = folder.stat()
+    if status.st_uid == account.uid:
+        return not status.st_mode & stat.S_IXUSR
+    return not status.st_mode & (stat.S_IXGRP if status.st_gid == account.gid else stat.S_IXOTH)
+
+
+def _uncover(closed: Sequence[Path], shown: Sequence[Path]) -> Iterator[str]:
+    """A shell script: build each cover on a place of its own, then move it over the closed folder."""
+    place = "/dev/shm"  # is there everywhere, and in its own place again at the end
+    for folder in closed:
+        yield f"mount -t tmpfs -o mode=755,size=1m netboot-lab {place}"
+        for path in shown:
+            if path.is_relative_to(folder):
+                target, source = shlex.quote(f"{place}/{path.relative_to(folder)}"), shlex.quote(str(path))
+                make = f"mkdir -p {target}" if path.is_dir() else f'mkdir -p "$(dirname {target})"; touch {target}'
+                yield f"{make}; mount --bind {source} {target}"
+        yield f"mount --move {place} {shlex.quote(str(folder))}"

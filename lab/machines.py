@@ -1,0 +1,119 @@
+"""QEMU machines without any disk: real firmware, a NIC whose ROM is iPXE, a serial console that is always kept."""
+
+import contextlib
+import re
+import shutil
+import socket
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from lab.accelerator import Accelerator, arguments
+from lab.errors import UnusableError
+from lab.network import Attachment, Tap
+from lab.processes import Child, child
+from lab.transcript import Transcript
+
+Firmware = Literal["bios", "uefi"]
+_OVMF = Path("/usr/share/OVMF")
+_OVMF_PAIRS = (("OVMF_CODE_4M.fd", "OVMF_VARS_4M.fd"), ("OVMF_CODE.fd", "OVMF_VARS.fd"))
+
+
+@dataclass(frozen=True, slots=True)
+class Hardware:
+    """What the machine is. `memory` in MiB; `rom` False: the NIC has none, the firmware's own PXE must fetch iPXE."""
+
+    name: str
+    mac: str
+    uuid: str
+    serial: str
+    firmware: Firmware = "bios"
+    memory: int = 1024
+    cpus: int = 1
+    rom: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """A machine that is switched on. `console` is its serial port."""
+
+    hardware: Hardware
+    console: Transcript
+    qemu: Child
+
+    def wait_for_console(self, pattern: str, seconds: float, *, after: int = 0) -> re.Match[str]:
+        """Wait until the console shows `pattern`; raises DeadlineError or EndedError with the console's last lines."""
+        return self.console.wait_for(pattern, seconds, after=after)
+
+
+@contextlib.contextmanager
+def machine(hardware: Hardware, attachment: Attachment, folder: Path, accelerator: Accelerator) -> Iterator[Machine]:
+    """Switch a machine on for the length of a block; logs are `<folder>/<name>.console.log` and `.qemu.log`.
+
+    Raises:
+        UnusableError: no UEFI firmware is installed.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    stem = folder / hardware.name
+    with contextlib.ExitStack() as stack:
+        # A connected pair, not a named socket: nothing to clean away, and it works across network namespaces.
+        ours, theirs = socket.socketpair()
+        stack.enter_context(ours)
+        with theirs:
+            namespace = attachment.namespace if isinstance(attachment, Tap) else None
+            argv = _argv(hardware, attachment, stem, accelerator, theirs.fileno())
+            qemu = child(
+                f"qemu of {hardware.name}",
+                argv,
+                Path(f"{stem}.qemu.log"),
+                namespace=namespace,
+                grace=3,
+                fds=(theirs.fileno(),),
+            )
+            running = stack.enter_context(qemu)
+        console = Transcript(f"console of {hardware.name}", Path(f"{stem}.console.log"), lambda: ours.recv(65536))
+        stack.callback(console.join)
+        stack.callback(running.stop, 3)
+        yield Machine(hardware, console, running)
+
+
+def _argv(hardware: Hardware, attachment: Attachment, stem: Path, accelerator: Accelerator, serial: int) -> list[str]:
+    return [
+        "qemu-system-x86_64",
+        *("-name", hardware.name, "-nodefaults", "-no-user-config", "-display", "none", "-vga", "none"),
+        # graphics=off makes SeaBIOS, and with it iPXE, speak on the serial port.
+        *("-machine", "q35,graphics=off", *arguments(accelerator)),
+        *("-m", str(hardware.memory), "-smp", str(hardware.cpus)),
+        *("-smbios", f"type=1,manufacturer=netboot,product=lab,uuid={hardware.uuid},serial={hardware.serial}"),
+        *("-chardev", f"socket,id=console,fd={serial}", "-serial", "chardev:console"),
+        *("-object", "rng-random,id=rng,filename=/dev/urandom", "-device", "virtio-rng-pci,rng=rng"),
+        *_firmware(hardware, stem),
+        *_nic(hardware, attachment),
+    ]
+
+
+def _firmware(hardware: Hardware, stem: Path) -> list[str]:
+    if hardware.firmware == "bios":
+        return []  # SeaBIOS is QEMU's own
+    for code, variables in _OVMF_PAIRS:
+        if (_OVMF / code).exists():
+            mine = Path(f"{stem}.vars.fd")
+            shutil.copyfile(_OVMF / variables, mine)
+            drives = ((_OVMF / code, "on"), (mine, "off"))
+            return [
+                word
+                for path, fixed in drives
+                for word in ("-drive", f"if=pflash,format=raw,file={path},readonly={fixed}")
+            ]
+    raise UnusableError(f"no UEFI firmware in {_OVMF}: install the package ovmf")
+
+
+def _nic(hardware: Hardware, attachment: Attachment) -> list[str]:
+    if isinstance(attachment, Tap):
+        network = f"tap,id=net,ifname={attachment.interface},script=no,downscript=no"
+    else:
+        network = f"user,id=net,bootfile={attachment.bootfile}"
+    # QEMU's default for this NIC is efi-virtio.rom of the package ipxe-qemu: iPXE for BIOS and for UEFI in one ROM.
+    rom = "" if hardware.rom else ",romfile="
+    return ["-netdev", network, "-device", f"virtio-net-pci,netdev=net,mac={hardware.mac},bootindex=0{rom}"]

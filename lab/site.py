@@ -1,0 +1,105 @@
+"""A site made by the real command line, as an operator makes it."""
+
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from lab.errors import LabError
+from lab.work import ROOT
+
+COMMAND = (sys.executable, "-m", "netboot.cli.main")
+COMMAND_SECONDS = 1200.0
+
+
+class CommandFailedError(LabError):
+    """A `netboot` command failed; the message is what it said."""
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A site's folder. `url`: how machines reach the service; `management`: its API, on loopback."""
+
+    folder: Path
+    url: str
+    management: str
+
+    @property
+    def config(self) -> Path:
+        """Its configuration file."""
+        return self.folder / "netboot.yaml"
+
+    @property
+    def store(self) -> Path:
+        """Its artifact store."""
+        return self.folder / "store"
+
+    def netboot(self, *arguments: str) -> str:
+        """Run a `netboot` command on this site; what it printed.
+
+        Raises:
+            CommandFailedError: with all that it said.
+        """
+        return run_netboot(arguments, self.config)
+
+    def declare(self, inventory: str, name: str = "site.yaml") -> None:
+        """Write one file of the inventory in one step, as an editor does."""
+        partial = self.folder / "inventory" / f".{name}.new"
+        partial.write_text(inventory)
+        partial.replace(self.folder / "inventory" / name)
+
+
+def run_netboot(arguments: Sequence[str], config: Path | None = None) -> str:
+    """Run a `netboot` command to its end; what it printed on standard output.
+
+    Raises:
+        CommandFailedError: with all that it said.
+    """
+    done = subprocess.run(
+        [*COMMAND, *arguments],
+        cwd=ROOT,
+        env=command_environment(config),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=COMMAND_SECONDS,
+        check=False,
+    )
+    if done.returncode != 0:
+        raise CommandFailedError(f"netboot {' '.join(arguments)}: {(done.stderr + done.stdout).strip()}")
+    return done.stdout
+
+
+def command_environment(config: Path | None) -> dict[str, str]:
+    """Our environment with the site's configuration in it."""
+    return os.environ | ({"NETBOOT_CONFIG": str(config)} if config else {})
+
+
+def make_site(folder: Path, host: str, url_host: str | None = None, *, keys: Path | None = None) -> Site:
+    """`netboot init`, listening on `host` and on loopback; `url_host`: how machines call `host`, if otherwise.
+
+    `keys`: a folder of keys to copy, so that an image of another site boots here too.
+    """
+    port, management = free_port(host), free_port("127.0.0.1")
+    url = f"http://{url_host or host}:{port}"
+    if keys is not None:
+        shutil.copytree(keys, folder / "keys")
+    run_netboot(["init", str(folder), "--url", url, "--site", "lab", "--force"])
+    config = folder / "netboot.yaml"
+    text, once = re.subn(r'(?m)^  listen: ".*"$', f'  listen: "{host}:{port}"', config.read_text())
+    text, twice = re.subn(r"(?m)^  listen: 127\.0\.0\.1:\d+$", f"  listen: 127.0.0.1:{management}", text)
+    assert (once, twice) == (1, 1), "the sample configuration has other lines than the lab knows"
+    config.write_text(text)
+    return Site(folder, url, f"http://127.0.0.1:{management}")
+
+
+def free_port(host: str) -> int:
+    """A port of this address that nobody has at the moment."""
+    with socket.socket() as probe:
+        probe.bind((host, 0))
+        return int(probe.getsockname()[1])

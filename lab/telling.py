@@ -1,0 +1,113 @@
+"""What the demo tells: its progress, its last page, and in case of a failure what failed and where to look."""
+
+import argparse
+import contextlib
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+from rich.console import Console
+
+from lab.errors import DeadlineError
+from lab.machines import Hardware, Machine
+from lab.network import Network
+from lab.page import Facts, page, show, steps
+from lab.site import Site
+from lab.work import ROOT
+
+NAME = "node-1"
+"""The demo's machine."""
+
+
+@dataclass(slots=True)
+class Demo:
+    """What the demo is doing: for the one who reads its failure."""
+
+    options: argparse.Namespace
+    folder: Path
+    console: Console
+    begun: float
+    phase: str = "starting"
+    machine: Machine | None = None
+    events: list[dict[str, Any]] = field(default_factory=list)
+    powered_on: float = 0.0
+    built: str = ""
+
+    @contextlib.contextmanager
+    def doing(self, phase: str) -> Iterator[None]:
+        """One phase of the demo, told with its time."""
+        self.phase, begun = phase, monotonic()
+        self.say(f"[bold]==>[/] {phase}")
+        yield
+        self.say(f"    done in {monotonic() - begun:.1f} s")
+
+    def say(self, text: str) -> None:
+        """One line."""
+        self.console.print(text, highlight=False, soft_wrap=True)
+
+
+def network_words(net: Network | None) -> str:
+    if net is None:
+        return "QEMU's user network, its DHCP pointing at /boot.ipxe"
+    return f"{net.host[:-2]}.0/24 in a namespace: dnsmasq (DHCP, TFTP) at {net.inside}, the service at {net.host}"
+
+
+def show_page(demo: Demo, site: Site, hardware: Hardware, image: dict[str, Any], words: str, how: str) -> None:
+    firmware = "SeaBIOS and iPXE" if hardware.firmware == "bios" else "OVMF (UEFI) and iPXE"
+    console = demo.folder / "machine" / f"{NAME}.console.log"
+    facts = Facts(
+        image=image,
+        machine=NAME,
+        memory=hardware.memory,
+        firmware=firmware,
+        network=words,
+        accelerator="KVM" if how == "kvm" else "emulated in software",
+        console=short(console),
+        total=monotonic() - demo.begun,
+        built=demo.built,
+    )
+    demo.console.print()
+    commands = _commands(demo, site, hardware, image["manifest"]["name"])
+    show(demo.console, page(steps(demo.events, demo.powered_on), facts, commands, demo.console.width))
+
+
+def _commands(demo: Demo, site: Site, hardware: Hardware, image: str) -> list[tuple[str, str]]:
+    netboot, config = short(ROOT / ".venv" / "bin" / "netboot"), f"--config {shlex.quote(short(site.config))}"
+    boot = demo.events[0]["boot"] if demo.events else ""
+    local = [
+        ("what the image consists of, and the memory it needs", f"{netboot} image show {config} {image}"),
+        ("read every byte and compare it with what was signed", f"{netboot} image verify {config} {image}"),
+    ]
+    if not demo.options.keep:
+        again = ("the same, left running until Ctrl-C, to ask the service", "make demo KEEP=1")
+        return [*local, ("the machine's console", f"less {short(demo.folder / 'machine' / NAME)}.console.log"), again]
+    return [
+        ("this boot's trace", f"{netboot} boot show {config} {boot}"),
+        ("why this machine gets this script", f"{netboot} explain {config} {NAME}"),
+        ("machines, and what is known of them", f"{netboot} machine list {config}"),
+        ("the script that it was served", f"curl '{site.url}/v1/boot?mac={hardware.mac}'"),
+        ("the machine's console", f"tail -f {short(demo.folder / 'machine' / NAME)}.console.log"),
+        *local,
+    ]
+
+
+def short(path: Path) -> str:
+    """Relative where that is shorter and right: commands are for the folder in which `make demo` was called."""
+    return str(path.relative_to(ROOT)) if path.is_relative_to(ROOT) and Path.cwd() == ROOT else str(path)
+
+
+def explain_failure(demo: Demo, error: Exception) -> None:
+    """Where it failed, what is known, where the logs are."""
+    demo.console.print(
+        f"\nerror: while {demo.phase}: {error}", style="red", highlight=False, markup=False, soft_wrap=True
+    )
+    if demo.machine is not None:
+        last = demo.events[-1]["phase"] if demo.events else "nothing: it did not ask for its script"
+        demo.say(f"the last that was heard of {NAME}: {last}; its console ends:")
+        demo.console.print(demo.machine.console.tail(), highlight=False, markup=False, soft_wrap=True)
+    if isinstance(error, DeadlineError):
+        demo.say("on a busy machine everything takes longer; try again when it is idle")
+    demo.say(f"logs of everything: {short(demo.folder)}")

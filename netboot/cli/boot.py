@@ -1,0 +1,119 @@
+"""`netboot boot`: boots and their traces. Asks the running service."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from netboot.cli.client import api_options, open_client, segment, with_exit_codes
+from netboot.cli.output import output_option, show
+from netboot.cli.times import clock, moment, seconds
+
+
+@click.group()
+def group() -> None:
+    """Boots: what was served to a machine, and what it reported itself."""
+
+
+@group.command("list")
+@click.option("--machine", help="Of this machine only.")
+@click.option("--limit", type=click.IntRange(1, 1000), default=20, show_default=True, help="How many at most.")
+@api_options
+@output_option
+@with_exit_codes
+def list_(
+    machine: str | None, limit: int, config: Path | None, server: str | None, token_file: Path | None, output: str
+) -> None:
+    """List boots and claims, the newest first."""
+    found = open_client(config, server, token_file).get("/v1/boots", machine=machine, limit=limit)
+    rows = [
+        (
+            one["boot"],
+            one["machine"],
+            moment(one["started_ms"]),
+            one["state"] + (" (claim)" if one["claim"] else ""),
+            seconds(one["last_ms"] - one["started_ms"]),
+            (one["script"] or {}).get("image", "")[:12],
+            one["reason"],
+        )
+        for one in found["boots"]
+    ]
+    show(output, found, ("boot", "machine", "began", "state", "seconds", "image", "reason"), rows, "no boots yet")
+
+
+@group.command("show")
+@click.argument("boot")
+@api_options
+@output_option
+@with_exit_codes
+def show_(boot: str, config: Path | None, server: str | None, token_file: Path | None, output: str) -> None:
+    """Show the trace of BOOT: each phase, who says so, and when.
+
+    `served`: we handed it out, to whomever. `reported`: the machine says so. BOOT is an id of `netboot boot list`.
+    """
+    found = open_client(config, server, token_file).get(f"/v1/boots/{segment(boot)}")
+    if output == "table":
+        script = found["script"] or {}
+        click.echo(f"machine {found['machine']}   boot {found['boot']}   {found['state']}")
+        if script:
+            click.echo(f"image {script['image'][:12]} of channel {script['channel']}, profile {script['profile']}")
+        click.echo()
+    show(
+        output,
+        found,
+        ("phase", "source", "time", "seconds", "uptime", "detail"),
+        _phases(found),
+        "nothing is known of it",
+    )
+
+
+def _phases(trace: dict[str, Any]) -> list[tuple[object, ...]]:
+    """Phases and failures by time; `seconds` since the script, or since the first that was heard."""
+    failed = [{**one, "phase": "Failed", "source": "reported"} for one in trace["failures"]]
+    script = next((one["at_ms"] for one in trace["reached"] if one["phase"] == "ScriptServed"), trace["started_ms"])
+    return [
+        (
+            one["phase"],
+            one["source"],
+            clock(one["at_ms"]),
+            seconds(one["at_ms"] - script),
+            seconds(one["uptime_ms"]),
+            one["detail"],
+        )
+        for one in sorted([*trace["reached"], *failed], key=lambda one: one["at_ms"])
+    ]
+
+
+@group.command("watch")
+@click.option("--machine", help="Of this machine only.")
+@click.option("--since", type=click.IntRange(0), help="Begin after this entry, as an earlier watch showed it.")
+@click.option("--until", metavar="PHASE", help="End, with status 0, when a boot reaches this phase.")
+@api_options
+@output_option
+@with_exit_codes
+def watch(
+    machine: str | None,
+    since: int | None,
+    until: str | None,
+    config: Path | None,
+    server: str | None,
+    token_file: Path | None,
+    output: str,
+) -> None:
+    """Follow boots as they happen; Ctrl-C ends it. With `--output json` one object a line."""
+    client = open_client(config, server, token_file)
+    for line in client.lines("/v1/boots/watch", machine=machine, since=since):
+        entry = line.get("event")
+        if entry is None:
+            continue
+        click.echo(json.dumps(entry, sort_keys=True) if output == "json" else _line(entry))
+        if entry["phase"] == until:
+            return
+    raise click.ClickException("the service ended the stream; it is stopping, or was restarted")
+
+
+def _line(entry: dict[str, Any]) -> str:
+    uptime = f" up {seconds(entry['uptime_ms'])} s" if entry["uptime_ms"] is not None else ""
+    what = f"{entry['machine']:<16} {entry['phase']:<14} {entry['source']:<8}"
+    return f"{clock(entry['at_ms'])}  {what} {entry['boot']}{uptime}  {entry['detail']}".rstrip()

@@ -1,0 +1,50 @@
+"""How a build shows itself: a live last line on a terminal, plain lines elsewhere. Always on stderr."""
+
+import sys
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console
+from rich.text import Text
+
+
+class Building:
+    """Progress of one build, as a context manager."""
+
+    def __init__(self, console: Console | None = None) -> None:
+        self._console = console or Console(stderr=True, highlight=False, soft_wrap=not sys.stderr.isatty())
+        self._status = self._console.status("starting") if self._console.is_terminal else None
+        self._prefix = ""
+        self.steps: list[dict[str, object]] = []
+        """What was done: step, seconds, cached."""
+
+    def __enter__(self) -> Self:
+        if self._status:
+            self._status.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._status:
+            self._status.stop()
+
+    def heading(self, text: str) -> None:
+        """Begin a part of several steps."""
+        self._console.print(Text(text, style="bold"))
+
+    def begin(self, step: str) -> None:
+        """A step begins."""
+        self.line(step, "")
+
+    def line(self, step: str, text: str) -> None:
+        """The last line of a terminal; nowhere else, where a thousand lines of packages help nobody."""
+        if self._status:
+            room = max(self._console.width - 20, 20)
+            self._status.update(Text.assemble((f"{step:<10}", "bold"), " ", (text[:room], "dim")))
+
+    def end(self, step: str, seconds: float, *, cached: bool) -> None:
+        """A step ended."""
+        self.steps.append({"step": step, "seconds": round(seconds, 3), "cached": cached})
+        took = "cached" if cached else f"{seconds:.1f} s"
+        self._console.print(Text.assemble(f"{step:<10}", f"{took:>8}"))

@@ -1,0 +1,189 @@
+"""The management API, as commands use it: where it is, whose token is sent, and what its failures mean."""
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import quote
+
+import click
+
+from netboot.cli.paths import config_option, config_path, find_config
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+UNKNOWN, NOT_ALLOWED, CANNOT_TELL = 3, 4, 5
+EXIT_CODES = """\b
+    Exit status: 0 done, 1 failed, 2 wrong usage, 3 unknown (no such machine, boot, channel or image),
+    4 not allowed, 5 cannot tell right now (try again), 130 interrupted."""
+CONNECT_SECONDS, READ_SECONDS = 5.0, 30.0
+
+
+class ApiError(click.ClickException):
+    """What the service answered, or that it did not; the exit status keeps the three outcomes apart."""
+
+    def __init__(self, message: str, remedy: str, exit_code: int) -> None:
+        super().__init__(f"{message}\n{'Remedy: ' + remedy if remedy else ''}".rstrip())
+        vars(self)["exit_code"] = exit_code  # click declares it for the class
+
+
+def with_exit_codes(function: F) -> F:
+    """Add the meaning of the exit status to a command's help."""
+    function.__doc__ = f"{(function.__doc__ or '').rstrip()}\n\n    {EXIT_CODES}\n"
+    return function
+
+
+def api_options(function: F) -> F:
+    """`--config`, `--server`, `--token-file`."""
+    server = "Address of the management API.  [default: $NETBOOT_SERVER, then the configuration's]"
+    token = "File with the operator's token.  [default: $NETBOOT_TOKEN_FILE, then the configuration's]"  # noqa: S105 — help
+    function = click.option("--token-file", type=click.Path(path_type=Path), help=token)(function)
+    function = click.option("--server", help=server)(function)
+    return config_option(function)
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """One service. The token shows nowhere."""
+
+    server: str
+    token: str = field(repr=False)
+    hint: str = ""
+    """Where the address came from, for messages."""
+
+    def get(self, path: str, **parameters: object) -> Any:
+        """What is there, parsed.
+
+        Raises:
+            ApiError: it is not, we may not, or the service cannot tell.
+        """
+        return self._json("GET", path, parameters, None)
+
+    def put(self, path: str, body: Any) -> Any:
+        """Write, and what is there now; raises as `get`."""
+        return self._json("PUT", path, {}, body)
+
+    def lines(self, path: str, **parameters: object) -> Iterator[dict[str, Any]]:
+        """A stream of JSON objects, one a line, for as long as the service sends; raises as `get`."""
+        import requests
+
+        with self._request("GET", path, parameters, None, stream=True) as answer:
+            try:
+                for line in answer.iter_lines(chunk_size=1):
+                    if line:
+                        yield json.loads(line)
+            except requests.exceptions.RequestException as error:
+                raise _unreachable(self, error) from None
+
+    def _json(self, method: str, path: str, parameters: dict[str, object], body: Any) -> Any:
+        with self._request(method, path, parameters, body) as answer:
+            try:
+                return answer.json()
+            except ValueError:
+                raise _not_netboot(self) from None
+
+    def _request(
+        self, method: str, path: str, parameters: dict[str, object], body: Any, *, stream: bool = False
+    ) -> Any:
+        import requests
+
+        wanted = {name: str(one) for name, one in parameters.items() if one is not None}
+        session = requests.Session()
+        session.trust_env = False  # neither a proxy nor ~/.netrc has a say in where the token goes
+        try:
+            answer = session.request(
+                method,
+                self.server + path,
+                params=wanted,
+                json=body,
+                headers={"Authorization": f"Bearer {self.token}"},
+                timeout=(CONNECT_SECONDS, READ_SECONDS),
+                allow_redirects=False,
+                stream=stream,
+            )
+        except requests.exceptions.RequestException as error:
+            raise _unreachable(self, error) from None
+        if answer.status_code != 200:
+            raise _refused(self, answer)
+        return answer
+
+
+def open_client(config: Path | None, server: str | None, token_file: Path | None) -> Client:
+    """The service that the options, the environment or the configuration name.
+
+    Raises:
+        ApiError: the token cannot be read. NotFoundError, FaultsError: the configuration is needed and cannot be used.
+    """
+    server = server or os.environ.get("NETBOOT_SERVER")
+    token_file = token_file or (Path(os.environ["NETBOOT_TOKEN_FILE"]) if "NETBOOT_TOKEN_FILE" in os.environ else None)
+    hint = "--server or $NETBOOT_SERVER"
+    if server is None or token_file is None:
+        found = find_config(config)
+        hint = hint if server is not None else f"management in {config_path(config)}"
+        server = server or found.management.base_url
+        token_file = token_file or found.management.token_file
+    if not server.startswith(("http://", "https://")):
+        raise click.UsageError(f"the address of the service must begin with http:// or https://: {server}")
+    return Client(server.rstrip("/"), _token(token_file), hint)
+
+
+def segment(name: str) -> str:
+    """A name as one segment of a path."""
+    return quote(name, safe="")
+
+
+def _token(path: Path) -> str:
+    try:
+        lines = [line.strip() for line in path.read_text(encoding="utf-8").splitlines()]
+    except (OSError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", None) or "is not text"
+        raise ApiError(
+            f"the token file {path} cannot be read: {why}",
+            "run as who may read it, or name your own with --token-file",
+            NOT_ALLOWED,
+        ) from None
+    tokens = [line for line in lines if line and not line.startswith("#")]
+    if not tokens or not tokens[0].isascii():
+        raise ApiError(f"the token file {path} holds no token", "ask the service's operator for one", NOT_ALLOWED)
+    return tokens[0]
+
+
+def _unreachable(client: Client, error: Exception) -> ApiError:
+    import requests
+
+    if isinstance(error, requests.exceptions.Timeout):
+        why = "it does not answer in time"
+    elif "Connection refused" in str(error):
+        why = "nothing listens there"
+    else:
+        cause: BaseException = error
+        while cause.__cause__ or cause.__context__:
+            cause = cause.__cause__ or cause.__context__ or cause
+        why = str(cause).split(": ", 1)[-1][:200]
+    remedy = f"is `netboot serve` running? The address is from {client.hint}"
+    return ApiError(f"cannot reach the service at {client.server}: {why}", remedy, CANNOT_TELL)
+
+
+def _not_netboot(client: Client) -> ApiError:
+    remedy = f"check the address (from {client.hint})"
+    return ApiError(f"what answers at {client.server} is not netboot's management API", remedy, 1)
+
+
+def _refused(client: Client, answer: Any) -> ApiError:
+    try:
+        said = answer.json()["error"]
+        message, remedy = str(said["message"]), str(said["remedy"])
+    except (ValueError, KeyError, TypeError):
+        return _not_netboot(client)
+    status: int = answer.status_code
+    if status == 404:
+        code = UNKNOWN
+    elif status in (401, 403, 409, 422):
+        code = NOT_ALLOWED
+    elif status in (502, 503, 504):
+        code = CANNOT_TELL
+    else:
+        code = 1
+    return ApiError(message, remedy, code)

@@ -1,0 +1,74 @@
+"""`netboot explain`: why a machine gets the script that it gets. Asks the running service."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from netboot.cli.client import CANNOT_TELL, NOT_ALLOWED, UNKNOWN, api_options, open_client, segment
+from netboot.cli.output import output_option
+
+_STATUS = {"boot": 0, "unknown": UNKNOWN, "refused": NOT_ALLOWED, "unavailable": CANNOT_TELL}
+_WORDS = {
+    "boot": "boots",
+    "unknown": "is unknown: it waits, is listed as discovered, and asks again",
+    "refused": "may not boot: it is told why, and asks again",
+    "unavailable": "cannot be told right now: it tries again",
+}
+
+
+@click.command()
+@click.argument("machine", required=False)
+@click.option("--mac", help="What a machine with this MAC address would get, in any spelling.")
+@click.option("--uuid", help="… with this SMBIOS UUID.")
+@click.option("--serial", help="… with this serial number.")
+@click.option("--arch", help="… of this architecture, as iPXE says it (x86_64, i386, arm64).")
+@api_options
+@output_option
+def command(
+    machine: str | None,
+    mac: str | None,
+    uuid: str | None,
+    serial: str | None,
+    arch: str | None,
+    config: Path | None,
+    server: str | None,
+    token_file: Path | None,
+    output: str,
+) -> None:
+    """Explain which script MACHINE gets and why; or whoever makes the claim that the options describe.
+
+    It prints the very decision that is served, and records nothing.
+
+    \b
+    Exit status: 0 it boots, 3 unknown, 4 not allowed (ambiguous, disabled, other architecture),
+    5 cannot tell right now (no usable image, or the service does not answer), 1 failed, 2 wrong usage.
+    """
+    claim = {"mac": mac, "uuid": uuid, "serial": serial, "arch": arch}
+    claimed = any(value is not None for value in claim.values())
+    if (machine is not None) == claimed:
+        raise click.UsageError("name a machine, or describe a claim with --mac, --uuid, --serial, --arch")
+    client = open_client(config, server, token_file)
+    path = f"/v1/machines/{segment(machine)}/explain" if machine is not None else "/v1/explain"
+    found = client.get(path) if machine is not None else client.get(path, **claim)
+    decision = found["decision"]
+    if output == "json":
+        click.echo(json.dumps(found, indent=2, sort_keys=True))
+    else:
+        _print(decision)
+    raise click.exceptions.Exit(_STATUS[decision["outcome"]])
+
+
+def _print(decision: dict[str, Any]) -> None:
+    reason = f" ({decision['reason']})" if "reason" in decision else ""
+    name = (
+        decision["machine"]["name"] if "machine" in decision else " and ".join(decision.get("machines", ())) or "this"
+    )
+    click.echo(f"{name} {_WORDS[decision['outcome']]}{reason}")
+    for because in decision["because"]:
+        click.echo(f"  because {because}")
+    if decision["outcome"] == "boot":
+        image = decision["image"]
+        click.echo(f"  image   {image['name']} {image['digest']}, needs {image['ram_mib']} MiB of memory")
+        click.echo(f"  kernel  {' '.join(decision['kernel_arguments'])}")

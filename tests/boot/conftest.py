@@ -1,0 +1,48 @@
+"""One image for the whole session; a folder with every log for each test, named where the test fails."""
+
+import json
+import re
+from collections.abc import Generator, Iterator
+from pathlib import Path
+
+import pytest
+
+from lab.accelerator import accelerator
+from lab.site import make_site
+from lab.work import CACHE, work_folder
+from tests.boot.centre import BuiltImage
+
+RECIPE = "debian-12-minimal"
+
+
+@pytest.fixture(scope="session")
+def work() -> Iterator[Path]:
+    """`.work/tests-boot`, which stays after the run."""
+    with work_folder("tests-boot") as folder:
+        yield folder
+
+
+@pytest.fixture(scope="session")
+def built(work: Path) -> BuiltImage:
+    """An image by the real command line, with the build cache of the demo."""
+    site = make_site(work / "builder", "127.0.0.1")
+    made = json.loads(site.netboot("image", "build", RECIPE, "--cache", str(CACHE / "build"), "--output", "json"))
+    shown = json.loads(site.netboot("image", "show", made["image"], "--output", "json"))
+    kernel = site.store / "blobs" / shown["manifest"]["artifacts"]["kernel"]["sha256"]
+    return BuiltImage(site, made["image"], shown["manifest"], accelerator(kernel, CACHE / "lab"))
+
+
+@pytest.fixture
+def folder(work: Path, request: pytest.FixtureRequest) -> Path:
+    """Where this test's logs are."""
+    return work / re.sub(r"\W+", "-", request.node.name)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Say where the console logs are, where a test failed."""
+    report = yield
+    where = getattr(item, "funcargs", {}).get("folder")
+    if report.failed and where is not None:
+        report.sections.append(("logs", f"consoles, service, dnsmasq: {where}"))
+    return report

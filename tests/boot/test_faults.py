@@ -1,0 +1,118 @@
+"""What goes wrong on the way: origins, images that must not be believed, a service that dies."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from images.signing import SigningKey
+from lab.errors import LabError
+from lab.servers import Misbehaving, misbehaving, nginx
+from lab.site import CommandFailedError
+from tests.boot.centre import (
+    BOOT_SECONDS,
+    WHOLE,
+    BuiltImage,
+    centre,
+    entry,
+    flip,
+    hardware,
+    replace,
+    start_with_origins,
+)
+
+pytestmark = pytest.mark.boot
+MIB = 1 << 20
+CHUNK = 4 * MIB
+
+
+def test_an_origin_that_dies_and_one_that_damages_a_chunk(built: BuiltImage, folder: Path) -> None:
+    """The first origin cuts every answer after 3 MiB, the second sends one wrong byte in chunk 5, nginx is sound.
+
+    What the first one sent is kept, the second goes on from there, only the damaged chunk is fetched again.
+    """
+    mine, root = hardware(1), built.root["sha256"]
+    dying = Misbehaving(built.site.store, root, die_after=3 * MIB)
+    damaging = Misbehaving(built.site.store, root, corrupt=(5 * CHUNK + 4711,))
+    with centre(folder, built, origins=True) as here:
+        assert here.net is not None
+        with (
+            misbehaving(dying, here.net.host),
+            misbehaving(damaging, here.net.host),
+            nginx(here.net, here.site.store) as sound,
+        ):
+            start_with_origins(here, dying.url, damaging.url, sound)
+            here.declare(entry(mine))
+            with here.switched_on(mine) as machine:
+                verified = here.service.wait_for(mine.name, "ImageVerified", BOOT_SECONDS)
+                assert verified["detail"] == f"{len(built.root['chunks'])} chunks, chunk 5 again from {sound}"
+                machine.wait_for_console(f"netboot: left {dying.url} at {3 * MIB} of {built.root['size']} bytes", 1)
+                here.service.wait_for(mine.name, "Booted", BOOT_SECONDS)
+        assert here.trace(mine.name) == WHOLE
+        assert here.latest(mine.name)["failures"] == []
+        blob, again = f"/v1/blobs/{root}", f"bytes={5 * CHUNK}-{6 * CHUNK - 1}"
+        assert [one for one in dying.requests if one[0] == blob] == [(blob, ""), (blob, again)]
+        assert [one for one in damaging.requests if one[0] == blob] == [(blob, f"bytes={3 * MIB}-")]
+        asked = (here.net.folder / "nginx-access.log").read_text().splitlines()
+        assert [line.split('"')[2].split() for line in asked if blob in line] == [["206", str(CHUNK)]]
+
+
+def test_what_must_not_be_believed_does_not_boot_until_it_is_put_right(built: BuiltImage, folder: Path) -> None:
+    """A manifest signed by a stranger; then a flipped byte in the stored root image; then all is well again.
+
+    The service trusts the stranger, so that it is the machine itself that refuses: its initrd does not know the key.
+    """
+    mine, stranger, root = hardware(1), SigningKey.generate(), built.root["sha256"]
+    with centre(folder, built) as here:
+        signature = here.site.store / "images" / built.digest / "manifest.sig"
+        blob, sound = here.site.store / "blobs" / root, signature.read_bytes()
+        (here.site.folder / "keys" / f"{stranger.public.id}.pub").write_bytes(stranger.public.to_bytes())
+        replace(signature, stranger.sign((signature.parent / "manifest.json").read_bytes()))
+        here.declare(entry(mine))
+        with here.switched_on(mine) as machine:
+            refused = here.service.wait_for(mine.name, "Failed", BOOT_SECONDS)
+            assert refused["detail"].startswith(
+                f"ImageRefused: {here.site.url}/v1/images/{built.digest}/manifest.json is not signed by a key that "
+                "this machine trusts;"
+            )
+            machine.wait_for_console(r"netboot: FAILED \(1 of 10\): ImageRefused", 1)
+            assert [phase for phase, _ in here.trace(mine.name)][-1] == "InitrdStarted"
+            assert here.latest(mine.name)["state"] == "Failed"
+
+            flip(blob, 2 * CHUNK + 1)
+            with pytest.raises(CommandFailedError) as named:
+                here.site.netboot("image", "verify", built.digest)
+            assert re.search(r"(?m)^root +.*damaged in chunk 2 of ", str(named.value))
+            replace(signature, sound)
+            refused = here.service.wait_for(mine.name, "Failed", BOOT_SECONDS, "damaged")
+            assert refused["detail"] == (
+                f"ImageRefused: chunk 2 of the root image is damaged at every origin: {here.site.url}"
+            )
+            assert [phase for phase, _ in here.trace(mine.name)][-1] == "ImageFetched"
+
+            flip(blob, 2 * CHUNK + 1)
+            assert "every byte" in here.site.netboot("image", "verify", built.digest)
+            here.service.wait_for(mine.name, "Booted", BOOT_SECONDS)
+            assert here.trace(mine.name) == WHOLE
+            assert len(here.latest(mine.name)["failures"]) == 2
+            assert here.latest(mine.name)["state"] == "Booted"
+
+
+def test_a_service_that_is_killed_mid_boot_and_started_again_has_the_whole_trace(
+    built: BuiltImage, folder: Path
+) -> None:
+    """SIGKILL when the initrd starts. /boot.ipxe is named by a proxy DHCP beside an operator's own server."""
+    mine = hardware(1)
+    with centre(folder, built, mode="proxy") as here:
+        here.declare(entry(mine))
+        with here.switched_on(mine) as machine:
+            before = here.service.wait_for(mine.name, "InitrdStarted", BOOT_SECONDS)
+            here.service.kill()
+            with pytest.raises(LabError):
+                here.site.netboot("boot", "list")
+            machine.wait_for_console("netboot: (cannot fetch|left) ", BOOT_SECONDS)
+            here.service.start()
+            after = here.service.wait_for(mine.name, "Booted", BOOT_SECONDS)
+            assert after["boot"] == before["boot"]
+            assert here.trace(mine.name) == WHOLE
+            assert [one for one in here.latest(mine.name)["failures"] if "ImageRefused" in one["detail"]] == []

@@ -1,0 +1,248 @@
+"""The state, in memory and in SQLite: the same suite."""
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from netboot.lifecycle import state
+from netboot.lifecycle.errors import StateUnavailableError
+from netboot.lifecycle.events import DiscoveryRecord, EventRecord, ScriptRecord
+from netboot.lifecycle.phases import REPORTED_PHASES, Phase
+from netboot.lifecycle.state import Batch
+from netboot.stores.state import SqliteStates
+from netboot.stores.state_schema import VERSION
+from netboot.stores.state_writer import SqliteProjection
+from tests.records import START, boot_id, event, script, sighted
+from tests.states import MemoryStates
+
+Record = ScriptRecord | EventRecord | DiscoveryRecord
+
+
+class Both:
+    """A writer, and a reader of what it wrote."""
+
+    def __init__(self, writer: Any, reader: Any) -> None:
+        self.writer, self.reader = writer, reader
+        self._next: dict[str, int] = {}
+
+    def take(self, *records: Record, journal: str = "boot-0.db") -> None:
+        last = self._next[journal] = self._next.get(journal, 0) + len(records)
+        self.writer.take(Batch(journal, 7, last, records))
+
+
+def in_memory(_folder: Path) -> Both:
+    states = MemoryStates()
+    return Both(states, states)
+
+
+def on_disk(folder: Path) -> Both:
+    return Both(SqliteProjection(folder / "state.db"), SqliteStates(folder / "state.db"))
+
+
+MAKERS = pytest.mark.parametrize("make", [in_memory, on_disk])
+
+
+@pytest.fixture(params=[in_memory, on_disk])
+def both(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Both]:
+    made = request.param(tmp_path)
+    yield made
+    if isinstance(made.writer, SqliteProjection):
+        made.writer.close()
+
+
+def test_a_boot_comes_together_from_two_journals_in_any_order(both: Both) -> None:
+    both.take(event("gpu-001", 1, Phase.INITRD_STARTED), journal="boot-1.db")
+    both.take(script("gpu-001", 1))
+    trace = both.reader.boot(boot_id("gpu-001", 1))
+    assert [one.phase for one in trace.reached] == [Phase.SCRIPT_SERVED, Phase.INITRD_STARTED]
+    assert trace.script.channel == "stable"
+    assert both.reader.machines(["gpu-001"])["gpu-001"].current == trace
+    assert both.reader.counts() == {"InitrdStarted": 1}
+
+
+def test_a_claim_is_not_a_boot(both: Both) -> None:
+    both.take(script("gpu-001", 1), event("gpu-001", 1, Phase.BOOTED))
+    up = both.reader.machines()["gpu-001"].current
+    both.take(
+        script("gpu-001", 2), event("gpu-001", 2, Phase.KERNEL_FETCHED), event("gpu-001", 2, Phase.INITRD_FETCHED)
+    )
+    after = both.reader.machines()["gpu-001"]
+    assert after.current == up
+    assert (after.claims.served, after.claims.last_ms) == (2, START + 2_000)
+    assert [one.boot for one in both.reader.boots("gpu-001", 10)] == [boot_id("gpu-001", 2), boot_id("gpu-001", 1)]
+    both.take(event("gpu-001", 2, Phase.INITRD_STARTED))
+    assert both.reader.machines()["gpu-001"].current.boot == boot_id("gpu-001", 2)
+
+
+def test_a_late_report_of_an_older_boot_does_not_become_current(both: Both) -> None:
+    both.take(script("gpu-001", 2), event("gpu-001", 2, Phase.BOOTED))
+    both.take(script("gpu-001", 1), event("gpu-001", 1, Phase.FAILED, detail="late"))
+    assert both.reader.machines()["gpu-001"].current.boot == boot_id("gpu-001", 2)
+
+
+def test_a_batch_is_taken_once(both: Both) -> None:
+    batch = Batch("boot-0.db", 7, 2, [script("gpu-001", 1), sighted("52:54:00:00:00:99")])
+    for _ in range(3):
+        both.writer.take(batch)
+    assert both.writer.cursor("boot-0.db") == (7, 2)
+    assert both.reader.machines()["gpu-001"].claims.served == 1
+    assert both.reader.discovered(10)[0].times == 1
+    assert len(both.reader.feed(0, 10)) == 1
+
+
+def test_a_journal_that_took_the_place_of_another_is_another(both: Both) -> None:
+    both.writer.take(Batch("boot-0.db", 7, 900, [script("gpu-001", 1)]))
+    both.writer.take(Batch("boot-0.db", 8, 1, [script("gpu-001", 2)]))
+    assert both.writer.cursor("boot-0.db") == (8, 1)
+    assert both.reader.machines()["gpu-001"].claims.served == 2
+
+
+def test_a_storm_of_claims_is_counted_and_pushes_out_no_boot(both: Both) -> None:
+    both.take(script("gpu-001", 1), event("gpu-001", 1, Phase.BOOTED))
+    both.take(*(script("gpu-001", number) for number in range(2, 400)))
+    both.take(*(script("gpu-001", number) for number in range(400, 500)), event("gpu-001", 450, Phase.KERNEL_FETCHED))
+    found = both.reader.boots("gpu-001", 1000)
+    assert len(found) == state.CLAIMS_KEPT + 1
+    assert found[0].boot == boot_id("gpu-001", 499)
+    assert found[-1].boot == boot_id("gpu-001", 1)
+    assert both.reader.machines()["gpu-001"].claims.served == 499
+
+
+def test_boots_are_kept_to_a_number_for_each_machine(both: Both) -> None:
+    for number in range(state.BOOTS_KEPT + 20):
+        both.take(script("gpu-001", number), event("gpu-001", number, Phase.BOOTED))
+    both.take(script("gpu-002", 0), event("gpu-002", 0, Phase.BOOTED))
+    assert len(both.reader.boots("gpu-001", 1000)) == state.BOOTS_KEPT
+    assert len(both.reader.boots("gpu-002", 1000)) == 1
+    assert len(both.reader.boots(None, 10)) == 10
+
+
+def test_the_discovered_are_one_for_each_and_bounded(both: Both, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(state, "DISCOVERED_KEPT", 50)
+    macs = [f"52:54:00:00:{number >> 8:02x}:{number & 255:02x}" for number in range(300)]
+    both.take(*(sighted(mac, START + number) for number, mac in enumerate(macs)))
+    both.take(sighted(macs[299], START + 999, outcome="refused"), sighted(None, START + 1, peer="192.0.2.10"))
+    found = both.reader.discovered(1000)
+    assert len(found) == 50
+    newest = found[0]
+    assert (newest.mac, newest.times, newest.outcome) == (macs[299], 2, "refused")
+    assert (newest.first_ms, newest.last_ms) == (START + 299, START + 999)
+
+
+def test_the_feed_goes_on_where_one_left_off(both: Both) -> None:
+    both.take(script("gpu-001", 1), event("gpu-001", 1, Phase.FAILED, detail="no link"))
+    first = both.reader.feed(0, 1)
+    rest = both.reader.feed(first[0].id, 10)
+    assert [(one.phase, one.source, one.detail) for one in (*first, *rest)] == [
+        (Phase.SCRIPT_SERVED, "served", ""),
+        (Phase.FAILED, "reported", "no link"),
+    ]
+    assert both.reader.feed(None, 1) == rest
+    assert both.reader.feed(rest[0].id, 10) == []
+
+
+def test_what_was_never_heard_of(both: Both) -> None:
+    both.take()
+    assert both.reader.boot(boot_id("gpu-001", 1)) is None
+    assert both.reader.machines(["gpu-001"]) == {}
+    assert both.reader.boots("gpu-001", 5) == []
+    assert both.writer.cursor("boot-9.db") == (0, 0)
+
+
+MACHINES = st.sampled_from(["gpu-001", "gpu-002"])
+NUMBERS = st.integers(1, 4)
+CLAIMS = st.one_of(
+    st.builds(script, MACHINES, NUMBERS),
+    st.builds(event, MACHINES, NUMBERS, st.sampled_from([Phase.KERNEL_FETCHED, Phase.INITRD_FETCHED])),
+)
+REPORTS = st.builds(event, MACHINES, NUMBERS, st.sampled_from(sorted(REPORTED_PHASES)), st.integers(1, 900))
+BATCHES = st.lists(st.lists(st.one_of(CLAIMS, REPORTS), max_size=6), max_size=6)
+
+
+@MAKERS
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(batches=BATCHES, claims=st.lists(CLAIMS, max_size=8), place=st.integers(0, 6))
+def test_no_claim_alters_what_a_machine_reported(
+    make: Callable[[Path], Both], batches: list[list[Record]], claims: list[Record], place: int
+) -> None:
+    """Wherever claims come in between, the phases that machines reported and their current boots stay what they are."""
+
+    def reported(with_claims: bool) -> dict[str, Any]:
+        with TemporaryDirectory() as folder:
+            both = make(Path(folder))
+            mixed = [*batches[:place], claims, *batches[place:]] if with_claims else batches
+            for records in mixed:
+                both.take(*records)
+            both.take()
+            machines = both.reader.machines()
+            if isinstance(both.writer, SqliteProjection):
+                both.writer.close()
+            return {
+                name: (
+                    one.current.boot,
+                    [r for r in one.current.reached if r.source == "reported"],
+                    one.current.failures,
+                )
+                for name, one in machines.items()
+                if one.current is not None
+            }
+
+    assert reported(with_claims=True) == reported(with_claims=False)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(batches=BATCHES)
+def test_the_state_on_disk_is_the_state_in_memory(batches: list[list[Record]]) -> None:
+    with TemporaryDirectory() as folder:
+        disk, memory = on_disk(Path(folder)), in_memory(Path(folder))
+        for records in batches:
+            disk.take(*records)
+            memory.take(*records)
+        disk.take()
+        disk.writer.close()
+        assert disk.reader.machines() == memory.reader.machines()
+        assert disk.reader.boots(None, 100) == memory.reader.boots(None, 100)
+        assert [one.model_copy(update={"id": 0}) for one in disk.reader.feed(0, 1000)] == [
+            one.model_copy(update={"id": 0}) for one in memory.reader.feed(0, 1000)
+        ]
+
+
+def test_a_file_of_a_newer_version_is_refused_by_both_sides(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    with sqlite3.connect(path) as db:
+        db.execute(f"PRAGMA user_version = {VERSION + 1}")
+    db.close()
+    with pytest.raises(StateUnavailableError, match="written by a newer netboot"):
+        SqliteProjection(path).cursor("boot-0.db")
+    with pytest.raises(StateUnavailableError, match=f"has schema {VERSION + 1}, this program wants {VERSION}"):
+        SqliteStates(path).machines()
+
+
+def test_a_file_that_is_not_there_or_is_no_database_cannot_tell(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    with pytest.raises(StateUnavailableError, match="is not there yet"):
+        SqliteStates(path).boots(None, 1)
+    path.write_bytes(b"this is not a database" * 100)
+    with pytest.raises(StateUnavailableError, match="cannot be read: file is not a database"):
+        SqliteStates(path).boots(None, 1)
+    with pytest.raises(StateUnavailableError, match="cannot be written: file is not a database"):
+        SqliteProjection(path).take(Batch("boot-0.db", 1, 1, []))
+
+
+def test_a_batch_that_fails_half_way_leaves_nothing(tmp_path: Path) -> None:
+    made = on_disk(tmp_path)
+    made.take(script("gpu-001", 1))
+    with sqlite3.connect(tmp_path / "state.db") as db:
+        db.execute("CREATE TRIGGER full BEFORE INSERT ON discovered BEGIN SELECT RAISE(ABORT, 'disk full'); END")
+    db.close()
+    with pytest.raises(StateUnavailableError, match="disk full"):
+        made.take(script("gpu-001", 2), sighted("52:54:00:00:00:99"))
+    assert made.writer.cursor("boot-0.db") == (7, 1)
+    assert made.reader.boot(boot_id("gpu-001", 2)) is None
+    made.writer.close()

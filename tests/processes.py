@@ -1,0 +1,55 @@
+"""Processes in tests: waiting for what they do with deadlines, and whether they are still there."""
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+def wait_for(what: Callable[[], T | None], seconds: float = 20.0) -> T:
+    """The first answer that is true; fails after `seconds`. `what` may raise OSError while it cannot tell yet."""
+    deadline, last = time.monotonic() + seconds, None
+    while time.monotonic() < deadline:
+        try:
+            found = what()
+            if found:
+                return found
+        except OSError as error:
+            last = error
+        time.sleep(0.02)
+    raise AssertionError(f"did not happen within {seconds} s: {what} {last or ''}")
+
+
+def runs(pid: int) -> bool:
+    """Whether a process is there and no zombie."""
+    try:
+        status = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False
+    return status.rpartition(")")[2].split()[0] not in ("Z", "X")
+
+
+def descendants(pid: int) -> set[int]:
+    """All processes below this one."""
+    children: dict[int, set[int]] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+            except OSError:
+                continue
+            children.setdefault(parent, set()).add(int(entry.name))
+    found: set[int] = set()
+    new = {pid}
+    while new:
+        new = {child for one in new for child in children.get(one, set())} - found
+        found |= new
+    return found
+
+
+def environment() -> dict[str, str]:
+    """Ours, with this tree's packages first, wherever the process is started."""
+    return {**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)}

@@ -1,0 +1,89 @@
+"""The state in memory: what the web's tests use, and what the contract suite holds against the one on disk."""
+
+from collections.abc import Sequence
+
+from netboot.lifecycle import state
+from netboot.lifecycle.events import DiscoveryRecord, ScriptRecord
+from netboot.lifecycle.phases import Phase, source_of
+from netboot.lifecycle.state import Batch, Claims, Discovered, FeedEntry, MachineState
+from netboot.lifecycle.trace import Trace, apply
+
+
+class MemoryStates:
+    """Reads and writes; the obvious way."""
+
+    def __init__(self) -> None:
+        self.cursors: dict[str, tuple[int, int]] = {}
+        self.traces: dict[str, Trace] = {}
+        self.served: dict[str, Claims] = {}
+        self.seen: dict[str, Discovered] = {}
+        self.entries: list[FeedEntry] = []
+
+    def cursor(self, journal: str) -> tuple[int, int]:
+        return self.cursors.get(journal, (0, 0))
+
+    def take(self, batch: Batch) -> None:
+        identity, last = self.cursor(batch.journal)
+        if identity == batch.identity and batch.last <= last:
+            return
+        self.cursors[batch.journal] = (batch.identity, batch.last)
+        for record in batch.records:
+            if isinstance(record, DiscoveryRecord):
+                new = state.sighting(record)
+                self.seen[new.key] = state.seen_again(self.seen.get(new.key), new)
+                continue
+            self.traces[record.boot] = apply(self.traces.get(record.boot), record)
+            phase = Phase.SCRIPT_SERVED if isinstance(record, ScriptRecord) else record.phase
+            said = {} if isinstance(record, ScriptRecord) else {"uptime_ms": record.uptime_ms, "detail": record.detail}
+            entry = {"id": len(self.entries) + 1, "at_ms": record.at_ms, "boot": record.boot, "phase": phase}
+            known = {"machine": record.machine, "source": source_of(phase)}
+            self.entries.append(FeedEntry.model_validate(entry | known | said))
+            if isinstance(record, ScriptRecord):
+                claims = self.served.get(record.machine, Claims())
+                last_ms = max(record.at_ms, claims.last_ms or 0)
+                self.served[record.machine] = Claims(served=claims.served + 1, last_ms=last_ms)
+        self._prune()
+
+    def machines(self, names: Sequence[str] | None = None) -> dict[str, MachineState]:
+        known = {trace.machine for trace in self.traces.values()} | set(self.served)
+        found = {}
+        for name in known if names is None else known & set(names):
+            reported = [one for one in self._of(name) if not state.is_claim(one)]
+            claims = self.served.get(name, Claims())
+            if reported or claims.served:
+                found[name] = MachineState(machine=name, current=reported[0] if reported else None, claims=claims)
+        return found
+
+    def counts(self) -> dict[str, int]:
+        found: dict[str, int] = {}
+        for one in self.machines().values():
+            if one.current is not None:
+                found[one.current.state] = found.get(one.current.state, 0) + 1
+        return found
+
+    def boots(self, machine: str | None, limit: int) -> list[Trace]:
+        return self._of(machine)[:limit]
+
+    def boot(self, boot: str) -> Trace | None:
+        return self.traces.get(boot)
+
+    def discovered(self, limit: int) -> list[Discovered]:
+        return sorted(self.seen.values(), key=lambda one: (-one.last_ms, one.key))[:limit]
+
+    def feed(self, after: int | None, limit: int) -> list[FeedEntry]:
+        if after is None:
+            return self.entries[-limit:]
+        return [entry for entry in self.entries if entry.id > after][:limit]
+
+    def _of(self, machine: str | None) -> list[Trace]:
+        found = [one for one in self.traces.values() if machine in (None, one.machine)]
+        return sorted(found, key=lambda one: one.boot, reverse=True)
+
+    def _prune(self) -> None:
+        for machine in {trace.machine for trace in self.traces.values()}:
+            for claim, most in ((True, state.CLAIMS_KEPT), (False, state.BOOTS_KEPT)):
+                for trace in [one for one in self._of(machine) if state.is_claim(one) is claim][most:]:
+                    del self.traces[trace.boot]
+        oldest = sorted(self.seen.values(), key=lambda one: (one.last_ms, one.key))
+        for one in oldest[: max(0, len(oldest) - state.DISCOVERED_KEPT)]:
+            del self.seen[one.key]

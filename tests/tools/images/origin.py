@@ -1,0 +1,113 @@
+"""A real HTTP server on loopback whose faults are chosen: what an origin of a bad day looks like to a machine."""
+
+import re
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+
+@dataclass
+class Origin:
+    """Files by path, faults, and what was asked of it. Counts and offsets are bytes of the file."""
+
+    files: dict[str, bytes] = field(default_factory=dict)
+    ranges: bool = True
+    """False: as a server that knows no Range header: 200 and the whole file."""
+    dies_at: int | None = None
+    """The connection breaks at this offset of the file; each time, unless `recovers`."""
+    recovers: bool = False
+    stalls_at: int | None = None
+    """Nothing comes any more from this offset on, and the connection stays."""
+    alter: Callable[[bytes], bytes] = bytes
+    """What happens to a file on its way."""
+    status: int = 200
+    """Another one: answered to everything."""
+    url: str = ""
+    asked: list[tuple[str, str | None]] = field(default_factory=list)
+    """Path and Range of every GET."""
+    posted: list[tuple[str, bytes]] = field(default_factory=list)
+    post_statuses: list[int] = field(default_factory=list)
+    """Answers to the next posts; then 204."""
+    released: threading.Event = field(default_factory=threading.Event)
+
+    def ranges_of(self, path: str) -> list[str | None]:
+        """The Range headers of all requests for a path."""
+        return [asked for name, asked in self.asked if name == path]
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    origin: Origin
+
+    def do_GET(self) -> None:
+        origin, wanted = self.origin, self.headers.get("Range")
+        origin.asked.append((self.path, wanted))
+        data = origin.files.get(self.path)
+        if data is None or origin.status != 200:
+            self.send_error(404 if origin.status == 200 else origin.status)
+            return
+        data = origin.alter(data)
+        first, last = 0, len(data) - 1
+        match = re.fullmatch(r"bytes=(\d+)-(\d*)", wanted or "") if origin.ranges else None
+        if match:
+            first, last = int(match[1]), min(int(match[2] or last), last)
+            if first > last:
+                self.send_error(416)
+                return
+            self.send_response(206)
+            self.send_header("Content-Range", f"bytes {first}-{last}/{len(data)}")
+        else:
+            self.send_response(200)
+        self.send_header("Content-Length", str(last - first + 1))
+        self.end_headers()
+        self._send(data, first, last + 1)
+
+    def _send(self, data: bytes, first: int, end: int) -> None:
+        origin, stop = self.origin, end
+        if origin.dies_at is not None:
+            stop = min(stop, origin.dies_at)
+        if origin.stalls_at is not None:
+            stop = min(stop, origin.stalls_at)
+        self.wfile.write(data[first : max(first, stop)])
+        if stop < end:
+            if origin.stalls_at is not None:
+                origin.released.wait(30)
+            if origin.recovers:
+                origin.dies_at = None
+            self.close_connection = True
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.origin.posted.append((self.path, body))
+        self.send_response(self.origin.post_statuses.pop(0) if self.origin.post_statuses else 204)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name in the base class
+        pass
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        pass  # a client that went away, which is what these tests are about
+
+
+@contextmanager
+def serving(origin: Origin) -> Iterator[Origin]:
+    """Serve until the block ends; sets `origin.url`."""
+    handler = type("Handler", (_Handler,), {"origin": origin})
+    server = _Server(("127.0.0.1", 0), handler)
+    origin.url = f"http://127.0.0.1:{server.server_address[1]}"
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+    thread.start()
+    try:
+        yield origin
+    finally:
+        origin.released.set()
+        server.shutdown()
+        server.server_close()
+        thread.join(10)

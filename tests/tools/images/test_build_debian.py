@@ -1,0 +1,164 @@
+"""The shipped Debian recipe, built through the command line, and what is in the image."""
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+import pytest
+
+from images.keyring import KeyRing
+from images.manifest import Manifest
+from images.signing import verify
+from images.steps.configure import IDENTITY
+from images.store import Store
+
+pytestmark = pytest.mark.tools
+
+ROOT = Path(__file__).parents[3]
+CACHE = ROOT / ".cache" / "build"
+"""The demo's and the boot tests' own, so that Debian is fetched once for all of them."""
+
+
+@dataclass(frozen=True)
+class Made:
+    folder: Path
+    manifest: Manifest
+    listing: dict[str, tuple[str, str]]
+    """Path in the image → (mode as `ls` writes it, owner/group)."""
+
+    def blob(self, name: str) -> Path:
+        artifact = getattr(self.manifest.artifacts, name)
+        path: Path = Store(self.folder / "store").blob_path(artifact.sha256)
+        return path
+
+    def cat(self, path: str) -> str:
+        argv = ["unsquashfs", "-cat", str(self.blob("root")), path.lstrip("/")]
+        return subprocess.run(argv, capture_output=True, text=True, check=True).stdout
+
+
+def image_build(folder: Path, *arguments: str) -> dict[str, object]:
+    argv = [sys.executable, "-m", "netboot.cli.main", "image", "build", "debian-12-minimal", "--output", "json"]
+    paths = ["--store", f"{folder}/store", "--keys", f"{folder}/keys", "--cache", str(CACHE)]
+    done = subprocess.run(
+        [*argv, *paths, *arguments], cwd=ROOT, capture_output=True, text=True, timeout=900, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    result: dict[str, object] = json.loads(done.stdout)
+    return result
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Made]:
+    folder = tmp_path_factory.mktemp("debian")
+    KeyRing(folder / "keys").create()
+    before = Path("/proc/self/mounts").read_text()
+    result = image_build(folder)
+    assert Path("/proc/self/mounts").read_text() == before
+    store = Store(folder / "store")
+    manifest = store.manifest(str(result["image"]))
+    verify(manifest.to_bytes(), store.signature(manifest.digest), KeyRing(folder / "keys").trusted())
+    argv = ["unsquashfs", "-lln", str(store.blob_path(manifest.artifacts.root.sha256))]
+    shown = subprocess.run(argv, capture_output=True, text=True, check=True).stdout
+    words = [line.split() for line in shown.splitlines() if "squashfs-root" in line]
+    paths = {line[5].removeprefix("squashfs-root") or "/": (line[0], line[1]) for line in words}
+    yield Made(folder, manifest, paths)
+
+
+def test_the_image_is_whole_and_within_its_budget(made: Made) -> None:
+    for name, artifact in made.manifest.artifacts:
+        data = made.blob(name).read_bytes()
+        assert (hashlib.sha256(data).hexdigest(), len(data)) == (artifact.sha256, artifact.size)
+    kernel = made.blob("kernel").read_bytes()
+    assert kernel[0x202:0x206] == b"HdrS", "a bzImage (the kernel's Documentation/arch/x86/boot.rst)"
+    assert made.manifest.kernel_version.encode() in kernel
+    assert made.manifest.artifacts.initrd.size < 4 << 20
+    assert made.manifest.ram_mib < 512
+    packages = {name for name, _, _ in json.loads(made.blob("packages").read_bytes())}
+    assert {"systemd", "udev", "linux-image-cloud-amd64"} <= packages
+    assert not {"perl", "apt", "man-db"} & packages
+
+
+def test_there_is_an_init_and_no_kernel_in_the_root(made: Made) -> None:
+    assert made.listing["/sbin"][0] == "lrwxrwxrwx"
+    assert {"/usr/sbin/init", "/usr/lib/systemd/systemd", "/usr/bin/busybox"} <= made.listing.keys()
+    assert [path for path in made.listing if path.startswith("/boot/")] == []
+    assert [path for path in made.listing if path.startswith(("/dev/", "/proc/", "/sys/", "/run/", "/tmp/"))] == []
+
+
+def test_nothing_names_one_machine(made: Made) -> None:
+    assert [path for path in made.listing if any(fnmatchcase(path, pattern) for pattern in IDENTITY)] == []
+    assert made.cat("/etc/machine-id") == ""
+    assert [line for line in made.cat("/etc/shadow").splitlines() if line.startswith("root:*:")]
+
+
+def test_nothing_of_the_build_is_left(made: Made) -> None:
+    left = [
+        path for path in made.listing if path.startswith(("/var/lib/apt/lists/", "/var/cache/apt/", "/var/log/dpkg"))
+    ]
+    assert left == []
+    assert not [path for path in made.listing if "mmdebstrap" in path or "netboot.sources" in path]
+    assert "/etc/resolv.conf" not in made.listing, "the initrd writes it"
+
+
+def test_who_may_become_root(made: Made) -> None:
+    raised = {path for path, (mode, owner) in made.listing.items() if mode[3] in "sS" and owner == "0/0"}
+    assert raised == {
+        "/usr/bin/chfn",
+        "/usr/bin/chsh",
+        "/usr/bin/gpasswd",
+        "/usr/bin/mount",
+        "/usr/bin/newgrp",
+        "/usr/bin/passwd",
+        "/usr/bin/su",
+        "/usr/bin/umount",
+    }
+    worldly = {path for path, (mode, _) in made.listing.items() if mode[8] == "w" and mode[0] != "l"}
+    assert worldly == {"/tmp", "/var/tmp"}
+    assert all(made.listing[path][0].endswith("t") for path in worldly)
+
+
+def test_only_the_wanted_modules_are_there_and_depmod_knows_them(made: Made) -> None:
+    folder = f"/usr/lib/modules/{made.manifest.kernel_version}"
+    files = {path.rpartition("/")[2] for path in made.listing if path.startswith(folder) and path.endswith(".ko")}
+    assert {"virtio_net.ko", "failover.ko", "net_failover.ko", "vfat.ko", "fat.ko", "overlay.ko"} <= files
+    assert "nfsd.ko" not in files
+    known = {line.partition(":")[0].rpartition("/")[2] for line in made.cat(f"{folder}/modules.dep").splitlines()}
+    assert known == files
+
+
+def test_units_of_a_machine_without_a_disk(made: Made) -> None:
+    wanted = "/etc/systemd/system/multi-user.target.wants/systemd-networkd.service"
+    assert wanted in made.listing
+    assert "/usr/lib/systemd/system/netboot-booted.service" in made.listing
+    assert made.listing["/etc/systemd/system/fstrim.timer"][0].startswith("l")
+    assert "Storage=volatile" in made.cat("/etc/systemd/journald.conf.d/10-netboot.conf")
+    assert "ClientIdentifier=mac" in made.cat("/etc/systemd/network/80-netboot.network")
+
+
+def test_systemd_has_nothing_to_update_at_boot(made: Made) -> None:
+    argv = ["unsquashfs", "-llnumeric", "-UTC", str(made.blob("root")), "usr", "etc/.updated", "var/.updated"]
+    shown = subprocess.run(argv, capture_output=True, text=True, env=os.environ | {"TZ": "UTC"}, check=True).stdout
+    times = {line.split()[5]: line.split()[3:5] for line in shown.splitlines() if "squashfs-root/" in line}
+    assert times["squashfs-root/usr"] == times["squashfs-root/etc/.updated"] == times["squashfs-root/var/.updated"]
+
+
+def test_a_second_build_is_the_same_image_from_the_cache(made: Made) -> None:
+    result = image_build(made.folder)
+    assert result["image"] == made.manifest.digest
+    steps = result["steps"]
+    assert isinstance(steps, list)
+    assert [step["step"] for step in steps if not step["cached"]] == ["mirrors", "sign", "store"]
+
+
+def test_built_again_without_the_cache_it_is_the_same_image(made: Made, tmp_path: Path) -> None:
+    result = image_build(made.folder, "--cache", str(tmp_path))
+    steps = result["steps"]
+    assert isinstance(steps, list)
+    assert not [step for step in steps if step["cached"]]
+    assert result["image"] == made.manifest.digest

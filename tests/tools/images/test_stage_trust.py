@@ -1,0 +1,248 @@
+"""Nothing is believed that no trusted key signed; the shell reads signed documents as Python does."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from images.bundle import SiteBundle
+from images.manifest import CHUNK_SIZE, Artifact, Artifacts, Manifest
+from images.signing import SigningKey
+from tests.tools.images.origin import Origin, serving
+from tests.tools.images.stage import Stage
+
+pytestmark = pytest.mark.tools
+
+KEY, OTHER, STRANGER = (SigningKey.generate() for _ in range(3))
+DIGESTS = st.text("0123456789abcdef", min_size=64, max_size=64)
+TRUST = 'establish_trust && echo "$ROOT $SIZE $CHUNK $COUNT|$(echo $ORIGINS)|$REPORT" || echo "$REASON"'
+
+
+def manifest(epoch: int = 4, root: Mapping[str, object] | None = None) -> Manifest:
+    some = Artifact(sha256="0" * 64, size=1)
+    whole = Artifact.model_validate(
+        {"sha256": "b" * 64, "size": CHUNK_SIZE + 1, "chunks": ("c" * 64, "d" * 64), **(root or {})}
+    )
+    return Manifest(
+        name="sample",
+        distribution="debian",
+        suite="bookworm",
+        architecture="amd64",
+        recipe="e" * 64,
+        epoch=epoch,
+        created=0,
+        kernel_version="6.1.0-1-amd64",
+        ram_mib=512,
+        artifacts=Artifacts(kernel=some, initrd=some, root=whole, packages=some),
+    )
+
+
+class Site:
+    """A service, two origins, and a machine that trusts two keys."""
+
+    def __init__(self, stage: Stage, stack: ExitStack) -> None:
+        self.stage = stage
+        self.service, self.first, self.second = (stack.enter_context(serving(Origin())) for _ in range(3))
+        for key in (OTHER, KEY):
+            (stage.folder / f"keys/{key.public.id}.pub").write_bytes(key.public.to_bytes())
+
+    def bundle(self, minimum_epoch: int = 3, report: str | None = None) -> SiteBundle:
+        origins = (self.first.url, "https://127.0.0.1:9", f"{self.second.url}/")
+        return SiteBundle(
+            site="lab", issued=1, minimum_epoch=minimum_epoch, origins=origins, report=report or self.service.url
+        )
+
+    def offer(self, origin: Origin, image: Manifest, key: SigningKey = KEY, name: str | None = None) -> None:
+        place = f"/v1/images/{name or image.digest}/manifest"
+        origin.files |= {f"{place}.json": image.to_bytes(), f"{place}.sig": key.sign(image.to_bytes())}
+
+    def offer_bundle(self, origin: Origin, bundle: SiteBundle, key: SigningKey = KEY) -> None:
+        origin.files |= {"/v1/site/bundle.json": bundle.to_bytes(), "/v1/site/bundle.sig": key.sign(bundle.to_bytes())}
+
+    def trusted(self, report: str | None = None) -> str:
+        """What is known when `manifest()` is believed."""
+        root = f"{'b' * 64} {CHUNK_SIZE + 1} {CHUNK_SIZE} 2"
+        return f"{root}|{self.first.url} {self.second.url}|{report or self.service.url}"
+
+    def trust(self, image: Manifest | str) -> str:
+        digest = image if isinstance(image, str) else image.digest
+        done = self.stage.sh(TRUST, REPORT=self.service.url, ORIGINS=self.first.url, IMAGE=digest)
+        return done.stdout.splitlines()[-1]
+
+
+@pytest.fixture
+def site(stage: Stage) -> Iterator[Site]:
+    with ExitStack() as stack:
+        yield Site(stage, stack)
+
+
+def test_a_signed_image_of_a_signed_site(site: Site) -> None:
+    image = manifest()
+    site.offer_bundle(site.service, site.bundle())
+    site.offer(site.service, image)
+    assert site.trust(image) == site.trusted()
+    chunks = (site.stage.run_folder / "manifest.json.chunks").read_text()
+    assert chunks == f"0 {'c' * 64}\n1 {'d' * 64}\n"
+
+
+def test_any_trusted_key_will_do_and_any_origin_may_have_it(site: Site) -> None:
+    image = manifest()
+    site.offer_bundle(site.first, site.bundle(), OTHER)
+    site.offer(site.second, image)
+    assert site.trust(image) == site.trusted()
+    assert site.service.asked, "the service is asked first"
+
+
+def test_the_site_is_where_the_bundle_says_and_not_the_command_line(site: Site) -> None:
+    image = manifest()
+    site.offer_bundle(site.service, site.bundle(report=f"{site.second.url}/"))
+    site.offer(site.service, image)  # which the bundle does not name
+    assert site.trust(image).startswith(
+        f"cannot fetch the manifest of image {image.digest}: {site.second.url}/v1/images/"
+    )
+    site.offer(site.second, image)
+    assert site.trust(image) == site.trusted(report=site.second.url)
+
+
+def test_a_stranger_signed_the_manifest(site: Site) -> None:
+    image = manifest()
+    site.offer_bundle(site.service, site.bundle())
+    site.offer(site.service, image, STRANGER)
+    url = f"{site.service.url}/v1/images/{image.digest}/manifest.json"
+    assert site.trust(image) == f"ImageRefused: {url} is not signed by a key that this machine trusts;"
+
+
+def test_a_stranger_at_one_origin_does_not_keep_a_good_one_from_being_used(site: Site) -> None:
+    image = manifest()
+    site.offer_bundle(site.service, site.bundle(), STRANGER)
+    site.offer_bundle(site.first, site.bundle())
+    site.offer(site.service, image, STRANGER)
+    site.offer(site.second, image)
+    assert site.trust(image) == site.trusted()
+
+
+def test_a_stranger_signed_the_bundle(site: Site) -> None:
+    site.offer_bundle(site.service, site.bundle(), STRANGER)
+    assert site.trust(manifest()) == (
+        f"ImageRefused: {site.service.url}/v1/site/bundle.json is not signed by a key that this machine trusts;"
+    )
+
+
+def test_a_signed_manifest_of_another_image(site: Site) -> None:
+    image, other = manifest(), manifest(epoch=9)
+    site.offer_bundle(site.service, site.bundle())
+    site.offer(site.service, other, name=image.digest)
+    assert site.trust(image) == (
+        f"ImageRefused: the manifest from {site.service.url} is not the one that was asked for (sha256 {other.digest});"
+    )
+
+
+def test_one_altered_byte(site: Site) -> None:
+    image = manifest()
+    site.offer_bundle(site.service, site.bundle())
+    site.offer(site.service, image)
+    site.service.alter = lambda data: data.replace(b'"epoch":4', b'"epoch":5')
+    assert site.service.alter(image.to_bytes()) != image.to_bytes()
+    url = f"{site.service.url}/v1/images/{image.digest}/manifest.json"
+    assert site.trust(image) == f"ImageRefused: {url} is not signed by a key that this machine trusts;"
+
+
+@pytest.mark.parametrize(("minimum", "refused"), [(4, False), (5, True), (2**63, True)])
+def test_an_epoch_below_the_minimum(site: Site, minimum: int, refused: bool) -> None:
+    image = manifest(epoch=4)
+    site.offer_bundle(site.service, site.bundle(minimum))
+    site.offer(site.service, image)
+    words = f"ImageRefused: its epoch 4 is below this site's minimum, {minimum}; build it anew"
+    assert (site.trust(image) == words) is refused
+
+
+@pytest.mark.parametrize(
+    ("root", "message"),
+    [
+        ({"chunks": ()}, "ImageRefused: the manifest has 0 chunk digests for 4194305 bytes"),
+        ({"chunks": ("c" * 64,)}, "ImageRefused: the manifest has 1 chunk digests for 4194305 bytes"),
+        ({"chunks": (), "size": 0}, "ImageRefused: the manifest has 0 chunk digests for 0 bytes"),
+    ],
+)
+def test_a_manifest_whose_digests_do_not_cover_the_image(site: Site, root: dict[str, object], message: str) -> None:
+    image = manifest(root=root)
+    site.offer_bundle(site.service, site.bundle())
+    site.offer(site.service, image)
+    assert site.trust(image) == message
+
+
+def test_nobody_answers(site: Site) -> None:
+    assert site.trust(manifest()) == "cannot fetch the site bundle:" + "".join(
+        f" {origin.url}/v1/site/bundle.json: wget: server returned error: HTTP/1.1 404 Not Found;"
+        for origin in (site.service, site.first)
+    )
+
+
+def test_an_endless_document_is_cut(site: Site) -> None:
+    site.service.files["/v1/site/bundle.json"] = bytes(20_000_000)
+    assert site.trust(manifest()).startswith("cannot fetch the site bundle: ")
+    assert max(path.stat().st_size for path in site.stage.run_folder.iterdir()) <= 8 * 2**20
+
+
+artifacts = st.builds(
+    Artifact, sha256=DIGESTS, size=st.integers(0, 2**53), chunks=st.lists(DIGESTS, max_size=5).map(tuple)
+)
+names = st.from_regex(r"[a-z0-9]([a-z0-9.-]{0,20}[a-z0-9])?", fullmatch=True)
+manifests = st.builds(
+    Manifest,
+    name=names,
+    distribution=names,
+    suite=names,
+    architecture=st.sampled_from(["amd64", "arm64"]),
+    recipe=DIGESTS,
+    epoch=st.integers(0, 2**62),
+    created=st.integers(0, 2**40),
+    kernel_version=st.sampled_from(["6.1.0-1-amd64", "size", "1"]),
+    kernel_arguments=st.lists(st.sampled_from(["epoch=1", "root:0", "size:5"]), max_size=3).map(tuple),
+    ram_mib=st.integers(1, 10**6),
+    artifacts=st.builds(Artifacts, kernel=artifacts, initrd=artifacts, root=artifacts, packages=artifacts),
+)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(manifests)
+def test_the_shell_reads_manifests_as_python_does(stage: Stage, image: Manifest) -> None:
+    (stage.folder / "m").write_bytes(image.to_bytes())
+    done = stage.sh('root_of_manifest m; echo "$(number epoch m) $ROOT $SIZE $CHUNK $COUNT"; cat m.chunks')
+    root = image.artifacts.root
+    assert done.stdout.splitlines() == [
+        f"{image.epoch} {root.sha256} {root.size} {image.chunk_size} {len(root.chunks)}",
+        *(f"{number} {digest}" for number, digest in enumerate(root.chunks)),
+    ]
+
+
+urls = st.sampled_from(["http://a", "https://[fd00::1]:8080/x", "http://10.0.0.1:1/", "http://b.example"])
+nasty = st.one_of(
+    st.text(max_size=30), st.sampled_from(['"origins":["http://evil"],"report":"', '","minimum_epoch":0}', "\\"])
+)
+bundles = st.builds(
+    SiteBundle,
+    site=names,
+    issued=st.integers(0, 2**40),
+    minimum_epoch=st.integers(0, 2**62),
+    origins=st.lists(urls, min_size=1, max_size=4).map(tuple),
+    report=urls,
+    join_url=st.none() | urls,
+    join_authorities=st.lists(nasty, max_size=3).map(tuple),
+)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(bundles)
+def test_the_shell_reads_bundles_as_python_does(stage: Stage, bundle: SiteBundle) -> None:
+    (stage.folder / "b").write_bytes(bundle.to_bytes())
+    done = stage.sh("number minimum_epoch b; bundle_report b; bundle_origins b")
+    assert done.stdout.splitlines() == [str(bundle.minimum_epoch), bundle.report, *bundle.origins]
+
+
+def test_a_site_whose_origins_all_want_tls(site: Site) -> None:
+    bundle = site.bundle().model_copy(update={"origins": ("https://a", "https://b")})
+    site.offer_bundle(site.service, bundle)
+    assert site.trust(manifest()) == "ImageRefused: the site bundle names no origin with plain HTTP"

@@ -1,0 +1,334 @@
+"""Recipes: every fault at once and as a whole message, inheritance, identity."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from images import inherit
+from images.errors import RecipeError
+from images.inherit import SHIPPED, load, merge
+from images.overlay import Entry
+from images.recipe import Recipe
+from images.strict import FaultsError
+
+MINIMAL = """\
+distribution: debian
+suite: bookworm
+architecture: amd64
+sources:
+  - url: http://mirror.example/debian
+    suites: [bookworm]
+    components: [main]
+    signed_by: key.asc
+kernel:
+  package: linux-image-cloud-amd64
+packages: [systemd]
+budget_mib: 90
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "key.asc").write_text("a key")
+    return tmp_path
+
+
+def write(folder: Path, text: str, name: str = "mine.yaml") -> Path:
+    path = folder / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+def faults(path: Path) -> str:
+    with pytest.raises(FaultsError) as caught:
+        load(path)
+    return str(caught.value).replace(f"{path.parent}/", "")
+
+
+def test_a_recipe_with_five_mistakes_reports_all_five(folder: Path) -> None:
+    path = write(
+        folder,
+        """\
+distribution: debian
+suite: bookworm
+architecture: amd46
+sources:
+  - url: http://mirror.example/debian
+    suites: [bookworm]
+    components: [main]
+    signed_by: keys/none.asc
+kernel:
+  package: linux-image-cloud-amd64
+packges: [systemd]
+files:
+  /etc/../motd: {content: hello}
+budget_mib: 90
+""",
+    )
+    assert faults(path) == (
+        "mine.yaml:1: packages: this key is required\n"
+        "mine.yaml:3: architecture: Input should be 'amd64' or 'arm64'\n"
+        "mine.yaml:8: sources[0].signed_by: there is no file keys/none.asc\n"
+        "mine.yaml:11: packges: unknown key; did you mean 'packages'?\n"
+        "mine.yaml:13: files./etc/../motd: "
+        "'/etc/../motd' is not an absolute path without '..', '//' or a slash at the end"
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("overlay: [nothing]", "13: overlay[0]: there is no folder nothing"),
+        ("overlay: [../x]", "13: overlay[0]: '../x' must be relative to the recipe's own folder, without '..'"),
+        ("overlay: [/etc]", "13: overlay[0]: '/etc' must be relative to the recipe's own folder, without '..'"),
+        ("files: {/a: {source: nothing}}", "13: files./a.source: there is no file nothing"),
+        ("files: {/a: {}}", "13: files./a: must have one of content, source and link, and has none"),
+        (
+            "files: {/a: {content: x, link: /b}}",
+            "13: files./a: must have one of content, source and link, and has content and link",
+        ),
+        ("files: {/a: {link: /b, mode: '0644'}}", "13: files./a: a link has no mode"),
+        ("files: {/a: {content: x, mode: 644}}", "13: files./a.mode: must be four octal digits in quotes, like '0644'"),
+        (
+            "files: {/a: {content: x, mode: '0999'}}",
+            "13: files./a.mode: must be four octal digits in quotes, like '0644'",
+        ),
+        (
+            "files: {/a/: {content: x}}",
+            "13: files./a/: '/a/' is not an absolute path without '..', '//' or a slash at the end",
+        ),
+        ("files: {/a: {contnt: x, link: /b}}", "13: files./a.contnt: unknown key; did you mean 'content'?"),
+        ("units: {ssh: enable}", "13: units.ssh: 'ssh' is not a systemd unit's whole name, like ssh.service"),
+        ("units: {a.service: on}", "13: units.a.service: Input should be 'enable', 'disable' or 'mask'"),
+        ("remove: [usr]", "13: remove[0]: 'usr' is not an absolute path without '..', '//' or a slash at the end"),
+        ("remove: [/*]", "13: remove[0]: '/*' may fit whole top-level folders; name what is to go"),
+        ("modules: {initrd: [a b]}", "13: modules.initrd[0]: 'a b' is not a kernel module's name"),
+        ("modules: {root: some}", "13: modules.root: must be a list of kernel modules, or all"),
+        ("epoch: -1", "13: epoch: Input should be greater than or equal to 0"),
+        ("profile: fast", "13: profile: Input should be 'dev' or 'release'"),
+        (
+            "base: nothing",
+            "13: base: there is no recipe 'nothing'; shipped are debian-12-minimal, ubuntu-24.04-minimal",
+        ),
+        (
+            "base: ./nothing.yaml",
+            "13: base: there is no recipe nothing.yaml; shipped are debian-12-minimal, ubuntu-24.04-minimal",
+        ),
+        ("base: mine.yaml", "13: base: recipes are based on each other in a circle: mine.yaml → mine.yaml"),
+    ],
+)
+def test_one_mistake(folder: Path, line: str, message: str) -> None:
+    assert faults(write(folder, f"{MINIMAL}{line}\n")) == f"mine.yaml:{message}"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("[systemd]", "[systemd, Not_One]", "11: packages[1]: 'Not_One' is not a package (name, or name=version)"),
+        ("[systemd]", "[]", "11: packages: must not be empty"),
+        (
+            "http://mirror.example",
+            "http://me:secret@mirror.example",
+            "5: sources[0].url: must be a mirror's http:// or https:// address, without user, password or query",
+        ),
+        ("[main]", "[]", "7: sources[0].components: must not be empty"),
+        (
+            "  package:",
+            "  pakage:",
+            (
+                "9: kernel.package: this key is required\n"
+                "mine.yaml:10: kernel.pakage: unknown key; did you mean 'package'?"
+            ),
+        ),
+        (
+            "cloud-amd64\n",
+            "cloud-amd64\n  arguments: [netboot.image=x]\n",
+            "11: kernel.arguments[0]: 'netboot.image' is set by the service for each machine; a recipe cannot set it",
+        ),
+        ("key.asc", "/no/such/key.gpg", "8: sources[0].signed_by: there is no file /no/such/key.gpg"),
+    ],
+)
+def test_one_mistake_in_what_every_recipe_has(folder: Path, old: str, new: str, message: str) -> None:
+    assert faults(write(folder, MINIMAL.replace(old, new))) == f"mine.yaml:{message}"
+
+
+def test_a_keyring_without_a_known_ending(folder: Path) -> None:
+    (folder / "key.txt").write_text("a key")
+    found = faults(write(folder, MINIMAL.replace("key.asc", "key.txt")))
+    assert found == (
+        "mine.yaml:8: sources[0].signed_by: 'key.txt' must end in .asc (armoured public keys) or .gpg (binary): "
+        "apt goes by the name"
+    )
+
+
+def test_mistakes_of_a_recipe_and_of_its_base_are_all_reported(folder: Path) -> None:
+    write(folder, MINIMAL + "epoch: -1\nunknown: 1\n", "base.yaml")
+    found = faults(write(folder, "base: ./base.yaml\nbudget_mib: 0\npackages: [A]\nsuite: 'x y'\n"))
+    assert [line.partition(": ")[0] for line in found.splitlines()] == [
+        "base.yaml:13",
+        "base.yaml:14",
+        "mine.yaml:2",
+        "mine.yaml:3",
+        "mine.yaml:4",
+    ]
+
+
+def test_a_circle_of_bases_names_it(folder: Path) -> None:
+    write(folder, "base: ./mine.yaml\n", "b.yaml")
+    found = faults(write(folder, MINIMAL + "base: b.yaml\n"))
+    assert found == "b.yaml:1: base: recipes are based on each other in a circle: mine.yaml → b.yaml → mine.yaml"
+
+
+@pytest.mark.parametrize("text", ["", "- a\n", "just text\n"])
+def test_what_is_no_mapping(folder: Path, text: str) -> None:
+    assert "mine.yaml:1: " in faults(write(folder, text))
+
+
+def test_an_heir_replaces_adds_and_keeps(folder: Path) -> None:
+    (folder / "base").mkdir()
+    (folder / "base/key.asc").write_text("base key")
+    (folder / "base/one").mkdir()
+    (folder / "base/one/motd").write_text("one")
+    (folder / "two").mkdir()
+    (folder / "two/motd").write_text("two")
+    (folder / "base/x").write_text("of base")
+    write(
+        folder,
+        MINIMAL
+        + "name: the-base\noverlay: [one]\nunits: {a.service: enable, b.service: mask}\nremove: [/usr/a]\n"
+        + "files: {/etc/x: {source: x, mode: '0600'}, /etc/y: {content: y}}\n"
+        + "modules: {initrd: [e1000], root: [ext4]}\n",
+        "base/base.yaml",
+    )
+    path = write(
+        folder,
+        "base: ./base/base.yaml\npackages: [udev, systemd, dbus]\nbudget_mib: 120\noverlay: [two]\n"
+        "modules: {root: all}\n"
+        "units: {b.service: enable}\nfiles: {/etc/x: {content: mine}}\nkernel: {arguments: [quiet]}\n",
+    )
+    recipe = load(path)
+    assert recipe.name == "mine"
+    assert recipe.packages == ("systemd", "udev", "dbus")
+    assert (recipe.budget_mib, recipe.suite, recipe.kernel.package) == (120, "bookworm", "linux-image-cloud-amd64")
+    assert recipe.kernel.arguments == ("quiet",)
+    assert (recipe.modules.initrd, recipe.modules.root) == (("e1000",), None)
+    assert recipe.units == {"a.service": "enable", "b.service": "enable"}
+    assert recipe.sources[0].signed_by.read_text() == "base key"
+    assert recipe.entries() == (
+        Entry("/etc/x", 0o644, b"mine"),
+        Entry("/etc/y", 0o644, b"y"),
+        Entry("/motd", 0o644, b"two"),
+    )
+
+
+def test_an_overlay_keeps_executable_bits_and_links(folder: Path) -> None:
+    (folder / "over/bin").mkdir(parents=True)
+    (folder / "over/bin/run").write_text("#!/bin/sh\n")
+    (folder / "over/bin/run").chmod(0o750)
+    (folder / "over/link").symlink_to("/absolute")
+    recipe = load(write(folder, MINIMAL + "overlay: [over]\n"))
+    assert recipe.entries() == (
+        Entry("/bin/run", 0o755, b"#!/bin/sh\n"),
+        Entry("/link", link="/absolute"),
+    )
+
+
+def test_what_is_no_file_cannot_be_in_an_overlay(folder: Path) -> None:
+    import os
+
+    (folder / "over").mkdir()
+    os.mkfifo(folder / "over/pipe")
+    recipe = load(write(folder, MINIMAL + "overlay: [over]\n"))
+    with pytest.raises(RecipeError) as caught:
+        recipe.entries()
+    assert (
+        str(caught.value)
+        == f"{folder}/over/pipe is neither a file, a link nor a folder; an overlay can hold nothing else"
+    )
+
+
+def test_identity_changes_with_everything_that_decides(folder: Path) -> None:
+    (folder / "over").mkdir()
+    (folder / "over/a").write_text("a")
+    path = write(folder, MINIMAL + "overlay: [over]\n")
+
+    def identity(steps: tuple[str, ...] = ("s",), keys: tuple[bytes, ...] = (b"k",)) -> str:
+        return load(path).identity(steps, keys)
+
+    seen = [identity(), identity(steps=("t",)), identity(keys=(b"l",))]
+    (folder / "over/a").write_text("b")
+    seen.append(identity())
+    (folder / "over/a").chmod(0o755)
+    seen.append(identity())
+    (folder / "key.asc").write_text("another key")
+    seen.append(identity())
+    write(folder, MINIMAL + "overlay: [over]\nepoch: 1\n")
+    seen.append(identity())
+    assert len(set(seen)) == len(seen)
+
+
+def test_identity_does_not_depend_on_where_the_recipe_lies_or_on_comments(tmp_path: Path) -> None:
+    seen = set()
+    for name, text in (("one", MINIMAL), ("two", f"# a comment\n{MINIMAL}")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "key.asc").write_text("a key")
+        seen.add(load(write(tmp_path / name, text)).identity(("s",), ()))
+    assert len(seen) == 1
+
+
+@pytest.mark.parametrize("name", inherit.shipped())
+def test_shipped_recipes_are_sound(name: str) -> None:
+    recipe = load(inherit.find(name))
+    assert recipe.name == name
+    assert recipe.base is None
+    assert {"busybox-static", "signify-openbsd"} <= set(recipe.packages)
+    assert "virtio_net" in recipe.modules.initrd
+    assert recipe.entries()
+
+
+def test_which_recipes_are_shipped() -> None:
+    assert inherit.shipped() == ("debian-12-minimal", "ubuntu-24.04-minimal")
+    assert len((SHIPPED / "debian-12-minimal.yaml").read_text().splitlines()) < 60
+
+
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=3), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(values, values)
+def test_merging_is_idempotent_and_the_heir_wins(base: object, child: object) -> None:
+    merged = merge(base, child)
+    assert merge(merged, child) == merged
+    if not isinstance(child, list | dict):
+        assert merged == child
+
+
+@given(st.lists(st.integers(0, 9)), st.lists(st.integers(0, 9)))
+def test_lists_keep_the_order_of_the_base_and_have_no_duplicates(base: list[int], child: list[int]) -> None:
+    merged = merge(base, child)
+    assert merged == list(dict.fromkeys([*base, *child]))
+
+
+@given(st.dictionaries(st.text(max_size=3), values), st.dictionaries(st.text(max_size=3), values))
+def test_a_mapping_has_the_keys_of_both(base: dict[str, object], child: dict[str, object]) -> None:
+    assert merge(base, child).keys() == base.keys() | child.keys()
+
+
+@given(values)
+def test_any_document_is_a_recipe_or_has_faults(tmp_path_factory: pytest.TempPathFactory, value: object) -> None:
+    import yaml
+
+    path = tmp_path_factory.mktemp("recipe") / "any.yaml"
+    path.write_text(
+        yaml.safe_dump({"base": "debian-12-minimal", "files": value, "units": value, "remove": value}), encoding="utf-8"
+    )
+    try:
+        assert isinstance(load(path), Recipe)
+    except FaultsError as error:
+        assert error.faults

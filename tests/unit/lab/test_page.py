@@ -1,0 +1,69 @@
+"""The demo's last page."""
+
+from typing import Any
+
+from rich.console import Console
+
+from lab.page import Facts, Step, bar_of, page, steps, trace_table
+
+EVENTS: list[dict[str, Any]] = [
+    {"phase": "InitrdStarted", "source": "reported", "at_ms": 1_000_010_000, "detail": "kernel [6.1]"},
+    {"phase": "ScriptServed", "source": "served", "at_ms": 1_000_005_000, "detail": ""},
+    {"phase": "Failed", "source": "reported", "at_ms": 1_000_015_000, "detail": "no origin answers"},
+    {"phase": "Booted", "source": "reported", "at_ms": 1_000_020_000, "detail": ""},
+]
+
+
+def printed(what: Any) -> str:
+    console = Console(width=110, record=True, color_system=None, file=None, quiet=False)
+    with console.capture() as captured:
+        console.print(what, highlight=False)
+    return "\n".join(line.rstrip() for line in captured.get().splitlines())
+
+
+def test_steps_are_in_the_order_of_time_and_count_from_power_on() -> None:
+    assert steps(EVENTS, 1_000_000.0) == [
+        Step("ScriptServed", "served", 5.0),
+        Step("InitrdStarted", "reported", 10.0, "kernel [6.1]"),
+        Step("Failed", "reported", 15.0, "no origin answers"),
+        Step("Booted", "reported", 20.0),
+    ]
+
+
+def test_the_trace_is_a_picture() -> None:
+    assert (
+        printed(trace_table(steps(EVENTS, 1_000_000.0), width=8))
+        == """\
+phase          says          at   took            what
+ScriptServed   served     5.0 s  5.0 s  ━━        firmware, DHCP, iPXE; it asked for its script
+InitrdStarted  reported  10.0 s  5.0 s    ━━      the kernel started, our initrd runs · kernel [6.1]
+Failed         reported  15.0 s  5.0 s      ━━    no origin answers
+Booted         reported  20.0 s  5.0 s        ━━  multi-user.target"""
+    )
+
+
+def test_a_bar_is_never_empty_and_never_longer_than_its_line() -> None:
+    assert bar_of(0, 0, 10, 4) == "━"
+    assert bar_of(9.99, 10, 10, 4) == "   ━"
+    assert bar_of(0, 10, 10, 4) == "━━━━"
+    assert bar_of(10, 10, 10, 4) == "   ━"
+
+
+def test_commands_are_whole_lines_outside_the_frame() -> None:
+    artifacts = {name: {"size": 1 << 20} for name in ("kernel", "initrd", "root")}
+    manifest = {
+        "name": "debian-12-minimal",
+        "distribution": "debian",
+        "suite": "bookworm",
+        "kernel_version": "6.1.0-cloud",
+        "ram_mib": 353,
+        "artifacts": artifacts,
+    }
+    image = {"image": "a" * 64, "size": 3 << 20, "signer": "1234", "verified": True, "manifest": manifest}
+    facts = Facts(image, "node-1", 1024, "SeaBIOS", "a namespace", "KVM", "console.log", 33.0, "built in 1 s")
+    command = "netboot boot show --config " + "x" * 40
+    shown = printed(page(steps(EVENTS, 1_000_000.0), facts, [("why", command)], 110))
+    assert f"\nLook further:\n  # why\n  {command}" in shown
+    assert "node-1 was a heap of firmware; 20 seconds later it runs debian-12-minimal" in shown
+    assert "signed by key 1234; root image: nothing, on the machine itself" in shown
+    assert "3.0 MiB (kernel 1.0, initrd 1.0, root 1.0); needs 353 MiB of memory" in shown

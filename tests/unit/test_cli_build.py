@@ -1,0 +1,183 @@
+"""`netboot image build`: messages, exit, output; the build itself is replaced (tests/tools has the real one)."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from rich.console import Console
+
+from images.cache import Cache
+from images.errors import ImageError, RecipeError
+from images.keyring import KeyRing
+from images.manifest import Artifacts, Manifest
+from images.pipeline import Built
+from images.recipe import Recipe
+from images.step import Product
+from images.steps import manifest as manifest_step
+from images.store import Store
+from images.strict import FaultsError
+from netboot.cli import build as command
+from netboot.cli.building import Building
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Path:
+    KeyRing(tmp_path / "keys").create()
+    return tmp_path
+
+
+def invoke(site: Path, *arguments: str) -> Any:
+    options = ["--store", f"{site}/store", "--keys", f"{site}/keys", "--cache", f"{site}/cache"]
+    return CliRunner().invoke(command.build, [*arguments, *options])
+
+
+def fake_build(content: str = "root") -> Any:
+    """A build that ends at once, with the profile's name in its root image."""
+
+    def build(recipe: Recipe, keys: dict[str, bytes], cache: Cache, progress: Building) -> Built:
+        folder = cache._folder / f"fake-{content}-{recipe.profile}"
+        folder.mkdir(exist_ok=True)
+        progress.begin("bootstrap")
+        progress.line("bootstrap", "Unpacking")
+        progress.end("bootstrap", 1.25, cached=False)
+        progress.end("root", 0.001, cached=True)
+        paths = {name: folder / name for name in ("kernel", "initrd", "root", "packages")}
+        for name, path in paths.items():
+            path.write_text(f"{name} {content} {recipe.profile}")
+        found = {name: manifest_step.describe(path, chunked=name == "root") for name, path in paths.items()}
+        made = Manifest(
+            name=recipe.name, distribution="debian", suite="bookworm", architecture="amd64", recipe="5" * 64, epoch=0,
+            created=1000, kernel_version="6.1", ram_mib=300, artifacts=Artifacts(**found),
+        )  # fmt: skip
+        (folder / "manifest.json").write_bytes(made.to_bytes())
+        return Built(made, paths, {"manifest": Product("k", folder)})
+
+    return build
+
+
+def test_a_build_ends_in_the_store(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(command, "build_image", fake_build())
+    done = invoke(site, "debian-12-minimal", "--output", "json")
+    assert done.exception is None
+    result = json.loads(done.stdout)
+    (image,) = Store(site / "store").images()
+    assert result["image"] == image.digest
+    assert result["name"] == "debian-12-minimal"
+    assert [step["step"] for step in result["steps"]] == ["bootstrap", "root", "sign", "store"]
+    assert result["steps"][:2] == [
+        {"step": "bootstrap", "seconds": 1.25, "cached": False},
+        {"step": "root", "seconds": 0.001, "cached": True},
+    ]
+    assert done.stderr.splitlines()[:2] == ["bootstrap    1.2 s", "root        cached"]
+
+
+def test_what_people_see(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(command, "build_image", fake_build())
+    lines = invoke(site, "debian-12-minimal").stdout.splitlines()
+    (image,) = Store(site / "store").images()
+    assert lines[0] == f"{image.digest}  debian-12-minimal"
+    assert lines[1] == "kernel 6.1; MiB: kernel 0.0, initrd 0.0, root 0.0; needs 300 MiB of memory"
+    assert lines[3] == f"next: netboot channel set CHANNEL {image.digest[:12]}"
+
+
+def test_another_profile(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(command, "build_image", fake_build())
+    assert invoke(site, "debian-12-minimal", "--profile", "release").exception is None
+    (image,) = Store(site / "store").images()
+    assert Store(site / "store").blob_path(image.manifest.artifacts.root.sha256).read_text() == "root root release"
+
+
+def test_an_unknown_recipe_names_those_that_there_are(site: Path) -> None:
+    done = invoke(site, "debian-13")
+    assert isinstance(done.exception, RecipeError)
+    assert str(done.exception) == (
+        "there is no recipe debian-13: shipped are debian-12-minimal, ubuntu-24.04-minimal; "
+        "a recipe of your own is the path of its file, like ./mine.yaml"
+    )
+
+
+def test_faults_of_a_recipe_come_before_anything_is_done(site: Path) -> None:
+    (site / "mine.yaml").write_text("base: debian-12-minimal\nbudget: 3\n")
+    done = invoke(site, f"{site}/mine.yaml")
+    assert isinstance(done.exception, FaultsError)
+    assert str(done.exception) == f"{site}/mine.yaml:2: budget: unknown key; did you mean 'budget_mib'?"
+    assert not (site / "cache").exists()
+
+
+def test_without_a_key_nothing_is_built(tmp_path: Path) -> None:
+    done = invoke(tmp_path, "debian-12-minimal")
+    assert str(done.exception) == (
+        f"no public key in {tmp_path}/keys: `netboot key create` makes one; machines boot only what it signed"
+    )
+
+
+def test_where_only_public_keys_are_the_build_does_not_begin(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def never(*arguments: object) -> Built:
+        raise AssertionError
+
+    monkeypatch.setattr(command, "build_image", never)
+    for path in (site / "keys").glob("*.key"):
+        path.unlink()
+    assert "no private key to sign with" in str(invoke(site, "debian-12-minimal").exception)
+
+
+def test_without_root_a_build_says_so(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    done = invoke(site, "debian-12-minimal")
+    assert str(done.exception) == ("building an image needs root (owners, permissions, a chroot); run it with sudo")
+
+
+def test_check_builds_twice_and_stores_nothing(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(command, "build_image", fake_build())
+    done = invoke(site, "debian-12-minimal", "--check")
+    assert done.exception is None
+    assert done.stdout.splitlines()[2] == "built twice from clean: the same bytes"
+    assert [line for line in done.stderr.splitlines() if "build" in line] == [
+        "first build, from clean",
+        "second build, from clean",
+    ]
+    assert not (site / "store").exists()
+    assert list((site / "cache/tmp").iterdir()) == []
+
+
+def test_check_names_what_differs(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    contents = iter(("one", "two"))
+    monkeypatch.setattr(command, "build_image", lambda *arguments: fake_build(next(contents))(*arguments))
+    monkeypatch.setattr(command, "differences", lambda first, second: ["root: differs", "first in step configure:"])
+    done = invoke(site, "debian-12-minimal", "--check", "--output", "json")
+    assert str(done.exception) == "the two builds differ: this recipe is not reproducible here"
+    assert isinstance(done.exception, ImageError)
+    result = json.loads(done.stdout)
+    assert (result["reproducible"], result["differences"]) == (False, ["root: differs", "first in step configure:"])
+
+
+@pytest.mark.parametrize(
+    ("environment", "cache"),
+    [
+        ({"NETBOOT_CACHE": "/a", "XDG_CACHE_HOME": "/b"}, "/a"),
+        ({"XDG_CACHE_HOME": "/b"}, "/b/netboot"),
+        ({"HOME": "/home/me"}, "/home/me/.cache/netboot"),
+    ],
+)
+def test_where_the_cache_is(environment: dict[str, str], cache: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("NETBOOT_CACHE", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert command.default_cache() == Path(cache)
+
+
+def test_a_terminal_has_a_live_last_line_and_a_file_has_none(tmp_path: Path) -> None:
+    for terminal in (True, False):
+        with (tmp_path / "out").open("w+") as file:
+            console = Console(file=file, force_terminal=terminal, width=60, color_system=None)
+            with Building(console) as progress:
+                progress.begin("bootstrap")
+                progress.line("bootstrap", "Unpacking [weird] thing")
+                progress.end("bootstrap", 61.26, cached=False)
+            file.seek(0)
+            text = file.read()
+        assert "bootstrap   61.3 s\n" in text
+        assert ("\x1b" in text) is terminal

@@ -1,0 +1,273 @@
+"""`netboot image` and `netboot key`, as they are called: whole outputs, exit statuses, JSON."""
+
+import json
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import click
+import pytest
+
+from images.keyring import KeyRing
+from images.signing import read_public_key
+from images.store import Store
+from netboot.cli.main import cli, main
+from netboot.cli.output import progress
+from tests.unit.images.samples import KEY, add
+
+
+class Ran(NamedTuple):
+    status: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+Run = Callable[..., Ran]
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a configuration, and the key of the samples, trusted."""
+    (tmp_path / "netboot.yaml").write_text("site: lab\nprovisioning: {url: http://192.0.2.1:8080}\n")
+    (tmp_path / "keys").mkdir()
+    (tmp_path / "keys" / f"{KEY.public.id}.pub").write_bytes(KEY.public.to_bytes())
+    monkeypatch.delenv("NETBOOT_CONFIG", raising=False)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    def call(*arguments: str) -> Ran:
+        status = 0
+        try:
+            main(list(arguments))
+        except SystemExit as error:
+            status = int(error.code or 0)
+        captured = capsys.readouterr()
+        return Ran(status, captured.out, captured.err)
+
+    return call
+
+
+def squeezed(text: str) -> list[str]:
+    """Lines with runs of spaces as one."""
+    return [re.sub(" +", " ", line).strip() for line in text.splitlines()]
+
+
+def test_a_list_names_each_image_and_who_needs_it(site: Path, run: Run) -> None:
+    assert run("image", "list") == Ran(0, "no images yet: `netboot image build debian-12-minimal` makes one\n", "")
+    assert run("image", "list", "-o", "json").json == []
+    store = Store(site / "store")
+    one, two = add(store, site / "parts", "one"), add(store, site / "parts", "two")
+    store.set_channel("stable", two)
+    lines = squeezed(run("image", "list").out)
+    assert lines[0] == "image recipe kernel size added in use"
+    added = [re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d", "WHEN", line).strip() for line in lines[1:]]
+    assert added == [
+        f"{two[:12]} sample 6.1.0-1-amd64 0.0 MiB WHEN channel stable points to it",
+        f"{one[:12]} sample 6.1.0-1-amd64 0.0 MiB WHEN",
+    ]
+    found = run("image", "list", "-o", "json").json
+    assert [(item["image"], item["in_use"]) for item in found] == [(two, ["channel stable points to it"]), (one, [])]
+
+
+def test_a_damaged_image_is_listed_as_damaged(site: Path, run: Run) -> None:
+    digest = add(Store(site / "store"), site / "parts", "one")
+    manifest = site / "store" / "images" / digest / "manifest.json"
+    manifest.chmod(0o644)
+    manifest.write_bytes(b"{}")
+    assert squeezed(run("image", "list").out)[1] == f"{digest[:12]} damaged see `netboot image verify {digest[:12]}`"
+    assert run("image", "list", "-o", "json").json == [{"image": digest, "damaged": True}]
+    assert run("image", "show", digest[:12]) == Ran(
+        1, "", f"error: the manifest of image {digest[:12]} is not what its digest says: remove the image\n"
+    )
+    ran = run("image", "verify", digest[:12], "-o", "json")
+    assert (ran.status, [item["part"] for item in ran.json["findings"]]) == (1, ["manifest"])
+
+
+def test_an_image_is_shown_whole(site: Path, run: Run) -> None:
+    store = Store(site / "store")
+    digest = add(store, site / "parts", "one")
+    store.set_channel("stable", digest)
+    parts = store.manifest(digest).artifacts
+    assert squeezed(run("image", "show", "sample").out)[1:] == [
+        f"image {digest}",
+        "recipe sample",
+        "distribution debian bookworm amd64",
+        "kernel 6.1.0-1-amd64",
+        "arguments console=ttyS0",
+        "epoch 0",
+        f"signed by key {KEY.public.id}, trusted here",
+        f"kernel 0.0 MiB {parts.kernel.sha256}",
+        f"initrd 0.0 MiB {parts.initrd.sha256}",
+        f"root 0.0 MiB {parts.root.sha256}",
+        f"packages 0.0 MiB {parts.packages.sha256}",
+        "size 0.0 MiB in all, compressed",
+        "memory 512 MiB at least, in the machine",
+        "in use channel stable points to it",
+    ]
+    value = run("image", "show", "sample", "-o", "json").json
+    assert value.pop("manifest")["artifacts"]["kernel"]["sha256"] == parts.kernel.sha256
+    assert value.pop("added") > 1_700_000_000
+    assert value == {
+        "image": digest,
+        "size": sum(part.size for _, part in parts),
+        "signer": KEY.public.id,
+        "verified": True,
+        "problem": None,
+        "channels": ["stable"],
+        "in_use": ["channel stable points to it"],
+        "missing": {},
+    }
+
+
+def test_an_image_of_a_stranger_is_shown_as_not_verified(site: Path, run: Run) -> None:
+    digest = add(Store(site / "store"), site / "parts", "one")
+    (site / "keys" / f"{KEY.public.id}.pub").unlink()
+    why = f"signed by key {KEY.public.id}, which is not trusted here (see `netboot key list`)"
+    assert f"signed by NOT verified: {why}" in squeezed(run("image", "show", digest).out)
+    value = run("image", "show", digest, "-o", "json").json
+    assert (value["verified"], value["signer"], value["problem"]) == (False, None, why)
+
+
+def test_verify_says_so_or_names_the_part_and_fails(site: Path, run: Run) -> None:
+    store = Store(site / "store")
+    digest = add(store, site / "parts", "one")
+    assert run("image", "verify", "sample") == Ran(0, f"image {digest[:12]} is what was signed, every byte\n", "")
+    assert run("image", "verify", "sample", "-o", "json").json == {"image": digest, "findings": []}
+    blob = store.blob_path(store.manifest(digest).artifacts.root.sha256)
+    blob.chmod(0o644)
+    blob.write_bytes(b"Root one")
+    ran = run("image", "verify", "sample")
+    assert (ran.status, ran.err) == (1, "")
+    problem = (
+        f"blob {blob.name[:12]} is not what its digest says: damaged in chunk 0 of 1 (counted from 0; from byte 0 on)"
+    )
+    remedy = "build or fetch the image again: a good blob takes its place"
+    assert squeezed(ran.out) == ["part problem remedy", f"root {problem} {remedy}"]
+    (finding,) = run("image", "verify", "sample", "-o", "json").json["findings"]
+    assert (finding["part"], finding["chunks"]) == ("root", [0])
+    blob.unlink()
+    assert run("image", "show", "sample", "-o", "json").json["missing"] == {"root": f"blob {blob.name[:12]} is missing"}
+
+
+def test_diff_is_for_people_and_programs(site: Path, run: Run) -> None:
+    store = Store(site / "store")
+    one, two = add(store, site / "parts", "one"), add(store, site / "parts", "two", name="other")
+    assert squeezed(run("image", "diff", "sample", "other").out)[1:] == [
+        "name sample other",
+        f"recipe {store.manifest(one).recipe} {store.manifest(two).recipe}",
+        "initrd 0.0 MiB 0.0 MiB",
+        "root 0.0 MiB 0.0 MiB",
+        "packages 0.0 MiB 0.0 MiB",
+        "bash:amd64 one two",
+    ]
+    value = run("image", "diff", one, two, "-o", "json").json
+    assert (value["old"], value["new"], value["changed"]) == (one, two, {"bash:amd64": ["one", "two"]})
+    assert run("image", "diff", "sample", one[:8]) == Ran(0, "nothing differs\n", "")
+
+
+def test_gc_and_rm(site: Path, run: Run) -> None:
+    store = Store(site / "store")
+    one, two = add(store, site / "parts", "one"), add(store, site / "parts", "two")
+    store.set_channel("stable", two)
+    assert run("image", "rm", two) == Ran(1, "", f"error: image {two[:12]} is in use: channel stable points to it\n")
+    for blob in (site / "store" / "blobs").iterdir():
+        os.utime(blob, (0, 0))
+    assert squeezed(run("image", "gc").out)[1:] == [f"{one[:12]} unneeded; may go in 3600 s"]
+    assert squeezed(run("image", "gc", "--grace", "0", "--dry-run").out)[1:] == [
+        f"{one[:12]} would be removed",
+        "3 blobs would be removed, 0.0 MiB",
+    ]
+    assert run("image", "rm", one[:10], "-o", "json").json == {"removed": one}
+    done = run("image", "gc", "-o", "json").json
+    assert (done["removed"], done["waiting"], done["blobs"]) == ([], {}, 3)
+    assert run("image", "gc") == Ran(0, "nothing to remove\n", "")
+    assert store.digests() == (two,)
+
+
+def test_the_store_can_be_named_without_a_configuration(site: Path, run: Run) -> None:
+    digest = add(Store(site / "elsewhere"), site / "parts", "one")
+    (site / "netboot.yaml").unlink()
+    assert run("image", "list", "--store", "elsewhere", "-o", "json").json[0]["image"] == digest
+    assert run("image", "show", digest, "--store", "elsewhere", "--keys", "keys").status == 0
+    assert run("image", "list") == Ran(
+        1,
+        "",
+        "error: no configuration at netboot.yaml: change into the folder of a site, give --config, set NETBOOT_CONFIG, "
+        "or make a new site with `netboot init DIR`\n",
+    )
+
+
+def test_keys_are_created_rotated_exported_and_retired(site: Path, run: Run) -> None:
+    ring = KeyRing(site / "new")
+    assert run("key", "list", "--keys", "new") == Ran(0, "no keys yet: `netboot key create` makes one\n", "")
+    first = run("key", "create", "--keys", "new", "-o", "json").json
+    assert (first["active"], first["private"], first["trusted"]) == (True, True, True)
+    assert run("key", "create", "--keys", "new").err == (
+        "error: new has an active key already; `netboot key rotate` makes a new one\n"
+    )
+    second = run("key", "rotate", "--keys", "new", "-o", "json").json
+    assert ring.signing_key().public.id == second["id"]
+    assert run("key", "retire", second["id"], "--keys", "new").err == (
+        f"error: key {second['id']} signs; run `netboot key rotate` before you retire it\n"
+    )
+    assert run("key", "retire", first["id"], "--keys", "new") == Ran(
+        0, f"key {first['id']} is not trusted any more\n", ""
+    )
+    (site / "new" / f"{second['id']}.key").unlink()
+    states = {line.split()[0]: line for line in squeezed(run("key", "list", "--keys", "new").out)[1:]}
+    assert states[first["id"]].startswith(f"{first['id']} retired 2")
+    assert states[second["id"]].startswith(f"{second['id']} signs, trusted, public half only 2")
+    out = run("key", "export", second["id"], "--keys", "new").out
+    assert read_public_key(out.encode()).id == second["id"]
+    assert run("key", "export", second["id"], "--keys", "new", "-o", "json").json == {
+        "id": second["id"],
+        "public_key": out,
+    }
+    for wrong in ("../secrets/x", "0" * 16, ""):
+        assert run("key", "export", wrong, "--keys", "new").err == (
+            f"error: no key {wrong} in new (see `netboot key list`)\n"
+        )
+
+
+def test_a_private_key_is_in_no_output(site: Path, run: Run) -> None:
+    said = [
+        run("key", name, "--keys", "new", "-o", form) for name in ("create", "rotate", "list") for form in ("json",)
+    ]
+    said += [run("key", "rotate", "--keys", "new"), run("key", "list", "--keys", "new")]
+    secrets = [path.read_text().splitlines()[1] for path in (site / "new").glob("*.key")]
+    assert len(secrets) == 3
+    assert not any(secret in ran.out + ran.err for ran in said for secret in secrets)
+
+
+def commands(name: str) -> list[tuple[str, click.Command]]:
+    context = click.Context(cli)
+    group = cli.get_command(context, name)
+    assert isinstance(group, click.Group)
+    return [(f"{name} {sub}", command) for sub, command in sorted(group.commands.items())]
+
+
+@pytest.mark.parametrize(("name", "command"), [*commands("image"), *commands("key")])
+def test_every_command_teaches_by_example_and_speaks_json(name: str, command: click.Command) -> None:
+    assert f"netboot {name}" in (command.help or "")
+    assert any("--output" in parameter.opts for parameter in command.params)
+
+
+def test_a_bar_is_shown_only_on_a_terminal_and_only_when_it_takes_long(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for terminal, patience, shown in ((False, 0.0, False), (True, 60.0, False), (True, 0.0, True)):
+        monkeypatch.setattr("sys.stderr.isatty", lambda terminal=terminal: terminal)
+        monkeypatch.setenv("TERM", "xterm")
+        with progress("verifying", 10, patience=patience) as advance:
+            advance(5)
+            advance(5)
+        assert ("verifying" in capsys.readouterr().err) is shown

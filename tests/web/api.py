@@ -1,0 +1,83 @@
+"""The management API in process: a real store and snapshot, the state in memory."""
+
+import threading
+from pathlib import Path
+from typing import Any
+
+from flask.testing import FlaskClient
+
+from images.keyring import KeyRing
+from images.store import Store
+from netboot.controllers.keeper import Keeper
+from netboot.stores.live import LiveView
+from netboot.stores.shelf import StoreShelf
+from netboot.web import create_app
+from netboot.web.measures import Now, exposition
+from netboot.web.parts import Parts
+from netboot.web.tokens import TokenFile
+from tests.sites import INVENTORY, TOKEN, make_site
+from tests.states import MemoryStates
+
+NOW = 1_700_000_100_000
+WELL: dict[str, dict[str, Any]] = {
+    "planes": {"state": "running", "planes": {"boot-0": {"ready": True, "restarts": 0}, "web": {"ready": True}}},
+    "keeper": {
+        "at_ms": NOW - 1_000,
+        "inventory": {"ok": True, "valid": True, "message": "in force"},
+        "images": {"ok": True, "message": "all", "unusable": {}},
+        "bundle": {"ok": True, "message": "fits"},
+    },
+    "projector": {"at_ms": NOW - 1_000, "taken": 3, "unreadable": 0, "lag_records": {"boot-0.db": 0}, "problems": {}},
+}
+
+
+class Fixed:
+    """A clock that stands still."""
+
+    def now_ms(self) -> int:
+        return NOW
+
+
+class Api:
+    """`get` and `put` with the operator's token."""
+
+    def __init__(self, root: Path, *, inventory: str = INVENTORY, publish: bool = True) -> None:
+        self.config = make_site(root / "site", inventory=inventory)
+        self.config.data.mkdir()
+        self.store, self.states = Store(self.config.store), MemoryStates()
+        self.status: dict[str, dict[str, Any]] = dict(WELL)
+        self.probe: dict[str, Any] = {"ok": True, "message": "answers"}
+        self.stopping = False
+        self.watchers = threading.BoundedSemaphore(2)
+        self.shelf = StoreShelf(self.store, KeyRing(self.config.keys))
+        self.keeper = Keeper(self.config, self.shelf, self.shelf, self.states, Fixed())
+        if publish:
+            self.keeper.step()
+        self.live = LiveView(self.config.data / "snapshot.json")
+        self.client: FlaskClient = create_app(self._parts()).test_client()
+
+    def _parts(self) -> Parts:
+        now = Now(self.live, self.states, lambda name: self.status.get(name))
+        return Parts(
+            live=self.live,
+            states=self.states,
+            sightings=self.states,
+            shelf=self.shelf,
+            shelf_keeper=self.shelf,
+            tokens=TokenFile(self.config.management.token_file),
+            clock=Fixed(),
+            inventory=self.config.inventory,
+            status=lambda name: self.status.get(name),
+            probe=lambda: self.probe,
+            metrics=lambda: exposition(self.config.data / "metrics", now),
+            stopping=lambda: self.stopping,
+            watchers=self.watchers,
+        )
+
+    def get(self, path: str, token: str | None = TOKEN) -> Any:
+        headers = {"Authorization": f"Bearer {token}"} if token is not None else {}
+        return self.client.get(path, headers=headers)
+
+    def put(self, path: str, body: Any, token: str | None = TOKEN) -> Any:
+        headers = {"Authorization": f"Bearer {token}"} if token is not None else {}
+        return self.client.put(path, json=body, headers=headers)

@@ -1,0 +1,123 @@
+"""A whole `netboot serve` for tests: real processes on loopback, stopped and looked after however the test ends."""
+
+import contextlib
+import json
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import requests
+
+from netboot.config import Config
+from tests.processes import descendants, environment, runs, wait_for
+from tests.sites import TOKEN
+
+COMMAND = [sys.executable, "-m", "netboot.cli.main"]
+
+
+class Service:
+    """Started by `start`; `log` is what it wrote to stderr."""
+
+    def __init__(self, config: Config, file: Path) -> None:
+        self.config, self.file = config, file
+        self.out = file.parent / "out"
+        self.process: subprocess.Popen[bytes] | None = None
+        self.machines = requests.Session()
+
+    @property
+    def provisioning(self) -> str:
+        return f"http://{self.config.provisioning.listen}"
+
+    @property
+    def management(self) -> str:
+        return self.config.management.base_url
+
+    @property
+    def log(self) -> str:
+        return self.out.with_suffix(".log").read_text()
+
+    def start(self) -> None:
+        with self.out.open("w") as out, self.out.with_suffix(".log").open("a") as log:
+            command = [*COMMAND, "serve", "--config", str(self.file)]
+            self.process = subprocess.Popen(command, stdout=out, stderr=log, env=environment(), cwd=self.file.parent)
+        wait_for(self._ready, 60)
+        wait_for(lambda: self.readyz()["ready"])
+
+    def _ready(self) -> bool:
+        assert self.process is not None
+        assert self.process.poll() is None, self.log
+        return "ready\n" in self.out.read_text()
+
+    def pids(self) -> set[int]:
+        """Every process below the supervisor."""
+        assert self.process is not None
+        return descendants(self.process.pid)
+
+    def kill(self) -> None:
+        """As a power cut does to processes; waits until all have gone."""
+        assert self.process is not None
+        pids = self.pids()
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+        wait_for(lambda: not any(map(runs, pids)))
+
+    def stop(self) -> int:
+        assert self.process is not None
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(60)
+
+    def readyz(self) -> Any:
+        return requests.get(f"{self.management}/readyz", timeout=10).json()
+
+    def api(self, path: str) -> Any:
+        headers = {"Authorization": f"Bearer {TOKEN}"}
+        return requests.get(f"{self.management}{path}", headers=headers, timeout=10).json()
+
+    def outcome(self, mac: str) -> str:
+        """What a machine would get now, from a worker."""
+        answer = self.machines.get(f"{self.provisioning}/v1/boot", params={"mac": mac}, timeout=10)
+        return answer.headers["Netboot-Outcome"]
+
+    def boot(self, mac: str) -> str:
+        """Fetch a machine's script; its boot id."""
+        answer = self.machines.get(f"{self.provisioning}/v1/boot", params={"mac": mac}, timeout=10)
+        found = re.search(r"netboot\.boot=([0-9a-f-]{36})", answer.text)
+        assert found is not None, answer.text
+        return found[1]
+
+    def post(self, boot: str, mac: str, phase: str, **more: object) -> int:
+        """Post an event; the status."""
+        url = f"{self.provisioning}/v1/boots/{boot}/events"
+        return self.machines.post(url, data=json.dumps({"mac": mac, "phase": phase, **more}), timeout=10).status_code
+
+    def netboot(self, *arguments: str, input_: str | None = None) -> "subprocess.CompletedProcess[str]":
+        """A command of ours against this service."""
+        command = [*COMMAND, *arguments]
+        env = {**environment(), "NETBOOT_CONFIG": str(self.file)}
+        return subprocess.run(
+            command,
+            env=env,
+            input=input_,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+            cwd=self.file.parent,
+        )
+
+
+@contextlib.contextmanager
+def serving(config: Config, file: Path) -> Iterator[Service]:
+    """A service that runs while in the block; nothing of it is left after."""
+    service = Service(config, file)
+    try:
+        service.start()
+        yield service
+    finally:
+        service.machines.close()
+        if service.process is not None and service.process.poll() is None:
+            service.kill()
