@@ -25,8 +25,9 @@ Whole = Callable[[str, str, str, str], Awaitable[None]]
 class Artifacts:
     """Answers `/v1/blobs/…`, `/v1/images/…`, `/v1/site/…` from the folder of a store."""
 
-    def __init__(self, store: Path, tally: Tally, whole: Whole) -> None:
+    def __init__(self, store: Path, tally: Tally, whole: Whole, stall_seconds: float) -> None:
         self._store, self._tally, self._whole = f"{store}/", tally, whole
+        self._stall_seconds = stall_seconds
         self.transfers: set[Transfer] = set()
         """Those under way."""
 
@@ -88,7 +89,7 @@ class Artifacts:
         transfer = Transfer(connection_of(request).peer, name, offset, length)
         self.transfers.add(transfer)
         try:
-            await send(request, response, file, transfer)
+            await send(request, response, file, transfer, self._stall_seconds)
         finally:
             self.transfers.discard(transfer)
             self._tally.ended(transfer)

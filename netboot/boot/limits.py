@@ -5,7 +5,7 @@ Who ends what:
   move it);
 - readers that stand still: the kernel, by TCP_USER_TIMEOUT on the listening socket, which accepted ones inherit
   (tcp(7); it also counts while the reader's window is zero);
-- readers that dribble: `transfers` (a slice has a deadline);
+- readers of files that dribble: `transfers`;
 - slow bodies: `events`.
 """
 

@@ -1,22 +1,19 @@
-"""Files to sockets without passing through Python: sliced `sendfile`, each slice with a deadline.
-
-The event loop's own loop (asyncio's) has sendfile; uvloop's has not.
-"""
+"""Files to sockets without passing through Python: sendfile(2) in slices, each transfer watched for standing still."""
 
 import asyncio
 import os
 import stat
 from dataclasses import dataclass
-from typing import IO, Self, cast
+from typing import Self
 
 from aiohttp import web
 
 from images.errors import NotFoundError, StoreError
 
 SLICE = 4 * 1024 * 1024
-"""Bytes."""
-SLICE_SECONDS = 600.0
-"""A reader that takes longer for a slice (under 7 kB/s) is ended; one that stands still, sooner (`limits`)."""
+"""Bytes for one call into the kernel at most, so that others get their turn."""
+LEAST = 64 * 1024
+"""Bytes that a reader has to take in `send_stall_seconds`; one that takes less is ended."""
 
 
 @dataclass(slots=True, eq=False)
@@ -33,7 +30,7 @@ class Transfer:
 
 
 class OpenFile:
-    """A regular file opened for reading; as little as `loop.sendfile` needs, for there is one in every request."""
+    """A regular file opened for reading; as little as it takes, for there is one in every request."""
 
     __slots__ = ("_handle", "status")
 
@@ -77,45 +74,73 @@ def open_file(path: str, what: str) -> OpenFile:
     return OpenFile(handle, status)
 
 
-async def send(request: web.BaseRequest, response: web.StreamResponse, file: OpenFile, transfer: Transfer) -> None:
+async def send(
+    request: web.BaseRequest, response: web.StreamResponse, file: OpenFile, transfer: Transfer, stall_seconds: float
+) -> None:
     """Send `response`'s head (it announces `transfer.length` bytes), then those bytes of `file`.
 
     A reader that goes away, is too slow, or a file that has become shorter ends the connection, never the service:
     `transfer.whole` tells.
     """
-    await response.prepare(request)
+    transport = request.transport
+    if transport is None:
+        raise ConnectionResetError("the reader has gone")
+    transport.set_write_buffer_limits(0)  # so that `drain` means: the head is with the kernel
+    transport.pause_reading()
     try:
-        await _slices(request, file, transfer)
-    except (ConnectionError, OSError, TimeoutError, RuntimeError, asyncio.SendfileNotAvailableError):
-        # asyncio's words: RuntimeError, the transport is closing; SendfileNotAvailableError, the peer had gone before
-        _cut(request, response)
-        return
-    except BaseException:
-        _cut(request, response)
-        raise
-    if transfer.sent < transfer.length:  # the file is shorter than it was: the client must not take it for whole
-        _cut(request, response)
-        return
-    transfer.whole = True
+        await response.prepare(request)
+        await request.writer.drain()
+        await _push(transport, file, transfer, stall_seconds)
+    except (OSError, TimeoutError):
+        pass
+    finally:
+        transfer.whole = transfer.sent == transfer.length
+        if not transfer.whole:  # by the Content-Length the client sees that something is missing
+            response.force_close()
+            transport.abort()
+        elif not transport.is_closing():
+            transport.resume_reading()
 
 
-async def _slices(request: web.BaseRequest, file: OpenFile, transfer: Transfer) -> None:
+async def _push(transport: asyncio.Transport, file: OpenFile, transfer: Transfer, stall_seconds: float) -> None:
+    """Send what is left of a transfer whenever the socket takes some, until nothing is.
+
+    On a second descriptor of the socket, for asyncio lets nobody else wait for a descriptor that a transport has.
+    (Its own `loop.sendfile` tells nobody how far it has got, and costs twice the time.)
+
+    Raises:
+        OSError: the reader has gone.
+        TimeoutError: it took less than `LEAST` in `stall_seconds`.
+    """
     loop = asyncio.get_running_loop()
-    opened = cast(IO[bytes], file)  # of which asyncio wants `fileno` only
-    while transfer.sent < transfer.length:
-        transport = request.transport
-        if transport is None:
-            raise ConnectionResetError("the reader has gone")
-        count = min(SLICE, transfer.length - transfer.sent)
-        async with asyncio.timeout(SLICE_SECONDS):
-            sent = await loop.sendfile(transport, opened, transfer.offset + transfer.sent, count, fallback=False)
-        transfer.sent += sent
-        if sent < count:
+    ended: asyncio.Future[None] = loop.create_future()
+    target = os.dup(transport.get_extra_info("socket").fileno())
+
+    def more() -> None:
+        left = transfer.length - transfer.sent
+        try:
+            sent = os.sendfile(target, file.fileno(), transfer.offset + transfer.sent, min(SLICE, left))
+        except (BlockingIOError, InterruptedError):
             return
+        except OSError as error:
+            loop.remove_writer(target)
+            ended.set_exception(error)
+            return
+        transfer.sent += sent
+        if sent == left or sent == 0:  # 0: the file is shorter than it was
+            loop.remove_writer(target)
+            ended.set_result(None)
 
-
-def _cut(request: web.BaseRequest, response: web.StreamResponse) -> None:
-    """End the connection in the middle: by its Content-Length the client sees that something is missing."""
-    response.force_close()
-    if request.transport is not None:
-        request.transport.abort()
+    try:
+        more()
+        if not ended.done():
+            loop.add_writer(target, more)
+        while not ended.done():
+            before = transfer.sent
+            await asyncio.wait((ended,), timeout=stall_seconds)
+            if not ended.done() and transfer.sent - before < LEAST:
+                raise TimeoutError
+        ended.result()
+    finally:
+        loop.remove_writer(target)
+        os.close(target)

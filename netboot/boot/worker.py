@@ -76,7 +76,7 @@ class Worker:
         self.gate: Gate = gate_of(config.provisioning)
         scripts = Scripts(config, key, self.live, self.journal, clock, self.tally, self.discoveries)
         events = Events(key, self.live, self.journal, clock, self.tally, config.provisioning.body_seconds)
-        self.artifacts = Artifacts(config.store, self.tally, events.fetched)
+        self.artifacts = Artifacts(config.store, self.tally, events.fetched, config.provisioning.send_stall_seconds)
         self.app = App(scripts, self.artifacts, events, self.readiness)
         self.server = Limited(self.app.handle, self.gate, config.provisioning.idle_seconds)
 

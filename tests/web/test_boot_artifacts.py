@@ -248,20 +248,29 @@ def test_a_reader_that_stands_still_is_ended_and_its_transfer_was_not_whole(tmp_
     serve(tmp_path, use, send_stall_seconds=0.5)
 
 
-def test_a_reader_that_dribbles_is_ended_by_the_deadline_of_a_slice(
+def test_a_reader_that_dribbles_is_ended_by_what_it_has_to_take(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def use(plane: Plane) -> None:
-        monkeypatch.setattr(transfers, "SLICE_SECONDS", 0.3)
+        monkeypatch.setattr(transfers, "LEAST", 2**30)
         big = b"\0" * 64 * 2**20
         (plane.config.store / "blobs" / digest_of(big)).write_bytes(big)
-        _, writer = await asyncio.open_connection("127.0.0.1", plane.port, limit=1)
+        reader, writer = await asyncio.open_connection("127.0.0.1", plane.port, limit=1)
         writer.write(f"GET /v1/blobs/{digest_of(big)} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        dribbling = asyncio.ensure_future(dribble(reader))
         await until(lambda: plane.worker.tally.transfers["broken"] == 1)
+        dribbling.cancel()
         await until(lambda: plane.worker.gate.open == 0)
         await close(writer)
 
-    serve(tmp_path, use)
+    serve(tmp_path, use, send_stall_seconds=0.5)
+
+
+async def dribble(reader: asyncio.StreamReader) -> None:
+    """Take a little, again and again."""
+    while True:
+        await reader.read(2**16)
+        await asyncio.sleep(0.05)
 
 
 def test_a_reader_that_goes_away_ends_its_transfer_and_nothing_is_said_of_the_boot(tmp_path: Path) -> None:
