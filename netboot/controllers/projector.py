@@ -21,8 +21,8 @@ from netboot.stores.journal_reader import Row
 
 log = logging.getLogger(__name__)
 
-MOST_ROWS = 5_000
-"""Records taken over with one commit."""
+MOST_ROWS = 20_000
+"""Records taken over with one commit. Of a machine's many claims few are kept: the more at once, the less to write."""
 LOOK_SECONDS = 1.0
 """A journal whose files look unchanged is looked into all the same this often: clocks of file systems are coarse."""
 SAY_SECONDS = 1.0

@@ -116,6 +116,8 @@ def apply(trace: Trace | None, record: ScriptRecord | EventRecord) -> Trace:
         ValueError: the record is of another boot.
     """
     if trace is None:
+        if isinstance(record, ScriptRecord):  # by far the most of them, so made at once
+            return Trace(boot=record.boot, machine=record.machine, script=_said(record), reached=(_served(record),))
         trace = Trace(boot=record.boot, machine=record.machine)
     if (trace.boot, trace.machine) != (record.boot, record.machine):
         raise ValueError(f"a record of boot {record.boot} is not one of boot {trace.boot}")
@@ -136,7 +138,13 @@ def apply(trace: Trace | None, record: ScriptRecord | EventRecord) -> Trace:
 
 
 def _script(trace: Trace, record: ScriptRecord) -> Trace:
-    script = Script(
+    script, served = _said(record), _served(record)
+    first = script if trace.script is None else min(trace.script, script, key=lambda one: one.model_dump_json())
+    return trace.model_copy(update={"script": first, "reached": _with(trace.reached, served)})
+
+
+def _said(record: ScriptRecord) -> Script:
+    return Script(
         at_ms=record.at_ms,
         cluster=record.cluster,
         image=record.image,
@@ -144,9 +152,10 @@ def _script(trace: Trace, record: ScriptRecord) -> Trace:
         channel=record.channel,
         peer=record.peer,
     )
-    served = Reached(at_ms=record.at_ms, phase=Phase.SCRIPT_SERVED, source=Source.SERVED, peer=record.peer)
-    first = script if trace.script is None else min(trace.script, script, key=lambda one: one.model_dump_json())
-    return trace.model_copy(update={"script": first, "reached": _with(trace.reached, served)})
+
+
+def _served(record: ScriptRecord) -> Reached:
+    return Reached(at_ms=record.at_ms, phase=Phase.SCRIPT_SERVED, source=Source.SERVED, peer=record.peer)
 
 
 def _with(reached: tuple[Reached, ...], new: Reached) -> tuple[Reached, ...]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from netboot.lifecycle import state
 from netboot.lifecycle.errors import StateUnavailableError
 from netboot.lifecycle.events import DiscoveryRecord, EventRecord, ScriptRecord
-from netboot.lifecycle.phases import Phase, Source, source_of
+from netboot.lifecycle.phases import Phase, source_of
 from netboot.lifecycle.state import Batch, Discovered, FeedEntry
 from netboot.lifecycle.trace import Trace, apply
 from netboot.stores.state_schema import migrate
@@ -19,6 +19,8 @@ from netboot.stores.state_schema import migrate
 log = logging.getLogger(__name__)
 
 _Kept = ScriptRecord | EventRecord
+_AT_ONCE = 500
+"""Boots asked for with one query; SQLite takes at least 999 values (sqlite.org/limits.html)."""
 
 
 @dataclass(slots=True)
@@ -97,21 +99,22 @@ def _cursor(db: sqlite3.Connection, journal: str) -> tuple[int, int]:
 def _project(db: sqlite3.Connection, records: Sequence[ScriptRecord | EventRecord | DiscoveryRecord]) -> None:
     scripts = [record for record in records if isinstance(record, ScriptRecord)]
     events = [record for record in records if isinstance(record, EventRecord)]
-    worth = _worth_keeping(db, scripts, {record.boot for record in events})
+    known = _known(db, [*{record.boot for record in scripts} | {record.boot for record in events}])
+    worth = _worth_keeping(scripts, {record.boot for record in events} | known.keys())
     kept = [
         record
         for record in records
         if isinstance(record, EventRecord) or (isinstance(record, ScriptRecord) and record.boot in worth)
     ]
-    _fold(db, kept)
+    _fold(db, kept, known)
     _count_claims(db, scripts)
-    _prune_boots(db, {record.machine for record in kept})
+    _prune_boots(db, {record.machine for record in kept}, {record.machine for record in events})
     _discover(db, [record for record in records if isinstance(record, DiscoveryRecord)])
     if kept:
         db.execute("DELETE FROM feed WHERE id <= (SELECT max(id) FROM feed) - ?", (state.FEED_KEPT,))
 
 
-def _worth_keeping(db: sqlite3.Connection, scripts: Iterable[ScriptRecord], eventful: set[str]) -> set[str]:
+def _worth_keeping(scripts: Iterable[ScriptRecord], heard_of: set[str]) -> set[str]:
     """Boots whose scripts are written down one by one; of the others a storm of claims leaves the number alone."""
     of_machine: dict[str, set[str]] = defaultdict(set)
     for record in scripts:
@@ -120,17 +123,18 @@ def _worth_keeping(db: sqlite3.Connection, scripts: Iterable[ScriptRecord], even
     for boots in of_machine.values():
         newest = sorted(boots, reverse=True)
         worth.update(newest[: state.CLAIMS_KEPT])
-        for boot in newest[state.CLAIMS_KEPT :]:
-            if boot in eventful or db.execute("SELECT 1 FROM boots WHERE boot = ?", (boot,)).fetchone():
-                worth.add(boot)
+        worth.update(boot for boot in newest[state.CLAIMS_KEPT :] if boot in heard_of)
     return worth
 
 
-def _fold(db: sqlite3.Connection, records: Iterable[_Kept]) -> None:
+def _fold(db: sqlite3.Connection, records: Iterable[_Kept], known: dict[str, _Boot]) -> None:
     """Each boot is read and written once, however many records of it there are; the feed keeps their order."""
     boots: dict[str, _Boot] = {}
+    feed: list[tuple[str]] = []
     for record in records:
-        boot = boots.get(record.boot) or boots.setdefault(record.boot, _known(db, record.boot))
+        boot = boots.get(record.boot)
+        if boot is None:
+            boot = boots[record.boot] = known.get(record.boot) or _Boot()
         try:
             boot.trace = apply(boot.trace, record)
         except ValueError as error:
@@ -138,7 +142,8 @@ def _fold(db: sqlite3.Connection, records: Iterable[_Kept]) -> None:
             continue
         if boot.fed < state.FEED_PER_BOOT:
             boot.fed += 1
-            db.execute("INSERT INTO feed (body) VALUES (?)", (_entry(record).model_dump_json(),))
+            feed.append((_entry(record).model_dump_json(),))
+    db.executemany("INSERT INTO feed (body) VALUES (?)", feed)
     db.executemany(
         "INSERT OR REPLACE INTO boots (boot, machine, reported, state, trace, fed) VALUES (?, ?, ?, ?, ?, ?)",
         [
@@ -149,18 +154,30 @@ def _fold(db: sqlite3.Connection, records: Iterable[_Kept]) -> None:
     )
 
 
-def _known(db: sqlite3.Connection, boot: str) -> "_Boot":
-    row = db.execute("SELECT trace, fed FROM boots WHERE boot = ?", (boot,)).fetchone()
-    return _Boot(Trace.model_validate_json(row[0]), row[1]) if row else _Boot()
+def _known(db: sqlite3.Connection, boots: Sequence[str]) -> dict[str, _Boot]:
+    """Those of the boots that are in the state already; asked for by the hundred, for a storm brings thousands."""
+    known = {}
+    for start in range(0, len(boots), _AT_ONCE):
+        some = boots[start : start + _AT_ONCE]
+        query = f"SELECT boot, trace, fed FROM boots WHERE boot IN ({', '.join('?' * len(some))})"  # noqa: S608 - holes
+        for boot, trace, fed in db.execute(query, some):
+            known[boot] = _Boot(Trace.model_validate_json(trace), fed)
+    return known
 
 
 def _entry(record: _Kept) -> FeedEntry:
-    if isinstance(record, ScriptRecord):
-        said: dict[str, object] = {"phase": Phase.SCRIPT_SERVED, "source": Source.SERVED}
-    else:
-        said = record.model_dump(include={"phase", "uptime_ms", "detail"}) | {"source": source_of(record.phase)}
-    return FeedEntry.model_validate(
-        {"id": 0, "at_ms": record.at_ms, "boot": record.boot, "machine": record.machine} | said
+    phase, uptime_ms, detail = Phase.SCRIPT_SERVED, None, ""
+    if isinstance(record, EventRecord):
+        phase, uptime_ms, detail = record.phase, record.uptime_ms, record.detail
+    return FeedEntry(
+        id=0,
+        at_ms=record.at_ms,
+        boot=record.boot,
+        machine=record.machine,
+        phase=phase,
+        source=source_of(phase),
+        uptime_ms=uptime_ms,
+        detail=detail,
     )
 
 
@@ -176,15 +193,16 @@ def _count_claims(db: sqlite3.Connection, scripts: Iterable[ScriptRecord]) -> No
     )
 
 
-def _prune_boots(db: sqlite3.Connection, machines: Iterable[str]) -> None:
+def _prune_boots(db: sqlite3.Connection, claimed: Iterable[str], reported: Iterable[str]) -> None:
     """Claims are pruned among claims and boots among boots, so that no number of claims pushes out a boot."""
-    for machine in machines:
-        for reported, most in ((0, state.CLAIMS_KEPT), (1, state.BOOTS_KEPT)):
-            db.execute(
-                "DELETE FROM boots WHERE machine = ?1 AND reported = ?2 AND boot < (SELECT boot FROM boots WHERE "
-                "machine = ?1 AND reported = ?2 ORDER BY boot DESC LIMIT 1 OFFSET ?3)",
-                (machine, reported, most - 1),
-            )
+    db.executemany(
+        "DELETE FROM boots WHERE machine = ?1 AND reported = ?2 AND boot < (SELECT boot FROM boots WHERE "
+        "machine = ?1 AND reported = ?2 ORDER BY boot DESC LIMIT 1 OFFSET ?3)",
+        [
+            *((machine, 0, state.CLAIMS_KEPT - 1) for machine in claimed),
+            *((machine, 1, state.BOOTS_KEPT - 1) for machine in reported),
+        ],
+    )
 
 
 def _discover(db: sqlite3.Connection, records: Iterable[DiscoveryRecord]) -> None:
