@@ -1,1 +1,1 @@
-"""Join: a machine proves who it is and gets one short-lived credential. Pure: clock, keys and the outside are arguments."""
+"""Join: a machine proves who it is gets one short-lived credential. Pure: clock, keys and ports are arguments."""

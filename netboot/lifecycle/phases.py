@@ -28,7 +28,7 @@ class Phase(StrEnum):
     JOINING = "Joining"
     """Said by the agent when it begins; a machine that does not join stays at BOOTED."""
     ATTESTED = "Attested"
-    TOKEN_ISSUED = "TokenIssued"
+    TOKEN_ISSUED = "TokenIssued"  # noqa: S105 - a phase, no secret
     CSR_APPROVED = "CSRApproved"
     NODE_REGISTERED = "NodeRegistered"
     READY = "Ready"
