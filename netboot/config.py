@@ -6,7 +6,7 @@ Paths in the file are relative to the file. Every key, its unit, default and rea
 import ipaddress
 import os
 from pathlib import Path
-from typing import Annotated, NamedTuple, Self
+from typing import Annotated, NamedTuple, Self, TypeVar
 from urllib.parse import urlsplit
 
 from pydantic import (
@@ -94,6 +94,18 @@ def parse_machine_url(value: str) -> str:
     return url
 
 
+def parse_tls_url(value: str) -> str:
+    """A URL over which credentials may travel.
+
+    Raises:
+        ValueError: it is not one, or not https.
+    """
+    url = parse_url(value)
+    if not url.startswith("https://"):
+        raise ValueError("must be https://: credentials travel here")
+    return url
+
+
 def _jitter(value: tuple[int, int]) -> tuple[int, int]:
     if value[0] > value[1]:
         raise ValueError("must be [least, most] with least not above most")
@@ -108,6 +120,8 @@ Url = Annotated[str, AfterValidator(parse_url)]
 """A URL without trailing slash that is safe in a script and on a kernel command line."""
 MachineUrl = Annotated[str, AfterValidator(parse_machine_url)]
 """The same, and plain HTTP: for what goes into scripts and onto kernel command lines."""
+TlsUrl = Annotated[str, AfterValidator(parse_tls_url)]
+"""The same, and TLS: for what carries credentials."""
 Listen = Annotated[Address, BeforeValidator(parse_address), PlainSerializer(str)]
 Seconds = Annotated[float, Field(gt=0, le=3600)]
 Second = Annotated[int, Field(ge=1, le=3600)]
@@ -148,6 +162,41 @@ class Management(Strict):
         return f"http://{Address(host, self.listen.port)}"
 
 
+class Join(Strict):
+    """The listener of join, in TLS: machines prove here who they are. Left out: this service only boots machines."""
+
+    listen: Listen = Address("::", 8443)
+    url: TlsUrl
+    """How machines reach this listener; it travels in the signed site bundle."""
+    certificate: Path = Path("tls/join.crt")
+    key: Path = Path("tls/join.key")
+    authorities: Path = Path("tls/ca.crt")
+    """PEM, one or several: what machines believe; it travels in the signed site bundle."""
+    sealing_keys: Path = Path("secrets/sealing.keys")
+    """The keyset that replicas share: one base64 key of 32 bytes a line, the first seals, all open."""
+    workers: Annotated[int, Field(ge=1, le=64)] = 1
+    max_connections: Annotated[int, Field(ge=16, le=1_000_000)] = 1024
+    hellos_per_minute: Annotated[int, Field(ge=1, le=1_000_000)] = 60
+    """From one address; beyond it 429 with Retry-After."""
+    token_seconds: Annotated[int, Field(ge=60, le=900)] = 300
+    addresses_attest: bool = False
+    """Whether the rung `address` exists at all: for labs."""
+
+
+class Cluster(Strict):
+    """A Kubernetes cluster that machines of this site join. Kubeconfig files, each with an account of its own."""
+
+    endpoints: Annotated[tuple[TlsUrl, ...], Field(min_length=1)]
+    """How nodes reach the API servers."""
+    authority: Path
+    """PEM, one or several: what nodes believe about those endpoints."""
+    namespace: Name = "netboot"
+    """Where our Leases are."""
+    issuer: Path = Path("secrets/issuer.kubeconfig")
+    approver: Path = Path("secrets/approver.kubeconfig")
+    nodes: Path = Path("secrets/nodes.kubeconfig")
+
+
 class Retry(Strict):
     """How long machines wait before they ask again."""
 
@@ -169,6 +218,9 @@ class Config(Strict):
     management: Management = Management()
     origins: tuple[MachineUrl, ...] = ()
     retry: Retry = Retry()
+    join: Join | None = None
+    clusters: dict[Name, Cluster] = Field(default_factory=dict)
+    """By the name that machines of the inventory give as their `cluster`."""
 
     @model_validator(mode="after")
     def _listeners_differ(self) -> Self:
@@ -186,9 +238,16 @@ class Config(Strict):
 
     def resolved(self, folder: Path) -> "Config":
         """The same with every path absolute, relative ones taken from `folder`."""
-        token = folder / self.management.token_file
-        paths = {name: folder / getattr(self, name) for name in ("data", "store", "inventory", "keys")}
-        return self.model_copy(update={**paths, "management": self.management.model_copy(update={"token_file": token})})
+        join = (
+            None
+            if self.join is None
+            else _under(folder, self.join, "certificate", "key", "authorities", "sealing_keys")
+        )
+        clusters = {
+            name: _under(folder, one, "authority", "issuer", "approver", "nodes") for name, one in self.clusters.items()
+        }
+        inner = {"management": _under(folder, self.management, "token_file"), "join": join, "clusters": clusters}
+        return _under(folder, self, "data", "store", "inventory", "keys").model_copy(update=inner)
 
     def site_bundle(self, issued: int) -> SiteBundle:
         """What the machines of this site are told, to be signed; `issued` in seconds since 1970."""
@@ -199,6 +258,14 @@ class Config(Strict):
             origins=self.all_origins,
             report=self.provisioning.url,
         )
+
+
+_Section = TypeVar("_Section", bound=Strict)
+
+
+def _under(folder: Path, section: _Section, *names: str) -> _Section:
+    """The section with these paths taken from `folder`."""
+    return section.model_copy(update={name: folder / getattr(section, name) for name in names})
 
 
 def load_config(path: Path) -> Config:

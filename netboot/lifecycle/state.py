@@ -26,8 +26,8 @@ FEED_PER_BOOT = 200
 
 
 def is_claim(trace: Trace) -> bool:
-    """Whether nothing was reported of this boot."""
-    return trace.last_reported is None and not trace.failures
+    """Whether nothing but our own serving is known of this boot."""
+    return not trace.failures and all(one.source is Source.SERVED for one in trace.reached)
 
 
 class Claims(Strict):

@@ -1,8 +1,9 @@
 """What the operator declares: machines, profiles, channels; validated, frozen, normalised."""
 
-from typing import Annotated, Self
+import ipaddress
+from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, model_validator
 
 from images.manifest import Architecture, KernelArgument, Name, Sha256
 from images.strict import Strict
@@ -12,6 +13,8 @@ Mac = Annotated[str, BeforeValidator(parse_mac)]
 """Lower-case with colons, however it was spelt."""
 Uuid = Annotated[str, BeforeValidator(parse_uuid)]
 Serial = Annotated[str, BeforeValidator(parse_serial)]
+IpAddress = Annotated[str, AfterValidator(lambda value: str(ipaddress.ip_address(value)))]
+"""IPv4 or IPv6, in its usual spelling."""
 
 
 class Match(Strict):
@@ -20,6 +23,8 @@ class Match(Strict):
     macs: tuple[Mac, ...] = ()
     uuid: Uuid | None = None
     serial: Serial | None = None
+    ek_sha256: Sha256 | None = None
+    """Hex SHA-256 of the DER SubjectPublicKeyInfo of its TPM's endorsement key: pins it as if it had been approved."""
 
     @model_validator(mode="after")
     def _recognisable(self) -> Self:
@@ -48,6 +53,29 @@ def _not_ours(argument: str) -> str:
 ProfileArgument = Annotated[KernelArgument, AfterValidator(_not_ours)]
 
 
+Label = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9]([A-Za-z0-9._/-]{0,251}[A-Za-z0-9])?$")]
+LabelValue = Annotated[str, StringConstraints(pattern=r"^([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?$")]
+Taint = Annotated[
+    str,
+    StringConstraints(
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9._/-]{0,251}(=[A-Za-z0-9._-]{0,63})?:(NoSchedule|PreferNoSchedule|NoExecute)$"
+    ),
+]
+"""`key=value:Effect` or `key:Effect`, as kubectl writes it."""
+NodeName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$")]
+PcrIndex = Annotated[str, StringConstraints(pattern=r"^([0-9]|1[0-9]|2[0-3])$")]
+
+
+class Node(Strict):
+    """What Kubernetes is to see of a machine. `name` None: the machine's own."""
+
+    name: NodeName | None = None
+    labels: dict[Label, LabelValue] = Field(default_factory=dict)
+    taints: tuple[Taint, ...] = ()
+    addresses: tuple[IpAddress, ...] = ()
+    """Addresses that its serving certificate may name; the rung `address` and `nonce` also ask for one of them."""
+
+
 class Machine(Strict):
     """One piece of hardware."""
 
@@ -58,6 +86,16 @@ class Machine(Strict):
     architecture: Architecture = "amd64"
     enabled: bool = True
     """False: the machine is told, on its console, that it may not boot."""
+    node: Node = Node()
+    identity: Literal["tpm", "nonce", "address"] = "tpm"
+    """The lowest rung on which it may prove itself. One with a TPM on record never falls below `tpm`."""
+    pcrs: dict[PcrIndex, tuple[Sha256, ...]] = Field(default_factory=dict)
+    """SHA-256 PCRs and the values that are allowed in each; empty: no policy, and shown as such."""
+
+    @property
+    def node_name(self) -> str:
+        """The name under which it joins."""
+        return self.node.name or self.name
 
 
 class Profile(Strict):

@@ -1,0 +1,44 @@
+"""Errors of join. Each has its row in `netboot.failures`; the agent is told their words, for they were written for it.
+
+JoinError
+├── UnknownMachineError        no machine is pinned to this EK, or fits these hints
+├── RefusedError               known, and not allowed: the words say which rule
+│   ├── PendingError           enrolled on first use; an operator has not approved it yet
+│   └── HeldError              another key holds this boot's credential
+├── StaleError                 state expired, or sealed elsewhere: begin again with hello
+└── ClusterUnavailableError    (CannotTellError) the apiserver does not answer, or is not fit to be used
+"""
+
+from netboot.lifecycle.errors import CannotTellError, LifecycleError
+
+
+class JoinError(LifecycleError):
+    """Anything that join answers with words of its own."""
+
+
+class UnknownMachineError(JoinError):
+    """No machine is pinned to this endorsement key, or fits these hints."""
+
+
+class RefusedError(JoinError):
+    """Known, and not allowed; the words say which rule and what to do."""
+
+
+class PendingError(RefusedError):
+    """Enrolled on first use; no token before an operator approves it."""
+
+
+class HeldError(RefusedError):
+    """Another key holds the credential of this boot."""
+
+
+class StaleError(JoinError):
+    """The sealed state is expired, or of a key that is not in use: begin again with hello."""
+
+
+class ClusterUnavailableError(CannotTellError):
+    """The apiserver does not answer, or is not fit to be used; trying again is right."""
+
+
+class ConflictError(Exception):
+    """A write lost against another one: read again and decide again. Never leaves join."""

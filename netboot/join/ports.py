@@ -1,0 +1,180 @@
+"""What join needs from outside. Kubernetes adapters live in `netboot.kube`, enrolment in `netboot.stores.enrolment`.
+
+Every method raises `ClusterUnavailableError` (or StateUnavailableError) when it cannot tell right now.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal, NamedTuple, Protocol
+
+from images.strict import Strict
+
+Rung = Literal["tpm", "nonce", "address"]
+
+
+class Credential(Strict):
+    """One credential per boot: what a machine's Lease says. `version`: its resourceVersion, "" for a new one."""
+
+    machine: str
+    cluster: str
+    node: str
+    rung: Rung
+    boot: str
+    holder: str
+    """Hex SHA-256 of the SPKI that the credential is for."""
+    holder_spki: str
+    """Base64 DER: what a restarted agent's new key must be signed by."""
+    reset_count: int | None = None
+    restart_count: int | None = None
+    generation: int = 0
+    """The enrolment's: `machine release` and `replace` raise it, and what an older one says binds nobody."""
+    issued: int = 0
+    """Tokens issued to this holder for this boot."""
+    token_id: str | None = None
+    token_expires_ms: int | None = None
+    at_ms: int
+    version: str = ""
+
+
+class Leases(Protocol):
+    """`coordination.k8s.io/v1` Leases in our namespace, one for each machine."""
+
+    def read(self, cluster: str, machine: str) -> Credential | None:
+        """What the machine's Lease says; None: there is none."""
+        ...
+
+    def write(self, credential: Credential) -> Credential:
+        """Create (version "") or update; returns it with its new version.
+
+        Raises:
+            ConflictError: somebody else wrote since; read again.
+        """
+        ...
+
+    def all(self) -> list[Credential]:
+        """Every machine's, for lists and for cleaning up."""
+        ...
+
+
+class Tokens(Protocol):
+    """Bootstrap token Secrets: created and deleted, never read."""
+
+    def create(self, manifest: Mapping[str, Any]) -> None:
+        """Raises ConflictError: the id is taken, mint another."""
+        ...
+
+    def delete(self, token_id: str) -> None:
+        """Delete; one that is gone already is fine."""
+        ...
+
+
+class NodeView(NamedTuple):
+    """What a Node object says. `boot_id` is the kernel's (`status.nodeInfo.bootID`)."""
+
+    name: str
+    uid: str
+    ready: bool
+    boot_id: str
+    created_ms: int
+    ready_since_ms: int | None = None
+
+
+class Nodes(Protocol):
+    """Node objects."""
+
+    def node(self, name: str) -> NodeView | None:
+        """The Node; None: there is none."""
+        ...
+
+    def delete(self, name: str, uid: str) -> None:
+        """Delete exactly this one. Gone already, or another uid by now: nothing happens."""
+        ...
+
+    def watch(self, seconds: float) -> Iterator[NodeView]:
+        """All Nodes as they are, then each as it changes, for about so long; for the collector."""
+        ...
+
+
+class Csr(NamedTuple):
+    """A CertificateSigningRequest as the apiserver recorded it. `decided`: it has Approved or Denied already."""
+
+    name: str
+    uid: str
+    version: str
+    signer: str
+    username: str
+    groups: tuple[str, ...]
+    usages: tuple[str, ...]
+    expiration_seconds: int | None
+    pem: bytes
+    decided: bool
+    issued: bool
+
+
+class CertificateRequests(Protocol):
+    """CSRs, for the approver."""
+
+    def watch(self, seconds: float) -> Iterator[Csr]:
+        """All requests of the two kubelet signers as they are, then each as it changes, for about so long."""
+        ...
+
+    def approve(self, csr: Csr, reason: str, message: str) -> None:
+        """Raises ConflictError: it changed since."""
+        ...
+
+    def deny(self, csr: Csr, reason: str, message: str) -> None:
+        """Raises ConflictError: it changed since."""
+        ...
+
+
+class Preconditions(Protocol):
+    """What the self-check asks the apiserver."""
+
+    def server_version(self) -> str:
+        """`v1.34.4`."""
+        ...
+
+    def may(self, user: str, groups: Sequence[str], verb: str, group: str, resource: str, subresource: str) -> bool:
+        """A SubjectAccessReview."""
+        ...
+
+    def bindings_to(self, subject_groups: Sequence[str]) -> list[tuple[str, str]]:
+        """(ClusterRoleBinding, ClusterRole) whose subjects include one of these groups, for words."""
+        ...
+
+
+class Enrolment(Strict):
+    """What is on record of one machine's identity. `generation` rises with every release and replacement."""
+
+    machine: str
+    ek_sha256: str | None = None
+    state: Literal["none", "pending", "approved", "retired"] = "none"
+    source: Literal["inventory", "imported", "first-use", ""] = ""
+    generation: int = 0
+    window: Literal["enrol", "boot"] | None = None
+    """An operator opened it: to enrol a TPM on first use, or to join once without one."""
+    window_id: str = ""
+    window_until_ms: int = 0
+
+
+class Enrolments(Protocol):
+    """Enrolled EKs and windows, shared by all processes of the service; durable when a method returns."""
+
+    def by_ek(self, ek_sha256: str) -> Enrolment | None:
+        """The machine to which this EK is pinned (pending, approved or retired); None: nobody's."""
+        ...
+
+    def of(self, machine: str) -> Enrolment:
+        """What is on record; state "none" where there is nothing."""
+        ...
+
+    def propose(self, machine: str, ek_sha256: str, details: str, now_ms: int) -> Enrolment:
+        """Use the machine's open `enrol` window up: the EK becomes pending.
+
+        Raises:
+            RefusedError: no window is open (any more), or the EK is another machine's.
+        """
+        ...
+
+    def use_window(self, machine: str, window_id: str, now_ms: int) -> bool:
+        """Close a `boot` window for its first success; False: somebody was first, which is an alert."""
+        ...

@@ -1,0 +1,1 @@
+"""The door to Kubernetes: the only room that knows its client. Adapters of `netboot.join.ports`."""
