@@ -19,8 +19,6 @@ LOOK_SECONDS = 0.1
 KEEP_SECONDS = 0.4
 STATUS_SECONDS = 1.0
 PROTECT_SECONDS = 20.0
-NICENESS = 10
-"""Machines first: in a storm the workers get the processors; bookkeeping, whose facts the journals keep, catches up."""
 
 Say = Callable[[str, dict[str, Any]], None]
 
@@ -43,7 +41,6 @@ class Controllers:
         """
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, self._heed)
-        os.nice(NICENESS)
         self._keeper.step(now=True)
         ready()
         keeper = threading.Thread(target=self._keep_for_ever, name="keeper", daemon=True)
@@ -61,6 +58,9 @@ class Controllers:
             self._stop = True
 
     def _project_for_ever(self) -> None:
+        """Machines first: in a storm the workers get the processors, and bookkeeping what they leave (sched(7)); the
+        journals keep its facts until it catches up. Of this thread alone: a new inventory must not wait for that."""
+        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
         said = float("-inf")
         while not self._stop:
             more = self._projector.step()
