@@ -12,7 +12,7 @@ Rung = Literal["tpm", "nonce", "address"]
 
 
 class Credential(Strict):
-    """One credential per boot: what a machine's Lease says. `version`: its resourceVersion, "" for a new one."""
+    """One credential per boot: what a machine's Lease says. `version`: opaque, as read; "" for a new one."""
 
     machine: str
     cluster: str
@@ -129,6 +129,10 @@ class CertificateRequests(Protocol):
         ...
 
 
+PolicyState = Literal["in force", "absent", "unbound", "different"]
+"""unbound: no binding makes it deny, or another one than the shipped; different: somebody changed its rules."""
+
+
 class Preconditions(Protocol):
     """What the self-check asks the apiserver."""
 
@@ -150,8 +154,8 @@ class Preconditions(Protocol):
         """(ClusterRoleBinding, ClusterRole) whose subjects include one of these groups, for words."""
         ...
 
-    def policies(self) -> dict[str, str]:
-        """Each admission policy of `deploy/kubernetes`: "" where it is in force as shipped, else what is wrong."""
+    def policies(self) -> dict[str, PolicyState]:
+        """How each admission policy of `deploy/kubernetes` is found."""
         ...
 
     def clock_ahead_ms(self) -> int:
