@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple
 
 from images import errors as images
 from images.strict import FaultsError
+from netboot.join import errors as join
 from netboot.lifecycle import errors as lifecycle
 
 
@@ -126,6 +127,34 @@ TABLE: dict[type[BaseException], Answer] = {
         _WARNING,
         "too much at once",
         _AGAIN,
+        retry_after=5,
+    ),
+    join.JoinError: Answer(500, "internal", _ERROR, "internal error", "see the log of the service"),
+    join.UnknownMachineError: Answer(
+        404,
+        "unknown-machine",
+        _INFO,
+        "no machine is known by this TPM, or fits these hints",
+        "see `netboot machine discovered`; `netboot machine enroll` opens a window",
+        says=True,
+    ),
+    join.RefusedError: Answer(
+        403, "refused", _INFO, "not allowed", "see `netboot machine show` of that machine", says=True
+    ),
+    join.PendingError: Answer(
+        403, "pending", _INFO, "waits for an operator's approval", "run `netboot machine approve`", says=True
+    ),
+    join.HeldError: Answer(
+        409, "held", _WARNING, "another key holds this credential", "run `netboot machine release`", says=True
+    ),
+    join.StaleError: Answer(410, "stale", _INFO, "the exchange is too old", "begin again with hello", says=True),
+    join.ClusterUnavailableError: Answer(
+        503,
+        "cluster-unavailable",
+        _WARNING,
+        "the cluster does not answer, or is not fit to be used",
+        _AGAIN,
+        says=True,
         retry_after=5,
     ),
     images.ImageError: Answer(
