@@ -1,15 +1,15 @@
 """`netboot machine enroll|approve|release|replace|retire|enrolments`: whose TPM is whose. Asks the running service."""
 
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import click
 
 from netboot.cli.client import NOT_ALLOWED, ApiError, Client, api_options, open_client, segment, with_exit_codes
+from netboot.cli.identity import row, shown
 from netboot.cli.output import output_option, show
-from netboot.cli.times import ago, moment, window_option
+from netboot.cli.times import moment, window_option
 
 SHORTEST_PREFIX = 8
 """Digits of an EK's hash that are taken for having looked at it."""
@@ -106,7 +106,7 @@ def approve(
     found = client.get(f"/v1/machines/{segment(machine)}/enrolment")
     seen = found["enrolment"]
     if ek is None:
-        for name, text in _shown(found):
+        for name, text in shown(found):
             click.echo(f"{name:<18} {text}", err=output == "json")
         if seen["state"] in ("pending", "retired"):
             click.confirm("Let it join?", abort=True, err=output == "json")
@@ -220,86 +220,10 @@ def enrolments(
         sys.stdout.write(write_ek_list(rows))
         return
     columns = ("machine", "state", "since", "EK", "source", "window", "conflict")
-    show(output, {"enrolments": chosen}, columns, [_row(one) for one in chosen], "none")
+    show(output, {"enrolments": chosen}, columns, [row(one) for one in chosen], "none")
 
 
 COMMANDS = (enroll, approve, release, replace, retire, enrolments)
-
-
-def facts(found: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """What `machine show` and `explain` say of a machine's identity."""
-    one = found["enrolment"]
-    if one is None:
-        yield "enrolment", found["enrolment_problem"]
-    else:
-        yield "enrolment", _state(one)
-        if one["window"]:
-            yield "window", f"{_WINDOWS[one['window']]} until {moment(one['window_until_ms'])}"
-        if one["ek_sha256"]:
-            yield "EK", one["ek_sha256"]
-            yield from _certificate(one)
-        if one["conflict"]:
-            yield "CONFLICT", one["conflict"]
-    yield "PCR policy", found["pcr_policy"]
-
-
-_WINDOWS = {"enrol": "it may enrol a TPM", "boot": "it may join without a TPM, once,"}
-
-
-def _shown(found: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    one, match = found["enrolment"], found["match"] or {}
-    said = one["details"]
-    yield "machine", one["machine"]
-    yield "state", _state(one)
-    yield "EK (SHA-256)", one["ek_sha256"] or "none"
-    yield from _certificate(one)
-    for name, key in (("MACs", "macs"), ("serial", "serial"), ("UUID", "uuid")):
-        yield f"{name} it says", _words(said[key])
-        yield f"{name} declared", _words(match.get(key))
-    yield "asked from", said["peer"] or "not known"
-    if said["said"]:
-        yield "it also said", said["said"]
-    yield "PCR policy", found["pcr_policy"]
-
-
-def _certificate(one: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    certificate = one["certificate"]
-    if certificate is None:
-        return
-    if certificate["verdict"] == "absent":
-        yield "EK certificate", "none"
-        return
-    if certificate["tpm"] or certificate["issuer"]:
-        yield "EK certificate", certificate["subject"] or certificate["tpm"] or "no subject"
-        yield "made by", certificate["issuer"]
-    yield "chain", f"{_VERDICTS[certificate['verdict']]}{certificate['words']}"
-
-
-_VERDICTS = {"good": "", "bad": "NOT GOOD: ", "unchecked": ""}
-
-
-def _state(one: dict[str, Any]) -> str:
-    source = f", {one['source']}" if one["source"] else ""
-    since = f", since {moment(one['since_ms'])}" if one["since_ms"] and one["source"] != "inventory" else ""
-    return f"{_STATES[one['state']]}{source}{since}"
-
-
-_STATES = {
-    "none": "none: no TPM on record",
-    "pending": "pending: no token before `netboot machine approve`",
-    "approved": "approved",
-    "retired": "retired: no tokens, no renewals",
-}
-
-
-def _row(one: dict[str, Any]) -> tuple[object, ...]:
-    window = f"{one['window']} until {moment(one['window_until_ms'])}" if one["window"] else ""
-    since = ago(one["since_ms"]) if one["since_ms"] else ""
-    return one["machine"], one["state"], since, (one["ek_sha256"] or "")[:16], one["source"], window, one["conflict"]
-
-
-def _words(value: Any) -> str:
-    return ", ".join(value) if isinstance(value, list) and value else value or "not given"
 
 
 def _act(client: Client, machine: str, act: str, body: dict[str, Any]) -> Any:

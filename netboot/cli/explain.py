@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from netboot.cli.client import CANNOT_TELL, NOT_ALLOWED, UNKNOWN, api_options, open_client, segment
-from netboot.cli.enrolment import facts
+from netboot.cli.identity import facts
 from netboot.cli.output import output_option
 
 _STATUS = {"boot": 0, "unknown": UNKNOWN, "refused": NOT_ALLOWED, "unavailable": CANNOT_TELL}

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from netboot.cli import enrolment
+from netboot.cli import enrolment, identity
 from netboot.cli.client import Client, api_options, open_client, segment, with_exit_codes
 from netboot.cli.output import output_option, show
 from netboot.cli.times import ago, moment
@@ -75,7 +75,7 @@ def show_(machine: str, config: Path | None, server: str | None, token_file: Pat
         *(("", because) for because in found["decision"]["because"]),
         ("current boot", _current(found["current"])),
         ("scripts served", f"{found['claims']['served']}, last {moment(found['claims']['last_ms']) or 'never'}"),
-        *enrolment.facts(found),
+        *identity.facts(found),
     ]
     for name, text in facts:
         click.echo(f"{name:<15} {text}")
