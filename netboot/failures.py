@@ -129,33 +129,28 @@ TABLE: dict[type[BaseException], Answer] = {
         _AGAIN,
         retry_after=5,
     ),
-    join.JoinError: Answer(500, "internal", _ERROR, "internal error", "see the log of the service"),
+    join.JoinError: Answer(
+        500,
+        "internal",
+        _ERROR,
+        "internal error",
+        "see the log of the service",
+    ),
     join.UnknownMachineError: Answer(
-        404,
-        "unknown-machine",
-        _INFO,
-        "no machine is known by this TPM, or fits these hints",
-        "see `netboot machine discovered`; `netboot machine enroll` opens a window",
-        says=True,
+        404, "unknown-machine", _INFO, "no such machine", "declare or enrol the machine, then wait", says=True
     ),
     join.RefusedError: Answer(
-        403, "refused", _INFO, "not allowed", "see `netboot machine show` of that machine", says=True
+        403, "refused", _INFO, "this machine may not join", "do what the message says, then wait", says=True
     ),
     join.PendingError: Answer(
-        403, "pending", _INFO, "waits for an operator's approval", "run `netboot machine approve`", says=True
+        403, "pending", _INFO, "an operator has not approved it yet", "see `netboot machine list`", says=True
     ),
     join.HeldError: Answer(
-        409, "held", _WARNING, "another key holds this credential", "run `netboot machine release`", says=True
+        409, "held", _WARNING, "another key holds this boot's credential", "reboot the machine", says=True
     ),
-    join.StaleError: Answer(410, "stale", _INFO, "the exchange is too old", "begin again with hello", says=True),
+    join.StaleError: Answer(410, "stale", _INFO, "the state is too old", "begin again with hello", says=True),
     join.ClusterUnavailableError: Answer(
-        503,
-        "cluster-unavailable",
-        _WARNING,
-        "the cluster does not answer, or is not fit to be used",
-        _AGAIN,
-        says=True,
-        retry_after=5,
+        503, "cluster-unavailable", _WARNING, "the cluster cannot be used now", _AGAIN, says=True, retry_after=10
     ),
     images.ImageError: Answer(
         500,

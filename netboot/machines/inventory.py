@@ -6,15 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pydantic import TypeAdapter
-
 from images import strict
-from images.manifest import Sha256
 from images.strict import Document, Fault, FaultsError
 from netboot.machines.identity import parse_mac, parse_serial, parse_uuid
 from netboot.machines.values import Inventory
 
-_SHA256: TypeAdapter[str] = TypeAdapter(Sha256)
 _KINDS = {"machines": "machine", "profiles": "profile", "channels": "channel"}
 
 
@@ -139,7 +135,16 @@ def _identifiers(item: _Declared) -> Iterator[tuple[str, str, tuple[int | str, .
         yield from _readable("MAC", parse_mac, mac, ("match", "macs", number))
     yield from _readable("UUID", parse_uuid, match.get("uuid"), ("match", "uuid"))
     yield from _readable("serial", parse_serial, match.get("serial"), ("match", "serial"))
-    yield from _readable("EK", _SHA256.validate_python, match.get("ek_sha256"), ("match", "ek_sha256"))
+    ek = match.get("ek_sha256")
+    if isinstance(ek, str):
+        yield "EK", ek, ("match", "ek_sha256")
+    node = item.value.get("node")
+    given = node.get("name") if isinstance(node, dict) else None
+    cluster = item.value.get("cluster", "default")
+    if isinstance(given or item.name, str) and isinstance(cluster, str):
+        # two machines under one node's name would each be let in as the other
+        below: tuple[int | str, ...] = ("node", "name") if given else ("name",)
+        yield f"in cluster {cluster} the node", given or item.name, below
 
 
 def _readable(
