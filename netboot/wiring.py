@@ -21,6 +21,8 @@ from netboot.stores.status import read_status, wipe, write_status
 from netboot.supervise import Child, Plane, Supervisor
 
 if TYPE_CHECKING:
+    from netboot.join.register import Register
+    from netboot.machines.values import Inventory
     from netboot.stores.state_writer import SqliteProjection
 
 
@@ -52,6 +54,8 @@ def serve(config: Config, say: Callable[[str], None]) -> None:
             died=lambda pid: _forget_gauges(config.data / "metrics", pid),
         )
         say(f"provisioning (machines)   {config.provisioning.listen}, reached as {config.provisioning.url}")
+        if config.join is not None:
+            say(f"join (machines, TLS)      {config.join.listen}, reached as {config.join.url}")
         say(f"management (operators)    {config.management.listen}, reached as {config.management.base_url}")
         supervisor.run()
 
@@ -60,13 +64,15 @@ def run_plane(orders: Orders) -> None:
     """Be one of the planes, until told to stop."""
     end_with(orders.supervisor)
     logs.set_up(orders.name)
-    {"boot": _run_boot, "web": _run_web, "controllers": _run_controllers}[orders.plane](orders)
+    {"boot": _run_boot, "web": _run_web, "controllers": _run_controllers, "join": _run_join}[orders.plane](orders)
 
 
 def _planes(config: Config) -> list[Plane]:
     provisioning, key = config.provisioning.listen, "provisioning.listen"
     management = bind(config.management.listen, "management.listen")
     workers = bind_all(provisioning, key, config.provisioning.workers)
+    joining = config.join.listen if config.join is not None else provisioning
+    doors = bind_all(joining, "join.listen", config.join.workers) if config.join is not None else []
     pid = os.getpid()
 
     def plane(kind: str, name: str, **more: Any) -> Plane:
@@ -91,7 +97,26 @@ def _planes(config: Config) -> list[Plane]:
             for index, listener in enumerate(workers)
         ),
         plane("web", "web", stage=1, listener=management),
+        *(
+            plane(
+                "join",
+                f"join-{index}",
+                index=index,
+                listener=listener,
+                listen=lambda: bind(joining, "join.listen", shared=True),
+                stage=1,
+            )
+            for index, listener in enumerate(doors)
+        ),
     ]
+
+
+def journals(config: Config) -> frozenset[str]:
+    """Names of the journals that processes of this configuration write; any other has no owner any more."""
+    names = [f"boot-{index}" for index in range(config.provisioning.workers)]
+    names += [f"join-{index}" for index in range(config.join.workers if config.join is not None else 0)]
+    names += [f"{kind}-{cluster}" for kind in ("approver", "nodes") for cluster in config.clusters]
+    return frozenset(f"{name}.db" for name in names)
 
 
 def _environment(config: Config) -> dict[str, str]:
@@ -146,7 +171,7 @@ def _run_controllers(orders: Orders) -> None:
     shelf = _shelf(config)
     keeper = Keeper(config, shelf, shelf, SqliteStates(config.data / "state.db"), clock)
     projection = SqliteProjection(config.data / "state.db")
-    projector = Projector(config.data / "journal", projection, workers=config.provisioning.workers)
+    projector = Projector(config.data / "journal", projection, owned=journals(config))
     _make(projection)
     status = config.data / "status"
     Controllers(keeper, projector, lambda name, said: write_status(status, name, said), clock).run(
@@ -160,6 +185,23 @@ def _run_web(orders: Orders) -> None:
 
     config = orders.config
     Server(_inherited(orders), lambda stopping: make_web(config, stopping), lambda: say_ready(orders)).run()
+
+
+def _run_join(orders: Orders) -> None:
+    from netboot.web.join.compose import compose
+    from netboot.web.join.server import settings
+    from netboot.web.join.tls import Certificate
+    from netboot.web.server import Server
+
+    config, index = orders.config, orders.index
+    assert config.join is not None
+    certificate = Certificate(config.join.certificate, config.join.key)
+    certificate.context()  # so that a certificate that cannot be used is said at once, and not to every machine
+
+    def make(stopping: Callable[[], bool]) -> Any:
+        return compose(config, index, certificate, SystemClock(), stopping)
+
+    Server(_inherited(orders), make, lambda: say_ready(orders), settings=settings(config.join, certificate)).run()
 
 
 def _make(projection: "SqliteProjection") -> None:
@@ -201,8 +243,20 @@ def make_web(config: Config, stopping: Callable[[], bool]) -> Any:
             metrics=lambda: exposition(config.data / "metrics", now),
             stopping=stopping,
             watchers=threading.BoundedSemaphore(MOST_WATCHERS),
+            register=make_register(config, lambda: live.view().snapshot.inventory),
         )
     )
+
+
+def make_register(config: Config, inventory: "Callable[[], Inventory]") -> "Register":
+    """Who has which TPM: for whoever of the processes must know."""
+    from netboot.join.register import Register
+    from netboot.stores.enrolment import SqliteEnrolments
+    from netboot.stores.roots import load_roots
+
+    folder = config.join.tpm_roots if config.join is not None else None
+    roots = (lambda: load_roots(folder)) if folder is not None else None
+    return Register(SqliteEnrolments(config.data / "enrolment.db"), inventory, roots)
 
 
 def _shelf(config: Config) -> Any:

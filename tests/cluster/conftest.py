@@ -5,8 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from lab.kube.accounts import Admin, apply_manifests, kubeconfigs
 from lab.kube.binaries import find
 from lab.kube.cluster import Cluster, cluster
+from netboot.kube.connection import Connection, connect
+from tests.kube_world import RealWorld
 
 CACHE = Path(__file__).parents[2] / ".cache"
 
@@ -15,3 +18,33 @@ CACHE = Path(__file__).parents[2] / ".cache"
 def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     with cluster(find(CACHE), tmp_path_factory.mktemp("cluster")) as running:
         yield running
+
+
+@pytest.fixture(scope="session")
+def accounts(control_plane: Cluster, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The manifests are applied; kubeconfigs by role (issuer, approver, nodes)."""
+    apply_manifests(control_plane)
+    return kubeconfigs(control_plane, tmp_path_factory.mktemp("kubeconfigs"))
+
+
+@pytest.fixture(scope="session")
+def as_admin(control_plane: Cluster) -> Iterator[Admin]:
+    """The administrator, by plain HTTP."""
+    admin = Admin(control_plane)
+    yield admin
+    admin.close()
+
+
+@pytest.fixture(scope="session")
+def connections(accounts: dict[str, Path]) -> Iterator[dict[str, Connection]]:
+    opened = {role: connect(path) for role, path in accounts.items()}
+    yield opened
+    for one in opened.values():
+        one.close()
+
+
+@pytest.fixture
+def world(connections: dict[str, Connection], as_admin: Admin) -> Iterator[RealWorld]:
+    real = RealWorld(connections, as_admin)
+    yield real
+    real.clean()
