@@ -88,9 +88,9 @@ def listed() -> Response:
     mine, now = joining(), parts().clock.now_ms()
     found: list[dict[str, Any]] = []
     problems: dict[str, str] = {}
-    for name, target in sorted(mine.clusters.items()):
+    for name in sorted(mine.clusters):
         try:
-            found += [_shown(one, now) for one in issued(target)]
+            found += [_shown(one, now) for one in issued(mine.clusters[name])]
         except CannotTellError as error:
             problems[name] = str(error)
     if problems and len(problems) == len(mine.clusters):
@@ -106,9 +106,10 @@ def revoked(token_id: str) -> Response:
     if not _ID.fullmatch(token_id):
         raise BadClaimError("a token's id is six lower-case letters and digits, without the secret")
     problem: CannotTellError | None = None
-    for target in joining().clusters.values():
+    clusters = joining().clusters
+    for name in sorted(clusters):
         try:
-            found = revoke(target, token_id)
+            found = revoke(clusters[name], token_id)
         except CannotTellError as error:
             problem = error
             continue

@@ -54,7 +54,7 @@ def _no_keys() -> Keyset:
 class Api:
     """`get`, `put` and `post` with the operator's token."""
 
-    def __init__(self, root: Path, *, inventory: str = INVENTORY, publish: bool = True) -> None:
+    def __init__(self, root: Path, *, inventory: str = INVENTORY, publish: bool = True, clusters: bool = True) -> None:
         self.config = make_site(root / "site", inventory=inventory)
         self.config.data.mkdir()
         self.store, self.states = Store(self.config.store), MemoryStates()
@@ -71,7 +71,8 @@ class Api:
         self.enrolments = MemoryEnrolments()
         self.register = Register(self.enrolments, lambda: self.live.view().snapshot.inventory)
         self.cluster = FakeCluster()
-        self.joining = self._joining()
+        self.joining = self._joining() if clusters else None
+        self.authorised = {"Authorization": f"Bearer {TOKEN}"}
         self.client: FlaskClient = create_app(self._parts()).test_client()
 
     def _joining(self) -> Joining:
