@@ -18,6 +18,8 @@ COMMANDS = {
     "boot": "netboot.cli.boot:group",
     "explain": "netboot.cli.explain:command",
     "serve": "netboot.cli.serve:command",
+    "backup": "netboot.cli.backup:backup",
+    "restore": "netboot.cli.backup:restore",
     "completion": "netboot.cli.completion:command",
     "plane": "netboot.cli.serve:plane",
 }
