@@ -43,6 +43,7 @@ class Parts:
     watchers: threading.Semaphore
     register: Register
     joining: Joining | None
+    clusters: tuple[str, ...]
     boot_key: Callable[[], bytes]
 
 

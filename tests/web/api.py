@@ -77,10 +77,11 @@ class Api:
 
     def _joining(self) -> Joining:
         ports = (self.cluster.leases, self.cluster.tokens, self.cluster.nodes)
-        target = Target("default", ("https://192.0.2.1:6443",), "PEM", *ports, fit=lambda: self.fit())
+        target = Target("default", ("https://192.0.2.1:6443",), "PEM", *ports)
         return Joining(
             site="test",
-            clusters={"default": target},
+            clusters={"default": target}.get,
+            gate=lambda _name: self.fit(),
             view=self.live.view,
             enrolments=self.register,
             keyset=_no_keys,
@@ -110,6 +111,7 @@ class Api:
             watchers=self.watchers,
             register=self.register,
             joining=self.joining,
+            clusters=("default",),
             boot_key=lambda: bytes(32),
         )
 
