@@ -249,7 +249,6 @@ def make_web(config: Config, stopping: Callable[[], bool]) -> Any:
             watchers=threading.BoundedSemaphore(MOST_WATCHERS),
             register=register,
             joining=_joining(config, live.view, register) if config.clusters else None,
-            clusters=tuple(sorted(config.clusters)),
             boot_key=lambda: load_or_create(config.data / "boot-id.key"),
         )
     )
@@ -258,17 +257,14 @@ def make_web(config: Config, stopping: Callable[[], bool]) -> Any:
 def _joining(config: Config, view: "Callable[[], View]", register: "Register") -> Any:
     """For operators' tokens: no exchange is sealed or opened here, and no fact of a boot is learnt."""
     from netboot.join.parts import Parts
-    from netboot.web.clusters import OnDemand
-    from netboot.web.join.compose import connected
+    from netboot.kube.targets import Targets
 
     def no_keys() -> Any:
         raise CannotTellError("the control plane has no sealing keys")
 
-    clusters = OnDemand(config.clusters, connected)
     return Parts(
         site=config.site,
-        clusters=clusters.target,
-        gate=clusters.gate,
+        clusters=Targets(config.clusters),
         view=view,
         enrolments=register,
         keyset=no_keys,

@@ -88,12 +88,12 @@ def listed() -> Response:
     mine, now = joining(), parts().clock.now_ms()
     found: list[dict[str, Any]] = []
     problems: dict[str, str] = {}
-    for name in parts().clusters:
+    for name in sorted(mine.clusters):
         try:
-            found += [_shown(one, now) for one in issued(mine.target(name, name))]
+            found += [_shown(one, now) for one in issued(mine.clusters[name])]
         except CannotTellError as error:
             problems[name] = str(error)
-    if problems and len(problems) == len(parts().clusters):
+    if problems and len(problems) == len(mine.clusters):
         raise CannotTellError("; ".join(problems.values()))
     found.sort(key=lambda one: (-one["issued_ms"], one["id"]))
     return jsonify({"tokens": found, "problems": problems})
@@ -106,10 +106,10 @@ def revoked(token_id: str) -> Response:
     if not _ID.fullmatch(token_id):
         raise BadClaimError("a token's id is six lower-case letters and digits, without the secret")
     problem: CannotTellError | None = None
-    mine = joining()
-    for name in parts().clusters:
+    clusters = joining().clusters
+    for name in sorted(clusters):
         try:
-            found = revoke(mine.target(name, name), token_id)
+            found = revoke(clusters[name], token_id)
         except CannotTellError as error:
             problem = error
             continue

@@ -43,7 +43,6 @@ class Parts:
     watchers: threading.Semaphore
     register: Register
     joining: Joining | None
-    clusters: tuple[str, ...]
     boot_key: Callable[[], bytes]
 
 

@@ -77,11 +77,10 @@ class Api:
 
     def _joining(self) -> Joining:
         ports = (self.cluster.leases, self.cluster.tokens, self.cluster.nodes)
-        target = Target("default", ("https://192.0.2.1:6443",), "PEM", *ports)
+        target = Target("default", ("https://192.0.2.1:6443",), "PEM", *ports, fit=lambda: self.fit())
         return Joining(
             site="test",
-            clusters={"default": target}.get,
-            gate=lambda _name: self.fit(),
+            clusters={"default": target},
             view=self.live.view,
             enrolments=self.register,
             keyset=_no_keys,
@@ -111,7 +110,6 @@ class Api:
             watchers=self.watchers,
             register=self.register,
             joining=self.joining,
-            clusters=("default",),
             boot_key=lambda: bytes(32),
         )
 
