@@ -12,7 +12,7 @@ Rung = Literal["tpm", "nonce", "address"]
 
 
 class Credential(Strict):
-    """One credential per boot: what a machine's Lease says. `version`: its resourceVersion, "" for a new one."""
+    """One credential per boot: what a machine's Lease says. `version`: opaque, as read; "" for a new one."""
 
     machine: str
     cluster: str
@@ -27,9 +27,12 @@ class Credential(Strict):
     restart_count: int | None = None
     generation: int = 0
     """The enrolment's: `machine release` and `replace` raise it, and what an older one says binds nobody."""
+    window: str = ""
+    """Rung `nonce`: the window that this credential used up."""
     issued: int = 0
-    """Tokens issued to this holder for this boot."""
+    """Tokens handed out for this boot. 0: claimed only; the Node of the boot before may be there still."""
     token_id: str | None = None
+    """The token that is, or is about to be, in a Secret; written before the Secret, so that none is ever forgotten."""
     token_expires_ms: int | None = None
     at_ms: int
     version: str = ""
@@ -126,6 +129,10 @@ class CertificateRequests(Protocol):
         ...
 
 
+PolicyState = Literal["in force", "absent", "unbound", "different"]
+"""unbound: no binding makes it deny, or another one than the shipped; different: somebody changed its rules."""
+
+
 class Preconditions(Protocol):
     """What the self-check asks the apiserver."""
 
@@ -134,11 +141,25 @@ class Preconditions(Protocol):
         ...
 
     def may(self, user: str, groups: Sequence[str], verb: str, group: str, resource: str, subresource: str) -> bool:
-        """A SubjectAccessReview."""
+        """Whether somebody else may: a SubjectAccessReview."""
+        ...
+
+    def can(
+        self, verb: str, group: str, resource: str, subresource: str = "", namespace: str = "", name: str = ""
+    ) -> bool:
+        """Whether our own account may: a SelfSubjectAccessReview."""
         ...
 
     def bindings_to(self, subject_groups: Sequence[str]) -> list[tuple[str, str]]:
         """(ClusterRoleBinding, ClusterRole) whose subjects include one of these groups, for words."""
+        ...
+
+    def policies(self) -> dict[str, PolicyState]:
+        """How each admission policy of `deploy/kubernetes` is found."""
+        ...
+
+    def clock_ahead_ms(self) -> int:
+        """How far the apiserver's clock is ahead of ours, to about a second."""
         ...
 
 

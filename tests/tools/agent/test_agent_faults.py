@@ -2,29 +2,25 @@
 
 import json
 import ssl
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
-from images.node.agent.key import spki
+from images.node.agent.key import keep, spki
 from images.node.agent.net import LONGEST
-from images.node.agent.request import PATH
-from images.node.agent.tpm import Tpm
+from images.node.agent.request import PATH, csr_pem
 from lab.kube.authority import Authority
-from tests.agents import BOOT, Fault, Handler, Site, Told, machine, serving
-from tests.unit.tokens.soft import SoftTpm
+from tests.agent_tpm import BOOT, soft
+from tests.agents import Fault, Handler, Site, Told, b64, machine, serving, sign
+from tests.soft_tpm import new_key
 
 pytestmark = pytest.mark.tools
 HELLO, ATTEST = "/v1/join/hello", "/v1/join/attest"
 JOINED = "joined as n1; the kubelet may start"
-
-
-def soft(_root: Path) -> AbstractContextManager[Tpm | None]:
-    return nullcontext(SoftTpm())
 
 
 @pytest.fixture
@@ -56,10 +52,15 @@ def status(code: int, body: Any = b"", **headers: str) -> Fault:
 
 def test_a_join_service_of_another_authority_is_not_spoken_to(tmp_path: Path, site: Site) -> None:
     root = machine(tmp_path, site, join_authorities=[Authority("stranger").pair.certificate.decode()])
-    told = Told()
-    told.pause = lambda _seconds: (root / "run/netboot/site.json").write_text(  # type: ignore[method-assign,assignment]
-        json.dumps({"join_url": site.url, "join_authorities": [site.authority.pair.certificate.decode()], "issued": 7})
-    )
+
+    class Corrected(Told):
+        def pause(self, seconds: float) -> None:
+            super().pause(seconds)
+            right = [site.authority.pair.certificate.decode()]
+            bundle = {"join_url": site.url, "join_authorities": right, "issued": 7}
+            (root / "run/netboot/site.json").write_text(json.dumps(bundle))
+
+    told = Corrected()
     told.agent(root, open_tpm=soft).run()
     assert causes(told) == [f"{site.url} is not who it should be: unable to get local issuer certificate"]
     assert len([path for _, path, _ in site.asked if path == HELLO]) == 1, "nothing was said to a stranger"
@@ -98,9 +99,14 @@ ANSWERS: list[tuple[str, str, Fault, str]] = [
         status(307, b"", Location="http://127.0.0.1:1/"),
         "{url} answered 307: a redirect, and redirects are not followed",
     ),
-    ("unknown", HELLO, status(404, {"error": {"message": "no machine has this TPM"}}), "{url} answered 404: no machine"),
+    (
+        "unknown",
+        HELLO,
+        status(404, {"error": {"message": "no machine has this TPM"}}),
+        "{url} answered 404: no machine",
+    ),
     ("drawing", HELLO, status(500, {"error": {"message": "a\x1b[2J\nb"}}), "{url} answered 500: a [2J b"),
-    ("hang up", HELLO, lambda handler: handler.connection.close(), "cannot reach {url}: "),
+    ("hang up", HELLO, Handler.hang_up, "cannot reach {url}: "),
     ("stale", ATTEST, status(410, {"error": {"message": "expired"}}), "{url} answered 410: expired"),
     ("token of two lines", ATTEST, status(200, {"token": "abcdef.\n"}), "join's answer: there is no apiservers"),
 ]
@@ -170,16 +176,14 @@ def test_a_restarted_agent_carries_on_with_the_same_key_and_a_joined_one_does_no
 
 def test_a_denied_request_is_said_with_its_reason_and_begun_again(site: Site, root: Path) -> None:
     site.deny = "n1 may not join now"
-    told = Told()
 
-    def pause(seconds: float) -> None:
-        told.pauses.append(seconds)
-        site.deny = ""
+    class Allowed(Told):
+        def pause(self, seconds: float) -> None:
+            super().pause(seconds)
+            site.deny = ""
 
-    told.agent(root, open_tpm=soft, pause=pause) if False else None
-    agent = told.agent(root, open_tpm=soft)
-    agent.pause = pause
-    agent.run()
+    told = Allowed()
+    told.agent(root, open_tpm=soft).run()
     assert causes(told) == ["the certificate request was denied (NotThisNode: n1 may not join now)"]
     assert len(site.issued) == 2
 
@@ -204,7 +208,7 @@ def test_a_request_whose_answer_was_lost_is_not_made_twice(site: Site, root: Pat
         token = handler.token()
         assert token is not None
         handler.site.ask_certificate(handler.site.asked[-1][2], token)
-        handler.connection.close()
+        handler.hang_up()
 
     site.faults[PATH] = [lost, status(409, {"message": "already exists"})]
     joined(root)
@@ -212,37 +216,20 @@ def test_a_request_whose_answer_was_lost_is_not_made_twice(site: Site, root: Pat
     assert len(site.issued) == 1
 
 
-def test_a_certificate_for_somebody_else_is_not_used(site: Site, root: Path) -> None:
-    other = Site(cluster=site.cluster)
+@pytest.mark.parametrize(("node", "own_key"), [("n2", True), ("n1", False)])
+def test_a_certificate_for_another_node_or_key_is_not_used(site: Site, root: Path, node: str, own_key: bool) -> None:
+    key = keep(root / "run/netboot/join.key")
+    certificate = sign(site.cluster.pair, csr_pem(node, key if own_key else new_key()))
+    site.watched = {"type": "MODIFIED", "object": {"status": {"certificate": b64(certificate)}}}
 
-    def swapped(handler: Handler) -> None:
-        recorded = next(iter(site.requests.values()))
-        stranger = Told()
-        del stranger
-        from images.node.agent.request import csr_pem  # noqa: PLC0415
+    def with_its_own_request(handler: Handler) -> None:
+        body = handler.site.asked[-1][2]
+        assert site.watched is not None
+        site.watched["object"]["spec"] = body["spec"]
+        handler.answer(201, {**body, "metadata": {**body["metadata"], "resourceVersion": "1"}})
 
-        key = load_pem_private_key((root / "run/netboot/join.key").read_bytes(), None)
-        pem = csr_pem("n2", key)  # type: ignore[arg-type]
-        from tests.agents import b64  # noqa: PLC0415
-
-        spec = {**recorded["spec"], "request": b64(pem)}
-        decided = other.decided({**recorded, "spec": spec})
-        event = {"type": "MODIFIED", "object": {**decided, "spec": recorded["spec"]}}
-        handler.answer(200, json.dumps(event).encode())
-
-    site.faults[PATH] = []
-    original = Handler.do_GET
-
-    def first_get(handler: Handler) -> None:
-        Handler.do_GET = original  # type: ignore[method-assign]
-        swapped(handler)
-
-    Handler.do_GET = first_get  # type: ignore[method-assign]
-    try:
-        told = joined(root)
-    finally:
-        Handler.do_GET = original  # type: ignore[method-assign]
-    assert causes(told) == ["the certificate that was signed is not for this node and its key"]
+    site.faults[PATH] = [with_its_own_request]
+    assert causes(joined(root)) == ["the certificate that was signed is not for this node and its key"]
 
 
 def test_a_clock_in_1970_gets_the_images_time_before_tls_and_joins_own_after(site: Site, root: Path) -> None:
@@ -265,10 +252,14 @@ def test_a_clock_in_1970_gets_the_images_time_before_tls_and_joins_own_after(sit
 def test_a_certificate_that_is_not_valid_yet_asks_the_boot_service_for_the_time(
     site: Site, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def not_yet(_self: ssl.SSLContext, *_args: Any, **_kwargs: Any) -> ssl.SSLSocket:
+    wrap = ssl.SSLContext.wrap_socket
+
+    def not_yet(context: ssl.SSLContext, *args: Any, **more: Any) -> ssl.SSLSocket:
+        if more.get("server_side"):
+            return wrap(context, *args, **more)
+        monkeypatch.undo()
         error = ssl.SSLCertVerificationError(1, "certificate verify failed")
         error.verify_code, error.verify_message = 9, "certificate is not yet valid"
-        monkeypatch.undo()
         raise error
 
     monkeypatch.setattr(ssl.SSLContext, "wrap_socket", not_yet)
@@ -277,9 +268,6 @@ def test_a_certificate_that_is_not_valid_yet_asks_the_boot_service_for_the_time(
     assert causes(told) == [f"the certificate of {site.url} is not valid yet by this machine's clock"]
     assert abs(set_to[0] - site.now_ms / 1000) < 300
     assert f"that is {site.report_url}'s time" in told.lines[0]
-
-
-Made = Callable[[Path], None]
 
 
 def test_no_file_holds_the_token_and_no_line(site: Site, root: Path) -> None:

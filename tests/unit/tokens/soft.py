@@ -4,22 +4,15 @@ The real thing is beside it: `tests/tools/tokens/test_tpm.py` holds the same cod
 """
 
 import hashlib
-import hmac
 import struct
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
-from cryptography.hazmat.decrepit.ciphers.modes import CFB
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
-from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
 
-from images.node.agent.tpm import Identity, Quoted
 from tokens import wire
-from tokens.credential import kdfa
-from tokens.wire import Public, Reader, Selection, read_public, sized
+from tokens.wire import Public, Selection, read_public, sized
 
 AK_ATTRIBUTES = 0x50072
 EK_ATTRIBUTES = 0x300B2
@@ -58,8 +51,9 @@ class Exchange:
     nonce: bytes = hashlib.sha256(b"exchange").digest()
     magic: int = wire.GENERATED
     kind: int = wire.ST_ATTEST_QUOTE
+    resets: int = 5
+    restarts: int = 6
     hierarchy: int = wire.RH_ENDORSEMENT
-    reset_count: int = 5
     selection: tuple[Selection, ...] = (Selection(SHA256, (0, 7)),)
     pcrs: dict[tuple[int, int], bytes] = field(
         default_factory=lambda: {(SHA256, 0): b"\x11" * 32, (SHA256, 7): b"\x22" * 32}
@@ -82,7 +76,7 @@ class Exchange:
             for s in self.selection
         )
         head = struct.pack(">IH", self.magic, self.kind) + sized(signer) + sized(self.nonce)
-        clock = struct.pack(">QIIBQ", 1234, self.reset_count, 6, 1, 7)
+        clock = struct.pack(">QIIBQ", 1234, self.resets, self.restarts, 1, 7)
         return head + clock + struct.pack(">I", len(self.selection)) + banks + sized(hashlib.sha256(values).digest())
 
     def sign(self, data: bytes) -> bytes:
@@ -95,43 +89,3 @@ class Exchange:
         if self.scheme == wire.ALG_RSAPSS:
             scheme = padding.PSS(padding.MGF1(hashes.SHA256()), 32)
         return head + sized(self.ak_key.sign(data, scheme, hashes.SHA256()))
-
-
-@dataclass
-class SoftTpm:
-    """A whole TPM in software, as the node's agent uses one (`images.node.agent.tpm.Tpm`): no hardware, real messages."""
-
-    ek_key: rsa.RSAPrivateKey = field(default_factory=lambda: RSA_EK)
-    ak_key: Key = field(default_factory=lambda: ECC_AK)
-    reset_count: int = 5
-    pcrs: dict[int, bytes] = field(default_factory=lambda: {i: bytes([i + 1]) * 32 for i in range(24)})
-
-    def _exchange(self, **parts: Any) -> Exchange:
-        return Exchange(ek_key=self.ek_key, ak_key=self.ak_key, reset_count=self.reset_count, **parts)
-
-    def identity(self) -> Identity:
-        """EK and AK; no certificate."""
-        keys = self._exchange()
-        return Identity(sized(keys.ek.raw), None, sized(keys.ak.raw))
-
-    def activate(self, credential_blob: bytes, encrypted_secret: bytes) -> bytes:
-        """TPM2_ActivateCredential: part 1, section 24, read backwards."""
-        ak = self._exchange().ak
-        blob = Reader(Reader(credential_blob).sized())
-        outer, identity = blob.sized(), blob.take(len(credential_blob) - 36)
-        oaep = padding.OAEP(padding.MGF1(hashes.SHA256()), hashes.SHA256(), b"IDENTITY\0")
-        seed = self.ek_key.decrypt(Reader(encrypted_secret).sized(), oaep)
-        mac = hmac.digest(kdfa("sha256", seed, b"INTEGRITY", b"", b"", 256), identity + ak.name, "sha256")
-        assert hmac.compare_digest(mac, outer)
-        key = kdfa("sha256", seed, b"STORAGE", ak.name, b"", 128)
-        decryptor = Cipher(algorithms.AES(key), CFB(bytes(16))).decryptor()
-        return Reader(decryptor.update(identity) + decryptor.finalize()).sized()
-
-    def quote(self, nonce: bytes, banks: Mapping[str, Sequence[int]]) -> Quoted:
-        """A quote of the sha256 bank."""
-        indices = tuple(banks["sha256"])
-        values = {index: self.pcrs[index] for index in indices}
-        pcrs = {(SHA256, index): value for index, value in values.items()}
-        made = self._exchange(nonce=nonce, selection=(Selection(SHA256, indices),), pcrs=pcrs)
-        data = made.quote()
-        return Quoted(data, made.sign(data), {"sha256": values})
