@@ -1,6 +1,6 @@
 """A real TPM 2.0 for each machine: swtpm, whose state outlives the machine's power, as that of a chip does.
 
-The machine and its TPM are joined by a connected pair of sockets: there is no name that could be too long or left behind.
+The machine and its TPM are joined by a connected pair of sockets: no name that could be too long or left behind.
 """
 
 import contextlib
