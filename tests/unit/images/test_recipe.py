@@ -132,9 +132,14 @@ def test_one_mistake(folder: Path, line: str, message: str) -> None:
         (
             "http://mirror.example",
             "http://me:secret@mirror.example",
-            "5: sources[0].url: must be a mirror's http:// or https:// address, without user, password or query",
+            "5: sources[0].url: must be a mirror's http:// or https:// address, without user, password or query, "
+            "or a folder of this machine as file:///…, without '..'",
         ),
-        ("[main]", "[]", "7: sources[0].components: must not be empty"),
+        (
+            "[main]",
+            "[]",
+            "7: sources[0].components: must not be empty; only a flat repository, with suites: [/], has no components",
+        ),
         (
             "  package:",
             "  pakage:",
