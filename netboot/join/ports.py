@@ -126,6 +126,10 @@ class CertificateRequests(Protocol):
         ...
 
 
+PolicyState = Literal["in force", "absent", "unbound", "different"]
+"""unbound: no binding makes it deny, or another one than the shipped; different: somebody changed its rules."""
+
+
 class Preconditions(Protocol):
     """What the self-check asks the apiserver."""
 
@@ -134,11 +138,25 @@ class Preconditions(Protocol):
         ...
 
     def may(self, user: str, groups: Sequence[str], verb: str, group: str, resource: str, subresource: str) -> bool:
-        """A SubjectAccessReview."""
+        """Whether somebody else may: a SubjectAccessReview."""
+        ...
+
+    def can(
+        self, verb: str, group: str, resource: str, subresource: str = "", namespace: str = "", name: str = ""
+    ) -> bool:
+        """Whether our own account may: a SelfSubjectAccessReview."""
         ...
 
     def bindings_to(self, subject_groups: Sequence[str]) -> list[tuple[str, str]]:
         """(ClusterRoleBinding, ClusterRole) whose subjects include one of these groups, for words."""
+        ...
+
+    def policies(self) -> dict[str, PolicyState]:
+        """How each admission policy of `deploy/kubernetes` is found."""
+        ...
+
+    def clock_ahead_ms(self) -> int:
+        """How far the apiserver's clock is ahead of ours, to about a second."""
         ...
 
 

@@ -1,0 +1,284 @@
+"""A cluster in memory: every port of `netboot.join.ports` that the Kubernetes adapters have, for unit tests.
+
+`FakeCluster()` is the stage: its attributes `leases`, `tokens`, `nodes`, `requests` and `preconditions` are what code
+under test gets; its methods are what happens meanwhile. `tests/kube_contract.py` holds it to the real adapters.
+"""
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from time import monotonic
+from typing import Any, TypeVar
+
+from netboot.join.errors import ClusterUnavailableError, ConflictError
+from netboot.join.ports import Credential, Csr, NodeView, PolicyState
+
+Seen = TypeVar("Seen", NodeView, Csr)
+KUBELET_SIGNERS = ("kubernetes.io/kube-apiserver-client-kubelet", "kubernetes.io/kubelet-serving")
+Question = tuple[str, str, str, str]
+"""Verb, API group, resource, subresource."""
+
+
+@dataclass
+class FakeCluster:
+    """What the apiserver would hold. Set `down` to a reason, and every call raises ClusterUnavailableError with it."""
+
+    down: str = ""
+    fail_next: int = 0
+    """So many calls raise ClusterUnavailableError *after* having taken effect: an answer that was lost."""
+    sign: bool = True
+    """Whether approved requests are issued at once, as a controller-manager would."""
+    secrets: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """Manifests of bootstrap token Secrets, by token id."""
+    credentials: dict[tuple[str, str], Credential] = field(default_factory=dict)
+    decisions: dict[str, tuple[str, str, str]] = field(default_factory=dict)
+    """CSR name → ("Approved" or "Denied", reason, message)."""
+    calls: list[str] = field(default_factory=list)
+    """Every call in order, like "tokens.create abc123": for tests of what comes before what."""
+    before: dict[str, Callable[[], None]] = field(default_factory=dict)
+    """Call name (as in `calls`, without its argument) → run once just before it: somebody else's write, for races."""
+
+    def __post_init__(self) -> None:
+        self.changed = threading.Condition()
+        self._version = 0
+        self._node_log: list[NodeView] = []
+        self._csr_log: list[Csr] = []
+        self._nodes: dict[str, NodeView] = {}
+        self._csrs: dict[str, Csr] = {}
+        self.leases = FakeLeases(self)
+        self.tokens = FakeTokens(self)
+        self.nodes = FakeNodes(self)
+        self.requests = FakeRequests(self)
+        self.preconditions = FakePreconditions(self)
+
+    def make_node(self, name: str, *, ready: bool = False, boot_id: str = "", created_ms: int = 1_000) -> NodeView:
+        """A kubelet registers, or its Node changes; the uid stays while the Node is there."""
+        with self.changed:
+            known = self._nodes.get(name)
+            uid = known.uid if known else f"uid-{self.next_version()}"
+            created = known.created_ms if known else created_ms
+            since = created if ready else None
+            view = NodeView(name, uid, ready, boot_id, created, since)
+            self._nodes[name] = view
+            self._node_log.append(view)
+            self.changed.notify_all()
+            return view
+
+    def remove_node(self, name: str) -> None:
+        """Somebody else deletes the Node."""
+        with self.changed:
+            self._nodes.pop(name, None)
+
+    def submit(self, csr: Csr) -> Csr:
+        """A machine asks for a certificate; returns it with uid and version as recorded."""
+        with self.changed:
+            recorded = csr._replace(uid=f"uid-{self.next_version()}", version=self.next_version())
+            self._put(recorded)
+            return recorded
+
+    def touch(self, name: str) -> Csr:
+        """Somebody else changes the request, so that its version is another one."""
+        with self.changed:
+            changed = self._csrs[name]._replace(version=self.next_version())
+            self._put(changed)
+            return changed
+
+    def request(self, name: str) -> Csr:
+        """A request as it is recorded now."""
+        return self._csrs[name]
+
+    def next_version(self) -> str:
+        """A new resourceVersion."""
+        self._version += 1
+        return str(self._version)
+
+    def enter(self, call: str, argument: str = "") -> None:
+        """Note a call; raise where the cluster is down."""
+        self.calls.append(f"{call} {argument}".strip())
+        happens = self.before.pop(call, None)
+        if happens:
+            happens()
+        if self.down:
+            raise ClusterUnavailableError(self.down)
+
+    def leave(self) -> None:
+        """The call has taken effect; its answer may get lost."""
+        if self.fail_next:
+            self.fail_next -= 1
+            raise ClusterUnavailableError("the apiserver did not answer within 10 s")
+
+    def _put(self, csr: Csr) -> None:
+        self._csrs[csr.name] = csr
+        if csr.signer in KUBELET_SIGNERS:
+            self._csr_log.append(csr)
+            self.changed.notify_all()
+
+
+def _follow(cluster: FakeCluster, current: Mapping[str, Seen], log: list[Seen], seconds: float) -> Iterator[Seen]:
+    """What is there, then what comes, for about so long."""
+    deadline, changed = monotonic() + seconds, cluster.changed
+    with changed:
+        at, first = len(log), list(current.values())
+    yield from first
+    while True:
+        with changed:
+            while len(log) == at and changed.wait(max(0.0, deadline - monotonic())):
+                pass
+            fresh = log[at:]
+        if cluster.down:
+            raise ClusterUnavailableError(cluster.down)
+        if not fresh:
+            return
+        at += len(fresh)
+        yield from fresh
+
+
+@dataclass
+class FakeLeases:
+    """`netboot.join.ports.Leases`."""
+
+    cluster: FakeCluster
+
+    def read(self, cluster: str, machine: str) -> Credential | None:
+        self.cluster.enter("leases.read", machine)
+        return self.cluster.credentials.get((cluster, machine))
+
+    def write(self, credential: Credential) -> Credential:
+        self.cluster.enter("leases.write", credential.machine)
+        key = (credential.cluster, credential.machine)
+        known = self.cluster.credentials.get(key)
+        if (known.version if known else "") != credential.version:
+            raise ConflictError(f"the Lease of {credential.machine} was written by somebody else since")
+        written = credential.model_copy(update={"version": self.cluster.next_version()})
+        self.cluster.credentials[key] = written
+        self.cluster.leave()
+        return written
+
+    def all(self) -> list[Credential]:
+        self.cluster.enter("leases.all")
+        return list(self.cluster.credentials.values())
+
+
+@dataclass
+class FakeTokens:
+    """`netboot.join.ports.Tokens`."""
+
+    cluster: FakeCluster
+
+    def create(self, manifest: Mapping[str, Any]) -> None:
+        token_id = str(manifest["stringData"]["token-id"])
+        self.cluster.enter("tokens.create", token_id)
+        if token_id in self.cluster.secrets:
+            raise ConflictError(f"there is a bootstrap token {token_id} already")
+        self.cluster.secrets[token_id] = dict(manifest)
+        self.cluster.leave()
+
+    def delete(self, token_id: str) -> None:
+        self.cluster.enter("tokens.delete", token_id)
+        self.cluster.secrets.pop(token_id, None)
+        self.cluster.leave()
+
+
+@dataclass
+class FakeNodes:
+    """`netboot.join.ports.Nodes`."""
+
+    cluster: FakeCluster
+
+    def node(self, name: str) -> NodeView | None:
+        self.cluster.enter("nodes.node", name)
+        return self.cluster._nodes.get(name)
+
+    def delete(self, name: str, uid: str) -> None:
+        self.cluster.enter("nodes.delete", name)
+        known = self.cluster._nodes.get(name)
+        if known and known.uid == uid:
+            self.cluster.remove_node(name)
+        self.cluster.leave()
+
+    def watch(self, seconds: float) -> Iterator[NodeView]:
+        self.cluster.enter("nodes.watch")
+        yield from _follow(self.cluster, self.cluster._nodes, self.cluster._node_log, seconds)
+
+
+@dataclass
+class FakeRequests:
+    """`netboot.join.ports.CertificateRequests`."""
+
+    cluster: FakeCluster
+
+    def watch(self, seconds: float) -> Iterator[Csr]:
+        self.cluster.enter("requests.watch")
+        ours = {name: csr for name, csr in self.cluster._csrs.items() if csr.signer in KUBELET_SIGNERS}
+        yield from _follow(self.cluster, ours, self.cluster._csr_log, seconds)
+
+    def approve(self, csr: Csr, reason: str, message: str) -> None:
+        self._decide("approve", "Approved", csr, reason, message)
+
+    def deny(self, csr: Csr, reason: str, message: str) -> None:
+        self._decide("deny", "Denied", csr, reason, message)
+
+    def _decide(self, verb: str, decision: str, csr: Csr, reason: str, message: str) -> None:
+        self.cluster.enter(f"requests.{verb}", csr.name)
+        with self.cluster.changed:
+            known = self.cluster._csrs.get(csr.name)
+            if known is None or (known.uid, known.version) != (csr.uid, csr.version):
+                raise ConflictError(f"the certificate request {csr.name} was changed by somebody else since")
+            issued = decision == "Approved" and self.cluster.sign
+            self.cluster.decisions[csr.name] = (decision, reason, message)
+            self.cluster._put(known._replace(decided=True, issued=issued, version=self.cluster.next_version()))
+        self.cluster.leave()
+
+
+@dataclass
+class FakePreconditions:
+    """`netboot.join.ports.Preconditions`; a cluster with nothing to find fault with, until a test says otherwise."""
+
+    cluster: FakeCluster
+    version: str = "v1.34.4"
+    allowed: set[tuple[str, Question]] = field(default_factory=set)
+    """(user or group, question): what RBAC lets whom do."""
+    missing: set[tuple[str, str]] = field(default_factory=set)
+    """(verb, resource or resource/subresource) that our own account may not."""
+    extra: set[tuple[str, str]] = field(default_factory=set)
+    """(verb, resource) that our own account may, and should not."""
+    bindings: dict[str, tuple[str, tuple[str, ...]]] = field(default_factory=dict)
+    """ClusterRoleBinding → (ClusterRole, groups)."""
+    policy_states: dict[str, PolicyState] = field(
+        default_factory=lambda: {"netboot-tokens": "in force", "netboot-nodes": "in force"}
+    )
+    ahead_ms: int = 0
+
+    def server_version(self) -> str:
+        self.cluster.enter("preconditions.server_version")
+        return self.version
+
+    def may(self, user: str, groups: Sequence[str], verb: str, group: str, resource: str, subresource: str) -> bool:
+        self.cluster.enter("preconditions.may", subresource or resource)
+        return any((who, (verb, group, resource, subresource)) in self.allowed for who in (user, *groups))
+
+    def can(
+        self, verb: str, group: str, resource: str, subresource: str = "", namespace: str = "", name: str = ""
+    ) -> bool:
+        self.cluster.enter("preconditions.can", f"{verb} {resource}")
+        what = (verb, f"{resource}/{subresource}" if subresource else resource)
+        if what in self.extra:
+            return True
+        return what not in self.missing and not _never(verb, resource, namespace)
+
+    def bindings_to(self, subject_groups: Sequence[str]) -> list[tuple[str, str]]:
+        self.cluster.enter("preconditions.bindings_to")
+        return [(name, role) for name, (role, groups) in self.bindings.items() if set(groups) & set(subject_groups)]
+
+    def policies(self) -> dict[str, PolicyState]:
+        self.cluster.enter("preconditions.policies")
+        return dict(self.policy_states)
+
+    def clock_ahead_ms(self) -> int:
+        self.cluster.enter("preconditions.clock_ahead_ms")
+        return self.ahead_ms
+
+
+def _never(verb: str, resource: str, namespace: str) -> bool:
+    """What no account of ours may, where `deploy/kubernetes` is as shipped."""
+    return resource == "secrets" and (verb not in ("create", "delete") or namespace != "kube-system")
