@@ -3,7 +3,7 @@
 import json
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -262,13 +262,24 @@ def test_a_private_key_is_in_no_output(site: Path, run: Run) -> None:
 
 
 def commands(name: str) -> list[tuple[str, click.Command]]:
-    context = click.Context(cli)
-    group = cli.get_command(context, name)
+    """Those of a group and of the groups in it."""
+    group = cli.get_command(click.Context(cli), name)
     assert isinstance(group, click.Group)
-    return [(f"{name} {sub}", command) for sub, command in sorted(group.commands.items())]
+    return list(_inside(name, group))
 
 
-@pytest.mark.parametrize(("name", "command"), [*commands("image"), *commands("key")])
+def _inside(name: str, group: click.Group) -> Iterator[tuple[str, click.Command]]:
+    for sub, command in sorted(group.commands.items()):
+        if isinstance(command, click.Group):
+            yield from _inside(f"{name} {sub}", command)
+        else:
+            yield f"{name} {sub}", command
+
+
+GROUPS = ("image", "key")
+
+
+@pytest.mark.parametrize(("name", "command"), [one for group in GROUPS for one in commands(group)])
 def test_every_command_teaches_by_example_and_speaks_json(name: str, command: click.Command) -> None:
     assert f"netboot {name}" in (command.help or "")
     assert any("--output" in parameter.opts for parameter in command.params)
