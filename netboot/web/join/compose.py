@@ -14,9 +14,9 @@ from netboot.lifecycle.bootid import belongs
 from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.ports import Clock
 from netboot.stores.bootkey import load_or_create
-from netboot.stores.enrolment import SqliteEnrolments
 from netboot.stores.facts import Facts
 from netboot.stores.live import LiveView
+from netboot.stores.register import open_register
 from netboot.stores.sealing import SealingKeys
 from netboot.web.join import create_app, fitness
 from netboot.web.join.limits import Buckets
@@ -49,7 +49,7 @@ def compose(
         site=config.site,
         clusters=fit,
         view=live.view,
-        enrolments=SqliteEnrolments(config.data / "enrolment.db"),
+        enrolments=open_register(config, lambda: live.view().snapshot.inventory),
         keyset=keys,
         belongs=lambda boot, machine: belongs(key, boot, machine),
         journal=facts.append,
