@@ -11,7 +11,7 @@ from time import monotonic
 from typing import Any, TypeVar
 
 from netboot.join.errors import ClusterUnavailableError, ConflictError
-from netboot.join.ports import Credential, Csr, NodeView
+from netboot.join.ports import Credential, Csr, NodeView, PolicyState
 
 Seen = TypeVar("Seen", NodeView, Csr)
 KUBELET_SIGNERS = ("kubernetes.io/kube-apiserver-client-kubelet", "kubernetes.io/kubelet-serving")
@@ -244,8 +244,9 @@ class FakePreconditions:
     """(verb, resource) that our own account may, and should not."""
     bindings: dict[str, tuple[str, tuple[str, ...]]] = field(default_factory=dict)
     """ClusterRoleBinding → (ClusterRole, groups)."""
-    faults: dict[str, str] = field(default_factory=dict)
-    """Admission policy → what is wrong with it."""
+    policy_states: dict[str, PolicyState] = field(
+        default_factory=lambda: {"netboot-tokens": "in force", "netboot-nodes": "in force"}
+    )
     ahead_ms: int = 0
 
     def server_version(self) -> str:
@@ -269,9 +270,9 @@ class FakePreconditions:
         self.cluster.enter("preconditions.bindings_to")
         return [(name, role) for name, (role, groups) in self.bindings.items() if set(groups) & set(subject_groups)]
 
-    def policies(self) -> dict[str, str]:
+    def policies(self) -> dict[str, PolicyState]:
         self.cluster.enter("preconditions.policies")
-        return {"netboot-tokens": "", "netboot-nodes": "", **self.faults}
+        return dict(self.policy_states)
 
     def clock_ahead_ms(self) -> int:
         self.cluster.enter("preconditions.clock_ahead_ms")

@@ -126,6 +126,10 @@ class CertificateRequests(Protocol):
         ...
 
 
+PolicyState = Literal["in force", "absent", "unbound", "different"]
+"""unbound: no binding makes it deny, or another one than the shipped; different: somebody changed its rules."""
+
+
 class Preconditions(Protocol):
     """What the self-check asks the apiserver."""
 
@@ -147,8 +151,8 @@ class Preconditions(Protocol):
         """(ClusterRoleBinding, ClusterRole) whose subjects include one of these groups, for words."""
         ...
 
-    def policies(self) -> dict[str, str]:
-        """Each admission policy of `deploy/kubernetes`: "" where it is in force as shipped, else what is wrong."""
+    def policies(self) -> dict[str, PolicyState]:
+        """How each admission policy of `deploy/kubernetes` is found."""
         ...
 
     def clock_ahead_ms(self) -> int:

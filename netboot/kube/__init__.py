@@ -1,1 +1,1 @@
-"""The door to Kubernetes: the only room that knows its client. Adapters of `netboot.join.ports`."""
+"""Kubernetes: the adapters of join's ports over the `kubernetes` client, which nothing else imports."""

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from lab.kube.accounts import Admin, apply_manifests, kubeconfigs
 from lab.kube.binaries import find
 from lab.kube.cluster import Cluster, cluster
 
@@ -15,3 +16,18 @@ CACHE = Path(__file__).parents[2] / ".cache"
 def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     with cluster(find(CACHE), tmp_path_factory.mktemp("cluster")) as running:
         yield running
+
+
+@pytest.fixture(scope="session")
+def accounts(control_plane: Cluster, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The manifests are applied; kubeconfigs by role (issuer, approver, nodes)."""
+    apply_manifests(control_plane)
+    return kubeconfigs(control_plane, tmp_path_factory.mktemp("kubeconfigs"))
+
+
+@pytest.fixture(scope="session")
+def as_admin(control_plane: Cluster) -> Iterator[Admin]:
+    """The administrator, by plain HTTP."""
+    admin = Admin(control_plane)
+    yield admin
+    admin.close()

@@ -1,0 +1,193 @@
+"""A connection to one cluster under one account."""
+
+import json
+import logging
+import threading
+from collections.abc import Callable, Collection, Iterator
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+import urllib3
+from kubernetes import client
+
+from netboot.join.errors import ClusterUnavailableError
+from netboot.kube.errors import KubeconfigError, StatusError, in_words
+from netboot.kube.kubeconfig import Kubeconfig, read_kubeconfig
+from netboot.kube.transport import Reply, Transport
+
+log = logging.getLogger(__name__)
+PAGE = 500
+SILENCE_SECONDS = 75.0
+"""A watch with bookmarks says something about every minute (the apiserver's watch cache); one that does not is dead."""
+_AGAIN_SECONDS = 0.2
+
+
+class Connection:
+    """One cluster, one account. Thread-safe; a token that is renewed in its file is picked up."""
+
+    def __init__(self, kubeconfig: Kubeconfig) -> None:
+        self.path = kubeconfig.path
+        self.server = kubeconfig.server
+        self._token, self._source = kubeconfig.token, kubeconfig.token_source
+        self._signature = _signature(self._source)
+        self._lock = threading.Lock()
+        configuration = client.Configuration()
+        configuration.host = kubeconfig.server
+        configuration.proxy = None
+        self.api = client.ApiClient(configuration)
+        self.api.user_agent = "netboot"
+        self.transport = Transport(kubeconfig)
+        self.api.rest_client = self.transport
+
+    def __repr__(self) -> str:
+        return f"Connection({str(self.path)!r})"
+
+    def close(self) -> None:
+        """Close what is open."""
+        self.transport.close()
+
+    def call(self, operation: Callable[..., Any], *args: Any, expected: Collection[int] = (), **how: Any) -> Any:
+        """One call of a generated API method; its answer as JSON.
+
+        Raises:
+            StatusError: for the statuses that the adapter says it expects, to give them their meaning.
+            ClusterUnavailableError: everything else that is no success, in words.
+        """
+        self._authorise()
+        try:
+            return operation(*args, **how, _preload_content=False)
+        except StatusError as error:
+            if error.status in expected:
+                raise
+            raise in_words(error, str(self.path)) from None
+
+    def get(self, path: str) -> Reply:
+        """A plain GET with the answer's date.
+
+        Raises:
+            ClusterUnavailableError.
+        """
+        self._authorise()
+        try:
+            return self.transport.exchange("GET", self.server + path, self._headers())
+        except StatusError as error:
+            raise in_words(error, str(self.path)) from None
+
+    def pages(self, operation: Callable[..., Any], *args: Any, **how: Any) -> tuple[list[dict[str, Any]], str]:
+        """All items of a list, page by page, and its resourceVersion.
+
+        Raises:
+            ClusterUnavailableError.
+        """
+        items: list[dict[str, Any]] = []
+        following = ""
+        while True:
+            more = {"_continue": following} if following else {}
+            try:
+                page = self.call(operation, *args, **how, **more, limit=PAGE, expected=(410,) if following else ())
+            except StatusError:  # the list grew too old while it was read
+                items, following = [], ""
+                continue
+            items += page["items"]
+            following = page["metadata"].get("continue", "")
+            if not following:
+                return items, str(page["metadata"]["resourceVersion"])
+
+    def follow(self, operation: Callable[..., Any], path: str, seconds: float) -> Iterator[dict[str, Any]]:
+        """All objects as they are, then each as it is added or modified, for about `seconds`.
+
+        `operation` lists them, `path` is where they are watched. Where the apiserver has forgotten the place (410),
+        all are listed, and come, again. Deletions are not told.
+
+        Raises:
+            ClusterUnavailableError.
+        """
+        deadline, pause = monotonic() + seconds, threading.Event()
+        while True:
+            items, version = self.pages(operation)
+            yield from items
+            while monotonic() < deadline:
+                try:
+                    for kind, thing in self._events(path, version, deadline):
+                        version = str(thing["metadata"]["resourceVersion"])
+                        if kind in ("ADDED", "MODIFIED"):
+                            yield thing
+                except StatusError as error:
+                    if error.status != 410:
+                        raise in_words(error, str(self.path)) from None
+                    break
+                pause.wait(min(_AGAIN_SECONDS, max(0.0, deadline - monotonic())))
+            if monotonic() >= deadline:
+                return
+            pause.wait(_AGAIN_SECONDS)
+
+    def _events(self, path: str, version: str, deadline: float) -> Iterator[tuple[str, dict[str, Any]]]:
+        """The events of one watch request, until it ends or `deadline`."""
+        self._authorise()
+        left = max(0.1, deadline - monotonic())
+        query = f"watch=1&allowWatchBookmarks=true&resourceVersion={version}&timeoutSeconds={max(1, round(left))}"
+        quiet = min(left, SILENCE_SECONDS)
+        response = self.transport.open("GET", f"{self.server}{path}?{query}", self._headers(), read=quiet)
+        try:
+            if response.status != 200:
+                raise StatusError(response.status, response.data)
+            for line in _lines(response):
+                event = json.loads(line)
+                if event["type"] == "ERROR":
+                    raise StatusError(int(event["object"].get("code", 500)), json.dumps(event["object"]).encode())
+                yield str(event["type"]), event["object"]
+                if monotonic() >= deadline:
+                    return
+        except urllib3.exceptions.ReadTimeoutError:
+            if monotonic() < deadline:
+                raise ClusterUnavailableError(f"the apiserver has said nothing for {SILENCE_SECONDS:.0f} s") from None
+        except (urllib3.exceptions.HTTPError, OSError) as error:
+            raise ClusterUnavailableError(f"the apiserver ended a watch: {error}") from None
+        except (ValueError, KeyError, TypeError):
+            raise ClusterUnavailableError("the apiserver sent an event that is none") from None
+        finally:
+            response.close()
+
+    def _headers(self) -> dict[str, str]:
+        headers = {"User-Agent": "netboot", "Accept": "application/json"}
+        self.api.update_params_for_auth(headers, [], ["BearerToken"])
+        return headers
+
+    def _authorise(self) -> None:
+        """Have the token in force: the one read, or a newer one where its file has changed since."""
+        with self._lock:
+            if self._token is None:
+                return
+            signature = _signature(self._source)
+            if signature is not None and signature != self._signature:
+                try:
+                    self._token = read_kubeconfig(self.path).token or self._token
+                    self._signature = signature
+                except KubeconfigError as error:
+                    log.warning("the token in use is kept: %s", error)
+            self.api.configuration.api_key["authorization"] = f"Bearer {self._token}"
+
+
+def connect(kubeconfig: Path) -> Connection:
+    """A connection as the account of a kubeconfig file; nothing is sent yet.
+
+    Raises:
+        KubeconfigError: the file cannot be read or used.
+    """
+    return Connection(read_kubeconfig(kubeconfig))
+
+
+def _signature(path: Path) -> tuple[int, int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_ino, found.st_size
+
+
+def _lines(response: urllib3.BaseHTTPResponse) -> Iterator[bytes]:
+    rest = b""
+    for chunk in response.stream(amt=None, decode_content=False):
+        *whole, rest = (rest + chunk).split(b"\n")
+        yield from filter(None, whole)

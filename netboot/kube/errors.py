@@ -1,0 +1,58 @@
+"""What the apiserver's refusals become. All are `ClusterUnavailableError`s: the caller cannot go on, and may try again.
+
+ClusterUnavailableError
+└── ClusterRefusedError        it answered: our account, a right, a policy or the request itself is not accepted
+"""
+
+import json
+
+from netboot.join.errors import ClusterUnavailableError
+
+APPLY = "`netboot cluster manifests | kubectl apply -f -`"
+
+
+class ClusterRefusedError(ClusterUnavailableError):
+    """The apiserver answered, and refuses; the words name the right, policy or account, and what to apply."""
+
+
+class KubeconfigError(ClusterUnavailableError):
+    """The kubeconfig cannot be read or used; the words say why. A corrected file is picked up."""
+
+
+class StatusError(Exception):
+    """An answer that is no success, for the adapters, who know what theirs mean. Never leaves this package.
+
+    `reason` and `message` are those of the apiserver's Status object, "" where it sent none.
+    """
+
+    def __init__(self, status: int, body: bytes) -> None:
+        self.status = status
+        self.reason, self.message = _status(body)
+        super().__init__(f"{status} {self.reason}: {self.message}")
+
+
+def in_words(error: StatusError, kubeconfig: str) -> ClusterUnavailableError:
+    """What an unexpected status means to somebody who runs the service."""
+    said = error.message or f"status {error.status}"
+    if error.status == 401:
+        return ClusterRefusedError(
+            f"the apiserver does not accept the account of {kubeconfig}: it may have expired; "
+            "make a new one with `netboot cluster kubeconfigs`"
+        )
+    if error.status == 403:
+        return ClusterRefusedError(
+            f"the account of {kubeconfig} lacks a right: {said}; the rights are in deploy/kubernetes: {APPLY}"
+        )
+    if error.status == 429 or error.status >= 500:
+        return ClusterUnavailableError(f"the apiserver is overloaded or failing ({error.status}): {said}")
+    return ClusterRefusedError(f"the apiserver refused a request of ours ({error.status} {error.reason}): {said}")
+
+
+def _status(body: bytes) -> tuple[str, str]:
+    try:
+        read = json.loads(body)
+    except ValueError:
+        return "", ""
+    if not isinstance(read, dict):
+        return "", ""
+    return str(read.get("reason") or ""), str(read.get("message") or "")[:500]

@@ -1,0 +1,127 @@
+"""`netboot.join.ports.Leases`: one Lease for each machine, what it says in annotations, strictly read back.
+
+Source: https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/lease-v1/
+"""
+
+import hashlib
+import logging
+from typing import Any, get_type_hints
+
+from kubernetes import client
+from pydantic import ValidationError
+
+from netboot.join.errors import ConflictError, RefusedError
+from netboot.join.ports import Credential
+from netboot.kube.connection import Connection
+from netboot.kube.errors import StatusError
+
+log = logging.getLogger(__name__)
+PREFIX = "netboot.dev/"
+LABELS = {"app.kubernetes.io/managed-by": "netboot"}
+_SELECTOR = "app.kubernetes.io/managed-by=netboot"
+_NUMBERS = {name for name, kind in get_type_hints(Credential).items() if kind in (int, int | None)}
+_ANNOTATED = [name for name in Credential.model_fields if name not in ("holder", "version")]
+
+
+def lease_name(cluster: str, machine: str) -> str:
+    """`netboot-` and 40 hex digits: a machine's name may be longer than a Lease's, or hold what one may not."""
+    return "netboot-" + hashlib.sha256(f"{cluster}\0{machine}".encode()).hexdigest()[:40]
+
+
+class KubeLeases:
+    """Leases of one namespace."""
+
+    def __init__(self, connection: Connection, namespace: str) -> None:
+        self._connection, self._namespace = connection, namespace
+        self._api = client.CoordinationV1Api(connection.api)
+
+    def read(self, cluster: str, machine: str) -> Credential | None:
+        """See `Leases.read`.
+
+        Raises:
+            RefusedError: the Lease is damaged; the words say where and what to do.
+        """
+        name = lease_name(cluster, machine)
+        try:
+            lease = self._connection.call(self._api.read_namespaced_lease, name, self._namespace, expected=(404,))
+        except StatusError:
+            return None
+        found = _credential(lease)
+        if (found.cluster, found.machine) != (cluster, machine):
+            raise _damaged(lease, f"it is of machine {found.machine} in cluster {found.cluster}")
+        return found
+
+    def write(self, credential: Credential) -> Credential:
+        """See `Leases.write`."""
+        body, namespace, call = _lease(credential, self._namespace), self._namespace, self._connection.call
+        name = body["metadata"]["name"]
+        try:
+            if credential.version:
+                written = call(self._api.replace_namespaced_lease, name, namespace, body, expected=(404, 409))
+            else:
+                written = call(self._api.create_namespaced_lease, namespace, body, expected=(409,))
+        except StatusError:
+            raise ConflictError(f"the Lease of {credential.machine} was written by somebody else since") from None
+        return credential.model_copy(update={"version": str(written["metadata"]["resourceVersion"])})
+
+    def all(self) -> list[Credential]:
+        """See `Leases.all`; a damaged Lease is logged and left out, for the others are sound."""
+        leases, _ = self._connection.pages(self._api.list_namespaced_lease, self._namespace, label_selector=_SELECTOR)
+        found = []
+        for lease in leases:
+            try:
+                found.append(_credential(lease))
+            except RefusedError as error:
+                log.error("%s", error)  # noqa: TRY400 - the words are all there is to it
+        return found
+
+
+def _lease(credential: Credential, namespace: str) -> dict[str, Any]:
+    said = {name: getattr(credential, name) for name in _ANNOTATED}
+    metadata = {
+        "name": lease_name(credential.cluster, credential.machine),
+        "namespace": namespace,
+        "labels": LABELS,
+        "annotations": {_key(name): str(value) for name, value in said.items() if value is not None},
+    }
+    if credential.version:
+        metadata["resourceVersion"] = credential.version
+    spec = {"holderIdentity": credential.holder}
+    return {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": spec}
+
+
+def _credential(lease: dict[str, Any]) -> Credential:
+    metadata = lease["metadata"]
+    annotations = metadata.get("annotations") or {}
+    values: dict[str, Any] = {}
+    for name in _ANNOTATED:
+        text = annotations.get(_key(name))
+        if text is not None:
+            values[name] = _number(lease, name, text) if name in _NUMBERS else text
+    values["holder"] = (lease.get("spec") or {}).get("holderIdentity") or ""
+    try:
+        found = Credential(**values, version=str(metadata["resourceVersion"]))
+    except ValidationError as error:
+        first = error.errors(include_input=False, include_url=False)[0]
+        raise _damaged(lease, f"{_key(str(first['loc'][0]))}: {first['msg']}") from None
+    if not found.holder or not found.machine:
+        raise _damaged(lease, "it names no holder or no machine")
+    return found
+
+
+def _number(lease: dict[str, Any], name: str, text: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) <= 19):
+        raise _damaged(lease, f"{_key(name)} is not a number")
+    return int(text)
+
+
+def _key(name: str) -> str:
+    return PREFIX + name.replace("_", "-")
+
+
+def _damaged(lease: dict[str, Any], why: str) -> RefusedError:
+    name, namespace = lease["metadata"]["name"], lease["metadata"]["namespace"]
+    return RefusedError(
+        f"the Lease {namespace}/{name} is damaged ({why}), so it cannot be told who holds this machine's credential: "
+        f"look at it, then `kubectl -n {namespace} delete lease {name}`"
+    )

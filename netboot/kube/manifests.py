@@ -1,0 +1,27 @@
+"""The files of `deploy/kubernetes`, which travel with the package: accounts, rights and admission policies."""
+
+import re
+from importlib import resources
+from typing import Any
+
+import yaml
+
+DEFAULT_NAMESPACE = "netboot"
+POLICIES = ("netboot-tokens", "netboot-nodes")
+
+
+def manifest_text(namespace: str = DEFAULT_NAMESPACE) -> str:
+    """All files as one YAML stream for `kubectl apply -f -`, for another namespace where the configuration says so."""
+    folder = resources.files("netboot.kube") / "manifests"
+    files = sorted((file for file in folder.iterdir() if file.name.endswith(".yaml")), key=lambda file: file.name)
+    text = "---\n".join(file.read_text(encoding="utf-8") for file in files)
+    if namespace == DEFAULT_NAMESPACE:
+        return text
+    text = re.sub(r"(?m)^( *namespace: )netboot$", rf"\g<1>{namespace}", text)
+    text = re.sub(r"(?m)^(kind: Namespace\nmetadata:\n  name: )netboot$", rf"\g<1>{namespace}", text)
+    return text.replace("system:serviceaccount:netboot:", f"system:serviceaccount:{namespace}:")
+
+
+def manifests(namespace: str = DEFAULT_NAMESPACE) -> list[dict[str, Any]]:
+    """The same, parsed, in the order in which they can be applied."""
+    return list(yaml.safe_load_all(manifest_text(namespace)))

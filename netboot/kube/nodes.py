@@ -1,0 +1,57 @@
+"""`netboot.join.ports.Nodes`."""
+
+from collections.abc import Iterator
+from contextlib import suppress
+from datetime import datetime
+from typing import Any
+
+from kubernetes import client
+
+from netboot.join.ports import NodeView
+from netboot.kube.connection import Connection
+from netboot.kube.errors import StatusError
+
+
+class KubeNodes:
+    """Node objects."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection, self._api = connection, client.CoreV1Api(connection.api)
+
+    def node(self, name: str) -> NodeView | None:
+        """See `Nodes.node`."""
+        try:
+            return _view(self._connection.call(self._api.read_node, name, expected=(404,)))
+        except StatusError:
+            return None
+
+    def delete(self, name: str, uid: str) -> None:
+        """See `Nodes.delete`."""
+        body = {"preconditions": {"uid": uid}}
+        with suppress(StatusError):  # 409: its uid is another one by now
+            self._connection.call(self._api.delete_node, name, body=body, expected=(404, 409))
+
+    def watch(self, seconds: float) -> Iterator[NodeView]:
+        """See `Nodes.watch`."""
+        for node in self._connection.follow(self._api.list_node, "/api/v1/nodes", seconds):
+            yield _view(node)
+
+
+def _view(node: dict[str, Any]) -> NodeView:
+    metadata, status = node["metadata"], node.get("status") or {}
+    conditions = {one["type"]: one for one in status.get("conditions") or ()}
+    ready = conditions.get("Ready") or {}
+    since = ready.get("lastTransitionTime")
+    is_ready = ready.get("status") == "True"
+    return NodeView(
+        name=str(metadata["name"]),
+        uid=str(metadata["uid"]),
+        ready=is_ready,
+        boot_id=str((status.get("nodeInfo") or {}).get("bootID") or ""),
+        created_ms=_ms(metadata["creationTimestamp"]),
+        ready_since_ms=_ms(since) if is_ready and since else None,
+    )
+
+
+def _ms(text: str) -> int:
+    return round(datetime.fromisoformat(text).timestamp() * 1000)

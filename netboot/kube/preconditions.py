@@ -1,0 +1,109 @@
+"""`netboot.join.ports.Preconditions`."""
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+from kubernetes import client
+
+from netboot.join.errors import ClusterUnavailableError
+from netboot.join.ports import PolicyState
+from netboot.kube.connection import Connection
+from netboot.kube.errors import StatusError
+from netboot.kube.manifests import POLICIES, manifests
+
+
+class KubePreconditions:
+    """What the self-check asks one apiserver. `now_ms`: the clock that is compared with the apiserver's."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        namespace: str,
+        now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+    ) -> None:
+        self._connection, self._namespace, self._now_ms = connection, namespace, now_ms
+        self._access = client.AuthorizationV1Api(connection.api)
+        self._rbac = client.RbacAuthorizationV1Api(connection.api)
+        self._admission = client.AdmissionregistrationV1Api(connection.api)
+
+    def server_version(self) -> str:
+        """See `Preconditions.server_version`."""
+        return str(self._connection.get("/version").body.get("gitVersion", ""))
+
+    def may(self, user: str, groups: Sequence[str], verb: str, group: str, resource: str, subresource: str) -> bool:
+        """See `Preconditions.may`."""
+        asked = {"verb": verb, "group": group, "resource": resource, "subresource": subresource}
+        spec = {"user": user, "groups": list(groups), "resourceAttributes": asked}
+        return self._review(self._access.create_subject_access_review, "SubjectAccessReview", spec)
+
+    def can(
+        self, verb: str, group: str, resource: str, subresource: str = "", namespace: str = "", name: str = ""
+    ) -> bool:
+        """See `Preconditions.can`."""
+        asked = {"verb": verb, "group": group, "resource": resource, "subresource": subresource}
+        spec = {"resourceAttributes": {**asked, "namespace": namespace, "name": name}}
+        return self._review(self._access.create_self_subject_access_review, "SelfSubjectAccessReview", spec)
+
+    def bindings_to(self, subject_groups: Sequence[str]) -> list[tuple[str, str]]:
+        """See `Preconditions.bindings_to`."""
+        bindings, _ = self._connection.pages(self._rbac.list_cluster_role_binding)
+        return [
+            (str(one["metadata"]["name"]), str(one["roleRef"]["name"]))
+            for one in bindings
+            if any(
+                subject.get("kind") == "Group" and subject.get("name") in subject_groups
+                for subject in one.get("subjects") or ()
+            )
+        ]
+
+    def policies(self) -> dict[str, PolicyState]:
+        """See `Preconditions.policies`. Compared word for word, without what the apiserver fills in by itself."""
+        shipped = {(one["kind"], one["metadata"]["name"]): one.get("spec") for one in manifests(self._namespace)}
+        found: dict[str, PolicyState] = {}
+        for name in POLICIES:
+            policy = self._spec(self._admission.read_validating_admission_policy, name)
+            binding = self._spec(self._admission.read_validating_admission_policy_binding, name)
+            if policy is None:
+                found[name] = "absent"
+            elif binding != shipped[("ValidatingAdmissionPolicyBinding", name)]:
+                found[name] = "unbound"
+            else:
+                same = policy == shipped[("ValidatingAdmissionPolicy", name)]
+                found[name] = "in force" if same else "different"
+        return found
+
+    def clock_ahead_ms(self) -> int:
+        """See `Preconditions.clock_ahead_ms`. The `Date` of an answer has whole seconds: their middle is taken."""
+        before = self._now_ms()
+        date = self._connection.get("/version").date
+        after = self._now_ms()
+        with suppress(ValueError):
+            return round(parsedate_to_datetime(date).timestamp() * 1000) + 500 - (before + after) // 2
+        raise ClusterUnavailableError("the apiserver's answers have no Date: its clock cannot be told")
+
+    def _review(self, operation: Callable[..., Any], kind: str, spec: dict[str, Any]) -> bool:
+        body = {"apiVersion": "authorization.k8s.io/v1", "kind": kind, "spec": spec}
+        return self._connection.call(operation, body)["status"].get("allowed") is True
+
+    def _spec(self, operation: Callable[..., Any], name: str) -> dict[str, Any] | None:
+        try:
+            found = self._connection.call(operation, name, expected=(404,))
+        except StatusError:
+            return None
+        return dict(_plain(found["spec"]))
+
+
+_DEFAULTS: dict[str, Any] = {"matchPolicy": "Equivalent", "namespaceSelector": {}, "objectSelector": {}, "scope": "*"}
+"""What the apiserver adds where a policy leaves it out (k8s.io/api/admissionregistration/v1)."""
+
+
+def _plain(value: Any) -> Any:
+    """Without what the apiserver filled in."""
+    if isinstance(value, dict):
+        return {key: _plain(below) for key, below in value.items() if _DEFAULTS.get(key, _plain) != below}
+    if isinstance(value, list):
+        return [_plain(one) for one in value]
+    return value

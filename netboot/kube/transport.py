@@ -1,0 +1,157 @@
+"""The client library's transport, replaced: a timeout on every request, our CA and no other, no log of bodies.
+
+`Transport` stands where `kubernetes.client.rest.RESTClientObject` does; the generated API classes above it make paths
+and queries. Theirs takes proxies from the environment, waits for ever by default, and logs every body at DEBUG.
+"""
+
+import json
+import os
+import ssl
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+from urllib.parse import urlencode, urlsplit
+
+import urllib3
+
+from netboot.join.errors import ClusterUnavailableError
+from netboot.kube.errors import KubeconfigError, StatusError
+from netboot.kube.kubeconfig import Kubeconfig
+
+CONNECT_SECONDS = 3.0
+READ_SECONDS = 10.0
+
+
+class Reply(NamedTuple):
+    """A successful answer: its JSON and its `Date` header."""
+
+    body: Any
+    date: str
+
+
+class Transport:
+    """Requests to one apiserver. Thread-safe. Nothing is sent again by itself, and no redirect is followed."""
+
+    def __init__(self, kubeconfig: Kubeconfig) -> None:
+        self._server = kubeconfig.server
+        self._pool = urllib3.PoolManager(
+            ssl_context=_context(kubeconfig),
+            server_hostname=kubeconfig.server_name,
+            assert_hostname=kubeconfig.server_name,
+            maxsize=16,
+            retries=False,
+        )
+
+    def close(self) -> None:
+        """Close what is open."""
+        self._pool.clear()
+
+    def exchange(
+        self, method: str, url: str, headers: Mapping[str, str], body: Any = None, read: float = READ_SECONDS
+    ) -> Reply:
+        """One request and its whole answer.
+
+        Raises:
+            StatusError: answered with no success. ClusterUnavailableError: not answered.
+        """
+        response = self.open(method, url, headers, body, read)
+        try:
+            data = response.data
+        except (urllib3.exceptions.HTTPError, OSError) as error:
+            raise self._unavailable(error) from None
+        finally:
+            response.release_conn()
+        if not 200 <= response.status <= 299:
+            raise StatusError(response.status, data)
+        try:
+            return Reply(json.loads(data), response.headers.get("Date", ""))
+        except ValueError:
+            raise ClusterUnavailableError(f"{self._server} does not answer as an apiserver does: no JSON") from None
+
+    def open(
+        self, method: str, url: str, headers: Mapping[str, str], body: Any = None, read: float = READ_SECONDS
+    ) -> urllib3.BaseHTTPResponse:
+        """One request; the answer unread, whatever its status. `read`: seconds of silence that are too many.
+
+        Raises:
+            ClusterUnavailableError: not answered.
+        """
+        try:
+            return self._pool.request(
+                method,
+                url,
+                headers={**headers, "Content-Type": "application/json"},
+                body=None if body is None else json.dumps(body),
+                timeout=urllib3.Timeout(connect=CONNECT_SECONDS, read=read),
+                preload_content=False,
+                redirect=False,
+            )
+        except (urllib3.exceptions.HTTPError, OSError) as error:
+            raise self._unavailable(error) from None
+
+    def _call(
+        self,
+        method: str,
+        url: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        query_params: Sequence[tuple[str, Any]] | None = None,
+        body: Any = None,
+        **_unused: Any,
+    ) -> Any:
+        full = f"{url}?{urlencode(query_params)}" if query_params else url
+        return self.exchange(method, full, headers or {}, body).body
+
+    # What `kubernetes.client.ApiClient` calls; it is always told `_preload_content=False` and hands the JSON through.
+
+    def GET(self, url: str, **how: Any) -> Any:  # noqa: N802
+        """Read."""
+        return self._call("GET", url, **how)
+
+    def POST(self, url: str, **how: Any) -> Any:  # noqa: N802
+        """Create."""
+        return self._call("POST", url, **how)
+
+    def PUT(self, url: str, **how: Any) -> Any:  # noqa: N802
+        """Replace."""
+        return self._call("PUT", url, **how)
+
+    def DELETE(self, url: str, **how: Any) -> Any:  # noqa: N802
+        """Delete."""
+        return self._call("DELETE", url, **how)
+
+    def _unavailable(self, error: BaseException) -> ClusterUnavailableError:
+        host = urlsplit(self._server).netloc
+        if isinstance(error, urllib3.exceptions.ConnectTimeoutError):
+            return ClusterUnavailableError(f"the apiserver {host} could not be reached within {CONNECT_SECONDS:.0f} s")
+        if isinstance(error, urllib3.exceptions.ReadTimeoutError):
+            return ClusterUnavailableError(f"the apiserver {host} did not answer within {READ_SECONDS:.0f} s")
+        if isinstance(error, urllib3.exceptions.SSLError):
+            return ClusterUnavailableError(
+                f"the apiserver {host} has no certificate that the kubeconfig's authority vouches for: {error}"
+            )
+        return ClusterUnavailableError(f"the apiserver {host} cannot be reached: {error}")
+
+
+def _context(kubeconfig: Kubeconfig) -> ssl.SSLContext:
+    """TLS that believes the kubeconfig's authority and nobody else, whatever the environment says."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    try:
+        context.load_verify_locations(cadata=kubeconfig.authority)
+    except (ssl.SSLError, ValueError):
+        raise KubeconfigError(f"{kubeconfig.path}: its certificate-authority is not PEM certificates") from None
+    if kubeconfig.certificate is not None and kubeconfig.key is not None:
+        _load_pair(context, kubeconfig.certificate, kubeconfig.key, kubeconfig)
+    return context
+
+
+def _load_pair(context: ssl.SSLContext, certificate: bytes, key: bytes, kubeconfig: Kubeconfig) -> None:
+    """OpenSSL wants a file: one in memory, which has no name in any folder."""
+    descriptor = os.memfd_create("netboot-client", os.MFD_CLOEXEC)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(certificate + b"\n" + key)
+        file.flush()
+        try:
+            context.load_cert_chain(f"/proc/self/fd/{descriptor}")
+        except ssl.SSLError:
+            raise KubeconfigError(f"{kubeconfig.path}: client certificate and key do not fit") from None
