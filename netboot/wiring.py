@@ -60,8 +60,13 @@ def run_plane(orders: Orders) -> None:
     """Be one of the planes, until told to stop."""
     end_with(orders.supervisor)
     logs.set_up(orders.name)
-    runs: dict[str, Callable[[Orders], None]] = {"boot": _run_boot, "web": _run_web, "controllers": _run_controllers}
-    runs |= {"approver": _run_approver, "nodes": _run_nodes}
+    runs: dict[str, Callable[[Orders], None]] = {
+        "boot": _run_boot,
+        "web": _run_web,
+        "controllers": _run_controllers,
+        "approver": _run_approver,
+        "nodes": _run_nodes,
+    }
     runs[orders.plane](orders)
 
 

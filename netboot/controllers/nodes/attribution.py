@@ -36,25 +36,24 @@ def seen(before: Seen | None, node: NodeView, now_ms: int) -> Seen:
     return Seen(node=node, registered_ms=before.registered_ms, ready_ms=ready)
 
 
-def facts(one: Seen, boot: Trace | None, earlier: Sequence[Trace]) -> list[EventRecord]:
-    """What is not yet known of the boot, and this Node proves. `boot`: the machine's latest attested one, as the state
-    knows it; `earlier`: other boots of the machine."""
-    attested = boot.phase(Phase.ATTESTED) if boot is not None else None
-    if boot is None or attested is None:
-        return []
-    if one.node.uid in _uids(earlier) or one.node.created_ms + SKEW_MS < attested.at_ms:
-        return []
+def belongs(node: NodeView, boot: Trace, others: Sequence[Trace]) -> bool:
+    """Whether a Node is of this boot, the machine's latest attested one. `others`: boots of the same machine."""
+    attested = boot.phase(Phase.ATTESTED)
+    if attested is None or node.created_ms + SKEW_MS < attested.at_ms:
+        return False
+    return node.uid not in _uids(others)
+
+
+def facts(one: Seen, boot: Trace) -> list[EventRecord]:
+    """What is not yet known of the boot to which this Node belongs."""
+    attested = boot.phase(Phase.ATTESTED)
+    assert attested is not None  # or it would not belong to it
     found = []
     if boot.phase(Phase.NODE_REGISTERED) is None:
         found.append(_record(boot, Phase.NODE_REGISTERED, max(one.registered_ms, attested.at_ms), one.node))
     if one.ready_ms is not None and boot.phase(Phase.READY) is None:
         found.append(_record(boot, Phase.READY, max(one.ready_ms, one.registered_ms, attested.at_ms), one.node))
     return found
-
-
-def complete(one: Seen, boot: Trace | None) -> bool:
-    """Whether nothing more can come of this Node: the boot is known to have registered it, and to have been ready."""
-    return boot is not None and one.node.uid in _uids([boot]) and boot.phase(Phase.READY) is not None
 
 
 def _when(said_ms: int | None, now_ms: int) -> int:

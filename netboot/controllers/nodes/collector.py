@@ -3,17 +3,19 @@
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from netboot.controllers.following import Following
-from netboot.controllers.nodes.attribution import Seen, complete, facts, seen
+from netboot.controllers.nodes.attribution import Seen, belongs, facts, seen
 from netboot.join.ports import Nodes, NodeView
 from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.events import EventRecord
+from netboot.lifecycle.phases import Phase
 from netboot.lifecycle.ports import Clock
 from netboot.lifecycle.state import States
+from netboot.lifecycle.trace import Trace
 from netboot.machines.values import Machine
 
 log = logging.getLogger(__name__)
@@ -22,7 +24,8 @@ ROUND_SECONDS = 600.0
 LOOK_SECONDS = 0.5
 PATIENT_SECONDS = 30.0
 """A Node that proves nothing now may do so when the state has caught up; looked at less and less often."""
-EARLIER_BOOTS = 20
+BOOTS = 200
+"""More than are kept of a machine."""
 
 
 class Facts(Protocol):
@@ -40,6 +43,8 @@ class _Open:
     seen: Seen
     due: float
     wait: float = LOOK_SECONDS
+    written: set[tuple[str, Phase]] = field(default_factory=set)
+    """Boots and phases; the state knows of them a little later."""
 
 
 class Collector:
@@ -105,8 +110,10 @@ class Collector:
             if self._closed.get(node.name) == node.uid:
                 return
             before = self._open.get(node.name)
-            now = self._clock.now_ms()
-            self._open[node.name] = _Open(seen(before.seen if before else None, node, now), self._monotonic())
+            entry = _Open(seen(before.seen if before else None, node, self._clock.now_ms()), self._monotonic())
+            if before is not None:
+                entry.written = before.written
+            self._open[node.name] = entry
 
     def step(self) -> None:
         """Write down what can be.
@@ -124,14 +131,21 @@ class Collector:
         states = self._states.machines(list(found.values()))
         for name, entry in due.items():
             state = states.get(found.get(name, ""))
-            current = state.current if state is not None else None
-            if current is not None:
-                earlier = [
-                    one for one in self._states.boots(current.machine, EARLIER_BOOTS) if one.boot != current.boot
-                ]
-                self._append(facts(entry.seen, current, earlier))
+            done = state is not None and state.current is not None and self._write(entry, state.current)
             with self._lock:
-                self._settle(name, entry, done=complete(entry.seen, current))
+                self._settle(name, entry, done=done)
+
+    def _write(self, entry: _Open, boot: Trace) -> bool:
+        """What is missing of the boot to which it belongs; whether nothing was."""
+        others = [one for one in self._states.boots(boot.machine, BOOTS) if one.boot != boot.boot]
+        if not belongs(entry.seen.node, boot, others):
+            return False
+        for record in facts(entry.seen, boot):
+            if (record.boot, record.phase) not in entry.written:
+                self._facts.append(record)
+                entry.written.add((record.boot, record.phase))
+                log.info("%s: %s", record.phase, record.detail, extra={"fields": {"boot": record.boot}})
+        return boot.phase(Phase.NODE_REGISTERED) is not None and boot.phase(Phase.READY) is not None
 
     def _settle(self, name: str, entry: _Open, *, done: bool) -> None:
         if self._open.get(name) is not entry:
@@ -141,12 +155,6 @@ class Collector:
             self._closed[name] = entry.seen.node.uid
             return
         entry.due, entry.wait = self._monotonic() + entry.wait, min(entry.wait * 2, PATIENT_SECONDS)
-
-    def _append(self, records: Iterable[EventRecord]) -> None:
-        for record in records:
-            self._facts.append(record)
-            fields = {"machine": record.machine, "boot": record.boot}
-            log.info("%s: %s", record.phase, record.detail, extra={"fields": fields})
 
     def _watch(self, seconds: float) -> Iterator[NodeView]:
         if self._nodes is None:
