@@ -2,7 +2,6 @@
 
 import threading
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -72,8 +71,8 @@ class Stage:
         """As join does before it hands out a token."""
         before = self.cluster.credentials.get(("default", "gpu-001"))
         held = Credential(
-            machine="gpu-001", cluster="default", node="gpu-001", rung="tpm", boot=BOOT, holder="f" * 64, holder_spki="",
-            token_id=token, token_expires_ms=START + 300_000, at_ms=START, version=before.version if before else "",
+            machine="gpu-001", cluster="default", node="gpu-001", rung="tpm", boot=BOOT, holder="f" * 64,
+            holder_spki="", token_id=token, token_expires_ms=START + 300_000, at_ms=START, version=before.version if before else "",
         )  # fmt: skip
         self.cluster.leases.write(held)
         self.cluster.tokens.create({"stringData": {"token-id": token}})
@@ -312,12 +311,11 @@ def test_expired_tokens_are_cleaned_up_without_reading_a_secret(stage: Stage) ->
     assert stage.called("tokens.delete") == 1
 
 
-def test_a_storm(stage: Stage, tmp_path: Path) -> None:
+def test_a_storm(stage: Stage) -> None:
     """Five hundred at once, most of them of nobody: each is decided once."""
     approver = stage.approver()
     for number in range(500):
         stage.cluster.submit(client(f"n{number}", name=f"n{number}", uid=f"n{number}"))
     wait_for(lambda: len(stage.cluster.decisions) == 500)
     wait_for(lambda: approver.status()["waiting"] == 0)
-    assert stage.called("requests.deny") == 500
     assert approver.status()["decided"] == [["denied", "NetbootNotAllowed", 500]]
