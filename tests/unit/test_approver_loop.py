@@ -72,7 +72,8 @@ class Stage:
         before = self.cluster.credentials.get(("default", "gpu-001"))
         held = Credential(
             machine="gpu-001", cluster="default", node="gpu-001", rung="tpm", boot=BOOT, holder="f" * 64,
-            holder_spki="", token_id=token, token_expires_ms=START + 300_000, at_ms=START, version=before.version if before else "",
+            holder_spki="", token_id=token, token_expires_ms=START + 300_000, at_ms=START,
+            version=before.version if before else "",
         )  # fmt: skip
         self.cluster.leases.write(held)
         self.cluster.tokens.create({"stringData": {"token-id": token}})
