@@ -21,6 +21,8 @@ from netboot.stores.status import read_status, wipe, write_status
 from netboot.supervise import Child, Plane, Supervisor
 
 if TYPE_CHECKING:
+    from netboot.join.register import Register
+    from netboot.machines.values import Inventory
     from netboot.stores.state_writer import SqliteProjection
 
 
@@ -52,6 +54,8 @@ def serve(config: Config, say: Callable[[str], None]) -> None:
             died=lambda pid: _forget_gauges(config.data / "metrics", pid),
         )
         say(f"provisioning (machines)   {config.provisioning.listen}, reached as {config.provisioning.url}")
+        if config.join is not None:
+            say(f"join (machines, TLS)      {config.join.listen}, reached as {config.join.url}")
         say(f"management (operators)    {config.management.listen}, reached as {config.management.base_url}")
         supervisor.run()
 
@@ -64,6 +68,7 @@ def run_plane(orders: Orders) -> None:
         "boot": _run_boot,
         "web": _run_web,
         "controllers": _run_controllers,
+        "join": _run_join,
         "approver": _run_approver,
         "nodes": _run_nodes,
     }
@@ -74,6 +79,8 @@ def _planes(config: Config) -> list[Plane]:
     provisioning, key = config.provisioning.listen, "provisioning.listen"
     management = bind(config.management.listen, "management.listen")
     workers = bind_all(provisioning, key, config.provisioning.workers)
+    joining = config.join.listen if config.join is not None else provisioning
+    doors = bind_all(joining, "join.listen", config.join.workers) if config.join is not None else []
     pid = os.getpid()
 
     def plane(kind: str, name: str, **more: Any) -> Plane:
@@ -99,6 +106,17 @@ def _planes(config: Config) -> list[Plane]:
             for index, listener in enumerate(workers)
         ),
         plane("web", "web", stage=1, listener=management),
+        *(
+            plane(
+                "join",
+                f"join-{index}",
+                index=index,
+                listener=listener,
+                listen=lambda: bind(joining, "join.listen", shared=True),
+                stage=1,
+            )
+            for index, listener in enumerate(doors)
+        ),
         *(
             plane(kind, f"{kind}-{cluster}", cluster=cluster, stage=1)
             for cluster in config.clusters
@@ -195,6 +213,23 @@ def _run_web(orders: Orders) -> None:
     Server(_inherited(orders), lambda stopping: make_web(config, stopping), lambda: say_ready(orders)).run()
 
 
+def _run_join(orders: Orders) -> None:
+    from netboot.web.join.compose import compose
+    from netboot.web.join.server import settings
+    from netboot.web.join.tls import Certificate
+    from netboot.web.server import Server
+
+    config, index = orders.config, orders.index
+    assert config.join is not None
+    certificate = Certificate(config.join.certificate, config.join.key)
+    certificate.context()  # so that a certificate that cannot be used is said at once, and not to every machine
+
+    def make(stopping: Callable[[], bool]) -> Any:
+        return compose(config, index, certificate, SystemClock(), stopping)
+
+    Server(_inherited(orders), make, lambda: say_ready(orders), settings=settings(config.join, certificate)).run()
+
+
 def _make(projection: "SqliteProjection") -> None:
     """So that the control plane finds the state file; where it cannot be made the projector says so soon enough."""
     with suppress(CannotTellError):
@@ -234,8 +269,20 @@ def make_web(config: Config, stopping: Callable[[], bool]) -> Any:
             metrics=lambda: exposition(config.data / "metrics", now),
             stopping=stopping,
             watchers=threading.BoundedSemaphore(MOST_WATCHERS),
+            register=make_register(config, lambda: live.view().snapshot.inventory),
         )
     )
+
+
+def make_register(config: Config, inventory: "Callable[[], Inventory]") -> "Register":
+    """Who has which TPM: for whoever of the processes must know."""
+    from netboot.join.register import Register
+    from netboot.stores.enrolment import SqliteEnrolments
+    from netboot.stores.roots import load_roots
+
+    folder = config.join.tpm_roots if config.join is not None else None
+    roots = (lambda: load_roots(folder)) if folder is not None else None
+    return Register(SqliteEnrolments(config.data / "enrolment.db"), inventory, roots)
 
 
 def _shelf(config: Config) -> Any:

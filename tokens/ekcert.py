@@ -52,6 +52,11 @@ class EkCertificate:
     not_after: datetime
     certificate: x509.Certificate = field(repr=False, compare=False)
 
+    @property
+    def der(self) -> bytes:
+        """The certificate alone, without what padded it."""
+        return self.certificate.public_bytes(serialization.Encoding.DER)
+
 
 def read_certificate(data: bytes) -> x509.Certificate:
     """One X.509 certificate: PEM, base64 of DER, or DER, with what pads it in a TPM's NV index behind it.
@@ -65,6 +70,18 @@ def read_certificate(data: bytes) -> x509.Certificate:
         if b"-----BEGIN" in data:
             return x509.load_pem_x509_certificate(data)
         return x509.load_der_x509_certificate(_unpadded(_from_base64(data)))
+
+
+def read_certificates(data: bytes) -> list[x509.Certificate]:
+    """All certificates of a PEM file, or the one of a DER file.
+
+    Raises:
+        MalformedError: there is none, or one that cannot be read.
+    """
+    with _reading(MalformedError, "not certificates that can be read"):
+        if b"-----BEGIN" in data:
+            return x509.load_pem_x509_certificates(data)
+        return [x509.load_der_x509_certificate(data)]
 
 
 def read_ek_certificate(data: bytes) -> EkCertificate:

@@ -27,6 +27,9 @@ HASHES = {0x4: "sha1", 0xB: "sha256", 0xC: "sha384", 0xD: "sha512"}
 CURVES = {0x3: ("secp256r1", 32), 0x4: ("secp384r1", 48)}
 
 QUOTE_TAG = b"netboot.dev/attest/v1"
+PROOF_TAG = b"netboot.dev/proof/v1"
+"""`proof` is an ECDSA-SHA256 signature of this tag and the sealed state after it: the digest that is signed is SHA-256
+of both together."""
 
 
 def quote_nonce(state: bytes, secret: bytes, spki: bytes) -> bytes:

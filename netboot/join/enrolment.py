@@ -153,7 +153,7 @@ class OrdersRefusedError(RefusedError):
 
 def short(ek_sha256: str | None) -> str:
     """The beginning of an EK's hash, for words."""
-    return f"{ek_sha256[:SHOWN]}…" if ek_sha256 else "none"
+    return f"{ek_sha256[:SHOWN]}..." if ek_sha256 else "none"
 
 
 class EnrolmentStore(Enrolments, Protocol):

@@ -1,25 +1,28 @@
 """Failures as JSON: `{"error": {"code", "message", "remedy"}}`, by the one table `netboot.failures`."""
 
+import json
 import logging
+from collections.abc import Iterable
 
 from flask import Flask, Response, jsonify, request
 from werkzeug.exceptions import HTTPException
 
+from images.strict import Fault
 from netboot.failures import answer_to
 
 log = logging.getLogger(__name__)
 
+MOST_FAULTS = 1000
+
 _REMEDIES = {
-    404: "see docs/http-management.md for what there is",
-    405: "see docs/http-management.md for what there is",
     413: "send less",
     415: "send JSON, with Content-Type: application/json",
 }
 
 
-def install(app: Flask) -> None:
-    """Answer every failure of `app` in that form."""
-    app.register_error_handler(HTTPException, _of_http)
+def install(app: Flask, page: str = "docs/http-management.md") -> None:
+    """Answer every failure of `app` in that form; `page` says what there is to ask for."""
+    app.register_error_handler(HTTPException, lambda exception: _of_http(exception, page))
     app.register_error_handler(Exception, _of_anything)
 
 
@@ -30,12 +33,22 @@ def error(status: int, code: str, message: str, remedy: str) -> Response:
     return response
 
 
-def _of_http(exception: HTTPException) -> Response:
+def faulty(faults: Iterable[Fault]) -> Response:
+    """A list with faults: every one of them, beside the one form."""
+    lines = [str(fault)[:500] for fault in faults]
+    message = f"{len(lines)} fault{'s' if len(lines) != 1 else ''}; nothing was changed"
+    response = error(422, "faults", message, "correct the list, and send it whole")
+    said = response.get_json()
+    said["error"]["faults"] = lines[:MOST_FAULTS]
+    response.data = json.dumps(said)
+    return response
+
+
+def _of_http(exception: HTTPException, page: str) -> Response:
     status = exception.code or 500
     code = (exception.name or "error").lower().replace(" ", "-")
-    response = error(
-        status, code, exception.description or exception.name, _REMEDIES.get(status, "correct the request")
-    )
+    remedy = f"see {page} for what there is" if status in (404, 405) else _REMEDIES.get(status, "correct the request")
+    response = error(status, code, exception.description or exception.name, remedy)
     for name, content in exception.get_headers():
         if name.lower() == "allow":
             response.headers[name] = content

@@ -114,9 +114,9 @@ def test_one_window_takes_one_tpm(store: EnrolmentStore) -> None:
 def test_an_ek_is_one_machines_and_a_conflict_names_both(store: EnrolmentStore) -> None:
     do(store, "gpu-001", Import(A))
     window(store, "gpu-002")
-    both = "gpu-002 shows the TPM of gpu-001 (EK a1a1a1a1a1a1a1a1…): an EK belongs to one machine"
+    both = "gpu-002 shows the TPM of gpu-001 (EK a1a1a1a1a1a1a1a1...): an EK belongs to one machine"
     assert refused(store, "gpu-002", Propose(A, "")) == both
-    both = "EK a1a1a1a1a1a1a1a1… is the TPM of gpu-001, not of gpu-002: an EK belongs to one machine"
+    both = "EK a1a1a1a1a1a1a1a1... is the TPM of gpu-001, not of gpu-002: an EK belongs to one machine"
     assert refused(store, "gpu-002", Import(A)) == both
     do(store, "gpu-001", Retire())
     assert refused(store, "gpu-002", Import(A)) == both
@@ -130,11 +130,11 @@ def test_what_is_approved_is_what_was_shown(store: EnrolmentStore) -> None:
     store.propose("gpu-001", A, "", NOW)
     shown = store.record("gpu-001").revision
     changed = "the enrolment of gpu-001 is not what was shown: its EK is {} now; look again"
-    assert refused(store, "gpu-001", Approve(B)) == changed.format("a1a1a1a1a1a1a1a1…")
+    assert refused(store, "gpu-001", Approve(B)) == changed.format("a1a1a1a1a1a1a1a1...")
     do(store, "gpu-001", Replace("w2", NOW + 60_000))
     store.propose("gpu-001", B, "", NOW)
-    assert refused(store, "gpu-001", Approve(A, shown)) == changed.format("b2b2b2b2b2b2b2b2…")
-    assert refused(store, "gpu-001", Approve(B, shown)) == changed.format("b2b2b2b2b2b2b2b2…")
+    assert refused(store, "gpu-001", Approve(A, shown)) == changed.format("b2b2b2b2b2b2b2b2...")
+    assert refused(store, "gpu-001", Approve(B, shown)) == changed.format("b2b2b2b2b2b2b2b2...")
 
 
 def test_a_replaced_tpm_comes_back_through_no_window(store: EnrolmentStore) -> None:
@@ -145,7 +145,7 @@ def test_a_replaced_tpm_comes_back_through_no_window(store: EnrolmentStore) -> N
     assert old is not None
     assert (old.machine, old.state, old.ek_sha256, old.window) == ("gpu-001", "retired", A, None)
     assert refused(store, "gpu-001", Propose(A, "")) == (
-        "gpu-001 shows a TPM that was taken out of it by an operator's word (EK a1a1a1a1a1a1a1a1…)"
+        "gpu-001 shows a TPM that was taken out of it by an operator's word (EK a1a1a1a1a1a1a1a1...)"
     )
     window(store, "gpu-002")
     assert "the TPM of gpu-001" in refused(store, "gpu-002", Propose(A, ""))
@@ -160,16 +160,16 @@ def test_a_replaced_tpm_comes_back_through_no_window(store: EnrolmentStore) -> N
 def test_windows_are_for_machines_without_a_tpm_on_record(store: EnrolmentStore) -> None:
     do(store, "gpu-001", Import(A))
     assert refused(store, "gpu-001", OpenWindow("enrol", "w", NOW + 1_000)) == (
-        "gpu-001 has an approved TPM (EK a1a1a1a1a1a1a1a1…); if it has another one now: "
+        "gpu-001 has an approved TPM (EK a1a1a1a1a1a1a1a1...); if it has another one now: "
         "`netboot machine replace gpu-001 --part tpm`"
     )
     assert refused(store, "gpu-001", OpenWindow("boot", "w", NOW + 1_000)) == (
-        "gpu-001 has a TPM on record (EK a1a1a1a1a1a1a1a1…) and never joins without it"
+        "gpu-001 has a TPM on record (EK a1a1a1a1a1a1a1a1...) and never joins without it"
     )
     window(store, "gpu-002")
     store.propose("gpu-002", B, "", NOW)
     assert refused(store, "gpu-002", OpenWindow("enrol", "w", NOW + 1_000)) == (
-        "gpu-002 has a TPM pending (EK b2b2b2b2b2b2b2b2…): `netboot machine approve gpu-002` if it is the right one; "
+        "gpu-002 has a TPM pending (EK b2b2b2b2b2b2b2b2...): `netboot machine approve gpu-002` if it is the right one; "
         "if not, `netboot machine replace gpu-002 --part tpm` refuses it for ever and opens a new window"
     )
     assert refused(store, "gpu-003", OpenWindow("enrol", "w", NOW)) == "a window must end in the future"

@@ -1,0 +1,59 @@
+"""What an exchange works with: ports, keys, clock and chance, all given from outside."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from netboot.join.errors import RefusedError
+from netboot.join.ports import Enrolments, Leases, Nodes, Tokens
+from netboot.lifecycle.decide import View
+from netboot.lifecycle.events import EventRecord
+from tokens.sealed import Keyset
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A cluster, as we use it and as its nodes are told of it."""
+
+    name: str
+    endpoints: tuple[str, ...]
+    authorities: str
+    """PEM."""
+    leases: Leases
+    tokens: Tokens
+    nodes: Nodes
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """`clusters(name)`: None for one that is not configured; `gate(name)` raises ClusterUnavailableError for one that
+    is not fit to be joined; `view()` raises NotReadyError, `keyset()` another CannotTellError; `belongs(boot,
+    machine)`: whether that boot is one of that machine; `journal` returns when the record is durable; `random(n)`:
+    bytes nobody can foresee; `choice`: one character of these, likewise."""
+
+    site: str
+    clusters: Callable[[str], Target | None]
+    gate: Callable[[str], None]
+    view: Callable[[], View]
+    enrolments: Enrolments
+    keyset: Callable[[], Keyset]
+    belongs: Callable[[str, str], bool]
+    journal: Callable[[EventRecord], None]
+    now_ms: Callable[[], int]
+    random: Callable[[int], bytes]
+    choice: Callable[[str], str]
+    token_seconds: int
+    addresses_attest: bool = False
+
+    def target(self, cluster: str, machine: str) -> Target:
+        """The cluster of a machine.
+
+        Raises:
+            RefusedError: the configuration does not have it. ClusterUnavailableError: it cannot be used now.
+        """
+        found = self.clusters(cluster)
+        if found is None:
+            raise RefusedError(
+                f"{machine} is of cluster {cluster}, which this service does not know: add `clusters.{cluster}` to "
+                "netboot.yaml"
+            )
+        return found
