@@ -159,6 +159,9 @@ class Collector:
     def _watch(self, seconds: float) -> Iterator[NodeView]:
         if self._nodes is None:
             self._nodes = self._connect()
+        with self._lock:  # deletions are not told; what is still there comes again
+            self._known.clear()
+            self._open.clear()
         return self._nodes.watch(seconds)
 
     def _write_for_ever(self) -> None:
