@@ -145,13 +145,15 @@ def _fold(db: sqlite3.Connection, records: Iterable[_Kept], known: dict[str, _Bo
             feed.append((_entry(record).model_dump_json(),))
     db.executemany("INSERT INTO feed (body) VALUES (?)", feed)
     db.executemany(
-        "INSERT OR REPLACE INTO boots (boot, machine, reported, state, trace, fed) VALUES (?, ?, ?, ?, ?, ?)",
-        [
-            (name, trace.machine, not state.is_claim(trace), trace.state, trace.model_dump_json(), boot.fed)
-            for name, boot in boots.items()
-            if (trace := boot.trace) is not None
-        ],
+        "INSERT OR REPLACE INTO boots (boot, machine, standing, proven_ms, state, trace, fed) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?)",
+        [_row(boot.trace, boot.fed) for boot in boots.values() if boot.trace is not None],
     )
+
+
+def _row(trace: Trace, fed: int) -> tuple[object, ...]:
+    proven, body = state.proven_ms(trace), trace.model_dump_json()
+    return trace.boot, trace.machine, int(state.standing(trace)), proven, trace.state, body, fed
 
 
 def _known(db: sqlite3.Connection, boots: Sequence[str]) -> dict[str, _Boot]:
@@ -193,14 +195,15 @@ def _count_claims(db: sqlite3.Connection, scripts: Iterable[ScriptRecord]) -> No
     )
 
 
-def _prune_boots(db: sqlite3.Connection, claimed: Iterable[str], reported: Iterable[str]) -> None:
-    """Claims are pruned among claims and boots among boots, so that no number of claims pushes out a boot."""
+def _prune_boots(db: sqlite3.Connection, claimed: Iterable[str], told: Iterable[str]) -> None:
+    """Each standing is pruned by itself, so that no number of claims or tales pushes out a boot that proved itself."""
+    claim = state.Standing.CLAIMED
     db.executemany(
-        "DELETE FROM boots WHERE machine = ?1 AND reported = ?2 AND boot < (SELECT boot FROM boots WHERE "
-        "machine = ?1 AND reported = ?2 ORDER BY boot DESC LIMIT 1 OFFSET ?3)",
+        "DELETE FROM boots WHERE machine = ?1 AND standing = ?2 AND boot < (SELECT boot FROM boots WHERE "
+        "machine = ?1 AND standing = ?2 ORDER BY boot DESC LIMIT 1 OFFSET ?3)",
         [
-            *((machine, 0, state.CLAIMS_KEPT - 1) for machine in claimed),
-            *((machine, 1, state.BOOTS_KEPT - 1) for machine in reported),
+            *((machine, int(claim), state.KEPT[claim] - 1) for machine in claimed),
+            *((m, int(standing), most - 1) for m in told for standing, most in state.KEPT.items() if standing != claim),
         ],
     )
 

@@ -91,7 +91,9 @@ def test_join_has_processes_of_its_own_and_says_what_it_waits_for(service: Servi
 
 
 def test_machines_boot_while_no_cluster_answers(service: Service) -> None:
-    assert service.readyz()["ready"]
+    said = wait_for(lambda: service.readyz() if "join-1" in service.readyz()["details"] else None)
+    assert said["ready"] and said["degraded"]
+    assert said["details"]["join-1"]["message"].startswith("cluster default cannot be used: ")
     assert service.outcome("52:54:00:00:00:01") == "boot"
 
 
@@ -108,8 +110,8 @@ def test_a_join_process_that_dies_is_started_again_and_its_journal_followed(serv
     wait_for(lambda: planes(service)["join-0"]["ready"] and planes(service)["join-0"]["pid"] != before)
     assert planes(service)["join-0"]["restarts"] == 1
     assert ask(service, "GET", "/healthz")[0] == 200
-    journals = {path.name for path in Path(service.config.data / "journal").glob("*.db")}
-    assert {"join-0.db", "join-1.db", "boot-0.db"} <= journals
+    folder = Path(service.config.data / "journal")
+    wait_for(lambda: {"join-0.db", "join-1.db", "boot-0.db"} <= {path.name for path in folder.glob("*.db")})
 
 
 def test_the_stop_is_clean(service: Service) -> None:

@@ -4,6 +4,7 @@ import os
 import secrets
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 
 from flask import Flask
@@ -18,7 +19,9 @@ from netboot.stores.facts import Facts
 from netboot.stores.live import LiveView
 from netboot.stores.register import open_register
 from netboot.stores.sealing import SealingKeys
+from netboot.stores.status import write_status
 from netboot.web.join import create_app, fitness
+from netboot.web.join.health import said
 from netboot.web.join.limits import Buckets
 from netboot.web.join.parts import Desk
 from netboot.web.join.tls import Certificate
@@ -68,8 +71,18 @@ def compose(
         return [words for words in (keys.problem, certificate.problem, facts.failure) if words is not None]
 
     hellos, attests = (Buckets(config.join.hellos_per_minute) for _ in range(2))
-    threading.Thread(target=fit.run, name="fitness", daemon=True).start()
-    return create_app(Desk(parts, fit, hellos, attests, problems, stopping))
+    desk = Desk(parts, fit, hellos, attests, problems, stopping)
+    threading.Thread(target=fit.run, args=(partial(_report, config, index, desk),), name="fitness", daemon=True).start()
+    return create_app(desk)
+
+
+def _report(config: Config, index: int, desk: Desk) -> None:
+    """For the control plane's `/readyz`."""
+    found = said(desk)
+    message = "; ".join(found["problems"]) or "machines can join"
+    status = {"at_ms": desk.parts.now_ms(), "ok": found["ready"], "message": message, "clusters": found["clusters"]}
+    with suppress(OSError):
+        write_status(config.data / "status", f"join-{index}", status)
 
 
 def _reach(name: str, cluster: Cluster) -> fitness.Connected:
