@@ -13,6 +13,7 @@ from images.containers import Archive
 from images.containers import read as read_archive
 from images.errors import ImageError
 from images.manifest import Manifest, read_manifest
+from images.node.files import agent_files
 from images.overlay import read_folder
 from images.recipe import Recipe
 from images.signing import SigningKey
@@ -123,6 +124,8 @@ def bootstrap_inputs(recipe: Recipe, mirrors: tuple[Mirror, ...], created: int) 
 def configure_inputs(recipe: Recipe, base: Product, created: int, archives: tuple[Archive, ...]) -> configure.Inputs:
     """What the tree becomes: our own units and files, then the recipe's."""
     node = read_folder(NODE / "root")
+    if recipe.join:
+        node += agent_files()
     if archives:
         node += read_folder(NODE / "containers")
     return configure.Inputs(

@@ -78,14 +78,23 @@ def _ask(url: str, suite: str, proxies: Mapping[str, str]) -> tuple[str, int] | 
         return body
     date = re.search(rb"^Date: (.+)$", body, re.MULTILINE)
     if not body.startswith(_CLEARSIGNED) or not date or len(body) > MAX_INRELEASE:
-        return _unavailable(
-            url, suite, "what it answers is not a signed InRelease file (a captive portal, or a proxy's page?)"
-        )
+        return _unsigned(url, suite)
     try:
         when = parsedate_to_datetime(date[1].decode("ascii", "replace"))
     except ValueError:
         return _unavailable(url, suite, "its InRelease file has no date that can be read")
     return hashlib.sha256(body).hexdigest(), int(when.timestamp())
+
+
+def _unsigned(url: str, suite: str) -> str:
+    if url.startswith("file:"):
+        return (
+            f"the repository {url} cannot be used: its InRelease is not a signed file with a date; "
+            "sign it (gpg --clearsign): there is no way to use packages that nobody signed"
+        )
+    return _unavailable(
+        url, suite, "what it answers is not a signed InRelease file (a captive portal, or a proxy's page?)"
+    )
 
 
 def _get(url: str, suite: str, address: str, proxies: Mapping[str, str]) -> bytes | str:
