@@ -15,8 +15,6 @@ from netboot.join.ports import Credential, Csr, NodeView, PolicyState
 
 Seen = TypeVar("Seen", NodeView, Csr)
 KUBELET_SIGNERS = ("kubernetes.io/kube-apiserver-client-kubelet", "kubernetes.io/kubelet-serving")
-Question = tuple[str, str, str, str]
-"""Verb, API group, resource, subresource."""
 
 
 @dataclass
@@ -236,18 +234,24 @@ class FakePreconditions:
 
     cluster: FakeCluster
     version: str = "v1.34.4"
-    allowed: set[tuple[str, Question]] = field(default_factory=set)
-    """(user or group, question): what RBAC lets whom do."""
     missing: set[tuple[str, str]] = field(default_factory=set)
     """(verb, resource or resource/subresource) that our own account may not."""
     extra: set[tuple[str, str]] = field(default_factory=set)
     """(verb, resource) that our own account may, and should not."""
-    bindings: dict[str, tuple[str, tuple[str, ...]]] = field(default_factory=dict)
-    """ClusterRoleBinding → (ClusterRole, groups)."""
+    bindings: dict[str, tuple[str, str]] = field(default_factory=dict)
+    """ClusterRoleBinding → (ClusterRole, group)."""
     policy_states: dict[str, PolicyState] = field(
         default_factory=lambda: {"netboot-tokens": "in force", "netboot-nodes": "in force"}
     )
     ahead_ms: int = 0
+
+    def bind(self, name: str, role: str, group: str) -> None:
+        """An administrator binds a group to a ClusterRole of Kubernetes' own, like `…:nodeclient`."""
+        self.bindings[name] = (role, group)
+
+    def unbind(self, name: str) -> None:
+        """And takes it back."""
+        del self.bindings[name]
 
     def server_version(self) -> str:
         self.cluster.enter("preconditions.server_version")
@@ -255,20 +259,19 @@ class FakePreconditions:
 
     def may(self, user: str, groups: Sequence[str], verb: str, group: str, resource: str, subresource: str) -> bool:
         self.cluster.enter("preconditions.may", subresource or resource)
-        return any((who, (verb, group, resource, subresource)) in self.allowed for who in (user, *groups))
+        role = f"system:{group}:{resource}:{subresource}"
+        return verb == "create" and any(bound[0] == role and bound[1] in groups for bound in self.bindings.values())
 
     def can(
         self, verb: str, group: str, resource: str, subresource: str = "", namespace: str = "", name: str = ""
     ) -> bool:
         self.cluster.enter("preconditions.can", f"{verb} {resource}")
         what = (verb, f"{resource}/{subresource}" if subresource else resource)
-        if what in self.extra:
-            return True
-        return what not in self.missing and not _never(verb, resource, namespace)
+        return what in self.extra or (what not in self.missing and not _never(verb, resource, namespace))
 
     def bindings_to(self, subject_groups: Sequence[str]) -> list[tuple[str, str]]:
         self.cluster.enter("preconditions.bindings_to")
-        return [(name, role) for name, (role, groups) in self.bindings.items() if set(groups) & set(subject_groups)]
+        return [(name, role) for name, (role, group) in self.bindings.items() if group in subject_groups]
 
     def policies(self) -> dict[str, PolicyState]:
         self.cluster.enter("preconditions.policies")

@@ -12,7 +12,7 @@ Rung = Literal["tpm", "nonce", "address"]
 
 
 class Credential(Strict):
-    """One credential per boot: what a machine's Lease says. `version`: its resourceVersion, "" for a new one."""
+    """One credential per boot: what a machine's Lease says. `version`: opaque, as read; "" for a new one."""
 
     machine: str
     cluster: str

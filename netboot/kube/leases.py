@@ -62,7 +62,7 @@ class KubeLeases:
                 written = call(self._api.create_namespaced_lease, namespace, body, expected=(409,))
         except StatusError:
             raise ConflictError(f"the Lease of {credential.machine} was written by somebody else since") from None
-        return credential.model_copy(update={"version": str(written["metadata"]["resourceVersion"])})
+        return credential.model_copy(update={"version": _version(written)})
 
     def all(self) -> list[Credential]:
         """See `Leases.all`; a damaged Lease is logged and left out, for the others are sound."""
@@ -85,7 +85,9 @@ def _lease(credential: Credential, namespace: str) -> dict[str, Any]:
         "annotations": {_key(name): str(value) for name, value in said.items() if value is not None},
     }
     if credential.version:
-        metadata["resourceVersion"] = credential.version
+        # The uid, too: a Lease may be made by an update (registry/coordination/lease), so one that was deleted would
+        # come back.
+        metadata["resourceVersion"], _, metadata["uid"] = credential.version.partition("/")
     spec = {"holderIdentity": credential.holder}
     return {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": spec}
 
@@ -100,7 +102,7 @@ def _credential(lease: dict[str, Any]) -> Credential:
             values[name] = _number(lease, name, text) if name in _NUMBERS else text
     values["holder"] = (lease.get("spec") or {}).get("holderIdentity") or ""
     try:
-        found = Credential(**values, version=str(metadata["resourceVersion"]))
+        found = Credential(**values, version=_version(lease))
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
         raise _damaged(lease, f"{_key(str(first['loc'][0]))}: {first['msg']}") from None
@@ -113,6 +115,10 @@ def _number(lease: dict[str, Any], name: str, text: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) <= 19):
         raise _damaged(lease, f"{_key(name)} is not a number")
     return int(text)
+
+
+def _version(lease: dict[str, Any]) -> str:
+    return f"{lease['metadata']['resourceVersion']}/{lease['metadata']['uid']}"
 
 
 def _key(name: str) -> str:

@@ -1,0 +1,52 @@
+"""What our accounts may in a cluster: the same as `deploy/kubernetes` says, as values for the self-check."""
+
+from typing import NamedTuple
+
+CSR_GROUP, CSRS = "certificates.k8s.io", "certificatesigningrequests"
+OURS = "(ours)"
+
+
+class Right(NamedTuple):
+    """What an account of ours needs; `namespace`: OURS stands for the configured one."""
+
+    verb: str
+    group: str
+    resource: str
+    subresource: str = ""
+    namespace: str = ""
+    name: str = ""
+
+    def __str__(self) -> str:
+        what = f"{self.resource}/{self.subresource}" if self.subresource else self.resource
+        return f"{self.verb} {what}{f' {self.name}' if self.name else ''}"
+
+
+_KUBELET_SIGNERS = ("kubernetes.io/kube-apiserver-client-kubelet", "kubernetes.io/kubelet-serving")
+_ADMISSION = "admissionregistration.k8s.io"
+RIGHTS: dict[str, tuple[Right, ...]] = {
+    "issuer": (
+        Right("create", "", "secrets", namespace="kube-system"),
+        Right("delete", "", "secrets", namespace="kube-system"),
+        *(Right(verb, "coordination.k8s.io", "leases", namespace=OURS) for verb in ("get", "list", "create", "update")),
+        Right("get", "", "nodes"),
+        Right("delete", "", "nodes"),
+        Right("create", "authorization.k8s.io", "subjectaccessreviews"),
+        Right("list", "rbac.authorization.k8s.io", "clusterrolebindings"),
+        *(
+            Right("get", _ADMISSION, resource, name=name)
+            for resource in ("validatingadmissionpolicies", "validatingadmissionpolicybindings")
+            for name in ("netboot-tokens", "netboot-nodes")
+        ),
+    ),
+    "approver": (
+        Right("list", CSR_GROUP, CSRS),
+        Right("watch", CSR_GROUP, CSRS),
+        Right("update", CSR_GROUP, CSRS, "approval"),
+        *(Right("approve", CSR_GROUP, "signers", name=name) for name in _KUBELET_SIGNERS),
+        Right("delete", "", "secrets", namespace="kube-system"),
+        Right("get", "coordination.k8s.io", "leases", namespace=OURS),
+        Right("list", "coordination.k8s.io", "leases", namespace=OURS),
+    ),
+    "nodes": (Right("list", "", "nodes"), Right("watch", "", "nodes")),
+}
+"""By role, exactly what `deploy/kubernetes` grants; tests/cluster/test_rights.py proves each of them needed."""

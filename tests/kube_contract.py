@@ -1,0 +1,290 @@
+"""What the fake cluster and the Kubernetes adapters both do: `CASES`, run over `World`s by the test files.
+
+`tests/contract/test_kube_ports.py` runs them over `tests.kube_fake`, `tests/cluster/test_kube_ports.py` over a real
+apiserver with the accounts of `deploy/kubernetes`.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from typing import Protocol, TypeVar
+
+import pytest
+
+from netboot.join.errors import ConflictError
+from netboot.join.ports import CertificateRequests, Credential, Csr, Leases, Nodes, Preconditions, Tokens
+from tokens.bootstrap import BootstrapToken, mint, secret_manifest
+
+T = TypeVar("T")
+NODECLIENT = "system:certificates.k8s.io:certificatesigningrequests:nodeclient"
+GROUP = "contract:group"
+
+
+class World(Protocol):
+    """The ports, as the processes have them, and what happens beside them."""
+
+    leases: Leases
+    tokens: Tokens
+    nodes: Nodes
+    """The issuer's: node, delete."""
+    collector: Nodes
+    """The collector's: watch."""
+    requests: CertificateRequests
+    preconditions: Preconditions
+
+    def make_node(self, name: str, *, ready: bool = False, boot_id: str = "") -> None:
+        """A Node is there, or changes."""
+
+    def submit(self, name: str, *, ours: bool = True) -> None:
+        """Somebody asks for a certificate: of a kubelet's signer, or of another."""
+
+    def touch(self, name: str) -> None:
+        """Somebody else changes the request."""
+
+    def token_ids(self) -> set[str]:
+        """The bootstrap tokens that are there."""
+
+    def bind(self, name: str, role: str, group: str) -> None:
+        """An administrator binds a group to a ClusterRole."""
+
+    def unbind(self, name: str) -> None:
+        """And takes it back."""
+
+
+def credential(machine: str, cluster: str = "default", **more: object) -> Credential:
+    """A whole credential; `more` overrides its fields."""
+    values: dict[str, object] = {
+        "machine": machine,
+        "cluster": cluster,
+        "node": f"{machine}.example",
+        "rung": "tpm",
+        "boot": "0192f0c1-2b5a-8abc-9def-0123456789ab",
+        "holder": hashlib.sha256(machine.encode()).hexdigest(),
+        "holder_spki": "MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE+/==",
+        "reset_count": 0,
+        "restart_count": 4_294_967_295,
+        "generation": 3,
+        "issued": 2,
+        "token_id": "abc123",
+        "token_expires_ms": 1_790_000_300_000,
+        "at_ms": 1_790_000_000_000,
+    }
+    return Credential.model_validate(values | more)
+
+
+def manifest(token: BootstrapToken) -> dict[str, object]:
+    return secret_manifest(token, "contract", b"spki", datetime.now(UTC))
+
+
+def until(watch: Iterator[T], right: Callable[[T], bool]) -> T:
+    """The first of a watch that is right; the watch's own end is the deadline."""
+    for one in watch:
+        if right(one):
+            return one
+    raise AssertionError("the watch ended, and it did not come")
+
+
+def a_machine_without_a_lease_has_no_credential(world: World) -> None:
+    assert world.leases.read("default", "nobody") is None
+
+
+def a_credential_comes_back_as_it_was_written(world: World) -> None:
+    for number, given in enumerate(
+        (
+            credential("m1"),
+            credential("m2", reset_count=None, restart_count=None, token_id=None, token_expires_ms=None, rung="nonce"),
+            credential("m3-" + "x" * 240, node="n" * 253),
+            credential("Ünïcode ✓ /\n", generation=0, issued=0, at_ms=0),
+        )
+    ):
+        written = world.leases.write(given)
+        assert written.version, number
+        assert written == given.model_copy(update={"version": written.version})
+        assert world.leases.read(given.cluster, given.machine) == written
+
+
+def machines_of_one_name_in_two_clusters_are_two(world: World) -> None:
+    ours, theirs = world.leases.write(credential("twin", "a")), world.leases.write(credential("twin", "b"))
+    assert world.leases.read("a", "twin") == ours
+    assert world.leases.read("b", "twin") == theirs
+    assert world.leases.read("c", "twin") is None
+
+
+def a_lease_that_is_there_is_not_made_again(world: World) -> None:
+    world.leases.write(credential("once"))
+    with pytest.raises(ConflictError) as caught:
+        world.leases.write(credential("once", issued=9))
+    assert str(caught.value) == "the Lease of once was written by somebody else since"
+    found = world.leases.read("default", "once")
+    assert found is not None and found.issued == 2
+
+
+def of_two_writers_one_wins(world: World) -> None:
+    first = world.leases.write(credential("race"))
+    second = world.leases.write(first.model_copy(update={"issued": 3}))
+    assert second.version != first.version
+    with pytest.raises(ConflictError) as caught:
+        world.leases.write(first.model_copy(update={"issued": 4}))
+    assert str(caught.value) == "the Lease of race was written by somebody else since"
+    assert world.leases.read("default", "race") == second
+
+
+def a_lease_that_is_gone_is_not_updated(world: World) -> None:
+    with pytest.raises(ConflictError):
+        world.leases.write(credential("never", version="1/0b6a0a4e-6f8f-4b2e-8a3e-6f1f0f6f0f6f"))
+    assert world.leases.read("default", "never") is None
+
+
+def all_credentials_are_listed(world: World) -> None:
+    written = [world.leases.write(credential(f"listed-{number}")) for number in range(3)]
+    found = {one.machine: one for one in world.leases.all()}
+    assert [found[one.machine] for one in written] == written
+
+
+def a_token_is_made_once_and_deleted(world: World) -> None:
+    token = mint()
+    world.tokens.create(manifest(token))
+    assert token.id in world.token_ids()
+    with pytest.raises(ConflictError):
+        world.tokens.create(manifest(token))
+    world.tokens.delete(token.id)
+    assert token.id not in world.token_ids()
+    world.tokens.delete(token.id)
+
+
+def a_node_is_seen_as_it_is(world: World) -> None:
+    assert world.nodes.node("unseen") is None
+    world.make_node("seen")
+    before = world.nodes.node("seen")
+    assert before is not None and before.uid and before.created_ms > 0
+    assert (before.name, before.ready, before.boot_id, before.ready_since_ms) == ("seen", False, "", None)
+    world.make_node("seen", ready=True, boot_id="b-1")
+    after = world.nodes.node("seen")
+    assert after is not None and after.ready_since_ms is not None
+    assert (after.uid, after.ready, after.boot_id, after.created_ms) == (before.uid, True, "b-1", before.created_ms)
+
+
+def exactly_that_node_is_deleted(world: World) -> None:
+    world.make_node("doomed")
+    node = world.nodes.node("doomed")
+    assert node is not None
+    world.nodes.delete("doomed", "another-uid")
+    assert world.nodes.node("doomed") == node
+    world.nodes.delete("doomed", node.uid)
+    assert world.nodes.node("doomed") is None
+    world.nodes.delete("doomed", node.uid)
+
+
+def nodes_are_watched(world: World) -> None:
+    world.make_node("old")
+    watch = world.collector.watch(30)
+    until(watch, lambda node: node.name == "old")
+    world.make_node("young")
+    assert not until(watch, lambda node: node.name == "young").ready
+    world.make_node("young", ready=True, boot_id="b-2")
+    assert until(watch, lambda node: node.name == "young" and node.ready).boot_id == "b-2"
+
+
+def a_watch_ends(world: World) -> None:
+    world.make_node("still")
+    assert "still" in {node.name for node in world.collector.watch(0.2)}
+
+
+def requests_of_the_kubelets_signers_are_watched(world: World) -> None:
+    world.submit("first")
+    world.submit("of-others", ours=False)
+    watch = world.requests.watch(30)
+    first = until(watch, lambda csr: csr.name == "first")
+    assert first.pem.startswith(b"-----BEGIN CERTIFICATE REQUEST-----\n")
+    assert (first.signer, first.usages) == (
+        "kubernetes.io/kube-apiserver-client-kubelet",
+        ("digital signature", "client auth"),
+    )
+    assert (first.expiration_seconds, first.decided, first.issued) == (3600, False, False)
+    assert first.uid and first.version and first.username and "system:authenticated" in first.groups
+    world.submit("second")
+    for csr in watch:
+        assert csr.name != "of-others"
+        if csr.name == "second":
+            return
+    raise AssertionError("the second request did not come")
+
+
+def an_approved_request_is_issued(world: World) -> None:
+    world.submit("good")
+    watch = world.requests.watch(30)
+    world.requests.approve(until(watch, lambda csr: csr.name == "good"), "NetbootAttested", "as it should be")
+    assert until(watch, lambda csr: csr.name == "good" and csr.issued).decided
+
+
+def a_denied_request_is_not(world: World) -> None:
+    world.submit("bad")
+    watch = world.requests.watch(30)
+    world.requests.deny(until(watch, lambda csr: csr.name == "bad"), "NetbootRefused", "for a reason")
+    assert not until(watch, lambda csr: csr.name == "bad" and csr.decided).issued
+
+
+def a_request_that_changed_is_not_decided(world: World) -> None:
+    world.submit("moving")
+    csr: Csr = until(world.requests.watch(30), lambda csr: csr.name == "moving")
+    world.touch("moving")
+    for decide in (world.requests.approve, world.requests.deny):
+        with pytest.raises(ConflictError) as caught:
+            decide(csr, "Netboot", "")
+        assert str(caught.value) == "the certificate request moving was changed by somebody else since"
+    with pytest.raises(ConflictError):
+        world.requests.approve(csr._replace(name="unheard-of"), "Netboot", "")
+
+
+def the_apiserver_says_its_version_and_time(world: World) -> None:
+    assert world.preconditions.server_version() == "v1.34.4"
+    assert abs(world.preconditions.clock_ahead_ms()) < 2_000
+
+
+def what_somebody_else_may_is_asked(world: World) -> None:
+    question = ("create", "certificates.k8s.io", "certificatesigningrequests", "nodeclient")
+    assert not world.preconditions.may("somebody", [GROUP], *question)
+    assert world.preconditions.bindings_to([GROUP]) == []
+    world.bind("contract-binding", NODECLIENT, GROUP)
+    try:
+        assert world.preconditions.may("somebody", ["x", GROUP], *question)
+        assert not world.preconditions.may("somebody", ["x"], *question)
+        assert world.preconditions.bindings_to(["y", GROUP]) == [("contract-binding", NODECLIENT)]
+    finally:
+        world.unbind("contract-binding")
+
+
+def what_our_account_may_is_asked(world: World) -> None:
+    can = world.preconditions.can
+    assert can("create", "", "secrets", namespace="kube-system")
+    assert not can("create", "", "secrets", namespace="default")
+    assert not can("get", "", "secrets", namespace="kube-system")
+    assert can("create", "authorization.k8s.io", "subjectaccessreviews")
+
+
+def the_admission_policies_are_in_force(world: World) -> None:
+    assert world.preconditions.policies() == {"netboot-tokens": "in force", "netboot-nodes": "in force"}
+
+
+CASES: list[Callable[[World], None]] = [
+    a_machine_without_a_lease_has_no_credential,
+    a_credential_comes_back_as_it_was_written,
+    machines_of_one_name_in_two_clusters_are_two,
+    a_lease_that_is_there_is_not_made_again,
+    of_two_writers_one_wins,
+    a_lease_that_is_gone_is_not_updated,
+    all_credentials_are_listed,
+    a_token_is_made_once_and_deleted,
+    a_node_is_seen_as_it_is,
+    exactly_that_node_is_deleted,
+    nodes_are_watched,
+    a_watch_ends,
+    requests_of_the_kubelets_signers_are_watched,
+    an_approved_request_is_issued,
+    a_denied_request_is_not,
+    a_request_that_changed_is_not_decided,
+    the_apiserver_says_its_version_and_time,
+    what_somebody_else_may_is_asked,
+    what_our_account_may_is_asked,
+    the_admission_policies_are_in_force,
+]

@@ -1,0 +1,213 @@
+"""The self-check, over a cluster in memory."""
+
+import pytest
+
+from netboot.join.errors import ClusterUnavailableError
+from netboot.join.preconditions import ADVICE, NODECLIENT, SELFNODECLIENT, Finding, check, refusals, rights
+from netboot.join.rights import RIGHTS
+from tests.kube_fake import FakeCluster, FakePreconditions
+
+DAMAGE = "more than 30 s: tokens would be expired at birth, or live too long"
+
+
+@pytest.fixture
+def cluster() -> FakePreconditions:
+    return FakeCluster().preconditions
+
+
+def found(cluster: FakePreconditions, name: str) -> Finding:
+    return next(one for one in check(cluster) if one.name == name)
+
+
+def test_a_sound_cluster_has_nothing_to_refuse(cluster: FakePreconditions) -> None:
+    findings = check(cluster)
+    assert [(one.name, one.outcome, one.words, one.remedy) for one in findings] == [
+        ("version of Kubernetes", "ok", "v1.34.4", ""),
+        ("clock", "ok", "ours and the apiserver's agree", ""),
+        ("rights of the issuer", "ok", "the account has the 14 rights that it needs", ""),
+        ("least privilege of the issuer", "ok", "the account may not read Secrets", ""),
+        ("admission policy netboot-tokens", "ok", "in force as shipped", ""),
+        ("admission policy netboot-nodes", "ok", "in force as shipped", ""),
+        ("first certificates", "ok", "nobody but netboot approves them", ""),
+        ("renewals", "ok", "nobody but netboot approves them", ""),
+    ]
+    assert refusals(findings) == ()
+
+
+@pytest.mark.parametrize("group", ["system:bootstrappers", "system:bootstrappers:netboot", "system:authenticated"])
+def test_a_binding_that_lets_any_bootstrapper_become_any_node_is_refused(
+    cluster: FakePreconditions, group: str
+) -> None:
+    cluster.bind("kubeadm:node-autoapprove-bootstrap", NODECLIENT, group)
+    assert refusals(check(cluster)) == (
+        Finding(
+            "first certificates",
+            "refuse",
+            "Kubernetes itself would approve any node's name for every holder of a bootstrap token: ClusterRoleBinding "
+            "kubeadm:node-autoapprove-bootstrap binds ClusterRole "
+            "system:certificates.k8s.io:certificatesigningrequests:nodeclient",
+            "`kubectl delete clusterrolebinding kubeadm:node-autoapprove-bootstrap`",
+        ),
+    )
+
+
+@pytest.mark.parametrize("group", ["system:nodes", "system:authenticated"])
+def test_a_binding_that_lets_departed_nodes_renew_is_refused(cluster: FakePreconditions, group: str) -> None:
+    cluster.bind("kubeadm:node-autoapprove-certificate-rotation", SELFNODECLIENT, group)
+    assert refusals(check(cluster)) == (
+        Finding(
+            "renewals",
+            "refuse",
+            "a machine that was taken out of service could renew its certificate for ever: ClusterRoleBinding "
+            "kubeadm:node-autoapprove-certificate-rotation binds ClusterRole "
+            "system:certificates.k8s.io:certificatesigningrequests:selfnodeclient",
+            "for each node that netboot does not boot, first `kubectl create clusterrolebinding kept-renewal-<node> "
+            "--clusterrole=system:certificates.k8s.io:certificatesigningrequests:selfnodeclient "
+            "--user=system:node:<node>`; then "
+            "`kubectl delete clusterrolebinding kubeadm:node-autoapprove-certificate-rotation`",
+        ),
+    )
+
+
+def test_kubeadms_own_tokens_are_a_warning(cluster: FakePreconditions) -> None:
+    cluster.bind("kubeadm:node-autoapprove-bootstrap", NODECLIENT, "system:bootstrappers:kubeadm:default-node-token")
+    assert refusals(check(cluster)) == ()
+    assert found(cluster, "first certificates") == Finding(
+        "first certificates",
+        "warn",
+        "whoever has a token of kubeadm's can become any node, also one of netboot's: ClusterRoleBinding "
+        "kubeadm:node-autoapprove-bootstrap binds ClusterRole "
+        "system:certificates.k8s.io:certificatesigningrequests:nodeclient",
+        "`kubectl delete clusterrolebinding kubeadm:node-autoapprove-bootstrap`, and `kubectl certificate approve` "
+        "what `kubeadm join` asks for; or let no such token live (`kubeadm token list`)",
+    )
+
+
+def test_a_right_that_no_known_binding_explains_is_refused_all_the_same() -> None:
+    class ByWebhook(FakePreconditions):
+        def may(self, *_: object) -> bool:
+            return True
+
+    cluster = ByWebhook(FakeCluster())
+    cluster.bind("ours", "system:node-bootstrapper", "system:bootstrappers:netboot")
+    cluster.bind("too-much", "cluster-admin", "system:nodes")
+    first, renewals = refusals(check(cluster))
+    assert first.words.endswith(
+        ": no ClusterRoleBinding to system:bootstrappers or system:bootstrappers:netboot or system:authenticated "
+        "says so; another authorizer of the apiserver may"
+    )
+    assert first.remedy == "look at the apiserver's --authorization-mode and --authorization-config"
+    assert renewals.words.endswith(": ClusterRoleBinding too-much binds ClusterRole cluster-admin")
+
+
+@pytest.mark.parametrize(
+    "version",
+    ["v1.31.12", "v1.32.8", "v1.33.4", "v1.34.0", "v1.34.4", "v1.36.0", "v2.0.0", "v1.33.4+k3s1", "v1.35.0-rc.1"],
+)
+def test_versions_that_are_fixed(cluster: FakePreconditions, version: str) -> None:
+    cluster.version = version
+    assert found(cluster, "version of Kubernetes") == Finding("version of Kubernetes", "ok", version)
+
+
+@pytest.mark.parametrize(
+    "version",
+    ["v1.31.11", "v1.32.7", "v1.33.3", "v1.33.0", "v1.30.14", "v1.9.0", "v1.34.0-rc.0", "v1.33.3-gke.1200", "v0.9.9"],
+)
+def test_versions_with_cve_2025_5187(cluster: FakePreconditions, version: str) -> None:
+    cluster.version = version
+    assert refusals(check(cluster)) == (
+        Finding(
+            "version of Kubernetes",
+            "refuse",
+            f"{version} has CVE-2025-5187: a node could delete its own Node object and come back without its taints",
+            "upgrade the control plane to 1.31.12, 1.32.8, 1.33.4, 1.34.0 or newer",
+        ),
+    )
+
+
+@pytest.mark.parametrize("version", ["", "one", "v1.34"])
+def test_a_version_that_is_none_is_refused(cluster: FakePreconditions, version: str) -> None:
+    cluster.version = version
+    assert [one.name for one in refusals(check(cluster))] == ["version of Kubernetes"]
+
+
+@pytest.mark.parametrize(
+    ("ahead", "outcome", "words"),
+    [
+        (9_999, "ok", "ours and the apiserver's agree"),
+        (-10_001, "warn", "the apiserver's clock is 10 s behind ours"),
+        (25_000, "warn", "the apiserver's clock is 25 s ahead of ours"),
+        (600_000, "refuse", f"the apiserver's clock is 600 s ahead of ours, {DAMAGE}"),
+        (-31_000, "refuse", f"the apiserver's clock is 31 s behind ours, {DAMAGE}"),
+    ],
+)
+def test_clocks(cluster: FakePreconditions, ahead: int, outcome: str, words: str) -> None:
+    cluster.ahead_ms = ahead
+    clock = found(cluster, "clock")
+    assert (clock.outcome, clock.words) == (outcome, words)
+    assert clock.remedy == ("" if outcome == "ok" else "set both clocks by the same NTP servers")
+
+
+def test_a_policy_that_is_missing_is_refused(cluster: FakePreconditions) -> None:
+    cluster.policy_states = {"netboot-tokens": "absent", "netboot-nodes": "unbound"}
+    remedy = "apply deploy/kubernetes: `netboot cluster manifests | kubectl apply -f -`"
+    assert refusals(check(cluster)) == (
+        Finding(
+            "admission policy netboot-tokens",
+            "refuse",
+            "the ValidatingAdmissionPolicy netboot-tokens is not there",
+            remedy,
+        ),
+        Finding(
+            "admission policy netboot-nodes",
+            "refuse",
+            "the ValidatingAdmissionPolicy netboot-nodes has no ValidatingAdmissionPolicyBinding like the shipped one, "
+            "so it is not known to deny",
+            remedy,
+        ),
+    )
+
+
+def test_a_policy_that_somebody_changed_is_a_warning(cluster: FakePreconditions) -> None:
+    cluster.policy_states["netboot-nodes"] = "different"
+    policy = found(cluster, "admission policy netboot-nodes")
+    assert policy.outcome == "warn"
+    assert "not as this version of netboot ships it" in policy.words
+
+
+def test_missing_rights_are_named_and_nothing_more_is_asked(cluster: FakePreconditions) -> None:
+    cluster.missing = {("create", "subjectaccessreviews"), ("delete", "nodes")}
+    findings = check(cluster)
+    assert findings[-1] == Finding(
+        "rights of the issuer",
+        "refuse",
+        "the account may not: delete nodes, create subjectaccessreviews",
+        "apply deploy/kubernetes: `netboot cluster manifests | kubectl apply -f -`",
+    )
+    asked = {call.split()[0] for call in cluster.cluster.calls}
+    assert not asked & {"preconditions.may", "preconditions.policies"}
+
+
+@pytest.mark.parametrize("role", RIGHTS)
+def test_the_rights_of_each_role(cluster: FakePreconditions, role: str) -> None:
+    assert rights(cluster, role).outcome == "ok"
+    for right in RIGHTS[role]:
+        what = f"{right.resource}/{right.subresource}" if right.subresource else right.resource
+        cluster.missing = {(right.verb, what)}
+        assert str(right) in rights(cluster, role).words
+
+
+def test_an_account_that_may_read_secrets_is_a_warning(cluster: FakePreconditions) -> None:
+    cluster.extra = {("list", "secrets")}
+    assert found(cluster, "least privilege of the issuer").outcome == "warn"
+
+
+def test_a_cluster_that_does_not_answer_is_neither_fit_nor_unfit(cluster: FakePreconditions) -> None:
+    cluster.cluster.down = "the apiserver lab cannot be reached"
+    with pytest.raises(ClusterUnavailableError):
+        check(cluster)
+
+
+def test_advice_refuses_nothing_and_always_says_what_to_do() -> None:
+    assert refusals(ADVICE) == ()
+    assert all(one.remedy for one in ADVICE)
