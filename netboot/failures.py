@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple
 
 from images import errors as images
 from images.strict import FaultsError
+from netboot.join import errors as join
 from netboot.lifecycle import errors as lifecycle
 
 
@@ -127,6 +128,29 @@ TABLE: dict[type[BaseException], Answer] = {
         "too much at once",
         _AGAIN,
         retry_after=5,
+    ),
+    join.JoinError: Answer(
+        500,
+        "internal",
+        _ERROR,
+        "internal error",
+        "see the log of the service",
+    ),
+    join.UnknownMachineError: Answer(
+        404, "unknown-machine", _INFO, "no such machine", "declare or enrol the machine, then wait", says=True
+    ),
+    join.RefusedError: Answer(
+        403, "refused", _INFO, "this machine may not join", "do what the message says, then wait", says=True
+    ),
+    join.PendingError: Answer(
+        403, "pending", _INFO, "an operator has not approved it yet", "see `netboot machine list`", says=True
+    ),
+    join.HeldError: Answer(
+        409, "held", _WARNING, "another key holds this boot's credential", "reboot the machine", says=True
+    ),
+    join.StaleError: Answer(410, "stale", _INFO, "the state is too old", "begin again with hello", says=True),
+    join.ClusterUnavailableError: Answer(
+        503, "cluster-unavailable", _WARNING, "the cluster cannot be used now", _AGAIN, says=True, retry_after=10
     ),
     images.ImageError: Answer(
         500,

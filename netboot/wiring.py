@@ -94,6 +94,14 @@ def _planes(config: Config) -> list[Plane]:
     ]
 
 
+def journals(config: Config) -> frozenset[str]:
+    """Names of the journals that processes of this configuration write; any other has no owner any more."""
+    names = [f"boot-{index}" for index in range(config.provisioning.workers)]
+    names += [f"join-{index}" for index in range(config.join.workers if config.join is not None else 0)]
+    names += [f"{kind}-{cluster}" for kind in ("approver", "nodes") for cluster in config.clusters]
+    return frozenset(f"{name}.db" for name in names)
+
+
 def _environment(config: Config) -> dict[str, str]:
     """Ours, with the very package that runs here first on the path (`-P` keeps the working folder off it)."""
     paths = [str(Path(netboot.__file__).parent.parent), os.environ.get("PYTHONPATH", "")]
@@ -146,7 +154,7 @@ def _run_controllers(orders: Orders) -> None:
     shelf = _shelf(config)
     keeper = Keeper(config, shelf, shelf, SqliteStates(config.data / "state.db"), clock)
     projection = SqliteProjection(config.data / "state.db")
-    projector = Projector(config.data / "journal", projection, workers=config.provisioning.workers)
+    projector = Projector(config.data / "journal", projection, owned=journals(config))
     _make(projection)
     status = config.data / "status"
     Controllers(keeper, projector, lambda name, said: write_status(status, name, said), clock).run(

@@ -1,4 +1,4 @@
-"""The projector: what the boot workers journalled becomes the state that operators see.
+"""The projector: what the service's processes journalled becomes the state that operators see.
 
 For each journal: read what is new, take it over together with the new cursor (exactly once), then tell the journal's
 owner, who purges. Journals do not wait for each other: one that cannot be read is tried again and named in the status.
@@ -6,7 +6,7 @@ owner, who purges. Journals do not wait for each other: one that cannot be read 
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -66,26 +66,27 @@ class Progress:
 
 
 class Projector:
-    """`workers`: how many journals have an owner; what others left behind is drained and then removed."""
+    """Follows every `*.db` of `folder`. `owned`: names of the journals that have an owner now; what others left behind
+    is drained and then removed."""
 
     def __init__(
         self,
         folder: Path,
         projection: Projection,
         *,
-        workers: int,
+        owned: Collection[str],
         most_rows: int = MOST_ROWS,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._folder, self._projection, self._most_rows = folder, projection, most_rows
-        self._owned = {f"boot-{number}.db" for number in range(workers)}
+        self._owned = frozenset(owned)
         self._monotonic = monotonic
         self._followed: dict[str, _Followed] = {}
         self.progress = Progress()
 
     def step(self) -> bool:
         """Look at every journal once; whether there is more to take at once."""
-        paths = sorted(self._folder.glob("boot-*.db"))
+        paths = sorted(self._folder.glob("*.db"))
         for gone in self._followed.keys() - {path.name for path in paths}:
             del self._followed[gone]
         more = False
@@ -151,10 +152,10 @@ class Projector:
             followed.said, followed.said_at = followed.taken_up_to, now
 
     def _remove_if_drained(self, followed: _Followed) -> None:
-        """Nobody else has it open: the supervisor's lock says that only the workers of this configuration run."""
+        """Nobody else has it open: the supervisor's lock says that only the processes of this configuration run."""
         if followed.path.name in self._owned or followed.lag:
             return
-        log.info("journal %s is drained; its worker is not there any more, so it is removed", followed.path.name)
+        log.info("journal %s is drained; its owner is not there any more, so it is removed", followed.path.name)
         for suffix in (".cursor", ".db-wal", ".db-shm", ".db"):
             followed.path.with_suffix(suffix).unlink(missing_ok=True)
 

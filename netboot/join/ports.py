@@ -27,9 +27,12 @@ class Credential(Strict):
     restart_count: int | None = None
     generation: int = 0
     """The enrolment's: `machine release` and `replace` raise it, and what an older one says binds nobody."""
+    window: str = ""
+    """Rung `nonce`: the window that this credential used up."""
     issued: int = 0
-    """Tokens issued to this holder for this boot."""
+    """Tokens handed out for this boot. 0: claimed only; the Node of the boot before may be there still."""
     token_id: str | None = None
+    """The token that is, or is about to be, in a Secret; written before the Secret, so that none is ever forgotten."""
     token_expires_ms: int | None = None
     at_ms: int
     version: str = ""

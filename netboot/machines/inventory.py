@@ -135,6 +135,16 @@ def _identifiers(item: _Declared) -> Iterator[tuple[str, str, tuple[int | str, .
         yield from _readable("MAC", parse_mac, mac, ("match", "macs", number))
     yield from _readable("UUID", parse_uuid, match.get("uuid"), ("match", "uuid"))
     yield from _readable("serial", parse_serial, match.get("serial"), ("match", "serial"))
+    ek = match.get("ek_sha256")
+    if isinstance(ek, str):
+        yield "EK", ek, ("match", "ek_sha256")
+    node = item.value.get("node")
+    given = node.get("name") if isinstance(node, dict) else None
+    cluster = item.value.get("cluster", "default")
+    if isinstance(given or item.name, str) and isinstance(cluster, str):
+        # two machines under one node's name would each be let in as the other
+        below: tuple[int | str, ...] = ("node", "name") if given else ("name",)
+        yield f"in cluster {cluster} the node", given or item.name, below
 
 
 def _readable(

@@ -17,15 +17,16 @@ class Found(NamedTuple):
 
 
 class Index:
-    """Machines by MAC, UUID, serial and name. Holds references only: no identifier is copied."""
+    """Machines by MAC, UUID, serial, name and pinned endorsement key; references only, nothing is copied."""
 
-    __slots__ = ("_macs", "_names", "_serials", "_uuids")
+    __slots__ = ("_eks", "_macs", "_names", "_serials", "_uuids")
 
     def __init__(self, machines: Iterable[Machine]) -> None:
         self._macs: dict[str, Machine] = {}
         self._uuids: dict[str, Machine] = {}
         self._serials: dict[str, Machine] = {}
         self._names: dict[str, Machine] = {}
+        self._eks: dict[str, Machine] = {}
         for machine in machines:
             self._names[machine.name] = machine
             for mac in machine.match.macs:
@@ -34,6 +35,8 @@ class Index:
                 self._uuids[machine.match.uuid] = machine
             if machine.match.serial is not None:
                 self._serials[machine.match.serial] = machine
+            if machine.match.ek_sha256 is not None:
+                self._eks[machine.match.ek_sha256] = machine
 
     def __len__(self) -> int:
         return len(self._names)
@@ -45,6 +48,10 @@ class Index:
     def by_mac(self, mac: str) -> Machine | None:
         """The machine that has this (normalised) MAC address."""
         return self._macs.get(mac)
+
+    def by_ek(self, ek_sha256: str) -> Machine | None:
+        """The machine to which the inventory pins this endorsement key."""
+        return self._eks.get(ek_sha256)
 
     def find(self, mac: str | None, uuid: str | None, serial: str | None) -> list[Found]:
         """Every machine that any of the (normalised) identifiers names; more than one is for the caller to refuse."""

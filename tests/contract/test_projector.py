@@ -12,6 +12,7 @@ from netboot.lifecycle.errors import StateUnavailableError
 from netboot.lifecycle.events import DiscoveryRecord, EventRecord, ScriptRecord
 from netboot.lifecycle.phases import Phase
 from netboot.lifecycle.state import Batch
+from netboot.stores.facts import Facts
 from netboot.stores.journal import SqliteJournal
 from netboot.stores.journal_reader import cursor_path, read_cursor
 from netboot.stores.state import SqliteStates
@@ -37,7 +38,11 @@ class Site:
     def again(self, most_rows: int = 5_000) -> Projector:
         """A projector that has just started."""
         projector = Projector(
-            self.journals, self.projection, workers=self.workers, most_rows=most_rows, monotonic=lambda: self.now
+            self.journals,
+            self.projection,
+            owned={*(f"boot-{number}.db" for number in range(self.workers)), "join-0.db"},
+            most_rows=most_rows,
+            monotonic=lambda: self.now,
         )
         self.projector = projector
         return projector
@@ -145,6 +150,19 @@ def test_what_a_worker_left_behind_that_is_not_there_any_more(tmp_path: Path) ->
     site.projection.close()
 
 
+def test_what_join_and_the_approver_learnt_is_followed_too(site: Site) -> None:
+    for name in ("join-0", "approver-default"):
+        facts = Facts(site.journals / f"{name}.db")
+        phase = Phase.ATTESTED if name == "join-0" else Phase.CSR_APPROVED
+        facts.append(event("gpu-001", 1, phase))
+        facts.close()
+    site.drain()
+    trace = site.states.boot(boot_id("gpu-001", 1))
+    assert trace is not None
+    assert [one.phase for one in trace.reached] == [Phase.ATTESTED, Phase.CSR_APPROVED]
+    assert [path.name for path in site.journals.glob("*.db")] == ["join-0.db"]  # the approver's has no owner here
+
+
 def test_a_damaged_journal_is_named_and_holds_nobody_up(tmp_path: Path) -> None:
     site = Site(tmp_path, workers=2)
     (site.journals / "boot-0.db").write_bytes(b"not a database at all" * 400)
@@ -186,7 +204,7 @@ class Refusing:
 
 def test_while_the_state_refuses_nothing_is_purged(site: Site) -> None:
     refusing = Refusing(site.projection)
-    site.projector = Projector(site.journals, refusing, workers=1, monotonic=lambda: site.now)
+    site.projector = Projector(site.journals, refusing, owned={"boot-0.db"}, monotonic=lambda: site.now)
     site.write(script("gpu-001", 1))
     site.drain()
     assert site.projector.progress.problems == {"boot-0.db": "state.db cannot be written: disk full"}

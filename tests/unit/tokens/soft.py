@@ -51,6 +51,8 @@ class Exchange:
     nonce: bytes = hashlib.sha256(b"exchange").digest()
     magic: int = wire.GENERATED
     kind: int = wire.ST_ATTEST_QUOTE
+    resets: int = 5
+    restarts: int = 6
     hierarchy: int = wire.RH_ENDORSEMENT
     selection: tuple[Selection, ...] = (Selection(SHA256, (0, 7)),)
     pcrs: dict[tuple[int, int], bytes] = field(
@@ -74,7 +76,7 @@ class Exchange:
             for s in self.selection
         )
         head = struct.pack(">IH", self.magic, self.kind) + sized(signer) + sized(self.nonce)
-        clock = struct.pack(">QIIBQ", 1234, 5, 6, 1, 7)
+        clock = struct.pack(">QIIBQ", 1234, self.resets, self.restarts, 1, 7)
         return head + clock + struct.pack(">I", len(self.selection)) + banks + sized(hashlib.sha256(values).digest())
 
     def sign(self, data: bytes) -> bytes:

@@ -1,0 +1,147 @@
+"""`attest`: what the machine proved, and what it gets for it."""
+
+import base64
+import hashlib
+import hmac
+
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import load_der_public_key
+
+from netboot.join import identify, issue, lower
+from netboot.join.credential import Presented
+from netboot.join.errors import PendingError, RefusedError, StaleError, UnknownMachineError
+from netboot.join.hello import FIRMWARE_PCRS, public_key, settle, tpm_words
+from netboot.join.identify import Known
+from netboot.join.messages import Attest, AttestAnswer, Named, TpmStatement
+from netboot.join.parts import Parts
+from netboot.join.ports import Credential
+from netboot.join.state import State, policy_sha256, unseal
+from tokens import wire
+from tokens.eventlog import check_log, read_event_log
+from tokens.quote import check_policy, verify_quote
+from tokens.wire import PROOF_TAG, Selection, quote_nonce
+
+SHA256 = 0xB
+_NO_HINTS = Named()
+
+
+def attest(parts: Parts, message: Attest, peer: str) -> AttestAnswer:
+    """Answer an attest from `peer` (an address).
+
+    Raises:
+        BadClaimError, UnknownMachineError, RefusedError, StaleError, CannotTellError: safe to begin again.
+    """
+    now = parts.now_ms()
+    state = unseal(parts.keyset(), parts.site, message.state, now)
+    spki = base64.b64decode(state.spki)
+    if not signed(public_key(spki), message.proof, message.state):
+        raise RefusedError("the proof is not a signature of this state by the key of hello")
+    known = _still(parts, state, now)
+    counters = None
+    if state.rung == "tpm":
+        if message.tpm is None:
+            raise RefusedError(f"{state.machine} said that it has a TPM, and gave no statement of it")
+        counters = _proven(state, known, message.tpm, message.state, spki)
+    else:
+        lower.recheck(parts, known, state.rung, peer)
+    settle(parts, known, state.boot)
+
+    def presented(existing: Credential | None) -> Presented:
+        return Presented(
+            machine=state.machine,
+            cluster=state.cluster,
+            node=state.node,
+            rung=state.rung,
+            boot=state.boot,
+            holder=hashlib.sha256(spki).hexdigest(),
+            holder_spki=state.spki,
+            generation=state.generation,
+            counters=counters,
+            continued=_continued(existing, message),
+            window=state.window,
+            window_open=state.rung == "nonce" and lower.window_open(known, state.window, now),
+        )
+
+    return issue.issue(parts, known.machine, presented, peer)
+
+
+def signed(key: ec.EllipticCurvePublicKey, signature: bytes, state: bytes) -> bool:
+    """Whether `key` has signed for this state."""
+    try:
+        key.verify(signature, PROOF_TAG + state, ec.ECDSA(hashes.SHA256()))
+    except InvalidSignature:
+        return False
+    return True
+
+
+def _continued(existing: Credential | None, message: Attest) -> bool:
+    if existing is None or message.previous_proof is None:
+        return False
+    try:
+        holder = load_der_public_key(base64.b64decode(existing.holder_spki))
+    except (ValueError, UnsupportedAlgorithm):
+        return False
+    return isinstance(holder, ec.EllipticCurvePublicKey) and signed(holder, message.previous_proof, message.state)
+
+
+def _still(parts: Parts, state: State, now_ms: int) -> Known:
+    """The machine, if everything is as it was at hello: identity, name, cluster, policy, generation.
+
+    Raises:
+        StaleError: something was changed since; hello says what is so now. UnknownMachineError, RefusedError.
+    """
+    view = parts.view()
+    if state.rung == "tpm":
+        try:
+            known = identify.by_tpm(view, parts.enrolments, state.ek_sha256, _NO_HINTS, "", now_ms)
+        except (UnknownMachineError, PendingError):
+            raise StaleError(f"the TPM of {state.machine} is not enrolled (any more): begin again with hello") from None
+    else:
+        machine = view.index.named(state.machine)
+        if machine is None:
+            raise UnknownMachineError(f"the inventory has no machine {state.machine} (any more)")
+        hints = Named(macs=machine.match.macs, uuid=machine.match.uuid, serial=machine.match.serial)
+        known = identify.by_hints(view, parts.enrolments, hints)
+    machine = known.machine
+    was = (state.machine, state.cluster, state.node, state.generation, state.policy_sha256)
+    now = (machine.name, machine.cluster, machine.node_name, known.enrolment.generation, policy_sha256(machine))
+    if was != now:
+        raise StaleError(f"what is declared of {state.machine} was changed since hello: begin again")
+    return known
+
+
+def _proven(state: State, known: Known, tpm: TpmStatement, sealed: bytes, spki: bytes) -> tuple[int, int]:
+    """The TPM's counters, once its statement holds in every part."""
+    if not hmac.compare_digest(hashlib.sha256(tpm.secret).hexdigest(), state.secret_sha256):
+        raise RefusedError("the secret is not the one that only this TPM could open")
+    pcrs = {
+        (bank, int(index)): bytes.fromhex(value)
+        for name, values in tpm.pcrs.items()
+        for index, value in values.items()
+        for bank in (_BANKS[name],)
+    }
+    with tpm_words():
+        ek, ak = (wire.read_public(base64.b64decode(one)) for one in (state.ek_public, state.ak_public))
+        quote = verify_quote(
+            tpm.quote,
+            tpm.signature,
+            ak,
+            ek,
+            quote_nonce(sealed, tpm.secret, spki),
+            (Selection(SHA256, state.pcrs),),
+            pcrs,
+        )
+        policy = {
+            (SHA256, int(index)): frozenset(map(bytes.fromhex, allowed))
+            for index, allowed in known.machine.pcrs.items()
+        }
+        check_policy(pcrs, policy)
+        if tpm.eventlog is not None:
+            firmware = {key: value for key, value in pcrs.items() if key[1] in FIRMWARE_PCRS}
+            check_log(read_event_log(tpm.eventlog), firmware)
+    return quote.reset_count, quote.restart_count
+
+
+_BANKS = {name: algorithm for algorithm, name in wire.HASHES.items()}

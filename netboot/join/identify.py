@@ -1,0 +1,126 @@
+"""Which machine this is, and on which rung of the ladder it stands: `tpm` > `nonce` > `address`.
+
+Identity is the pinned endorsement key. What a machine calls itself (MAC, UUID, serial) are hints: they tell an operator
+whom a stranger claims to be, and on the lower rungs they are all that there is.
+"""
+
+from typing import NamedTuple
+
+from netboot.join.errors import PendingError, RefusedError, UnknownMachineError
+from netboot.join.messages import Named
+from netboot.join.ports import Enrolment, Enrolments
+from netboot.lifecycle.decide import View
+from netboot.machines.values import Machine
+
+
+class Known(NamedTuple):
+    """A machine of the inventory and what is on record of it."""
+
+    machine: Machine
+    enrolment: Enrolment
+
+
+def by_tpm(view: View, enrolments: Enrolments, ek_sha256: str, hints: Named, details: str, now_ms: int) -> Known:
+    """The machine to which this EK is pinned. A stranger may enrol, where an operator has opened a window.
+
+    Raises:
+        UnknownMachineError, PendingError, RefusedError: with words for the machine's console.
+    """
+    pinned, enrolled = view.index.by_ek(ek_sha256), enrolments.by_ek(ek_sha256)
+    if pinned is None and enrolled is None:
+        raise _stranger(view, enrolments, ek_sha256, hints, details, now_ms)
+    name = pinned.name if pinned is not None else enrolled.machine if enrolled is not None else ""
+    if enrolled is not None and enrolled.machine != name:
+        raise RefusedError(
+            f"this TPM is {name}'s by the inventory and {enrolled.machine}'s by enrolment: correct match.ek_sha256"
+        )
+    machine = view.index.named(name)
+    if machine is None:
+        raise UnknownMachineError(f"this TPM is enrolled as {name}, which the inventory does not have (any more)")
+    if machine.match.ek_sha256 not in (None, ek_sha256):
+        raise RefusedError(f"the inventory pins another TPM to {name} than was enrolled: correct match.ek_sha256")
+    found = Known(machine, enrolments.of(name))
+    _in_service(found)
+    if enrolled is not None and enrolled.state == "retired":
+        raise RefusedError(f"this TPM was taken out of {name} by an operator's word; it is not let in again")
+    if pinned is None and enrolled is not None and enrolled.state != "approved":
+        raise _pending(name, ek_sha256)
+    return found
+
+
+def by_hints(view: View, enrolments: Enrolments, hints: Named) -> Known:
+    """The one machine that the hints name, for a machine that says it has no TPM.
+
+    Raises:
+        UnknownMachineError: they name none. RefusedError: several, or one that has a TPM on record.
+    """
+    named = _named(view, hints)
+    if not named:
+        raise UnknownMachineError("no machine of the inventory has this MAC, UUID or serial")
+    if len(named) > 1:
+        raise RefusedError(f"one machine cannot be {' and '.join(named)}: correct the inventory")
+    machine = named[next(iter(named))]
+    found = Known(machine, enrolments.of(machine.name))
+    _in_service(found)
+    if has_tpm(found):
+        raise RefusedError(
+            f"{machine.name} has a TPM on record and never joins without it: see that its firmware shows it, or "
+            f"`netboot machine replace {machine.name} --part tpm`"
+        )
+    if machine.identity == "tpm":
+        raise RefusedError(
+            f"{machine.name} must prove itself by its TPM (its `identity` in the inventory), and says it has none"
+        )
+    return found
+
+
+def has_tpm(known: Known) -> bool:
+    """Whether a TPM is on record of the machine, pinned or enrolled, approved or not."""
+    return known.machine.match.ek_sha256 is not None or known.enrolment.ek_sha256 is not None
+
+
+def _in_service(known: Known) -> None:
+    name = known.machine.name
+    if not known.machine.enabled:
+        raise RefusedError(f"{name} is disabled: set `enabled: true` in the inventory to let it join")
+    if known.enrolment.state == "retired":
+        raise RefusedError(f"{name} is retired: `netboot machine approve {name}` brings it back")
+
+
+def _stranger(
+    view: View, enrolments: Enrolments, ek_sha256: str, hints: Named, details: str, now_ms: int
+) -> UnknownMachineError | RefusedError:
+    short = ek_sha256[:12]
+    named = _named(view, hints)
+    if len(named) != 1:
+        claimed = f"claims to be {' and '.join(named)}" if named else "has no MAC, UUID or serial of the inventory"
+        return UnknownMachineError(f"no machine has the TPM {short}…, which {claimed}")
+    machine = named[next(iter(named))]
+    known, name = Known(machine, enrolments.of(machine.name)), machine.name
+    if has_tpm(known):
+        return RefusedError(
+            f"this machine claims to be {name}, whose TPM is another one than {short}…: if it was replaced, "
+            f"`netboot machine replace {name} --part tpm`"
+        )
+    _in_service(known)
+    window = known.enrolment
+    if window.window == "enrol" and now_ms < window.window_until_ms:
+        enrolments.propose(name, ek_sha256, details, now_ms)
+        return _pending(name, ek_sha256)
+    return UnknownMachineError(
+        f"no machine has the TPM {short}…, which claims to be {name}: `netboot machine enroll {name}` lets it enrol"
+    )
+
+
+def _pending(name: str, ek_sha256: str) -> PendingError:
+    return PendingError(
+        f"the TPM {ek_sha256[:12]}… waits for approval as {name}: compare it on the machine, then "
+        f"`netboot machine approve {name}`"
+    )
+
+
+def _named(view: View, hints: Named) -> dict[str, Machine]:
+    """Every machine that any hint names."""
+    macs = hints.macs or (None,)
+    found = {one.machine.name: one.machine for mac in macs for one in view.index.find(mac, hints.uuid, hints.serial)}
+    return dict(sorted(found.items()))

@@ -1,0 +1,73 @@
+"""The rungs below `tpm`: a boot window's nonce, and in labs the address. Weaker, and tainted so."""
+
+import ipaddress
+
+from netboot.join.errors import RefusedError, StaleError
+from netboot.join.identify import Known
+from netboot.join.messages import Named
+from netboot.join.parts import Parts
+from netboot.join.ports import Rung
+from netboot.join.state import unseal_nonce
+
+
+def rung_of(parts: Parts, known: Known, hints: Named, nonce: bytes | None, peer: str, now_ms: int) -> tuple[Rung, str]:
+    """The rung, and the boot window that it is of (rung `nonce`).
+
+    Raises:
+        RefusedError, StaleError: with the rule that is not met.
+    """
+    machine = known.machine
+    name = machine.name
+    if nonce is None and machine.identity == "nonce":
+        raise RefusedError(f"{name} has neither a TPM nor the nonce of a boot window: open one, then reboot it")
+    if not set(hints.macs) & set(machine.match.macs):
+        raise RefusedError(f"{name} is not known by any MAC that this machine has")
+    if not _is_its_address(known, peer):
+        raise RefusedError(f"{peer} is not an address of {name} (node.addresses in the inventory)")
+    if nonce is None:
+        if not parts.addresses_attest:
+            raise RefusedError("an address proves nothing here: join.addresses_attest is off in netboot.yaml")
+        return "address", ""
+    if machine.match.serial is None or hints.serial != machine.match.serial:
+        raise RefusedError(f"{name} must show the serial number that the inventory gives it, to use a boot window")
+    found = unseal_nonce(parts.keyset(), parts.site, nonce, now_ms)
+    if found.machine != name or found.mac not in hints.macs or not same_address(found.address, peer):
+        raise RefusedError(f"the nonce was not made for {name} at {peer}")
+    return "nonce", found.window
+
+
+def recheck(parts: Parts, known: Known, rung: Rung, peer: str) -> None:
+    """That attest comes from where hello came from, and the rung is still allowed.
+
+    Raises:
+        RefusedError, StaleError.
+    """
+    machine = known.machine
+    if not _is_its_address(known, peer):
+        raise RefusedError(f"{peer} is not an address of {machine.name} (node.addresses in the inventory)")
+    allowed = machine.identity == "address" and parts.addresses_attest if rung == "address" else True
+    if machine.identity == "tpm" or not allowed:
+        raise StaleError(f"how {machine.name} proves itself was changed since hello: begin again")
+
+
+def window_open(known: Known, window: str, now_ms: int) -> bool:
+    """Whether that boot window of the machine is open now."""
+    enrolment = known.enrolment
+    return enrolment.window == "boot" and enrolment.window_id == window and now_ms < enrolment.window_until_ms
+
+
+def same_address(one: str, other: str) -> bool:
+    """Whether two spellings are one address; IPv4 in IPv6 is IPv4."""
+    return _plain(one) is not None and _plain(one) == _plain(other)
+
+
+def _is_its_address(known: Known, peer: str) -> bool:
+    return any(same_address(peer, one) for one in known.machine.node.addresses)
+
+
+def _plain(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        address = ipaddress.ip_address(text.partition("%")[0])
+    except ValueError:
+        return None
+    return getattr(address, "ipv4_mapped", None) or address

@@ -1,0 +1,88 @@
+"""Facts: the journal of a process with threads. `append` returns when the record has survived a power cut.
+
+The same file as the boot workers' (`journal_file`), one for each process: `data/journal/<process>.db`. One thread
+writes; what is appended while a commit is on its way to the disk goes with the next one.
+"""
+
+import logging
+import queue
+import threading
+from concurrent.futures import Future
+from pathlib import Path
+
+from netboot.lifecycle.errors import JournalUnavailableError
+from netboot.lifecycle.events import DiscoveryRecord, EventRecord, ScriptRecord
+from netboot.stores.journal import MOST_BYTES, MOST_ROWS
+from netboot.stores.journal_file import HOUSEKEEPING_SECONDS, JournalFile
+
+log = logging.getLogger(__name__)
+
+_Waiting = tuple[int, str, "Future[str | None]"]
+
+
+class Facts:
+    """Safe for threads; not for a process that forks after making it. What the projector has taken over is purged."""
+
+    def __init__(self, path: Path, *, most_rows: int = MOST_ROWS, most_bytes: int = MOST_BYTES) -> None:
+        self._file = JournalFile(path, most_rows, most_bytes)
+        self._queue: queue.SimpleQueue[_Waiting | None] = queue.SimpleQueue()
+        self._lock = threading.Lock()
+        self._closed = False
+        self.failure: str | None = None
+        """Why the last commit failed, in words; None: it did not."""
+        self._thread = threading.Thread(target=self._commit_for_ever, name=f"facts {path.name}", daemon=True)
+        self._thread.start()
+
+    def append(self, record: ScriptRecord | EventRecord | DiscoveryRecord) -> None:
+        """Write a record down, durably.
+
+        Raises:
+            JournalUnavailableError: the disk refuses, the journal is full, or it is closed.
+        """
+        done: Future[str | None] = Future()
+        with self._lock:  # so that nothing is queued behind the end
+            if self._closed:
+                raise JournalUnavailableError("the journal is closed: the service is stopping")
+            self._queue.put((record.at_ms, record.model_dump_json(), done))
+        failure = done.result()
+        if failure is not None:
+            raise JournalUnavailableError(failure)
+
+    def close(self) -> None:
+        """Commit what is queued, then close the file; later appends fail."""
+        with self._lock:
+            if not self._closed:
+                self._closed = True
+                self._queue.put(None)
+        self._thread.join()
+
+    def _commit_for_ever(self) -> None:
+        """The only thread that touches the file; without appends it still purges, and probes a disk that refused."""
+        ending = False
+        while not ending:
+            batch, ending = self._gather()
+            failure = self._file.commit([(at_ms, body) for at_ms, body, _ in batch])
+            self._note(failure)
+            for _, _, done in batch:
+                done.set_result(failure)
+        self._file.close()
+
+    def _gather(self) -> tuple[list[_Waiting], bool]:
+        """Everything that waits, and whether the end is behind it."""
+        batch: list[_Waiting] = []
+        try:
+            entry = self._queue.get(timeout=HOUSEKEEPING_SECONDS)
+            while entry is not None:
+                batch.append(entry)
+                entry = self._queue.get_nowait()
+        except queue.Empty:
+            return batch, False
+        return batch, True
+
+    def _note(self, failure: str | None) -> None:
+        if failure != self.failure:
+            if failure is not None:
+                log.error("journal: %s", failure)
+            else:
+                log.warning("journal: records are written down again")
+        self.failure = failure

@@ -1,0 +1,90 @@
+"""Facts on a real file: durable when `append` returns, whatever the threads, the disk and the projector do."""
+
+import sqlite3
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from netboot.lifecycle.errors import JournalUnavailableError
+from netboot.lifecycle.phases import Phase
+from netboot.stores.facts import Facts
+from netboot.stores.journal_reader import cursor_path, read_after, write_cursor
+from tests.processes import wait_for
+from tests.records import event
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "journal" / "join-0.db"
+
+
+@pytest.fixture
+def facts(path: Path) -> Iterator[Facts]:
+    made = Facts(path)
+    yield made
+    made.close()
+
+
+def rows(path: Path) -> int:
+    db = sqlite3.connect(path)
+    try:
+        return int(db.execute("SELECT count(*) FROM records").fetchone()[0])
+    finally:
+        db.close()
+
+
+def test_what_was_appended_is_there_for_others_at_once(facts: Facts, path: Path) -> None:
+    record = event("gpu-001", 1, Phase.ATTESTED)
+    facts.append(record)
+    (row,) = read_after(path, 0)
+    assert (row.at_ms, row.body) == (record.at_ms, record.model_dump_json())
+
+
+def test_many_threads_lose_nothing(facts: Facts, path: Path) -> None:
+    def write(number: int) -> None:
+        for one in range(20):
+            facts.append(event("gpu-001", number * 100 + one, Phase.ATTESTED))
+
+    threads = [threading.Thread(target=write, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len({row.body for row in read_after(path, 0)}) == 160
+
+
+def test_what_the_projector_took_is_purged_without_another_append(facts: Facts, path: Path) -> None:
+    facts.append(event("gpu-001", 1, Phase.ATTESTED))
+    write_cursor(cursor_path(path), 1)
+    wait_for(lambda: rows(path) == 0)
+
+
+def test_a_disk_that_refuses_is_said_and_used_again_when_it_does_not(tmp_path: Path) -> None:
+    (tmp_path / "journal").write_text("in the way")
+    facts = Facts(tmp_path / "journal" / "join-0.db")
+    with pytest.raises(JournalUnavailableError, match=r"the journal .*join-0.db cannot be written"):
+        facts.append(event("gpu-001", 1, Phase.ATTESTED))
+    (tmp_path / "journal").unlink()
+    facts.append(event("gpu-001", 2, Phase.ATTESTED))
+    assert facts.failure is None
+    facts.close()
+    assert len(read_after(tmp_path / "journal" / "join-0.db", 0)) == 1
+
+
+def test_a_full_journal_says_what_to_look_at(path: Path) -> None:
+    facts = Facts(path, most_rows=1)
+    facts.append(event("gpu-001", 1, Phase.ATTESTED))
+    with pytest.raises(JournalUnavailableError, match=r"is full: 1 records .* wait for the projector"):
+        facts.append(event("gpu-001", 2, Phase.ATTESTED))
+    facts.close()
+
+
+def test_after_the_end_nothing_is_taken(path: Path) -> None:
+    facts = Facts(path)
+    facts.append(event("gpu-001", 1, Phase.ATTESTED))
+    facts.close()
+    with pytest.raises(JournalUnavailableError, match="the service is stopping"):
+        facts.append(event("gpu-001", 2, Phase.ATTESTED))
+    assert rows(path) == 1
