@@ -174,6 +174,8 @@ class Join(Strict):
     """PEM, one or several: what machines believe; it travels in the signed site bundle."""
     sealing_keys: Path = Path("secrets/sealing.keys")
     """The keyset that replicas share: one base64 key of 32 bytes a line, the first seals, all open."""
+    tpm_roots: Path | None = None
+    """Folder of PEM: authorities of TPM makers. With it, enrolling in a window wants an EK certificate of theirs."""
     workers: Annotated[int, Field(ge=1, le=64)] = 1
     max_connections: Annotated[int, Field(ge=16, le=1_000_000)] = 1024
     hellos_per_minute: Annotated[int, Field(ge=1, le=1_000_000)] = 60
@@ -241,7 +243,7 @@ class Config(Strict):
         join = (
             None
             if self.join is None
-            else _under(folder, self.join, "certificate", "key", "authorities", "sealing_keys")
+            else _under(folder, self.join, "certificate", "key", "authorities", "sealing_keys", "tpm_roots")
         )
         clusters = {
             name: _under(folder, one, "authority", "issuer", "approver", "nodes") for name, one in self.clusters.items()
@@ -265,7 +267,8 @@ _Section = TypeVar("_Section", bound=Strict)
 
 def _under(folder: Path, section: _Section, *names: str) -> _Section:
     """The section with these paths taken from `folder`."""
-    return section.model_copy(update={name: folder / getattr(section, name) for name in names})
+    paths = {name: getattr(section, name) for name in names}
+    return section.model_copy(update={name: folder / path for name, path in paths.items() if path is not None})
 
 
 def load_config(path: Path) -> Config:

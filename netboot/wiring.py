@@ -21,6 +21,8 @@ from netboot.stores.status import read_status, wipe, write_status
 from netboot.supervise import Child, Plane, Supervisor
 
 if TYPE_CHECKING:
+    from netboot.join.register import Register
+    from netboot.machines.values import Inventory
     from netboot.stores.state_writer import SqliteProjection
 
 
@@ -209,8 +211,20 @@ def make_web(config: Config, stopping: Callable[[], bool]) -> Any:
             metrics=lambda: exposition(config.data / "metrics", now),
             stopping=stopping,
             watchers=threading.BoundedSemaphore(MOST_WATCHERS),
+            register=make_register(config, lambda: live.view().snapshot.inventory),
         )
     )
+
+
+def make_register(config: Config, inventory: "Callable[[], Inventory]") -> "Register":
+    """Who has which TPM: for whoever of the processes must know."""
+    from netboot.join.register import Register
+    from netboot.stores.enrolment import SqliteEnrolments
+    from netboot.stores.roots import load_roots
+
+    folder = config.join.tpm_roots if config.join is not None else None
+    roots = (lambda: load_roots(folder)) if folder is not None else None
+    return Register(SqliteEnrolments(config.data / "enrolment.db"), inventory, roots)
 
 
 def _shelf(config: Config) -> Any:

@@ -17,7 +17,8 @@ TokenError
 │   ├── PcrMismatchError          the PCR values are not those that were quoted
 │   ├── PolicyError               the quoted PCRs are not what the policy allows
 │   ├── EventLogError             the log does not lead to the quoted PCRs
-│   └── BadQuoteSignatureError
+│   ├── BadQuoteSignatureError
+│   └── ChainError                an EK certificate that does not lead to a root that is trusted
 └── CsrError                    a certificate request that is denied; `reason` is for the operator
 """
 
@@ -92,6 +93,10 @@ class EventLogError(TpmError):
 
 class BadQuoteSignatureError(TpmError):
     """The quote's signature is not the AK's."""
+
+
+class ChainError(TpmError):
+    """An EK certificate that does not lead to a root that is trusted here."""
 
 
 class CsrError(TokenError):

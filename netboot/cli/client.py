@@ -65,6 +65,14 @@ class Client:
         """Write, and what is there now; raises as `get`."""
         return self._json("PUT", path, {}, body)
 
+    def post(self, path: str, body: Any, **parameters: object) -> Any:
+        """Ask for an act, and what it came to; text goes as CSV. Raises as `get`."""
+        return self._json("POST", path, parameters, body)
+
+    def delete(self, path: str) -> Any:
+        """Remove, and what was removed; raises as `get`."""
+        return self._json("DELETE", path, {}, None)
+
     def lines(self, path: str, **parameters: object) -> Iterator[dict[str, Any]]:
         """A stream of JSON objects, one a line, for as long as the service sends; raises as `get`."""
         import requests
@@ -97,17 +105,25 @@ class Client:
                 method,
                 self.server + path,
                 params=wanted,
-                json=body,
-                headers={"Authorization": f"Bearer {self.token}"},
+                **_sent(body),
+                headers={"Authorization": f"Bearer {self.token}"} | _kind(body),
                 timeout=(CONNECT_SECONDS, READ_SECONDS),
                 allow_redirects=False,
                 stream=stream,
             )
         except requests.exceptions.RequestException as error:
             raise _unreachable(self, error) from None
-        if answer.status_code != 200:
+        if answer.status_code not in (200, 201, 202):
             raise _refused(self, answer)
         return answer
+
+
+def _sent(body: Any) -> dict[str, Any]:
+    return {"data": body.encode()} if isinstance(body, str) else {"json": body}
+
+
+def _kind(body: Any) -> dict[str, str]:
+    return {"Content-Type": "text/csv"} if isinstance(body, str) else {}
 
 
 def open_client(config: Path | None, server: str | None, token_file: Path | None) -> Client:
@@ -175,6 +191,7 @@ def _refused(client: Client, answer: Any) -> ApiError:
     try:
         said = answer.json()["error"]
         message, remedy = str(said["message"]), str(said["remedy"])
+        message = "\n".join([*map(str, said.get("faults", ())), message])
     except (ValueError, KeyError, TypeError):
         return _not_netboot(client)
     status: int = answer.status_code

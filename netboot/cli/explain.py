@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from netboot.cli.client import CANNOT_TELL, NOT_ALLOWED, UNKNOWN, api_options, open_client, segment
+from netboot.cli.identity import facts
 from netboot.cli.output import output_option
 
 _STATUS = {"boot": 0, "unknown": UNKNOWN, "refused": NOT_ALLOWED, "unavailable": CANNOT_TELL}
@@ -57,6 +58,9 @@ def command(
         click.echo(json.dumps(found, indent=2, sort_keys=True))
     else:
         _print(decision)
+        if machine is not None:
+            for name, text in facts(found):
+                click.echo(f"  {name:<14} {text}")
     raise click.exceptions.Exit(_STATUS[decision["outcome"]])
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from netboot.cli import enrolment, identity
 from netboot.cli.client import Client, api_options, open_client, segment, with_exit_codes
 from netboot.cli.output import output_option, show
 from netboot.cli.times import ago, moment
@@ -15,7 +16,19 @@ DISCOVERED_SHOWN = 100
 
 @click.group()
 def group() -> None:
-    """Machines: those of the inventory, and those that asked and are not in it."""
+    """Machines: those of the inventory, those that asked and are not in it, and whose TPM is whose.
+
+    \b
+    A machine proves who it is by its TPM. It is enrolled once, either on first use:
+      netboot machine enroll gpu-001              opens a window; then boot the machine
+      netboot machine approve gpu-001             shows what it showed, and lets it join
+    or from a list, without a window:
+      netboot machine enroll --csv eks.csv
+    """
+
+
+for _command in enrolment.COMMANDS:
+    group.add_command(_command)
 
 
 @group.command("list")
@@ -62,6 +75,7 @@ def show_(machine: str, config: Path | None, server: str | None, token_file: Pat
         *(("", because) for because in found["decision"]["because"]),
         ("current boot", _current(found["current"])),
         ("scripts served", f"{found['claims']['served']}, last {moment(found['claims']['last_ms']) or 'never'}"),
+        *identity.facts(found),
     ]
     for name, text in facts:
         click.echo(f"{name:<15} {text}")

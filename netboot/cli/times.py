@@ -2,6 +2,8 @@
 
 from time import localtime, strftime, time
 
+import click
+
 
 def moment(at_ms: int | None) -> str:
     """Date and time of here; empty for never."""
@@ -27,3 +29,33 @@ def ago(at_ms: int | None) -> str:
 def seconds(milliseconds: int | None) -> str:
     """`12.3`; empty for unknown."""
     return f"{milliseconds / 1000:.1f}" if milliseconds is not None else ""
+
+
+_UNITS = {"s": 1, "m": 60, "h": 3600}
+
+
+def duration(text: str) -> int:
+    """`90s`, `30m`, `2h` in seconds.
+
+    Raises:
+        ValueError: not of that form.
+    """
+    number, unit = text[:-1], text[-1:]
+    if unit not in _UNITS or not (number.isascii() and number.isdigit() and len(number) < 7):
+        raise ValueError("a whole number and s, m or h, like 90s, 30m or 2h")
+    return int(number) * _UNITS[unit]
+
+
+def _window(_context: click.Context, _option: click.Parameter, value: str) -> int:
+    try:
+        found = duration(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+    if not 60 <= found <= 86_400:
+        raise click.BadParameter("from 1m to 24h")
+    return found
+
+
+window_option = click.option(
+    "--window", default="30m", show_default=True, callback=_window, help="How long it is open."
+)

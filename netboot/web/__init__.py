@@ -2,7 +2,7 @@
 
 from flask import Flask
 
-from netboot.web import boots, channels, discovered, errors, explain, health, machines, metrics, watch
+from netboot.web import boots, channels, discovered, enrolments, errors, explain, health, machines, metrics, watch
 from netboot.web.parts import EXTENSION, Parts
 
 LARGEST_BODY = 64 * 1024
@@ -15,6 +15,6 @@ def create_app(parts: Parts) -> Flask:
     app.config["MAX_CONTENT_LENGTH"] = LARGEST_BODY
     app.extensions[EXTENSION] = parts
     errors.install(app)
-    for module in (health, metrics, machines, discovered, explain, boots, watch, channels):
+    for module in (health, metrics, machines, discovered, explain, boots, watch, channels, enrolments):
         app.register_blueprint(module.blueprint)
     return app

@@ -1,13 +1,18 @@
 """Failures as JSON: `{"error": {"code", "message", "remedy"}}`, by the one table `netboot.failures`."""
 
+import json
 import logging
+from collections.abc import Iterable
 
 from flask import Flask, Response, jsonify, request
 from werkzeug.exceptions import HTTPException
 
+from images.strict import Fault
 from netboot.failures import answer_to
 
 log = logging.getLogger(__name__)
+
+MOST_FAULTS = 1000
 
 _REMEDIES = {
     404: "see docs/http-management.md for what there is",
@@ -27,6 +32,17 @@ def error(status: int, code: str, message: str, remedy: str) -> Response:
     """A failure in the one form."""
     response = jsonify({"error": {"code": code, "message": message, "remedy": remedy}})
     response.status_code = status
+    return response
+
+
+def faulty(faults: Iterable[Fault]) -> Response:
+    """A list with faults: every one of them, beside the one form."""
+    lines = [str(fault)[:500] for fault in faults]
+    message = f"{len(lines)} fault{'s' if len(lines) != 1 else ''}; nothing was changed"
+    response = error(422, "faults", message, "correct the list, and send it whole")
+    said = response.get_json()
+    said["error"]["faults"] = lines[:MOST_FAULTS]
+    response.data = json.dumps(said)
     return response
 
 

@@ -1,15 +1,23 @@
 """`/v1/machines[/<name>]`, `/v1/machines/<name>/explain`."""
 
+import logging
+from typing import Any
+
 from flask import Blueprint, Response, jsonify
 
 from netboot.lifecycle.decide import decide_machine
+from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.views import machine_detail, machine_named, machine_views
+from netboot.machines.values import Machine
 from netboot.web import query, render
 from netboot.web.auth import protect
+from netboot.web.enrolments import pcr_policy
 from netboot.web.parts import parts
 
 blueprint = Blueprint("machines", __name__)
 protect(blueprint)
+
+log = logging.getLogger(__name__)
 
 BOOTS_SHOWN = 10
 
@@ -48,6 +56,7 @@ def shown(name: str) -> Response:
             "claims": render.plain(detail.claims),
             "decision": render.plain(detail.decision),
             "boots": [render.trace(boot) for boot in detail.boots],
+            **_identity(detail.machine),
         }
     )
 
@@ -57,4 +66,17 @@ def explained(name: str) -> Response:
     """What this machine gets, however it is recognised, and why."""
     query.only(())
     view = parts().live.view()
-    return jsonify({"decision": render.plain(decide_machine(view, machine_named(view, name)))})
+    machine = machine_named(view, name)
+    return jsonify({"decision": render.plain(decide_machine(view, machine)), **_identity(machine)})
+
+
+def _identity(machine: Machine) -> dict[str, Any]:
+    """How it proves itself. What it boots can be told without this, so a record that cannot be read is only said."""
+    mine = parts()
+    said: dict[str, Any] = {"pcr_policy": pcr_policy(machine), "enrolment": None, "enrolment_problem": None}
+    try:
+        said["enrolment"] = render.plain(mine.register.view(machine.name, mine.clock.now_ms()))
+    except CannotTellError as error:
+        log.warning("enrolment: %s", error)
+        said["enrolment_problem"] = "the record of enrolments cannot be read right now"
+    return said

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from flask import current_app
 
+from netboot.join.register import Register
 from netboot.lifecycle.ports import Clock
 from netboot.lifecycle.shelf import Shelf, ShelfKeeper
 from netboot.lifecycle.state import Sightings, States
@@ -38,6 +39,7 @@ class Parts:
     metrics: Callable[[], bytes]
     stopping: Callable[[], bool]
     watchers: threading.Semaphore
+    register: Register
 
 
 def parts() -> Parts:

@@ -1,4 +1,7 @@
-"""The operators' tokens: one a line in `management.token_file`, read again when the file changes."""
+"""The operators' tokens: one a line in `management.token_file`, read again when the file changes.
+
+A comment just above a token is the name under which its acts are recorded.
+"""
 
 import hashlib
 import hmac
@@ -18,14 +21,23 @@ SHORTEST = 16
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """Who asks. `fingerprint`: eight hexadecimal digits of the token's hash, for the log; it opens nothing."""
+    """Who asks. `fingerprint`: eight hexadecimal digits of the token's hash, for the log; it opens nothing.
+
+    `name`: of the comment line just above the token, where there is one.
+    """
 
     fingerprint: str
+    name: str = ""
+
+    @property
+    def who(self) -> str:
+        """For histories."""
+        return self.name or f"token {self.fingerprint}"
 
 
 @dataclass(slots=True)
 class _Known:
-    hashes: tuple[bytes, ...] = field(default=(), repr=False)
+    hashes: tuple[tuple[bytes, str], ...] = field(default=(), repr=False)
     seen: tuple[int, int, int] | None = None
 
 
@@ -52,10 +64,11 @@ class TokenFile:
         if scheme.lower() != "bearer" or not token.strip():
             raise NotAuthenticatedError("no bearer token was sent")
         given = hashlib.sha256(token.strip().encode()).digest()
-        matches = [hmac.compare_digest(given, known) for known in hashes]  # all of them, whatever the first says
-        if not any(matches):
+        matches = [(hmac.compare_digest(given, known), name) for known, name in hashes]  # all, whatever the first says
+        names = [name for same, name in matches if same]
+        if not names:
             raise NotAuthenticatedError("the token is not one of this site's")
-        return Operator(given.hex()[:8])
+        return Operator(given.hex()[:8], names[0])
 
     def problem(self) -> str | None:
         """Why nobody can be let in, or what is careless about the file; None: all is well."""
@@ -68,7 +81,7 @@ class TokenFile:
             return f"{self._path} can be read by others than its owner; run `chmod 600 {self._path}`"
         return None
 
-    def _hashes(self) -> tuple[bytes, ...]:
+    def _hashes(self) -> tuple[tuple[bytes, str], ...]:
         try:
             status = self._path.stat()
             seen = (status.st_ino, status.st_mtime_ns, status.st_size)
@@ -86,7 +99,14 @@ class TokenFile:
         return hashes
 
 
-def _read(path: Path) -> tuple[bytes, ...]:
-    lines = (line.strip() for line in path.read_text(encoding="utf-8").splitlines())
-    tokens = [line for line in lines if line and not line.startswith("#") and len(line) >= SHORTEST]
-    return tuple(hashlib.sha256(token.encode()).digest() for token in tokens)
+def _read(path: Path) -> tuple[tuple[bytes, str], ...]:
+    found: list[tuple[bytes, str]] = []
+    name = ""
+    for line in map(str.strip, path.read_text(encoding="utf-8").splitlines()):
+        if line.startswith("#"):
+            name = "".join(c for c in line.lstrip("#").strip() if c.isprintable())[:64]
+            continue
+        if len(line) >= SHORTEST:
+            found.append((hashlib.sha256(line.encode()).digest(), name))
+        name = ""
+    return tuple(found)

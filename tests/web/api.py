@@ -9,12 +9,14 @@ from flask.testing import FlaskClient
 from images.keyring import KeyRing
 from images.store import Store
 from netboot.controllers.keeper import Keeper
+from netboot.join.register import Register
 from netboot.stores.live import LiveView
 from netboot.stores.shelf import StoreShelf
 from netboot.web import create_app
 from netboot.web.measures import Now, exposition
 from netboot.web.parts import Parts
 from netboot.web.tokens import TokenFile
+from tests.enrolments import MemoryEnrolments
 from tests.sites import INVENTORY, TOKEN, make_site
 from tests.states import MemoryStates
 
@@ -39,7 +41,7 @@ class Fixed:
 
 
 class Api:
-    """`get` and `put` with the operator's token."""
+    """`get`, `put` and `post` with the operator's token."""
 
     def __init__(self, root: Path, *, inventory: str = INVENTORY, publish: bool = True) -> None:
         self.config = make_site(root / "site", inventory=inventory)
@@ -54,6 +56,8 @@ class Api:
         if publish:
             self.keeper.step()
         self.live = LiveView(self.config.data / "snapshot.json")
+        self.enrolments = MemoryEnrolments()
+        self.register = Register(self.enrolments, lambda: self.live.view().snapshot.inventory)
         self.client: FlaskClient = create_app(self._parts()).test_client()
 
     def _parts(self) -> Parts:
@@ -72,6 +76,7 @@ class Api:
             metrics=lambda: exposition(self.config.data / "metrics", now),
             stopping=lambda: self.stopping,
             watchers=self.watchers,
+            register=self.register,
         )
 
     def get(self, path: str, token: str | None = TOKEN) -> Any:
@@ -81,3 +86,9 @@ class Api:
     def put(self, path: str, body: Any, token: str | None = TOKEN) -> Any:
         headers = {"Authorization": f"Bearer {token}"} if token is not None else {}
         return self.client.put(path, json=body, headers=headers)
+
+    def post(self, path: str, body: Any, token: str | None = TOKEN) -> Any:
+        headers = {"Authorization": f"Bearer {token}"} if token is not None else {}
+        if isinstance(body, str):
+            return self.client.post(path, data=body.encode(), content_type="text/csv", headers=headers)
+        return self.client.post(path, json=body, headers=headers)

@@ -1,0 +1,230 @@
+"""`netboot machine enroll|approve|release|replace|retire|enrolments`: whose TPM is whose. Asks the running service."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from netboot.cli.client import NOT_ALLOWED, ApiError, Client, api_options, open_client, segment, with_exit_codes
+from netboot.cli.identity import row, shown
+from netboot.cli.output import output_option, show
+from netboot.cli.times import moment, window_option
+
+SHORTEST_PREFIX = 8
+"""Digits of an EK's hash that are taken for having looked at it."""
+
+reason_option = click.option("--reason", default="", help="Why, for the history.")
+
+
+@click.command()
+@click.argument("machine", required=False)
+@window_option
+@click.option(
+    "--csv", "csv_", metavar="FILE", type=click.File("r", encoding="utf-8"), help="Enrol this list ('-': stdin)."
+)
+@reason_option
+@api_options
+@output_option
+@with_exit_codes
+def enroll(
+    machine: str | None,
+    window: int,
+    csv_: Any,
+    reason: str,
+    config: Path | None,
+    server: str | None,
+    token_file: Path | None,
+    output: str,
+) -> None:
+    """Enrol the TPM of MACHINE on first use, or those of a list.
+
+    Without --csv a window opens: the first TPM that shows itself in it as MACHINE becomes `pending` and gets no token
+    before `netboot machine approve`. A window is for one TPM; it ends by itself.
+
+    \b
+    With --csv the list is believed as it is, all of it or nothing; its first line names its columns:
+      machine          name in the inventory
+      and one of
+      ek_sha256        hexadecimal SHA-256 of the DER SubjectPublicKeyInfo of its endorsement key
+      ek_public        that key: PEM, or base64 of DER or of a TPM2B_PUBLIC (tpm2_createek -u)
+      ek_certificate   its certificate: PEM, or base64 of DER
+
+    \b
+    Example:
+      netboot machine enroll gpu-001 --window 2h --reason "new board"
+      printf 'machine,ek_sha256\\ngpu-001,%s\\n' "$HASH" | netboot machine enroll --csv -
+    """
+    if (machine is None) == (csv_ is None):
+        raise click.UsageError("name a machine, or give a list with --csv")
+    client = open_client(config, server, token_file)
+    if csv_ is not None:
+        try:
+            text = csv_.read()
+        except UnicodeDecodeError:
+            raise click.ClickException(f"{csv_.name} is not UTF-8 text") from None
+        found = client.post("/v1/enrolments", text, reason=reason or None)
+        changed = len(found["enrolled"])
+        show(output, found, (), (), f"enrolled {changed} machines; {found['machines'] - changed} were already")
+        return
+    found = _act(client, machine or "", "enroll", {"window_seconds": window, "reason": reason})
+    until = moment(found["enrolment"]["window_until_ms"])
+    said = f"{machine} may enrol its TPM until {until}: boot it, then run `netboot machine approve {machine}`"
+    show(output, found, (), (), said)
+
+
+@click.command()
+@click.argument("machine")
+@click.option("--ek", metavar="PREFIX", help=f"Do not ask: it must begin so ({SHORTEST_PREFIX} digits or more).")
+@reason_option
+@api_options
+@output_option
+@with_exit_codes
+def approve(
+    machine: str,
+    ek: str | None,
+    reason: str,
+    config: Path | None,
+    server: str | None,
+    token_file: Path | None,
+    output: str,
+) -> None:
+    """Let the TPM that MACHINE showed in its window join; or bring a retired machine back.
+
+    It shows the hash of the endorsement key, what the certificate says, and the identifiers that came with them, beside
+    those of the inventory. Compare the hash with the machine's own (`tpm2_createek`, the BMC, the delivery note).
+    Refused when anything changed since it was shown.
+
+    \b
+    Example:
+      netboot machine approve gpu-001
+      netboot machine approve gpu-001 --ek 5f2c41d0        for scripts
+    """
+    if ek is not None and not (len(ek) >= SHORTEST_PREFIX and set(ek.lower()) <= set("0123456789abcdef")):
+        raise click.UsageError(f"--ek: {SHORTEST_PREFIX} hexadecimal digits or more")
+    client = open_client(config, server, token_file)
+    found = client.get(f"/v1/machines/{segment(machine)}/enrolment")
+    seen = found["enrolment"]
+    if ek is None:
+        for name, text in shown(found):
+            click.echo(f"{name:<18} {text}", err=output == "json")
+        if seen["state"] in ("pending", "retired"):
+            click.confirm("Let it join?", abort=True, err=output == "json")
+    elif not (seen["ek_sha256"] or "").startswith(ek.lower()):
+        raise ApiError(
+            f"the TPM that {machine} showed is {seen['ek_sha256'] or 'none'}, not {ek}",
+            "look with `netboot machine show`; `netboot machine replace --part tpm` refuses a wrong one",
+            NOT_ALLOWED,
+        )
+    body = {"ek_sha256": seen["ek_sha256"], "revision": seen["revision"], "reason": reason}
+    done = _act(client, machine, "approve", body)
+    show(output, done, (), (), f"{machine} may join with EK {done['enrolment']['ek_sha256'] or 'none'}")
+
+
+@click.command()
+@click.argument("machine")
+@reason_option
+@api_options
+@output_option
+@with_exit_codes
+def release(
+    machine: str, reason: str, config: Path | None, server: str | None, token_file: Path | None, output: str
+) -> None:
+    """Forget which key holds the credential of this boot of MACHINE, so that another one may.
+
+    For a TPM that was cleared, or a machine that lost its key: it says on its console that it waits for this.
+    """
+    found = _act(open_client(config, server, token_file), machine, "release", {"reason": reason})
+    show(output, found, (), (), f"{machine} is released (generation {found['enrolment']['generation']})")
+
+
+@click.command()
+@click.argument("machine")
+@click.option("--part", type=click.Choice(["tpm"]), required=True, help="What was replaced.")
+@window_option
+@reason_option
+@api_options
+@output_option
+@with_exit_codes
+def replace(
+    machine: str,
+    part: str,
+    window: int,
+    reason: str,
+    config: Path | None,
+    server: str | None,
+    token_file: Path | None,
+    output: str,
+) -> None:
+    """The TPM of MACHINE has left it (with its board, say): refuse that one for ever, and open a window for the next.
+
+    Also for a pending TPM that is not the right one. The history is kept.
+
+    \b
+    Example:  netboot machine replace gpu-001 --part tpm --reason "board RMA 4711"
+    """
+    body = {"part": part, "window_seconds": window, "reason": reason}
+    found = _act(open_client(config, server, token_file), machine, "replace", body)
+    until = moment(found["enrolment"]["window_until_ms"])
+    show(output, found, (), (), f"the old TPM is refused; {machine} may enrol another until {until}")
+
+
+@click.command()
+@click.argument("machine")
+@reason_option
+@api_options
+@output_option
+@with_exit_codes
+def retire(
+    machine: str, reason: str, config: Path | None, server: str | None, token_file: Path | None, output: str
+) -> None:
+    """Take MACHINE out of service: no new tokens, and its certificate is not renewed.
+
+    A certificate that it has stays valid until it ends (a day at most). `netboot machine approve` brings it back.
+    """
+    found = _act(open_client(config, server, token_file), machine, "retire", {"reason": reason})
+    show(output, found, (), (), f"{machine} is retired: no new tokens, no renewals")
+
+
+@click.command()
+@click.option("--export", type=click.Choice(["csv"]), help="As `enroll --csv` reads it.")
+@click.option("--state", type=click.Choice(["pending", "approved", "retired"]), help="Only these.")
+@api_options
+@output_option
+@with_exit_codes
+def enrolments(
+    export: str | None,
+    state: str | None,
+    config: Path | None,
+    server: str | None,
+    token_file: Path | None,
+    output: str,
+) -> None:
+    """List whose TPM is whose, and what waits for approval.
+
+    \b
+    Example:
+      netboot machine enrolments --state pending
+      netboot machine enrolments --state approved --export csv > eks.csv
+    """
+    found = open_client(config, server, token_file).get("/v1/enrolments")
+    chosen = [one for one in found["enrolments"] if state in (None, one["state"])]
+    if export is not None:
+        from netboot.join.ek_list import write_ek_list
+
+        rows = (
+            (one["machine"], one["ek_sha256"], one["state"], one["source"], one["generation"])
+            for one in chosen
+            if one["ek_sha256"]
+        )
+        sys.stdout.write(write_ek_list(rows))
+        return
+    columns = ("machine", "state", "since", "EK", "source", "window", "conflict")
+    show(output, {"enrolments": chosen}, columns, [row(one) for one in chosen], "none")
+
+
+COMMANDS = (enroll, approve, release, replace, retire, enrolments)
+
+
+def _act(client: Client, machine: str, act: str, body: dict[str, Any]) -> Any:
+    return client.post(f"/v1/machines/{segment(machine)}/{act}", body)

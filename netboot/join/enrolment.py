@@ -1,0 +1,187 @@
+"""What is on record of machines' identities, and the orders that change it. The rules: `enrolment_rules`."""
+
+import json
+from collections.abc import Sequence
+from typing import Literal, NamedTuple, Protocol
+
+from pydantic import ValidationError
+
+from images.strict import Strict
+from netboot.join.errors import RefusedError
+from netboot.join.ports import Enrolment, Enrolments
+
+SHOWN = 16
+"""Characters of an EK's hash in words; commands take a prefix."""
+LONGEST_DETAILS = 65_536
+
+
+class Details(Strict):
+    """What the machine said beside its EK when it was enrolled: for the operator who approves, never identity."""
+
+    ek_certificate: str | None = None
+    """Base64 DER."""
+    ek_public: str | None = None
+    """Base64 TPM2B_PUBLIC."""
+    uuid: str | None = None
+    serial: str | None = None
+    macs: tuple[str, ...] = ()
+    peer: str = ""
+    said: str = ""
+
+
+def parse_details(text: str) -> Details:
+    """Details from what was stored; any other text becomes `said`."""
+    try:
+        return Details.model_validate(json.loads(text))
+    except (ValidationError, ValueError, RecursionError):
+        return Details(said=text[:500])
+
+
+class Record(Enrolment):
+    """An enrolment with what only operators are shown. `revision` rises with every change of any part."""
+
+    details: str = ""
+    since_ms: int = 0
+    """When `state` last changed."""
+    revision: int = 0
+
+    def enrolment(self) -> Enrolment:
+        """What join is told."""
+        return Enrolment.model_validate(self.model_dump(exclude={"details", "since_ms", "revision"}))
+
+    def open_window(self, now_ms: int) -> Literal["enrol", "boot"] | None:
+        """The window that is open at this moment."""
+        return self.window if now_ms < self.window_until_ms else None
+
+
+class Owner(NamedTuple):
+    """Whose an EK is; `replaced`: it was taken out of that machine by an operator's word."""
+
+    machine: str
+    replaced: bool
+
+
+class Act(NamedTuple):
+    """Who gave an order, and why, in their own words; "" for a machine's own claim."""
+
+    operator: str = ""
+    reason: str = ""
+
+
+class Entry(Strict):
+    """One line of the history."""
+
+    id: int = 0
+    at_ms: int
+    machine: str
+    act: str
+    operator: str = ""
+    reason: str = ""
+    ek_sha256: str | None = None
+    said: str = ""
+
+
+class OpenWindow(NamedTuple):
+    """Let the machine enrol its TPM on first use, or join once without one, until `until_ms`."""
+
+    kind: Literal["enrol", "boot"]
+    window_id: str
+    until_ms: int
+
+
+class Propose(NamedTuple):
+    """The machine shows an EK in its open window."""
+
+    ek_sha256: str
+    details: str
+
+
+class UseWindow(NamedTuple):
+    """The machine has joined through its boot window."""
+
+    window_id: str
+
+
+class Approve(NamedTuple):
+    """Let this EK (and no other) join; or bring a retired machine back. `revision`: of what the operator was shown."""
+
+    ek_sha256: str | None
+    revision: int | None = None
+
+
+class Import(NamedTuple):
+    """The operator says which EK the machine has."""
+
+    ek_sha256: str
+    details: str = ""
+
+
+class Release(NamedTuple):
+    """What the machine's Lease says binds nobody any more."""
+
+
+class Replace(NamedTuple):
+    """The TPM on record has left the machine; a window for the next one."""
+
+    window_id: str
+    until_ms: int
+
+
+class Retire(NamedTuple):
+    """Out of service: no tokens, no renewals."""
+
+
+Order = OpenWindow | Propose | UseWindow | Approve | Import | Release | Replace | Retire
+
+
+class Change(NamedTuple):
+    """What an order does. `act` "": nothing, it was so already. `eks`: (hash, replaced) rows of this machine."""
+
+    record: Record
+    act: str = ""
+    said: str = ""
+    eks: tuple[tuple[str, bool], ...] = ()
+
+
+class OrdersRefusedError(RefusedError):
+    """Orders given together of which some cannot be: (position, why) of each; none was carried out."""
+
+    def __init__(self, refusals: Sequence[tuple[int, str]]) -> None:
+        self.refusals = tuple(refusals)
+        super().__init__("; ".join(why for _, why in self.refusals))
+
+
+def short(ek_sha256: str | None) -> str:
+    """The beginning of an EK's hash, for words."""
+    return f"{ek_sha256[:SHOWN]}..." if ek_sha256 else "none"
+
+
+class EnrolmentStore(Enrolments, Protocol):
+    """What is on record, with the operators' side of it. Durable when a method returns.
+
+    Every method raises StateUnavailableError when the disk refuses.
+    """
+
+    def record(self, machine: str) -> Record:
+        """What is on record; state "none" where there is nothing."""
+        ...
+
+    def records(self) -> list[Record]:
+        """Of every machine that has any, by name."""
+        ...
+
+    def owner(self, ek_sha256: str) -> Owner | None:
+        """Whose this EK is or was."""
+        ...
+
+    def history(self, machine: str | None, limit: int) -> list[Entry]:
+        """The latest first; of one machine or of all."""
+        ...
+
+    def apply(self, orders: Sequence[tuple[str, Order]], act: Act, now_ms: int) -> list[Record]:
+        """Carry out all orders, or none.
+
+        Raises:
+            OrdersRefusedError: with every refusal.
+        """
+        ...

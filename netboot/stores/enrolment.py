@@ -1,0 +1,149 @@
+"""Enrolled EKs and windows in `data/enrolment.db`: `netboot.join.enrolment.EnrolmentStore`.
+
+Opened anew for each question: right for threads and for several processes, and a file that was restored is noticed.
+"""
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from netboot.join.enrolment import (
+    Act,
+    Change,
+    Entry,
+    Order,
+    OrdersRefusedError,
+    Owner,
+    Propose,
+    Record,
+    UseWindow,
+)
+from netboot.join.enrolment_rules import decide
+from netboot.join.errors import RefusedError
+from netboot.join.ports import Enrolment
+from netboot.lifecycle.errors import StateUnavailableError
+from netboot.stores.enrolment_schema import connect
+
+_COLUMNS = tuple(Record.model_fields)
+_LIST = ", ".join(f'"{column}"' for column in _COLUMNS)
+_SELECT = f"SELECT {_LIST} FROM machines"  # noqa: S608 - our own names of columns
+_UPDATE = ", ".join(f'"{column}" = excluded."{column}"' for column in _COLUMNS[1:])
+_INSERT = (
+    f"INSERT INTO machines ({_LIST}) VALUES ({', '.join('?' * len(_COLUMNS))}) "  # noqa: S608
+    f"ON CONFLICT (machine) DO UPDATE SET {_UPDATE}"
+)
+_NOTE = "INSERT INTO history (at_ms, machine, act, operator, reason, ek_sha256, said) VALUES (?, ?, ?, ?, ?, ?, ?)"
+
+
+class SqliteEnrolments:
+    """Safe for threads and processes: every change is one transaction that reads, decides and writes."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def by_ek(self, ek_sha256: str) -> Enrolment | None:
+        """See `Enrolments.by_ek`. A replaced EK is its machine's, and retired."""
+        with self._open() as db:
+            owner = _owner(db, ek_sha256)
+            if owner is None:
+                return None
+            found = _record(db, owner.machine).enrolment()
+        return found.model_copy(update=REPLACED | {"ek_sha256": ek_sha256}) if owner.replaced else found
+
+    def of(self, machine: str) -> Enrolment:
+        """See `Enrolments.of`."""
+        return self.record(machine).enrolment()
+
+    def propose(self, machine: str, ek_sha256: str, details: str, now_ms: int) -> Enrolment:
+        """See `Enrolments.propose`."""
+        return self.apply([(machine, Propose(ek_sha256, details))], Act(), now_ms)[0].enrolment()
+
+    def use_window(self, machine: str, window_id: str, now_ms: int) -> bool:
+        """See `Enrolments.use_window`."""
+        try:
+            self.apply([(machine, UseWindow(window_id))], Act(), now_ms)
+        except RefusedError:
+            return False
+        return True
+
+    def record(self, machine: str) -> Record:
+        """See `EnrolmentStore.record`."""
+        with self._open() as db:
+            return _record(db, machine)
+
+    def records(self) -> list[Record]:
+        """See `EnrolmentStore.records`."""
+        with self._open() as db:
+            return [_row(row) for row in db.execute(f"{_SELECT} ORDER BY machine")]
+
+    def owner(self, ek_sha256: str) -> Owner | None:
+        """See `EnrolmentStore.owner`."""
+        with self._open() as db:
+            return _owner(db, ek_sha256)
+
+    def history(self, machine: str | None, limit: int) -> list[Entry]:
+        """See `EnrolmentStore.history`."""
+        names = tuple(Entry.model_fields)
+        query = f"SELECT {', '.join(names)} FROM history WHERE ?1 IS NULL OR machine = ?1 ORDER BY id DESC LIMIT ?2"  # noqa: S608
+        with self._open() as db:
+            return [
+                Entry.model_validate(dict(zip(names, row, strict=True))) for row in db.execute(query, (machine, limit))
+            ]
+
+    def apply(self, orders: Sequence[tuple[str, Order]], act: Act, now_ms: int) -> list[Record]:
+        """See `EnrolmentStore.apply`."""
+        done: list[Record] = []
+        refusals: list[tuple[int, str]] = []
+        with self._open() as db:
+            db.execute("BEGIN IMMEDIATE")
+            for number, (machine, order) in enumerate(orders):
+                try:
+                    change = decide(_record(db, machine), order, lambda ek: _owner(db, ek), now_ms)
+                except RefusedError as error:
+                    refusals.append((number, str(error)))
+                    continue
+                _write(db, change, act, now_ms)
+                done.append(change.record)
+            if refusals:
+                raise OrdersRefusedError(refusals)  # closing the connection rolls back
+            db.execute("COMMIT")
+        return done
+
+    @contextmanager
+    def _open(self) -> Iterator[sqlite3.Connection]:
+        try:
+            with closing(connect(self._path)) as db:
+                yield db
+        except (sqlite3.Error, OSError) as error:
+            why = getattr(error, "strerror", None) or error
+            raise StateUnavailableError(f"{self._path} cannot be used: {why}; it is tried again") from None
+
+
+REPLACED = {"state": "retired", "window": None, "window_id": "", "window_until_ms": 0}
+"""How join sees the EK of a TPM that was taken out of its machine."""
+
+
+def _record(db: sqlite3.Connection, machine: str) -> Record:
+    row = db.execute(f"{_SELECT} WHERE machine = ?", (machine,)).fetchone()
+    return _row(row) if row else Record(machine=machine)
+
+
+def _row(row: Sequence[object]) -> Record:
+    return Record.model_validate(dict(zip(_COLUMNS, row, strict=True)))
+
+
+def _owner(db: sqlite3.Connection, ek_sha256: str) -> Owner | None:
+    row = db.execute("SELECT machine, replaced FROM eks WHERE ek_sha256 = ?", (ek_sha256,)).fetchone()
+    return Owner(row[0], bool(row[1])) if row else None
+
+
+def _write(db: sqlite3.Connection, change: Change, act: Act, now_ms: int) -> None:
+    if not change.act:
+        return
+    record = change.record
+    db.execute(_INSERT, tuple(getattr(record, column) for column in _COLUMNS))
+    for ek, replaced in change.eks:
+        db.execute("INSERT OR REPLACE INTO eks VALUES (?, ?, ?)", (ek, record.machine, replaced))
+    concerned = change.eks[0][0] if change.eks else record.ek_sha256
+    db.execute(_NOTE, (now_ms, record.machine, change.act, act.operator, act.reason, concerned, change.said))

@@ -1,0 +1,409 @@
+"""Enrolment, in memory and in SQLite: the same suite, and a state machine that compares both."""
+
+import sqlite3
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from netboot.join.enrolment import (
+    Act,
+    Approve,
+    EnrolmentStore,
+    Import,
+    OpenWindow,
+    Order,
+    OrdersRefusedError,
+    Owner,
+    Propose,
+    Record,
+    Release,
+    Replace,
+    Retire,
+)
+from netboot.join.errors import RefusedError
+from netboot.join.ports import Enrolment
+from netboot.lifecycle.errors import StateUnavailableError
+from netboot.stores.enrolment import SqliteEnrolments
+from netboot.stores.enrolment_schema import VERSION
+from tests.enrolments import MemoryEnrolments
+
+NOW = 1_790_000_000_000
+A, B = "a1" * 32, "b2" * 32
+ALICE = Act("alice", "new board")
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[EnrolmentStore]:
+    yield MemoryEnrolments() if request.param == "memory" else SqliteEnrolments(tmp_path / "enrolment.db")
+
+
+def do(store: EnrolmentStore, machine: str, order: Order, now: int = NOW) -> Record:
+    return store.apply([(machine, order)], ALICE, now)[0]
+
+
+def window(store: EnrolmentStore, machine: str = "gpu-001", kind: str = "enrol") -> Record:
+    assert kind in ("enrol", "boot")
+    return do(store, machine, OpenWindow(kind, f"w-{machine}", NOW + 60_000))  # type: ignore[arg-type]
+
+
+def refused(store: EnrolmentStore, machine: str, order: Order, now: int = NOW) -> str:
+    before = store.records(), store.history(None, 100)
+    with pytest.raises(RefusedError) as caught:
+        do(store, machine, order, now)
+    assert (store.records(), store.history(None, 100)) == before
+    return str(caught.value)
+
+
+def test_nothing_is_on_record_of_a_machine_nobody_spoke_of(store: EnrolmentStore) -> None:
+    assert store.of("gpu-001") == Enrolment(machine="gpu-001")
+    assert store.by_ek(A) is None
+    assert store.owner(A) is None
+    assert (store.records(), store.history(None, 10)) == ([], [])
+    assert store.use_window("gpu-001", "", NOW) is False
+
+
+def test_from_window_to_pending_to_approved_to_retired_and_back(store: EnrolmentStore) -> None:
+    opened = window(store)
+    assert (opened.state, opened.window, opened.window_until_ms) == ("none", "enrol", NOW + 60_000)
+    assert store.propose("gpu-001", A, '{"serial": "S1"}', NOW + 1) == store.of("gpu-001")
+    pending = store.of("gpu-001")
+    assert pending == Enrolment(machine="gpu-001", ek_sha256=A, state="pending", source="first-use")
+    assert store.by_ek(A) == pending
+    assert store.record("gpu-001").details == '{"serial": "S1"}'
+    assert do(store, "gpu-001", Approve(A, store.record("gpu-001").revision)).state == "approved"
+    assert do(store, "gpu-001", Retire()).state == "retired"
+    retired = store.by_ek(A)
+    assert retired is not None
+    assert (retired.machine, retired.state) == ("gpu-001", "retired")
+    back = do(store, "gpu-001", Approve(A))
+    assert (back.state, back.generation, back.source) == ("approved", 1, "first-use")
+    said = [(one.act, one.operator, one.reason, one.ek_sha256) for one in store.history("gpu-001", 10)]
+    assert said == [
+        ("returned", "alice", "new board", A),
+        ("retired", "alice", "new board", A),
+        ("approved", "alice", "new board", A),
+        ("proposed", "", "", A),
+        ("window-opened", "alice", "new board", None),
+    ]
+    assert [one.act for one in store.history(None, 2)] == ["returned", "retired"]
+
+
+def test_no_window_no_enrolment(store: EnrolmentStore) -> None:
+    words = "no window is open in which gpu-001 could enrol; `netboot machine enroll gpu-001` opens one"
+    assert refused(store, "gpu-001", Propose(A, "")) == words
+    window(store)
+    assert refused(store, "gpu-001", Propose(A, ""), NOW + 60_000) == words
+    window(store, "gpu-002", "boot")
+    assert refused(store, "gpu-002", Propose(A, "")).startswith("no window is open in which gpu-002 could enrol")
+
+
+def test_one_window_takes_one_tpm(store: EnrolmentStore) -> None:
+    window(store)
+    assert store.propose("gpu-001", A, "", NOW).state == "pending"
+    assert store.propose("gpu-001", A, "again", NOW + 90_000) == store.of("gpu-001")
+    assert store.record("gpu-001").details == ""
+    assert "no window is open" in refused(store, "gpu-001", Propose(B, ""))
+
+
+def test_an_ek_is_one_machines_and_a_conflict_names_both(store: EnrolmentStore) -> None:
+    do(store, "gpu-001", Import(A))
+    window(store, "gpu-002")
+    both = "gpu-002 shows the TPM of gpu-001 (EK a1a1a1a1a1a1a1a1...): an EK belongs to one machine"
+    assert refused(store, "gpu-002", Propose(A, "")) == both
+    both = "EK a1a1a1a1a1a1a1a1... is the TPM of gpu-001, not of gpu-002: an EK belongs to one machine"
+    assert refused(store, "gpu-002", Import(A)) == both
+    do(store, "gpu-001", Retire())
+    assert refused(store, "gpu-002", Import(A)) == both
+
+
+def test_what_is_approved_is_what_was_shown(store: EnrolmentStore) -> None:
+    assert refused(store, "gpu-001", Approve(A)) == (
+        "nothing of gpu-001 waits for approval; `netboot machine enroll gpu-001` opens a window"
+    )
+    window(store)
+    store.propose("gpu-001", A, "", NOW)
+    shown = store.record("gpu-001").revision
+    changed = "the enrolment of gpu-001 is not what was shown: its EK is {} now; look again"
+    assert refused(store, "gpu-001", Approve(B)) == changed.format("a1a1a1a1a1a1a1a1...")
+    do(store, "gpu-001", Replace("w2", NOW + 60_000))
+    store.propose("gpu-001", B, "", NOW)
+    assert refused(store, "gpu-001", Approve(A, shown)) == changed.format("b2b2b2b2b2b2b2b2...")
+    assert refused(store, "gpu-001", Approve(B, shown)) == changed.format("b2b2b2b2b2b2b2b2...")
+
+
+def test_a_replaced_tpm_comes_back_through_no_window(store: EnrolmentStore) -> None:
+    do(store, "gpu-001", Import(A))
+    replaced = do(store, "gpu-001", Replace("w2", NOW + 60_000))
+    assert (replaced.state, replaced.ek_sha256, replaced.generation, replaced.window) == ("none", None, 1, "enrol")
+    old = store.by_ek(A)
+    assert old is not None
+    assert (old.machine, old.state, old.ek_sha256, old.window) == ("gpu-001", "retired", A, None)
+    assert refused(store, "gpu-001", Propose(A, "")) == (
+        "gpu-001 shows a TPM that was taken out of it by an operator's word (EK a1a1a1a1a1a1a1a1...)"
+    )
+    window(store, "gpu-002")
+    assert "the TPM of gpu-001" in refused(store, "gpu-002", Propose(A, ""))
+    store.propose("gpu-001", B, "", NOW)
+    moved = do(store, "gpu-002", Import(A))
+    assert (moved.state, moved.source) == ("approved", "imported")
+    assert store.owner(A) == Owner("gpu-002", replaced=False)
+    assert store.history("gpu-002", 1)[0].said == "taken out of gpu-001 before"
+    assert store.by_ek(B) == store.of("gpu-001")
+
+
+def test_windows_are_for_machines_without_a_tpm_on_record(store: EnrolmentStore) -> None:
+    do(store, "gpu-001", Import(A))
+    assert refused(store, "gpu-001", OpenWindow("enrol", "w", NOW + 1_000)) == (
+        "gpu-001 has an approved TPM (EK a1a1a1a1a1a1a1a1...); if it has another one now: "
+        "`netboot machine replace gpu-001 --part tpm`"
+    )
+    assert refused(store, "gpu-001", OpenWindow("boot", "w", NOW + 1_000)) == (
+        "gpu-001 has a TPM on record (EK a1a1a1a1a1a1a1a1...) and never joins without it"
+    )
+    window(store, "gpu-002")
+    store.propose("gpu-002", B, "", NOW)
+    assert refused(store, "gpu-002", OpenWindow("enrol", "w", NOW + 1_000)) == (
+        "gpu-002 has a TPM pending (EK b2b2b2b2b2b2b2b2...): `netboot machine approve gpu-002` if it is the right one; "
+        "if not, `netboot machine replace gpu-002 --part tpm` refuses it for ever and opens a new window"
+    )
+    assert refused(store, "gpu-003", OpenWindow("enrol", "w", NOW)) == "a window must end in the future"
+
+
+def test_a_boot_window_is_used_once(store: EnrolmentStore) -> None:
+    window(store, "gpu-001", "boot")
+    assert store.of("gpu-001").window_id == "w-gpu-001"
+    assert store.use_window("gpu-001", "another", NOW) is False
+    assert store.use_window("gpu-001", "w-gpu-001", NOW + 60_000) is False
+    assert store.use_window("gpu-001", "w-gpu-001", NOW + 59_999) is True
+    assert store.use_window("gpu-001", "w-gpu-001", NOW + 59_999) is False
+    assert store.of("gpu-001") == Enrolment(machine="gpu-001")
+
+
+def test_retired_is_out_of_everything_until_approved_again(store: EnrolmentStore) -> None:
+    window(store)
+    assert do(store, "gpu-001", Retire()).window is None
+    again = store.record("gpu-001")
+    assert do(store, "gpu-001", Retire()) == again
+    words = "gpu-001 is retired; `netboot machine approve gpu-001` brings it back"
+    assert refused(store, "gpu-001", OpenWindow("enrol", "w", NOW + 1_000)) == words
+    assert refused(store, "gpu-001", Import(A)) == words
+    assert refused(store, "gpu-001", Replace("w", NOW + 1_000)) == f"{words} first"
+    assert do(store, "gpu-001", Approve(None)).state == "none"
+
+
+def test_release_and_replace_raise_the_generation(store: EnrolmentStore) -> None:
+    assert do(store, "gpu-001", Release()).generation == 1
+    do(store, "gpu-001", Import(A))
+    assert do(store, "gpu-001", Release()).generation == 2
+    assert store.of("gpu-001").state == "approved"
+    assert do(store, "gpu-001", Replace("w", NOW + 1_000)).generation == 3
+    assert refused(store, "gpu-001", Replace("w", NOW + 1_000)) == (
+        "gpu-001 has no TPM on record; `netboot machine enroll gpu-001` opens a window for one"
+    )
+
+
+def test_orders_given_together_are_all_or_nothing(store: EnrolmentStore) -> None:
+    with pytest.raises(OrdersRefusedError) as caught:
+        store.apply([("gpu-001", Import(A)), ("gpu-002", Import(A)), ("gpu-001", Import(B))], ALICE, NOW)
+    assert [position for position, _ in caught.value.refusals] == [1, 2]
+    assert store.records() == []
+    done = store.apply([("gpu-002", Import(B)), ("gpu-001", Import(A))], ALICE, NOW)
+    assert [one.machine for one in done] == ["gpu-002", "gpu-001"]
+    again = store.apply([("gpu-001", Import(A))], ALICE, NOW + 5)
+    assert again == [store.record("gpu-001")]
+    assert len(store.history(None, 10)) == 2
+
+
+def test_only_a_changed_state_changes_its_since(store: EnrolmentStore) -> None:
+    do(store, "gpu-001", Import(A), NOW)
+    do(store, "gpu-001", Release(), NOW + 5)
+    assert (store.record("gpu-001").since_ms, store.record("gpu-001").revision) == (NOW, 2)
+
+
+def test_processes_that_start_together_share_one_file(tmp_path: Path) -> None:
+    """Each thread opens the file by itself, as processes do; one of them makes it."""
+    barrier, failures = threading.Barrier(8), []
+
+    def work(number: int) -> None:
+        mine = SqliteEnrolments(tmp_path / "enrolment.db")
+        barrier.wait()
+        try:
+            do(mine, f"gpu-{number}", Release())
+            do(mine, "shared", Release())
+        except Exception as error:  # noqa: BLE001 - the test shows it
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    store = SqliteEnrolments(tmp_path / "enrolment.db")
+    assert store.of("shared").generation == 8
+    assert len(store.records()) == 9
+    assert (tmp_path / "enrolment.db").stat().st_mode & 0o777 == 0o600
+    with sqlite3.connect(tmp_path / "enrolment.db") as db:
+        assert db.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    db.close()
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
+
+
+def test_one_window_lets_one_of_many_in(tmp_path: Path) -> None:
+    path = tmp_path / "enrolment.db"
+    window(SqliteEnrolments(path), "gpu-001", "boot")
+    barrier, won = threading.Barrier(6), []
+
+    def work() -> None:
+        barrier.wait()
+        won.append(SqliteEnrolments(path).use_window("gpu-001", "w-gpu-001", NOW))
+
+    threads = [threading.Thread(target=work) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(won) == [False] * 5 + [True]
+
+
+def test_a_disk_that_refuses_cannot_tell(tmp_path: Path) -> None:
+    path = tmp_path / "nowhere" / "enrolment.db"
+    with pytest.raises(StateUnavailableError, match=r"enrolment\.db cannot be used: No such file or directory"):
+        SqliteEnrolments(path).of("gpu-001")
+    path = tmp_path / "enrolment.db"
+    path.write_bytes(b"this is not a database" * 100)
+    with pytest.raises(StateUnavailableError, match="cannot be used: file is not a database"):
+        SqliteEnrolments(path).by_ek(A)
+    path.unlink()
+    store = SqliteEnrolments(path)
+    do(store, "gpu-001", Import(A))
+    with sqlite3.connect(path) as db:
+        db.execute("CREATE TRIGGER full BEFORE INSERT ON history BEGIN SELECT RAISE(ABORT, 'disk full'); END")
+    db.close()
+    with pytest.raises(StateUnavailableError, match="disk full"):
+        do(store, "gpu-001", Retire())
+    with pytest.raises(StateUnavailableError, match="disk full"):
+        window(store, "gpu-002", "boot")
+    assert store.of("gpu-001").state == "approved"
+    assert store.of("gpu-002") == Enrolment(machine="gpu-002")
+
+
+def test_a_file_of_a_newer_version_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "enrolment.db"
+    with sqlite3.connect(path) as db:
+        db.execute(f"PRAGMA user_version = {VERSION + 1}")
+    db.close()
+    with pytest.raises(StateUnavailableError, match="written by a newer netboot"):
+        SqliteEnrolments(path).of("gpu-001")
+
+
+MACHINES = st.sampled_from(["gpu-001", "gpu-002", "gpu-003"])
+EKS = st.sampled_from([A, B, "c3" * 32])
+
+
+class Enrolling(RuleBasedStateMachine):
+    """Any orders in any order: both stores agree, and what must never be never is."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._folder = TemporaryDirectory()
+        self.disk, self.memory = SqliteEnrolments(Path(self._folder.name) / "e.db"), MemoryEnrolments()
+        self.now, self.windows, self.gone = NOW, 0, set[tuple[str, str]]()
+        self.generations: dict[str, int] = {}
+
+    def teardown(self) -> None:
+        self._folder.cleanup()
+
+    def order(self, machine: str, order: Order) -> Record | None:
+        said: list[tuple[Record | None, str]] = []
+        for store in (self.memory, self.disk):
+            try:
+                said.append((store.apply([(machine, order)], ALICE, self.now)[0], ""))
+            except RefusedError as error:
+                said.append((None, str(error)))
+        assert said[0] == said[1]
+        return said[0][0]
+
+    @rule(seconds=st.integers(1, 90))
+    def wait(self, seconds: int) -> None:
+        self.now += seconds * 1000
+
+    @rule(machine=MACHINES, kind=st.sampled_from(["enrol", "boot"]))
+    def opened(self, machine: str, kind: str) -> None:
+        self.windows += 1
+        before = self.memory.of(machine)
+        if self.order(machine, OpenWindow(kind, f"w{self.windows}", self.now + 60_000)):  # type: ignore[arg-type]
+            assert before.state == "none"
+
+    @rule(machine=MACHINES, ek=EKS)
+    def proposed(self, machine: str, ek: str) -> None:
+        before = self.memory.record(machine)
+        after = self.order(machine, Propose(ek, "said"))
+        if after is not None and after != before:
+            assert (before.state, before.open_window(self.now), after.state) == ("none", "enrol", "pending")
+            assert (machine, ek) not in self.gone
+
+    @rule(machine=MACHINES, ek=EKS)
+    def approved(self, machine: str, ek: str) -> None:
+        before = self.memory.of(machine)
+        if self.order(machine, Approve(ek)):
+            assert before.ek_sha256 == ek
+
+    @rule(machine=MACHINES, ek=EKS)
+    def imported(self, machine: str, ek: str) -> None:
+        if self.order(machine, Import(ek)):
+            self.gone.discard((machine, ek))
+
+    @rule(machine=MACHINES)
+    def released(self, machine: str) -> None:
+        assert self.order(machine, Release())
+
+    @rule(machine=MACHINES)
+    def replaced(self, machine: str) -> None:
+        self.windows += 1
+        old = self.memory.of(machine).ek_sha256
+        if self.order(machine, Replace(f"w{self.windows}", self.now + 60_000)):
+            assert old is not None
+            self.gone.add((machine, old))
+
+    @rule(machine=MACHINES)
+    def retired(self, machine: str) -> None:
+        assert self.order(machine, Retire())
+
+    @rule(machine=MACHINES, number=st.integers(0, 3))
+    def used(self, machine: str, number: int) -> None:
+        window_id = f"w{self.windows - number}"
+        assert self.disk.use_window(machine, window_id, self.now) == self.memory.use_window(
+            machine, window_id, self.now
+        )
+
+    @invariant()
+    def both_say_the_same(self) -> None:
+        assert self.disk.records() == self.memory.records()
+        assert self.disk.history(None, 1000) == self.memory.history(None, 1000)
+
+    @invariant()
+    def an_ek_is_one_machines(self) -> None:
+        held = [one.ek_sha256 for one in self.memory.records() if one.ek_sha256 is not None]
+        assert len(held) == len(set(held))
+        for ek in (A, B, "c3" * 32):
+            found = self.disk.by_ek(ek)
+            assert found == self.memory.by_ek(ek)
+            if found is not None and found.state in ("pending", "approved"):
+                assert self.memory.of(found.machine).ek_sha256 == ek
+
+    @invariant()
+    def generations_never_fall(self) -> None:
+        for one in self.memory.records():
+            assert one.generation >= self.generations.get(one.machine, 0)
+            self.generations[one.machine] = one.generation
+
+
+Enrolling.TestCase.settings = settings(max_examples=12, stateful_step_count=15, deadline=None)
+TestEnrolling = Enrolling.TestCase

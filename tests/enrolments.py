@@ -1,0 +1,84 @@
+"""Enrolment in memory: what other rooms' tests use, and what the contract suite holds against the one on disk."""
+
+import threading
+from collections.abc import Sequence
+
+from netboot.join.enrolment import Act, Entry, Order, OrdersRefusedError, Owner, Propose, Record, UseWindow
+from netboot.join.enrolment_rules import decide
+from netboot.join.errors import RefusedError
+from netboot.join.ports import Enrolment
+
+
+class MemoryEnrolments:
+    """The obvious way: dictionaries, put in place once all orders are decided."""
+
+    def __init__(self) -> None:
+        self._records: dict[str, Record] = {}
+        self._owners: dict[str, Owner] = {}
+        self._entries: list[Entry] = []
+        self._lock = threading.Lock()
+
+    def by_ek(self, ek_sha256: str) -> Enrolment | None:
+        owner = self._owners.get(ek_sha256)
+        if owner is None:
+            return None
+        found = self.of(owner.machine)
+        if not owner.replaced:
+            return found
+        return Enrolment(
+            machine=owner.machine,
+            ek_sha256=ek_sha256,
+            state="retired",
+            generation=found.generation,
+            source=found.source,
+        )
+
+    def of(self, machine: str) -> Enrolment:
+        return self.record(machine).enrolment()
+
+    def propose(self, machine: str, ek_sha256: str, details: str, now_ms: int) -> Enrolment:
+        return self.apply([(machine, Propose(ek_sha256, details))], Act(), now_ms)[0].enrolment()
+
+    def use_window(self, machine: str, window_id: str, now_ms: int) -> bool:
+        try:
+            self.apply([(machine, UseWindow(window_id))], Act(), now_ms)
+        except RefusedError:
+            return False
+        return True
+
+    def record(self, machine: str) -> Record:
+        return self._records.get(machine, Record(machine=machine))
+
+    def records(self) -> list[Record]:
+        return [self._records[name] for name in sorted(self._records)]
+
+    def owner(self, ek_sha256: str) -> Owner | None:
+        return self._owners.get(ek_sha256)
+
+    def history(self, machine: str | None, limit: int) -> list[Entry]:
+        return [entry for entry in reversed(self._entries) if machine in (None, entry.machine)][:limit]
+
+    def apply(self, orders: Sequence[tuple[str, Order]], act: Act, now_ms: int) -> list[Record]:
+        with self._lock:
+            records, owners, entries = dict(self._records), dict(self._owners), list(self._entries)
+            done: list[Record] = []
+            refusals: list[tuple[int, str]] = []
+            for number, (machine, order) in enumerate(orders):
+                try:
+                    change = decide(records.get(machine, Record(machine=machine)), order, owners.get, now_ms)
+                except RefusedError as error:
+                    refusals.append((number, str(error)))
+                    continue
+                done.append(change.record)
+                if not change.act:
+                    continue
+                records[machine] = change.record
+                owners.update({ek: Owner(machine, replaced) for ek, replaced in change.eks})
+                ek = change.eks[0][0] if change.eks else change.record.ek_sha256
+                said = {"operator": act.operator, "reason": act.reason, "ek_sha256": ek, "said": change.said}
+                new = {"id": len(entries) + 1, "at_ms": now_ms, "machine": machine, "act": change.act}
+                entries.append(Entry.model_validate(new | said))
+            if refusals:
+                raise OrdersRefusedError(refusals)
+            self._records, self._owners, self._entries = records, owners, entries
+            return done
