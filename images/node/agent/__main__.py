@@ -5,6 +5,7 @@ import signal
 import sys
 from pathlib import Path
 
+from .clock import not_ours, set_time
 from .loop import Agent
 
 
@@ -16,7 +17,8 @@ def main(argv: list[str]) -> int:
 
     signal.signal(signal.SIGTERM, end)
     os.umask(0o022)
-    Agent(Path(argv[1] if len(argv) > 1 else "/")).run()
+    root = Path(argv[1] if len(argv) > 1 else "/").absolute()
+    Agent(root, set_clock=set_time if root == Path("/") else not_ours).run()
     return 0
 
 

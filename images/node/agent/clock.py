@@ -5,6 +5,7 @@ because of dates, never below the floor, so that an expired certificate stays ex
 """
 
 import email.utils
+import errno
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -23,6 +24,11 @@ def set_time(seconds: float) -> None:
     time.clock_settime(time.CLOCK_REALTIME, seconds)
 
 
+def not_ours(_seconds: float) -> None:
+    """For an agent whose root is not this machine's: the clock is not its to set."""
+    raise PermissionError(errno.EPERM, "it is not this root's")
+
+
 @dataclass(frozen=True, slots=True)
 class Clock:
     """Reads and sets the machine's clock, in seconds since 1970; `say` tells of each change."""
@@ -30,7 +36,7 @@ class Clock:
     say: Callable[[str], object]
     floor: float
     now: Callable[[], float] = time.time
-    set: Callable[[float], None] = set_time
+    set: Callable[[float], None] = not_ours
 
     def raise_to_floor(self) -> None:
         """Before TLS: a clock without a battery says 1970."""
@@ -55,7 +61,7 @@ class Clock:
 def floor(root: Path, issued: int) -> float:
     """The image's time (its build gives it to /usr) or the site bundle's, whichever is later."""
     images = (path.stat().st_mtime for path in (root / "usr", root / "usr/lib/clock-epoch") if path.exists())
-    return max(float(issued), *images)
+    return max([float(issued), *images])
 
 
 def date_of(server: Server) -> float:

@@ -44,7 +44,7 @@ class Agent:
     pause: Callable[[float], object] = time.sleep
     open_tpm: Callable[[Path], AbstractContextManager[tpm.Tpm | None]] = tpm.opened
     now: Callable[[], float] = time.time
-    set_clock: Callable[[float], None] = clock.set_time
+    set_clock: Callable[[float], None] = clock.not_ours
     _reporter: Reporter | None = None
 
     def run(self) -> None:
