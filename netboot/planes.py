@@ -19,7 +19,7 @@ class Orders(Strict):
     start, whatever the file has become since.
     """
 
-    plane: Literal["boot", "web", "controllers"]
+    plane: Literal["boot", "web", "controllers", "join"]
     index: int = 0
     name: str
     config: Config

@@ -54,6 +54,8 @@ def serve(config: Config, say: Callable[[str], None]) -> None:
             died=lambda pid: _forget_gauges(config.data / "metrics", pid),
         )
         say(f"provisioning (machines)   {config.provisioning.listen}, reached as {config.provisioning.url}")
+        if config.join is not None:
+            say(f"join (machines, TLS)      {config.join.listen}, reached as {config.join.url}")
         say(f"management (operators)    {config.management.listen}, reached as {config.management.base_url}")
         supervisor.run()
 
@@ -62,13 +64,15 @@ def run_plane(orders: Orders) -> None:
     """Be one of the planes, until told to stop."""
     end_with(orders.supervisor)
     logs.set_up(orders.name)
-    {"boot": _run_boot, "web": _run_web, "controllers": _run_controllers}[orders.plane](orders)
+    {"boot": _run_boot, "web": _run_web, "controllers": _run_controllers, "join": _run_join}[orders.plane](orders)
 
 
 def _planes(config: Config) -> list[Plane]:
     provisioning, key = config.provisioning.listen, "provisioning.listen"
     management = bind(config.management.listen, "management.listen")
     workers = bind_all(provisioning, key, config.provisioning.workers)
+    joining = config.join.listen if config.join is not None else provisioning
+    doors = bind_all(joining, "join.listen", config.join.workers) if config.join is not None else []
     pid = os.getpid()
 
     def plane(kind: str, name: str, **more: Any) -> Plane:
@@ -93,6 +97,18 @@ def _planes(config: Config) -> list[Plane]:
             for index, listener in enumerate(workers)
         ),
         plane("web", "web", stage=1, listener=management),
+        *(
+            plane(
+                "join",
+                f"join-{index}",
+                index=index,
+                listener=listener,
+                listen=lambda: bind(joining, "join.listen", shared=True),
+                stage=1,
+                reload=True,
+            )
+            for index, listener in enumerate(doors)
+        ),
     ]
 
 
@@ -170,6 +186,23 @@ def _run_web(orders: Orders) -> None:
 
     config = orders.config
     Server(_inherited(orders), lambda stopping: make_web(config, stopping), lambda: say_ready(orders)).run()
+
+
+def _run_join(orders: Orders) -> None:
+    from netboot.web.join.compose import compose
+    from netboot.web.join.server import settings
+    from netboot.web.join.tls import Certificate
+    from netboot.web.server import Server
+
+    config, index = orders.config, orders.index
+    assert config.join is not None
+    certificate = Certificate(config.join.certificate, config.join.key)
+    certificate.context()  # so that a certificate that cannot be used is said at once, and not to every machine
+
+    def make(stopping: Callable[[], bool]) -> Any:
+        return compose(config, index, certificate, SystemClock(), stopping)
+
+    Server(_inherited(orders), make, lambda: say_ready(orders), settings=settings(config.join, certificate)).run()
 
 
 def _make(projection: "SqliteProjection") -> None:

@@ -61,6 +61,11 @@ def same_address(one: str, other: str) -> bool:
     return _plain(one) is not None and _plain(one) == _plain(other)
 
 
+def plain_address(text: str) -> str:
+    """As people write it: IPv4 in IPv6 as IPv4, no scope; `unknown` for what is no address."""
+    return str(_plain(text) or "unknown")
+
+
 def _is_its_address(known: Known, peer: str) -> bool:
     return any(same_address(peer, one) for one in known.machine.node.addresses)
 

@@ -15,16 +15,14 @@ log = logging.getLogger(__name__)
 MOST_FAULTS = 1000
 
 _REMEDIES = {
-    404: "see docs/http-management.md for what there is",
-    405: "see docs/http-management.md for what there is",
     413: "send less",
     415: "send JSON, with Content-Type: application/json",
 }
 
 
-def install(app: Flask) -> None:
-    """Answer every failure of `app` in that form."""
-    app.register_error_handler(HTTPException, _of_http)
+def install(app: Flask, page: str = "docs/http-management.md") -> None:
+    """Answer every failure of `app` in that form; `page` says what there is to ask for."""
+    app.register_error_handler(HTTPException, lambda exception: _of_http(exception, page))
     app.register_error_handler(Exception, _of_anything)
 
 
@@ -46,12 +44,11 @@ def faulty(faults: Iterable[Fault]) -> Response:
     return response
 
 
-def _of_http(exception: HTTPException) -> Response:
+def _of_http(exception: HTTPException, page: str) -> Response:
     status = exception.code or 500
     code = (exception.name or "error").lower().replace(" ", "-")
-    response = error(
-        status, code, exception.description or exception.name, _REMEDIES.get(status, "correct the request")
-    )
+    remedy = f"see {page} for what there is" if status in (404, 405) else _REMEDIES.get(status, "correct the request")
+    response = error(status, code, exception.description or exception.name, remedy)
     for name, content in exception.get_headers():
         if name.lower() == "allow":
             response.headers[name] = content

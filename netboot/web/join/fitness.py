@@ -1,0 +1,164 @@
+"""Whether each cluster is fit to be joined: asked in the background, told in words, and the gate of every exchange."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from netboot.join.errors import ClusterUnavailableError
+from netboot.join.parts import Target
+from netboot.join.preconditions import Finding, refusals
+from netboot.join.sweep import sweep
+from netboot.lifecycle.errors import LifecycleError
+
+log = logging.getLogger(__name__)
+
+CHECK_SECONDS = 30.0
+RECHECK_SECONDS = 3.0
+"""Between checks of a cluster that is not fit, or cannot be asked."""
+TRUSTED_SECONDS = 120.0
+"""How long what was found stays true of an apiserver that does not answer."""
+SWEEP_SECONDS = 60.0
+
+
+Connected = tuple[Target, Callable[[], tuple[Finding, ...]]]
+"""A cluster's ports, and its self-check."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """`connect` makes the target and the check of a cluster; ClusterUnavailableError where its files cannot be used."""
+
+    name: str
+    connect: Callable[[], Connected]
+
+
+@dataclass(slots=True)
+class _Known:
+    target: Target | None = None
+    check: Callable[[], tuple[Finding, ...]] | None = None
+    findings: tuple[Finding, ...] = ()
+    checked: float = float("-inf")
+    problem: str = "it has not been asked yet"
+    due: float = float("-inf")
+    sweep_due: float = field(default=float("-inf"))
+
+
+class Fitness:
+    """`step` in a thread of its own (`run`); everything else from any thread."""
+
+    def __init__(
+        self,
+        clusters: Mapping[str, Cluster],
+        now_ms: Callable[[], int],
+        *,
+        sweeps: bool,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._clusters, self._now_ms, self._sweeps, self._monotonic = clusters, now_ms, sweeps, monotonic
+        self._known = {name: _Known() for name in clusters}
+        self._ended = threading.Event()
+
+    def target(self, name: str) -> Target | None:
+        """A cluster; None: it is not configured.
+
+        Raises:
+            ClusterUnavailableError: its kubeconfig or authorities cannot be used.
+        """
+        known = self._known.get(name)
+        if known is None:
+            return None
+        if known.target is None:
+            raise ClusterUnavailableError(f"cluster {name} cannot be used: {known.problem}")
+        return known.target
+
+    def gate(self, name: str) -> None:
+        """Let an exchange pass.
+
+        Raises:
+            ClusterUnavailableError: the self-check says no, or could not be asked for too long; with its words.
+        """
+        known = self._known[name]
+        bad = refusals(known.findings)
+        if bad:
+            raise ClusterUnavailableError(f"cluster {name} is not fit: " + "; ".join(one.words for one in bad))
+        if self._monotonic() - known.checked > TRUSTED_SECONDS:
+            raise ClusterUnavailableError(f"cluster {name} cannot be used: {known.problem}")
+
+    def words(self) -> dict[str, dict[str, Any]]:
+        """For `/readyz`."""
+        return {name: self._words(name, known) for name, known in self._known.items()}
+
+    def run(self) -> None:
+        """Check for ever, until `end`."""
+        while not self._ended.is_set():
+            self._ended.wait(max(0.1, self.step()))
+
+    def end(self) -> None:
+        """Have `run` return."""
+        self._ended.set()
+
+    def step(self) -> float:
+        """Check what is due; the seconds until something is due again."""
+        for name, known in self._known.items():
+            if self._monotonic() >= known.due:
+                self._check(name, known)
+            if self._sweeps and known.target is not None and self._monotonic() >= known.sweep_due:
+                self._sweep(name, known, known.target)
+        return min((known.due for known in self._known.values()), default=60.0) - self._monotonic()
+
+    def _check(self, name: str, known: _Known) -> None:
+        problem, wait = "", CHECK_SECONDS
+        try:
+            if known.target is None:
+                known.target, known.check = self._clusters[name].connect()
+            assert known.check is not None
+            findings = known.check()
+            if findings != known.findings:
+                _tell(name, findings)
+            known.findings, known.checked = findings, self._monotonic()
+            if refusals(findings):
+                wait = RECHECK_SECONDS
+        except ClusterUnavailableError as error:
+            problem, wait = str(error), RECHECK_SECONDS
+            if problem != known.problem:
+                log.error("cluster %s: %s", name, problem)  # noqa: TRY400 - the words are all there is to it
+        except Exception:
+            problem, wait = "the self-check failed; see the log", RECHECK_SECONDS
+            log.exception("defect: the self-check of cluster %s", name)
+        known.problem, known.due = problem, self._monotonic() + wait
+
+    def _sweep(self, name: str, known: _Known, target: Target) -> None:
+        known.sweep_due = self._monotonic() + SWEEP_SECONDS
+        try:
+            swept = sweep(target, self._now_ms())
+        except LifecycleError as error:
+            log.warning("expired tokens of cluster %s are deleted later: %s", name, error)
+            return
+        if swept:
+            log.info("deleted %d expired tokens of cluster %s", swept, name)
+
+    def _words(self, name: str, known: _Known) -> dict[str, Any]:
+        try:
+            self.gate(name)
+            fit, message = True, known.problem or "fit"
+        except ClusterUnavailableError as error:
+            fit, message = False, str(error)
+        findings = [
+            {"name": one.name, "outcome": one.outcome, "words": one.words, "remedy": one.remedy}
+            for one in known.findings
+            if one.outcome != "ok"
+        ]
+        return {"ok": fit, "message": message, "findings": findings}
+
+
+def _tell(name: str, findings: tuple[Finding, ...]) -> None:
+    for one in findings:
+        if one.outcome == "refuse":
+            log.error("cluster %s: nothing is issued: %s: %s; %s", name, one.name, one.words, one.remedy)
+        elif one.outcome == "warn":
+            log.warning("cluster %s: %s: %s; %s", name, one.name, one.words, one.remedy)
+    if not refusals(findings):
+        log.info("cluster %s is fit to be joined", name)

@@ -1,0 +1,35 @@
+"""`/healthz`, `/readyz` of this process alone."""
+
+from flask import Blueprint, Response, jsonify
+
+from netboot.lifecycle.errors import CannotTellError
+from netboot.web import render
+from netboot.web.join.parts import desk
+
+blueprint = Blueprint("join-health", __name__)
+
+
+@blueprint.get("/healthz")
+def healthy() -> Response:
+    """This process answers."""
+    return render.uncached(jsonify({"healthy": True}))
+
+
+@blueprint.get("/readyz")
+def ready() -> Response:
+    """200: machines of every cluster can join through this process; else 503 with what stands in the way."""
+    own = desk()
+    problems = own.problems()
+    try:
+        own.parts.view()
+    except CannotTellError as error:
+        problems.append(str(error))
+    clusters = own.fitness.words()
+    problems += [said["message"] for said in clusters.values() if not said["ok"]]
+    if not clusters:
+        problems.append("no cluster is configured: add `clusters` to netboot.yaml")
+    if own.stopping():
+        problems.insert(0, "the service is stopping")
+    response = jsonify({"ready": not problems, "problems": problems, "clusters": clusters})
+    response.status_code = 503 if problems else 200
+    return render.uncached(response)

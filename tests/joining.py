@@ -1,0 +1,129 @@
+"""Join on a stage: the service's own code, a cluster and enrolment in memory, a clock that tests move."""
+
+import json
+import os
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from netboot.join import messages
+from netboot.join.attest import attest
+from netboot.join.hello import hello
+from netboot.join.parts import Parts, Target
+from netboot.join.ports import Enrolments, Leases, Nodes, Tokens
+from netboot.lifecycle.bootid import belongs, mint
+from netboot.lifecycle.decide import View
+from netboot.lifecycle.events import EventRecord
+from netboot.lifecycle.snapshot import Snapshot
+from netboot.machines.values import Channel, Inventory, Machine, Profile
+from tests import soft_tpm
+from tests.enrolments import MemoryEnrolments
+from tests.kube_fake import FakeCluster
+from tokens.sealed import Keyset, SealingKey
+
+NOW = 1_790_000_000_000
+KEY = b"k" * 32
+PEER = "192.0.2.11"
+ENDPOINTS = ("https://192.0.2.1:6443",)
+AUTHORITIES = "-----BEGIN CERTIFICATE-----\nMAo=\n-----END CERTIFICATE-----\n"
+
+
+def boot_id(machine: str, number: int = 1) -> str:
+    """The `number`-th boot of a machine."""
+    return mint(KEY, machine, NOW + number * 1_000, number.to_bytes(4, "big"))
+
+
+def snapshot_of(*machines: Machine) -> Snapshot:
+    """Machines that may join; what they boot does not matter here."""
+    inventory = Inventory(
+        machines=machines, profiles=(Profile(name="compute", channel="stable"),), channels=(Channel(name="stable"),)
+    )
+    url = "http://192.0.2.1:8080"
+    return Snapshot(
+        site="test",
+        published_ms=NOW,
+        inventory=inventory,
+        channels={"stable": None},
+        unusable={},
+        images={},
+        url=url,
+        origins=(url,),
+    )
+
+
+def declared(name: str = "gpu-001", **more: Any) -> Machine:
+    """A machine of the inventory."""
+    fields: dict[str, Any] = {"name": name, "profile": "compute", "match": {"macs": (soft_tpm.MAC,)}}
+    return Machine.model_validate(fields | more)
+
+
+def pinned(machine: soft_tpm.Machine, name: str = "gpu-001", **more: Any) -> Machine:
+    """The same with this machine's TPM on record."""
+    match = {"macs": machine.macs, "serial": machine.serial, "ek_sha256": machine.ek_sha256}
+    return declared(name, **({"match": match} | more))
+
+
+@dataclass
+class Stage:
+    """`machines`: the inventory. `parts()`: one replica, with the stage's cluster unless given others' ports."""
+
+    machines: tuple[Machine, ...] = ()
+    now_ms: int = NOW
+    cluster: FakeCluster = field(default_factory=FakeCluster)
+    enrolments: Enrolments = field(default_factory=MemoryEnrolments)
+    keys: list[SealingKey] = field(default_factory=lambda: [SealingKey(b"s" * 32)])
+    records: list[EventRecord] = field(default_factory=list)
+    fit: Callable[[], None] = lambda: None
+    addresses_attest: bool = False
+    journal: Callable[[EventRecord], None] | None = None
+    leases: Leases | None = None
+    tokens: Tokens | None = None
+    nodes: Nodes | None = None
+
+    def parts(self, ahead_ms: int = 0) -> Parts:
+        """A replica whose clock is `ahead_ms` ahead of the stage's."""
+        target = Target(
+            name="default",
+            endpoints=ENDPOINTS,
+            authorities=AUTHORITIES,
+            leases=self.leases or self.cluster.leases,
+            tokens=self.tokens or self.cluster.tokens,
+            nodes=self.nodes or self.cluster.nodes,
+        )
+        return Parts(
+            site="test",
+            clusters={"default": target}.get,
+            gate=lambda _name: self.fit(),
+            view=lambda: View.of(snapshot_of(*self.machines)),
+            enrolments=self.enrolments,
+            keyset=lambda: Keyset(tuple(self.keys)),
+            belongs=lambda boot, machine: belongs(KEY, boot, machine),
+            journal=self.journal or self.records.append,
+            now_ms=lambda: self.now_ms + ahead_ms,
+            random=os.urandom,
+            choice=secrets.choice,
+            token_seconds=300,
+            addresses_attest=self.addresses_attest,
+        )
+
+    def hello(self, machine: soft_tpm.Machine, *, peer: str = PEER, ahead_ms: int = 0, **changes: Any) -> Any:
+        """Post hello; the answer as JSON."""
+        body = messages.read(dumps(machine.hello(**changes)), messages.Hello)
+        return hello(self.parts(ahead_ms), body, peer).as_json()
+
+    def attest(
+        self, machine: soft_tpm.Machine, answer: Any, *, peer: str = PEER, ahead_ms: int = 0, **changes: Any
+    ) -> Any:
+        """Post attest; the answer as JSON."""
+        body = messages.read(dumps(machine.attest(answer, **changes)), messages.Attest)
+        return attest(self.parts(ahead_ms), body, peer).as_json()
+
+    def join(self, machine: soft_tpm.Machine, peer: str = PEER) -> Any:
+        """A whole exchange."""
+        return self.attest(machine, self.hello(machine, peer=peer), peer=peer)
+
+
+def dumps(body: Any) -> bytes:
+    """JSON as an agent sends it."""
+    return json.dumps(body).encode()
