@@ -86,8 +86,8 @@ def imported() -> Response:
         return faulty(error.faults)
     except OrdersRefusedError as error:
         return faulty([Fault("list", rows[number].line, "", why) for number, why in error.refusals])
-    audit("import", machines=len(rows), reason=reason)
-    return jsonify({"machines": len(rows), "enrolled": [one.machine for one in changed]})
+    audit("import", machines=len(rows), changed=sum(bool(one.act) for one in changed), reason=reason)
+    return jsonify({"machines": len(rows), "enrolled": [one.record.machine for one in changed if one.act]})
 
 
 @blueprint.get("/v1/machines/<name>/enrolment")
@@ -164,7 +164,7 @@ def _do(name: str, order: Order, reason: str, *, declared: bool = False) -> Resp
     changed = mine.register.apply([(name, order)], Act(operator().who, reason), mine.clock.now_ms())
     view = mine.register.view(name, mine.clock.now_ms())
     facts = {"machine": name, "state": view.state, "ek": view.ek_sha256 or "", "reason": reason}
-    audit(_ACTS[type(order)], **facts, changed=bool(changed))
+    audit(_ACTS[type(order)], **facts, changed=any(one.act for one in changed))
     return _answer(name, view)
 
 
