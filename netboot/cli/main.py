@@ -17,6 +17,8 @@ COMMANDS = {
     "token": "netboot.cli.token:group",
     "boot": "netboot.cli.boot:group",
     "explain": "netboot.cli.explain:command",
+    "cluster": "netboot.cli.cluster:group",
+    "doctor": "netboot.cli.doctor:command",
     "serve": "netboot.cli.serve:command",
     "completion": "netboot.cli.completion:command",
     "plane": "netboot.cli.serve:plane",

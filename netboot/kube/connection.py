@@ -43,6 +43,11 @@ class Connection:
     def __repr__(self) -> str:
         return f"Connection({str(self.path)!r})"
 
+    @property
+    def token(self) -> str | None:
+        """The bearer token in use; None: a client certificate. A secret."""
+        return self._token
+
     def close(self) -> None:
         """Close what is open."""
         self.transport.close()

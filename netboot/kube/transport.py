@@ -121,15 +121,25 @@ class Transport:
 
     def _unavailable(self, error: BaseException) -> ClusterUnavailableError:
         host = urlsplit(self._server).netloc
-        if isinstance(error, urllib3.exceptions.ConnectTimeoutError):
+        refused = isinstance(error, urllib3.exceptions.NewConnectionError)  # which is a ConnectTimeoutError, too
+        if isinstance(error, urllib3.exceptions.ConnectTimeoutError) and not refused:
             return ClusterUnavailableError(f"the apiserver {host} could not be reached within {CONNECT_SECONDS:.0f} s")
         if isinstance(error, urllib3.exceptions.ReadTimeoutError):
             return ClusterUnavailableError(f"the apiserver {host} did not answer within {READ_SECONDS:.0f} s")
         if isinstance(error, urllib3.exceptions.SSLError):
             return ClusterUnavailableError(
-                f"the apiserver {host} has no certificate that the kubeconfig's authority vouches for: {error}"
+                f"the apiserver {host} has no certificate that the kubeconfig's authority vouches for: {_cause(error)}"
             )
-        return ClusterUnavailableError(f"the apiserver {host} cannot be reached: {error}")
+        return ClusterUnavailableError(f"the apiserver {host} cannot be reached: {_cause(error)}")
+
+
+def _cause(error: BaseException) -> str:
+    """The words of what was first: those of urllib3 above it name objects in memory."""
+    while error.__cause__ or error.__context__:
+        error = error.__cause__ or error.__context__ or error
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return error.verify_message
+    return (error.strerror if isinstance(error, OSError) else None) or str(error)
 
 
 def _context(kubeconfig: Kubeconfig) -> ssl.SSLContext:

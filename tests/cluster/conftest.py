@@ -8,6 +8,8 @@ import pytest
 from lab.kube.accounts import Admin, apply_manifests, kubeconfigs
 from lab.kube.binaries import find
 from lab.kube.cluster import Cluster, cluster
+from netboot.kube.connection import Connection, connect
+from tests.kube_world import RealWorld
 
 CACHE = Path(__file__).parents[2] / ".cache"
 
@@ -31,3 +33,18 @@ def as_admin(control_plane: Cluster) -> Iterator[Admin]:
     admin = Admin(control_plane)
     yield admin
     admin.close()
+
+
+@pytest.fixture(scope="session")
+def connections(accounts: dict[str, Path]) -> Iterator[dict[str, Connection]]:
+    opened = {role: connect(path) for role, path in accounts.items()}
+    yield opened
+    for one in opened.values():
+        one.close()
+
+
+@pytest.fixture
+def world(connections: dict[str, Connection], as_admin: Admin) -> Iterator[RealWorld]:
+    real = RealWorld(connections, as_admin)
+    yield real
+    real.clean()

@@ -1,0 +1,82 @@
+"""`netboot cluster`: what an operator does once for a cluster that machines join. Works with kubeconfig files."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from images import files
+from netboot.cli.paths import config_option, find_config
+from netboot.cli.times import moment
+
+if TYPE_CHECKING:
+    from netboot.config import Cluster, Config
+
+PRIVATE = 0o600
+
+
+@click.group()
+def group() -> None:
+    """Prepare a Kubernetes cluster that machines of this site join.
+
+    \b
+    Once for a cluster, with an administrator's kubeconfig; the second again before its tokens expire:
+      netboot cluster manifests | kubectl apply -f -
+      netboot cluster kubeconfigs --admin-kubeconfig ~/.kube/config
+      netboot doctor
+    """
+
+
+@group.command()
+@config_option
+@click.option("--name", help="Cluster of the configuration, for its namespace.  [default: the namespace netboot]")
+def manifests(config: Path | None, name: str | None) -> None:
+    """Print the accounts, their rights and the admission policies as YAML, for `kubectl apply -f -`."""
+    from netboot.kube.manifests import DEFAULT_NAMESPACE, manifest_text
+
+    namespace = DEFAULT_NAMESPACE if name is None else find_cluster(find_config(config), name).namespace
+    click.echo(manifest_text(namespace), nl=False)
+
+
+@group.command()
+@config_option
+@click.option(
+    "--admin-kubeconfig",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    required=True,
+    help="Kubeconfig of who may make tokens for ServiceAccounts; used now, and not kept.",
+)
+@click.option("--name", default="default", show_default=True, help="Cluster of the configuration.")
+@click.option("--server", help="Address of the apiserver for the service, if not the administrator's.")
+@click.option("--days", type=click.IntRange(1, 3650), default=365, show_default=True, help="How long they are good.")
+def kubeconfigs(config: Path | None, admin_kubeconfig: Path, name: str, server: str | None, days: int) -> None:
+    """Write the kubeconfigs of the three accounts to where the configuration says, with mode 0600.
+
+    Each holds a token that expires. A running service takes up a new one by itself.
+    """
+    from netboot.kube.accounts import ACCOUNTS, make_kubeconfig
+
+    cluster = find_cluster(find_config(config), name)
+    made = {
+        role: make_kubeconfig(admin_kubeconfig, role, cluster.namespace, days * 86_400, server) for role in ACCOUNTS
+    }
+    for role, one in made.items():
+        path: Path = getattr(cluster, role)
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        files.write(path, one.content, mode=PRIVATE)
+        click.echo(f"wrote {path}: {ACCOUNTS[role]}, until {moment(one.expires_ms)}")
+    soonest = min(one.expires_ms for one in made.values())
+    click.echo(f"make them again before {moment(soonest)}; `netboot doctor` warns 30 days before")
+
+
+def find_cluster(config: "Config", name: str) -> "Cluster":
+    """A cluster of the configuration.
+
+    Raises:
+        click.ClickException: there is none of that name.
+    """
+    found = config.clusters.get(name)
+    if found is None:
+        known = ", ".join(sorted(config.clusters)) or "none"
+        raise click.ClickException(f"the configuration has no cluster {name!r} (it has: {known}): add it to `clusters`")
+    return found

@@ -1,0 +1,201 @@
+"""The admission policies of `deploy/kubernetes` against a real apiserver: what the rights are still good for."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from lab.kube.accounts import Admin
+from netboot.kube.connection import Connection
+from netboot.kube.errors import ClusterRefusedError
+from netboot.kube.secrets import KubeTokens
+from tests.kube_world import NODES, SECRETS, RealWorld
+from tokens.binding import PREFIX, binding_group
+from tokens.bootstrap import BootstrapToken, mint, secret_manifest
+
+pytestmark = pytest.mark.cluster
+KUBEADM = "system:bootstrappers:kubeadm:default-node-token"
+GROUPS = f"auth-extra-groups must be {PREFIX} and one binding {PREFIX}:v1:<64 hex digits>"
+EXPIRY = "expiration must be there, and at most 15 minutes away by the apiserver's clock"
+UNCHECKED = {"key": "netboot.dev/unchecked", "effect": "NoSchedule"}
+
+
+def token_secret(token: BootstrapToken, **data: str | None) -> dict[str, Any]:
+    """A good token's manifest; `data` overrides its entries, None takes one out (`_` for `-`)."""
+    manifest = secret_manifest(token, "policy-node", b"spki", datetime.now(UTC), timedelta(minutes=10))
+    for key, value in data.items():
+        name = key.replace("_", "-")
+        manifest["stringData"].pop(name, None)
+        if value is not None:
+            manifest["stringData"][name] = value
+    return manifest
+
+
+def at(minutes: float) -> str:
+    return (datetime.now(UTC) + timedelta(minutes=minutes)).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def refused(world: RealWorld, manifest: dict[str, Any], why: str) -> None:
+    with pytest.raises(ClusterRefusedError) as caught:
+        world.tokens.create(manifest)
+    assert f"ValidatingAdmissionPolicy 'netboot-tokens' with binding 'netboot-tokens' denied request: {why}" in str(
+        caught.value
+    )
+
+
+@pytest.mark.parametrize("minutes", [1, 10, 14.9])
+def test_a_token_of_15_minutes_at_most_is_taken(world: RealWorld, minutes: float) -> None:
+    token = mint()
+    world.tokens.create(token_secret(token, expiration=at(minutes)))
+    world.tokens.delete(token.id)
+
+
+def test_a_token_of_16_minutes_is_refused(world: RealWorld) -> None:
+    refused(world, token_secret(mint(), expiration=at(16)), EXPIRY)
+
+
+def test_a_forged_creation_time_makes_no_longer_life(world: RealWorld) -> None:
+    manifest = token_secret(mint(), expiration=at(60))
+    manifest["metadata"]["creationTimestamp"] = at(50)
+    refused(world, manifest, EXPIRY)
+
+
+def test_a_token_that_never_expires_is_refused(world: RealWorld) -> None:
+    refused(world, token_secret(mint(), expiration=None), EXPIRY)
+
+
+@pytest.mark.parametrize("expiration", ["never", "2026-13-01T00:00:00Z", "é", ""])
+def test_a_time_that_is_none_is_refused(world: RealWorld, expiration: str) -> None:
+    with pytest.raises(ClusterRefusedError, match="netboot-tokens"):
+        world.tokens.create(token_secret(mint(), expiration=expiration))
+
+
+@pytest.mark.parametrize("value", ["true", "false"])
+def test_a_token_that_signs_is_refused(world: RealWorld, value: str) -> None:
+    why = "a token of netboot's must not sign (usage-bootstrap-signing)"
+    refused(world, token_secret(mint(), usage_bootstrap_signing=value), why)
+
+
+@pytest.mark.parametrize(
+    "groups",
+    [
+        None,
+        PREFIX,
+        f"{PREFIX},{KUBEADM}",
+        f"{PREFIX},{binding_group('n', b'k')},{KUBEADM}",
+        f"{PREFIX},{binding_group('n', b'k')},{binding_group('m', b'k')}",
+        f"{PREFIX}2,{binding_group('n', b'k')}",
+        f"{KUBEADM},{binding_group('n', b'k')}",
+        f"{PREFIX},{binding_group('n', b'k')}0",
+        f"{PREFIX},{PREFIX}:v1:" + "z" * 64,
+        f"{PREFIX},x{binding_group('n', b'k')}",
+    ],
+)
+def test_a_token_for_a_foreign_group_is_refused(world: RealWorld, groups: str | None) -> None:
+    refused(world, token_secret(mint(), auth_extra_groups=groups), GROUPS)
+
+
+@pytest.mark.parametrize("groups", [f"{PREFIX},{binding_group('n', b'k')}\n{KUBEADM}", f"{PREFIX},é"])
+def test_a_group_that_is_not_printable_is_refused(world: RealWorld, groups: str) -> None:
+    with pytest.raises(ClusterRefusedError, match="netboot-tokens"):
+        world.tokens.create(token_secret(mint(), auth_extra_groups=groups))
+
+
+@pytest.mark.parametrize("kind", ["Opaque", "kubernetes.io/dockerconfigjson", None])
+def test_a_secret_of_another_type_is_refused(world: RealWorld, kind: str | None) -> None:
+    manifest = token_secret(mint()) | {"type": kind}
+    manifest["stringData"][".dockerconfigjson"] = "{}"
+    refused(world, manifest, "netboot may have bootstrap tokens in kube-system, no other Secrets")
+
+
+def test_a_token_of_a_service_account_is_refused(world: RealWorld) -> None:
+    manifest = {
+        "metadata": {"name": "steal", "annotations": {"kubernetes.io/service-account.name": "default"}},
+        "type": "kubernetes.io/service-account-token",
+    }
+    with pytest.raises(ClusterRefusedError, match="netboot-tokens"):
+        world.tokens.create(manifest)
+
+
+@pytest.fixture(params=["issuer", "approver"])
+def deleter(request: Any, connections: dict[str, Connection]) -> KubeTokens:
+    return KubeTokens(connections[request.param])
+
+
+@pytest.mark.parametrize(
+    ("kind", "groups"),
+    [
+        pytest.param("Opaque", f"{PREFIX},{binding_group('n', b'k')}", id="another type"),
+        pytest.param("bootstrap.kubernetes.io/token", KUBEADM, id="a token of kubeadm's"),
+        pytest.param("bootstrap.kubernetes.io/token", None, id="a token without groups"),
+    ],
+)
+def test_a_secret_of_somebody_else_is_not_deleted(
+    deleter: KubeTokens, as_admin: Admin, kind: str, groups: str | None
+) -> None:
+    token = mint()
+    manifest = token_secret(token, auth_extra_groups=groups) | {"type": kind}
+    path = f"{SECRETS}/bootstrap-token-{token.id}"
+    assert as_admin("POST", SECRETS, manifest).status_code == 201
+    with pytest.raises(ClusterRefusedError, match="ValidatingAdmissionPolicy 'netboot-tokens'"):
+        deleter.delete(token.id)
+    assert as_admin("GET", path).status_code == 200
+    assert as_admin("DELETE", path).status_code == 200
+
+
+def test_a_token_of_ours_is_deleted_by_both(deleter: KubeTokens, world: RealWorld) -> None:
+    token = mint()
+    world.tokens.create(token_secret(token))
+    deleter.delete(token.id)
+    assert token.id not in world.token_ids()
+
+
+def test_other_accounts_are_left_alone(as_admin: Admin) -> None:
+    manifest = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "of-others"}, "type": "Opaque"}
+    assert as_admin("POST", SECRETS, manifest).status_code == 201
+    assert as_admin("DELETE", f"{SECRETS}/of-others").status_code == 200
+
+
+def register(as_admin: Admin, *taints: dict[str, str], name: str = "vap-1") -> Any:
+    """A node registers itself, as its kubelet would."""
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}, "spec": {"taints": list(taints)}}
+    return as_admin("POST", NODES, node, user=f"system:node:{name}", group="system:nodes")
+
+
+@pytest.mark.parametrize(
+    "taints",
+    [
+        (),
+        ({"key": "netboot.dev/unattested", "effect": "NoSchedule"},),
+        (UNCHECKED | {"effect": "PreferNoSchedule"},),
+        ({"key": "netboot.dev/unchecked2", "effect": "NoSchedule"},),
+    ],
+    ids=["none", "another", "a weak one", "one like it"],
+)
+def test_a_node_without_the_taint_is_refused(as_admin: Admin, taints: tuple[dict[str, str], ...]) -> None:
+    answer = register(as_admin, *taints)
+    assert answer.status_code == 422
+    assert answer.json()["message"] == (
+        "nodes \"vap-1\" is forbidden: ValidatingAdmissionPolicy 'netboot-nodes' with binding 'netboot-nodes' denied "
+        "request: a node must register with the taint netboot.dev/unchecked:NoSchedule"
+    )
+
+
+def test_a_node_with_the_taint_registers_and_cannot_take_it_off(as_admin: Admin) -> None:
+    other = {"key": "example.com/other", "effect": "NoExecute"}
+    answer = register(as_admin, other, UNCHECKED)
+    assert answer.status_code == 201, answer.text
+    try:
+        node = answer.json()
+        node["spec"]["taints"] = [other]
+        changed = as_admin("PUT", f"{NODES}/vap-1", node, user="system:node:vap-1", group="system:nodes")
+        assert changed.status_code == 403
+        assert "is not allowed to modify taints" in changed.text
+    finally:
+        as_admin("DELETE", f"{NODES}/vap-1")
+
+
+def test_a_node_that_an_administrator_makes_needs_no_taint(as_admin: Admin) -> None:
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "vap-2"}}
+    assert as_admin("POST", NODES, node).status_code == 201
+    assert as_admin("DELETE", f"{NODES}/vap-2").status_code == 200

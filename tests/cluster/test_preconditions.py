@@ -1,0 +1,153 @@
+"""The self-check against a real apiserver: with what kubeadm leaves in a cluster, and without what should be there."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from lab.kube.accounts import Admin, apply_manifests, object_path
+from lab.kube.cluster import Cluster
+from netboot.join.preconditions import NODECLIENT, SELFNODECLIENT, Finding, check, refusals, rights
+from netboot.join.rights import RIGHTS
+from netboot.kube.connection import Connection
+from netboot.kube.manifests import manifests
+from netboot.kube.preconditions import KubePreconditions
+from tests.kube_world import RealWorld
+
+pytestmark = pytest.mark.cluster
+
+
+@pytest.fixture(scope="module", autouse=True)
+def put_back(control_plane: Cluster) -> Iterator[None]:
+    """Tests that come later find the policies in force, not only there."""
+    yield
+    apply_manifests(control_plane)
+
+
+@contextmanager
+def bound(world: RealWorld, name: str, role: str, group: str) -> Iterator[None]:
+    world.bind(name, role, group)
+    try:
+        yield
+    finally:
+        world.unbind(name)
+
+
+@contextmanager
+def without(admin: Admin, kind: str, name: str) -> Iterator[None]:
+    """Without an object of `deploy/kubernetes`, for a while."""
+    document = shipped(kind, name)
+    assert admin("DELETE", object_path(document)).status_code == 200
+    try:
+        yield
+    finally:
+        admin.apply(document)
+
+
+def shipped(kind: str, name: str) -> dict[str, Any]:
+    return next(one for one in manifests() if (one["kind"], one["metadata"]["name"]) == (kind, name))
+
+
+def test_a_cluster_with_our_files_is_fit(world: RealWorld) -> None:
+    findings = check(world.preconditions)
+    assert {one.outcome for one in findings} == {"ok"}, findings
+
+
+@pytest.mark.parametrize("role", RIGHTS)
+def test_every_account_has_its_rights(role: str, connections: dict[str, Connection]) -> None:
+    assert rights(KubePreconditions(connections[role], "netboot"), role).outcome == "ok"
+
+
+def test_an_account_that_is_another_ones_is_found_out(connections: dict[str, Connection]) -> None:
+    finding = rights(KubePreconditions(connections["nodes"], "netboot"), "approver")
+    assert finding.outcome == "refuse"
+    assert "approve signers kubernetes.io/kubelet-serving" in finding.words
+
+
+def test_nodeclient_for_bootstrappers_is_refused_and_named(world: RealWorld) -> None:
+    with bound(world, "kubeadm:node-autoapprove-bootstrap", NODECLIENT, "system:bootstrappers"):
+        assert refusals(check(world.preconditions)) == (
+            Finding(
+                "first certificates",
+                "refuse",
+                "Kubernetes itself would approve any node's name for every holder of a bootstrap token: "
+                f"ClusterRoleBinding kubeadm:node-autoapprove-bootstrap binds ClusterRole {NODECLIENT}",
+                "`kubectl delete clusterrolebinding kubeadm:node-autoapprove-bootstrap`",
+            ),
+        )
+
+
+def test_selfnodeclient_for_nodes_is_refused_and_named(world: RealWorld) -> None:
+    with bound(world, "kubeadm:node-autoapprove-certificate-rotation", SELFNODECLIENT, "system:nodes"):
+        (finding,) = refusals(check(world.preconditions))
+    assert finding.words == (
+        "a machine that was taken out of service could renew its certificate for ever: ClusterRoleBinding "
+        f"kubeadm:node-autoapprove-certificate-rotation binds ClusterRole {SELFNODECLIENT}"
+    )
+    assert finding.remedy.endswith(
+        "then `kubectl delete clusterrolebinding kubeadm:node-autoapprove-certificate-rotation`"
+    )
+
+
+def test_a_renewal_kept_for_one_node_is_none_of_our_business(world: RealWorld, as_admin: Admin) -> None:
+    rbac = "rbac.authorization.k8s.io"
+    binding = {
+        "apiVersion": f"{rbac}/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": "kept-renewal-control-1"},
+        "roleRef": {"apiGroup": rbac, "kind": "ClusterRole", "name": SELFNODECLIENT},
+        "subjects": [{"apiGroup": rbac, "kind": "User", "name": "system:node:control-1"}],
+    }
+    as_admin.apply(binding)
+    try:
+        assert refusals(check(world.preconditions)) == ()
+    finally:
+        as_admin("DELETE", object_path(binding))
+
+
+def test_kubeadms_own_tokens_are_a_warning(world: RealWorld) -> None:
+    group = "system:bootstrappers:kubeadm:default-node-token"
+    with bound(world, "kubeadm:node-autoapprove-bootstrap", NODECLIENT, group):
+        findings = check(world.preconditions)
+    assert refusals(findings) == ()
+    assert [one.name for one in findings if one.outcome == "warn"] == ["first certificates"]
+
+
+def test_everything_for_everybody_is_refused_and_named(world: RealWorld) -> None:
+    with bound(world, "permissive", NODECLIENT, "system:authenticated"):
+        (finding,) = refusals(check(world.preconditions))
+    assert "ClusterRoleBinding permissive" in finding.words
+
+
+@pytest.mark.parametrize("name", ["netboot-tokens", "netboot-nodes"])
+def test_a_policy_that_is_not_in_force_is_refused(world: RealWorld, as_admin: Admin, name: str) -> None:
+    with without(as_admin, "ValidatingAdmissionPolicyBinding", name):
+        assert world.preconditions.policies()[name] == "unbound"
+        with without(as_admin, "ValidatingAdmissionPolicy", name):
+            assert world.preconditions.policies()[name] == "absent"
+            assert [one.name for one in refusals(check(world.preconditions))] == [f"admission policy {name}"]
+    binding = shipped("ValidatingAdmissionPolicyBinding", name)
+    as_admin.apply({**binding, "spec": binding["spec"] | {"validationActions": ["Audit"]}})
+    try:
+        assert world.preconditions.policies()[name] == "unbound"
+    finally:
+        as_admin.apply(binding)
+    assert world.preconditions.policies()[name] == "in force"
+
+
+def test_a_policy_that_somebody_changed_is_told(world: RealWorld, as_admin: Admin) -> None:
+    policy = shipped("ValidatingAdmissionPolicy", "netboot-nodes")
+    exempt = {"name": "exempt", "expression": "request.userInfo.username != 'system:node:control-1'"}
+    conditions = [*policy["spec"]["matchConditions"], exempt]
+    as_admin.apply({**policy, "spec": policy["spec"] | {"matchConditions": conditions}})
+    try:
+        assert world.preconditions.policies()["netboot-nodes"] == "different"
+    finally:
+        as_admin.apply(policy)
+
+
+def test_a_clock_that_is_off_is_measured(connections: dict[str, Connection]) -> None:
+    late = KubePreconditions(connections["issuer"], "netboot", now_ms=lambda: 1_000)
+    assert late.clock_ahead_ms() > 1_000_000_000_000
+    assert "clock" in {one.name for one in refusals(check(late))}

@@ -1,0 +1,352 @@
+"""The way to the apiserver: what becomes of failures, over a TLS server that answers as the test says."""
+
+import json
+import logging
+import socket
+import ssl
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lab.kube.authority import Authority, kubeconfig
+from netboot.join.errors import ClusterUnavailableError, ConflictError
+from netboot.join.ports import NodeView
+from netboot.kube import connection as connections
+from netboot.kube import transport
+from netboot.kube.connection import Connection, connect
+from netboot.kube.errors import ClusterRefusedError
+from netboot.kube.leases import KubeLeases
+from netboot.kube.nodes import KubeNodes
+from netboot.kube.secrets import KubeTokens
+
+Answer = tuple[int, Any]
+AUTHORITY = Authority("unit")
+
+
+class Server:
+    """An apiserver that answers each request by `answer(method, path)` and remembers what it was asked."""
+
+    def __init__(self, folder: Path, names: tuple[str, ...] = ("127.0.0.1",)) -> None:
+        self.asked: list[str] = []
+        self.answer: Callable[[str, str], Answer] = lambda _method, _path: (500, None)
+        pair = AUTHORITY.issue("server", server=names)
+        (folder / "pair.pem").write_bytes(pair.certificate + pair.key)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(folder / "pair.pem")
+        self.http = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
+        self.http.daemon_threads = True
+        self.http.socket = context.wrap_socket(self.http.socket, server_side=True, do_handshake_on_connect=False)
+        self.url = f"https://127.0.0.1:{self.http.server_port}"
+        self.path = folder / "kubeconfig"
+        self.path.write_bytes(kubeconfig(self.url, AUTHORITY.pair.certificate, AUTHORITY.issue("me")))
+
+    def _handler(self) -> type[BaseHTTPRequestHandler]:
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def _any(self) -> None:
+                self.rfile.read(int(self.headers.get("Content-Length") or 0))
+                outer.asked.append(f"{self.command} {self.path}")
+                status, body = outer.answer(self.command, self.path)
+                if status == 0:
+                    self.close_connection = True
+                    return
+                lines = body if isinstance(body, bytes) else json.dumps(body).encode()
+                self.send_response(status)
+                if status == 302:
+                    self.send_header("Location", f"{outer.url}/elsewhere")
+                self.send_header("Content-Length", str(len(lines)))
+                self.end_headers()
+                self.wfile.write(lines)
+
+            do_GET = do_POST = do_PUT = do_DELETE = _any  # noqa: N815
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        return Handler
+
+
+@contextmanager
+def serving(server: Server) -> Iterator[Server]:
+    thread = threading.Thread(target=server.http.serve_forever, args=(0.01,), daemon=True)
+    thread.start()
+    try:
+        yield server
+    finally:
+        server.http.shutdown()
+        server.http.server_close()
+        thread.join()
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
+    with serving(Server(tmp_path)) as running:
+        yield running
+
+
+@pytest.fixture
+def connection(server: Server) -> Iterator[Connection]:
+    with closing(connect(server.path)) as opened:
+        yield opened
+
+
+def status(code: int, reason: str, message: str) -> Answer:
+    return code, {"kind": "Status", "code": code, "reason": reason, "message": message}
+
+
+def node(name: str, version: str) -> dict[str, Any]:
+    metadata = {"name": name, "uid": f"uid-{name}", "resourceVersion": version}
+    return {"metadata": metadata | {"creationTimestamp": "2026-01-01T00:00:00Z"}}
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind", "words"),
+    [
+        (status(500, "InternalError", "etcd"), ClusterUnavailableError, "overloaded or failing (500): etcd"),
+        (status(503, "", ""), ClusterUnavailableError, "overloaded or failing (503): status 503"),
+        (status(429, "TooManyRequests", "later"), ClusterUnavailableError, "overloaded or failing (429): later"),
+        (status(401, "Unauthorized", "Unauthorized"), ClusterRefusedError, "make a new one with `netboot cluster"),
+        (status(403, "Forbidden", "cannot get"), ClusterRefusedError, "lacks a right: cannot get; the rights are in"),
+        (status(422, "Invalid", "no"), ClusterRefusedError, "refused a request of ours (422 Invalid): no"),
+        ((302, {}), ClusterRefusedError, "refused a request of ours (302 ): status 302"),
+        ((200, b"<html>"), ClusterUnavailableError, "does not answer as an apiserver does: no JSON"),
+        ((502, b"<html>bad gateway"), ClusterUnavailableError, "overloaded or failing (502): status 502"),
+        ((500, b"[]"), ClusterUnavailableError, "overloaded or failing (500): status 500"),
+        ((0, None), ClusterUnavailableError, "cannot be reached: "),
+    ],
+    ids=["500", "503", "429", "401", "403", "422", "redirect", "a page", "a proxy's page", "a list", "hung up"],
+)
+def test_failures_in_words(
+    server: Server, connection: Connection, answer: Answer, kind: type[Exception], words: str
+) -> None:
+    server.answer = lambda _method, _path: answer
+    with pytest.raises(ClusterUnavailableError) as caught:
+        KubeNodes(connection).node("n")
+    assert type(caught.value) is kind
+    assert words in str(caught.value)
+    assert server.asked == ["GET /api/v1/nodes/n"], "nothing is sent twice, and no redirect is followed"
+
+
+def test_404_and_409_mean_what_they_mean_to_each(server: Server, connection: Connection) -> None:
+    server.answer = lambda _method, _path: status(404, "NotFound", "not there")
+    assert KubeNodes(connection).node("n") is None
+    assert KubeLeases(connection, "netboot").read("c", "m") is None
+    KubeTokens(connection).delete("abc123")
+    KubeNodes(connection).delete("n", "u")
+    with pytest.raises(ClusterRefusedError, match="404 NotFound"):
+        KubeTokens(connection).create({"metadata": {"name": "x"}})
+    server.answer = lambda _method, _path: status(409, "AlreadyExists", "there")
+    with pytest.raises(ConflictError):
+        KubeTokens(connection).create({"metadata": {"name": "x"}})
+    KubeNodes(connection).delete("n", "u")
+
+
+def test_nobody_listens(tmp_path: Path) -> None:
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))  # bound, and not listening
+        path = tmp_path / "kubeconfig"
+        url = f"https://127.0.0.1:{held.getsockname()[1]}"
+        path.write_bytes(kubeconfig(url, AUTHORITY.pair.certificate, AUTHORITY.issue("me")))
+        with closing(connect(path)) as connection, pytest.raises(ClusterUnavailableError) as caught:
+            KubeNodes(connection).node("n")
+        assert str(caught.value) == f"the apiserver {url[8:]} cannot be reached: Connection refused"
+
+
+def test_an_apiserver_that_does_not_answer_in_time(
+    server: Server, connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answered = threading.Event()
+    server.answer = lambda _method, _path: (200 if answered.wait(20) else 500, {})
+    exchange = connection.transport.exchange
+    monkeypatch.setattr(
+        connection.transport, "exchange", lambda method, url, headers, body: exchange(method, url, headers, body, 0.05)
+    )
+    try:
+        with pytest.raises(ClusterUnavailableError, match="did not answer within 10 s"):
+            KubeNodes(connection).node("n")
+    finally:
+        answered.set()
+
+
+def test_every_request_has_timeouts(server: Server, connection: Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Any] = []
+    real = connection.transport._pool.request
+
+    def request(*args: Any, **how: Any) -> Any:
+        seen.append((how["timeout"].connect_timeout, how["timeout"].read_timeout))
+        return real(*args, **how)
+
+    monkeypatch.setattr(connection.transport._pool, "request", request)
+    server.answer = lambda _method, _path: (200, {"items": [], "metadata": {"resourceVersion": "1"}})
+    KubeLeases(connection, "netboot").all()
+    KubeTokens(connection).delete("abc123")
+    assert seen == [(transport.CONNECT_SECONDS, transport.READ_SECONDS)] * 2
+    assert (transport.CONNECT_SECONDS, transport.READ_SECONDS) == (3.0, 10.0)
+
+
+@pytest.mark.parametrize("names", [("192.0.2.1",), ("localhost",)])
+def test_a_certificate_for_another_name_is_not_believed(tmp_path: Path, names: tuple[str, ...]) -> None:
+    with serving(Server(tmp_path, names)) as server, closing(connect(server.path)) as connection:
+        with pytest.raises(ClusterUnavailableError, match="no certificate that the kubeconfig's authority vouches for"):
+            KubeNodes(connection).node("n")
+        assert server.asked == []
+
+
+def test_a_certificate_of_another_authority_is_not_believed(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    other = Authority("other")
+    server.path.write_bytes(kubeconfig(server.url, other.pair.certificate, AUTHORITY.issue("me")))
+    ours = server.path.parent / "ours.pem"
+    ours.write_bytes(AUTHORITY.pair.certificate)
+    for name in ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"):
+        monkeypatch.setenv(name, str(ours))
+    with closing(connect(server.path)) as connection, pytest.raises(ClusterUnavailableError) as caught:
+        KubeNodes(connection).node("n")
+    assert str(caught.value) == (
+        f"the apiserver {server.url[8:]} has no certificate that the kubeconfig's authority vouches for: "
+        "unable to get local issuer certificate"
+    )
+    assert server.asked == []
+
+
+def test_a_name_for_tls_is_heeded(tmp_path: Path) -> None:
+    with serving(Server(tmp_path, ("api.example",))) as server:
+        document = json.loads(server.path.read_text())
+        document["clusters"][0]["cluster"]["tls-server-name"] = "api.example"
+        server.path.write_text(json.dumps(document))
+        server.answer = lambda _method, _path: (200, node("n", "1"))
+        with closing(connect(server.path)) as connection:
+            assert KubeNodes(connection).node("n") is not None
+
+
+# -- watching ---------------------------------------------------------------------------------------------------------
+
+
+class Script:
+    """Lists and watches in order; what comes after them fails with "over"."""
+
+    def __init__(self, *steps: tuple[str, Any]) -> None:
+        self.steps = list(steps)
+
+    def __call__(self, _method: str, path: str) -> Answer:
+        kind = "watch" if "watch=1" in path else "list"
+        if not self.steps:
+            return status(500, "", "over")
+        expected, answer = self.steps.pop(0)
+        assert kind == expected
+        if kind == "list":
+            names, version = answer
+            return 200, {"items": [node(name, version) for name in names], "metadata": {"resourceVersion": version}}
+        if isinstance(answer, int):
+            return status(answer, "Expired", "too old resource version")
+        return 200, b"".join(json.dumps(event).encode() + b"\n" for event in answer)
+
+
+def event(kind: str, name: str, version: str) -> dict[str, Any]:
+    return {"type": kind, "object": node(name, version)}
+
+
+GONE = {"type": "ERROR", "object": {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old"}}
+
+
+def watched(server: Server, connection: Connection, *steps: tuple[str, Any]) -> list[str]:
+    """The names that a watch gives until the script is over."""
+    server.answer = Script(*steps)
+    names = []
+    with pytest.raises(ClusterUnavailableError, match="over"):
+        for seen in KubeNodes(connection).watch(60):
+            names.append(seen.name)  # noqa: PERF401 - it ends by raising
+    return names
+
+
+def test_a_watch_goes_on_where_the_last_one_ended(server: Server, connection: Connection) -> None:
+    events = [event("ADDED", "b", "8"), event("DELETED", "b", "9"), {"type": "BOOKMARK", "object": node("x", "12")}]
+    assert watched(server, connection, ("list", (["a"], "7")), ("watch", events)) == ["a", "b"]
+    versions = [path.split("resourceVersion=")[1].split("&")[0] for path in server.asked if "watch=1" in path]
+    assert versions == ["7", "12"]
+    assert all("allowWatchBookmarks=true" in path for path in server.asked if "watch=1" in path)
+
+
+@pytest.mark.parametrize("gone", [410, [GONE], [event("ADDED", "b", "8"), GONE]], ids=["status", "event", "later"])
+def test_a_watch_whose_place_is_forgotten_lists_again(server: Server, connection: Connection, gone: Any) -> None:
+    names = watched(server, connection, ("list", (["a"], "7")), ("watch", gone), ("list", (["a", "c"], "30")))
+    assert [name for name in names if name != "b"] == ["a", "a", "c"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        ((200, b"{]\n"), "sent an event that is none"),
+        ((200, b'{"type": "ADDED"}\n'), "sent an event that is none"),
+        (status(503, "", "starting"), "overloaded or failing (503): starting"),
+        (status(403, "Forbidden", "cannot watch"), "lacks a right: cannot watch"),
+        ((0, None), "cannot be reached"),
+    ],
+)
+def test_a_watch_that_fails_says_so(server: Server, connection: Connection, answer: Answer, words: str) -> None:
+    listed = {"items": [], "metadata": {"resourceVersion": "1"}}
+    server.answer = lambda _method, path: answer if "watch=1" in path else (200, listed)
+    with pytest.raises(ClusterUnavailableError) as caught:
+        list(KubeNodes(connection).watch(5))
+    assert words in str(caught.value)
+
+
+def test_a_connection_that_died_silently_is_noticed(
+    server: Server, connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "SILENCE_SECONDS", 0.05)
+    ended = threading.Event()
+    listed = {"items": [], "metadata": {"resourceVersion": "1"}}
+    server.answer = lambda _method, path: (200, b"" if "watch=1" in path and ended.wait(20) else listed)
+    try:
+        with pytest.raises(ClusterUnavailableError):
+            list(KubeNodes(connection).watch(60))
+    finally:
+        ended.set()
+
+
+def test_a_watch_that_nobody_reads_on_leaves_nothing_open(server: Server, connection: Connection) -> None:
+    server.answer = Script(("list", (["a"], "7")), ("watch", [event("ADDED", "b", "8"), event("ADDED", "c", "9")]))
+    watch: Iterator[NodeView] = KubeNodes(connection).watch(30)
+    assert [next(watch).name, next(watch).name] == ["a", "b"]
+    watch.close()  # type: ignore[attr-defined]
+
+
+def test_lists_come_in_pages(server: Server, connection: Connection) -> None:
+    def answer(_method: str, path: str) -> Answer:
+        if "continue=" not in path:
+            return 200, {"items": [node("a", "1")], "metadata": {"resourceVersion": "5", "continue": "more"}}
+        return 200, {"items": [node("b", "1")], "metadata": {"resourceVersion": "5"}}
+
+    server.answer = answer
+    items, version = connection.pages(KubeNodes(connection)._api.list_node)
+    assert ([one["metadata"]["name"] for one in items], version) == (["a", "b"], "5")
+    assert server.asked == ["GET /api/v1/nodes?limit=500", "GET /api/v1/nodes?continue=more&limit=500"]
+
+
+def test_a_list_that_changed_too_much_is_begun_again(server: Server, connection: Connection) -> None:
+    forgotten = iter([True, False])
+
+    def answer(_method: str, path: str) -> Answer:
+        if "continue=" not in path:
+            return 200, {"items": [node("a", "1")], "metadata": {"resourceVersion": "5", "continue": "more"}}
+        if next(forgotten):
+            return status(410, "Expired", "the provided continue parameter is too old")
+        return 200, {"items": [node("b", "1")], "metadata": {"resourceVersion": "5"}}
+
+    server.answer = answer
+    items, _ = connection.pages(KubeNodes(connection)._api.list_node)
+    assert [one["metadata"]["name"] for one in items] == ["a", "b"]
+
+
+def test_nothing_of_the_key_is_shown(connection: Connection, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.DEBUG):
+        shown = repr(connection) + repr(vars(connection)) + repr(vars(connection.transport))
+    assert "PRIVATE" not in shown + caplog.text
