@@ -2,6 +2,7 @@
 
 import base64
 import json
+import socket
 import ssl
 import tempfile
 import threading
@@ -21,6 +22,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from images.node.agent.loop import Agent
 from images.node.agent.request import PATH
 from lab.kube.authority import Authority, Pair
+from tests.agent_tpm import BOOT
 from tokens import bootstrap, wire
 from tokens.credential import make_credential, spki_sha256
 from tokens.csr import CLIENT_SIGNER, Request, check_client
@@ -29,7 +31,6 @@ from tokens.quote import verify_quote
 from tokens.sealed import Keyset, SealingKey
 from tokens.wire import Selection
 
-BOOT = "01890a5d-ac96-874b-9e3c-5b3f1c2d4e5f"
 SHA256 = 0xB
 SELECTION = (Selection(SHA256, (0, 7)),)
 NOW_MS = int(time() * 1000)
@@ -69,6 +70,8 @@ class Site:
     issued: list[bootstrap.BootstrapToken] = field(default_factory=list)
     requests: dict[str, dict[str, Any]] = field(default_factory=dict)
     deny: str = ""
+    watched: dict[str, Any] | None = None
+    """The next event of a watch."""
     on_token: Callable[[bootstrap.BootstrapToken, bytes], None] = lambda _token, _spki: None
     changed: threading.Condition = field(default_factory=threading.Condition)
 
@@ -205,6 +208,10 @@ class Handler(BaseHTTPRequestHandler):
             site.faults[plain].pop(0)(self)
             return
         if "watch=true" in self.path:
+            if site.watched is not None:
+                self.answer(200, json.dumps(site.watched).encode() + b"\n")
+                site.watched = None
+                return
             name = self.path.split("metadata.name%3D")[1].split("&")[0]
             with site.changed:
                 assert site.changed.wait_for(lambda: name in site.requests, 10)
@@ -215,6 +222,11 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_HEAD(self) -> None:
         self.answer(404, b"")
+
+    def hang_up(self) -> None:
+        """End the connection without an answer."""
+        self.close_connection = True
+        self.connection.shutdown(socket.SHUT_RDWR)
 
     def token(self) -> bootstrap.BootstrapToken | None:
         given = self.headers.get("Authorization", "").removeprefix("Bearer ")

@@ -37,7 +37,7 @@ class Reporter:
         with contextlib.suppress(queue.Full):
             self._waiting.put_nowait(event)
 
-    def close(self, seconds: float = 3.0) -> None:
+    def close(self, seconds: float = 1.0) -> None:
         """Wait at most so long for what has not been sent."""
         with contextlib.suppress(queue.Full):
             self._waiting.put_nowait(None)

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from images.node.agent import tpm as agent_tpm
-from images.node.agent.errors import TpmError
 from images.node.agent.tpm import Device
 from tests.agents import Site, Told, machine, serving
 from tests.tools.tokens.swtpm import Tpm, swtpm
