@@ -11,11 +11,12 @@ import click
 import pytest
 
 from images.keyring import KeyRing
+from images.manifest import ContainerImage
 from images.signing import read_public_key
 from images.store import Store
 from netboot.cli.main import cli, main
 from netboot.cli.output import progress
-from tests.unit.images.samples import KEY, add
+from tests.unit.images.samples import KEY, add, manifest, parts
 
 
 class Ran(NamedTuple):
@@ -126,6 +127,18 @@ def test_an_image_is_shown_whole(site: Path, run: Run) -> None:
         "in_use": ["channel stable points to it"],
         "missing": {},
     }
+
+
+def test_container_images_are_shown_with_the_memory_that_they_take(site: Path, run: Run) -> None:
+    files = parts(site / "parts", "one")
+    image = ContainerImage(name="localhost/web:1", digest="7" * 64, size=3 << 20)
+    data = manifest(files).model_copy(update={"container_images": (image,)}).to_bytes()
+    Store(site / "store").add_image(data, KEY.sign(data), files)
+    assert f"container 3.0 MiB {'7' * 64} localhost/web:1, loaded at boot" in squeezed(
+        run("image", "show", "sample").out
+    )
+    value = run("image", "show", "sample", "-o", "json").json
+    assert value["manifest"]["container_images"] == [{"digest": "7" * 64, "name": "localhost/web:1", "size": 3 << 20}]
 
 
 def test_an_image_of_a_stranger_is_shown_as_not_verified(site: Path, run: Run) -> None:
