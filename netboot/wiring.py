@@ -115,7 +115,6 @@ def _planes(config: Config) -> list[Plane]:
                 listener=listener,
                 listen=lambda: bind(joining, "join.listen", shared=True),
                 stage=1,
-                reload=True,
             )
             for index, listener in enumerate(doors)
         ),

@@ -26,8 +26,17 @@ from netboot.web.join.parts import Desk
 from netboot.web.join.tls import Certificate
 
 
-def compose(config: Config, index: int, certificate: Certificate, clock: Clock, stopping: Callable[[], bool]) -> Flask:
+def compose(
+    config: Config,
+    index: int,
+    certificate: Certificate,
+    clock: Clock,
+    stopping: Callable[[], bool],
+    connect: Callable[[str, Cluster], fitness.Connected] | None = None,
+) -> Flask:
     """The application of process `join-<index>`, and the thread that asks the clusters whether they are fit.
+
+    `connect`: how a cluster is reached, for tests.
 
     Raises:
         StateUnavailableError: the boot-id key cannot be read or made.
@@ -36,7 +45,8 @@ def compose(config: Config, index: int, certificate: Certificate, clock: Clock, 
     key = load_or_create(config.data / "boot-id.key")
     live, keys = LiveView(config.data / "snapshot.json"), SealingKeys(config.join.sealing_keys)
     facts = Facts(config.data / "journal" / f"join-{index}.db")
-    clusters = {name: fitness.Cluster(name, partial(connect, name, one)) for name, one in config.clusters.items()}
+    reach = connect or connected
+    clusters = {name: fitness.Cluster(name, partial(reach, name, one)) for name, one in config.clusters.items()}
     fit = fitness.Fitness(clusters, clock.now_ms, sweeps=index == 0)
     parts = Parts(
         site=config.site,
@@ -66,13 +76,13 @@ def compose(config: Config, index: int, certificate: Certificate, clock: Clock, 
     return create_app(Desk(parts, fit, hellos, attests, problems, stopping))
 
 
-def connect(name: str, cluster: Cluster) -> fitness.Connected:
+def connected(name: str, cluster: Cluster) -> fitness.Connected:
     """Everything that the issuer's account of a cluster is used for; nothing is sent yet.
 
     Raises:
         ClusterUnavailableError: its kubeconfig or authorities cannot be read.
     """
-    from netboot.kube.connection import connect as connection_of
+    from netboot.kube.connection import connect
     from netboot.kube.leases import KubeLeases
     from netboot.kube.nodes import KubeNodes
     from netboot.kube.preconditions import KubePreconditions
@@ -83,7 +93,7 @@ def connect(name: str, cluster: Cluster) -> fitness.Connected:
     except (OSError, UnicodeDecodeError) as error:
         why = getattr(error, "strerror", None) or "not PEM"
         raise ClusterUnavailableError(f"{cluster.authority} cannot be read: {why}") from None
-    connection = connection_of(cluster.issuer)
+    connection = connect(cluster.issuer)
     target = Target(
         name=name,
         endpoints=cluster.endpoints,

@@ -15,7 +15,7 @@ def settings(config: Join, certificate: Certificate) -> dict[str, Any]:
         "certfile": str(config.certificate),
         "keyfile": str(config.key),
         "ssl_context": lambda _config, _default: certificate.context(),
-        "http_protocols": ["h1"],
+        "http_protocols": "h1",
         "do_handshake_on_connect": False,
         "worker_connections": max(THREADS + 1, -(-config.max_connections // config.workers)),
         "limit_request_line": 1024,

@@ -5,6 +5,8 @@ import ssl
 import threading
 from pathlib import Path
 
+from netboot.lifecycle.errors import StateUnavailableError
+
 log = logging.getLogger(__name__)
 
 
@@ -23,7 +25,7 @@ class Certificate:
         """The context in force.
 
         Raises:
-            OSError, ssl.SSLError: there is none that can be used, and never was.
+            StateUnavailableError: there is none that can be used, and never was.
         """
         with self._lock:
             seen = tuple(map(_look, self._paths))
@@ -39,9 +41,13 @@ class Certificate:
         try:
             context.load_cert_chain(*self._paths)
         except (OSError, ssl.SSLError) as error:
-            self.problem = f"the certificate {self._paths[0]} and its key cannot be used: {error.strerror or error}"
+            why = error.strerror or error.reason if isinstance(error, ssl.SSLError) else error.strerror
+            self.problem = (
+                f"the certificate {self._paths[0]} and its key {self._paths[1]} cannot be used: {why}; "
+                "`netboot config join-certificate` makes them anew"
+            )
             if self._context is None:
-                raise
+                raise StateUnavailableError(self.problem) from None
             log.error("%s; the one before stays in force", self.problem)  # noqa: TRY400 - the words are all there is
             self._seen = seen
             return
