@@ -20,6 +20,8 @@ COMMANDS = {
     "cluster": "netboot.cli.cluster:group",
     "doctor": "netboot.cli.doctor:command",
     "serve": "netboot.cli.serve:command",
+    "backup": "netboot.cli.backup:backup",
+    "restore": "netboot.cli.backup:restore",
     "completion": "netboot.cli.completion:command",
     "plane": "netboot.cli.serve:plane",
 }
