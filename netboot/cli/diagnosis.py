@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from netboot.cli.check import check_site
 from netboot.cli.times import moment
+from netboot.cli.tls import endpoint_fault, pair_fault
 from netboot.config import Cluster, Config
 from netboot.join.errors import ClusterUnavailableError
 from netboot.join.preconditions import ADVICE, Finding, check, rights
@@ -42,6 +43,7 @@ def diagnose(path: Path) -> list[Diagnosis]:
     if site.config is None:
         return found
     found += _service(site.config)
+    found += _join(site.config)
     found += _clusters(site.config)
     return found
 
@@ -78,6 +80,24 @@ def _service(config: Config) -> Iterator[Diagnosis]:
         yield Diagnosis("service", name, "ok" if detail.get("ok") else wrong, words, remedy)
 
 
+def _join(config: Config) -> Iterator[Diagnosis]:
+    join = config.join
+    if join is None:
+        if config.clusters:
+            words = "there are clusters, and no `join`: no machine can prove itself here"
+            yield Diagnosis("join", "configured", "refuse", words, "add `join` to the configuration")
+        return
+    fault = pair_fault(join.url, join.certificate, join.key, join.authorities)
+    remedy = "issue a certificate for the host of join.url by one of join.authorities; see docs/configuration.md"
+    if fault:
+        yield Diagnosis("join", "certificate", "refuse", fault, remedy)
+    else:
+        yield Diagnosis("join", "certificate", "ok", f"{join.certificate}, for {join.url}")
+    if not config.clusters:
+        words = "there is `join`, and no cluster to be joined"
+        yield Diagnosis("join", "configured", "refuse", words, "add `clusters` to the configuration")
+
+
 def _clusters(config: Config) -> Iterator[Diagnosis]:
     if not config.clusters:
         words = "none is configured: machines boot, and join nothing"
@@ -85,23 +105,31 @@ def _clusters(config: Config) -> Iterator[Diagnosis]:
         return
     for name, cluster in sorted(config.clusters.items()):
         where = f"cluster {name}"
-        yield _authority(where, cluster.authority)
+        yield from _endpoints(where, cluster)
         for role in RIGHTS:
             yield from _account(where, role, cluster)
     for note in ADVICE:
         yield Diagnosis("clusters", note.name, "advice", note.words, note.remedy)
 
 
-def _authority(where: str, path: Path) -> Diagnosis:
-    from cryptography import x509
-
-    try:
-        count = len(x509.load_pem_x509_certificates(path.read_bytes()))
-    except (OSError, ValueError) as error:
-        why = error.strerror if isinstance(error, OSError) else "holds no certificates in PEM"
-        remedy = "put the cluster's authority there: `kubectl config view --minify --raw` has it, in base64"
-        return Diagnosis(where, "authority", "refuse", f"{path}: {why}", remedy)
-    return Diagnosis(where, "authority", "ok", f"{path}: {count} certificate{'' if count == 1 else 's'}")
+def _endpoints(where: str, cluster: Cluster) -> Iterator[Diagnosis]:
+    """The API servers as nodes will see them, believing `authority`."""
+    remedy = "put the cluster's authority into `authority`: `kubectl config view --minify --raw` has it, in base64"
+    for url in cluster.endpoints:
+        name = f"endpoint {url}"
+        try:
+            fault, answered = endpoint_fault(url, cluster.authority)
+        except OSError as error:  # an SSLError is one, too
+            words = f"{cluster.authority}: {error.strerror or 'holds no certificates in PEM'}"
+            yield Diagnosis(where, "authority", "refuse", words, remedy)
+            return
+        if not fault:
+            yield Diagnosis(where, name, "ok", f"believed by {cluster.authority}")
+        elif answered:
+            yield Diagnosis(where, name, "refuse", f"nodes would not believe it: {fault}", remedy)
+        else:
+            words = f"cannot be reached from here: {fault}"
+            yield Diagnosis(where, name, "warn", words, "see whether nodes reach it; they try all endpoints in turn")
 
 
 def _account(where: str, role: str, cluster: Cluster) -> Iterator[Diagnosis]:

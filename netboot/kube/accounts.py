@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from kubernetes import client
 
 from netboot.kube.connection import connect
-from netboot.kube.errors import ClusterRefusedError, StatusError, in_words
+from netboot.kube.errors import ClusterRefusedError, StatusError
 from netboot.kube.kubeconfig import read_kubeconfig
 
 ACCOUNTS = {"issuer": "netboot-issuer", "approver": "netboot-approver", "nodes": "netboot-nodes"}
@@ -41,14 +41,12 @@ def make_kubeconfig(admin: Path, role: str, namespace: str, seconds: int, server
             "kind": "TokenRequest",
             "spec": {"expirationSeconds": seconds},
         }
-        answer = connection.call(api.create_namespaced_service_account_token, account, namespace, body)
-    except StatusError as error:
-        if error.status == 404:
-            raise ClusterRefusedError(
-                f"there is no ServiceAccount {namespace}/{account} yet: "
-                "apply the manifests first (`netboot cluster manifests | kubectl apply -f -`)"
-            ) from None
-        raise in_words(error, str(admin)) from None
+        answer = connection.call(api.create_namespaced_service_account_token, account, namespace, body, expected=(404,))
+    except StatusError:
+        raise ClusterRefusedError(
+            f"there is no ServiceAccount {namespace}/{account} yet: "
+            "apply the manifests first (`netboot cluster manifests | kubectl apply -f -`)"
+        ) from None
     finally:
         connection.api.last_response = None
         connection.close()

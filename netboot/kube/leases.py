@@ -19,8 +19,10 @@ log = logging.getLogger(__name__)
 PREFIX = "netboot.dev/"
 LABELS = {"app.kubernetes.io/managed-by": "netboot"}
 _SELECTOR = "app.kubernetes.io/managed-by=netboot"
-_NUMBERS = {name for name, kind in get_type_hints(Credential).items() if kind in (int, int | None)}
 _ANNOTATED = [name for name in Credential.model_fields if name not in ("holder", "version")]
+_NUMBERS = {name for name, kind in get_type_hints(Credential).items() if kind in (int, int | None)}
+_COUNTED = {name for name, kind in get_type_hints(Credential).items() if kind is int}
+"""Always written, so that their absence is damage and not a nought."""
 
 
 def lease_name(cluster: str, machine: str) -> str:
@@ -82,7 +84,7 @@ def _lease(credential: Credential, namespace: str) -> dict[str, Any]:
         "name": lease_name(credential.cluster, credential.machine),
         "namespace": namespace,
         "labels": LABELS,
-        "annotations": {_key(name): str(value) for name, value in said.items() if value is not None},
+        "annotations": {_key(name): str(value) for name, value in said.items() if value is not None and value != ""},
     }
     if credential.version:
         # The uid, too: a Lease may be made by an update (registry/coordination/lease), so one that was deleted would
@@ -98,6 +100,8 @@ def _credential(lease: dict[str, Any]) -> Credential:
     values: dict[str, Any] = {}
     for name in _ANNOTATED:
         text = annotations.get(_key(name))
+        if text is None and name in _COUNTED:
+            raise _damaged(lease, f"{_key(name)} is missing")
         if text is not None:
             values[name] = _number(lease, name, text) if name in _NUMBERS else text
     values["holder"] = (lease.get("spec") or {}).get("holderIdentity") or ""

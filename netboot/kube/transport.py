@@ -37,7 +37,7 @@ class Transport:
             ssl_context=_context(kubeconfig),
             server_hostname=kubeconfig.server_name,
             assert_hostname=kubeconfig.server_name,
-            maxsize=16,
+            maxsize=64,
             retries=False,
         )
 

@@ -33,6 +33,7 @@ def test_real(case: Callable[[World], None], world: RealWorld) -> None:
     [
         ("netboot.dev/issued", "many", "netboot.dev/issued is not a number"),
         ("netboot.dev/issued", "-1", "netboot.dev/issued is not a number"),
+        ("netboot.dev/generation", None, "netboot.dev/generation is missing"),
         ("netboot.dev/rung", "friend", "netboot.dev/rung: Input should be 'tpm', 'nonce' or 'address'"),
         ("netboot.dev/boot", None, "netboot.dev/boot: Field required"),
         ("netboot.dev/machine", "other", "it is of machine other in cluster default"),

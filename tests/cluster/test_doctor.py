@@ -1,0 +1,193 @@
+"""`netboot cluster` and `netboot doctor`, as an operator uses them, with a real control plane."""
+
+import json
+import os
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+import yaml
+
+from lab.kube.cluster import Cluster
+from netboot.cli.main import main
+from netboot.join.preconditions import SELFNODECLIENT
+from tests.kube_world import RealWorld
+
+pytestmark = pytest.mark.cluster
+
+
+class Ran(NamedTuple):
+    status: int
+    out: str
+    err: str
+
+
+Run = Callable[..., Ran]
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    def call(*arguments: object) -> Ran:
+        status = 0
+        try:
+            main([str(argument) for argument in arguments])
+        except SystemExit as error:
+            status = int(error.code or 0)
+        captured = capsys.readouterr()
+        return Ran(status, captured.out, captured.err)
+
+    return call
+
+
+@pytest.fixture
+def site(tmp_path: Path, run: Run, control_plane: Cluster, accounts: Any, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A site whose `default` is the control plane; its kubeconfigs are not made yet."""
+    folder = tmp_path / "site"
+    assert run("init", folder, "--url", "http://192.0.2.1:8080").status == 0
+    monkeypatch.chdir(folder)
+    configure(folder, endpoints=[control_plane.url], authority=str(control_plane.folder / "ca.crt"))
+    return folder
+
+
+def configure(site: Path, **cluster: Any) -> None:
+    path = site / "netboot.yaml"
+    document = yaml.safe_load(path.read_text())
+    document.setdefault("clusters", {}).setdefault("default", {}).update(cluster)
+    document["management"]["listen"] = "127.0.0.1:9"
+    path.write_text(yaml.safe_dump(document))
+
+
+def doctor(run: Run) -> tuple[int, dict[tuple[str, str], dict[str, str]]]:
+    done = run("doctor", "--output", "json")
+    return done.status, {(one["where"], one["name"]): one for one in json.loads(done.out)}
+
+
+def outcomes(found: dict[tuple[str, str], dict[str, str]]) -> dict[str, str]:
+    return {name: one["outcome"] for (where, name), one in found.items() if where == "cluster default"}
+
+
+def test_the_kubeconfigs_are_made_private_and_good(run: Run, site: Path, control_plane: Cluster) -> None:
+    done = run("cluster", "kubeconfigs", "--admin-kubeconfig", control_plane.admin, "--days", 90)
+    assert (done.status, done.err) == (0, "")
+    lines = done.out.splitlines()
+    for role, line in zip(("issuer", "approver", "nodes"), lines, strict=False):
+        path = site / "secrets" / f"{role}.kubeconfig"
+        assert line.startswith(f"wrote {path}: netboot-{role}, until 20")
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        assert yaml.safe_load(path.read_text())["users"][0]["user"]["token"] not in done.out
+    assert lines[3].startswith("make them again before 20") and lines[3].endswith("warns 30 days before")
+    _, found = doctor(run)
+    assert outcomes(found) == {
+        f"endpoint {control_plane.url}": "ok",
+        "kubeconfig of the issuer": "ok",
+        "version of Kubernetes": "ok",
+        "clock": "ok",
+        "rights of the issuer": "ok",
+        "least privilege of the issuer": "ok",
+        "admission policy netboot-tokens": "ok",
+        "admission policy netboot-nodes": "ok",
+        "first certificates": "ok",
+        "renewals": "ok",
+        "kubeconfig of the approver": "ok",
+        "rights of the approver": "ok",
+        "kubeconfig of the nodes": "ok",
+        "rights of the nodes": "ok",
+    }
+
+
+def test_tokens_that_end_soon_and_files_that_others_read_are_told(run: Run, site: Path, control_plane: Cluster) -> None:
+    assert run("cluster", "kubeconfigs", "--admin-kubeconfig", control_plane.admin, "--days", 7).status == 0
+    issuer = site / "secrets" / "issuer.kubeconfig"
+    os.chmod(issuer, 0o644)
+    done = run("doctor", "--quiet")
+    assert f"WARN  cluster default: kubeconfig of the issuer: others can read {issuer} (mode 0644)" in done.out
+    assert f"      → `chmod 600 {issuer}`" in done.out
+    assert f"WARN  cluster default: kubeconfig of the nodes: the token in {site}/secrets/nodes.kubeconfig expires" in (
+        done.out
+    )
+    assert "renew it: `netboot cluster kubeconfigs`" in done.out
+
+
+def test_what_kubeadm_leaves_is_told_with_the_command(
+    run: Run, site: Path, control_plane: Cluster, world: RealWorld
+) -> None:
+    assert run("cluster", "kubeconfigs", "--admin-kubeconfig", control_plane.admin).status == 0
+    name = "kubeadm:node-autoapprove-certificate-rotation"
+    world.bind(name, SELFNODECLIENT, "system:nodes")
+    try:
+        done = run("doctor")
+    finally:
+        world.unbind(name)
+    assert done.status == 1
+    assert (
+        "FAIL  cluster default: renewals: a machine that was taken out of service could renew its certificate for "
+        f"ever: ClusterRoleBinding {name} binds ClusterRole {SELFNODECLIENT}\n"
+    ) in done.out
+    assert f"`kubectl delete clusterrolebinding {name}`" in done.out
+
+
+def test_a_site_without_kubeconfigs_and_service_is_told_what_to_do(run: Run, site: Path) -> None:
+    status, found = doctor(run)
+    assert status == 1
+    assert found[("service", "running")]["remedy"] == "start it: `netboot serve`"
+    for role in ("issuer", "approver", "nodes"):
+        assert found[("cluster default", f"kubeconfig of the {role}")]["words"] == (
+            f"{site}/secrets/{role}.kubeconfig cannot be read (No such file or directory): "
+            "make it with `netboot cluster kubeconfigs`"
+        )
+    assert found[("join", "configured")]["outcome"] == "refuse"
+
+
+def test_an_authority_that_is_another_ones_is_found_out(run: Run, site: Path, control_plane: Cluster) -> None:
+    configure(site, authority="tls/ca.crt")
+    _, found = doctor(run)
+    endpoint = found[("cluster default", f"endpoint {control_plane.url}")]
+    assert endpoint["outcome"] == "refuse"
+    assert endpoint["words"].startswith("nodes would not believe it: ")
+    configure(site, authority="nowhere.crt")
+    _, found = doctor(run)
+    assert found[("cluster default", "authority")]["words"] == f"{site}/nowhere.crt: No such file or directory"
+
+
+def test_an_apiserver_that_is_down_is_neither_right_nor_forgotten(run: Run, site: Path, control_plane: Cluster) -> None:
+    how = ("--admin-kubeconfig", control_plane.admin, "--server", "https://127.0.0.1:9")
+    assert run("cluster", "kubeconfigs", *how).status == 0
+    status, found = doctor(run)
+    assert status == 1
+    for role in ("issuer", "approver", "nodes"):
+        assert found[("cluster default", f"apiserver, as the {role}")]["words"] == (
+            "cannot be told: the apiserver 127.0.0.1:9 cannot be reached: Connection refused"
+        )
+
+
+def test_accounts_that_are_not_there_yet(run: Run, site: Path, control_plane: Cluster) -> None:
+    configure(site, namespace="elsewhere")
+    done = run("cluster", "kubeconfigs", "--admin-kubeconfig", control_plane.admin)
+    assert done.status == 1
+    assert done.err == (
+        "error: there is no ServiceAccount elsewhere/netboot-issuer yet: apply the manifests first "
+        "(`netboot cluster manifests | kubectl apply -f -`)\n"
+    )
+    assert not list((site / "secrets").glob("*.kubeconfig"))
+
+
+def test_a_cluster_that_is_not_configured(run: Run, site: Path, control_plane: Cluster) -> None:
+    done = run("cluster", "kubeconfigs", "--admin-kubeconfig", control_plane.admin, "--name", "prod")
+    assert (done.status, done.err) == (
+        1,
+        "Error: the configuration has no cluster 'prod' (it has: default): add it to `clusters`\n",
+    )
+
+
+def test_the_manifests_are_those_of_deploy(run: Run, site: Path) -> None:
+    done = run("cluster", "manifests")
+    files = sorted((Path(__file__).parents[2] / "deploy" / "kubernetes").glob("*.yaml"))
+    assert done.out == "---\n".join(file.read_text() for file in files)
+    configure(site, namespace="machines")
+    moved = run("cluster", "manifests", "--name", "default").out
+    assert "netboot:netboot-issuer" not in moved
+    assert "system:serviceaccount:machines:netboot-issuer" in moved
+    assert moved.count("namespace: machines") == done.out.count("namespace: netboot\n")
+    assert "name: machines\n" in moved

@@ -1,0 +1,163 @@
+"""`netboot doctor` where there is no cluster, and the parts of it that need none."""
+
+import base64
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lab.kube.authority import Authority, Pair
+from netboot.cli.diagnosis import token_expiry_ms
+from netboot.cli.main import main
+from netboot.cli.tls import pair_fault
+from netboot.kube.manifests import manifest_text, manifests
+
+
+class Ran(NamedTuple):
+    status: int
+    out: str
+    err: str
+
+
+Run = Callable[..., Ran]
+URL = "https://join.example:8443"
+OURS, OTHERS = Authority("ours"), Authority("others")
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    def call(*arguments: object) -> Ran:
+        status = 0
+        try:
+            main([str(argument) for argument in arguments])
+        except SystemExit as error:
+            status = int(error.code or 0)
+        captured = capsys.readouterr()
+        return Ran(status, captured.out, captured.err)
+
+    return call
+
+
+@pytest.fixture
+def site(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "site"
+    assert run("init", folder, "--url", "http://192.0.2.1:8080").status == 0
+    path = folder / "netboot.yaml"
+    path.write_text(path.read_text().replace("127.0.0.1:8081", "127.0.0.1:9"))
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def test_a_site_that_is_not_running_yet(run: Run, site: Path) -> None:
+    assert run("doctor") == Ran(
+        1,
+        "ok    site: files: configuration, inventory, keys, token and site bundle\n"
+        "FAIL  service: running: nothing answers at http://127.0.0.1:9\n"
+        "      → start it: `netboot serve`\n"
+        "note  clusters: configured: none is configured: machines boot, and join nothing\n"
+        "      → add `clusters` and `join` to the configuration\n"
+        "\n3 looked at: 1 wrong, 0 to look at\n",
+        "",
+    )
+
+
+def test_faults_of_the_files_are_among_it(run: Run, site: Path) -> None:
+    shutil.rmtree(site / "keys")
+    found = json.loads(run("doctor", "-o", "json").out)
+    assert found[0]["outcome"] == "refuse"
+    assert "keys" in found[0]["words"] and found[0]["remedy"]
+    (site / "netboot.yaml").write_text("nonsense: true\n")
+    done = run("doctor", "--quiet")
+    assert done.status == 1
+    assert "FAIL  site: netboot.yaml: netboot.yaml:1: nonsense: " in done.out.replace(f"{site}/", "")
+
+
+def test_a_configuration_that_is_not_there(run: Run, tmp_path: Path) -> None:
+    done = run("doctor", "--config", tmp_path / "none.yaml")
+    assert done.status == 1
+    assert "none.yaml" in done.out + done.err
+
+
+@pytest.fixture
+def placed(tmp_path: Path) -> Callable[[Pair], tuple[Path, Path]]:
+    def place(pair: Pair) -> tuple[Path, Path]:
+        certificate, key = tmp_path / "join.crt", tmp_path / "join.key"
+        certificate.write_bytes(pair.certificate)
+        key.write_bytes(pair.key)
+        return certificate, key
+
+    return place
+
+
+def test_a_certificate_that_machines_believe(placed: Callable[[Pair], tuple[Path, Path]], tmp_path: Path) -> None:
+    certificate, key = placed(OURS.issue("join", server=("join.example", "192.0.2.1")))
+    authority = tmp_path / "ca.crt"
+    authority.write_bytes(OTHERS.pair.certificate + OURS.pair.certificate)
+    assert pair_fault(URL, certificate, key, authority) == ""
+    assert pair_fault("https://192.0.2.1:8443", certificate, key, authority) == ""
+    assert pair_fault("https://192.0.2.2", certificate, key, authority) == (
+        f"{certificate} is not believed by machines that have {authority}, at https://192.0.2.2: "
+        "IP address mismatch, certificate is not valid for '192.0.2.2'."
+    )
+
+
+@pytest.mark.parametrize(
+    ("pair", "words"),
+    [
+        (OURS.issue("join", server=("other.example",)), "certificate is not valid for 'join.example'"),
+        (OTHERS.issue("join", server=("join.example",)), "unable to get local issuer certificate"),
+        (OURS.issue("join"), "is not believed by machines"),
+        (Pair(OURS.issue("a").certificate, OURS.issue("b").key), "are not a certificate and its key"),
+        (Pair(b"", b""), "are not a certificate and its key"),
+    ],
+    ids=["another name", "another authority", "a client's", "two halves", "empty"],
+)
+def test_certificates_that_machines_do_not_believe(
+    placed: Callable[[Pair], tuple[Path, Path]], tmp_path: Path, pair: Pair, words: str
+) -> None:
+    certificate, key = placed(pair)
+    authority = tmp_path / "ca.crt"
+    authority.write_bytes(OURS.pair.certificate)
+    assert words in pair_fault(URL, certificate, key, authority)
+    authority.write_text("nothing")
+    assert pair_fault(URL, certificate, key, authority)
+    authority.unlink()
+    assert pair_fault(URL, certificate, key, authority) == f"{authority} cannot be read: No such file or directory"
+
+
+def token(claims: object) -> str:
+    return "e30." + base64.urlsafe_b64encode(json.dumps(claims).encode()).decode().rstrip("=") + ".c2ln"
+
+
+def test_when_a_token_expires() -> None:
+    assert token_expiry_ms(token({"exp": 1_790_000_000})) == 1_790_000_000_000
+    for without in ("", "opaque", token({}), token([]), token({"exp": "soon"}), "a.b.c", token({"exp": 1e400})):
+        assert token_expiry_ms(without) is None
+
+
+@given(st.text())
+def test_a_token_of_any_form_raises_nothing(text: str) -> None:
+    token_expiry_ms(text)
+    token_expiry_ms(f"a.{text}.c")
+
+
+def test_the_package_carries_the_files_of_deploy() -> None:
+    files = sorted((Path(__file__).parents[2] / "deploy" / "kubernetes").glob("*.yaml"))
+    assert len(files) == 8
+    assert manifest_text() == "---\n".join(file.read_text() for file in files)
+
+
+def test_another_namespace_is_everywhere() -> None:
+    assert "netboot" not in {one["metadata"].get("namespace") for one in manifests("machines")}
+    kinds = [one["metadata"]["name"] for one in manifests("machines") if one["kind"] == "Namespace"]
+    assert kinds == ["machines"]
+    subjects = {
+        one["namespace"] for doc in manifests("machines") for one in doc.get("subjects", ()) if "namespace" in one
+    }
+    assert subjects == {"machines"}
+    assert "system:serviceaccount:netboot" not in manifest_text("machines")
