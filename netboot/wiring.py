@@ -86,10 +86,11 @@ def _planes(config: Config) -> list[Plane]:
     pid = os.getpid()
 
     def plane(kind: str, name: str, **more: Any) -> Plane:
-        which = {key: more.pop(key) for key in ("index", "cluster") if key in more}
+        index, cluster = more.pop("index", 0), more.pop("cluster", "")
 
         def orders(ready: int, listener: int | None) -> bytes:
-            fields = {"plane": kind, "name": name, "config": config, "listener": listener, **which}
+            fields = {"plane": kind, "index": index, "name": name, "config": config, "listener": listener}
+            fields["cluster"] = cluster
             return Orders.model_validate({**fields, "ready": ready, "supervisor": pid}).model_dump_json().encode()
 
         return Plane(name, orders, **more)

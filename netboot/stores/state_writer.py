@@ -140,13 +140,15 @@ def _fold(db: sqlite3.Connection, records: Iterable[_Kept]) -> None:
             boot.fed += 1
             db.execute("INSERT INTO feed (body) VALUES (?)", (_entry(record).model_dump_json(),))
     db.executemany(
-        "INSERT OR REPLACE INTO boots (boot, machine, reported, state, trace, fed) VALUES (?, ?, ?, ?, ?, ?)",
-        [
-            (name, trace.machine, not state.is_claim(trace), trace.state, trace.model_dump_json(), boot.fed)
-            for name, boot in boots.items()
-            if (trace := boot.trace) is not None
-        ],
+        "INSERT OR REPLACE INTO boots (boot, machine, standing, proven_ms, state, trace, fed) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?)",
+        [_row(boot.trace, boot.fed) for boot in boots.values() if boot.trace is not None],
     )
+
+
+def _row(trace: Trace, fed: int) -> tuple[object, ...]:
+    proven, body = state.proven_ms(trace), trace.model_dump_json()
+    return trace.boot, trace.machine, int(state.standing(trace)), proven, trace.state, body, fed
 
 
 def _known(db: sqlite3.Connection, boot: str) -> "_Boot":
@@ -177,13 +179,13 @@ def _count_claims(db: sqlite3.Connection, scripts: Iterable[ScriptRecord]) -> No
 
 
 def _prune_boots(db: sqlite3.Connection, machines: Iterable[str]) -> None:
-    """Claims are pruned among claims and boots among boots, so that no number of claims pushes out a boot."""
+    """Each standing is pruned by itself, so that no number of claims or tales pushes out a boot that proved itself."""
     for machine in machines:
-        for reported, most in ((0, state.CLAIMS_KEPT), (1, state.BOOTS_KEPT)):
+        for standing, most in state.KEPT.items():
             db.execute(
-                "DELETE FROM boots WHERE machine = ?1 AND reported = ?2 AND boot < (SELECT boot FROM boots WHERE "
-                "machine = ?1 AND reported = ?2 ORDER BY boot DESC LIMIT 1 OFFSET ?3)",
-                (machine, reported, most - 1),
+                "DELETE FROM boots WHERE machine = ?1 AND standing = ?2 AND boot < (SELECT boot FROM boots WHERE "
+                "machine = ?1 AND standing = ?2 ORDER BY boot DESC LIMIT 1 OFFSET ?3)",
+                (machine, int(standing), most - 1),
             )
 
 
