@@ -42,7 +42,7 @@ class Server:
         if len(data) > LONGEST:
             raise AnswerError(f"{self.url} answered more than {LONGEST} bytes")
         if not 200 <= response.status < 300:
-            raise self._refused(response, data)
+            raise self.refusal(response, data)
         return read_json(data, self.url) if data else None
 
     @contextlib.contextmanager
@@ -93,7 +93,8 @@ class Server:
             return ValidityError(f"the certificate of {self.url} {words}")
         return NetworkError(f"{self.url} is not who it should be: {error.verify_message}")
 
-    def _refused(self, response: http.client.HTTPResponse, data: bytes) -> RefusedError:
+    def refusal(self, response: http.client.HTTPResponse, data: bytes) -> RefusedError:
+        """The error that an answer with another status than 2xx is."""
         words = said(data) or response.reason
         if 300 <= response.status < 400:
             words = "a redirect, and redirects are not followed"

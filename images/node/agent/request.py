@@ -2,9 +2,10 @@
 
 import base64
 import binascii
+import contextlib
 import hashlib
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass, field, replace
 from time import monotonic
 from typing import Any
 
@@ -93,35 +94,41 @@ class Request:
             if error.status != 409:  # it is there already: its answer was lost, or this agent is another's successor
                 raise
             csr = self._call(server, "GET", f"{PATH}/{self.name}")
-        while True:
-            if not isinstance(csr, dict) or _at(csr, "spec", "request") != body["spec"]["request"]:
-                raise RequestError(f"certificate request {self.name} is not ours")
-            chain = outcome(csr)
-            if chain is not None:
-                return fitting(chain, self.admission.node_name, self.key)
-            csr = self._next(server, str(_at(csr, "metadata", "resourceVersion")))
+        while (chain := self._read(csr, body)) is None:
+            with contextlib.closing(self._watch(server, str(_at(csr, "metadata", "resourceVersion")))) as changes:
+                for changed in changes:
+                    chain = self._read(changed, body)
+                    if chain is not None:
+                        return chain
+            self.pause(1.0)  # the watch ended, or its version is too old
+            csr = self._call(server, "GET", f"{PATH}/{self.name}")
+        return chain
 
-    def _next(self, server: Server, version: str) -> Any:
-        """The request as it is after its next change."""
-        query = f"?watch=true&fieldSelector=metadata.name%3D{self.name}&timeoutSeconds={WATCH_SECONDS}"
-        patient = Server(server.url, server.authorities, WATCH_SECONDS + 30)
+    def _read(self, csr: Any, body: Mapping[str, Any]) -> bytes | None:
+        if not isinstance(csr, dict) or _at(csr, "spec", "request") != body["spec"]["request"]:
+            raise RequestError(f"certificate request {self.name} is not ours")
+        chain = outcome(csr)
+        return None if chain is None else fitting(chain, self.admission.node_name, self.key)
+
+    def _watch(self, server: Server, version: str) -> Generator[Any, None, None]:
+        """The request after each of its changes, as long as this one watch lasts."""
         if not version.isdigit():
             raise AnswerError(f"{server.url} gave the certificate request no version")
-        path = f"{PATH}{query}&resourceVersion={version}"
-        with patient.open("GET", path, headers=self._headers(), idle=WATCH_SECONDS + 30) as response:
+        query = f"watch=true&fieldSelector=metadata.name%3D{self.name}&timeoutSeconds={WATCH_SECONDS}"
+        patient, path = replace(server, seconds=WATCH_SECONDS + 30.0), f"{PATH}?{query}&resourceVersion={version}"
+        with patient.open("GET", path, headers=self._headers(), idle=patient.seconds) as response:
             if response.status != 200:
-                response.close()
-                return self._call(server, "GET", f"{PATH}/{self.name}")
-            line = response.readline(LONGEST + 1)
-        if len(line) > LONGEST:
-            raise AnswerError(f"{server.url} answered more than {LONGEST} bytes")
-        event = read_json(line, server.url) if line else {}
-        kind = event.get("type") if isinstance(event, dict) else None
-        if kind in ("ADDED", "MODIFIED"):
-            return event.get("object")
-        if kind == "DELETED":
-            raise RequestError(f"certificate request {self.name} was deleted before it was approved")
-        return self._call(server, "GET", f"{PATH}/{self.name}")  # ended, or its version is too old
+                raise server.refusal(response, response.read(LONGEST))
+            while line := response.readline(LONGEST + 1):
+                if len(line) > LONGEST:
+                    raise AnswerError(f"{server.url} answered more than {LONGEST} bytes")
+                event = read_json(line, server.url)
+                kind = event.get("type") if isinstance(event, dict) else None
+                if kind == "DELETED":
+                    raise RequestError(f"certificate request {self.name} was deleted before it was approved")
+                if kind not in ("ADDED", "MODIFIED"):
+                    return
+                yield event.get("object")
 
     def _call(self, server: Server, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
         return server.call(method, path, body, self._headers())

@@ -19,6 +19,7 @@ from typing import Protocol
 from tokens.wire import HASHES, RH_ENDORSEMENT, Reader, read_quote, sized
 
 from .errors import TpmError
+from .responses import AGAIN, words
 
 Banks = Mapping[str, Sequence[int]]
 """PCR indices by the name of their bank (`sha256`), in the order in which they are quoted."""
@@ -73,31 +74,7 @@ EK_ECC = b"\x00\x23" + _EK_HEAD + b"\x00\x03" + _NO_ALG + sized(bytes(32)) + siz
 AK_ECC = bytes.fromhex("0023000b000504720000" + "0010" + "0018000b" + "0003" + "0010" + "0000" + "0000")
 _CERTIFICATES = {EK_RSA: 0x01C00002, EK_ECC: 0x01C0000A}
 _NOT_HERE = (0x81, 0x84, 0x87, 0x8A)  # ASYMMETRIC, VALUE, KEY_SIZE, TYPE: a TPM without RSA-2048
-_AGAIN = (0x922, 0x908, 0x90A)  # RETRY, YIELDED, TESTING
 _PAUSES = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 2.0, 2.0, 2.0)
-_WORDS = {
-    0x81: "does not know this kind of key",
-    0x84: "refuses a value",
-    0x85: "has its endorsement hierarchy disabled: enable it in the firmware's set-up",
-    0x8B: "has no such object",
-    0x8E: "has a password on its endorsement hierarchy: clear it",
-    0x9D: "refuses the policy of its endorsement key",
-    0x9F: "cannot open the challenge: it was made for another TPM, or altered",
-    0xA2: "has a password on its endorsement hierarchy: clear it",
-    0x100: "was not started by the firmware",
-    0x101: "is in failure mode: power the machine off and on; if it stays so, the TPM is broken",
-    0x120: "is disabled in the firmware's set-up",
-    0x902: "has no room for another object: something else fills it",
-    0x903: "has no room for another session: something else fills it",
-    0x921: "is locked out after wrong passwords: wait, or clear the lock-out",
-    0x922: "is busy",
-}
-
-
-def words(code: int) -> str:
-    """What a response code means; part 2, section 6.6: format-one codes name a parameter in their other bits."""
-    base = code & 0xBF if code & 0x80 else code & 0xFFF
-    return f"the TPM {_WORDS.get(base, 'refuses a command')} (response {code:#x})"
 
 
 @dataclass
@@ -225,7 +202,7 @@ class Device:
             _, _, result = reader.number(2), reader.number(4), reader.number(4)
             if result == 0:
                 return reader
-            if result & 0xFFF not in _AGAIN or pause is None:
+            if result & 0xFFF not in AGAIN or pause is None:
                 break
             self.pause(pause)
         raise TpmError(words(result), result & 0xFFF)

@@ -77,6 +77,19 @@ def test_a_tpm_without_rsa_proves_its_ecc_endorsement_key(tpm: Tpm) -> None:
     assert left_in(tpm) == ""
 
 
+def test_the_vendors_certificate_is_read_whole_and_cut_at_its_own_length(tpm: Tpm) -> None:
+    certificate = b"\x30\x82" + (1200).to_bytes(2, "big") + bytes(range(240)) * 5
+    (tpm.folder / "ek.der").write_bytes(certificate + b"\xff" * 100)
+    attributes = "ppwrite|ppread|ownerread|authread|no_da|platformcreate"
+    tpm.tool("nvdefine", "0x1c00002", "-C", "p", "-s", str(len(certificate) + 100), "-a", attributes)
+    tpm.tool("nvwrite", "0x1c00002", "-C", "p", "-i", "ek.der")
+    with opened(tpm) as device:
+        assert device.identity().ek_certificate == certificate
+    tpm.tool("nvundefine", "0x1c00002", "-C", "p")
+    with opened(tpm) as device:
+        assert device.identity().ek_certificate is None
+
+
 @contextmanager
 def opened(tpm: Tpm) -> Iterator[Device]:
     """The agent's own way to the TPM. swtpm serves one connection at a time: other tools have to wait."""

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from images.node.agent import clock, kubelet, loop, settings, tpm
+from images.node.agent import clock, kubelet, loop, responses, settings, tpm
 from images.node.agent.answers import Admission, Taint, read_admission, read_challenge
 from images.node.agent.errors import AgentError, AnswerError, NetworkError, RefusedError, RequestError, SettingsError
 from images.node.agent.exchange import Facts, prove
@@ -180,7 +180,7 @@ def test_a_busy_tpm_is_asked_again_and_a_broken_one_is_said() -> None:
     ],
 )
 def test_response_codes_in_words(code: int, words: str) -> None:
-    assert tpm.words(code) == f"the TPM {words}"
+    assert responses.words(code) == f"the TPM {words}"
 
 
 @pytest.mark.parametrize(
