@@ -1,7 +1,7 @@
 # shellcheck shell=sh
-# Every archive of container images into containerd, where the kubelet finds them. One that fails does not keep the others.
+# FOLDER: its archives of container images into containerd, where the kubelet finds them. One that fails keeps no other.
 failed=
-for archive in /usr/lib/netboot/images/*.tar; do
+for archive in "$1"/*.tar; do
   ctr -n k8s.io images import "$archive" || failed="$failed $archive"
 done
 # From containerd 1.7 on, what is pinned is never collected as garbage: nobody could pull it again.
