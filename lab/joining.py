@@ -1,7 +1,6 @@
 """The part of the demo that follows the boot: a cluster, a TPM that an operator enrols, a Ready node, a Pod on it."""
 
 import contextlib
-import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from images.inherit import shipped
-from lab.kube.accounts import apply_manifests, kubeconfigs
+from lab.kube.accounts import apply_manifests
 from lab.kube.binaries import VERSION, find
 from lab.kube.cluster import Cluster, cluster
 from lab.kube.kubectl import POD, UNCHECKED, Kubectl, let_in, run_hello
@@ -27,7 +26,7 @@ _CLUSTER = """
 clusters:
   default:
     endpoints: ["{url}"]
-    authority: tls/cluster.crt
+    authority: tls/cluster-ca.crt
 """
 
 
@@ -129,12 +128,10 @@ def joining(demo: Demo, stack: contextlib.ExitStack, net: Network | None) -> Joi
 def attach(site: Site, control: Cluster) -> None:
     """Let a site's machines join a cluster: rights and policies there, kubeconfigs and addresses here."""
     apply_manifests(control)
-    kubeconfigs(control, site.folder / "secrets")
-    (site.folder / "tls" / "cluster.crt").write_bytes((control.folder / "ca.crt").read_bytes())
-    text = site.config.read_text()
-    if not re.search(r"(?m)^clusters:", text):
-        site.config.write_text(text + _CLUSTER.format(url=control.url))
-    site.netboot("config", "bundle")
+    (site.folder / "tls" / "cluster-ca.crt").write_bytes((control.folder / "ca.crt").read_bytes())
+    with site.config.open("a") as config:
+        config.write(_CLUSTER.format(url=control.url))
+    site.netboot("cluster", "kubeconfigs", "--admin-kubeconfig", str(control.admin))
 
 
 def taint_words(taint: Mapping[str, str]) -> str:
