@@ -11,7 +11,7 @@ from images.inherit import shipped
 from lab.kube.accounts import apply_manifests
 from lab.kube.binaries import VERSION, find
 from lab.kube.cluster import Cluster, cluster
-from lab.kube.kubectl import POD, UNCHECKED, Kubectl, let_in, run_hello
+from lab.kube.kubectl import POD, UNCHECKED, Kubectl, hear_hello, let_in, start_hello
 from lab.kube.recipe import node_recipe
 from lab.network import Network
 from lab.page import kernel_to_ready
@@ -77,7 +77,8 @@ class Joining:
             self.demo.say(f"    it registered with {self.taints}: nothing runs on it before somebody has looked")
             let_in(self.kubectl, NAME)
         with self.demo.doing(f"the operator runs: kubectl apply -f {POD}.json; kubectl logs {POD}"):
-            self.said = run_hello(self.kubectl, POD_SECONDS).strip()
+            start_hello(self.kubectl)
+            self.said = hear_hello(self.kubectl, POD_SECONDS)
             self.demo.say(f"    the Pod says: [bold]{self.said}[/]")
 
     def facts(self, events: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:

@@ -90,8 +90,8 @@ def new_hardware(name: str, firmware: Firmware, image: dict[str, Any], *, node: 
     return Hardware(name, mac, uuid, "LAB-1", firmware, memory, cpus=NODE_CPUS if node else 1, tpm=node)
 
 
-def inventory(hardware: Hardware, address: str | None) -> str:
-    """What the operator declares; `address`: of a node, for its serving certificate."""
+def inventory(hardware: Hardware, address: str | None, ek: str | None = None) -> str:
+    """What the operator declares; `address`: of a node, for its serving certificate; `ek`: its TPM, if it is known."""
     node = f"""\
   node:
     labels: {{lab.netboot.dev/rack: demo}}
@@ -111,6 +111,7 @@ machines:
   match:
     macs: ["{hardware.mac}"]
     uuid: {hardware.uuid}
+    ek_sha256: {ek or "null"}
   profile: default
 {node if address else ""}"""
 

@@ -14,22 +14,18 @@ from lab.processes import run
 SECONDS = 60.0
 POD = "hello"
 UNCHECKED = "netboot.dev/unchecked:NoSchedule"
-_POD = {
-    "apiVersion": "v1",
-    "kind": "Pod",
-    "metadata": {"name": POD},
-    "spec": {
-        "terminationGracePeriodSeconds": 1,
-        "containers": [
-            {
-                "name": POD,
-                "image": HELLO,
-                "imagePullPolicy": "Never",
-                "env": [{"name": "NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}],
-            }
-        ],
-    },
+_SPEC = {
+    "terminationGracePeriodSeconds": 1,
+    "containers": [
+        {
+            "name": POD,
+            "image": HELLO,
+            "imagePullPolicy": "Never",
+            "env": [{"name": "NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}],
+        }
+    ],
 }
+_POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": POD}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,15 +86,19 @@ class Kubectl:
         raise DeadlineError(f"no log of Pod {pod} within {seconds:g} s: {last}")
 
 
-def run_hello(kubectl: Kubectl, seconds: float) -> str:
-    """Start the lab's Pod on any node that takes it; what it prints from inside.
+def start_hello(kubectl: Kubectl, *, host_pid: bool = False) -> None:
+    """Ask for the lab's Pod on any node that takes it. `host_pid`: it sees the node's processes."""
+    kubectl.apply(POD, _POD | {"spec": {**_SPEC, "hostPID": host_pid}})
+
+
+def hear_hello(kubectl: Kubectl, seconds: float) -> str:
+    """What the lab's Pod prints from inside.
 
     Raises:
         DeadlineError: it does not run, or its log cannot be read.
     """
-    kubectl.apply(POD, _POD)
     kubectl.wait_until_running(POD, seconds)
-    return kubectl.wait_for_log(POD, seconds)
+    return kubectl.wait_for_log(POD, seconds).strip()
 
 
 def let_in(kubectl: Kubectl, node: str) -> None:
