@@ -24,7 +24,7 @@ APPLETS = ("sh", "sleep", "hostname", "uname", "cut", "mkdir", "httpd", "cat", "
 _OCI = "application/vnd.oci.image"
 _SCRIPT = f"""\
 trap 'exit 0' INT TERM
-echo "hello from inside $(hostname) on $NODE_NAME: Linux $(uname -r), up $(cut -d' ' -f1 /proc/uptime) s"
+echo "hello from inside Pod $(hostname) on $NODE_NAME: Linux $(uname -r), up $(cut -d' ' -f1 /proc/uptime) s"
 mkdir -p /tmp/www && echo "hello from $(hostname)" >/tmp/www/index.html
 httpd -f -p {HELLO_PORT} -h /tmp/www &
 wait
