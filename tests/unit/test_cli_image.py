@@ -3,7 +3,7 @@
 import json
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -252,7 +252,15 @@ def commands(name: str) -> list[tuple[str, click.Command]]:
     context = click.Context(cli)
     group = cli.get_command(context, name)
     assert isinstance(group, click.Group)
-    return [(f"{name} {sub}", command) for sub, command in sorted(group.commands.items())]
+    return list(below(name, group))
+
+
+def below(name: str, group: click.Group) -> Iterator[tuple[str, click.Command]]:
+    for sub, command in sorted(group.commands.items()):
+        if isinstance(command, click.Group):
+            yield from below(f"{name} {sub}", command)
+        else:
+            yield f"{name} {sub}", command
 
 
 @pytest.mark.parametrize(("name", "command"), [*commands("image"), *commands("key")])
