@@ -32,8 +32,7 @@ def list_(config: Path | None, output: str) -> None:
     """List the keys by their ids, which tell nothing of them: the first seals, all open.
 
     \b
-      netboot key sealing list
-      netboot key sealing list --output json
+    Example:  netboot key sealing list
     """
     path = _path(config)
     _show(output, read_keys(path))
@@ -48,8 +47,7 @@ def rotate(promote: bool, retire: bool, config: Path | None, output: str) -> Non
     """Add a new key that opens, or (--promote, --retire) take the next step with those that are there.
 
     \b
-      netboot key sealing rotate
-      netboot key sealing rotate --promote
+    Example:  netboot key sealing rotate --promote
     """
     path = _path(config)
     if promote and retire:
