@@ -58,6 +58,12 @@ class Server:
                 if status == 0:
                     self.close_connection = True
                     return
+                if isinstance(body, threading.Event):  # begins to answer, and then says nothing until it is set
+                    self.send_response(status)
+                    self.end_headers()
+                    body.wait(20)
+                    self.close_connection = True
+                    return
                 lines = body if isinstance(body, bytes) else json.dumps(body).encode()
                 self.send_response(status)
                 if status == 302:
@@ -298,18 +304,36 @@ def test_a_watch_that_fails_says_so(server: Server, connection: Connection, answ
     assert words in str(caught.value)
 
 
-def test_a_connection_that_died_silently_is_noticed(
-    server: Server, connection: Connection, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("alive", [True, False])
+def test_a_watch_that_fell_silent_is_begun_again_where_it_was(
+    server: Server, connection: Connection, monkeypatch: pytest.MonkeyPatch, *, alive: bool
 ) -> None:
+    """A quiet cluster is no failure; an apiserver that is gone is one, as soon as it is asked again."""
     monkeypatch.setattr(connections, "SILENCE_SECONDS", 0.05)
     ended = threading.Event()
-    listed = {"items": [], "metadata": {"resourceVersion": "1"}}
-    server.answer = lambda _method, path: (200, b"" if "watch=1" in path and ended.wait(20) else listed)
+    listed = {"items": [], "metadata": {"resourceVersion": "7"}}
+    following = (200, json.dumps(event("ADDED", "b", "8")).encode() + b"\n") if alive else (0, None)
+
+    def answer(_method: str, path: str) -> Answer:
+        if "watch=1" not in path:
+            return 200, listed
+        if len([one for one in server.asked if "watch=1" in one]) > 1:
+            return following
+        return 200, ended
+
+    server.answer = answer
+    watch: Iterator[NodeView] = KubeNodes(connection).watch(60)
     try:
-        with pytest.raises(ClusterUnavailableError):
-            list(KubeNodes(connection).watch(60))
+        if alive:
+            assert next(watch).name == "b"
+        else:
+            with pytest.raises(ClusterUnavailableError):
+                next(watch)
     finally:
         ended.set()
+        watch.close()  # type: ignore[attr-defined]
+    versions = [path.split("resourceVersion=")[1].split("&")[0] for path in server.asked if "watch=1" in path]
+    assert versions[:2] == ["7", "7"]
 
 
 def test_a_watch_that_nobody_reads_on_leaves_nothing_open(server: Server, connection: Connection) -> None:
