@@ -32,7 +32,7 @@ def opened(stage: Stage, window: str = "w1") -> None:
 
 def nonce(stage: Stage, window: str = "w1", **more: str) -> str:
     value = Nonce.model_validate({"mac": MAC, "address": PEER, "machine": "gpu-001", "window": window} | more)
-    return text(seal_nonce(stage.parts().keyset(), "test", value, stage.now_ms, os.urandom))
+    return text(seal_nonce(stage.parts().nonce_keyset(), "test", value, stage.now_ms, os.urandom))
 
 
 @pytest.fixture
@@ -135,7 +135,7 @@ def test_a_nonce_expires_and_another_site_s_is_none(stage: Stage, machine: Machi
     with pytest.raises(StaleError, match="the nonce of this boot: expired 31 s ago"):
         stage.hello(machine)
     value = Nonce(mac=MAC, address=PEER, machine="gpu-001", window="w1")
-    machine.nonce = text(seal_nonce(stage.parts().keyset(), "elsewhere", value, stage.now_ms, os.urandom))
+    machine.nonce = text(seal_nonce(stage.parts().nonce_keyset(), "elsewhere", value, stage.now_ms, os.urandom))
     with pytest.raises(RefusedError, match="the nonce is not one of this service: boot again"):
         stage.hello(machine)
 
