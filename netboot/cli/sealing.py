@@ -43,6 +43,20 @@ def nonces() -> None:
     """
 
 
+_LIST = """List the keys by their ids, which tell nothing of them: the first seals, all open.
+
+\b
+  netboot key {0} list
+  netboot key {0} list --output json
+"""
+_ROTATE = """Add a new key that opens, or (--promote, --retire) take the next step with those that are there.
+
+\b
+  netboot key {0} rotate
+  netboot key {0} rotate --promote
+"""
+
+
 def _fill(group: click.Group, kind: Kind, path_in: Callable[[Join], Path]) -> None:
     """Give `group` its commands, which work on the file that `path_in` finds."""
 
@@ -52,13 +66,13 @@ def _fill(group: click.Group, kind: Kind, path_in: Callable[[Join], Path]) -> No
             raise click.ClickException("netboot.yaml has no `join` section: there is nothing to seal")
         return path_in(found.join)
 
-    @group.command("list", help="List the keys by their ids, which tell nothing of them: the first seals, all open.")
+    @group.command("list", help=_LIST.format(kind.group))
     @config_option
     @output_option
     def list_(config: Path | None, output: str) -> None:
         _show(output, read_keys(path_of(config), kind))
 
-    @group.command("rotate", help="Add a new key that opens; or (--promote, --retire) take the next step with those.")
+    @group.command("rotate", help=_ROTATE.format(kind.group))
     @click.option("--promote", is_flag=True, help="The newest key seals from now on.")
     @click.option("--retire", is_flag=True, help="All keys but the one that seals go.")
     @config_option

@@ -14,7 +14,7 @@ def rung_of(parts: Parts, known: Known, hints: Named, nonce: bytes | None, peer:
     """The rung, and the boot window that it is of (rung `nonce`).
 
     Raises:
-        RefusedError, StaleError: with the rule that is not met.
+        RefusedError: with the rule that is not met. CannotTellError: no key to open a nonce with.
     """
     machine = known.machine
     name = machine.name
