@@ -148,10 +148,10 @@ class Life(RuleBasedStateMachine):
         super().__init__()
         self.lease: Credential | None = None
         self.resets = self.restarts = self.boots = self.generation = self.keys = 0
-        self.boot_of_lease = self.released = -1
         self.handed: dict[tuple[int, int], int] = {}
         """(generation, boot by the TPM's count) → tokens."""
         self.holders: dict[tuple[int, int], set[str]] = {}
+        self.heirs: set[str] = set()
         self.key = "0" * 64
 
     @property
@@ -174,7 +174,9 @@ class Life(RuleBasedStateMachine):
                 assert continued
             self.lease = decision.credential.model_copy(update={"issued": decision.credential.issued + 1})
             self.handed[self.now] = self.handed.get(self.now, 0) + 1
-            if not continued:
+            if continued:
+                self.heirs.add(holder)
+            if holder not in self.heirs:
                 self.holders.setdefault(self.now, set()).add(holder)
         return decision
 

@@ -31,10 +31,10 @@ JSON = st.recursive(
 
 def heard(data: bytes) -> None:
     """Both readers, and what stands behind them."""
-    for model, act in ((messages.Hello, hello), (messages.Attest, attest)):
+    kinds: Any = ((messages.Hello, hello), (messages.Attest, attest))
+    for model, act in kinds:
         try:
-            message: Any = messages.read(data, model)
-            act(STAGE.parts(), message, PEER)  # type: ignore[operator]
+            act(STAGE.parts(), messages.read(data, model), PEER)
         except OURS as error:
             assert str(error).isprintable()
             assert len(str(error)) < 1000
