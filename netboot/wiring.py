@@ -23,6 +23,7 @@ from netboot.supervise import Child, Plane, Supervisor
 
 if TYPE_CHECKING:
     from netboot.join.register import Register
+    from netboot.kube.targets import Targets
     from netboot.lifecycle.decide import View
     from netboot.machines.values import Inventory
     from netboot.stores.state_writer import SqliteProjection
@@ -240,6 +241,7 @@ def _make(projection: "SqliteProjection") -> None:
 
 def make_web(config: Config, stopping: Callable[[], bool]) -> Any:
     """The control plane's application."""
+    from netboot.kube.targets import Targets
     from netboot.stores.bootkey import load_or_create
     from netboot.stores.live import LiveView
     from netboot.stores.state import SqliteStates
@@ -253,6 +255,7 @@ def make_web(config: Config, stopping: Callable[[], bool]) -> Any:
     live, states = LiveView(config.data / "snapshot.json"), SqliteStates(config.data / "state.db")
     shelf = _shelf(config)
     register = make_register(config, lambda: live.view().snapshot.inventory)
+    clusters = Targets(config.clusters)
 
     def status(name: str) -> dict[str, Any] | None:
         return read_status(config.data / "status", name)
@@ -274,7 +277,8 @@ def make_web(config: Config, stopping: Callable[[], bool]) -> Any:
             stopping=stopping,
             watchers=threading.BoundedSemaphore(MOST_WATCHERS),
             register=register,
-            joining=_joining(config, live.view, register) if config.clusters else None,
+            joining=_joining(config, clusters, live.view, register) if config.clusters else None,
+            clusters=clusters,
             boot_key=lambda: load_or_create(config.data / "boot-id.key"),
         )
     )
@@ -291,17 +295,17 @@ def make_register(config: Config, inventory: "Callable[[], Inventory]") -> "Regi
     return Register(SqliteEnrolments(config.data / "enrolment.db"), inventory, roots)
 
 
-def _joining(config: Config, view: "Callable[[], View]", register: "Register") -> Any:
+def _joining(config: Config, clusters: "Targets", view: "Callable[[], View]", register: "Register") -> Any:
     """For operators' tokens: no exchange is sealed or opened here, and no fact of a boot is learnt."""
     from netboot.join.parts import Parts
-    from netboot.kube.targets import Targets
 
     def no_keys() -> Any:
         raise CannotTellError("the control plane has no sealing keys")
 
     return Parts(
         site=config.site,
-        clusters=Targets(config.clusters),
+        clusters=clusters.get,
+        gate=clusters.gate,
         view=view,
         enrolments=register,
         keyset=no_keys,

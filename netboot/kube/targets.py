@@ -53,16 +53,20 @@ class Targets(Mapping[str, Target]):
     """By the name of the configuration. A look-up raises ClusterUnavailableError where its files cannot be used."""
 
     def __init__(self, clusters: Mapping[str, Cluster]) -> None:
-        self._clusters, self._made = clusters, dict[str, Target]()
+        self._clusters, self._made = clusters, dict[str, tuple[Target, Fitness]]()
         self._lock = threading.Lock()
 
     def __getitem__(self, name: str) -> Target:
         """The cluster of that name, as the issuer's account."""
-        cluster = self._clusters[name]
-        with self._lock:
-            if name not in self._made:
-                self._made[name] = _target(name, cluster)
-            return self._made[name]
+        return self._both(name)[0]
+
+    def gate(self, name: str) -> None:
+        """Return where the cluster of that name may be used.
+
+        Raises:
+            ClusterUnavailableError: it may not, or cannot be asked.
+        """
+        self._both(name)[1]()
 
     def __iter__(self) -> Iterator[str]:
         """The names."""
@@ -72,20 +76,27 @@ class Targets(Mapping[str, Target]):
         """How many."""
         return len(self._clusters)
 
+    def _both(self, name: str) -> tuple[Target, Fitness]:
+        cluster = self._clusters[name]
+        with self._lock:
+            if name not in self._made:
+                self._made[name] = _target(name, cluster)
+            return self._made[name]
 
-def _target(name: str, cluster: Cluster) -> Target:
+
+def _target(name: str, cluster: Cluster) -> tuple[Target, Fitness]:
     try:
         authorities = cluster.authority.read_text(encoding="ascii")
     except (OSError, UnicodeDecodeError) as error:
         why = getattr(error, "strerror", None) or "is not PEM"
         raise ClusterUnavailableError(f"clusters.{name}.authority: {cluster.authority}: {why}") from None
     connection = connect(cluster.issuer)
-    return Target(
+    target = Target(
         name=name,
         endpoints=cluster.endpoints,
         authorities=authorities,
         leases=KubeLeases(connection, cluster.namespace),
         tokens=KubeTokens(connection),
         nodes=KubeNodes(connection),
-        fit=Fitness(name, KubePreconditions(connection, cluster.namespace), cluster.namespace),
     )
+    return target, Fitness(name, KubePreconditions(connection, cluster.namespace), cluster.namespace)
