@@ -1,7 +1,7 @@
 """A whole `netboot serve` in front of a real control plane, machines that join it, and whoever means ill.
 
 Nothing of the service is a fake: boot plane, join in TLS, approver and node collector run as they ship, each with an
-account of its own. Further replicas of join are processes of the same site (`tests.web.joined`), whose clock tests move.
+account of its own. Further replicas of join are processes on its files (`tests.web.joined`); tests move their clocks.
 """
 
 import base64
@@ -87,7 +87,7 @@ class Patient(Told):
 
     def pause(self, seconds: float) -> None:
         self.pauses.append(seconds)
-        assert len(self.pauses) < 300, self.lines
+        assert len(self.pauses) < 300, self.lines[-5:]
         threading.Event().wait(min(seconds, 0.3))
 
 
