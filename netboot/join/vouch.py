@@ -59,8 +59,7 @@ def vouch(parts: Parts, register: Register, wanted: Vouched, window_id: str, act
         public_key(wanted.spki)
     except BadClaimError as error:
         raise BadClaimError(str(error).removeprefix("not a hello: ")) from None
-    parts.target(machine.cluster, machine.name)
-    parts.gate(machine.cluster)
+    parts.target(machine.cluster, machine.name).fit()
     open_boot_window(register, machine, window_id, now + WINDOW_MS, act, now)
     presented = Presented(
         machine=machine.name,

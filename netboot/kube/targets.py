@@ -2,13 +2,14 @@
 
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from time import monotonic
 
 from netboot.config import Cluster
 from netboot.join.errors import ClusterUnavailableError
 from netboot.join.parts import Target
 from netboot.join.ports import Preconditions
-from netboot.join.preconditions import check, refusals
+from netboot.join.preconditions import Finding, check, refusals
 from netboot.kube.connection import connect
 from netboot.kube.leases import KubeLeases
 from netboot.kube.nodes import KubeNodes
@@ -53,20 +54,16 @@ class Targets(Mapping[str, Target]):
     """By the name of the configuration. A look-up raises ClusterUnavailableError where its files cannot be used."""
 
     def __init__(self, clusters: Mapping[str, Cluster]) -> None:
-        self._clusters, self._made = clusters, dict[str, tuple[Target, Fitness]]()
+        self._clusters, self._made = clusters, dict[str, Target]()
         self._lock = threading.Lock()
 
     def __getitem__(self, name: str) -> Target:
         """The cluster of that name, as the issuer's account."""
-        return self._both(name)[0]
-
-    def gate(self, name: str) -> None:
-        """Return where the cluster of that name may be used.
-
-        Raises:
-            ClusterUnavailableError: it may not, or cannot be asked.
-        """
-        self._both(name)[1]()
+        cluster = self._clusters[name]
+        with self._lock:
+            if name not in self._made:
+                self._made[name] = reach(name, cluster)[0]
+            return self._made[name]
 
     def __iter__(self) -> Iterator[str]:
         """The names."""
@@ -76,21 +73,20 @@ class Targets(Mapping[str, Target]):
         """How many."""
         return len(self._clusters)
 
-    def _both(self, name: str) -> tuple[Target, Fitness]:
-        cluster = self._clusters[name]
-        with self._lock:
-            if name not in self._made:
-                self._made[name] = _target(name, cluster)
-            return self._made[name]
 
+def reach(name: str, cluster: Cluster) -> tuple[Target, Callable[[], tuple[Finding, ...]]]:
+    """A cluster as the issuer's account uses it, and its self-check; nothing is sent yet.
 
-def _target(name: str, cluster: Cluster) -> tuple[Target, Fitness]:
+    Raises:
+        ClusterUnavailableError: its kubeconfig or authorities cannot be read.
+    """
     try:
         authorities = cluster.authority.read_text(encoding="ascii")
     except (OSError, UnicodeDecodeError) as error:
         why = getattr(error, "strerror", None) or "is not PEM"
         raise ClusterUnavailableError(f"clusters.{name}.authority: {cluster.authority}: {why}") from None
     connection = connect(cluster.issuer)
+    preconditions = KubePreconditions(connection, cluster.namespace)
     target = Target(
         name=name,
         endpoints=cluster.endpoints,
@@ -98,5 +94,6 @@ def _target(name: str, cluster: Cluster) -> tuple[Target, Fitness]:
         leases=KubeLeases(connection, cluster.namespace),
         tokens=KubeTokens(connection),
         nodes=KubeNodes(connection),
+        fit=Fitness(name, preconditions, cluster.namespace),
     )
-    return target, Fitness(name, KubePreconditions(connection, cluster.namespace), cluster.namespace)
+    return target, partial(check, preconditions, cluster.namespace)

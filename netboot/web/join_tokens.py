@@ -4,7 +4,6 @@ import base64
 import binascii
 import re
 import secrets
-from collections.abc import Mapping
 from typing import Annotated, Any
 
 from flask import Blueprint, Response, jsonify, request
@@ -13,7 +12,7 @@ from pydantic import Field, StringConstraints
 from images.strict import Strict
 from netboot.join.enrolment import Act
 from netboot.join.errors import NoSuchTokenError
-from netboot.join.parts import Parts, Target
+from netboot.join.parts import Parts
 from netboot.join.ports import Credential
 from netboot.join.vouch import Vouched, issued, open_boot_window, revoke, vouch
 from netboot.lifecycle import bootid
@@ -86,15 +85,15 @@ def _token(machine: Machine, body: Wanted, spki: str, act: Act) -> Response:
 def listed() -> Response:
     """What the Leases say of tokens, without their secrets; clusters that cannot tell are named."""
     query.only(())
-    clusters, now = known(), parts().clock.now_ms()
+    mine, now = joining(), parts().clock.now_ms()
     found: list[dict[str, Any]] = []
     problems: dict[str, str] = {}
-    for name in sorted(clusters):
+    for name in sorted(mine.clusters):
         try:
-            found += [_shown(one, now) for one in issued(clusters[name])]
+            found += [_shown(one, now) for one in issued(mine.clusters[name])]
         except CannotTellError as error:
             problems[name] = str(error)
-    if problems and len(problems) == len(clusters):
+    if problems and len(problems) == len(mine.clusters):
         raise CannotTellError("; ".join(problems.values()))
     found.sort(key=lambda one: (-one["issued_ms"], one["id"]))
     return jsonify({"tokens": found, "problems": problems})
@@ -107,7 +106,7 @@ def revoked(token_id: str) -> Response:
     if not _ID.fullmatch(token_id):
         raise BadClaimError("a token's id is six lower-case letters and digits, without the secret")
     problem: CannotTellError | None = None
-    clusters = known()
+    clusters = joining().clusters
     for name in sorted(clusters):
         try:
             found = revoke(clusters[name], token_id)
@@ -130,16 +129,6 @@ def joining() -> Parts:
     if found is None:
         raise BadClaimError("this service knows no cluster: declare `join` and `clusters` in netboot.yaml")
     return found
-
-
-def known() -> Mapping[str, Target]:
-    """The clusters.
-
-    Raises:
-        BadClaimError: there is none.
-    """
-    joining()
-    return parts().clusters
 
 
 def _boot(machine: Machine) -> str:

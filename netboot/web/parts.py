@@ -1,7 +1,7 @@
 """What views work with. `netboot.wiring` puts it together; tests put fakes in."""
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -9,7 +9,6 @@ from typing import Any, cast
 from flask import current_app
 
 from netboot.join.parts import Parts as Joining
-from netboot.join.parts import Target
 from netboot.join.register import Register
 from netboot.lifecycle.ports import Clock
 from netboot.lifecycle.shelf import Shelf, ShelfKeeper
@@ -44,8 +43,6 @@ class Parts:
     watchers: threading.Semaphore
     register: Register
     joining: Joining | None
-    clusters: Mapping[str, Target]
-    """Those that `joining` is of, by name."""
     boot_key: Callable[[], bytes]
 
 

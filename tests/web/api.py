@@ -71,19 +71,16 @@ class Api:
         self.enrolments = MemoryEnrolments()
         self.register = Register(self.enrolments, lambda: self.live.view().snapshot.inventory)
         self.cluster = FakeCluster()
-        self.clusters: dict[str, Target] = {}
         self.joining = self._joining() if clusters else None
         self.authorised = {"Authorization": f"Bearer {TOKEN}"}
         self.client: FlaskClient = create_app(self._parts()).test_client()
 
     def _joining(self) -> Joining:
         ports = (self.cluster.leases, self.cluster.tokens, self.cluster.nodes)
-        target = Target("default", ("https://192.0.2.1:6443",), "PEM", *ports)
-        self.clusters["default"] = target
+        target = Target("default", ("https://192.0.2.1:6443",), "PEM", *ports, fit=lambda: self.fit())
         return Joining(
             site="test",
-            clusters=self.clusters.get,
-            gate=lambda _name: self.fit(),
+            clusters={"default": target},
             view=self.live.view,
             enrolments=self.register,
             keyset=_no_keys,
@@ -113,7 +110,6 @@ class Api:
             watchers=self.watchers,
             register=self.register,
             joining=self.joining,
-            clusters=self.clusters,
             boot_key=lambda: bytes(32),
         )
 

@@ -18,14 +18,13 @@ MAC = "52:54:00:00:00:01"
 
 @pytest.fixture
 def service(tmp_path: Path) -> Iterator[Service]:
-    """Its cluster's apiserver does not answer, and one kubeconfig is not there at all."""
+    """Nothing answers where its cluster should be, and the kubeconfigs have not been made yet."""
     root = tmp_path / "site"
     make_site(root)
     [port] = free_ports(1)
     server = f"https://127.0.0.1:{port}"
-    (root / "netboot.yaml").open("a").write(
-        f'clusters:\n  default: {{endpoints: ["{server}"], authority: tls/cluster.crt}}\n'
-    )
+    file, given = root / "netboot.yaml", f'{{endpoints: ["{server}"], authority: tls/cluster.crt}}'
+    file.write_text(f"{file.read_text()}clusters:\n  default: {given}\n")
     config = load_config(root / "netboot.yaml")
     Store(config.store).set_channel("stable", add_image(config))
     with serving(config, root / "netboot.yaml") as running:
