@@ -12,18 +12,26 @@ import pytest
 
 from lab.kube import cluster as lab
 from netboot.stores.sealing import added, new_key, promoted, read_keys, retired, write_keys
-from tests.cluster.bad.whole import NODES, SERVE, Whole, failed
+from tests.cluster.bad.whole import LEASES, NODES, SERVE, Whole, failed
 from tests.kubelets import client, pem, renewal
 from tests.processes import wait_for
 from tests.soft_tpm import new_key as agent_key
+from tests.web.join_site import JoinSite
 
 pytestmark = pytest.mark.cluster
 
 
 @pytest.fixture(scope="module")
-def replica(whole: Whole) -> str:
-    """A second join process on the site's files."""
-    return whole.replica(7)
+def second(whole: Whole) -> JoinSite:
+    """A second replica."""
+    return whole.replica(1)
+
+
+@pytest.fixture
+def replica(second: JoinSite) -> Iterator[str]:
+    """Its name; its clock is right again afterwards."""
+    yield "join-1"
+    second.say("clock-1", "0")
 
 
 def test_hello_to_one_replica_and_attest_to_the_other(whole: Whole, replica: str) -> None:
@@ -36,14 +44,14 @@ def test_hello_to_one_replica_and_attest_to_the_other(whole: Whole, replica: str
 
 
 @pytest.mark.parametrize("ahead", [25_000, -25_000])
-def test_a_replica_s_clock_is_25_s_off(whole: Whole, replica: str, ahead: int) -> None:
-    with clock(whole, ahead):
-        for one, other in ((SERVE, replica), (replica, SERVE)):
-            kit = whole.fresh()
-            machine = whole.power_on(kit)
-            said = whole.attest(machine, whole.hello(machine, one).body, other)
-            assert said.status == 200, said
-            whole.certificate(whole.ask(whole.bearer(said.body["token"]), client(kit.name, key=machine.key)))
+def test_a_replica_s_clock_is_25_s_off(whole: Whole, second: JoinSite, replica: str, ahead: int) -> None:
+    second.say("clock-1", str(ahead))
+    for one, other in ((SERVE, replica), (replica, SERVE)):
+        kit = whole.fresh()
+        machine = whole.power_on(kit)
+        said = whole.attest(machine, whole.hello(machine, one).body, other)
+        assert said.status == 200, said
+        whole.certificate(whole.ask(whole.bearer(said.body["token"]), client(kit.name, key=machine.key)))
 
 
 @pytest.mark.parametrize(
@@ -53,12 +61,14 @@ def test_a_replica_s_clock_is_25_s_off(whole: Whole, replica: str, ahead: int) -
         (-600_000, "s ahead of this one: check NTP on both replicas"),
     ],
 )
-def test_a_replica_s_clock_is_10_minutes_off(whole: Whole, replica: str, ahead: int, words: str) -> None:
+def test_a_replica_s_clock_is_10_minutes_off(
+    whole: Whole, second: JoinSite, replica: str, ahead: int, words: str
+) -> None:
     machine = whole.power_on(whole.fresh())
     before = whole.tokens()
     hello = whole.hello(machine).body
-    with clock(whole, ahead):
-        said = whole.attest(machine, hello, replica)
+    second.say("clock-1", str(ahead))
+    said = whole.attest(machine, hello, replica)
     assert words in failed(said, 410, "stale")
     assert whole.tokens() == before
     assert whole.attest(machine, hello).status == 200
@@ -82,16 +92,6 @@ def test_keys_are_rotated_in_the_middle(whole: Whole, replica: str) -> None:
     write_keys(path, first)  # a replica that was forgotten
     assert "sealed under a key that is not in use here" in failed(whole.attest(machine, hello, replica), 410, "stale")
     write_keys(path, own)
-
-
-@contextmanager
-def clock(whole: Whole, ahead_ms: int) -> Iterator[None]:
-    """The replica's clock is so far ahead."""
-    whole.net.say("clock-7", str(ahead_ms))
-    try:
-        yield
-    finally:
-        whole.net.say("clock-7", "0")
 
 
 def test_a_node_s_clock_in_1970(whole: Whole, tmp_path: Path) -> None:
@@ -223,5 +223,5 @@ def become_ready(whole: Whole, session: Any, name: str) -> None:
 
 
 def leases(whole: Whole) -> list[tuple[str, Any]]:
-    items = whole.admin("GET", "/apis/coordination.k8s.io/v1/namespaces/netboot/leases").json()["items"]
+    items = whole.admin("GET", LEASES).json()["items"]
     return [(one["metadata"]["resourceVersion"], one["spec"]) for one in items]

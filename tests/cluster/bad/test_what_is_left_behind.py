@@ -8,7 +8,7 @@ import pytest
 import requests
 
 from netboot.stores.sealing import read_keys
-from tests.cluster.bad.whole import CSRS, Whole
+from tests.cluster.bad.whole import CSRS, LEASES, Whole
 from tests.kubelets import client
 from tests.processes import wait_for
 from tests.sites import TOKEN
@@ -65,8 +65,6 @@ def test_nothing_secret_is_left_behind(whole: Whole, tmp_path: Path) -> None:
 
     service, cluster, seen = whole.service, whole.cluster.folder, dict[str, bytes]()
     seen["the service's log"] = service.log.encode() + service.out.read_bytes()
-    for name in whole.net.processes:
-        seen[f"the log of {name}"] = whole.net.log(name).encode()
     seen["the agent's lines"] = "\n".join(told.lines).encode()
     seen["the audit log"] = (cluster / "audit.log").read_bytes()
     seen["the apiserver's log"] = (cluster / "kube-apiserver.log").read_bytes()
@@ -91,7 +89,7 @@ def test_nothing_secret_is_left_behind(whole: Whole, tmp_path: Path) -> None:
         seen[f"netboot {command[0]}"] = (done.stdout + done.stderr).encode()
     seen["the machine's memory"] = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
     seen["the certificate requests"] = whole.admin("GET", CSRS).content
-    seen["the Leases"] = whole.admin("GET", "/apis/coordination.k8s.io/v1/namespaces/netboot/leases").content
+    seen["the Leases"] = whole.admin("GET", LEASES).content
 
     empty = {name for name, data in seen.items() if not data}
     assert not empty & {"the service's log", "the audit log", "the apiserver's log", "the boot script", "the Leases"}

@@ -1,7 +1,7 @@
 """A whole `netboot serve` in front of a real control plane, machines that join it, and whoever means ill.
 
 Nothing of the service is a fake: boot plane, join in TLS, approver and node collector run as they ship, each with an
-account of its own. Further replicas of join are processes on its files (`tests.web.joined`); tests move their clocks.
+account of its own. Another replica of join is a process of the same code (`tests.web.joined`); tests move its clock.
 """
 
 import base64
@@ -39,6 +39,7 @@ from tokens.sealed import Keyset
 CSRS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 SECRETS = "/api/v1/namespaces/kube-system/secrets"
 NODES = "/api/v1/nodes"
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/netboot/leases"
 SERVE = "serve"
 """The name of the service's own listener among the replicas."""
 
@@ -215,13 +216,24 @@ class Whole:
         """What is known of a boot."""
         return [one["phase"] for one in self.service.api(f"/v1/boots/{boot}").get("reached", ())]
 
-    def replica(self, index: int) -> str:
-        """Another process of join on the same files, with a clock of its own; its name."""
-        name = self.net.start(index, cluster="real")
-        wait_for(lambda: self.net.ready(name), 60)
-        return name
+    def replica(self, index: int) -> JoinSite:
+        """Another process of join, `join-<index>`: its journal and its clock are its own, all else is the site's."""
+        folder, root = self.net.folder.parent / f"replica-{index}", self.net.folder
+        (folder / "data").mkdir(parents=True)
+        for name in ("netboot.yaml", "tls", "secrets", "data/snapshot.json", "data/enrolment.db", "data/boot-id.key"):
+            (folder / name).symlink_to(root / name)
+        other = JoinSite(folder, load_config(folder / "netboot.yaml"), self.net.ports, self.net.processes)
+        name = other.start(index, cluster="real")
+        wait_for(lambda: other.ready(name), 60)
+        return other
 
     def close(self) -> None:
+        """Leave the cluster as it was: other tests look at everything that there is."""
+        for path in (CSRS, NODES, LEASES):
+            self.admin("DELETE", path)
+        for token in self.tokens():
+            self.admin("DELETE", f"{SECRETS}/bootstrap-token-{token}")
+        self.admin.close()
         for session in self._opened:
             session.close()
         for process in self.net.processes.values():
@@ -283,4 +295,3 @@ def whole(root: Path, cluster: Cluster, accounts: dict[str, Path], *kits: Kit) -
             yield one
         finally:
             one.close()
-            one.admin.close()
