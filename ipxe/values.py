@@ -59,6 +59,8 @@ class Boot(Value):
     arguments: tuple[Argument, ...] = ()
     """The image's kernel arguments, then the profile's."""
     seconds: Seconds
+    nonce: bool = False
+    """Whether a second initrd file is fetched: the nonce of the machine's boot window."""
 
 
 class Waiting(Value):

@@ -177,6 +177,8 @@ class Join(Strict):
     """PEM, one or several: what machines believe; it travels in the signed site bundle."""
     sealing_keys: Path = Path("secrets/sealing.keys")
     """The keyset that replicas share: one base64 key of 32 bytes a line, the first seals, all open."""
+    nonce_keys: Path = Path("secrets/nonce.keys")
+    """The keyset of the nonces of boot windows, likewise shared; the boot plane seals with it, join opens."""
     tpm_roots: Path | None = None
     """Folder of PEM: authorities of TPM makers. With it, enrolling in a window wants an EK certificate of theirs."""
     workers: Annotated[int, Field(ge=1, le=64)] = 1
@@ -247,7 +249,9 @@ class Config(Strict):
         join = (
             None
             if self.join is None
-            else _under(folder, self.join, "certificate", "key", "authorities", "sealing_keys", "tpm_roots")
+            else _under(
+                folder, self.join, "certificate", "key", "authorities", "sealing_keys", "nonce_keys", "tpm_roots"
+            )
         )
         clusters = {
             name: _under(folder, one, "authority", "issuer", "approver", "nodes") for name, one in self.clusters.items()

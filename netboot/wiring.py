@@ -6,7 +6,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,8 +22,12 @@ from netboot.stores.status import read_status, wipe, write_status
 from netboot.supervise import Child, Plane, Supervisor
 
 if TYPE_CHECKING:
+    from netboot.boot.nonces import Seal
+    from netboot.controllers.keeper import Windows
     from netboot.join.register import Register
     from netboot.lifecycle.decide import View
+    from netboot.lifecycle.snapshot import BootWindow
+    from netboot.machines.values import Inventory
     from netboot.stores.state_writer import SqliteProjection
 
 
@@ -172,7 +176,31 @@ def _run_boot(orders: Orders) -> None:
     from netboot.boot.worker import run
 
     assert orders.listener is not None
-    run(orders.config, orders.index, orders.listener, lambda: say_ready(orders))
+    seal = _nonces(orders.config.site, orders.config.join.nonce_keys) if orders.config.join is not None else None
+    run(orders.config, orders.index, orders.listener, lambda: say_ready(orders), seal)
+
+
+def _nonces(site: str, path: Path) -> "Seal":
+    """What seals nonces of boot windows: the one key of join that the boot plane works with, and never sees."""
+    from netboot.join.state import Nonce, seal_nonce
+    from netboot.stores.sealing import NONCES, SealingKeys
+
+    keys = SealingKeys(path, NONCES)
+
+    def seal(*, mac: str, address: str, machine: str, window: str, now_ms: int) -> bytes:
+        nonce = Nonce(mac=mac, address=address, machine=machine, window=window)
+        return seal_nonce(keys(), site, nonce, now_ms, os.urandom)
+
+    return seal
+
+
+def _boot_windows(config: Config) -> "Windows":
+    from netboot.stores.register import open_register
+
+    def windows(inventory: "Inventory", now_ms: int) -> "Mapping[str, BootWindow]":
+        return open_register(config, lambda: inventory).boot_windows(now_ms)
+
+    return windows
 
 
 def _run_controllers(orders: Orders) -> None:
@@ -184,7 +212,8 @@ def _run_controllers(orders: Orders) -> None:
 
     config, clock = orders.config, SystemClock()
     shelf = _shelf(config)
-    keeper = Keeper(config, shelf, shelf, SqliteStates(config.data / "state.db"), clock)
+    windows = _boot_windows(config) if config.join is not None else None
+    keeper = Keeper(config, shelf, shelf, SqliteStates(config.data / "state.db"), clock, windows=windows)
     projection = SqliteProjection(config.data / "state.db")
     projector = Projector(config.data / "journal", projection, owned=journals(config))
     _make(projection)
@@ -294,6 +323,7 @@ def _joining(config: Config, view: "Callable[[], View]", register: "Register") -
         view=view,
         enrolments=register,
         keyset=no_keys,
+        nonce_keyset=no_keys,
         belongs=lambda _boot, _machine: False,
         journal=lambda _record: None,
         now_ms=SystemClock().now_ms,

@@ -3,7 +3,18 @@
 import threading
 from collections.abc import Sequence
 
-from netboot.join.enrolment import Act, Change, Entry, Order, OrdersRefusedError, Owner, Propose, Record, UseWindow
+from netboot.join.enrolment import (
+    ALERT,
+    Act,
+    Change,
+    Entry,
+    Order,
+    OrdersRefusedError,
+    Owner,
+    Propose,
+    Record,
+    UseWindow,
+)
 from netboot.join.enrolment_rules import decide
 from netboot.join.errors import RefusedError
 from netboot.join.ports import Enrolment
@@ -45,6 +56,13 @@ class MemoryEnrolments:
         except RefusedError:
             return False
         return True
+
+    def alert(self, machine: str, said: str, now_ms: int) -> None:
+        with self._lock:
+            latest = self.history(machine, 1)
+            if not latest or (latest[0].act, latest[0].said) != (ALERT, said):
+                new = {"id": len(self._entries) + 1, "at_ms": now_ms, "machine": machine, "act": ALERT, "said": said}
+                self._entries = [*self._entries, Entry.model_validate(new)]
 
     def record(self, machine: str) -> Record:
         return self._records.get(machine, Record(machine=machine))

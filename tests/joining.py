@@ -24,6 +24,7 @@ from tokens.sealed import Keyset, SealingKey
 
 NOW = 1_790_000_000_000
 KEY = b"k" * 32
+NONCE_KEY = SealingKey(b"n" * 32)
 PEER = "192.0.2.11"
 ENDPOINTS = ("https://192.0.2.1:6443",)
 AUTHORITIES = "-----BEGIN CERTIFICATE-----\nMAo=\n-----END CERTIFICATE-----\n"
@@ -98,6 +99,7 @@ class Stage:
             view=lambda: View.of(snapshot_of(*self.machines)),
             enrolments=self.enrolments,
             keyset=lambda: Keyset(tuple(self.keys)),
+            nonce_keyset=lambda: Keyset((NONCE_KEY,)),
             belongs=lambda boot, machine: belongs(KEY, boot, machine),
             journal=self.journal or self.records.append,
             now_ms=lambda: self.now_ms + ahead_ms,

@@ -13,6 +13,7 @@ from netboot.boot import answers
 from netboot.boot.artifacts import Artifacts
 from netboot.boot.events import Events
 from netboot.boot.limits import connection_of
+from netboot.boot.nonces import Nonces
 from netboot.boot.readiness import Readiness
 from netboot.boot.scripts import Scripts
 from netboot.lifecycle.errors import BadClaimError, LifecycleError, NoSuchBootError, OverloadedError
@@ -26,8 +27,10 @@ _FIRMWARE = frozenset({"/boot.ipxe", "/v1/boot"})
 class App:
     """The handler of every request. `in_flight`: those not yet answered."""
 
-    def __init__(self, scripts: Scripts, artifacts: Artifacts, events: Events, readiness: Readiness) -> None:
-        self._scripts, self._events, self._readiness = scripts, events, readiness
+    def __init__(
+        self, scripts: Scripts, artifacts: Artifacts, events: Events, nonces: Nonces, readiness: Readiness
+    ) -> None:
+        self._scripts, self._events, self._nonces, self._readiness = scripts, events, nonces, readiness
         self._files = (
             ("/v1/blobs/", artifacts.blob),
             ("/v1/images/", artifacts.image),
@@ -67,12 +70,7 @@ class App:
         if path == "/v1/boot" and request.method == "GET":
             return await self._scripts.boot(query, connection_of(request).peer)
         if path.startswith("/v1/boots/"):
-            boot_id, _, last = path[10:].partition("/")
-            if last != "events":
-                return answers.not_found()
-            if request.method != "POST":
-                return answers.wrong_method("POST")
-            return await self._events.reported(request, boot_id)
+            return await self._of_boot(request, path, query)
         for prefix, handler in self._files:
             if path.startswith(prefix):
                 if request.method not in _READING:
@@ -82,6 +80,18 @@ class App:
         if answer is None:
             return answers.wrong_method("GET") if path == "/v1/boot" else answers.not_found()
         return answer() if request.method in _READING else answers.wrong_method(*_READING)
+
+    async def _of_boot(self, request: web.BaseRequest, path: str, query: str) -> web.StreamResponse:
+        boot_id, _, last = path[10:].partition("/")
+        if last == "nonce":
+            if request.method != "GET":
+                return answers.wrong_method("GET")
+            return self._nonces.nonce(boot_id, query, connection_of(request).peer)
+        if last != "events":
+            return answers.not_found()
+        if request.method != "POST":
+            return answers.wrong_method("POST")
+        return await self._events.reported(request, boot_id)
 
     def _excess(self, path: str) -> web.StreamResponse:
         if path in _FIRMWARE:

@@ -25,8 +25,17 @@ class Ready:
 
     machine: str
     script: ipxe.render.Prepared
+    nonce_script: ipxe.render.Prepared | None
+    """The same, fetching a nonce too; until `nonce_until_ms`."""
+    nonce_until_ms: int
     record_rest: str
     """The record's JSON from after `boot` up to `peer`'s value."""
+
+    def script_at(self, now_ms: int) -> ipxe.render.Prepared:
+        """The script of this moment."""
+        if self.nonce_script is None or now_ms >= self.nonce_until_ms:
+            return self.script
+        return self.nonce_script
 
     def record(self, boot_id: str, at_ms: int, peer: str) -> str:
         """`ScriptRecord` as JSON. `peer` must need no escaping: an address as `limits.plain_address` makes it."""
@@ -68,9 +77,18 @@ class Catalogue:
         key = (decision.machine.name, decision.image.digest)
         ready = self._by_machine.get(key)
         if ready is None:
-            script = ipxe.render.prepare(boot_values(decision, self.snapshot, self._retry))
-            ready = self._by_machine[key] = Ready(decision.machine.name, script, _record_rest(decision))
+            window = self.snapshot.windows.get(decision.machine.name)
+            ready = self._by_machine[key] = Ready(
+                decision.machine.name,
+                self._script(decision),
+                self._script(decision, nonce=True) if window is not None else None,
+                window.until_ms if window is not None else 0,
+                _record_rest(decision),
+            )
         return ready
+
+    def _script(self, decision: Boot, *, nonce: bool = False) -> ipxe.render.Prepared:
+        return ipxe.render.prepare(boot_values(decision, self.snapshot, self._retry, nonce=nonce))
 
 
 def _record_rest(decision: Boot) -> str:

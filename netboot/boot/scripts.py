@@ -84,7 +84,7 @@ class Scripts:
             because = f"machine {ready.machine} may boot, but its boot cannot be written down right now"
             return self._waiting(Unavailable(reason="journal", because=(because,)), _NO_CLAIM)
         self._tally.scripts["boot"] += 1
-        return Prompt(self._heads["boot"], ready.script.fill(boot_id))
+        return Prompt(self._heads["boot"], ready.script_at(now).fill(boot_id))
 
     def _random4(self) -> bytes:
         """From a stock: asking the kernel gives up the interpreter's lock, and for four bytes that is dear."""

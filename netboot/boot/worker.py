@@ -21,6 +21,7 @@ from netboot.boot.events import Events
 from netboot.boot.limits import Gate, Limited, gate_of, prepare_listener
 from netboot.boot.live import Live
 from netboot.boot.metrics import Exporter, Tally
+from netboot.boot.nonces import Nonces, Seal
 from netboot.boot.readiness import Readiness
 from netboot.boot.scripts import Scripts
 from netboot.config import Config
@@ -46,9 +47,11 @@ class SystemClock:
         return time.time_ns() // 1_000_000
 
 
-def run(config: Config, index: int, socket_fd: int, ready: Callable[[], None] = lambda: None) -> None:
+def run(
+    config: Config, index: int, socket_fd: int, ready: Callable[[], None] = lambda: None, seal: Seal | None = None
+) -> None:
     """Serve until SIGTERM or SIGINT, then stop gracefully and return. `socket_fd`: a bound TCP socket, inherited;
-    `ready` is called once it is listened on.
+    `ready` is called once it is listened on; `seal`: for nonces, where machines join.
 
     Raises:
         StateUnavailableError: the boot-id key cannot be read or made.
@@ -59,13 +62,13 @@ def run(config: Config, index: int, socket_fd: int, ready: Callable[[], None] = 
     _allow_files(config.provisioning.max_connections)
     listener = socket.socket(fileno=socket_fd)
     with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner:
-        runner.run(_serve(config, index, listener, ready))
+        runner.run(_serve(config, index, listener, ready, seal))
 
 
 class Worker:
     """The parts of one worker, wired."""
 
-    def __init__(self, config: Config, index: int, clock: Clock) -> None:
+    def __init__(self, config: Config, index: int, clock: Clock, seal: Seal | None = None) -> None:
         key = load_or_create(config.data / "boot-id.key")
         self._limits = config.provisioning
         self.tally = Tally()
@@ -77,7 +80,8 @@ class Worker:
         scripts = Scripts(config, key, self.live, self.journal, clock, self.tally, self.discoveries)
         events = Events(key, self.live, self.journal, clock, self.tally, config.provisioning.body_seconds)
         self.artifacts = Artifacts(config.store, self.tally, events.fetched, config.provisioning.send_stall_seconds)
-        self.app = App(scripts, self.artifacts, events, self.readiness)
+        nonces = Nonces(key, self.live, clock, seal)
+        self.app = App(scripts, self.artifacts, events, nonces, self.readiness)
         self.server = Limited(self.app.handle, self.gate, config.provisioning.idle_seconds)
 
     async def listen(self, listener: socket.socket) -> asyncio.Server:
@@ -115,10 +119,12 @@ class Worker:
         await self.journal.aclose()
 
 
-async def _serve(config: Config, index: int, listener: socket.socket, ready: Callable[[], None]) -> None:
+async def _serve(
+    config: Config, index: int, listener: socket.socket, ready: Callable[[], None], seal: Seal | None
+) -> None:
     loop = asyncio.get_running_loop()
     stop = asyncio.Event()
-    worker = Worker(config, index, SystemClock())
+    worker = Worker(config, index, SystemClock(), seal)
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     loop.add_signal_handler(signal.SIGHUP, worker.live.hurry)

@@ -5,6 +5,8 @@ from typing import Any
 
 from netboot.cli.times import ago, moment
 
+ALERTS_SHOWN = 3
+
 
 def facts(found: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """What `machine show` and `explain` say of a machine's identity."""
@@ -21,6 +23,8 @@ def facts(found: dict[str, Any]) -> Iterator[tuple[str, str]]:
         if one["conflict"]:
             yield "CONFLICT", one["conflict"]
     yield "PCR policy", found["pcr_policy"]
+    for alert in found["alerts"][:ALERTS_SHOWN]:
+        yield "ALERT", f"{moment(alert['at_ms'])}  {alert['said']}"
 
 
 _WINDOWS = {"enrol": "it may enrol a TPM", "boot": "it may join without a TPM, once,"}

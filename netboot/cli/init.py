@@ -17,7 +17,7 @@ from netboot.cli import bundles
 from netboot.cli.authority import new_authority
 from netboot.cli.joining import write_certificate
 from netboot.config import Join, load_config, parse_machine_url, parse_tls_url
-from netboot.stores.sealing import new_key, write_keys
+from netboot.stores.sealing import NONCES, SEALING, new_key, write_keys
 from tokens.sealed import Keyset
 
 _TEMPLATES = Path(__file__).parent / "templates"
@@ -72,7 +72,7 @@ def _fill(folder: Path, site: str, url: str, join_url: str | None) -> None:
 
 
 def _fill_join(join: Join) -> None:
-    """The listener's certificate and the sealing keys, where they are not there yet."""
+    """The listener's certificate and the keys that seal, where they are not there yet."""
     authority_key = join.authorities.with_suffix(".key")
     if join.certificate.exists() or join.key.exists() or not authority_key.exists():
         _say("kept", join.certificate)
@@ -80,11 +80,12 @@ def _fill_join(join: Join) -> None:
         write_certificate(join, authority_key)
         _say("wrote", join.certificate)
         _say("wrote", join.key)
-    if join.sealing_keys.exists():
-        _say("kept", join.sealing_keys)
-    else:
-        write_keys(join.sealing_keys, Keyset((new_key(),)))
-        _say("wrote", join.sealing_keys)
+    for path, kind in ((join.sealing_keys, SEALING), (join.nonce_keys, NONCES)):
+        if path.exists():
+            _say("kept", path)
+        else:
+            write_keys(path, Keyset((new_key(),)), kind)
+            _say("wrote", path)
 
 
 def _join_section(join_url: str | None) -> str:

@@ -17,7 +17,7 @@ from netboot.cli.authority import new_certificate
 from netboot.config import Cluster, Config, Join, read_authorities
 from netboot.lifecycle.errors import LifecycleError
 from netboot.machines.values import Inventory
-from netboot.stores.sealing import read_keys
+from netboot.stores.sealing import NONCES, SEALING, read_keys
 
 PRIVATE = 0o600
 _RENEW = "`netboot config join-certificate` makes it anew"
@@ -48,10 +48,11 @@ def faults(config: Config, inventory: Inventory | None, now: datetime | None = N
     """Everything that is wrong with the files that join and its clusters need."""
     if config.join is not None:
         yield from _listener(config.join, now or datetime.now(UTC))
-        try:
-            read_keys(config.join.sealing_keys)
-        except LifecycleError as error:
-            yield Fault(str(config.join.sealing_keys), 1, "", str(error))
+        for path, kind in ((config.join.sealing_keys, SEALING), (config.join.nonce_keys, NONCES)):
+            try:
+                read_keys(path, kind)
+            except LifecycleError as error:
+                yield Fault(str(path), 1, "", str(error))
     for name, cluster in config.clusters.items():
         yield from _cluster(name, cluster, joined=config.join is not None)
     if config.join is not None and config.clusters:

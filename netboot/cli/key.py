@@ -120,7 +120,8 @@ def export(key: str, config: Path | None, keys: Path | None, output: str) -> Non
     show(output, {"id": key, "public_key": text}, (), (), text.rstrip("\n"))
 
 
-group.add_command(sealing.group, "sealing")
+group.add_command(sealing.sealing, "sealing")
+group.add_command(sealing.nonces, "nonces")
 
 
 def _state(info: KeyInfo) -> str:

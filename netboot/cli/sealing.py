@@ -1,5 +1,9 @@
-"""`netboot key sealing`: the keys under which join's state travels through the machine. Works on a local file."""
+"""`netboot key sealing|nonces`: the keys under which join's state, and nonces of boot windows, travel through machines.
 
+Both work on a local file.
+"""
+
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -7,12 +11,13 @@ import click
 
 from netboot.cli.output import output_option, show
 from netboot.cli.paths import config_option, find_config
-from netboot.stores.sealing import added, new_key, promoted, read_keys, retired, write_keys
+from netboot.config import Join
+from netboot.stores.sealing import NONCES, SEALING, Kind, added, new_key, promoted, read_keys, retired, write_keys
 from tokens.sealed import Keyset
 
 
 @click.group()
-def group() -> None:
+def sealing() -> None:
     """List and rotate the keys that join's replicas share.
 
     A state lives two minutes. So that none is lost, a key is rotated in three steps; after each one carry the file
@@ -25,52 +30,76 @@ def group() -> None:
     """
 
 
-@group.command("list")
-@config_option
-@output_option
-def list_(config: Path | None, output: str) -> None:
-    """List the keys by their ids, which tell nothing of them: the first seals, all open.
+@click.group()
+def nonces() -> None:
+    """List and rotate the keys that seal nonces of boot windows (join.nonce_keys, mode 0600).
+
+    A nonce lives ten minutes. A key is rotated in three steps like those of `netboot key sealing`:
 
     \b
-      netboot key sealing list
-      netboot key sealing list --output json
+      netboot key nonces rotate             a new key opens, and does not seal yet
+      netboot key nonces rotate --promote   it seals
+      netboot key nonces rotate --retire    eleven minutes later: the others go
     """
-    path = _path(config)
-    _show(output, read_keys(path))
 
 
-@group.command()
-@click.option("--promote", is_flag=True, help="The newest key seals from now on.")
-@click.option("--retire", is_flag=True, help="All keys but the one that seals go.")
-@config_option
-@output_option
-def rotate(promote: bool, retire: bool, config: Path | None, output: str) -> None:
-    """Add a new key that opens, or (--promote, --retire) take the next step with those that are there.
+_LIST = """List the keys by their ids, which tell nothing of them: the first seals, all open.
 
-    \b
-      netboot key sealing rotate
-      netboot key sealing rotate --promote
-    """
-    path = _path(config)
-    if promote and retire:
-        raise click.UsageError("one step at a time: what --promote wrote must reach every replica before --retire")
+\b
+  netboot key {0} list
+  netboot key {0} list --output json
+"""
+_ROTATE = """Add a new key that opens, or (--promote, --retire) take the next step with those that are there.
+
+\b
+  netboot key {0} rotate
+  netboot key {0} rotate --promote
+"""
+
+
+def _fill(group: click.Group, kind: Kind, path_in: Callable[[Join], Path]) -> None:
+    """Give `group` its commands, which work on the file that `path_in` finds."""
+
+    def path_of(config: Path | None) -> Path:
+        found = find_config(config)
+        if found.join is None:
+            raise click.ClickException("netboot.yaml has no `join` section: there is nothing to seal")
+        return path_in(found.join)
+
+    @group.command("list", help=_LIST.format(kind.group))
+    @config_option
+    @output_option
+    def list_(config: Path | None, output: str) -> None:
+        _show(output, read_keys(path_of(config), kind))
+
+    @group.command("rotate", help=_ROTATE.format(kind.group))
+    @click.option("--promote", is_flag=True, help="The newest key seals from now on.")
+    @click.option("--retire", is_flag=True, help="All keys but the one that seals go.")
+    @config_option
+    @output_option
+    def rotate(promote: bool, retire: bool, config: Path | None, output: str) -> None:
+        if promote and retire:
+            raise click.UsageError("one step at a time: what --promote wrote must reach every replica before --retire")
+        _show(output, _rotated(path_of(config), kind, promote=promote, retire=retire))
+
+
+_fill(sealing, SEALING, lambda join: join.sealing_keys)
+_fill(nonces, NONCES, lambda join: join.nonce_keys)
+
+
+def _rotated(path: Path, kind: Kind, *, promote: bool, retire: bool) -> Keyset:
     if not path.exists() and not (promote or retire):
         path.parent.mkdir(parents=True, exist_ok=True)
         keys = Keyset((new_key(),))
     else:
-        keys = read_keys(path)
+        keys = read_keys(path, kind)
         if promote and len(keys.keys) == 1:
-            raise click.ClickException("there is one key, and it seals: `netboot key sealing rotate` adds another")
+            raise click.ClickException(
+                f"there is one key, and it seals: `netboot key {kind.group} rotate` adds another"
+            )
         keys = promoted(keys) if promote else retired(keys) if retire else added(keys, new_key())
-    write_keys(path, keys)
-    _show(output, keys)
-
-
-def _path(config: Path | None) -> Path:
-    found = find_config(config)
-    if found.join is None:
-        raise click.ClickException("netboot.yaml has no `join` section: there is nothing to seal")
-    return found.join.sealing_keys
+    write_keys(path, keys, kind)
+    return keys
 
 
 def _show(output: str, keys: Keyset) -> None:

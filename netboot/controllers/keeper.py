@@ -6,7 +6,7 @@ published file then. Channels and images are looked at on their own account: the
 
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from netboot.lifecycle import publish
 from netboot.lifecycle.errors import CannotTellError, NotReadyError
 from netboot.lifecycle.ports import Clock
 from netboot.lifecycle.shelf import Shelf, ShelfKeeper
-from netboot.lifecycle.snapshot import Snapshot
+from netboot.lifecycle.snapshot import BootWindow, Snapshot
 from netboot.lifecycle.state import States
 from netboot.machines.inventory import load_inventory
 from netboot.machines.values import Inventory
@@ -30,6 +30,7 @@ RECHECK_SECONDS = 15.0
 """What is in force is composed anew this often, whether anything looks changed or not."""
 BOOTS_LOOKED_AT = 500
 FAULTS_SHOWN = 20
+Windows = Callable[[Inventory, int], Mapping[str, BootWindow]]
 
 
 class Keeper:
@@ -43,12 +44,16 @@ class Keeper:
         states: States,
         clock: Clock,
         monotonic: Callable[[], float] = time.monotonic,
+        windows: Windows | None = None,
     ) -> None:
+        """`windows(inventory, now_ms)`: the open boot windows by machine, or CannotTellError; None: there are none."""
         self._config, self._shelf, self._shelf_keeper, self._states = config, shelf, shelf_keeper, states
         self._clock, self._monotonic = clock, monotonic
         self._path = config.data / "snapshot.json"
         self._inventory_changes = Changes(lambda: config.inventory.glob("*.yaml"))
         self._store_changes = Changes(self._store_files, by_content=False)
+        self._window_changes = Changes(self._enrolment_files, by_content=False)
+        self._windows_of, self._windows_problem = windows, ""
         self._published = _last(self._path)
         self._inventory: Inventory | None = self._published.inventory if self._published else None
         self._faults: tuple[str, ...] = ()
@@ -68,6 +73,8 @@ class Keeper:
             self._load()
             self._wanted = True
         if self._store_changes.settled(now=True) or self._monotonic() - self._composed >= RECHECK_SECONDS or now:
+            self._wanted = True
+        if self._windows_of is not None and self._window_changes.settled(now=True):
             self._wanted = True
         if not self._wanted or self._inventory is None:
             return False
@@ -98,7 +105,8 @@ class Keeper:
             origins=config.all_origins,
             minimum_epoch=config.minimum_epoch,
         )
-        snapshot = publish.compose(inventory, self._shelf, facts, self._clock.now_ms())
+        now = self._clock.now_ms()
+        snapshot = publish.compose(inventory, self._shelf, facts, now, self._windows(inventory, now))
         self._composed = self._monotonic()
         if publish.same(self._published, snapshot):
             self._wanted = False
@@ -112,6 +120,22 @@ class Keeper:
         _tell(self._published, snapshot)
         self._published, self._wanted = snapshot, False
         return True
+
+    def _windows(self, inventory: Inventory, now_ms: int) -> Mapping[str, BootWindow]:
+        """Those that are open. Where that cannot be told, those of before: they end by themselves, and join asks again
+        before it believes in any."""
+        if self._windows_of is None:
+            return {}
+        problem = ""
+        try:
+            return self._windows_of(inventory, now_ms)
+        except CannotTellError as error:
+            problem = str(error)
+            if problem != self._windows_problem:
+                log.warning("boot windows: %s", problem)
+            return self._published.windows if self._published is not None else {}
+        finally:
+            self._windows_problem = problem
 
     def protect(self) -> None:
         """Tell the store which images must outlive garbage collection: of boots, and those that the inventory pins."""
@@ -182,6 +206,10 @@ class Keeper:
             yield root / "images" / image.digest / "manifest.json"
             yield root / "blobs" / image.kernel.sha256
             yield root / "blobs" / image.initrd.sha256
+
+    def _enrolment_files(self) -> Iterable[Path]:
+        path = self._config.data / "enrolment.db"
+        return path, path.with_name(path.name + "-wal")
 
     def _trouble(self, problem: str | None) -> None:
         if problem is not None and problem != self._problem:

@@ -13,6 +13,8 @@ from netboot.join.ports import Enrolment, Enrolments
 SHOWN = 16
 """Characters of an EK's hash in words; commands take a prefix."""
 LONGEST_DETAILS = 65_536
+ALERT = "alert"
+"""The act of an entry of the history that nobody ordered: what may be an attack."""
 
 
 class Details(Strict):

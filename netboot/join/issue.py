@@ -14,6 +14,7 @@ from netboot.join.errors import ClusterUnavailableError, ConflictError, HeldErro
 from netboot.join.messages import AttestAnswer
 from netboot.join.parts import Parts, Target
 from netboot.join.ports import Credential, Rung
+from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.events import EventRecord
 from netboot.lifecycle.phases import Phase
 from netboot.machines.values import Machine
@@ -40,7 +41,7 @@ def issue(
         existing = target.leases.read(machine.cluster, machine.name)
         wanted = presented(existing)
         decision = decide_credential(existing, wanted, parts.now_ms())
-        credential = _allowed(target, decision, wanted)
+        credential = _allowed(parts, target, decision, wanted)
         try:
             return _issued(parts, target, machine, existing, credential, wanted, peer)
         except ConflictError:
@@ -48,7 +49,7 @@ def issue(
     raise ClusterUnavailableError(f"the Lease of {machine.name} is written by others all the time; try again")
 
 
-def _allowed(target: Target, decision: Decision, wanted: Presented) -> Credential:
+def _allowed(parts: Parts, target: Target, decision: Decision, wanted: Presented) -> Credential:
     """The credential to claim.
 
     Raises:
@@ -56,8 +57,7 @@ def _allowed(target: Target, decision: Decision, wanted: Presented) -> Credentia
     """
     if decision.credential is None:
         if decision.alert:
-            fields = {"machine": wanted.machine, "boot": wanted.boot, "rung": wanted.rung, "holder": wanted.holder[:12]}
-            log.warning("alert: %s", decision.words, extra={"fields": fields})
+            _alert(parts, wanted, decision.words)
         raise HeldError(decision.words) if decision.alert else RefusedError(decision.words)
     if decision.kind == "new" and wanted.rung != "tpm":
         node = target.nodes.node(wanted.node)
@@ -111,8 +111,21 @@ def _close_window(parts: Parts, existing: Credential | None, wanted: Presented, 
     if wanted.rung != "nonce" or parts.enrolments.use_window(wanted.machine, wanted.window, now_ms):
         return
     if existing is None or (existing.window, existing.holder) != (wanted.window, wanted.holder):
-        log.warning("alert: a boot window was used twice", extra={"fields": {"machine": wanted.machine}})
-        raise HeldError(f"the boot window of {wanted.machine} was used by another machine: open another")
+        words = f"the boot window of {wanted.machine} was used by another machine: open another"
+        _alert(parts, wanted, words)
+        raise HeldError(words)
+
+
+def _alert(parts: Parts, wanted: Presented, words: str) -> None:
+    """What may be an attack: into the log and the machine's history. Whoever asked is refused whether or not it can be
+    written down."""
+    fields = {"machine": wanted.machine, "boot": wanted.boot, "rung": wanted.rung, "holder": wanted.holder[:12]}
+    log.warning("alert: %s", words, extra={"fields": fields})
+    said = f"{words} (rung {wanted.rung}, boot {wanted.boot}, key {wanted.holder[:12]})"
+    try:
+        parts.enrolments.alert(wanted.machine, said, parts.now_ms())
+    except CannotTellError as error:
+        log.warning("alert: not in the history: %s", error)
 
 
 def _delete_old_node(target: Target, name: str) -> None:

@@ -14,7 +14,7 @@ def rung_of(parts: Parts, known: Known, hints: Named, nonce: bytes | None, peer:
     """The rung, and the boot window that it is of (rung `nonce`).
 
     Raises:
-        RefusedError, StaleError: with the rule that is not met.
+        RefusedError: with the rule that is not met. CannotTellError: no key to open a nonce with.
     """
     machine = known.machine
     name = machine.name
@@ -30,7 +30,7 @@ def rung_of(parts: Parts, known: Known, hints: Named, nonce: bytes | None, peer:
         return "address", ""
     if machine.match.serial is None or hints.serial != machine.match.serial:
         raise RefusedError(f"{name} must show the serial number that the inventory gives it, to use a boot window")
-    found = unseal_nonce(parts.keyset(), parts.site, nonce, now_ms)
+    found = unseal_nonce(parts.nonce_keyset(), parts.site, nonce, now_ms)
     if found.machine != name or found.mac not in hints.macs or not same_address(found.address, peer):
         raise RefusedError(f"the nonce was not made for {name} at {peer}")
     return "nonce", found.window

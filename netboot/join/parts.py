@@ -26,15 +26,18 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """`clusters`: a look-up may raise ClusterUnavailableError; `view()` raises NotReadyError, `keyset()` another
-    CannotTellError; `belongs(boot, machine)`: whether that boot is one of that machine; `journal` returns when the
-    record is durable; `random(n)`: bytes nobody can foresee; `choice`: one character of these, likewise."""
+    """`clusters`: a look-up may raise ClusterUnavailableError; `view()` raises NotReadyError, `keyset()` and
+    `nonce_keyset()` another CannotTellError; `belongs(boot, machine)`: whether that boot is one of that machine;
+    `journal` returns when the record is durable; `random(n)`: bytes nobody can foresee; `choice`: one character of
+    these, likewise."""
 
     site: str
     clusters: Mapping[str, Target]
     view: Callable[[], View]
     enrolments: Enrolments
     keyset: Callable[[], Keyset]
+    nonce_keyset: Callable[[], Keyset]
+    """Of the nonces of boot windows, which the boot plane seals too: nothing else is ever opened with it."""
     belongs: Callable[[str, str], bool]
     journal: Callable[[EventRecord], None]
     now_ms: Callable[[], int]

@@ -199,3 +199,7 @@ class Enrolments(Protocol):
     def use_window(self, machine: str, window_id: str, now_ms: int) -> bool:
         """Close a `boot` window for its first success; False: somebody was first, which is an alert."""
         ...
+
+    def alert(self, machine: str, said: str, now_ms: int) -> None:
+        """Put into the machine's history what may be an attack; the same twice in a row is one entry."""
+        ...

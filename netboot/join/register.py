@@ -28,6 +28,7 @@ from netboot.join.enrolment import (
 )
 from netboot.join.errors import RefusedError
 from netboot.join.ports import Enrolment
+from netboot.lifecycle.snapshot import BootWindow
 from netboot.machines.values import Inventory
 
 
@@ -109,6 +110,22 @@ class Register:
     def use_window(self, machine: str, window_id: str, now_ms: int) -> bool:
         """See `Enrolments.use_window`."""
         return self.store.use_window(machine, window_id, now_ms)
+
+    def alert(self, machine: str, said: str, now_ms: int) -> None:
+        """See `Enrolments.alert`."""
+        self.store.alert(machine, said, now_ms)
+
+    def boot_windows(self, now_ms: int) -> dict[str, BootWindow]:
+        """Open boot windows of machines that may use one: declared, enabled, not only by TPM, and none on record."""
+        machines = {one.name: one for one in self._inventory().machines if one.enabled and one.identity != "tpm"}
+        found = {}
+        for record in self.store.records():
+            if record.machine not in machines or record.open_window(now_ms) != "boot":
+                continue
+            seen = self._overruled(record)
+            if seen.window == "boot" and seen.ek_sha256 is None and seen.state == "none":
+                found[record.machine] = BootWindow(id=seen.window_id, until_ms=seen.window_until_ms)
+        return found
 
     def apply(self, orders: Sequence[tuple[str, Order]], act: Act, now_ms: int) -> list[Change]:
         """Carry out operators' orders, or none.

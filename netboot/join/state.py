@@ -14,7 +14,7 @@ from netboot.join.errors import RefusedError, StaleError
 from netboot.join.ports import Rung
 from netboot.lifecycle.events import BootId
 from netboot.machines.values import Machine, NodeName
-from tokens.errors import ForgedStateError, StateError
+from tokens.errors import ExpiredStateError, ForgedStateError, StateError
 from tokens.sealed import Keyset
 
 LIFETIME_MS = 120_000
@@ -90,14 +90,19 @@ def unseal_nonce(keyset: Keyset, site: str, data: bytes, now_ms: int) -> Nonce:
     """The nonce that the boot plane sealed.
 
     Raises:
-        StaleError, RefusedError: as `unseal`.
+        RefusedError: it is not, or over. Never stale: only another boot brings another nonce.
     """
     try:
         return Nonce.model_validate_json(keyset.open(data, _purpose("nonce", site, ""), now_ms))
     except (ForgedStateError, ValidationError):
         raise RefusedError("the nonce is not one of this service: boot again") from None
+    except ExpiredStateError:
+        minutes = NONCE_LIFETIME_MS // 60_000
+        raise RefusedError(
+            f"the nonce of this boot is over, after {minutes} minutes: reboot while the boot window is open"
+        ) from None
     except StateError as error:
-        raise StaleError(f"the nonce of this boot: {error}") from None
+        raise RefusedError(f"the nonce of this boot cannot be used: {error}; boot again") from None
 
 
 def policy_sha256(machine: Machine) -> str:

@@ -1,14 +1,14 @@
 """From what is declared and what the store holds to the snapshot that is published. Pure but for the store's port."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from images.bundle import HttpUrl, SiteBundle
 from images.errors import ImageError
 from images.manifest import Manifest
 from images.strict import Strict
 from netboot.lifecycle.shelf import Shelf
-from netboot.lifecycle.snapshot import ImageFacts, Snapshot
+from netboot.lifecycle.snapshot import BootWindow, ImageFacts, Snapshot
 from netboot.machines.values import Channel, Inventory
 
 
@@ -21,8 +21,17 @@ class SiteFacts(Strict):
     minimum_epoch: int = 0
 
 
-def compose(inventory: Inventory, shelf: Shelf, facts: SiteFacts, now_ms: int) -> Snapshot:
-    """The snapshot of this moment: images only where the signature, every blob's size and the epoch are in order."""
+def compose(
+    inventory: Inventory,
+    shelf: Shelf,
+    facts: SiteFacts,
+    now_ms: int,
+    windows: Mapping[str, BootWindow] | None = None,
+) -> Snapshot:
+    """The snapshot of this moment: images only where the signature, every blob's size and the epoch are in order.
+
+    `windows`: open boot windows by machine.
+    """
     channels: dict[str, str | None] = {}
     unusable: dict[str, str] = {}
     images: dict[str, ImageFacts] = {}
@@ -52,6 +61,7 @@ def compose(inventory: Inventory, shelf: Shelf, facts: SiteFacts, now_ms: int) -
         images={digest: image for digest, image in images.items() if digest in in_force},
         url=facts.url,
         origins=facts.origins,
+        windows=dict(windows or {}),
     )
 
 

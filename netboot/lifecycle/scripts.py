@@ -14,8 +14,9 @@ _REFUSED = {
 _UNAVAILABLE = "cannot tell right now what this machine boots"
 
 
-def boot_values(decision: Boot, snapshot: Snapshot, retry: tuple[int, int]) -> values.Boot:
-    """The script of a machine that boots; `retry`: least and most seconds before it asks again after a failure.
+def boot_values(decision: Boot, snapshot: Snapshot, retry: tuple[int, int], *, nonce: bool = False) -> values.Boot:
+    """The script of a machine that boots; `retry`: least and most seconds before it asks again after a failure;
+    `nonce`: a boot window of it is open.
 
     The wait is spread over machines by their names, so that scripts can be rendered ahead.
     """
@@ -29,6 +30,7 @@ def boot_values(decision: Boot, snapshot: Snapshot, retry: tuple[int, int]) -> v
         origins=snapshot.origins,
         arguments=decision.kernel_arguments,
         seconds=least + zlib.crc32(decision.machine.name.encode()) % (most - least + 1),
+        nonce=nonce,
     )
 
 

@@ -4,6 +4,8 @@ The keeper is its only author; boot workers read it. It is a file, so that a res
 server or a network still boots machines from what was last accepted.
 """
 
+from pydantic import Field
+
 from images.bundle import HttpUrl
 from images.manifest import Architecture, Artifact, KernelArgument, Name, Sha256
 from images.strict import Strict
@@ -23,6 +25,13 @@ class ImageFacts(Strict):
     ram_mib: int
 
 
+class BootWindow(Strict):
+    """An operator lets a machine without a TPM join once: whoever boots as it meanwhile is given a nonce."""
+
+    id: str
+    until_ms: int
+
+
 class Snapshot(Strict):
     """One consistent view: inventory, where each channel points, the facts of the images pointed to."""
 
@@ -37,3 +46,5 @@ class Snapshot(Strict):
     url: HttpUrl
     """The provisioning address as machines see it, without a trailing slash."""
     origins: tuple[HttpUrl, ...]
+    windows: dict[Name, BootWindow] = Field(default_factory=dict)
+    """Machine → its open boot window."""

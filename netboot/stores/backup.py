@@ -63,7 +63,7 @@ def places(config: Config, file: Path) -> dict[str, Path]:
         "file/management.token_file": config.management.token_file,
     }
     if config.join is not None:
-        for key in ("certificate", "key", "authorities", "sealing_keys"):
+        for key in ("certificate", "key", "authorities", "sealing_keys", "nonce_keys"):
             found[f"file/join.{key}"] = getattr(config.join, key)
     for name, cluster in config.clusters.items():
         for key in ("authority", "issuer", "approver", "nodes"):

@@ -9,6 +9,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from netboot.join.enrolment import (
+    ALERT,
     Act,
     Change,
     Entry,
@@ -66,6 +67,15 @@ class SqliteEnrolments:
         except RefusedError:
             return False
         return True
+
+    def alert(self, machine: str, said: str, now_ms: int) -> None:
+        """See `Enrolments.alert`."""
+        with self._open() as db:
+            db.execute("BEGIN IMMEDIATE")
+            latest = "SELECT act, said FROM history WHERE machine = ? ORDER BY id DESC LIMIT 1"
+            if db.execute(latest, (machine,)).fetchone() != (ALERT, said):
+                db.execute(_NOTE, (now_ms, machine, ALERT, "", "", None, said))
+            db.execute("COMMIT")
 
     def record(self, machine: str) -> Record:
         """See `EnrolmentStore.record`."""

@@ -12,6 +12,7 @@ import stat
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 from images import files
 from netboot.lifecycle.errors import StateUnavailableError
@@ -20,28 +21,40 @@ from tokens.sealed import Keyset, SealingKey
 log = logging.getLogger(__name__)
 
 MODE = 0o600
-_HEADER = "# Sealing keys of join: the first seals, all open. `netboot key sealing list`\n"
+
+
+class Kind(NamedTuple):
+    """Which keys, for words. `group`: of the commands that make them."""
+
+    name: str
+    group: str
+
+
+SEALING = Kind("sealing keys", "sealing")
+"""Of join's state."""
+NONCES = Kind("nonce keys", "nonces")
+"""Of the nonces of boot windows: a keyset of its own, for the boot plane has it too."""
 
 
 class SealingKeysError(StateUnavailableError):
     """The file cannot be used; the words say why and what to do, and nothing of what is in it."""
 
 
-def read_keys(path: Path) -> Keyset:
+def read_keys(path: Path, kind: Kind = SEALING) -> Keyset:
     """The keys of a file.
 
     Raises:
         SealingKeysError: not there, for others to read, or not keys.
     """
-    remedy = "`netboot key sealing rotate` makes the first one; replicas must share the file"
+    remedy = f"`netboot key {kind.group} rotate` makes the first one; replicas must share the file"
     try:
         with path.open("rb") as file:
             mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
             data = file.read(65536)
     except OSError as error:
-        raise SealingKeysError(f"the sealing keys {path} cannot be read: {error.strerror}; {remedy}") from None
+        raise SealingKeysError(f"the {kind.name} {path} cannot be read: {error.strerror}; {remedy}") from None
     if mode & 0o077:
-        raise SealingKeysError(f"others can read the sealing keys {path} (mode {mode:04o}): `chmod 600 {path}`")
+        raise SealingKeysError(f"others can read the {kind.name} {path} (mode {mode:04o}): `chmod 600 {path}`")
     keys = []
     for number, line in enumerate(data.decode("ascii", "replace").splitlines(), 1):
         text = line.partition("#")[0].strip()
@@ -52,20 +65,21 @@ def read_keys(path: Path) -> Keyset:
         except (binascii.Error, ValueError):
             raise SealingKeysError(f"{path}:{number}: not a sealing key (32 bytes in base64)") from None
     if not keys:
-        raise SealingKeysError(f"the sealing keys {path} hold no key: {remedy}")
+        raise SealingKeysError(f"the {kind.name} {path} hold no key: {remedy}")
     if len({key.id for key in keys}) != len(keys):
-        raise SealingKeysError(f"the sealing keys {path} hold a key twice")
+        raise SealingKeysError(f"the {kind.name} {path} hold a key twice")
     return Keyset(tuple(keys))
 
 
-def write_keys(path: Path, keys: Keyset) -> None:
+def write_keys(path: Path, keys: Keyset, kind: Kind = SEALING) -> None:
     """Replace the file, mode 0600 from its first byte.
 
     Raises:
         OSError: it cannot be written.
     """
     lines = [f"{base64.b64encode(key.material).decode()}  # {key.id.hex()}\n" for key in keys.keys]
-    files.write(path, (_HEADER + "".join(lines)).encode(), mode=MODE)
+    header = f"# The {kind.name} of join: the first seals, all open. `netboot key {kind.group} list`\n"
+    files.write(path, (header + "".join(lines)).encode(), mode=MODE)
 
 
 def new_key(random: Callable[[int], bytes] = os.urandom) -> SealingKey:
@@ -94,8 +108,8 @@ class SealingKeys:
     A file that cannot be used any more leaves the keys before in force, and says so in `problem`.
     """
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, path: Path, kind: Kind = SEALING) -> None:
+        self._path, self._kind = path, kind
         self._lock = threading.Lock()
         self._seen: object = None
         self._keys: Keyset | None = None
@@ -118,7 +132,7 @@ class SealingKeys:
 
     def _read(self, seen: object) -> None:
         try:
-            self._keys, problem = read_keys(self._path), None
+            self._keys, problem = read_keys(self._path, self._kind), None
         except SealingKeysError as error:
             problem = str(error)
         if problem is not None and problem != self.problem:

@@ -5,6 +5,7 @@ from typing import Any
 
 from flask import Blueprint, Response, jsonify
 
+from netboot.join.enrolment import ALERT
 from netboot.lifecycle.decide import decide_machine
 from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.state import MachineState
@@ -12,7 +13,7 @@ from netboot.lifecycle.views import machine_detail, machine_named, machine_views
 from netboot.machines.values import Machine
 from netboot.web import query, render
 from netboot.web.auth import protect
-from netboot.web.enrolments import pcr_policy
+from netboot.web.enrolments import HISTORY_SHOWN, pcr_policy
 from netboot.web.parts import parts
 
 blueprint = Blueprint("machines", __name__)
@@ -86,8 +87,11 @@ def _boots(name: str) -> dict[str, Any]:
 def _identity(machine: Machine) -> dict[str, Any]:
     """How it proves itself. What it boots can be told without this, so a record that cannot be read is only said."""
     mine = parts()
-    said: dict[str, Any] = {"pcr_policy": pcr_policy(machine), "enrolment": None, "enrolment_problem": None}
+    said: dict[str, Any] = {"pcr_policy": pcr_policy(machine), "alerts": [], "enrolment": None}
+    said["enrolment_problem"] = None
     try:
+        history = mine.register.store.history(machine.name, HISTORY_SHOWN)
+        said["alerts"] = [render.plain(one) for one in history if one.act == ALERT]
         said["enrolment"] = render.plain(mine.register.view(machine.name, mine.clock.now_ms()))
     except CannotTellError as error:
         log.warning("enrolment: %s", error)

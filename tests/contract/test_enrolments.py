@@ -68,6 +68,17 @@ def test_nothing_is_on_record_of_a_machine_nobody_spoke_of(store: EnrolmentStore
     assert store.use_window("gpu-001", "", NOW) is False
 
 
+def test_an_alert_is_in_the_history_once_in_a_row_and_changes_nothing(store: EnrolmentStore) -> None:
+    opened = window(store)
+    for at, words in enumerate(("a thief", "a thief", "another", "a thief")):
+        store.alert("gpu-001", words, NOW + at)
+    said = [(one.at_ms - NOW, one.act, one.operator, one.said) for one in store.history("gpu-001", 3)]
+    assert said == [(3, "alert", "", "a thief"), (2, "alert", "", "another"), (0, "alert", "", "a thief")]
+    assert store.record("gpu-001") == opened
+    store.alert("gpu-009", "a thief", NOW)
+    assert store.record("gpu-009") == Record(machine="gpu-009")
+
+
 def test_from_window_to_pending_to_approved_to_retired_and_back(store: EnrolmentStore) -> None:
     opened = window(store)
     assert (opened.state, opened.window, opened.window_until_ms) == ("none", "enrol", NOW + 60_000)

@@ -55,7 +55,7 @@ def site(tmp_path: Path) -> Path:
     with (root / "netboot.yaml").open("a") as file:
         file.write(
             f"data: {tmp_path}/elsewhere\n"
-            'join: {url: "https://192.0.2.1:8443", tpm_roots: roots}\n'
+            'join: {url: "https://192.0.2.1:8443", tpm_roots: roots, nonce_keys: "keep/nonce.keys"}\n'
             'clusters: {default: {endpoints: ["https://192.0.2.1:6443"], authority: tls/kube.crt}}\n'
         )
     (tmp_path / "elsewhere").mkdir()
@@ -63,6 +63,8 @@ def site(tmp_path: Path) -> Path:
     for name in ("tls/ca.crt", "tls/ca.key", "tls/join.key", "tls/kube.crt", "secrets/issuer.kubeconfig"):
         (root / name).write_text(f"content of {name}")
         (root / name).chmod(0o600)
+    (root / "keep").mkdir()
+    (root / "keep/nonce.keys").write_text("keys of nonces")
     (root / "roots").mkdir()
     (root / "roots/maker.pem").write_text("a root")
     config = load_config(root / "netboot.yaml")
@@ -102,7 +104,7 @@ def test_what_was_backed_up_comes_back(site: Path, tmp_path: Path, run: Run) -> 
     bundle = Store(site / "store").bundle()
     status, out, err = run("backup", file, "--config", site / "netboot.yaml")
     assert (status, err) == (0, "")
-    assert out == f"{file}: 18 files, {file.stat().st_size} bytes, mode 0600. It holds secrets.\n"
+    assert out == f"{file}: 19 files, {file.stat().st_size} bytes, mode 0600. It holds secrets.\n"
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     shutil.rmtree(site)
     shutil.rmtree(data)
@@ -167,10 +169,10 @@ def test_it_can_go_through_pipes(
     main(["backup", "-", "--config", str(site / "netboot.yaml")])
     written = out.getvalue()
     monkeypatch.undo()
-    assert capfdbinary.readouterr().err == b"18 files; it holds secrets\n"
+    assert capfdbinary.readouterr().err == b"19 files; it holds secrets\n"
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(written)))
     main(["restore", "-", "--check", "--config", str(site / "netboot.yaml")])
-    assert capfdbinary.readouterr().out == b"a whole backup of site test: 18 files\n"
+    assert capfdbinary.readouterr().out == b"a whole backup of site test: 19 files\n"
 
 
 def test_what_json_says_has_no_secret(site: Path, tmp_path: Path, run: Run) -> None:

@@ -39,7 +39,7 @@ def site(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_new_site_with_join_has_no_faults_and_its_secrets_are_its_own(site: Path, run: Run) -> None:
     assert run("config", "check") == Ran(0, "netboot.yaml: no faults; 0 machines, 1 profile, 1 channel\n", "")
-    for path in ("tls/join.key", "tls/ca.key", "secrets/sealing.keys"):
+    for path in ("tls/join.key", "tls/ca.key", "secrets/sealing.keys", "secrets/nonce.keys"):
         assert stat.S_IMODE((site / path).stat().st_mode) == 0o600
     bundle = SiteBundle.model_validate_json(Store(site / "store").bundle()[0])
     assert (bundle.join_url, bundle.join_authorities) == (JOIN, ((site / "tls/ca.crt").read_text(),))
@@ -128,6 +128,8 @@ def test_every_fault_of_joins_files_at_once(site: Path, run: Run) -> None:
         ("tls/join.key", None, "join.key cannot be read: No such file or directory; `netboot config join-"),
         ("tls/join.key", "x", "join.key is not a private key in PEM without a passphrase; `netboot config join-"),
         ("secrets/sealing.keys", None, "cannot be read: No such file or directory; `netboot key sealing rotate`"),
+        ("secrets/nonce.keys", None, "the nonce keys"),
+        ("secrets/nonce.keys", None, "cannot be read: No such file or directory; `netboot key nonces rotate` makes"),
         ("secrets/sealing.keys", "# none\n", "hold no key: `netboot key sealing rotate` makes the first one"),
     ],
 )
@@ -189,21 +191,25 @@ def ids(path: Path) -> list[str]:
     return [key.id.hex() for key in read_keys(path).keys]
 
 
-def test_keys_are_rotated_in_three_steps(site: Path, run: Run) -> None:
-    path = site / "secrets/sealing.keys"
+@pytest.mark.parametrize(("group", "file"), [("sealing", "sealing.keys"), ("nonces", "nonce.keys")])
+def test_keys_are_rotated_in_three_steps(site: Path, run: Run, group: str, file: str) -> None:
+    path, other = site / "secrets" / file, site / "secrets/sealing.keys"
+    others = other.read_bytes()
     (old,) = ids(path)
-    assert run("key", "sealing", "rotate").status == 0
+    assert run("key", group, "rotate").status == 0
     old_, new = ids(path)
     assert old_ == old
-    assert run("key", "sealing", "rotate", "--promote").status == 0
+    assert run("key", group, "rotate", "--promote").status == 0
     assert ids(path) == [new, old]
-    ran = run("key", "sealing", "list")
+    ran = run("key", group, "list")
     assert ran.out.split() == ["key", "does", new, "seals,", "opens", old, "opens"]
-    assert run("key", "sealing", "rotate", "--retire").status == 0
+    assert run("key", group, "rotate", "--retire").status == 0
     assert ids(path) == [new]
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    assert run("key", "sealing", "rotate", "--promote").status == 1
-    assert run("key", "sealing", "rotate", "--promote", "--retire").status == 2
+    assert run("key", group, "rotate", "--promote").status == 1
+    assert run("key", group, "rotate", "--promote", "--retire").status == 2
+    assert path == other or other.read_bytes() == others
+    assert f"netboot key {group} list" in path.read_text()
 
 
 def test_at_every_step_replicas_that_have_it_and_not_yet_understand_each_other() -> None:

@@ -232,7 +232,9 @@ def test_what_a_booting_machine_is_told() -> None:
         "initrd": "c" * 64,
         "origins": ("http://rack1", URL),
         "arguments": ("quiet", "console=ttyS0"),
+        "nonce": False,
     }
+    assert boot_values(decision, VIEW.snapshot, (5, 20), nonce=True) == told.model_copy(update={"nonce": True})
 
 
 def test_waits_after_a_failure_are_spread_over_machines() -> None:

@@ -61,6 +61,30 @@ def test_the_boot_script() -> None:
     )
 
 
+def test_the_boot_script_of_a_machine_whose_boot_window_is_open() -> None:
+    """A UEFI kernel loads the files that `initrd=` names, in that order; BIOS passes all that were fetched."""
+    assert boot_script(BOOT.model_copy(update={"nonce": True}), BOOT_ID).decode() == (
+        "#!ipxe\n"
+        f"# netboot: machine gpu-001, image {'a' * 64}\n"
+        "imgfree ||\n"
+        f"echo netboot: gpu-001 boots image aaaaaaaaaaaa, boot {BOOT_ID}\n"
+        f"kernel --timeout 60000 --name kernel {URL}/v1/blobs/{'b' * 64}?boot={BOOT_ID}&machine=gpu-001"
+        f" initrd=initrd initrd=nonce netboot.boot={BOOT_ID} netboot.image={'a' * 64} netboot.report={URL}"
+        f" netboot.origins=http://rack1,{URL} BOOTIF=01-${{netX/mac:hexhyp}} systemd.hostname=gpu-001"
+        " quiet console=ttyS0,115200n8 || goto retry\n"
+        f"initrd --timeout 60000 --name initrd {URL}/v1/blobs/{'c' * 64}?boot={BOOT_ID}&machine=gpu-001 || goto retry\n"
+        f"initrd --timeout 60000 --name nonce {URL}/v1/boots/{BOOT_ID}/nonce"
+        "?machine=gpu-001&mac=${netX/mac:hexhyp} || goto retry\n"
+        "boot ||\n"
+        ":retry\n"
+        "imgfree ||\n"
+        "echo netboot: gpu-001 could not start image aaaaaaaaaaaa, asking again in 7 seconds\n"
+        "sleep 7 ||\n"
+        f"chain --replace --autofree --timeout 30000 {URL}/boot.ipxe ||\n"
+        "goto retry\n"
+    )
+
+
 def test_the_waiting_script() -> None:
     values = Waiting(
         url=URL,
@@ -84,7 +108,8 @@ def test_the_waiting_script() -> None:
 
 def every_script() -> list[str]:
     waiting = Waiting(url=URL, headline="x", lines=("y",), seconds=1)
-    scripts = [chain_script(Chain(url=URL, seconds=1)), boot_script(BOOT, BOOT_ID), waiting_script(waiting)]
+    with_nonce = boot_script(BOOT.model_copy(update={"nonce": True}), BOOT_ID)
+    scripts = [chain_script(Chain(url=URL, seconds=1)), boot_script(BOOT, BOOT_ID), with_nonce, waiting_script(waiting)]
     return [script.decode() for script in scripts]
 
 

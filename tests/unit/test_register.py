@@ -20,6 +20,7 @@ from netboot.join.enrolment import (
 from netboot.join.errors import RefusedError
 from netboot.join.ports import Enrolment
 from netboot.join.register import Register
+from netboot.lifecycle.snapshot import BootWindow
 from netboot.machines.values import Inventory
 from tests.enrolments import MemoryEnrolments
 from tests.unit.tokens.ek_certificates import AT, der, ek_certificate, maker
@@ -205,3 +206,21 @@ def test_without_roots_the_chain_is_not_looked_at() -> None:
     view = site.register.view("gpu-001", NOW)
     assert view.certificate is not None
     assert (view.certificate.verdict, view.certificate.words) == ("unchecked", "not checked: no join.tpm_roots")
+
+
+def test_boot_windows_are_only_of_machines_that_may_use_one() -> None:
+    names = ("open", "over", "off", "pinned", "pending", "by-tpm", "gone", "enrols")
+    site = Site(*(machine(name, identity="nonce") for name in names))
+    orders = [(name, OpenWindow("boot", f"w-{name}", NOW + 60_000)) for name in names[:-1]]
+    site.register.apply([*orders, ("enrols", OpenWindow("enrol", "w", NOW + 60_000))], ACT, NOW)
+    site.register.apply([("over", OpenWindow("boot", "w-over", NOW + 1_000))], ACT, NOW)
+    site.register.apply([("pending", Import(A))], ACT, NOW)
+    site.inventory = inventory(
+        *(machine(name, identity="nonce") for name in ("open", "over", "pending", "enrols")),
+        machine("off", identity="nonce", enabled=False),
+        machine("pinned", identity="nonce", ek=B),
+        machine("by-tpm"),
+    )
+    found = site.register.boot_windows(NOW + 2_000)
+    assert found == {"open": BootWindow(id="w-open", until_ms=NOW + 60_000)}
+    assert site.register.boot_windows(NOW + 60_000) == {}

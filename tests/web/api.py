@@ -84,6 +84,7 @@ class Api:
             view=self.live.view,
             enrolments=self.register,
             keyset=_no_keys,
+            nonce_keyset=_no_keys,
             belongs=lambda _boot, _machine: True,
             journal=lambda _record: None,
             now_ms=Fixed().now_ms,

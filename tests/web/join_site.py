@@ -21,7 +21,7 @@ from netboot.lifecycle.bootid import mint
 from netboot.machines.values import Machine
 from netboot.stores.bootkey import load_or_create
 from netboot.stores.journal_reader import read_after
-from netboot.stores.sealing import new_key, write_keys
+from netboot.stores.sealing import NONCES, new_key, write_keys
 from netboot.stores.snapshot import write_snapshot
 from tests import soft_tpm
 from tests.joining import pinned, snapshot_of
@@ -190,6 +190,7 @@ def fill_join(folder: Path) -> None:
         (folder / "tls" / name).write_bytes(data)
         (folder / "tls" / name).chmod(0o600)
     write_keys(folder / "secrets" / "sealing.keys", Keyset((new_key(),)))
+    write_keys(folder / "secrets" / "nonce.keys", Keyset((new_key(),)), NONCES)
 
 
 @contextlib.contextmanager

@@ -12,6 +12,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from images.manifest import Artifact
+from netboot.boot.nonces import Seal
 from netboot.boot.worker import SystemClock, Worker
 from netboot.config import Address, Config, Provisioning
 from netboot.lifecycle.bootid import mint
@@ -141,7 +142,7 @@ def fill_store(store: Path) -> None:
 
 
 @asynccontextmanager
-async def plane(root: Path, *, published: bool = True, **limits: Any) -> AsyncIterator[Plane]:
+async def plane(root: Path, *, published: bool = True, seal: Seal | None = None, **limits: Any) -> AsyncIterator[Plane]:
     """A worker that serves until the block ends. `limits`: fields of `provisioning`."""
     listener = socket.create_server(("127.0.0.1", 0))
     port = listener.getsockname()[1]
@@ -152,7 +153,7 @@ async def plane(root: Path, *, published: bool = True, **limits: Any) -> AsyncIt
         fill_store(config.store)
     if published:
         write_snapshot(config.data / "snapshot.json", snapshot(port))
-    worker = Worker(config, 0, SystemClock())
+    worker = Worker(config, 0, SystemClock(), seal)
     listening = await worker.listen(listener)
     try:
         yield Plane(config, worker, port)

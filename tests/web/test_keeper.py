@@ -12,9 +12,13 @@ from images.signing import SigningKey
 from images.store import Store
 from netboot.config import Config
 from netboot.controllers.keeper import Keeper
+from netboot.join.enrolment import Act, OpenWindow
+from netboot.lifecycle.errors import StateUnavailableError
 from netboot.lifecycle.phases import Phase
-from netboot.lifecycle.snapshot import Snapshot
+from netboot.lifecycle.snapshot import BootWindow, Snapshot
 from netboot.lifecycle.state import Batch
+from netboot.machines.values import Inventory
+from netboot.stores.enrolment import SqliteEnrolments
 from netboot.stores.shelf import StoreShelf
 from netboot.stores.snapshot import read_snapshot
 from tests.records import event, script
@@ -271,3 +275,54 @@ def test_a_busy_store_is_left_for_later(kept: Kept, caplog: pytest.LogCaptureFix
     with caplog.at_level(logging.INFO):
         keeper.protect()
     assert caplog.records == []
+
+
+class Windows:
+    """Boot windows that a test opens and closes; counts how often it is asked."""
+
+    def __init__(self) -> None:
+        self.open: dict[str, BootWindow] = {}
+        self.asked = 0
+        self.broken = False
+
+    def __call__(self, _inventory: Inventory, _now_ms: int) -> dict[str, BootWindow]:
+        self.asked += 1
+        if self.broken:
+            raise StateUnavailableError("enrolment.db cannot be used: disk I/O error")
+        return self.open
+
+
+def test_boot_windows_are_published_at_the_next_look_after_a_change(
+    kept: Kept, caplog: pytest.LogCaptureFixture
+) -> None:
+    shelf, windows = StoreShelf(kept.store, KeyRing(kept.config.keys)), Windows()
+    keeper = Keeper(kept.config, shelf, shelf, kept.states, Fixed(), monotonic=lambda: kept.now, windows=windows)
+    enrolments = SqliteEnrolments(kept.config.data / "enrolment.db")
+    until = Fixed().now_ms() + 60_000
+    assert keeper.step()
+    assert kept.published().windows == {}
+    assert not keeper.step()
+    before = windows.asked
+    assert not keeper.step()
+    assert windows.asked == before, "nothing is read where nothing changed"
+
+    enrolments.apply([("gpu-001", OpenWindow("boot", "w", until))], Act(), 1)
+    windows.open = {"gpu-001": BootWindow(id="w", until_ms=until)}
+    assert keeper.step()
+    assert kept.published().windows == windows.open
+
+    windows.broken = True
+    enrolments.use_window("gpu-001", "w", 2)
+    kept.store.set_channel("stable", add_image(kept.config))
+    assert keeper.step()
+    assert kept.published().windows == windows.open, "it ends by itself"
+    assert kept.published().channels["stable"] is not None
+    kept.now += 60
+    keeper.step()
+    assert [one.getMessage() for one in caplog.records if "windows" in one.getMessage()] == [
+        "boot windows: enrolment.db cannot be used: disk I/O error"
+    ]
+    windows.broken, windows.open = False, {}
+    kept.now += 60
+    assert keeper.step()
+    assert kept.published().windows == {}

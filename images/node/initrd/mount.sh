@@ -36,7 +36,7 @@ unmount() {
 leave_facts() { # for the root: which boot this is, the site (verified), and the nonce of a boot window where there is one
   printf 'BOOT=%s\nIMAGE=%s\nREPORT=%s\nMAC=%s\nNAME=%s\n' "$BOOT" "$IMAGE" "$REPORT" "$MAC" "$NAME" >"$RUN/boot.env"
   cp "$RUN/bundle.json" "$RUN/site.json"
-  [ ! -s "$SEALED_NONCE" ] || (umask 077 && cat "$SEALED_NONCE" >"$RUN/nonce")
+  [ ! -s "$SEALED_NONCE" ] || (umask 377 && cat "$SEALED_NONCE" >"$RUN/nonce")
 }
 
 switch() { # never pivot_root: on an initramfs it breaks container runtimes

@@ -18,7 +18,7 @@ from netboot.stores.bootkey import load_or_create
 from netboot.stores.facts import Facts
 from netboot.stores.live import LiveView
 from netboot.stores.register import open_register
-from netboot.stores.sealing import SealingKeys
+from netboot.stores.sealing import NONCES, SealingKeys
 from netboot.stores.status import write_status
 from netboot.web.join import create_app, fitness
 from netboot.web.join.health import said
@@ -54,6 +54,7 @@ def compose(
         view=live.view,
         enrolments=open_register(config, lambda: live.view().snapshot.inventory),
         keyset=keys,
+        nonce_keyset=SealingKeys(config.join.nonce_keys, NONCES),
         belongs=lambda boot, machine: belongs(key, boot, machine),
         journal=facts.append,
         now_ms=clock.now_ms,

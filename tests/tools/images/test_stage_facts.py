@@ -33,7 +33,7 @@ def test_the_agent_reads_what_the_stage_leaves(stage: Stage) -> None:
     assert (known.join_url, known.issued) == ("https://192.0.2.1:8443", 7)
     assert known.authorities == BUNDLE.join_authorities[0]
     assert sealed_nonce(stage.folder) == "c2VhbGVk"
-    assert (stage.run_folder / "nonce").stat().st_mode & 0o777 == 0o600
+    assert (stage.run_folder / "nonce").stat().st_mode & 0o777 == 0o400
 
 
 def test_without_a_boot_window_there_is_no_nonce(stage: Stage) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from netboot.join.enrolment import Act, OpenWindow
+from netboot.join.enrolment import Act, Entry, OpenWindow
 from netboot.join.errors import HeldError, JoinError, RefusedError, StaleError
 from netboot.join.lower import plain_address
 from netboot.join.state import Nonce, seal_nonce
@@ -30,9 +30,14 @@ def opened(stage: Stage, window: str = "w1") -> None:
     apply([("gpu-001", OpenWindow("boot", window, stage.now_ms + 600_000))], Act(), stage.now_ms)
 
 
+def history(stage: Stage) -> list[Entry]:
+    found: list[Entry] = stage.enrolments.history("gpu-001", 10)  # type: ignore[attr-defined]
+    return found
+
+
 def nonce(stage: Stage, window: str = "w1", **more: str) -> str:
     value = Nonce.model_validate({"mac": MAC, "address": PEER, "machine": "gpu-001", "window": window} | more)
-    return text(seal_nonce(stage.parts().keyset(), "test", value, stage.now_ms, os.urandom))
+    return text(seal_nonce(stage.parts().nonce_keyset(), "test", value, stage.now_ms, os.urandom))
 
 
 @pytest.fixture
@@ -64,7 +69,14 @@ def test_of_thief_and_owner_one_wins_and_the_other_is_an_alert(
     assert stage.attest(thief, theirs)["token"]
     with pytest.raises(HeldError):
         stage.attest(machine, mine)
-    assert "alert: " in caplog.text
+    assert "alert: the boot window of gpu-001 is closed, or another key was first to use it" in caplog.text
+    (alert, used, *_) = history(stage)
+    assert (alert.act, used.act, alert.operator) == ("alert", "window-used", "")
+    assert alert.said.startswith("the boot window of gpu-001 is closed, or another key was first to use it: look which")
+    assert f"boot {BOOT}, key " in alert.said
+    with pytest.raises(HeldError):
+        stage.attest(machine, mine)
+    assert len(history(stage)) == 3  # the same again is no news
     assert stage.attest(thief, stage.hello(thief))["token"]  # who has it may ask again
     assert len(stage.cluster.secrets) == 1
 
@@ -84,6 +96,7 @@ def test_a_window_that_another_used_and_a_lease_that_was_deleted_since(stage: St
     stage.cluster.before["leases.write"] = used
     with pytest.raises(HeldError, match="was used by another machine: open another"):
         stage.join(machine)
+    assert history(stage)[0].said.startswith("the boot window of gpu-001 was used by another machine: open another (")
     assert stage.cluster.secrets == {}
 
 
@@ -132,10 +145,10 @@ def test_from_another_address_neither_step_is_taken(stage: Stage, machine: Machi
 
 def test_a_nonce_expires_and_another_site_s_is_none(stage: Stage, machine: Machine) -> None:
     stage.now_ms += 631_000
-    with pytest.raises(StaleError, match="the nonce of this boot: expired 31 s ago"):
+    with pytest.raises(RefusedError, match="the nonce of this boot is over, after 10 minutes: reboot while the boot"):
         stage.hello(machine)
     value = Nonce(mac=MAC, address=PEER, machine="gpu-001", window="w1")
-    machine.nonce = text(seal_nonce(stage.parts().keyset(), "elsewhere", value, stage.now_ms, os.urandom))
+    machine.nonce = text(seal_nonce(stage.parts().nonce_keyset(), "elsewhere", value, stage.now_ms, os.urandom))
     with pytest.raises(RefusedError, match="the nonce is not one of this service: boot again"):
         stage.hello(machine)
 
