@@ -94,12 +94,12 @@ def _stranger(
     named = _named(view, hints)
     if len(named) != 1:
         claimed = f"claims to be {' and '.join(named)}" if named else "has no MAC, UUID or serial of the inventory"
-        return UnknownMachineError(f"no machine has the TPM {short}…, which {claimed}")
+        return UnknownMachineError(f"no machine has the TPM {short}..., which {claimed}")
     machine = named[next(iter(named))]
     known, name = Known(machine, enrolments.of(machine.name)), machine.name
     if has_tpm(known):
         return RefusedError(
-            f"this machine claims to be {name}, whose TPM is another one than {short}…: if it was replaced, "
+            f"this machine claims to be {name}, whose TPM is another one than {short}...: if it was replaced, "
             f"`netboot machine replace {name} --part tpm`"
         )
     _in_service(known)
@@ -108,13 +108,13 @@ def _stranger(
         enrolments.propose(name, ek_sha256, details, now_ms)
         return _pending(name, ek_sha256)
     return UnknownMachineError(
-        f"no machine has the TPM {short}…, which claims to be {name}: `netboot machine enroll {name}` lets it enrol"
+        f"no machine has the TPM {short}..., which claims to be {name}: `netboot machine enroll {name}` lets it enrol"
     )
 
 
 def _pending(name: str, ek_sha256: str) -> PendingError:
     return PendingError(
-        f"the TPM {ek_sha256[:12]}… waits for approval as {name}: compare it on the machine, then "
+        f"the TPM {ek_sha256[:12]}... waits for approval as {name}: compare it on the machine, then "
         f"`netboot machine approve {name}`"
     )
 

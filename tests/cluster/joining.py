@@ -140,6 +140,7 @@ class Site:
         return read_status(self.config.data / "status", "approver-default") or {}
 
     def close(self) -> None:
+        self.admin("DELETE", CSRS)
         self.admin.close()
         self._issuer.close()
         for session in self._sessions:

@@ -68,14 +68,14 @@ class JoinSite:
         staged.write_text(words)
         staged.replace(path)
 
-    def start(self, index: int = 0, address: str = "127.0.0.1") -> str:
-        """Start process `join-<index>`; its name."""
+    def start(self, index: int = 0, address: str = "127.0.0.1", cluster: str = "memory") -> str:
+        """Start process `join-<index>`, on a cluster in memory or on that of the configuration (`real`); its name."""
         name = f"join-{index}"
         listener = socket.create_server((address, 0), backlog=512)
         self.ports[name] = listener.getsockname()[1]
         reading, writing = os.pipe()
         orders = {"folder": str(self.folder), "name": name, "index": index, "listener": listener.fileno()}
-        orders |= {"ready": writing, "supervisor": os.getpid(), "clock": f"clock-{index}"}
+        orders |= {"ready": writing, "supervisor": os.getpid(), "clock": f"clock-{index}", "cluster": cluster}
         with (self.folder / f"{name}.log").open("a") as log:
             process = subprocess.Popen(
                 [sys.executable, "-m", "tests.web.joined"],

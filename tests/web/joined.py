@@ -1,6 +1,7 @@
 """A join process for tests: `python -m tests.web.joined` with its orders as JSON on standard input.
 
-The service's own composition, server and TLS; the cluster is one in memory, steered by files in the site's folder:
+The service's own composition, server and TLS. The cluster is the configuration's, or one in memory, steered by files in
+the site's folder:
 `down` (its content is why the apiserver does not answer), `unfit` (what the self-check refuses), `clock` (ms ahead).
 """
 
@@ -82,7 +83,12 @@ def main() -> None:
     Server(
         socket.socket(fileno=orders["listener"]),
         lambda stopping: compose(
-            config, orders["index"], certificate, Clock(folder / orders["clock"]), stopping, connect
+            config,
+            orders["index"],
+            certificate,
+            Clock(folder / orders["clock"]),
+            stopping,
+            connect if orders["cluster"] == "memory" else None,
         ),
         lambda: (os.write(orders["ready"], b"1"), None)[1],
         settings=settings(config.join, certificate),

@@ -132,14 +132,16 @@ def test_keys_that_are_not_of_a_tpm_s_kind_are_refused(stage: Stage, machine: Ma
 
 def test_an_unknown_ek_is_unknown_whatever_it_claims(stage: Stage, machine: Machine) -> None:
     stranger = Machine(BOOT, macs=("52:54:00:00:00:99",), ek=other_tpm())
-    with pytest.raises(UnknownMachineError, match=r"no machine has the TPM \w{12}…, which has no MAC, UUID or serial"):
+    with pytest.raises(
+        UnknownMachineError, match=r"no machine has the TPM \w{12}..., which has no MAC, UUID or serial"
+    ):
         stage.hello(stranger)
     assert stranger.ek_sha256 != machine.ek_sha256
 
 
 def test_the_mac_of_another_machine_with_a_foreign_tpm_is_refused(stage: Stage) -> None:
     thief = Machine(BOOT, ek=other_tpm())
-    with pytest.raises(RefusedError, match=r"claims to be gpu-001, whose TPM is another one than \w{12}…"):
+    with pytest.raises(RefusedError, match=r"claims to be gpu-001, whose TPM is another one than \w{12}..."):
         stage.hello(thief)
 
 

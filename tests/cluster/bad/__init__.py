@@ -1,0 +1,1 @@
+"""The bad things of `docs/bad-things.md`, each done to a whole service in front of a real control plane."""

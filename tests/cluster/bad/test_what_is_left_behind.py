@@ -1,0 +1,96 @@
+"""Nothing secret is where others read: logs, the audit log, the process list, scripts, files, what operators see."""
+
+import base64
+import re
+from pathlib import Path
+
+import pytest
+import requests
+
+from netboot.stores.sealing import read_keys
+from tests.cluster.bad.whole import CSRS, LEASES, Whole
+from tests.kubelets import client
+from tests.processes import wait_for
+from tests.sites import TOKEN
+
+pytestmark = pytest.mark.cluster
+
+
+def forms(secret: bytes) -> set[bytes]:
+    """A value as somebody might have written it."""
+    text = {secret, base64.b64encode(secret), base64.urlsafe_b64encode(secret), secret.hex().encode()}
+    return {one.rstrip(b"=") for one in text}
+
+
+def secrets_of(whole: Whole) -> dict[str, bytes]:
+    """By what each is."""
+    config = whole.service.config
+    assert config.join is not None
+    found = {"the operator's token": TOKEN.encode()}
+    for number, key in enumerate(read_keys(config.join.sealing_keys).keys):
+        found[f"sealing key {number}"] = key.material
+    for name in ("issuer", "approver", "nodes"):
+        text = getattr(config.clusters["default"], name).read_text()
+        [token] = re.findall(r'"token": "([^"]+)"', text)
+        found[f"the {name}'s token"] = token.encode()
+    for token in sorted(whole.secrets):
+        found[f"the secret of token {token[:6]}"] = token.partition(".")[2].encode()
+    pem = config.join.key.read_text().split("-----")[2]
+    found["join's TLS key"] = "".join(pem.split()).encode()[30:90]
+    return found
+
+
+def leaks(whole: Whole, where: str, data: bytes) -> list[str]:
+    secrets = secrets_of(whole).items()
+    return [f"{what} in {where}" for what, secret in secrets if any(form in data for form in forms(secret))]
+
+
+def test_the_search_finds_what_is_there(whole: Whole) -> None:
+    token = whole.prove(whole.power_on(whole.fresh()))["token"]
+    secret = f"the secret of token {token[:6]}"
+    assert leaks(whole, "a line", f"x {token} y".encode()) == [f"{secret} in a line"]
+    assert leaks(whole, "a line", base64.b64encode(token[7:].encode())) == [f"{secret} in a line"]
+    assert len(secrets_of(whole)) >= 7
+
+
+def test_nothing_secret_is_left_behind(whole: Whole, tmp_path: Path) -> None:
+    """A machine joins to the end, one is refused, one boots: then the very values are looked for everywhere."""
+    kit, stolen = whole.fresh(), whole.fresh()
+    machine = whole.power_on(kit)
+    told = whole.agent(tmp_path, machine)
+    said = whole.prove(whole.power_on(stolen))
+    assert whole.decision(whole.ask(whole.bearer(said["token"]), client(kit.name)))[0] == "Denied"
+    assert whole.service.netboot("token", "list").returncode == 0
+    wait_for(lambda: "CSRApproved" in whole.phases(machine.boot), 60)
+
+    service, cluster, seen = whole.service, whole.cluster.folder, dict[str, bytes]()
+    seen["the service's log"] = service.log.encode() + service.out.read_bytes()
+    seen["the agent's lines"] = "\n".join(told.lines).encode()
+    seen["the audit log"] = (cluster / "audit.log").read_bytes()
+    seen["the apiserver's log"] = (cluster / "kube-apiserver.log").read_bytes()
+    seen["the controller-manager's log"] = (cluster / "kube-controller-manager.log").read_bytes()
+    assert service.process is not None
+    for pid in service.pids() | {service.process.pid}:
+        for name in ("cmdline", "environ"):
+            seen[f"/proc/{pid}/{name}"] = Path(f"/proc/{pid}/{name}").read_bytes()
+    with requests.Session() as session:
+        script = session.get(f"{service.provisioning}/v1/boot", params={"mac": kit.mac}, timeout=10)
+    assert b"netboot.boot=" in script.content, "with the kernel's command line"
+    seen["the boot script"] = script.content + str(script.headers).encode()
+    bundle = service.config.store / "site"
+    seen["the site bundle"] = b"".join(path.read_bytes() for path in bundle.iterdir())
+    for path in sorted(service.config.data.rglob("*")):
+        if path.is_file():
+            seen[f"data/{path.relative_to(service.config.data)}"] = path.read_bytes()
+    for page in ("/metrics", "/readyz"):
+        seen[page] = service.text(page).encode()
+    for command in (("token", "list"), ("machine", "show", kit.name), ("boot", "show", machine.boot), ("doctor",)):
+        done = service.netboot(*command)
+        seen[f"netboot {command[0]}"] = (done.stdout + done.stderr).encode()
+    seen["the machine's memory"] = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+    seen["the certificate requests"] = whole.admin("GET", CSRS).content
+    seen["the Leases"] = whole.admin("GET", LEASES).content
+
+    empty = {name for name, data in seen.items() if not data}
+    assert not empty & {"the service's log", "the audit log", "the apiserver's log", "the boot script", "the Leases"}
+    assert [leak for where, data in seen.items() for leak in leaks(whole, where, data)] == []
