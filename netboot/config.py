@@ -4,11 +4,14 @@ Paths in the file are relative to the file. Every key, its unit, default and rea
 """
 
 import ipaddress
+import itertools
 import os
 from pathlib import Path
 from typing import Annotated, NamedTuple, Self, TypeVar
 from urllib.parse import urlsplit
 
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import Encoding
 from pydantic import (
     AfterValidator,
     BeforeValidator,
@@ -21,7 +24,7 @@ from pydantic import (
 from images import strict
 from images.bundle import HttpUrl, SiteBundle
 from images.manifest import Name
-from images.strict import Strict
+from images.strict import Fault, FaultsError, Strict
 
 _URL = TypeAdapter(HttpUrl)
 
@@ -226,11 +229,12 @@ class Config(Strict):
 
     @model_validator(mode="after")
     def _listeners_differ(self) -> Self:
-        ours, theirs = self.provisioning.listen, self.management.listen
-        if ours.port == theirs.port and (ours.host == theirs.host or ours.wildcard or theirs.wildcard):
-            raise ValueError(
-                f"management.listen ({theirs}) and provisioning.listen ({ours}) meet; give one of them another port"
-            )
+        listeners = {"provisioning.listen": self.provisioning.listen, "management.listen": self.management.listen}
+        if self.join is not None:
+            listeners["join.listen"] = self.join.listen
+        for (name, ours), (other, theirs) in itertools.combinations(listeners.items(), 2):
+            if ours.port == theirs.port and (ours.host == theirs.host or ours.wildcard or theirs.wildcard):
+                raise ValueError(f"{other} ({theirs}) and {name} ({ours}) meet; give one of them another port")
         return self
 
     @property
@@ -252,14 +256,35 @@ class Config(Strict):
         return _under(folder, self, "data", "store", "inventory", "keys").model_copy(update=inner)
 
     def site_bundle(self, issued: int) -> SiteBundle:
-        """What the machines of this site are told, to be signed; `issued` in seconds since 1970."""
+        """What the machines of this site are told, to be signed; `issued` in seconds since 1970.
+
+        Raises:
+            images.strict.FaultsError: join's authorities cannot be read.
+        """
         return SiteBundle(
             site=self.site,
             issued=issued,
             minimum_epoch=self.minimum_epoch,
             origins=self.all_origins,
             report=self.provisioning.url,
+            join_url=self.join.url if self.join is not None else None,
+            join_authorities=read_authorities(self.join.authorities, "join.authorities") if self.join else (),
         )
+
+
+def read_authorities(path: Path, key: str) -> tuple[str, ...]:
+    """The certificates of a PEM file, one or several, each in its usual form. `key`: which names the file, for words.
+
+    Raises:
+        images.strict.FaultsError: it cannot be read, holds none, or one that is none.
+    """
+    try:
+        found = x509.load_pem_x509_certificates(path.read_bytes())
+    except OSError as error:
+        raise FaultsError([Fault(str(path), 1, "", f"{key} cannot be read: {error.strerror}")]) from None
+    except ValueError:
+        raise FaultsError([Fault(str(path), 1, "", f"{key} must be certificates in PEM, one or several")]) from None
+    return tuple(one.public_bytes(Encoding.PEM).decode() for one in found)
 
 
 _Section = TypeVar("_Section", bound=Strict)

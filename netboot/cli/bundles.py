@@ -8,19 +8,16 @@ from images.errors import ImageError, NotFoundError
 from images.keyring import KeyRing
 from images.signing import signer_of, verify
 from images.store import Store
+from images.strict import FaultsError
 from netboot.config import Config
+from netboot.lifecycle import publish
 
 _RUN = "run `netboot config bundle`"
 
 
 def differences(bundle: SiteBundle, config: Config) -> list[str]:
     """What a bundle says otherwise than the configuration, in words."""
-    wanted = config.site_bundle(bundle.issued)
-    return [
-        f"{name} is {_words(getattr(bundle, name))}, the configuration says {_words(getattr(wanted, name))}"
-        for name in SiteBundle.model_fields
-        if getattr(bundle, name) != getattr(wanted, name)
-    ]
+    return publish.differences(bundle, config.site_bundle(bundle.issued))
 
 
 def faults_of_bundle(config: Config) -> list[str]:
@@ -35,7 +32,10 @@ def faults_of_bundle(config: Config) -> list[str]:
         return [f"{error}; {_RUN}"]
     except ValueError:
         return [f"is not a site bundle; {_RUN}"]
-    return [f"{difference}; {_RUN}" for difference in differences(bundle, config)]
+    try:
+        return [f"{difference}; {_RUN}" for difference in differences(bundle, config)]
+    except FaultsError:
+        return []  # join's authorities, which have a fault of their own
 
 
 def install(config: Config) -> bool:
@@ -59,7 +59,3 @@ def unsigned(config: Config) -> bytes:
     with contextlib.suppress(ImageError, ValueError):  # none, or a damaged one: it is replaced
         issued = max(issued, SiteBundle.model_validate_json(Store(config.store).bundle()[0]).issued + 1)
     return config.site_bundle(issued).to_bytes()
-
-
-def _words(value: object) -> str:
-    return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)

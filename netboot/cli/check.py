@@ -11,6 +11,7 @@ from images.errors import ImageError
 from images.keyring import KeyRing
 from images.store import Store
 from images.strict import Fault, FaultsError
+from netboot.cli import joining
 from netboot.cli.bundles import faults_of_bundle
 from netboot.config import Config, load_config
 from netboot.machines.inventory import load_inventory
@@ -45,6 +46,7 @@ def check_site(path: Path) -> Findings:
             *_keys(found.config),
             *_token(found.config.management.token_file),
             *_pinned(found.inventory, Store(found.config.store)),
+            *joining.faults(found.config, found.inventory),
         ]
     return found
 

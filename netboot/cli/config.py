@@ -13,7 +13,7 @@ from images.keyring import KeyRing
 from images.signing import verify
 from images.store import Store
 from images.strict import FaultsError
-from netboot.cli import bundles
+from netboot.cli import bundles, joining
 from netboot.cli.check import check_site
 from netboot.cli.output import output_option, show
 from netboot.cli.paths import config_option, config_path, find_config, find_paths, keys_option
@@ -97,6 +97,29 @@ def bundle(config: Path | None, keys: Path | None, sign: Path | None, signature:
     except NotFoundError as error:
         raise _unsigned(found, error) from None
     click.echo(f"{'signed and installed' if written else 'nothing to do:'} the site bundle of {found.site}")
+
+
+@group.command("join-certificate")
+@config_option
+@click.option("--authority-key", type=click.Path(path_type=Path), help="Default: beside join.authorities, as *.key.")
+@click.option("--name", "names", multiple=True, help="A further host name or address; may be repeated.")
+def join_certificate(config: Path | None, authority_key: Path | None, names: tuple[str, ...]) -> None:
+    """Make the certificate of join's listener anew, signed by the site's authority; the service takes it by itself.
+
+    It is for the host of join.url and the address of join.listen. Where the authority's key is kept elsewhere, run this
+    there on a copy of the site's folder, and carry tls/join.crt and tls/join.key back.
+    """
+    found = find_config(config)
+    if found.join is None:
+        raise click.ClickException("netboot.yaml has no `join` section")
+    key = authority_key or found.join.authorities.with_suffix(".key")
+    try:
+        made = joining.write_certificate(found.join, key, names)
+    except OSError as error:
+        raise click.ClickException(f"{error.filename} cannot be used: {error.strerror}") from None
+    except ValueError as error:
+        raise click.ClickException(f"{found.join.authorities} and {key} cannot sign: {error}") from None
+    click.echo(f"{found.join.certificate}: for {', '.join(made)}")
 
 
 def _install_signed(config: Config, signature: Path) -> None:

@@ -5,6 +5,7 @@ import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import click
 from pydantic import TypeAdapter, ValidationError
@@ -14,7 +15,10 @@ from images.keyring import KeyRing
 from images.manifest import Name
 from netboot.cli import bundles
 from netboot.cli.authority import new_authority
-from netboot.config import load_config, parse_machine_url
+from netboot.cli.joining import write_certificate
+from netboot.config import Join, load_config, parse_machine_url, parse_tls_url
+from netboot.stores.sealing import new_key, write_keys
+from tokens.sealed import Keyset
 
 _TEMPLATES = Path(__file__).parent / "templates"
 _NAME: TypeAdapter[str] = TypeAdapter(Name)
@@ -28,9 +32,10 @@ def _site(_context: click.Context, _option: click.Parameter, value: str) -> str:
         raise click.BadParameter("lower-case letters, digits, '-' and '.', at most 63, like 'lab' or 'fra-1'") from None
 
 
-def _url(_context: click.Context, _option: click.Parameter, value: str | None) -> str | None:
+def _url(_context: click.Context, option: click.Parameter, value: str | None) -> str | None:
+    parse = parse_tls_url if option.name == "join_url" else parse_machine_url
     try:
-        return None if value is None else parse_machine_url(value)
+        return None if value is None else parse(value)
     except ValueError as error:
         raise click.BadParameter(str(error)) from None
 
@@ -38,24 +43,27 @@ def _url(_context: click.Context, _option: click.Parameter, value: str | None) -
 @click.command()
 @click.argument("folder", metavar="DIR", type=click.Path(file_okay=False, path_type=Path))
 @click.option("--url", callback=_url, help="How machines will reach the service, e.g. http://192.0.2.10:8080.")
+@click.option("--join-url", callback=_url, help="Machines are to join a cluster, here: e.g. https://192.0.2.10:8443.")
 @click.option("--site", callback=_site, default="main", show_default=True, help="Name of the site.")
 @click.option("--force", is_flag=True, help="Into a folder that is not empty: what is there already stays as it is.")
-def command(folder: Path, url: str | None, site: str, force: bool) -> None:
+def command(folder: Path, url: str | None, join_url: str | None, site: str, force: bool) -> None:
     """Write a working site into DIR: configuration, sample inventory, keys, the operator's token, the site bundle."""
     if folder.is_dir() and any(folder.iterdir()) and not force:
         raise click.ClickException(f"{folder} is not empty: choose another, or give --force to add what is missing")
     guessed = url or f"http://{_own_address()}:8080"
     try:
-        _fill(folder, site, guessed)
+        _fill(folder, site, guessed, join_url)
     except OSError as error:
         raise click.ClickException(f"cannot write {error.filename}: {error.strerror}") from None
     click.echo(_next_steps(folder, guessed if url is None else None))
 
 
-def _fill(folder: Path, site: str, url: str) -> None:
-    for path, mode, content in _contents(folder, site, url):
+def _fill(folder: Path, site: str, url: str, join_url: str | None) -> None:
+    for path, mode, content in _contents(folder, site, url, join_url):
         _write(path, mode, content)
     config = load_config(folder / "netboot.yaml")
+    if config.join is not None:
+        _fill_join(config.join)
     ring = KeyRing(config.keys)
     if not ring.infos():  # a public key alone: images are signed elsewhere
         _say("wrote", config.keys / f"{ring.create().id}.key")
@@ -63,9 +71,38 @@ def _fill(folder: Path, site: str, url: str) -> None:
         bundles.install(config)
 
 
-def _contents(folder: Path, site: str, url: str) -> Iterator[tuple[Path, int, Callable[[], bytes]]]:
+def _fill_join(join: Join) -> None:
+    """The listener's certificate and the sealing keys, where they are not there yet."""
+    authority_key = join.authorities.with_suffix(".key")
+    if join.certificate.exists() or join.key.exists() or not authority_key.exists():
+        _say("kept", join.certificate)
+    else:
+        write_certificate(join, authority_key)
+        _say("wrote", join.certificate)
+        _say("wrote", join.key)
+    if join.sealing_keys.exists():
+        _say("kept", join.sealing_keys)
+    else:
+        write_keys(join.sealing_keys, Keyset((new_key(),)))
+        _say("wrote", join.sealing_keys)
+
+
+def _join_section(join_url: str | None) -> str:
+    """The section as it is, or commented out where machines do not join."""
+    text = _template("join.yaml", {}).decode()
+    if join_url is not None:
+        port = urlsplit(join_url).port or 443
+        return text.replace("@JOIN_URL@", join_url).replace("@JOIN_LISTEN@", f"{_any_address()}:{port}").rstrip("\n")
+    text = text.replace("@JOIN_URL@", "https://192.0.2.10:8443").replace("@JOIN_LISTEN@", f"{_any_address()}:8443")
+    return "\n".join(line if line.startswith("#") or not line else f"# {line}" for line in text.splitlines())
+
+
+def _contents(
+    folder: Path, site: str, url: str, join_url: str | None
+) -> Iterator[tuple[Path, int, Callable[[], bytes]]]:
     """Path, mode and content of every file, the content made only where the file is not there yet."""
     values = {"@SITE@": site, "@URL@": url, "@LISTEN@": f"{_any_address()}:8080"}
+    values["@JOIN@"] = _join_section(join_url)
     yield folder / "netboot.yaml", 0o644, lambda: _template("netboot.yaml", values)
     yield folder / "inventory" / "site.yaml", 0o644, lambda: _template("inventory.yaml", {})
     yield folder / ".gitignore", 0o644, lambda: _template("gitignore", {})

@@ -1,4 +1,4 @@
-"""`netboot key`: the keys that sign images and site bundles. Works on local files."""
+"""`netboot key`: the keys that sign images and site bundles, and those that seal join's state. Works on local files."""
 
 import dataclasses
 from pathlib import Path
@@ -7,6 +7,7 @@ from time import localtime, strftime
 import click
 
 from images.keyring import KeyInfo, KeyRing
+from netboot.cli import sealing
 from netboot.cli.output import output_option, show
 from netboot.cli.paths import config_option, find_paths, keys_option
 
@@ -117,6 +118,9 @@ def export(key: str, config: Path | None, keys: Path | None, output: str) -> Non
     """
     text = _ring(config, keys).public_bytes(key).decode()
     show(output, {"id": key, "public_key": text}, (), (), text.rstrip("\n"))
+
+
+group.add_command(sealing.group, "sealing")
 
 
 def _state(info: KeyInfo) -> str:

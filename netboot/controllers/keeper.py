@@ -167,7 +167,10 @@ class Keeper:
                 "message": "there is no signed site bundle: machines will wait for one",
                 "remedy": remedy,
             }
-        found = publish.differences(bundle, self._config.site_bundle(bundle.issued))
+        try:
+            found = publish.differences(bundle, self._config.site_bundle(bundle.issued))
+        except FaultsError as error:
+            return {"ok": False, "message": f"the site bundle: {error}", "remedy": "see `netboot config check`"}
         return {"ok": not found, "message": "; ".join(found) or "fits the configuration", "remedy": remedy}
 
     def _store_files(self) -> Iterable[Path]:

@@ -1,5 +1,6 @@
 """From what is declared and what the store holds to the snapshot that is published. Pure but for the store's port."""
 
+import hashlib
 from collections.abc import Sequence
 
 from images.bundle import HttpUrl, SiteBundle
@@ -87,7 +88,7 @@ def pinned(channels: Sequence[Channel]) -> list[str]:
 def differences(signed: SiteBundle, wanted: SiteBundle) -> list[str]:
     """Where the signed bundle is not what the configuration says, in words."""
     said, wants = signed.model_dump(mode="json"), wanted.model_dump(mode="json")
-    names = ("site", "minimum_epoch", "origins", "report")
+    names = ("site", "minimum_epoch", "origins", "report", "join_url", "join_authorities")
     return [
         f"{name} is {_shown(said[name])} in the bundle and {_shown(wants[name])} in the configuration"
         for name in names
@@ -96,4 +97,9 @@ def differences(signed: SiteBundle, wanted: SiteBundle) -> list[str]:
 
 
 def _shown(value: object) -> str:
+    if isinstance(value, list) and any("-----BEGIN" in str(one) for one in value):
+        digests = (hashlib.sha256(str(one).encode()).hexdigest()[:12] for one in value)
+        return ", ".join(f"certificate {digest}" for digest in digests)
+    if value is None or value == []:
+        return "nothing"
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)

@@ -172,7 +172,7 @@ def test_what_surrounds_a_sound_configuration_is_checked_too(site: Path, run: Ru
         ),
         (
             "store/site/bundle.json",
-            f"origins is {URL}, the configuration says http://rack1, {URL}; run `netboot config bundle`",
+            f"origins is {URL} in the bundle and http://rack1, {URL} in the configuration; run `netboot config bundle`",
         ),
     ]
 
@@ -260,7 +260,7 @@ def test_a_bundle_of_a_stranger_or_of_another_configuration_is_not_installed(
     (site / "x.json").write_bytes(other)
     (site / "x.sig").write_bytes(KeyRing(site / "keys").signing_key().sign(other))
     assert run("config", "bundle", "--signature", "x.sig").err == (
-        "Error: that bundle is not of this configuration: minimum_epoch is 9, the configuration says 0\n"
+        "Error: that bundle is not of this configuration: minimum_epoch is 9 in the bundle and 0 in the configuration\n"
     )
     (site / "x.json").write_text("junk")
     assert "x.json is not a site bundle" in run("config", "bundle", "--sign", "x.json").err

@@ -1,0 +1,157 @@
+"""Files of join: the listener's certificate, the sealing keys; made, and checked for every fault at once."""
+
+import ipaddress
+import stat
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives import serialization
+
+from images import files
+from images.strict import Fault, FaultsError
+from netboot.cli.authority import new_certificate
+from netboot.config import Cluster, Config, Join, read_authorities
+from netboot.lifecycle.errors import LifecycleError
+from netboot.machines.values import Inventory
+from netboot.stores.sealing import read_keys
+
+PRIVATE = 0o600
+_RENEW = "`netboot config join-certificate` makes it anew"
+
+
+def names_of(join: Join, extra: Iterable[str] = ()) -> list[str]:
+    """For what the certificate must be: the host of `url`, the address that is listened on, and `extra`."""
+    host = urlsplit(join.url).hostname or ""
+    listened = [] if join.listen.wildcard else [join.listen.host]
+    return list(dict.fromkeys([host, *listened, *extra]))
+
+
+def write_certificate(join: Join, authority_key: Path, extra: Iterable[str] = ()) -> list[str]:
+    """Make the listener's certificate and key; for what names.
+
+    Raises:
+        ValueError, OSError, StoreError: the authority cannot sign, or a file cannot be read or written.
+    """
+    names = names_of(join, extra)
+    certificate, key = new_certificate(join.authorities.read_bytes(), authority_key.read_bytes(), names)
+    for path, data, mode in ((join.key, key, PRIVATE), (join.certificate, certificate, 0o644)):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        files.write(path, data, mode=mode)
+    return names
+
+
+def faults(config: Config, inventory: Inventory | None, now: datetime | None = None) -> Iterator[Fault]:
+    """Everything that is wrong with the files that join and its clusters need."""
+    if config.join is not None:
+        yield from _listener(config.join, now or datetime.now(UTC))
+        try:
+            read_keys(config.join.sealing_keys)
+        except LifecycleError as error:
+            yield Fault(str(config.join.sealing_keys), 1, "", str(error))
+    for name, cluster in config.clusters.items():
+        yield from _cluster(name, cluster, joined=config.join is not None)
+    if config.join is not None and config.clusters:
+        for machine in {one.cluster: one for one in inventory.machines}.values() if inventory else ():
+            if machine.cluster not in config.clusters:
+                words = f"machine {machine.name} is of cluster {machine.cluster}, which netboot.yaml does not have"
+                yield Fault(str(config.inventory), 1, "", f"{words} (`clusters.{machine.cluster}`)")
+
+
+def _listener(join: Join, now: datetime) -> Iterator[Fault]:
+    try:
+        pems = read_authorities(join.authorities, "join.authorities")
+    except FaultsError as error:
+        yield from error.faults
+        pems = ()
+    authorities = [x509.load_pem_x509_certificate(pem.encode()) for pem in pems]
+    if authorities and all(one.not_valid_after_utc <= now for one in authorities):
+        yield Fault(str(join.authorities), 1, "", "every authority has expired: no machine will believe this service")
+    try:
+        certificate = x509.load_pem_x509_certificate(join.certificate.read_bytes())
+    except OSError as error:
+        yield Fault(str(join.certificate), 1, "", f"join.certificate cannot be read: {error.strerror}; {_RENEW}")
+        return
+    except ValueError:
+        yield Fault(str(join.certificate), 1, "", f"join.certificate is not a certificate in PEM; {_RENEW}")
+        return
+    for words in (*_validity(certificate, now), *_names(certificate, join), *_signer(certificate, authorities)):
+        yield Fault(str(join.certificate), 1, "", f"{words}; {_RENEW}")
+    yield from _key(join, certificate)
+
+
+def _validity(certificate: x509.Certificate, now: datetime) -> Iterator[str]:
+    if certificate.not_valid_after_utc <= now:
+        yield f"it expired at {certificate.not_valid_after_utc:%Y-%m-%d %H:%M} UTC"
+    if certificate.not_valid_before_utc > now:
+        yield f"it is not valid before {certificate.not_valid_before_utc:%Y-%m-%d %H:%M} UTC"
+
+
+def _names(certificate: x509.Certificate, join: Join) -> Iterator[str]:
+    host = urlsplit(join.url).hostname or ""
+    try:
+        sans = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except (x509.ExtensionNotFound, ValueError):
+        yield "it names no host at all (subjectAltName)"
+        return
+    try:
+        named = ipaddress.ip_address(host) in sans.get_values_for_type(x509.IPAddress)
+    except ValueError:
+        names = [name.lower() for name in sans.get_values_for_type(x509.DNSName)]
+        named = host in names or f"*.{host.partition('.')[2]}" in names
+    if not named:
+        yield f"it is not for {host}, the host of join.url"
+
+
+def _signer(certificate: x509.Certificate, authorities: list[x509.Certificate]) -> Iterator[str]:
+    """Of a chain only the first certificate is looked at, so one with intermediates says nothing here."""
+    for authority in authorities:
+        try:
+            certificate.verify_directly_issued_by(authority)
+        except (ValueError, TypeError, InvalidSignature):
+            continue
+        return
+    if authorities:
+        yield "none of join.authorities has signed it, so no machine will believe it"
+
+
+def _key(join: Join, certificate: x509.Certificate) -> Iterator[Fault]:
+    try:
+        key = serialization.load_pem_private_key(join.key.read_bytes(), None)
+    except OSError as error:
+        yield Fault(str(join.key), 1, "", f"join.key cannot be read: {error.strerror}; {_RENEW}")
+        return
+    except (ValueError, TypeError):
+        yield Fault(str(join.key), 1, "", f"join.key is not a private key in PEM without a passphrase; {_RENEW}")
+        return
+    if key.public_key() != certificate.public_key():
+        yield Fault(str(join.key), 1, "", f"join.key is not the key of join.certificate; {_RENEW}")
+    yield from _private(join.key, "join.key")
+
+
+def _cluster(name: str, cluster: Cluster, *, joined: bool) -> Iterator[Fault]:
+    from netboot.kube.errors import KubeconfigError
+    from netboot.kube.kubeconfig import read_kubeconfig
+
+    try:
+        read_authorities(cluster.authority, f"clusters.{name}.authority")
+    except FaultsError as error:
+        yield from error.faults
+    accounts = {"issuer": cluster.issuer} if joined else {}
+    for role, path in (accounts | {"approver": cluster.approver, "nodes": cluster.nodes}).items():
+        key = f"clusters.{name}.{role}"
+        try:
+            read_kubeconfig(path)
+        except KubeconfigError as error:
+            yield Fault(str(path), 1, "", f"{key}: {error}")
+            continue
+        yield from _private(path, key)
+
+
+def _private(path: Path, key: str) -> Iterator[Fault]:
+    mode = stat.S_IMODE(path.stat().st_mode)
+    if mode & 0o077:
+        yield Fault(str(path), 1, "", f"others can read {key} (mode {mode:04o}): `chmod 600 {path}`")
