@@ -19,8 +19,10 @@ class Orders(Strict):
     start, whatever the file has become since.
     """
 
-    plane: Literal["boot", "web", "controllers", "join"]
+    plane: Literal["boot", "web", "controllers", "join", "approver", "nodes"]
     index: int = 0
+    cluster: str = ""
+    """Of `approver` and `nodes`."""
     name: str
     config: Config
     listener: int | None = None

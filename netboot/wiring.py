@@ -64,7 +64,15 @@ def run_plane(orders: Orders) -> None:
     """Be one of the planes, until told to stop."""
     end_with(orders.supervisor)
     logs.set_up(orders.name)
-    {"boot": _run_boot, "web": _run_web, "controllers": _run_controllers, "join": _run_join}[orders.plane](orders)
+    runs: dict[str, Callable[[Orders], None]] = {
+        "boot": _run_boot,
+        "web": _run_web,
+        "controllers": _run_controllers,
+        "join": _run_join,
+        "approver": _run_approver,
+        "nodes": _run_nodes,
+    }
+    runs[orders.plane](orders)
 
 
 def _planes(config: Config) -> list[Plane]:
@@ -76,10 +84,11 @@ def _planes(config: Config) -> list[Plane]:
     pid = os.getpid()
 
     def plane(kind: str, name: str, **more: Any) -> Plane:
-        index = more.pop("index", 0)
+        index, cluster = more.pop("index", 0), more.pop("cluster", "")
 
         def orders(ready: int, listener: int | None) -> bytes:
             fields = {"plane": kind, "index": index, "name": name, "config": config, "listener": listener}
+            fields["cluster"] = cluster
             return Orders.model_validate({**fields, "ready": ready, "supervisor": pid}).model_dump_json().encode()
 
         return Plane(name, orders, **more)
@@ -107,6 +116,11 @@ def _planes(config: Config) -> list[Plane]:
                 stage=1,
             )
             for index, listener in enumerate(doors)
+        ),
+        *(
+            plane(kind, f"{kind}-{cluster}", cluster=cluster, stage=1)
+            for cluster in config.clusters
+            for kind in ("approver", "nodes")
         ),
     ]
 
@@ -178,6 +192,18 @@ def _run_controllers(orders: Orders) -> None:
         lambda: say_ready(orders)
     )
     projection.close()
+
+
+def _run_approver(orders: Orders) -> None:
+    from netboot.controllers.approver.process import run
+
+    run(orders.config, orders.cluster, SystemClock(), lambda: say_ready(orders))
+
+
+def _run_nodes(orders: Orders) -> None:
+    from netboot.controllers.nodes.process import run
+
+    run(orders.config, orders.cluster, SystemClock(), lambda: say_ready(orders))
 
 
 def _run_web(orders: Orders) -> None:

@@ -48,10 +48,10 @@ class MemoryStates:
         known = {trace.machine for trace in self.traces.values()} | set(self.served)
         found = {}
         for name in known if names is None else known & set(names):
-            reported = [one for one in self._of(name) if not state.is_claim(one)]
+            current, pending = state.current_and_pending(self._of(name))
             claims = self.served.get(name, Claims())
-            if reported or claims.served:
-                found[name] = MachineState(machine=name, current=reported[0] if reported else None, claims=claims)
+            if current or claims.served:
+                found[name] = MachineState(machine=name, current=current, pending=pending, claims=claims)
         return found
 
     def counts(self) -> dict[str, int]:
@@ -81,8 +81,8 @@ class MemoryStates:
 
     def _prune(self) -> None:
         for machine in {trace.machine for trace in self.traces.values()}:
-            for claim, most in ((True, state.CLAIMS_KEPT), (False, state.BOOTS_KEPT)):
-                for trace in [one for one in self._of(machine) if state.is_claim(one) is claim][most:]:
+            for standing, most in state.KEPT.items():
+                for trace in [one for one in self._of(machine) if state.standing(one) is standing][most:]:
                     del self.traces[trace.boot]
         oldest = sorted(self.seen.values(), key=lambda one: (one.last_ms, one.key))
         for one in oldest[: max(0, len(oldest) - state.DISCOVERED_KEPT)]:

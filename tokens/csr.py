@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.x509.oid import NameOID
 
 from tokens.binding import PREFIX, binding_group
-from tokens.errors import CsrError
+from tokens.errors import BindingError, CsrError, ForeignNameError, NotAllowedError
 
 CLIENT_SIGNER = "kubernetes.io/kube-apiserver-client-kubelet"
 SERVING_SIGNER = "kubernetes.io/kubelet-serving"
@@ -55,15 +55,16 @@ def check_client(request: Request, *, allowed: bool, because: str) -> str:
         CsrError: the first rule that is broken.
     """
     csr, name = _check_client_form(request)
+    _check_lifetime(request.expiration_seconds)
     if not _BOOTSTRAP.fullmatch(request.username):
         raise CsrError("asked for by somebody who is not a bootstrap token")
     if PREFIX not in request.groups:
-        raise CsrError("asked for with a bootstrap token that is not of netboot's making")
+        raise BindingError("asked for with a bootstrap token that is not of netboot's making")
     spki = csr.public_key().public_bytes(serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
     if binding_group(name, spki) not in request.groups:
-        raise CsrError(f"the token was not issued for node {name} with this key")
+        raise BindingError(f"the token was not issued for node {name} with this key")
     if not allowed:
-        raise CsrError(f"node {name} may not join now: {because}")
+        raise NotAllowedError(f"node {name} may not join now: {because}")
     return name
 
 
@@ -74,9 +75,10 @@ def check_renewal(request: Request, *, allowed: bool, because: str) -> str:
         CsrError: the first rule that is broken.
     """
     _, name = _check_client_form(request)
+    _check_own_lifetime(request.expiration_seconds)
     _check_requester(request, name)
     if not allowed:
-        raise CsrError(f"node {name} may not renew: {because}")
+        raise NotAllowedError(f"node {name} may not renew: {because}")
     return name
 
 
@@ -94,11 +96,11 @@ def check_serving(
     name = _node_name(csr)
     _check_requester(request, name)
     _check_usages(request.usages, "server auth")
-    _check_lifetime(request.expiration_seconds)
+    _check_own_lifetime(request.expiration_seconds)
     _check_key(csr)
-    _check_sans(csr, {n.lower() for n in names}, {ipaddress.ip_address(a) for a in addresses})
     if not allowed:
-        raise CsrError(f"node {name} may not have a serving certificate: {because}")
+        raise NotAllowedError(f"node {name} may not have a serving certificate: {because}")
+    _check_sans(csr, {n.lower() for n in names}, {ipaddress.ip_address(a) for a in addresses})
     return name
 
 
@@ -108,7 +110,6 @@ def _check_client_form(request: Request) -> tuple[x509.CertificateSigningRequest
     csr = _parse(request.pem)
     name = _node_name(csr)
     _check_usages(request.usages, "client auth")
-    _check_lifetime(request.expiration_seconds)
     _check_key(csr)
     if len(csr.extensions):
         raise CsrError("a node's client certificate has no alternative names and no other extensions")
@@ -163,6 +164,12 @@ def _check_lifetime(seconds: int | None) -> None:
         raise CsrError(f"expirationSeconds must be between 600 and {LONGEST_SECONDS}, it is {seconds}")
 
 
+def _check_own_lifetime(seconds: int | None) -> None:
+    """A kubelet's own requests name none (1.34, pkg/kubelet/certificate/kubelet.go): the signer's limit holds then."""
+    if seconds is not None:
+        _check_lifetime(seconds)
+
+
 def _check_key(csr: x509.CertificateSigningRequest) -> None:
     key = csr.public_key()
     if isinstance(key, ec.EllipticCurvePublicKey) and isinstance(key.curve, (ec.SECP256R1, ec.SECP384R1)):
@@ -183,11 +190,11 @@ def _check_sans(csr: x509.CertificateSigningRequest, names: set[str], addresses:
         if isinstance(san, x509.DNSName):
             name = san.value.lower()
             if "*" in name or name.split(".")[0].startswith("kubernetes"):
-                raise CsrError(f"the name {name} may not be served by a node")
+                raise ForeignNameError(f"the name {name} may not be served by a node")
             if name not in names:
-                raise CsrError(f"the name {name} is not this machine's")
+                raise ForeignNameError(f"the name {name} is not this machine's")
         elif isinstance(san, x509.IPAddress):
             if san.value not in addresses:
-                raise CsrError(f"the address {san.value} is not this machine's")
+                raise ForeignNameError(f"the address {san.value} is not this machine's")
         else:
             raise CsrError("alternative names must be DNS names or addresses")

@@ -19,7 +19,10 @@ TokenError
 │   ├── EventLogError             the log does not lead to the quoted PCRs
 │   ├── BadQuoteSignatureError
 │   └── ChainError                an EK certificate that does not lead to a root that is trusted
-└── CsrError                    a certificate request that is denied; `reason` is for the operator
+└── CsrError                    a certificate request that is denied; the words are for the operator
+    ├── BindingError              the token is not for this node with this key
+    ├── ForeignNameError          a serving certificate for a name or address that is not this machine's
+    └── NotAllowedError           well formed, and the machine may not have it now
 """
 
 
@@ -101,3 +104,15 @@ class ChainError(TpmError):
 
 class CsrError(TokenError):
     """A certificate request that is denied, with the reason for the operator."""
+
+
+class BindingError(CsrError):
+    """The token is not for this node with this key."""
+
+
+class ForeignNameError(CsrError):
+    """A serving certificate for a name or address that is not this machine's."""
+
+
+class NotAllowedError(CsrError):
+    """Well formed, and the machine may not have it now."""

@@ -33,13 +33,15 @@ def list_(
             one["machine"],
             moment(one["started_ms"]),
             one["state"] + (" (claim)" if one["claim"] else ""),
+            one["standing"],
             seconds(one["last_ms"] - one["started_ms"]),
             (one["script"] or {}).get("image", "")[:12],
             one["reason"],
         )
         for one in found["boots"]
     ]
-    show(output, found, ("boot", "machine", "began", "state", "seconds", "image", "reason"), rows, "no boots yet")
+    columns = ("boot", "machine", "began", "state", "standing", "seconds", "image", "reason")
+    show(output, found, columns, rows, "no boots yet")
 
 
 @group.command("show")
@@ -50,7 +52,8 @@ def list_(
 def show_(boot: str, config: Path | None, server: str | None, token_file: Path | None, output: str) -> None:
     """Show the trace of BOOT: each phase, who says so, and when.
 
-    `served`: we handed it out, to whomever. `reported`: the machine says so. BOOT is an id of `netboot boot list`.
+    `served`: we handed it out, to whomever. `reported`: the machine says so, or somebody in its name. `observed`: it
+    proved it, or the cluster says so. BOOT is an id of `netboot boot list`.
     """
     found = open_client(config, server, token_file).get(f"/v1/boots/{segment(boot)}")
     if output == "table":
@@ -58,6 +61,8 @@ def show_(boot: str, config: Path | None, server: str | None, token_file: Path |
         click.echo(f"machine {found['machine']}   boot {found['boot']}   {found['state']}")
         if script:
             click.echo(f"image {script['image'][:12]} of channel {script['channel']}, profile {script['profile']}")
+        if found["seconds_to_ready"] is not None:
+            click.echo(f"from the start of its kernel to the Ready node: {found['seconds_to_ready']:.1f} s")
         click.echo()
     show(
         output,

@@ -39,8 +39,9 @@ for _command in enrolment.COMMANDS:
 def list_(others: bool, config: Path | None, server: str | None, token_file: Path | None, output: str) -> None:
     """List the machines of the inventory, each with its current boot.
 
-    The current boot is the newest of which the machine itself reported something; a script that was only served is a
-    claim, which anybody can make.
+    The current boot is the one that proved itself last, by its TPM or in the cluster; of a machine that never did, the
+    newest of which it reported something. A script that was only served is a claim, which anybody can make; a newer
+    boot that was only reported is shown behind the state, as "and an unproven".
     """
     client = open_client(config, server, token_file)
     if others:
@@ -74,6 +75,7 @@ def show_(machine: str, config: Path | None, server: str | None, token_file: Pat
         ("would boot", found["decision"]["outcome"]),
         *(("", because) for because in found["decision"]["because"]),
         ("current boot", _current(found["current"])),
+        *([("pending boot", _pending(found["pending"]))] if found["pending"] else []),
         ("scripts served", f"{found['claims']['served']}, last {moment(found['claims']['last_ms']) or 'never'}"),
         *identity.facts(found),
     ]
@@ -117,6 +119,8 @@ def _row(one: dict[str, Any]) -> tuple[object, ...]:
     current = one["current"]
     image = (current["script"] or {}).get("image", "")[:12] if current else ""
     state = _state(current) if current else "never reported"
+    if one["pending"]:
+        state += f", and an unproven {_state(one['pending'])}"
     since = ago(current["last_ms"]) if current else ""
     claims = one["claims"]
     return one["name"], one["cluster"], one["profile"], state, since, image, claims["served"], ago(claims["last_ms"])
@@ -124,6 +128,10 @@ def _row(one: dict[str, Any]) -> tuple[object, ...]:
 
 def _current(trace: dict[str, Any] | None) -> str:
     return f"{trace['boot']}  {_state(trace)}, last heard {ago(trace['last_ms'])}" if trace else "it never reported any"
+
+
+def _pending(trace: dict[str, Any]) -> str:
+    return f"{_current(trace)}: not proven, so it alters nothing; a reboot on its way, or somebody's tale"
 
 
 def _state(trace: dict[str, Any]) -> str:

@@ -126,9 +126,9 @@ class Keeper:
             log.warning("references of boots are not written: %s", error)
 
     def _booted(self) -> set[str]:
-        current = [state.current for state in self._states.machines().values() if state.current is not None]
-        traces = [*current, *self._states.boots(None, BOOTS_LOOKED_AT)]
-        return {trace.script.image for trace in traces if trace.script is not None}
+        known = [one for state in self._states.machines().values() for one in (state.current, state.pending)]
+        traces = [*known, *self._states.boots(None, BOOTS_LOOKED_AT)]
+        return {trace.script.image for trace in traces if trace is not None and trace.script is not None}
 
     def status(self) -> dict[str, Any]:
         """For `/readyz` and metrics."""

@@ -1,11 +1,15 @@
 """What is known of machines and their boots, as operators see it: values, the rules of what is kept, and the ports.
 
 A claim is not a boot. Anybody can ask for a machine's script, so a script that was served, and files that were fetched
-with it, alter nothing: a machine's current boot is the newest one of which the machine itself *reported* something.
+with it, alter nothing; and anybody who fetched it can send events. So there are three standings of a boot: *claimed*
+(nothing but our own serving), *reported* (somebody said something), *proven* (something was *observed*: it attested, or
+the cluster saw its node). A machine's current boot is the one that proved itself last; of a machine that never did, the
+newest that was reported. A newer one that was only reported is `pending`, until it proves itself.
 Which boot is newer, their ids tell: they begin with the time at which they were minted, so they sort by it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from enum import IntEnum
 from typing import Literal, NamedTuple, Protocol
 
 from images.strict import Strict
@@ -14,7 +18,7 @@ from netboot.lifecycle.phases import Phase, Source
 from netboot.lifecycle.trace import Trace
 
 BOOTS_KEPT = 50
-"""Boots with a report kept for each machine, the newest."""
+"""Boots kept for each machine, the newest: so many that proved themselves, and so many that were only reported."""
 CLAIMS_KEPT = 16
 """Claims (nothing was reported) kept for each machine, the newest; the others are counted."""
 DISCOVERED_KEPT = 10_000
@@ -30,6 +34,42 @@ def is_claim(trace: Trace) -> bool:
     return not trace.failures and all(one.source is Source.SERVED for one in trace.reached)
 
 
+class Standing(IntEnum):
+    """What is known of a boot beside what it says. Each kind is kept apart, so that none pushes out a higher one."""
+
+    CLAIMED = 0
+    REPORTED = 1
+    PROVEN = 2
+
+
+KEPT = {Standing.CLAIMED: CLAIMS_KEPT, Standing.REPORTED: BOOTS_KEPT, Standing.PROVEN: BOOTS_KEPT}
+"""How many of each standing, for each machine."""
+
+
+def standing(trace: Trace) -> Standing:
+    """The standing of a boot."""
+    if proven_ms(trace) is not None:
+        return Standing.PROVEN
+    return Standing.CLAIMED if is_claim(trace) else Standing.REPORTED
+
+
+def proven_ms(trace: Trace) -> int | None:
+    """When the first fact was observed that nobody on the wire can claim; None: none was."""
+    return min((one.at_ms for one in trace.reached if one.source is Source.OBSERVED), default=None)
+
+
+def current_and_pending(boots: Iterable[Trace]) -> tuple[Trace | None, Trace | None]:
+    """Of one machine's boots the current one, and a newer one that has not proven itself (yet)."""
+    known = [one for one in boots if not is_claim(one)]
+    newest = max(known, key=lambda one: one.boot, default=None)
+    proven = [(at, one.boot, one) for one in known if (at := proven_ms(one)) is not None]
+    if not proven:
+        return newest, None
+    current = max(proven, key=lambda one: one[:2])[2]
+    others = [one for one in known if proven_ms(one) is None and one.boot > current.boot]
+    return current, max(others, key=lambda one: one.boot, default=None)
+
+
 class Claims(Strict):
     """Scripts that were served in a machine's name, to whomever: how many in all, and when last."""
 
@@ -38,10 +78,12 @@ class Claims(Strict):
 
 
 class MachineState(Strict):
-    """What is known of one machine. `current`: None until it has reported anything."""
+    """What is known of one machine. `current`: None until it has reported anything. `pending`: a newer boot that was
+    reported and has not proven itself: a reboot on its way, or somebody who tells tales."""
 
     machine: str
     current: Trace | None = None
+    pending: Trace | None = None
     claims: Claims = Claims()
 
 

@@ -74,9 +74,13 @@ class Trace(Strict):
 
     @property
     def state(self) -> Phase:
-        """The furthest phase; FAILED while a failure is the last that was heard of it."""
+        """The furthest phase; FAILED while a failure is the last that was heard of it.
+
+        What was observed stands above what is reported: once the cluster has seen the node Ready, no report that
+        anybody could send makes it a failure.
+        """
         latest = max((one.at_ms for one in self.reached), default=-1)
-        if self.failures and self.failures[-1].at_ms >= latest:
+        if self.failures and self.failures[-1].at_ms >= latest and self.phase(Phase.READY) is None:
             return Phase.FAILED
         return self.reached[-1].phase
 
@@ -94,6 +98,22 @@ class Trace(Strict):
     def last_reported(self) -> Phase | None:
         """The furthest phase that the machine reported: what it says happened."""
         return self._furthest(Source.REPORTED)
+
+    @property
+    def last_observed(self) -> Phase | None:
+        """The furthest phase that was observed: what nobody on the wire can claim."""
+        return self._furthest(Source.OBSERVED)
+
+    @property
+    def kernel_ms(self) -> int | None:
+        """When its kernel started, by our clock: the first report that says its uptime, less that uptime."""
+        return next((one.at_ms - one.uptime_ms for one in self.reached if one.uptime_ms is not None), None)
+
+    @property
+    def seconds_to_ready(self) -> float | None:
+        """From the start of the kernel to the Ready node."""
+        ready, kernel = self.phase(Phase.READY), self.kernel_ms
+        return None if ready is None or kernel is None else (ready.at_ms - kernel) / 1000
 
     @property
     def out_of_order(self) -> tuple[Phase, ...]:

@@ -18,6 +18,8 @@ class MachineView(Strict):
     machine: Machine
     current: Trace | None = None
     """Its current boot; None: it has not reported anything yet."""
+    pending: Trace | None = None
+    """A newer one that has not proven itself."""
     claims: Claims = Claims()
 
 
@@ -26,6 +28,7 @@ class MachineDetail(Strict):
 
     machine: Machine
     current: Trace | None = None
+    pending: Trace | None = None
     claims: Claims = Claims()
     decision: Decision
     boots: tuple[Trace, ...] = ()
@@ -37,7 +40,7 @@ def machine_views(view: View, states: Mapping[str, MachineState]) -> list[Machin
     found = []
     for machine in view.snapshot.inventory.machines:
         state = states.get(machine.name, empty)
-        found.append(MachineView(machine=machine, current=state.current, claims=state.claims))
+        found.append(MachineView(machine=machine, current=state.current, pending=state.pending, claims=state.claims))
     return found
 
 
@@ -52,6 +55,7 @@ def machine_detail(view: View, name: str, state: MachineState | None, boots: tup
     return MachineDetail(
         machine=machine,
         current=known.current,
+        pending=known.pending,
         claims=known.claims,
         decision=decide_machine(view, machine),
         boots=boots,

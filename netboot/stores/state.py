@@ -6,13 +6,19 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from netboot.lifecycle.errors import StateUnavailableError
-from netboot.lifecycle.state import Claims, Discovered, FeedEntry, MachineState
+from netboot.lifecycle.state import Claims, Discovered, FeedEntry, MachineState, Standing
 from netboot.lifecycle.trace import Trace
 from netboot.stores.state_schema import VERSION, version_of
 
-# SQLite takes the other columns of a group from the row that has its max()
-_CURRENT = "SELECT machine, max(boot), state, trace FROM boots WHERE reported"
-_COUNTS = f"SELECT state, count(*) FROM ({_CURRENT} GROUP BY machine) GROUP BY state"  # noqa: S608
+# `state.current_and_pending` in SQL: first those that proved themselves, of them the last to do so; then the newest.
+_PLACED = (
+    "SELECT boot, row_number() OVER (PARTITION BY machine ORDER BY standing DESC, proven_ms DESC, boot DESC) AS place "
+    "FROM boots WHERE standing > 0"
+)
+_SELECT = "SELECT machine, boots.boot, standing, state, trace FROM ({}) JOIN boots USING (boot) WHERE place = 1"
+_CURRENT, _CURRENT_OF = _SELECT.format(_PLACED), _SELECT.format(f"{_PLACED} AND machine = ?")
+_PENDING = "SELECT trace FROM boots WHERE machine = ? AND standing = 1 AND boot > ? ORDER BY boot DESC LIMIT 1"
+_COUNTS = f"SELECT state, count(*) FROM ({_CURRENT}) GROUP BY state"  # noqa: S608
 
 
 class SqliteStates:
@@ -25,15 +31,18 @@ class SqliteStates:
         """See `States.machines`."""
         with self._open() as db:
             if names is None:
-                current = db.execute(f"{_CURRENT} GROUP BY machine").fetchall()
+                current = db.execute(_CURRENT).fetchall()
                 claims = db.execute("SELECT machine, served, last_ms FROM claims").fetchall()
             else:
-                current = [
-                    row for name in names for row in db.execute(f"{_CURRENT} AND machine = ?", (name,)) if row[0]
-                ]
+                current = [row for name in names for row in db.execute(_CURRENT_OF, (name,))]
                 query = "SELECT machine, served, last_ms FROM claims WHERE machine = ?"
                 claims = [row for name in names for row in db.execute(query, (name,))]
-        found = {name: MachineState(machine=name, current=_trace(body)) for name, _, _, body in current}
+            proven = [(name, boot) for name, boot, standing, _, _ in current if standing == Standing.PROVEN]
+            pending = {name: _trace(body) for name, boot in proven for (body,) in db.execute(_PENDING, (name, boot))}
+        found = {
+            name: MachineState(machine=name, current=_trace(body), pending=pending.get(name))
+            for name, _, _, _, body in current
+        }
         for name, served, last_ms in claims:
             state = found.get(name, MachineState(machine=name))
             found[name] = state.model_copy(update={"claims": Claims(served=served, last_ms=last_ms)})

@@ -18,6 +18,13 @@ MIGRATIONS = (
     CREATE INDEX discovered_by_age ON discovered (last_ms);
     CREATE TABLE feed (id INTEGER PRIMARY KEY AUTOINCREMENT, body TEXT NOT NULL);
     """,
+    """
+    -- `standing`: 0 claimed, 1 reported, 2 proven; `proven_ms`: since when
+    DROP INDEX boots_of_machine;
+    ALTER TABLE boots RENAME COLUMN reported TO standing;
+    ALTER TABLE boots ADD COLUMN proven_ms INTEGER;
+    CREATE INDEX boots_of_machine ON boots (machine, standing, boot, proven_ms);
+    """,
 )
 VERSION = len(MIGRATIONS)
 _NEWER = "it was written by a newer netboot (schema {}, this one knows {}); run that version, or restore a backup"

@@ -108,7 +108,7 @@ def _project(db: sqlite3.Connection, records: Sequence[ScriptRecord | EventRecor
     ]
     _fold(db, kept, known)
     _count_claims(db, scripts)
-    _prune_boots(db, {record.machine for record in kept}, {record.machine for record in events})
+    _prune_boots(db, {record.machine for record in kept})
     _discover(db, [record for record in records if isinstance(record, DiscoveryRecord)])
     if kept:
         db.execute("DELETE FROM feed WHERE id <= (SELECT max(id) FROM feed) - ?", (state.FEED_KEPT,))
@@ -145,13 +145,15 @@ def _fold(db: sqlite3.Connection, records: Iterable[_Kept], known: dict[str, _Bo
             feed.append((_entry(record).model_dump_json(),))
     db.executemany("INSERT INTO feed (body) VALUES (?)", feed)
     db.executemany(
-        "INSERT OR REPLACE INTO boots (boot, machine, reported, state, trace, fed) VALUES (?, ?, ?, ?, ?, ?)",
-        [
-            (name, trace.machine, not state.is_claim(trace), trace.state, trace.model_dump_json(), boot.fed)
-            for name, boot in boots.items()
-            if (trace := boot.trace) is not None
-        ],
+        "INSERT OR REPLACE INTO boots (boot, machine, standing, proven_ms, state, trace, fed) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?)",
+        [_row(boot.trace, boot.fed) for boot in boots.values() if boot.trace is not None],
     )
+
+
+def _row(trace: Trace, fed: int) -> tuple[object, ...]:
+    proven, body = state.proven_ms(trace), trace.model_dump_json()
+    return trace.boot, trace.machine, int(state.standing(trace)), proven, trace.state, body, fed
 
 
 def _known(db: sqlite3.Connection, boots: Sequence[str]) -> dict[str, _Boot]:
@@ -193,15 +195,12 @@ def _count_claims(db: sqlite3.Connection, scripts: Iterable[ScriptRecord]) -> No
     )
 
 
-def _prune_boots(db: sqlite3.Connection, claimed: Iterable[str], reported: Iterable[str]) -> None:
-    """Claims are pruned among claims and boots among boots, so that no number of claims pushes out a boot."""
+def _prune_boots(db: sqlite3.Connection, machines: Iterable[str]) -> None:
+    """Each standing is pruned by itself, so that no number of claims or tales pushes out a boot that proved itself."""
     db.executemany(
-        "DELETE FROM boots WHERE machine = ?1 AND reported = ?2 AND boot < (SELECT boot FROM boots WHERE "
-        "machine = ?1 AND reported = ?2 ORDER BY boot DESC LIMIT 1 OFFSET ?3)",
-        [
-            *((machine, 0, state.CLAIMS_KEPT - 1) for machine in claimed),
-            *((machine, 1, state.BOOTS_KEPT - 1) for machine in reported),
-        ],
+        "DELETE FROM boots WHERE machine = ?1 AND standing = ?2 AND boot < (SELECT boot FROM boots WHERE "
+        "machine = ?1 AND standing = ?2 ORDER BY boot DESC LIMIT 1 OFFSET ?3)",
+        [(machine, int(standing), most - 1) for machine in machines for standing, most in state.KEPT.items()],
     )
 
 

@@ -33,6 +33,7 @@ def listed() -> Response:
                 {
                     **render.plain(one.machine),
                     "current": render.maybe_trace(one.current),
+                    "pending": render.maybe_trace(one.pending),
                     "claims": render.plain(one.claims),
                 }
                 for one in found
@@ -53,6 +54,7 @@ def shown(name: str) -> Response:
         {
             **render.plain(detail.machine),
             "current": render.maybe_trace(detail.current),
+            "pending": render.maybe_trace(detail.pending),
             "claims": render.plain(detail.claims),
             "decision": render.plain(detail.decision),
             "boots": [render.trace(boot) for boot in detail.boots],

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from prometheus_client import CollectorRegistry, Metric, generate_latest
-from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
@@ -35,7 +35,9 @@ class Now(Collector):
         yield from self._machines()
         yield from self._keeper(self._status("keeper") or {})
         yield from self._projector(self._status("projector") or {})
-        yield from self._planes(self._status("planes") or {})
+        planes = self._status("planes") or {}
+        yield from self._planes(planes)
+        yield from self._clusters(sorted(planes.get("planes", {})))
 
     def _snapshot(self) -> Iterator[Metric]:
         try:
@@ -82,6 +84,31 @@ class Now(Collector):
             ready.add_metric([name], int(bool(plane.get("ready"))))
             restarts.add_metric([name], int(plane.get("restarts", 0)))
         yield from (ready, restarts)
+
+    def _clusters(self, planes: Iterable[str]) -> Iterator[Metric]:
+        words = "Certificate requests by what the approver did, since it was started; reason or purpose."
+        decided = CounterMetricFamily("netboot_certificate_requests", words, labels=["cluster", "outcome", "what"])
+        words = "Times that the cluster could not be asked, since the process was started."
+        unavailable = CounterMetricFamily("netboot_cluster_unavailable", words, labels=["plane"])
+        waiting = GaugeMetricFamily(
+            "netboot_certificate_requests_waiting", "Requests that the approver has to see to.", labels=["cluster"]
+        )
+        words = "Nodes of machines of the inventory, as the cluster has them."
+        nodes = GaugeMetricFamily("netboot_nodes", words, labels=["cluster", "state"])
+        for plane in planes:
+            kind, _, cluster = plane.partition("-")
+            said = self._status(plane) if kind in ("approver", "nodes") else None
+            if said is None:
+                continue
+            unavailable.add_metric([plane], said.get("unavailable", 0))
+            if kind == "approver":
+                waiting.add_metric([cluster], said.get("waiting", 0))
+                for outcome, what, count in said.get("decided", ()):
+                    decided.add_metric([cluster, outcome, what], count)
+            else:
+                for state in ("registered", "ready"):
+                    nodes.add_metric([cluster, state], said.get(state, 0))
+        yield from (decided, unavailable, waiting, nodes)
 
 
 def exposition(folder: Path, now: Now) -> bytes:

@@ -56,6 +56,7 @@ def assess(parts: Parts) -> Readiness:
     for name, vital in (("inventory", False), ("images", False), ("bundle", False)):
         details[name] = _said(name, keeper, vital=vital)
     details["journals"] = _journals(projector)
+    details |= _clusters(parts, now)
     problem = parts.tokens.problem()
     details["token"] = Detail(problem is None, problem or "in order", "see management.token_file")
     return Readiness(details)
@@ -105,6 +106,23 @@ def _said(name: str, keeper: dict[str, Any] | None, *, vital: bool) -> Detail:
         return Detail(ok=False, message="not known yet", remedy="see the log of the controllers", vital=vital)
     facts = {key: content for key, content in said.items() if key not in {"ok", "message", "remedy"}}
     return Detail(bool(said.get("ok")), str(said.get("message")), str(said.get("remedy", "")), vital=vital, facts=facts)
+
+
+def _clusters(parts: Parts, now: int) -> dict[str, Detail]:
+    """What the approver and the node collector of each cluster say; none is vital: machines boot without a cluster."""
+    planes: dict[str, Any] = (parts.status("planes") or {}).get("planes", {})
+    found = {}
+    for name in sorted(planes):
+        if name.startswith(("approver-", "nodes-")):
+            said = parts.status(name)
+            alive = _alive(name, said, now)
+            found[name] = alive if not alive.ok or said is None else _said_whole(said)
+    return found
+
+
+def _said_whole(said: dict[str, Any]) -> Detail:
+    facts = {key: content for key, content in said.items() if key not in {"ok", "message", "remedy", "at_ms"}}
+    return Detail(bool(said.get("ok")), str(said.get("message")), str(said.get("remedy", "")), facts=facts)
 
 
 def _journals(projector: dict[str, Any] | None) -> Detail:

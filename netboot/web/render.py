@@ -5,7 +5,7 @@ from typing import Any
 from flask import Response
 from pydantic import BaseModel
 
-from netboot.lifecycle.state import is_claim
+from netboot.lifecycle.state import is_claim, standing
 from netboot.lifecycle.trace import Trace
 
 
@@ -19,12 +19,16 @@ def trace(value: Trace) -> dict[str, Any]:
     return {
         **plain(value),
         "claim": is_claim(value),
+        "standing": standing(value).name.lower(),
         "state": value.state,
         "reason": value.reason,
         "started_ms": value.started_ms,
         "last_ms": value.last_ms,
         "last_served": value.last_served,
         "last_reported": value.last_reported,
+        "last_observed": value.last_observed,
+        "kernel_ms": value.kernel_ms,
+        "seconds_to_ready": value.seconds_to_ready,
     }
 
 

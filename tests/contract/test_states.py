@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 from netboot.lifecycle import state
 from netboot.lifecycle.errors import StateUnavailableError
 from netboot.lifecycle.events import DiscoveryRecord, EventRecord, ScriptRecord
-from netboot.lifecycle.phases import REPORTED_PHASES, Phase
+from netboot.lifecycle.phases import OBSERVED_PHASES, REPORTED_PHASES, Phase
 from netboot.lifecycle.state import Batch
+from netboot.lifecycle.trace import apply
 from netboot.stores.state import SqliteStates
-from netboot.stores.state_schema import VERSION
+from netboot.stores.state_schema import MIGRATIONS, VERSION
 from netboot.stores.state_writer import SqliteProjection
 from tests.records import START, boot_id, event, script, sighted
 from tests.states import MemoryStates
@@ -84,6 +85,61 @@ def test_a_late_report_of_an_older_boot_does_not_become_current(both: Both) -> N
     both.take(script("gpu-001", 2), event("gpu-001", 2, Phase.BOOTED))
     both.take(script("gpu-001", 1), event("gpu-001", 1, Phase.FAILED, detail="late"))
     assert both.reader.machines()["gpu-001"].current.boot == boot_id("gpu-001", 2)
+
+
+JOINED = (Phase.ATTESTED, Phase.TOKEN_ISSUED, Phase.CSR_APPROVED, Phase.NODE_REGISTERED, Phase.READY)
+
+
+def joined(machine: str, number: int) -> list[Record]:
+    """A boot from its script to the Ready node."""
+    observed = [event(machine, number, phase, 600 + 10 * place) for place, phase in enumerate(JOINED)]
+    return [script(machine, number), event(machine, number, Phase.INITRD_STARTED, 300), *observed]
+
+
+def test_false_events_in_a_ready_machine_s_name_alter_nothing(both: Both) -> None:
+    both.take(*joined("gpu-001", 1))
+    ready = both.reader.machines()["gpu-001"]
+    tale = (Phase.INITRD_STARTED, Phase.IMAGE_VERIFIED, Phase.SWITCHED, Phase.BOOTED, Phase.JOINING, Phase.FAILED)
+    both.take(script("gpu-001", 2), *(event("gpu-001", 2, phase, detail="a tale") for phase in tale))
+    after = both.reader.machines()["gpu-001"]
+    assert after.current == ready.current
+    assert (after.current.boot, after.current.state) == (boot_id("gpu-001", 1), Phase.READY)
+    assert both.reader.counts() == {"Ready": 1}
+    assert after.pending.boot == boot_id("gpu-001", 2)  # a reboot on its way would look the same
+
+
+def test_a_false_failure_of_the_very_boot_is_kept_and_alters_nothing(both: Both) -> None:
+    both.take(*joined("gpu-001", 1))
+    both.take(event("gpu-001", 1, Phase.FAILED, 9_000, "a tale"))
+    current = both.reader.machines()["gpu-001"].current
+    assert (current.state, current.reason) == (Phase.READY, "")
+    assert [one.detail for one in current.failures] == ["a tale"]
+    assert both.reader.counts() == {"Ready": 1}
+
+
+def test_a_reboot_is_pending_until_it_proves_itself(both: Both) -> None:
+    both.take(*joined("gpu-001", 1))
+    both.take(script("gpu-001", 2))
+    assert both.reader.machines()["gpu-001"].pending is None  # a claim only
+    both.take(event("gpu-001", 2, Phase.INITRD_STARTED))
+    assert both.reader.machines()["gpu-001"].pending.state == Phase.INITRD_STARTED
+    both.take(event("gpu-001", 2, Phase.ATTESTED, 900))
+    after = both.reader.machines()["gpu-001"]
+    assert (after.current.boot, after.current.state, after.pending) == (boot_id("gpu-001", 2), Phase.ATTESTED, None)
+    assert both.reader.counts() == {"Attested": 1}
+
+
+def test_the_boot_that_proved_itself_last_is_current_whichever_was_minted_first(both: Both) -> None:
+    both.take(event("gpu-001", 2, Phase.ATTESTED, 0), event("gpu-001", 1, Phase.ATTESTED, 60_000))
+    assert both.reader.machines()["gpu-001"].current.boot == boot_id("gpu-001", 1)
+
+
+def test_no_number_of_tales_pushes_out_a_boot_that_proved_itself(both: Both) -> None:
+    both.take(*joined("gpu-001", 0))
+    for number in range(1, state.BOOTS_KEPT + 30):
+        both.take(script("gpu-001", number), event("gpu-001", number, Phase.BOOTED))
+    assert both.reader.machines()["gpu-001"].current.boot == boot_id("gpu-001", 0)
+    assert len(both.reader.boots("gpu-001", 1000)) == state.BOOTS_KEPT + 1
 
 
 def test_a_batch_is_taken_once(both: Both) -> None:
@@ -162,7 +218,8 @@ CLAIMS = st.one_of(
     st.builds(event, MACHINES, NUMBERS, st.sampled_from([Phase.KERNEL_FETCHED, Phase.INITRD_FETCHED])),
 )
 REPORTS = st.builds(event, MACHINES, NUMBERS, st.sampled_from(sorted(REPORTED_PHASES)), st.integers(1, 900))
-BATCHES = st.lists(st.lists(st.one_of(CLAIMS, REPORTS), max_size=6), max_size=6)
+OBSERVED = st.builds(event, MACHINES, NUMBERS, st.sampled_from(sorted(OBSERVED_PHASES)), st.integers(1, 900))
+BATCHES = st.lists(st.lists(st.one_of(CLAIMS, REPORTS, OBSERVED), max_size=6), max_size=6)
 
 
 @MAKERS
@@ -196,6 +253,36 @@ def test_no_claim_alters_what_a_machine_reported(
     assert reported(with_claims=True) == reported(with_claims=False)
 
 
+@MAKERS
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(batches=BATCHES, tales=st.lists(st.one_of(CLAIMS, REPORTS), max_size=8), place=st.integers(0, 6))
+def test_nothing_that_can_be_claimed_alters_what_was_proven(
+    make: Callable[[Path], Both], batches: list[list[Record]], tales: list[Record], place: int
+) -> None:
+    """Wherever scripts and reports come in between: which proven boot is current, and what was observed of it, stay;
+    and a Ready one stays Ready."""
+
+    def proven(with_tales: bool) -> dict[str, Any]:
+        with TemporaryDirectory() as folder:
+            both = make(Path(folder))
+            for records in [*batches[:place], tales, *batches[place:]] if with_tales else batches:
+                both.take(*records)
+            both.take()
+            machines = both.reader.machines()
+            if isinstance(both.writer, SqliteProjection):
+                both.writer.close()
+        found = {}
+        for name, one in machines.items():
+            observed = [r for r in one.current.reached if r.source == "observed"] if one.current else []
+            if observed:
+                ready = one.current.phase(Phase.READY) is not None
+                assert one.current.state == Phase.READY or not ready
+                found[name] = (one.current.boot, observed)
+        return found
+
+    assert proven(with_tales=True) == proven(with_tales=False)
+
+
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(batches=BATCHES)
 def test_the_state_on_disk_is_the_state_in_memory(batches: list[list[Record]]) -> None:
@@ -211,6 +298,22 @@ def test_the_state_on_disk_is_the_state_in_memory(batches: list[list[Record]]) -
         assert [one.model_copy(update={"id": 0}) for one in disk.reader.feed(0, 1000)] == [
             one.model_copy(update={"id": 0}) for one in memory.reader.feed(0, 1000)
         ]
+
+
+def test_a_state_of_the_version_before_is_brought_up_to_date(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    with sqlite3.connect(path) as db:
+        db.executescript(f"{MIGRATIONS[0]}; PRAGMA user_version = 1")
+        trace = apply(apply(None, script("gpu-001", 1)), event("gpu-001", 1, Phase.BOOTED))
+        row = (trace.boot, trace.machine, True, trace.state, trace.model_dump_json(), 2)
+        db.execute("INSERT INTO boots (boot, machine, reported, state, trace, fed) VALUES (?, ?, ?, ?, ?, ?)", row)
+    db.close()
+    with pytest.raises(StateUnavailableError, match=f"has schema 1, this program wants {VERSION}"):
+        SqliteStates(path).machines()
+    made = on_disk(tmp_path)
+    made.take(event("gpu-001", 1, Phase.ATTESTED, 900))
+    assert made.reader.machines()["gpu-001"].current.state == Phase.ATTESTED
+    made.writer.close()
 
 
 def test_a_file_of_a_newer_version_is_refused_by_both_sides(tmp_path: Path) -> None:

@@ -73,6 +73,9 @@ class Service:
     def readyz(self) -> Any:
         return requests.get(f"{self.management}/readyz", timeout=10).json()
 
+    def text(self, path: str) -> str:
+        return requests.get(f"{self.management}{path}", timeout=10).text
+
     def api(self, path: str) -> Any:
         headers = {"Authorization": f"Bearer {TOKEN}"}
         return requests.get(f"{self.management}{path}", headers=headers, timeout=10).json()

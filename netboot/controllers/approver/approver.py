@@ -1,0 +1,218 @@
+"""The approver's loop: watch, decide, approve or deny; the token goes when its certificate is there; facts are kept.
+
+Nothing is remembered that must survive: what was approved before a crash comes again as an issued request with the next
+look at all of them, and its token is deleted then. Deleting and journalling twice changes nothing.
+"""
+
+import logging
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple, Protocol
+
+from pydantic import ValidationError
+
+from netboot.controllers.approver.backlog import Backlog, Task
+from netboot.controllers.approver.cleaning import clean
+from netboot.controllers.approver.decision import Approve, Deny, LeaveAlone, decide, purpose_of, token_of
+from netboot.controllers.approver.knowledge import Knowledge
+from netboot.controllers.approver.remembered import Remembered
+from netboot.controllers.following import Following, backoff
+from netboot.join.errors import ConflictError, RefusedError
+from netboot.join.ports import CertificateRequests, Csr, Leases, Tokens
+from netboot.lifecycle.errors import CannotTellError
+from netboot.lifecycle.events import EventRecord
+from netboot.lifecycle.phases import Phase
+from netboot.lifecycle.ports import Clock
+
+log = logging.getLogger(__name__)
+
+ROUND_SECONDS = 300.0
+WORKERS = 4
+GRACE_SECONDS = 1.0
+"""Between the certificate and the end of its token: the agent fetches the certificate with the token."""
+SLOW_SECONDS = 30.0
+"""A request that waits longer is said in the status."""
+CLEAN_SECONDS = 60.0
+
+
+class Cluster(NamedTuple):
+    """The apiserver, as the approver's account sees it."""
+
+    requests: CertificateRequests
+    leases: Leases
+    tokens: Tokens
+
+
+class Facts(Protocol):
+    """Where facts are written down: `netboot.stores.facts.Facts`."""
+
+    def append(self, record: EventRecord) -> None:
+        """Durable when it returns; raises JournalUnavailableError."""
+        ...
+
+
+class Approver:
+    """Of one cluster. `start` starts threads; `connect` raises ClusterUnavailableError until it can."""
+
+    def __init__(
+        self, cluster: str, connect: Callable[[], Cluster], knowledge: Knowledge, facts: Facts, clock: Clock
+    ) -> None:
+        self._cluster, self._connect, self._knowledge, self._facts = cluster, connect, knowledge, facts
+        self._clock = clock
+        self._api: Cluster | None = None
+        self._backlog = Backlog()
+        self._following = Following("certificate requests", self._watch, self._seen, ROUND_SECONDS)
+        self._stopping = threading.Event()
+        self._lock = threading.Lock()
+        self._counts: Counter[tuple[str, str]] = Counter()
+        self._unavailable = 0
+        self._finished, self._told, self._deleted = Remembered(), Remembered(), Remembered()
+
+    def start(self) -> None:
+        """Begin; the threads end with the process."""
+        named = {"watch": self._following.run, "cleaner": self._clean_for_ever}
+        named |= {f"worker-{number}": self._work for number in range(WORKERS)}
+        for name, run in named.items():
+            threading.Thread(target=run, name=name, daemon=True).start()
+
+    def stop(self) -> None:
+        """Begin nothing new."""
+        self._stopping.set()
+        self._following.stop()
+        self._backlog.close()
+
+    def status(self) -> dict[str, Any]:
+        """For `/readyz` and metrics."""
+        waiting, oldest = len(self._backlog), self._backlog.oldest_seconds()
+        problem = self._following.problem
+        if problem is None and oldest > SLOW_SECONDS:
+            problem = f"{waiting} certificate requests wait, one for {oldest:.0f} s"
+        with self._lock:
+            decided = [[outcome, what, count] for (outcome, what), count in sorted(self._counts.items())]
+            unavailable = self._unavailable + self._following.unavailable
+        return {
+            "at_ms": self._clock.now_ms(),
+            "ok": problem is None,
+            "message": problem or "certificate requests are decided",
+            "remedy": "see the log of the approver; `netboot doctor` names what the cluster lacks",
+            "decided": decided,
+            "unavailable": unavailable,
+            "waiting": waiting,
+            "oldest_seconds": round(oldest, 1),
+        }
+
+    # -- watching ---------------------------------------------------------------------------------------------------
+
+    def _watch(self, seconds: float) -> Iterator[Csr]:
+        if self._api is None:
+            self._api = self._connect()
+        return self._api.requests.watch(seconds)
+
+    def _seen(self, csr: Csr) -> None:
+        if not csr.decided:
+            self._backlog.put(csr)
+        elif csr.issued and token_of(csr) is not None and csr.uid not in self._finished:
+            self._backlog.put(csr, GRACE_SECONDS)
+
+    def _clean_for_ever(self) -> None:
+        while not self._stopping.wait(CLEAN_SECONDS):
+            if self._api is None:
+                continue
+            try:
+                held = [one for one in self._api.leases.all() if one.cluster == self._cluster]
+                gone = clean(held, self._api.tokens, self._deleted, self._clock.now_ms())
+            except CannotTellError as error:
+                log.debug("expired tokens are left for the next time: %s", error)
+            except Exception:
+                log.exception("cleaning up failed")
+            else:
+                if gone:
+                    log.info("deleted %d expired tokens, or made sure that they are gone", gone)
+
+    # -- working ----------------------------------------------------------------------------------------------------
+
+    def _work(self) -> None:
+        while (task := self._backlog.take()) is not None:
+            self._see_to(task)
+
+    def _see_to(self, task: Task) -> None:
+        """Whatever goes wrong with one request, the others go on and this one is tried again."""
+        try:
+            self._step(task.csr)
+        except ConflictError:
+            self._backlog.done(task)  # what it became since comes with the watch
+        except CannotTellError as error:
+            with self._lock:
+                self._unavailable += 1
+            self._later(task, str(error))
+        except Exception:
+            log.exception("certificate request %s: a defect", task.csr.name)
+            self._later(task, "a defect; see the log")
+        else:
+            self._backlog.done(task)
+
+    def _later(self, task: Task, why: str) -> None:
+        if task.failures in (0, 5):
+            log.warning("certificate request %s has to wait: %s", task.csr.name, why)
+        self._backlog.again(task, backoff(task.failures + 1))
+
+    def _step(self, csr: Csr) -> None:
+        api = self._api
+        assert api is not None  # the request came over it
+        if csr.decided:
+            self._finish(csr, api)
+        else:
+            self._decide(csr, api)
+
+    def _decide(self, csr: Csr, api: Cluster) -> None:
+        try:
+            decision = decide(csr, self._knowledge.of(csr, api.leases))
+        except RefusedError as error:  # a damaged Lease: its words say what to do
+            decision = Deny(purpose_of(csr) or "client", "NetbootNotAllowed", str(error))
+        fields = {"request": csr.name, "user": csr.username}
+        if isinstance(decision, LeaveAlone):
+            log.debug("left alone: %s", decision.why, extra={"fields": fields})
+        elif isinstance(decision, Deny):
+            api.requests.deny(csr, decision.reason, decision.message)
+            self._count("denied", decision.reason)
+            log.warning("denied: %s", decision.message, extra={"fields": {**fields, "reason": decision.reason}})
+        else:
+            api.requests.approve(csr, decision.reason, decision.message)
+            self._count("approved", decision.purpose)
+            log.info("approved: %s", decision.message, extra={"fields": {**fields, "purpose": decision.purpose}})
+            if decision.purpose == "client":
+                self._tell_if_possible(csr, decision)
+
+    def _finish(self, csr: Csr, api: Cluster) -> None:
+        """The certificate is there: its token has served."""
+        token = token_of(csr)
+        assert token is not None  # or it would not have been put here
+        api.tokens.delete(token)
+        self._deleted.add(token)
+        if csr.uid not in self._told:  # approved before a crash, or while the disk refused
+            held = self._knowledge.of(csr, api.leases).credential
+            if held is not None and held.token_id == token:
+                self._tell(csr, held.machine, held.boot)
+        self._finished.add(csr.uid)
+
+    def _tell_if_possible(self, csr: Csr, approved: Approve) -> None:
+        """A machine's certificate matters more than the record of it; `_finish` tries again."""
+        try:
+            self._tell(csr, approved.machine, approved.boot)
+        except CannotTellError as error:
+            log.error("the approval of %s is not written down yet: %s", csr.name, error)  # noqa: TRY400
+
+    def _tell(self, csr: Csr, machine: str, boot: str) -> None:
+        said = {"machine": machine, "boot": boot, "detail": f"certificate request {csr.name}"[:300], "peer": ""}
+        try:
+            record = EventRecord.model_validate({"at_ms": self._clock.now_ms(), "phase": Phase.CSR_APPROVED, **said})
+        except ValidationError:
+            log.warning("the Lease of %s names no boot (%r): nothing to write down", machine, boot)
+        else:
+            self._facts.append(record)
+        self._told.add(csr.uid)
+
+    def _count(self, outcome: str, what: str) -> None:
+        with self._lock:
+            self._counts[outcome, what] += 1

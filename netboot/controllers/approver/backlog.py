@@ -1,0 +1,110 @@
+"""What is to be done about requests: one entry for each, the latest that was seen of it. Safe for threads."""
+
+import heapq
+import itertools
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from netboot.join.ports import Csr
+
+MOST = 20_000
+"""Entries; what comes beyond is left to the next round of the watch, which brings everything again."""
+
+
+@dataclass(slots=True)
+class Task:
+    """`failures`: tries that did not succeed. `since`: when it came, by the monotonic clock."""
+
+    csr: Csr
+    since: float
+    due: float
+    failures: int = 0
+
+
+class Backlog:
+    """Requests by name. One that is in a worker's hands is given to no other, however often it is put again."""
+
+    def __init__(self, most: int = MOST, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._most, self._monotonic = most, monotonic
+        self._changed = threading.Condition()
+        self._tasks: dict[str, Task] = {}
+        self._in_hand: set[str] = set()
+        self._heap: list[tuple[float, int, str]] = []
+        self._number = itertools.count()
+        self._closed = False
+        self.dropped = 0
+
+    def __len__(self) -> int:
+        return len(self._tasks) + len(self._in_hand)
+
+    def oldest_seconds(self) -> float:
+        """How long the longest waiting has waited."""
+        with self._changed:
+            since = min((task.since for task in self._tasks.values()), default=None)
+        return 0.0 if since is None else self._monotonic() - since
+
+    def put(self, csr: Csr, delay: float = 0.0) -> None:
+        """Something is to be done about it in `delay` seconds. The very same once more changes nothing."""
+        with self._changed:
+            known = self._tasks.get(csr.name)
+            if known is not None and (known.csr.uid, known.csr.version) == (csr.uid, csr.version):
+                return
+            if known is None and len(self._tasks) >= self._most:
+                self.dropped += 1
+                return
+            now = self._monotonic()
+            self._enter(Task(csr, known.since if known is not None else now, now + delay))
+
+    def take(self) -> Task | None:
+        """The one that is due first, once it is; None: closed."""
+        with self._changed:
+            while not self._closed:
+                task = self._due()
+                if task is not None:
+                    return task
+                soonest = self._heap[0][0] if self._heap else None
+                self._changed.wait(None if soonest is None else max(0.001, soonest - self._monotonic()))
+        return None
+
+    def done(self, task: Task) -> None:
+        """It was seen to."""
+        with self._changed:
+            self._let_go(task.csr.name)
+
+    def again(self, task: Task, delay: float) -> None:
+        """It was not: once more in `delay` seconds, unless something newer was put meanwhile."""
+        with self._changed:
+            if task.csr.name not in self._tasks:
+                self._enter(Task(task.csr, task.since, self._monotonic() + delay, task.failures + 1))
+            self._let_go(task.csr.name)
+
+    def close(self) -> None:
+        """Nobody gets anything any more."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+
+    def _enter(self, task: Task) -> None:
+        self._tasks[task.csr.name] = task
+        heapq.heappush(self._heap, (task.due, next(self._number), task.csr.name))
+        self._changed.notify()
+
+    def _let_go(self, name: str) -> None:
+        self._in_hand.discard(name)
+        if name in self._tasks:  # it was passed over while it was in hand
+            heapq.heappush(self._heap, (self._tasks[name].due, next(self._number), name))
+            self._changed.notify()
+
+    def _due(self) -> Task | None:
+        now = self._monotonic()
+        while self._heap and self._heap[0][0] <= now:
+            due, _, name = heapq.heappop(self._heap)
+            task = self._tasks.get(name)
+            if task is None or task.due != due or name in self._in_hand:
+                continue  # replaced, or in hand: `_let_go` enters it again
+            del self._tasks[name]
+            self._in_hand.add(name)
+            return task
+        return None

@@ -1,0 +1,70 @@
+"""What is known of the machine that a request concerns: inventory, enrolment, Lease."""
+
+from collections.abc import Callable
+
+from netboot.controllers.approver.decision import Known, nodes_named, purpose_of
+from netboot.join.ports import Credential, Csr, Enrolments, Leases
+from netboot.lifecycle.decide import View
+from netboot.machines.values import Machine
+
+
+class Machines:
+    """Machines of one cluster by the name of their node, as `view` has them now. Safe for threads."""
+
+    def __init__(self, cluster: str, view: Callable[[], View]) -> None:
+        self._cluster, self._view = cluster, view
+        self._of: tuple[View | None, dict[str, Machine]] = (None, {})
+
+    def named(self, node: str) -> Machine | None:
+        """The machine that joins under this name.
+
+        Raises:
+            NotReadyError: nothing has been published yet.
+        """
+        return self.all().get(node)
+
+    def all(self) -> dict[str, Machine]:
+        """Every one.
+
+        Raises:
+            NotReadyError: nothing has been published yet.
+        """
+        view = self._view()
+        known, found = self._of
+        if view is not known:
+            machines = view.snapshot.inventory.machines
+            found = {one.node_name: one for one in machines if one.cluster == self._cluster}
+            self._of = (view, found)
+        return found
+
+
+class Knowledge:
+    """Asks whoever knows, anew for each request: what is decided here is in force for a day."""
+
+    def __init__(self, cluster: str, machines: Machines, enrolments: Enrolments) -> None:
+        self._cluster, self._machines, self._enrolments = cluster, machines, enrolments
+
+    def of(self, csr: Csr, leases: Leases) -> Known:
+        """What is known of the first node it names that is, or was, a machine of ours.
+
+        Raises:
+            CannotTellError: the apiserver, the state or the inventory cannot be asked right now.
+            RefusedError: the machine's Lease is damaged; the words say what to do.
+        """
+        names = nodes_named(csr)
+        for name in names:
+            machine = self._machines.named(name)
+            if machine is not None:
+                credential = leases.read(self._cluster, machine.name)
+                return Known(self._cluster, name, machine, self._enrolments.of(machine.name), credential)
+        if purpose_of(csr) in ("renewal", "serving"):
+            for name in names:
+                credential = self._departed(name, leases)
+                if credential is not None:
+                    return Known(self._cluster, name, credential=credential)
+        return Known(self._cluster, names[0] if names else "")
+
+    def _departed(self, node: str, leases: Leases) -> Credential | None:
+        """Of a machine that the inventory has no longer."""
+        every = (one for one in leases.all() if one.cluster == self._cluster and one.node == node)
+        return next(every, None)

@@ -1,0 +1,55 @@
+"""What a controller of a cluster does in its process beside its work: says how it is, and ends when told to."""
+
+import logging
+import signal
+import time
+from collections.abc import Callable
+from typing import Any, Protocol
+
+log = logging.getLogger(__name__)
+
+LOOK_SECONDS = 0.1
+STATUS_SECONDS = 1.0
+
+
+class Controller(Protocol):
+    """Works in threads of its own."""
+
+    def start(self) -> None:
+        """Begin."""
+        ...
+
+    def stop(self) -> None:
+        """Begin nothing new."""
+        ...
+
+    def status(self) -> dict[str, Any]:
+        """For `/readyz` and metrics; with `at_ms`."""
+        ...
+
+
+def run(controller: Controller, say: Callable[[dict[str, Any]], None], ready: Callable[[], None]) -> None:
+    """Until SIGTERM or SIGINT. Ready at once: an apiserver that does not answer is for the status to say.
+
+    The signal handler only sets a plain flag: an Event's lock may be held by the very thread that is interrupted.
+    """
+    stop = False
+
+    def heed(_number: int, _frame: object) -> None:
+        nonlocal stop
+        stop = True
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, heed)
+    controller.start()
+    ready()
+    said = float("-inf")
+    while not stop:
+        if time.monotonic() - said >= STATUS_SECONDS:
+            said = time.monotonic()
+            try:
+                say(controller.status())
+            except OSError as error:
+                log.warning("status cannot be written: %s", error.strerror)
+        time.sleep(LOOK_SECONDS)
+    controller.stop()

@@ -1,0 +1,178 @@
+"""The collector's loop: watch Nodes, and write down when the Node of an attested boot registered and became Ready."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from netboot.controllers.following import Following
+from netboot.controllers.nodes.attribution import Seen, belongs, facts, seen
+from netboot.join.ports import Nodes, NodeView
+from netboot.lifecycle.errors import CannotTellError
+from netboot.lifecycle.events import EventRecord
+from netboot.lifecycle.phases import Phase
+from netboot.lifecycle.ports import Clock
+from netboot.lifecycle.state import States
+from netboot.lifecycle.trace import Trace
+from netboot.machines.values import Machine
+
+log = logging.getLogger(__name__)
+
+ROUND_SECONDS = 600.0
+LOOK_SECONDS = 0.5
+PATIENT_SECONDS = 30.0
+"""A Node that proves nothing now may do so when the state has caught up; looked at less and less often."""
+BOOTS = 200
+"""More than are kept of a machine."""
+
+
+class Facts(Protocol):
+    """Where facts are written down: `netboot.stores.facts.Facts`."""
+
+    def append(self, record: EventRecord) -> None:
+        """Durable when it returns; raises JournalUnavailableError."""
+        ...
+
+
+@dataclass(slots=True)
+class _Open:
+    """A Node of which something may still have to be written down."""
+
+    seen: Seen
+    due: float
+    wait: float = LOOK_SECONDS
+    written: set[tuple[str, Phase]] = field(default_factory=set)
+    """Boots and phases; the state knows of them a little later."""
+
+
+class Collector:
+    """Of one cluster. `machines`: its machines by the name of their node. Memory: an entry for each of their Nodes."""
+
+    def __init__(
+        self,
+        connect: Callable[[], Nodes],
+        machines: Callable[[], dict[str, Machine]],
+        states: States,
+        facts: Facts,
+        clock: Clock,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._connect, self._machines, self._states, self._facts = connect, machines, states, facts
+        self._clock, self._monotonic = clock, monotonic
+        self._nodes: Nodes | None = None
+        self._following = Following("nodes", self._watch, self.take, ROUND_SECONDS)
+        self._stopping = threading.Event()
+        self._lock = threading.Lock()
+        self._open: dict[str, _Open] = {}
+        self._known: dict[str, tuple[str, bool]] = {}
+        """Nodes of our machines: uid, and whether it is ready now."""
+        self._closed: dict[str, str] = {}
+        """Nodes of which everything is written down: uid."""
+        self._problem: str | None = None
+
+    def start(self) -> None:
+        """Begin; the threads end with the process."""
+        for name, run in (("watch", self._following.run), ("writer", self._write_for_ever)):
+            threading.Thread(target=run, name=name, daemon=True).start()
+
+    def stop(self) -> None:
+        """Begin nothing new."""
+        self._stopping.set()
+        self._following.stop()
+
+    def status(self) -> dict[str, Any]:
+        """For `/readyz` and metrics."""
+        problem = self._following.problem or self._problem
+        with self._lock:
+            registered, ready = len(self._known), sum(is_ready for _, is_ready in self._known.values())
+        return {
+            "at_ms": self._clock.now_ms(),
+            "ok": problem is None,
+            "message": problem or "nodes are followed",
+            "remedy": "see the log of the node collector; `netboot doctor` names what the cluster lacks",
+            "unavailable": self._following.unavailable,
+            "registered": registered,
+            "ready": ready,
+        }
+
+    def take(self, node: NodeView) -> None:
+        """A Node as it is now.
+
+        Raises:
+            NotReadyError: nothing has been published yet, so nobody's it is.
+        """
+        if node.name not in self._machines():
+            return
+        with self._lock:
+            self._known[node.name] = (node.uid, node.ready)
+            if self._closed.get(node.name) == node.uid:
+                return
+            before = self._open.get(node.name)
+            entry = _Open(seen(before.seen if before else None, node, self._clock.now_ms()), self._monotonic())
+            if before is not None:
+                entry.written = before.written
+            self._open[node.name] = entry
+
+    def step(self) -> None:
+        """Write down what can be.
+
+        Raises:
+            CannotTellError: the inventory, the state or the journal; it is tried again.
+        """
+        now = self._monotonic()
+        with self._lock:
+            due = {name: entry for name, entry in self._open.items() if entry.due <= now}
+        if not due:
+            return
+        machines = self._machines()
+        found = {name: machines[name].name for name in due if name in machines}
+        states = self._states.machines(list(found.values()))
+        for name, entry in due.items():
+            state = states.get(found.get(name, ""))
+            done = state is not None and state.current is not None and self._write(entry, state.current)
+            with self._lock:
+                self._settle(name, entry, done=done)
+
+    def _write(self, entry: _Open, boot: Trace) -> bool:
+        """What is missing of the boot to which it belongs; whether nothing was."""
+        others = [one for one in self._states.boots(boot.machine, BOOTS) if one.boot != boot.boot]
+        if not belongs(entry.seen.node, boot, others):
+            return False
+        for record in facts(entry.seen, boot):
+            if (record.boot, record.phase) not in entry.written:
+                self._facts.append(record)
+                entry.written.add((record.boot, record.phase))
+                log.info("%s: %s", record.phase, record.detail, extra={"fields": {"boot": record.boot}})
+        return boot.phase(Phase.NODE_REGISTERED) is not None and boot.phase(Phase.READY) is not None
+
+    def _settle(self, name: str, entry: _Open, *, done: bool) -> None:
+        if self._open.get(name) is not entry:
+            return  # it changed meanwhile
+        if done:
+            del self._open[name]
+            self._closed[name] = entry.seen.node.uid
+            return
+        entry.due, entry.wait = self._monotonic() + entry.wait, min(entry.wait * 2, PATIENT_SECONDS)
+
+    def _watch(self, seconds: float) -> Iterator[NodeView]:
+        if self._nodes is None:
+            self._nodes = self._connect()
+        return self._nodes.watch(seconds)
+
+    def _write_for_ever(self) -> None:
+        while not self._stopping.wait(LOOK_SECONDS):
+            try:
+                self.step()
+                self._say(None)
+            except CannotTellError as error:
+                self._say(str(error))
+            except Exception:
+                log.exception("the node collector failed")
+                self._say("a defect; see the log")
+
+    def _say(self, problem: str | None) -> None:
+        if problem is not None and problem != self._problem:
+            log.error("nodes: %s", problem)
+        self._problem = problem

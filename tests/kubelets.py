@@ -1,0 +1,71 @@
+"""What agents and kubelets ask of the apiserver, for tests: certificate requests, good ones and bent ones."""
+
+import ipaddress
+from collections.abc import Sequence
+from typing import Any
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from netboot.join.ports import Csr
+from tokens.binding import PREFIX, binding_group
+from tokens.csr import CLIENT_SIGNER, SERVING_SIGNER
+
+Key = ec.EllipticCurvePrivateKey
+KEY, THIEF = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
+USAGES = {CLIENT_SIGNER: ("digital signature", "client auth"), SERVING_SIGNER: ("digital signature", "server auth")}
+
+
+def spki(key: Key) -> bytes:
+    return key.public_key().public_bytes(serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
+
+
+def pem(node: str, key: Key = KEY, sans: Sequence[str] = (), organisations: Sequence[str] = ("system:nodes",)) -> bytes:
+    """A request; `sans`: names and addresses."""
+    subject = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, one) for one in organisations]
+    subject.append(x509.NameAttribute(NameOID.COMMON_NAME, f"system:node:{node}"))
+    builder = x509.CertificateSigningRequestBuilder().subject_name(x509.Name(subject))
+    if sans:
+        builder = builder.add_extension(x509.SubjectAlternativeName([_san(one) for one in sans]), critical=False)
+    return builder.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
+
+
+def _san(text: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ipaddress.ip_address(text))
+    except ValueError:
+        return x509.DNSName(text)
+
+
+def client(node: str = "gpu-001", token: str = "abc123", key: Key = KEY, **altered: Any) -> Csr:
+    """As the agent asks with its token, and the apiserver records it."""
+    groups = ("system:bootstrappers", PREFIX, binding_group(node, spki(key)), "system:authenticated")
+    plain = Csr(
+        name=f"netboot-{node}-{token}",
+        uid=f"uid-{node}-{token}",
+        version="1",
+        signer=CLIENT_SIGNER,
+        username=f"system:bootstrap:{token}",
+        groups=groups,
+        usages=USAGES[CLIENT_SIGNER],
+        expiration_seconds=86_400,
+        pem=pem(node, key),
+        decided=False,
+        issued=False,
+    )
+    return plain._replace(**altered)
+
+
+def renewal(node: str = "gpu-001", **altered: Any) -> Csr:
+    """As a kubelet asks with the certificate it has; it names no lifetime."""
+    mine = {"name": f"csr-{node}", "uid": f"uid-csr-{node}", "username": f"system:node:{node}"}
+    groups = ("system:nodes", "system:authenticated")
+    return client(node)._replace(**{**mine, "groups": groups, "expiration_seconds": None, **altered})
+
+
+def serving(node: str = "gpu-001", sans: Sequence[str] = ("gpu-001", "192.0.2.7"), **altered: Any) -> Csr:
+    """As a kubelet asks for its serving certificate."""
+    what = {"signer": SERVING_SIGNER, "usages": USAGES[SERVING_SIGNER], "pem": pem(node, sans=sans)}
+    return renewal(node, **{"name": f"serving-{node}", "uid": f"uid-serving-{node}", **what, **altered})

@@ -1,0 +1,322 @@
+"""The approver's loop over a cluster in memory: what it does in which order, and what it survives."""
+
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from netboot.controllers import following
+from netboot.controllers.approver import approver as module
+from netboot.controllers.approver.approver import Approver, Cluster
+from netboot.controllers.approver.knowledge import Knowledge, Machines
+from netboot.join.enrolment import Act, Import, Retire
+from netboot.join.errors import ClusterUnavailableError
+from netboot.join.ports import Credential, Csr
+from netboot.lifecycle.decide import View
+from netboot.lifecycle.errors import JournalUnavailableError, NotReadyError
+from netboot.lifecycle.events import EventRecord
+from netboot.lifecycle.snapshot import Snapshot
+from netboot.machines.values import Inventory, Machine, Match, Node
+from tests.enrolments import MemoryEnrolments
+from tests.kube_fake import FakeCluster
+from tests.kubelets import THIEF, client, pem, renewal, serving
+from tests.processes import wait_for
+from tests.records import START, boot_id
+
+BOOT = boot_id("gpu-001", 1)
+INVENTORY = Inventory(
+    machines=(
+        Machine(
+            name="gpu-001",
+            match=Match(macs=("52:54:00:00:00:01",)),
+            profile="compute",
+            node=Node(addresses=("192.0.2.7",)),
+        ),
+        Machine(name="other", cluster="other", match=Match(macs=("52:54:00:00:00:02",)), profile="compute"),
+    )
+)
+
+
+class FixedClock:
+    def now_ms(self) -> int:
+        return START
+
+
+class MemoryFacts:
+    """Records in a list; with `failure` every append fails."""
+
+    def __init__(self) -> None:
+        self.records: list[EventRecord] = []
+        self.failure: str | None = None
+
+    def append(self, record: EventRecord) -> None:
+        if self.failure is not None:
+            raise JournalUnavailableError(self.failure)
+        self.records.append(record)
+
+
+class Stage:
+    """A cluster, what is known of gpu-001, and approvers."""
+
+    def __init__(self) -> None:
+        self.cluster, self.facts, self.enrolments = FakeCluster(), MemoryFacts(), MemoryEnrolments()
+        self.enrolments.apply([("gpu-001", Import("e" * 64))], Act(), START)
+        self.published = True
+        self.connecting = ""
+        self.running: list[Approver] = []
+        self.issue("abc123")
+
+    def issue(self, token: str) -> None:
+        """As join does before it hands out a token."""
+        before = self.cluster.credentials.get(("default", "gpu-001"))
+        held = Credential(
+            machine="gpu-001", cluster="default", node="gpu-001", rung="tpm", boot=BOOT, holder="f" * 64,
+            holder_spki="", token_id=token, token_expires_ms=START + 300_000, at_ms=START,
+            version=before.version if before else "",
+        )  # fmt: skip
+        self.cluster.leases.write(held)
+        self.cluster.tokens.create({"stringData": {"token-id": token}})
+
+    def view(self) -> View:
+        if not self.published:
+            raise NotReadyError("nothing has been published yet")
+        return View.of(
+            Snapshot(
+                site="test", published_ms=START, inventory=INVENTORY, channels={}, unusable={}, images={},
+                url="http://192.0.2.1:8080", origins=("http://192.0.2.1:8080",),
+            )
+        )  # fmt: skip
+
+    def approver(self) -> Approver:
+        """One that has just started."""
+        knowledge = Knowledge("default", Machines("default", self.view), self.enrolments)
+        one = Approver("default", self.connect, knowledge, self.facts, FixedClock())
+        self.running.append(one)
+        one.start()
+        return one
+
+    def connect(self) -> Cluster:
+        if self.connecting:
+            raise ClusterUnavailableError(self.connecting)
+        return Cluster(self.cluster.requests, self.cluster.leases, self.cluster.tokens)
+
+    def decision(self, csr: Csr) -> tuple[str, str, str]:
+        return wait_for(lambda: self.cluster.decisions.get(csr.name))
+
+    def called(self, call: str) -> int:
+        return sum(one.split()[0] == call for one in self.cluster.calls)
+
+
+@pytest.fixture(autouse=True)
+def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(following, "FIRST_WAIT", 0.01)
+    monkeypatch.setattr(following, "LONGEST_WAIT", 0.05)
+    monkeypatch.setattr(following, "SHORT_SECONDS", 0.05)
+    monkeypatch.setattr(module, "GRACE_SECONDS", 0.0)
+    monkeypatch.setattr(module, "CLEAN_SECONDS", 0.05)
+
+
+@pytest.fixture
+def stage() -> Iterator[Stage]:
+    made = Stage()
+    yield made
+    for one in made.running:
+        one.stop()
+
+
+def test_from_the_request_to_the_end_of_its_token(stage: Stage) -> None:
+    stage.approver()
+    csr = stage.cluster.submit(client())
+    assert stage.decision(csr) == ("Approved", "NetbootAttested", f"machine gpu-001, proven by tpm in boot {BOOT}")
+    wait_for(lambda: not stage.cluster.secrets)
+    assert [(one.machine, one.boot, one.phase, one.detail) for one in stage.facts.records] == [
+        ("gpu-001", BOOT, "CSRApproved", "certificate request netboot-gpu-001-abc123")
+    ]
+    calls = [one.split()[0] for one in stage.cluster.calls if one.split()[0] in ("requests.approve", "tokens.delete")]
+    assert calls == ["requests.approve", "tokens.delete"]
+
+
+def test_the_token_stays_until_its_certificate_is_there(stage: Stage) -> None:
+    """The agent fetches its certificate with the token; a controller-manager signs some twenty a second."""
+    stage.cluster.sign = False
+    stage.approver()
+    csr = stage.cluster.submit(client())
+    stage.decision(csr)
+    wait_for(lambda: stage.facts.records)
+    assert "abc123" in stage.cluster.secrets
+    signed = stage.cluster.request(csr.name)._replace(issued=True, version="900")
+    stage.cluster.submit(signed)
+    wait_for(lambda: not stage.cluster.secrets)
+
+
+def test_a_denial_leaves_the_owner_s_token_alone(stage: Stage) -> None:
+    approver = stage.approver()
+    thief = stage.cluster.submit(client(name="thief", uid="thief", pem=pem("gpu-001", THIEF)))
+    words = "the token was not issued for node gpu-001 with this key"
+    assert stage.decision(thief) == ("Denied", "NetbootNotBound", words)
+    assert "abc123" in stage.cluster.secrets
+    assert stage.decision(stage.cluster.submit(client()))[0] == "Approved"
+    wait_for(lambda: ["denied", "NetbootNotBound", 1] in approver.status()["decided"])
+
+
+def test_renewals_and_serving_certificates(stage: Stage) -> None:
+    stage.approver()
+    assert stage.decision(stage.cluster.submit(renewal()))[:2] == ("Approved", "NetbootInService")
+    assert stage.decision(stage.cluster.submit(serving()))[:2] == ("Approved", "NetbootOwnNames")
+    stage.enrolments.apply([("gpu-001", Retire())], Act(), START)
+    again = stage.cluster.submit(renewal(name="again", uid="again"))
+    assert stage.decision(again) == (
+        "Denied",
+        "NetbootNotAllowed",
+        "node gpu-001 may not renew: machine gpu-001 is retired; `netboot machine approve gpu-001` brings it back",
+    )
+    assert stage.facts.records == []
+
+
+def test_a_machine_that_left_the_inventory_does_not_renew(stage: Stage) -> None:
+    held = stage.cluster.credentials["default", "gpu-001"]
+    gone = held.model_copy(update={"machine": "gone", "node": "gone-node", "version": ""})
+    stage.cluster.leases.write(gone)
+    stage.approver()
+    assert stage.decision(stage.cluster.submit(renewal("gone-node"))) == (
+        "Denied",
+        "NetbootNotAllowed",
+        "node gone-node may not renew: the inventory has no machine of that node name in cluster default",
+    )
+
+
+def test_others_are_left_alone(stage: Stage) -> None:
+    approver = stage.approver()
+    kubeadm = ("system:bootstrappers", "system:bootstrappers:kubeadm:default-node-token")
+    others = [
+        renewal("control-1"),
+        serving("other"),
+        client("worker-9", groups=kubeadm, username="system:bootstrap:zz"),
+    ]
+    for one in others:
+        stage.cluster.submit(one)
+    stage.decision(stage.cluster.submit(client()))
+    wait_for(lambda: approver.status()["waiting"] == 0)
+    assert set(stage.cluster.decisions) == {client().name}
+
+
+def test_killed_between_approve_and_delete(stage: Stage) -> None:
+    """What an approver that died has left: approved and signed, the token there, nothing written down."""
+    csr = stage.cluster.submit(client())
+    stage.cluster.requests.approve(csr, "NetbootAttested", "by one that died")
+    stage.approver()
+    wait_for(lambda: not stage.cluster.secrets)
+    wait_for(lambda: stage.facts.records)
+    assert stage.called("requests.approve") == 1
+    stage.running[0].stop()
+    stage.approver()  # and once more: nothing changes but that the record is there twice, which the trace takes once
+    wait_for(lambda: stage.called("tokens.delete") == 2)
+
+
+def test_an_answer_that_was_lost(stage: Stage) -> None:
+    """The approval took effect and its answer did not arrive: trying again conflicts, and the watch tells the rest."""
+    stage.approver()
+    wait_for(lambda: stage.called("requests.watch"))
+    stage.cluster.fail_next = 1
+    csr = stage.cluster.submit(client())
+    assert stage.decision(csr)[0] == "Approved"
+    wait_for(lambda: not stage.cluster.secrets)
+    wait_for(lambda: stage.facts.records)
+
+
+def test_somebody_else_was_faster(stage: Stage) -> None:
+    csr = client()
+    stage.cluster.before["requests.approve"] = lambda: void(stage.cluster.touch(csr.name))
+    stage.approver()
+    stage.cluster.submit(csr)
+    assert stage.decision(csr)[0] == "Approved"
+    assert stage.called("requests.approve") == 2
+
+
+def void(_value: object) -> None:
+    """For callables of which nobody wants the answer."""
+
+
+def test_an_apiserver_that_goes_away_and_comes_back(stage: Stage) -> None:
+    approver = stage.approver()
+    wait_for(lambda: approver.status()["ok"])
+    stage.cluster.down = "the apiserver does not answer"
+    stage.cluster.submit(client())
+    wait_for(lambda: approver.status()["message"] == "the apiserver does not answer")
+    assert stage.cluster.decisions == {}
+    before = stage.called("requests.watch")
+    stage.cluster.down = ""
+    stage.decision(client())
+    wait_for(lambda: approver.status()["ok"])
+    status = approver.status()
+    assert status["unavailable"] >= 1
+    assert before < 400
+
+
+@pytest.mark.parametrize(
+    ("breaks", "mends"),
+    [
+        (lambda s: setattr(s, "connecting", "there is no kubeconfig"), lambda s: setattr(s, "connecting", "")),
+        (lambda s: setattr(s, "published", False), lambda s: setattr(s, "published", True)),
+    ],
+)
+def test_what_cannot_be_told_is_neither_approved_nor_denied(
+    stage: Stage, breaks: Callable[[Stage], None], mends: Callable[[Stage], None]
+) -> None:
+    breaks(stage)
+    approver = stage.approver()
+    csr = stage.cluster.submit(client())
+    wait_for(lambda: approver.status()["unavailable"] >= 2)
+    assert stage.cluster.decisions == {}
+    mends(stage)
+    assert stage.decision(csr)[0] == "Approved"
+
+
+def test_a_full_disk_keeps_nobody_out_and_loses_no_record(stage: Stage) -> None:
+    stage.facts.failure = "no space left"
+    approver = stage.approver()
+    csr = stage.cluster.submit(client())
+    assert stage.decision(csr)[0] == "Approved"
+    wait_for(lambda: not stage.cluster.secrets)
+    wait_for(lambda: approver.status()["unavailable"] >= 1)
+    stage.facts.failure = None
+    wait_for(lambda: stage.facts.records)
+
+
+def test_one_request_that_defeats_us_holds_up_no_other(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
+    class Poisoned(MemoryEnrolments):
+        def of(self, machine: str) -> Any:
+            if threading.current_thread().name.startswith("worker") and poison[0]:
+                poison[0] -= 1
+                raise ZeroDivisionError
+            return stage.enrolments.of(machine)
+
+    poison = [3]
+    knowledge = Knowledge("default", Machines("default", stage.view), Poisoned())
+    one = Approver("default", stage.connect, knowledge, stage.facts, FixedClock())
+    stage.running.append(one)
+    one.start()
+    csrs = [stage.cluster.submit(client()), stage.cluster.submit(renewal()), stage.cluster.submit(serving())]
+    assert [stage.decision(csr)[0] for csr in csrs] == ["Approved"] * 3
+    assert "a defect" in caplog.text
+
+
+def test_expired_tokens_are_cleaned_up_without_reading_a_secret(stage: Stage) -> None:
+    held = stage.cluster.credentials["default", "gpu-001"]
+    stage.cluster.leases.write(held.model_copy(update={"token_expires_ms": START - 60_000}))
+    stage.approver()
+    wait_for(lambda: not stage.cluster.secrets)
+    before = stage.called("leases.all")
+    wait_for(lambda: stage.called("leases.all") > before + 2)
+    assert stage.called("tokens.delete") == 1
+
+
+def test_a_storm(stage: Stage) -> None:
+    """Five hundred at once, most of them of nobody: each is decided once."""
+    approver = stage.approver()
+    for number in range(500):
+        stage.cluster.submit(client(f"n{number}", name=f"n{number}", uid=f"n{number}"))
+    wait_for(lambda: len(stage.cluster.decisions) == 500)
+    wait_for(lambda: approver.status()["waiting"] == 0)
+    assert approver.status()["decided"] == [["denied", "NetbootNotAllowed", 500]]
