@@ -33,6 +33,12 @@ unmount() {
   true
 }
 
+leave_facts() { # for the root: which boot this is, the site (verified), and the nonce of a boot window where there is one
+  printf 'BOOT=%s\nIMAGE=%s\nREPORT=%s\nMAC=%s\nNAME=%s\n' "$BOOT" "$IMAGE" "$REPORT" "$MAC" "$NAME" >"$RUN/boot.env"
+  cp "$RUN/bundle.json" "$RUN/site.json"
+  [ ! -s "$SEALED_NONCE" ] || (umask 077 && cat "$SEALED_NONCE" >"$RUN/nonce")
+}
+
 switch() { # never pivot_root: on an initramfs it breaks container runtimes
   mkdir -p /new/dev /new/proc /new/sys /new/run
   # The lease's name servers, unless the image has resolved, or its own idea of them
@@ -40,7 +46,7 @@ switch() { # never pivot_root: on an initramfs it breaks container runtimes
     cp "$RUN/resolv.conf" /new/etc/resolv.conf 2>/dev/null
   cp "$BUSYBOX" "$RUN/busybox"
   cp "$LIB/words.sh" "$LIB/report.sh" "$RUN/"
-  printf 'BOOT=%s\nIMAGE=%s\nREPORT=%s\nMAC=%s\nNAME=%s\n' "$BOOT" "$IMAGE" "$REPORT" "$MAC" "$NAME" >"$RUN/boot.env"
+  leave_facts
   drain 2 # what the service has not got by now, the root's first unit sends
   for job in $(jobs -p); do kill "$job" 2>/dev/null; done
   say "switching to the root image"

@@ -29,6 +29,10 @@ class Tpm:
         assert done.returncode == 0, f"{' '.join(argv)}\n{done.stderr}"
         return done.stdout
 
+    def peek(self, *arguments: str) -> str:
+        """Run a tool, and leave the TPM as it is."""
+        return self._run(arguments)
+
     def file(self, name: str) -> bytes:
         """A file that a tool wrote."""
         return (self.folder / name).read_bytes()

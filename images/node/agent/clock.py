@@ -1,0 +1,78 @@
+"""A floor under a dead clock. TLS needs a time; what is older than the image and the site bundle cannot be now.
+
+Beyond the floor the service's own word is taken: unauthenticated (the Date of its plain HTTP) only where TLS failed
+because of dates, never below the floor, so that an expired certificate stays expired; authenticated once TLS is up.
+"""
+
+import email.utils
+import errno
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from .errors import NetworkError
+from .net import Server
+
+TOLERATED = 60.0
+"""Seconds by which this machine's clock and the service's may differ."""
+
+
+def set_time(seconds: float) -> None:
+    """Set the machine's clock; needs CAP_SYS_TIME."""
+    time.clock_settime(time.CLOCK_REALTIME, seconds)
+
+
+def not_ours(_seconds: float) -> None:
+    """For an agent whose root is not this machine's: the clock is not its to set."""
+    raise PermissionError(errno.EPERM, "it is not this root's")
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """Reads and sets the machine's clock, in seconds since 1970; `say` tells of each change."""
+
+    say: Callable[[str], object]
+    floor: float
+    now: Callable[[], float] = time.time
+    set: Callable[[float], None] = not_ours
+
+    def raise_to_floor(self) -> None:
+        """Before TLS: a clock without a battery says 1970."""
+        if self.now() < self.floor:
+            self._move(self.floor, "this image was built then, so it cannot be earlier")
+
+    def correct(self, seconds: float, whose: str) -> None:
+        """Take over another's time if ours differs much; nothing below the floor is believed."""
+        if seconds >= self.floor and abs(self.now() - seconds) > TOLERATED:
+            self._move(seconds, f"that is {whose}'s time")
+
+    def _move(self, seconds: float, because: str) -> None:
+        old, new = (datetime.fromtimestamp(t, UTC).strftime("%Y-%m-%d %H:%M:%S") for t in (self.now(), seconds))
+        try:
+            self.set(seconds)
+        except OSError as error:
+            self.say(f"the clock says {old}, and cannot be set: {error.strerror}")
+        else:
+            self.say(f"the clock said {old}, now {new}: {because}")
+
+
+def floor(root: Path, issued: int) -> float:
+    """The image's time (its build gives it to /usr) or the site bundle's, whichever is later."""
+    images = (path.stat().st_mtime for path in (root / "usr", root / "usr/lib/clock-epoch") if path.exists())
+    return max([float(issued), *images])
+
+
+def date_of(server: Server) -> float:
+    """The time by a server's Date header.
+
+    Raises:
+        NetworkError: it does not answer, or not with a date.
+    """
+    with server.open("HEAD", "/") as response:
+        date = response.headers.get("Date", "")
+    try:
+        return email.utils.parsedate_to_datetime(date).timestamp()
+    except (ValueError, TypeError, OverflowError):
+        raise NetworkError(f"{server.url} does not say what time it is") from None

@@ -1,0 +1,103 @@
+"""From boot to join: tries for ever, waits longer each time, and says in one line what it waits for."""
+
+import random
+import sys
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tokens.errors import TokenError
+
+from . import clock, exchange, kubelet, settings, tpm
+from .errors import AgentError, RefusedError, ValidityError
+from .key import keep
+from .net import Server, plain
+from .report import Reporter
+from .request import Request
+
+LONGEST_PAUSE = 60.0
+STALE = 410
+"""Sealed too long ago, or by a key that is gone: begin again at once."""
+
+
+def say(line: str) -> None:
+    """One line for the journal and the console."""
+    print(f"netboot-join: {line}", file=sys.stderr, flush=True)
+
+
+def waiting(failures: int, error: Exception, chance: Callable[[], float] = random.random) -> float:
+    """Seconds to wait after so many failures in a row: half to all of 2, 4, 8 … 60, never less than was asked for."""
+    longest = 1.0 if isinstance(error, RefusedError) and error.status == STALE else 2.0 ** min(failures, 10)
+    pause = min(longest, LONGEST_PAUSE) * (0.5 + chance() / 2)
+    asked = error.after if isinstance(error, AgentError) else 0.0
+    return max(pause, asked * (1 + chance() / 4))
+
+
+@dataclass
+class Agent:
+    """One machine's. All that touches the machine can be replaced."""
+
+    root: Path
+    say: Callable[[str], object] = say
+    pause: Callable[[float], object] = time.sleep
+    open_tpm: Callable[[Path], AbstractContextManager[tpm.Tpm | None]] = tpm.opened
+    now: Callable[[], float] = time.time
+    set_clock: Callable[[float], None] = clock.not_ours
+    _reporter: Reporter | None = None
+
+    def run(self) -> None:
+        """Return when this boot has joined."""
+        failures = 0
+        while True:
+            try:
+                self._join()
+            except (AgentError, TokenError, OSError) as error:
+                failures += 1
+                wait = waiting(failures, error)
+                words = plain(str(error) if isinstance(error, AgentError) else _words(error))
+                self.say(f"{words}; trying again in {wait:.0f} s")
+                if self._reporter is not None:
+                    self._reporter.say("Failed", words)
+                self.pause(wait)
+            else:
+                break
+        if self._reporter is not None:
+            self._reporter.close()
+
+    def _join(self) -> None:
+        known = settings.read_settings(self.root)
+        if not known.join_url:
+            self.say("this site's bundle names no join_url, so there is nothing to join")
+            return
+        clocks = clock.Clock(self.say, clock.floor(self.root, known.issued), self.now, self.set_clock)
+        clocks.raise_to_floor()
+        if kubelet.has_joined(self.root, known.boot, self.now()):
+            self.say("this boot has joined already")
+            return
+        if self._reporter is None:
+            self._reporter = Reporter(known)
+            self._reporter.say("Joining")
+        key = keep(self.root / settings.RUN / "join.key")
+        server = Server(known.join_url, known.authorities)
+        facts = exchange.Facts(
+            known.boot, settings.hints(self.root), settings.sealed_nonce(self.root), settings.event_log(self.root)
+        )
+        try:
+            with self.open_tpm(self.root) as device:
+                admission = exchange.prove(lambda path, body: server.call("POST", path, body), device, key, facts)
+        except ValidityError:
+            clocks.correct(clock.date_of(Server(known.report, seconds=10)), known.report)
+            raise
+        clocks.correct(admission.now_ms / 1000, "join")
+        self.say(f"attested; this is node {admission.node_name} of cluster {admission.cluster}")
+        issued = Request(admission, key, self.say, self.pause).obtain()
+        kubelet.install(self.root, known.boot, admission, issued, key)
+        self.say(f"joined as {admission.node_name}; the kubelet may start")
+
+
+def _words(error: Exception) -> str:
+    if isinstance(error, TokenError):
+        return f"the TPM's answer cannot be read: {error}"
+    return f"this machine's own files: {error}"

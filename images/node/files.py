@@ -1,0 +1,22 @@
+"""The join agent as an image has it: what is run is what the repository holds, file by file."""
+
+from importlib.resources import files
+from pathlib import Path
+
+from images.overlay import Entry, read_file
+
+HOME = "/usr/lib/netboot"
+SHARED = ("__init__.py", "errors.py", "wire.py")
+"""Of `tokens`, what node and server share: standard library only."""
+
+
+def agent_files() -> tuple[Entry, ...]:
+    """The agent's package, the part of `tokens` beside it, its unit, and the folders that the unit writes to."""
+    agent, tokens = (Path(str(files("images.node") / "agent")), Path(str(files("tokens"))))
+    units = (read_file(f"/usr/lib/systemd/system/{path.name}", path, 0o644) for path in agent.glob("systemd/*"))
+    entries = [
+        *(read_file(f"{HOME}/agent/{path.name}", path, 0o644) for path in agent.glob("*.py")),
+        *(read_file(f"{HOME}/tokens/{name}", tokens / name, 0o644) for name in SHARED),
+        *units,
+    ]
+    return tuple(sorted(entries, key=lambda entry: entry.path))
