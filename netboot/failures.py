@@ -139,6 +139,7 @@ TABLE: dict[type[BaseException], Answer] = {
     join.UnknownMachineError: Answer(
         404, "unknown-machine", _INFO, "no such machine", "declare or enrol the machine, then wait", says=True
     ),
+    join.NoSuchTokenError: Answer(404, "no-such-token", _INFO, "no such token", "see `netboot token list`", says=True),
     join.RefusedError: Answer(
         403, "refused", _INFO, "this machine may not join", "do what the message says, then wait", says=True
     ),

@@ -1,6 +1,7 @@
 """Puts the parts together: what `netboot serve` starts, and what each of its processes is made of."""
 
 import os
+import secrets
 import socket
 import sys
 import threading
@@ -22,6 +23,7 @@ from netboot.supervise import Child, Plane, Supervisor
 
 if TYPE_CHECKING:
     from netboot.join.register import Register
+    from netboot.lifecycle.decide import View
     from netboot.machines.values import Inventory
     from netboot.stores.state_writer import SqliteProjection
 
@@ -238,6 +240,7 @@ def _make(projection: "SqliteProjection") -> None:
 
 def make_web(config: Config, stopping: Callable[[], bool]) -> Any:
     """The control plane's application."""
+    from netboot.stores.bootkey import load_or_create
     from netboot.stores.live import LiveView
     from netboot.stores.state import SqliteStates
     from netboot.web import create_app
@@ -249,6 +252,7 @@ def make_web(config: Config, stopping: Callable[[], bool]) -> Any:
 
     live, states = LiveView(config.data / "snapshot.json"), SqliteStates(config.data / "state.db")
     shelf = _shelf(config)
+    register = make_register(config, lambda: live.view().snapshot.inventory)
 
     def status(name: str) -> dict[str, Any] | None:
         return read_status(config.data / "status", name)
@@ -269,7 +273,9 @@ def make_web(config: Config, stopping: Callable[[], bool]) -> Any:
             metrics=lambda: exposition(config.data / "metrics", now),
             stopping=stopping,
             watchers=threading.BoundedSemaphore(MOST_WATCHERS),
-            register=make_register(config, lambda: live.view().snapshot.inventory),
+            register=register,
+            joining=_joining(config, live.view, register) if config.clusters else None,
+            boot_key=lambda: load_or_create(config.data / "boot-id.key"),
         )
     )
 
@@ -283,6 +289,29 @@ def make_register(config: Config, inventory: "Callable[[], Inventory]") -> "Regi
     folder = config.join.tpm_roots if config.join is not None else None
     roots = (lambda: load_roots(folder)) if folder is not None else None
     return Register(SqliteEnrolments(config.data / "enrolment.db"), inventory, roots)
+
+
+def _joining(config: Config, view: "Callable[[], View]", register: "Register") -> Any:
+    """For operators' tokens: no exchange is sealed or opened here, and no fact of a boot is learnt."""
+    from netboot.join.parts import Parts
+    from netboot.kube.targets import Targets
+
+    def no_keys() -> Any:
+        raise CannotTellError("the control plane has no sealing keys")
+
+    return Parts(
+        site=config.site,
+        clusters=Targets(config.clusters),
+        view=view,
+        enrolments=register,
+        keyset=no_keys,
+        belongs=lambda _boot, _machine: False,
+        journal=lambda _record: None,
+        now_ms=SystemClock().now_ms,
+        random=os.urandom,
+        choice=secrets.choice,
+        token_seconds=300,
+    )
 
 
 def _shelf(config: Config) -> Any:

@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Sequence
 
-from netboot.join.enrolment import Act, Entry, Order, OrdersRefusedError, Owner, Propose, Record, UseWindow
+from netboot.join.enrolment import Act, Change, Entry, Order, OrdersRefusedError, Owner, Propose, Record, UseWindow
 from netboot.join.enrolment_rules import decide
 from netboot.join.errors import RefusedError
 from netboot.join.ports import Enrolment
@@ -37,7 +37,7 @@ class MemoryEnrolments:
         return self.record(machine).enrolment()
 
     def propose(self, machine: str, ek_sha256: str, details: str, now_ms: int) -> Enrolment:
-        return self.apply([(machine, Propose(ek_sha256, details))], Act(), now_ms)[0].enrolment()
+        return self.apply([(machine, Propose(ek_sha256, details))], Act(), now_ms)[0].record.enrolment()
 
     def use_window(self, machine: str, window_id: str, now_ms: int) -> bool:
         try:
@@ -58,10 +58,10 @@ class MemoryEnrolments:
     def history(self, machine: str | None, limit: int) -> list[Entry]:
         return [entry for entry in reversed(self._entries) if machine in (None, entry.machine)][:limit]
 
-    def apply(self, orders: Sequence[tuple[str, Order]], act: Act, now_ms: int) -> list[Record]:
+    def apply(self, orders: Sequence[tuple[str, Order]], act: Act, now_ms: int) -> list[Change]:
         with self._lock:
             records, owners, entries = dict(self._records), dict(self._owners), list(self._entries)
-            done: list[Record] = []
+            done: list[Change] = []
             refusals: list[tuple[int, str]] = []
             for number, (machine, order) in enumerate(orders):
                 try:
@@ -69,7 +69,7 @@ class MemoryEnrolments:
                 except RefusedError as error:
                     refusals.append((number, str(error)))
                     continue
-                done.append(change.record)
+                done.append(change)
                 if not change.act:
                     continue
                 records[machine] = change.record

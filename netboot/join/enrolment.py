@@ -178,7 +178,7 @@ class EnrolmentStore(Enrolments, Protocol):
         """The latest first; of one machine or of all."""
         ...
 
-    def apply(self, orders: Sequence[tuple[str, Order]], act: Act, now_ms: int) -> list[Record]:
+    def apply(self, orders: Sequence[tuple[str, Order]], act: Act, now_ms: int) -> list[Change]:
         """Carry out all orders, or none.
 
         Raises:

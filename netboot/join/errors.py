@@ -1,6 +1,7 @@
 """Errors of join. Each has its row in `netboot.failures`; the agent is told their words, for they were written for it.
 
 JoinError
+├── NoSuchTokenError         no machine's Lease names this token
 ├── UnknownMachineError        no machine is pinned to this EK, or fits these hints
 ├── RefusedError               known, and not allowed: the words say which rule
 │   ├── PendingError           enrolled on first use; an operator has not approved it yet
@@ -18,6 +19,10 @@ class JoinError(LifecycleError):
 
 class UnknownMachineError(JoinError):
     """No machine is pinned to this endorsement key, or fits these hints."""
+
+
+class NoSuchTokenError(JoinError):
+    """No machine's Lease names this token."""
 
 
 class RefusedError(JoinError):

@@ -10,6 +10,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_der_public_key
 
 from netboot.join import identify, lower
+from netboot.join.enrolment import Details
 from netboot.join.errors import RefusedError
 from netboot.join.identify import Known
 from netboot.join.messages import Hello, HelloAnswer, Named, TpmKeys, encoded, normalised
@@ -35,7 +36,7 @@ def hello(parts: Parts, message: Hello, peer: str) -> HelloAnswer:
     public_key(message.spki)
     hints = normalised(message.hints)
     if message.tpm is not None:
-        return _with_tpm(parts, message, message.tpm, hints, now)
+        return _with_tpm(parts, message, message.tpm, hints, peer, now)
     known = identify.by_hints(parts.view(), parts.enrolments, hints)
     rung, window = lower.rung_of(parts, known, hints, message.nonce, peer, now)
     settle(parts, known, message.boot)
@@ -44,13 +45,12 @@ def hello(parts: Parts, message: Hello, peer: str) -> HelloAnswer:
     return HelloAnswer(rung=rung, state=encoded(sealed), now_ms=now)
 
 
-def _with_tpm(parts: Parts, message: Hello, tpm: TpmKeys, hints: Named, now: int) -> HelloAnswer:
+def _with_tpm(parts: Parts, message: Hello, tpm: TpmKeys, hints: Named, peer: str, now: int) -> HelloAnswer:
     with tpm_words():
         ek, ak = wire.read_public(tpm.ek_public), wire.read_public(tpm.ak_public)
         ek_sha256 = spki_sha256(ek)
         check_attestation_key(ak)
-    kind, vendor = "RSA" if ek.type == wire.ALG_RSA else "ECC", "with" if tpm.ek_certificate else "without"
-    details = f"{kind} key, {vendor} a certificate, MAC {', '.join(hints.macs[:4]) or 'unknown'}"
+    details = _details(tpm, hints, peer)
     known = identify.by_tpm(parts.view(), parts.enrolments, ek_sha256, hints, details, now)
     settle(parts, known, message.boot)
     secret = parts.random(32)
@@ -74,6 +74,19 @@ def _with_tpm(parts: Parts, message: Hello, tpm: TpmKeys, hints: Named, now: int
         pcrs={"sha256": state.pcrs},
         now_ms=now,
     )
+
+
+def _details(tpm: TpmKeys, hints: Named, peer: str) -> str:
+    """For the operator who is to approve this TPM."""
+    said = Details(
+        ek_certificate=encoded(tpm.ek_certificate) if tpm.ek_certificate is not None else None,
+        ek_public=encoded(tpm.ek_public),
+        uuid=hints.uuid,
+        serial=hints.serial,
+        macs=hints.macs[:8],
+        peer=peer,
+    )
+    return said.model_dump_json(exclude_defaults=True)
 
 
 def _state(known: Known, message: Hello) -> State:

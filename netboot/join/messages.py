@@ -2,6 +2,7 @@
 
 import base64
 import binascii
+import re
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BeforeValidator, Field, StringConstraints, ValidationError
@@ -123,6 +124,8 @@ class AttestAnswer(Strict):
 
 
 M = TypeVar("M", Hello, Attest)
+_PLAIN = re.compile(r"[a-z0-9_]{1,20}")
+"""Names of fields that may be repeated; others come from the sender."""
 
 
 def read(data: bytes, model: type[M]) -> M:
@@ -135,7 +138,7 @@ def read(data: bytes, model: type[M]) -> M:
         return model.model_validate_json(data)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-        where = ".".join(str(part) for part in first["loc"][:4])
+        where = ".".join(str(part) if _PLAIN.fullmatch(str(part)) else "?" for part in first["loc"][:4])
         words = first["msg"].removeprefix("Value error, ")
         raise BadClaimError(f"not a {model.__name__.lower()}: {where + ': ' if where else ''}{words}") from None
     except RecursionError:

@@ -14,6 +14,7 @@ from netboot.join.certified import Certified, certified
 from netboot.join.enrolment import (
     Act,
     Approve,
+    Change,
     Details,
     EnrolmentStore,
     Import,
@@ -109,7 +110,7 @@ class Register:
         """See `Enrolments.use_window`."""
         return self.store.use_window(machine, window_id, now_ms)
 
-    def apply(self, orders: Sequence[tuple[str, Order]], act: Act, now_ms: int) -> list[Record]:
+    def apply(self, orders: Sequence[tuple[str, Order]], act: Act, now_ms: int) -> list[Change]:
         """Carry out operators' orders, or none.
 
         Raises:

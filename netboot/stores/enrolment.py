@@ -57,7 +57,7 @@ class SqliteEnrolments:
 
     def propose(self, machine: str, ek_sha256: str, details: str, now_ms: int) -> Enrolment:
         """See `Enrolments.propose`."""
-        return self.apply([(machine, Propose(ek_sha256, details))], Act(), now_ms)[0].enrolment()
+        return self.apply([(machine, Propose(ek_sha256, details))], Act(), now_ms)[0].record.enrolment()
 
     def use_window(self, machine: str, window_id: str, now_ms: int) -> bool:
         """See `Enrolments.use_window`."""
@@ -91,9 +91,9 @@ class SqliteEnrolments:
                 Entry.model_validate(dict(zip(names, row, strict=True))) for row in db.execute(query, (machine, limit))
             ]
 
-    def apply(self, orders: Sequence[tuple[str, Order]], act: Act, now_ms: int) -> list[Record]:
+    def apply(self, orders: Sequence[tuple[str, Order]], act: Act, now_ms: int) -> list[Change]:
         """See `EnrolmentStore.apply`."""
-        done: list[Record] = []
+        done: list[Change] = []
         refusals: list[tuple[int, str]] = []
         with self._open() as db:
             db.execute("BEGIN IMMEDIATE")
@@ -104,7 +104,7 @@ class SqliteEnrolments:
                     refusals.append((number, str(error)))
                     continue
                 _write(db, change, act, now_ms)
-                done.append(change.record)
+                done.append(change)
             if refusals:
                 raise OrdersRefusedError(refusals)  # closing the connection rolls back
             db.execute("COMMIT")

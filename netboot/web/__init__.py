@@ -2,7 +2,19 @@
 
 from flask import Flask
 
-from netboot.web import boots, channels, discovered, enrolments, errors, explain, health, machines, metrics, watch
+from netboot.web import (
+    boots,
+    channels,
+    discovered,
+    enrolments,
+    errors,
+    explain,
+    health,
+    join_tokens,
+    machines,
+    metrics,
+    watch,
+)
 from netboot.web.parts import EXTENSION, Parts
 
 LARGEST_BODY = 64 * 1024
@@ -15,6 +27,6 @@ def create_app(parts: Parts) -> Flask:
     app.config["MAX_CONTENT_LENGTH"] = LARGEST_BODY
     app.extensions[EXTENSION] = parts
     errors.install(app)
-    for module in (health, metrics, machines, discovered, explain, boots, watch, channels, enrolments):
+    for module in (health, metrics, machines, discovered, explain, boots, watch, channels, enrolments, join_tokens):
         app.register_blueprint(module.blueprint)
     return app

@@ -68,26 +68,27 @@ def listed() -> Response:
 @blueprint.post("/v1/enrolments")
 def imported() -> Response:
     """A list of EKs as CSV: all, or none and every fault."""
-    query.only(("reason",))
+    query.only(("reason", "file"))
     request.max_content_length = LARGEST_LIST
     mine, reason = parts(), request.args.get("reason", "").strip()
-    if len(reason) > 500:
-        raise BadClaimError("reason has more than 500 characters")
+    file = request.args.get("file", "list")
+    if len(reason) > 500 or len(file) > 500:
+        raise BadClaimError("reason and file have at most 500 characters")
     try:
         text = request.get_data(cache=False).decode("utf-8")
     except UnicodeDecodeError:
         raise BadClaimError("the list is not UTF-8 text") from None
     names = {machine.name for machine in mine.live.view().snapshot.inventory.machines}
     try:
-        rows = read_ek_list(text, names)
+        rows = read_ek_list(text, names, file)
         orders: list[tuple[str, Order]] = [(row.machine, row.order) for row in rows]
         changed = mine.register.apply(orders, Act(operator().who, reason), mine.clock.now_ms())
     except FaultsError as error:
         return faulty(error.faults)
     except OrdersRefusedError as error:
-        return faulty([Fault("list", rows[number].line, "", why) for number, why in error.refusals])
-    audit("import", machines=len(rows), reason=reason)
-    return jsonify({"machines": len(rows), "enrolled": [one.machine for one in changed]})
+        return faulty([Fault(file, rows[number].line, "", why) for number, why in error.refusals])
+    audit("import", machines=len(rows), changed=sum(bool(one.act) for one in changed), reason=reason)
+    return jsonify({"machines": len(rows), "enrolled": [one.record.machine for one in changed if one.act]})
 
 
 @blueprint.get("/v1/machines/<name>/enrolment")
@@ -164,7 +165,7 @@ def _do(name: str, order: Order, reason: str, *, declared: bool = False) -> Resp
     changed = mine.register.apply([(name, order)], Act(operator().who, reason), mine.clock.now_ms())
     view = mine.register.view(name, mine.clock.now_ms())
     facts = {"machine": name, "state": view.state, "ek": view.ek_sha256 or "", "reason": reason}
-    audit(_ACTS[type(order)], **facts, changed=bool(changed))
+    audit(_ACTS[type(order)], **facts, changed=any(one.act for one in changed))
     return _answer(name, view)
 
 

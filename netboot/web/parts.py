@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from flask import current_app
 
+from netboot.join.parts import Parts as Joining
 from netboot.join.register import Register
 from netboot.lifecycle.ports import Clock
 from netboot.lifecycle.shelf import Shelf, ShelfKeeper
@@ -23,7 +24,8 @@ class Parts:
     """Ports and places.
 
     `status(name)`: what a process says of itself, or None; `probe`: asks the provisioning
-    listener for its readiness; `stopping`: whether this process was told to end; `watchers`: a place for each.
+    listener for its readiness; `stopping`: whether this process was told to end; `watchers`: a place for each;
+    `joining`: None where this service knows no cluster.
     """
 
     live: LiveView
@@ -40,6 +42,8 @@ class Parts:
     stopping: Callable[[], bool]
     watchers: threading.Semaphore
     register: Register
+    joining: Joining | None
+    boot_key: Callable[[], bytes]
 
 
 def parts() -> Parts:

@@ -44,7 +44,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[EnrolmentS
 
 
 def do(store: EnrolmentStore, machine: str, order: Order, now: int = NOW) -> Record:
-    return store.apply([(machine, order)], ALICE, now)[0]
+    return store.apply([(machine, order)], ALICE, now)[0].record
 
 
 def window(store: EnrolmentStore, machine: str = "gpu-001", kind: str = "enrol") -> Record:
@@ -214,9 +214,9 @@ def test_orders_given_together_are_all_or_nothing(store: EnrolmentStore) -> None
     assert [position for position, _ in caught.value.refusals] == [1, 2]
     assert store.records() == []
     done = store.apply([("gpu-002", Import(B)), ("gpu-001", Import(A))], ALICE, NOW)
-    assert [one.machine for one in done] == ["gpu-002", "gpu-001"]
+    assert [(one.record.machine, one.act) for one in done] == [("gpu-002", "imported"), ("gpu-001", "imported")]
     again = store.apply([("gpu-001", Import(A))], ALICE, NOW + 5)
-    assert again == [store.record("gpu-001")]
+    assert [(one.record, one.act) for one in again] == [(store.record("gpu-001"), "")]
     assert len(store.history(None, 10)) == 2
 
 
@@ -324,7 +324,7 @@ class Enrolling(RuleBasedStateMachine):
         said: list[tuple[Record | None, str]] = []
         for store in (self.memory, self.disk):
             try:
-                said.append((store.apply([(machine, order)], ALICE, self.now)[0], ""))
+                said.append((store.apply([(machine, order)], ALICE, self.now)[0].record, ""))
             except RefusedError as error:
                 said.append((None, str(error)))
         assert said[0] == said[1]

@@ -58,7 +58,8 @@ def test_without_join_nothing_of_it_is_there_but_a_sample_that_can_be_used(tmp_p
     bundle = SiteBundle.model_validate_json(Store(tmp_path / "site/store").bundle()[0])
     assert (bundle.join_url, bundle.join_authorities) == (None, ())
     lines = path.read_text().splitlines()
-    start, end = lines.index("# join:"), lines.index("# # clusters:")
+    start = lines.index("# join:")
+    end = next(number for number, line in enumerate(lines) if line.startswith("# Clusters that machines join"))
     active = [line.removeprefix("# ") for line in lines[start:end]]
     path.write_text("\n".join([*lines[:start], *active, *lines[end:]]))
     join = load_config(path).join

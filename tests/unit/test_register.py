@@ -121,7 +121,7 @@ def test_what_the_inventory_pins_is_changed_there() -> None:
         "EK a1a1a1a1a1a1a1a1... is the TPM of gpu-001 by the inventory, not of gpu-002"
     )
     assert site.register.apply([("gpu-001", Import(A))], ACT, NOW) == []
-    assert site.register.apply([("gpu-001", Release())], ACT, NOW)[0].generation == 1
+    assert site.register.apply([("gpu-001", Release())], ACT, NOW)[0].record.generation == 1
 
 
 def test_a_machine_of_the_inventory_shows_its_own_tpm_or_none() -> None:

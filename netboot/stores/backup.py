@@ -1,0 +1,162 @@
+"""A backup: one tar of everything that cannot be made again. Images are not in it: they can be built, and are large.
+
+Every file has a name by what it is, never a path: restoring computes the place from the configuration in the backup, so
+no name in an archive decides where anything is written.
+"""
+
+import hashlib
+import os
+import re
+import shutil
+import sqlite3
+import stat
+import tarfile
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing
+from io import BytesIO
+from pathlib import Path
+from typing import Annotated, BinaryIO
+
+from pydantic import Field, StringConstraints
+
+from images.manifest import Sha256
+from images.strict import Strict
+from netboot.config import Config
+
+FORMAT = 1
+MANIFEST = "manifest.json"
+DATABASES = ("data/state.db", "data/enrolment.db")
+"""Copied by SQLite itself, so that a service may run meanwhile."""
+PLAIN = r"[A-Za-z0-9_][A-Za-z0-9._-]{0,200}"
+
+
+class BackupError(Exception):
+    """A backup that cannot be made or restored; the words say why, and what to do."""
+
+
+class Entry(Strict):
+    """One file. `name`: what it is, like `keys/5f2c41d09be7a688.pub` or `file/join.key`."""
+
+    name: Annotated[str, StringConstraints(pattern=rf"^[a-z-]+(/{PLAIN})?$")]
+    sha256: Sha256
+    size: Annotated[int, Field(ge=0)]
+    mode: Annotated[int, Field(ge=0, le=0o777)]
+
+
+class Contents(Strict):
+    """The manifest: first in the archive, so that everything after it can be held against it."""
+
+    format: int
+    site: str
+    created_ms: int
+    files: tuple[Entry, ...]
+
+
+def places(config: Config, file: Path) -> dict[str, Path]:
+    """Where each single file of a site belongs, by name, whether it is there or not."""
+    found = {
+        "config": file,
+        "data/state.db": config.data / "state.db",
+        "data/enrolment.db": config.data / "enrolment.db",
+        "data/boot-id.key": config.data / "boot-id.key",
+        "file/management.token_file": config.management.token_file,
+    }
+    if config.join is not None:
+        for key in ("certificate", "key", "authorities", "sealing_keys"):
+            found[f"file/join.{key}"] = getattr(config.join, key)
+    for name, cluster in config.clusters.items():
+        for key in ("authority", "issuer", "approver", "nodes"):
+            found[f"file/clusters.{name}.{key}"] = getattr(cluster, key)
+    return found
+
+
+def folders(config: Config, file: Path) -> dict[str, Path]:
+    """Folders whose plain files are all part of a site."""
+    found = {
+        "inventory": config.inventory,
+        "keys": config.keys,
+        "secrets": file.parent / "secrets",
+        "tls": file.parent / "tls",
+        "channels": config.store / "channels",
+        "site": config.store / "site",
+    }
+    if config.join is not None and config.join.tpm_roots is not None:
+        found["tpm-roots"] = config.join.tpm_roots
+    return found
+
+
+def write_backup(config: Config, file: Path, out: BinaryIO, now_ms: int) -> Contents:
+    """Write a gzipped tar of the site whose configuration is `file`. It holds secrets.
+
+    Raises:
+        BackupError: something cannot be read, or `out` not written.
+    """
+    try:
+        with tempfile.TemporaryDirectory(prefix=".backup-", dir=config.data if config.data.is_dir() else None) as kept:
+            staged = list(_stage(config, file, Path(kept)))
+            contents = Contents(
+                format=FORMAT, site=config.site, created_ms=now_ms, files=tuple(entry for entry, _ in staged)
+            )
+            _pack(contents, staged, out, now_ms)
+            return contents
+    except (OSError, sqlite3.Error) as error:
+        where = f"{error.filename}: " if isinstance(error, OSError) and error.filename else ""
+        raise BackupError(f"the backup is not whole: {where}{getattr(error, 'strerror', None) or error}") from None
+
+
+def _sources(config: Config, file: Path) -> Iterator[tuple[str, Path]]:
+    seen: set[Path] = set()
+    singles = {name: path for name, path in places(config, file).items() if path.is_file()}
+    several = [
+        (f"{kind}/{path.name}", path)
+        for kind, folder in folders(config, file).items()
+        for path in (sorted(folder.iterdir()) if folder.is_dir() else ())
+        if path.is_file() and re.fullmatch(PLAIN, path.name)
+    ]
+    for name, path in (*singles.items(), *several):
+        if path.resolve() not in seen:
+            seen.add(path.resolve())
+            yield name, path
+
+
+def _stage(config: Config, file: Path, folder: Path) -> Iterator[tuple[Entry, Path]]:
+    for number, (name, path) in enumerate(_sources(config, file)):
+        copy = folder / str(number)
+        if name in DATABASES:
+            with closing(sqlite3.connect(path, timeout=10.0)) as live, closing(sqlite3.connect(copy)) as target:
+                live.backup(target)
+        else:
+            shutil.copyfile(path, copy)
+        mode = stat.S_IMODE(path.stat().st_mode) & 0o777
+        yield Entry(name=name, sha256=digest(copy), size=copy.stat().st_size, mode=mode), copy
+
+
+def _pack(contents: Contents, staged: list[tuple[Entry, Path]], out: BinaryIO, now_ms: int) -> None:
+    with tarfile.open(fileobj=out, mode="w|gz", format=tarfile.PAX_FORMAT) as archive:
+        body = contents.model_dump_json(indent=1).encode() + b"\n"
+        archive.addfile(_member(MANIFEST, len(body), 0o600, now_ms), BytesIO(body))
+        for entry, copy in staged:
+            with copy.open("rb") as data:
+                archive.addfile(_member(entry.name, entry.size, entry.mode, now_ms), data)
+
+
+def _member(name: str, size: int, mode: int, now_ms: int) -> tarfile.TarInfo:
+    member = tarfile.TarInfo(name)
+    member.size, member.mode, member.mtime = size, mode & 0o600 or 0o600, now_ms // 1000
+    return member
+
+
+def digest(path: Path) -> str:
+    """Hex SHA-256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def open_private(path: Path) -> BinaryIO:
+    """A new file that only its owner can read.
+
+    Raises:
+        OSError: it is there already, or cannot be made.
+    """
+    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb")

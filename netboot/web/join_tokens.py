@@ -1,0 +1,156 @@
+"""`/v1/tokens`: bootstrap tokens by an operator's word, for automation. The token is in one answer, once."""
+
+import base64
+import binascii
+import re
+import secrets
+from typing import Annotated, Any
+
+from flask import Blueprint, Response, jsonify, request
+from pydantic import Field, StringConstraints
+
+from images.strict import Strict
+from netboot.join.enrolment import Act
+from netboot.join.errors import NoSuchTokenError
+from netboot.join.parts import Parts
+from netboot.join.ports import Credential
+from netboot.join.vouch import Vouched, issued, open_boot_window, revoke, vouch
+from netboot.lifecycle import bootid
+from netboot.lifecycle.errors import BadClaimError, CannotTellError
+from netboot.lifecycle.views import machine_named
+from netboot.machines.values import Machine
+from netboot.web import query
+from netboot.web.audit import audit
+from netboot.web.auth import operator, protect
+from netboot.web.body import parsed
+from netboot.web.enrolments import Reason, WindowSeconds, new_window
+from netboot.web.parts import parts
+from netboot.web.render import uncached
+
+blueprint = Blueprint("tokens", __name__)
+protect(blueprint)
+_ID = re.compile(r"[a-z0-9]{6}")
+
+
+class Wanted(Strict):
+    """The body of a POST. `spki`: base64 of the DER SubjectPublicKeyInfo of the key that the machine will join with."""
+
+    machine: Annotated[str, StringConstraints(max_length=63)]
+    spki: Annotated[str, StringConstraints(max_length=2048)] | None = None
+    lifetime_seconds: Annotated[int, Field(ge=60, le=900)] = 300
+    window_seconds: WindowSeconds = 1800
+    """Without `spki`: how long the boot window is open."""
+    reason: Reason = ""
+
+
+@blueprint.post("/v1/tokens")
+def created() -> Response:
+    """A token for one machine and one key (201); without a key, a boot window for that machine (202)."""
+    query.only(())
+    body = parsed(Wanted)
+    machine = machine_named(parts().live.view(), body.machine)
+    act = Act(operator().who, body.reason)
+    response = _window(machine, body, act) if body.spki is None else _token(machine, body, body.spki, act)
+    return uncached(response)
+
+
+def _window(machine: Machine, body: Wanted, act: Act) -> Response:
+    mine, window = parts(), new_window()
+    now = mine.clock.now_ms()
+    until = now + body.window_seconds * 1000
+    open_boot_window(mine.register, machine, window, until, act, now)
+    audit("boot-window", machine=machine.name, until_ms=until, reason=body.reason)
+    response = jsonify({"machine": machine.name, "window": {"kind": "boot", "until_ms": until}})
+    response.status_code = 202
+    return response
+
+
+def _token(machine: Machine, body: Wanted, spki: str, act: Act) -> Response:
+    mine = parts()
+    try:
+        key = base64.b64decode(spki, validate=True)
+    except (binascii.Error, ValueError):
+        raise BadClaimError("spki is not base64 (standard alphabet, padded)") from None
+    wanted = Vouched(machine, key, _boot(machine), body.lifetime_seconds)
+    answer = vouch(joining(), mine.register, wanted, new_window(), act, request.remote_addr or "")
+    token_id = answer.token.partition(".")[0]
+    facts = {"cluster": machine.cluster, "seconds": body.lifetime_seconds, "reason": body.reason}
+    audit("token", machine=machine.name, issued=token_id, **facts)
+    response = jsonify({"id": token_id, "machine": machine.name, **answer.model_dump(mode="json")})
+    response.status_code = 201
+    return response
+
+
+@blueprint.get("/v1/tokens")
+def listed() -> Response:
+    """What the Leases say of tokens, without their secrets; clusters that cannot tell are named."""
+    query.only(())
+    mine, now = joining(), parts().clock.now_ms()
+    found: list[dict[str, Any]] = []
+    problems: dict[str, str] = {}
+    for name in sorted(mine.clusters):
+        try:
+            found += [_shown(one, now) for one in issued(mine.clusters[name])]
+        except CannotTellError as error:
+            problems[name] = str(error)
+    if problems and len(problems) == len(mine.clusters):
+        raise CannotTellError("; ".join(problems.values()))
+    found.sort(key=lambda one: (-one["issued_ms"], one["id"]))
+    return jsonify({"tokens": found, "problems": problems})
+
+
+@blueprint.delete("/v1/tokens/<token_id>")
+def revoked(token_id: str) -> Response:
+    """Delete a token's Secret."""
+    query.only(())
+    if not _ID.fullmatch(token_id):
+        raise BadClaimError("a token's id is six lower-case letters and digits, without the secret")
+    problem: CannotTellError | None = None
+    clusters = joining().clusters
+    for name in sorted(clusters):
+        try:
+            found = revoke(clusters[name], token_id)
+        except CannotTellError as error:
+            problem = error
+            continue
+        if found is not None:
+            audit("token-revoked", machine=found.machine, cluster=found.cluster, revoked=token_id)
+            return jsonify({"revoked": token_id, "machine": found.machine, "cluster": found.cluster})
+    raise problem or NoSuchTokenError("no machine's Lease names a token of that id")
+
+
+def joining() -> Parts:
+    """Join's parts, where this service has any cluster.
+
+    Raises:
+        BadClaimError: it has none.
+    """
+    found = parts().joining
+    if found is None:
+        raise BadClaimError("this service knows no cluster: declare `join` and `clusters` in netboot.yaml")
+    return found
+
+
+def _boot(machine: Machine) -> str:
+    """The boot that the machine itself reported last, or one of its own for what has none."""
+    mine = parts()
+    current = mine.states.machines([machine.name]).get(machine.name)
+    if current is not None and current.current is not None:
+        return current.current.boot
+    return bootid.mint(mine.boot_key(), machine.name, mine.clock.now_ms(), secrets.token_bytes(4))
+
+
+def _shown(one: Credential, now_ms: int) -> dict[str, Any]:
+    expires = one.token_expires_ms or 0
+    return {
+        "id": one.token_id,
+        "machine": one.machine,
+        "node": one.node,
+        "cluster": one.cluster,
+        "rung": one.rung,
+        "boot": one.boot,
+        "holder": one.holder,
+        "issued_ms": one.at_ms,
+        "expires_ms": expires,
+        "expired": expires <= now_ms,
+    }

@@ -1,0 +1,223 @@
+"""Issuing, step by step: whatever fails, beginning again is safe; whoever writes meanwhile, one of them wins."""
+
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from netboot.join import messages
+from netboot.join.attest import attest
+from netboot.join.errors import ClusterUnavailableError, ConflictError, HeldError
+from netboot.join.issue import taints_of
+from netboot.join.sweep import sweep
+from netboot.lifecycle.errors import JournalUnavailableError
+from netboot.lifecycle.events import EventRecord
+from netboot.lifecycle.phases import Phase
+from tests.joining import NOW, PEER, Stage, boot_id, declared, dumps, pinned
+from tests.kube_fake import FakeCluster
+from tests.soft_tpm import Machine, new_key
+
+BOOT = boot_id("gpu-001")
+STEPS = ["leases.read", "leases.write", "nodes.node", "nodes.delete", "tokens.create"]
+
+
+@pytest.fixture
+def machine() -> Machine:
+    return Machine(BOOT)
+
+
+@pytest.fixture
+def stage(machine: Machine) -> Stage:
+    made = Stage((pinned(machine),))
+    made.cluster.make_node("gpu-001", ready=True, boot_id="before")
+    return made
+
+
+def sound(stage: Stage) -> None:
+    """Exactly one token lives, the Lease names it, and no Node of an earlier boot is left."""
+    lease = stage.cluster.credentials["default", "gpu-001"]
+    assert list(stage.cluster.secrets) == [lease.token_id]
+    node = stage.cluster.nodes.node("gpu-001")
+    assert node is None or node.boot_id == "now"
+
+
+class Failing(FakeCluster):
+    """Fails a call before it takes effect, or after."""
+
+    at: int = -1
+    lost: bool = False
+    count: int = 0
+
+    def enter(self, call: str, argument: str = "") -> None:
+        super().enter(call, argument)
+        self.count += 1
+        if self.count - 1 == self.at:
+            if not self.lost:
+                raise ClusterUnavailableError("the apiserver does not answer")
+            self.fail_next = 1
+
+
+@pytest.mark.parametrize("lost", [False, True])
+@pytest.mark.parametrize("at", range(6))
+def test_after_a_failure_at_any_step_beginning_again_is_safe(machine: Machine, at: int, lost: bool) -> None:
+    cluster = Failing()
+    cluster.make_node("gpu-001", ready=True, boot_id="before")
+    stage = Stage((pinned(machine),), cluster=cluster)
+    cluster.at, cluster.lost = at, lost
+    try:
+        stage.join(machine)
+    except ClusterUnavailableError:
+        pass
+    else:
+        assert lost and at in (0, 2)  # reads have no effect whose answer could be lost
+    cluster.at = -1
+    cluster.fail_next = 0
+    stage.join(machine)
+    sound(stage)
+
+
+def test_a_reissue_leaves_this_boots_node_alone(stage: Stage, machine: Machine) -> None:
+    stage.join(machine)
+    assert stage.cluster.nodes.node("gpu-001") is None
+    stage.cluster.make_node("gpu-001", ready=True, boot_id="now")
+    stage.join(machine)
+    sound(stage)
+    assert stage.cluster.nodes.node("gpu-001") is not None
+
+
+def test_a_reboot_gets_a_new_token_and_the_old_one_and_the_old_node_go(stage: Stage, machine: Machine) -> None:
+    stage.join(machine)
+    (old,) = stage.cluster.secrets
+    stage.cluster.make_node("gpu-001", ready=True, boot_id="first boot")
+    again = Machine(boot_id("gpu-001", 2), resets=machine.resets + 1)
+    stage.join(again)
+    sound(stage)
+    assert old not in stage.cluster.secrets
+    lease = stage.cluster.credentials["default", "gpu-001"]
+    assert (lease.boot, lease.issued, lease.reset_count) == (again.boot, 1, 6)
+
+
+def test_four_tokens_for_one_boot_and_no_more(stage: Stage, machine: Machine) -> None:
+    for _ in range(4):
+        stage.join(machine)
+    with pytest.raises(HeldError, match="has had 4 tokens for this boot"):
+        stage.join(machine)
+    sound(stage)
+
+
+def test_somebody_else_was_first(stage: Stage, machine: Machine) -> None:
+    rival = Machine(BOOT, key=new_key())
+    stage.cluster.before["leases.write"] = lambda: stage.join(rival)
+    with pytest.raises(HeldError, match="another key holds the credential"):
+        stage.join(machine)
+    sound(stage)
+
+
+def test_the_same_agent_twice_at_once_gets_two_answers_of_which_the_later_counts(
+    stage: Stage, machine: Machine
+) -> None:
+    stage.cluster.before["tokens.create"] = lambda: stage.join(machine)
+    stage.join(machine)
+    sound(stage)
+
+
+def test_who_loses_the_lease_at_the_last_step_leaves_no_token_behind(stage: Stage, machine: Machine) -> None:
+    def meanwhile() -> None:
+        stage.cluster.before["leases.write"] = lambda: stage.join(machine)
+
+    stage.cluster.before["tokens.create"] = meanwhile
+    stage.join(machine)
+    sound(stage)
+
+
+def test_a_token_id_that_is_taken_is_not_taken_over(stage: Stage, machine: Machine) -> None:
+    drawn = iter("aaaaaa" + "s" * 16 + "bbbbbb" + "t" * 16)
+    parts = stage.parts()
+    stage.cluster.secrets["aaaaaa"] = {}
+    answer = stage.hello(machine)
+    body = messages.read(dumps(machine.attest(answer)), messages.Attest)
+    said = attest(replace(parts, choice=lambda _alphabet: next(drawn)), body, PEER)
+    assert said.token == "bbbbbb." + "t" * 16
+    assert "token" not in repr(said)
+
+
+def test_a_lease_that_is_written_all_the_time_is_come_back_to(stage: Stage, machine: Machine) -> None:
+    class Contended(type(stage.cluster.leases)):  # type: ignore[misc] # a fake's class
+        def write(self, credential: object) -> object:
+            raise ConflictError("again")
+
+    stage.leases = Contended(stage.cluster)
+    with pytest.raises(ClusterUnavailableError, match="written by others all the time; try again"):
+        stage.join(machine)
+
+
+def test_a_fleet_joins_at_once() -> None:
+    machines = [Machine(boot_id(f"m{number}")) for number in range(4)]
+    stage = Stage((pinned(machines[0], "m0"),))
+    failures: list[BaseException] = []
+
+    def join() -> None:
+        try:
+            stage.join(machines[0])
+        except (HeldError, ClusterUnavailableError) as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=join) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    lease = stage.cluster.credentials["default", "m0"]
+    assert lease.issued <= 4
+    assert set(stage.cluster.secrets) <= {lease.token_id}
+
+
+@pytest.mark.parametrize("refused", [Phase.ATTESTED, Phase.TOKEN_ISSUED])
+def test_a_journal_that_refuses_a_fact_keeps_the_answer_back(stage: Stage, machine: Machine, refused: Phase) -> None:
+    def journal(record: EventRecord) -> None:
+        if record.phase is refused:
+            raise JournalUnavailableError("disk full")
+        stage.records.append(record)
+
+    stage.journal = journal
+    with pytest.raises(JournalUnavailableError):
+        stage.join(machine)
+    stage.journal = None
+    stage.join(machine)
+    sound(stage)
+
+
+@pytest.mark.parametrize(
+    ("taints", "rung", "expected"),
+    [
+        ((), "tpm", ("netboot.dev/unchecked:NoSchedule",)),
+        ((), "nonce", ("netboot.dev/unchecked:NoSchedule", "netboot.dev/unattested:NoSchedule")),
+        (("a:NoExecute",), "tpm", ("a:NoExecute", "netboot.dev/unchecked:NoSchedule")),
+        (("netboot.dev/unchecked=x:NoExecute",), "tpm", ("netboot.dev/unchecked=x:NoExecute",)),
+    ],
+)
+def test_taints(taints: tuple[str, ...], rung: str, expected: tuple[str, ...]) -> None:
+    assert taints_of(declared(node={"taints": taints}), rung) == expected  # type: ignore[arg-type] # parametrized
+
+
+# -- clean-up ------------------------------------------------------------------------------------------------------
+
+
+def test_expired_tokens_are_swept_by_what_the_leases_say(stage: Stage, machine: Machine) -> None:
+    stage.join(machine)
+    target = stage.parts().target("default", "gpu-001")
+    for now, swept in ((NOW + 300_000, 0), (NOW + 359_999, 0), (NOW + 360_000, 1), (NOW + 900_000, 0)):
+        assert sweep(target, now) == swept
+    assert stage.cluster.secrets == {}
+    lease = stage.cluster.credentials["default", "gpu-001"]
+    assert (lease.token_id, lease.issued, lease.holder) == (None, 1, lease.holder)
+
+
+def test_a_sweep_that_meets_a_new_token_leaves_it(stage: Stage, machine: Machine) -> None:
+    stage.join(machine)
+    stage.now_ms += 400_000
+    again: Callable[[], object] = lambda: stage.join(machine)  # noqa: E731
+    stage.cluster.before["leases.write"] = lambda: (again(), None)[1]
+    sweep(stage.parts().target("default", "gpu-001"), stage.now_ms)
+    sound(stage)

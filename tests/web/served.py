@@ -1,0 +1,52 @@
+"""The management API in this process behind a real socket, and the command line against it, without starting others."""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+import pytest
+from werkzeug.serving import make_server
+
+from netboot.cli.main import main
+from tests.web.api import Api
+
+
+class Ran(NamedTuple):
+    status: int
+    out: str
+    err: str
+
+
+Run = Callable[..., Ran]
+
+
+@contextmanager
+def served(api: Api) -> Iterator[str]:
+    """The address of the API while in the block."""
+    server = make_server("127.0.0.1", 0, api.client.application, threaded=True)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def runner(address: str, api: Api, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    """`netboot …` with the operator's token."""
+    monkeypatch.setenv("NETBOOT_SERVER", address)
+    monkeypatch.setenv("NETBOOT_TOKEN_FILE", str(api.config.management.token_file))
+
+    def run(*arguments: object) -> Ran:
+        status = 0
+        try:
+            main([str(argument) for argument in arguments])
+        except SystemExit as error:
+            status = int(error.code or 0)
+        captured = capsys.readouterr()
+        return Ran(status, captured.out, captured.err)
+
+    return run
