@@ -210,6 +210,11 @@ def test_our_token_for_a_machine_that_there_is_not_is_denied() -> None:
     assert unreadable == Deny("client", "NetbootMalformed", "must be exactly one PEM block of a certificate request")
 
 
+def test_a_token_that_has_expired_meanwhile() -> None:
+    words = "the token of node gpu-001 has expired; the agent asks for a new one"
+    assert decide(client(), held(token_id=None)) == Deny("client", "NetbootNotBound", words)
+
+
 def test_the_nodes_and_the_token_that_a_request_names() -> None:
     assert nodes_named(client()) == ("gpu-001",)
     assert nodes_named(renewal("gpu-009", pem=pem("gpu-001"))) == ("gpu-001", "gpu-009")

@@ -114,7 +114,6 @@ def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(following, "LONGEST_WAIT", 0.05)
     monkeypatch.setattr(following, "SHORT_SECONDS", 0.05)
     monkeypatch.setattr(module, "GRACE_SECONDS", 0.0)
-    monkeypatch.setattr(module, "CLEAN_SECONDS", 0.05)
 
 
 @pytest.fixture
@@ -300,16 +299,6 @@ def test_one_request_that_defeats_us_holds_up_no_other(stage: Stage, caplog: pyt
     csrs = [stage.cluster.submit(client()), stage.cluster.submit(renewal()), stage.cluster.submit(serving())]
     assert [stage.decision(csr)[0] for csr in csrs] == ["Approved"] * 3
     assert "a defect" in caplog.text
-
-
-def test_expired_tokens_are_cleaned_up_without_reading_a_secret(stage: Stage) -> None:
-    held = stage.cluster.credentials["default", "gpu-001"]
-    stage.cluster.leases.write(held.model_copy(update={"token_expires_ms": START - 60_000}))
-    stage.approver()
-    wait_for(lambda: not stage.cluster.secrets)
-    before = stage.called("leases.all")
-    wait_for(lambda: stage.called("leases.all") > before + 2)
-    assert stage.called("tokens.delete") == 1
 
 
 def test_a_storm(stage: Stage) -> None:

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple, Protocol
 from pydantic import ValidationError
 
 from netboot.controllers.approver.backlog import Backlog, Task
-from netboot.controllers.approver.cleaning import clean
 from netboot.controllers.approver.decision import Approve, Deny, LeaveAlone, decide, purpose_of, token_of
 from netboot.controllers.approver.knowledge import Knowledge
 from netboot.controllers.approver.remembered import Remembered
@@ -33,7 +32,6 @@ GRACE_SECONDS = 1.0
 """Between the certificate and the end of its token: the agent fetches the certificate with the token."""
 SLOW_SECONDS = 30.0
 """A request that waits longer is said in the status."""
-CLEAN_SECONDS = 60.0
 
 
 class Cluster(NamedTuple):
@@ -63,22 +61,20 @@ class Approver:
         self._api: Cluster | None = None
         self._backlog = Backlog()
         self._following = Following("certificate requests", self._watch, self._seen, ROUND_SECONDS)
-        self._stopping = threading.Event()
         self._lock = threading.Lock()
         self._counts: Counter[tuple[str, str]] = Counter()
         self._unavailable = 0
-        self._finished, self._told, self._deleted = Remembered(), Remembered(), Remembered()
+        self._finished, self._told = Remembered(), Remembered()
 
     def start(self) -> None:
         """Begin; the threads end with the process."""
-        named = {"watch": self._following.run, "cleaner": self._clean_for_ever}
+        named = {"watch": self._following.run}
         named |= {f"worker-{number}": self._work for number in range(WORKERS)}
         for name, run in named.items():
             threading.Thread(target=run, name=name, daemon=True).start()
 
     def stop(self) -> None:
         """Begin nothing new."""
-        self._stopping.set()
         self._following.stop()
         self._backlog.close()
 
@@ -114,21 +110,6 @@ class Approver:
             self._backlog.put(csr)
         elif csr.issued and token_of(csr) is not None and csr.uid not in self._finished:
             self._backlog.put(csr, GRACE_SECONDS)
-
-    def _clean_for_ever(self) -> None:
-        while not self._stopping.wait(CLEAN_SECONDS):
-            if self._api is None:
-                continue
-            try:
-                held = [one for one in self._api.leases.all() if one.cluster == self._cluster]
-                gone = clean(held, self._api.tokens, self._deleted, self._clock.now_ms())
-            except CannotTellError as error:
-                log.debug("expired tokens are left for the next time: %s", error)
-            except Exception:
-                log.exception("cleaning up failed")
-            else:
-                if gone:
-                    log.info("deleted %d expired tokens, or made sure that they are gone", gone)
 
     # -- working ----------------------------------------------------------------------------------------------------
 
@@ -189,7 +170,6 @@ class Approver:
         token = token_of(csr)
         assert token is not None  # or it would not have been put here
         api.tokens.delete(token)
-        self._deleted.add(token)
         if csr.uid not in self._told:  # approved before a crash, or while the disk refused
             held = self._knowledge.of(csr, api.leases).credential
             if held is not None and held.token_id == token:

@@ -169,7 +169,10 @@ def _rung(machine: Machine, enrolled: Enrolment, credential: Credential) -> str:
 
 
 def _check_token(csr: Csr, known: Known) -> None:
-    if known.credential is not None and known.credential.token_id != token_of(csr):
+    latest = known.credential.token_id if known.credential is not None else None
+    if latest is None:
+        raise BindingError(f"the token of node {known.node} has expired; the agent asks for a new one")
+    if latest != token_of(csr):
         raise BindingError(f"another token was issued to node {known.node} since; the agent asks for a new one")
 
 
