@@ -24,7 +24,6 @@ from netboot.supervise import Child, Plane, Supervisor
 if TYPE_CHECKING:
     from netboot.join.register import Register
     from netboot.lifecycle.decide import View
-    from netboot.machines.values import Inventory
     from netboot.stores.state_writer import SqliteProjection
 
 
@@ -242,6 +241,7 @@ def make_web(config: Config, stopping: Callable[[], bool]) -> Any:
     """The control plane's application."""
     from netboot.stores.bootkey import load_or_create
     from netboot.stores.live import LiveView
+    from netboot.stores.register import open_register
     from netboot.stores.state import SqliteStates
     from netboot.web import create_app
     from netboot.web.measures import Now, exposition
@@ -252,7 +252,7 @@ def make_web(config: Config, stopping: Callable[[], bool]) -> Any:
 
     live, states = LiveView(config.data / "snapshot.json"), SqliteStates(config.data / "state.db")
     shelf = _shelf(config)
-    register = make_register(config, lambda: live.view().snapshot.inventory)
+    register = open_register(config, lambda: live.view().snapshot.inventory)
 
     def status(name: str) -> dict[str, Any] | None:
         return read_status(config.data / "status", name)
@@ -278,17 +278,6 @@ def make_web(config: Config, stopping: Callable[[], bool]) -> Any:
             boot_key=lambda: load_or_create(config.data / "boot-id.key"),
         )
     )
-
-
-def make_register(config: Config, inventory: "Callable[[], Inventory]") -> "Register":
-    """Who has which TPM: for whoever of the processes must know."""
-    from netboot.join.register import Register
-    from netboot.stores.enrolment import SqliteEnrolments
-    from netboot.stores.roots import load_roots
-
-    folder = config.join.tpm_roots if config.join is not None else None
-    roots = (lambda: load_roots(folder)) if folder is not None else None
-    return Register(SqliteEnrolments(config.data / "enrolment.db"), inventory, roots)
 
 
 def _joining(config: Config, view: "Callable[[], View]", register: "Register") -> Any:

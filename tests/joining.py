@@ -90,11 +90,11 @@ class Stage:
             leases=self.leases or self.cluster.leases,
             tokens=self.tokens or self.cluster.tokens,
             nodes=self.nodes or self.cluster.nodes,
+            fit=lambda: self.fit(),
         )
         return Parts(
             site="test",
-            clusters={"default": target}.get,
-            gate=lambda _name: self.fit(),
+            clusters={"default": target},
             view=lambda: View.of(snapshot_of(*self.machines)),
             enrolments=self.enrolments,
             keyset=lambda: Keyset(tuple(self.keys)),

@@ -111,8 +111,7 @@ def settle(parts: Parts, known: Known, boot: str) -> None:
     name = known.machine.name
     if not parts.belongs(boot, name):
         raise RefusedError(f"{boot} is not a boot of {name}: it booted by another machine's script, or elsewhere")
-    parts.target(known.machine.cluster, name)
-    parts.gate(known.machine.cluster)
+    parts.target(known.machine.cluster, name).fit()
 
 
 def public_key(spki: bytes) -> ec.EllipticCurvePublicKey:

@@ -1,6 +1,6 @@
 """What an exchange works with: ports, keys, clock and chance, all given from outside."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from netboot.join.errors import RefusedError
@@ -12,7 +12,7 @@ from tokens.sealed import Keyset
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A cluster, as we use it and as its nodes are told of it."""
+    """A cluster, as we use it and as its nodes are told of it. `fit` raises ClusterUnavailableError where it is not."""
 
     name: str
     endpoints: tuple[str, ...]
@@ -21,18 +21,17 @@ class Target:
     leases: Leases
     tokens: Tokens
     nodes: Nodes
+    fit: Callable[[], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """`clusters(name)`: None for one that is not configured; `gate(name)` raises ClusterUnavailableError for one that
-    is not fit to be joined; `view()` raises NotReadyError, `keyset()` another CannotTellError; `belongs(boot,
-    machine)`: whether that boot is one of that machine; `journal` returns when the record is durable; `random(n)`:
-    bytes nobody can foresee; `choice`: one character of these, likewise."""
+    """`clusters`: a look-up may raise ClusterUnavailableError; `view()` raises NotReadyError, `keyset()` another
+    CannotTellError; `belongs(boot, machine)`: whether that boot is one of that machine; `journal` returns when the
+    record is durable; `random(n)`: bytes nobody can foresee; `choice`: one character of these, likewise."""
 
     site: str
-    clusters: Callable[[str], Target | None]
-    gate: Callable[[str], None]
+    clusters: Mapping[str, Target]
     view: Callable[[], View]
     enrolments: Enrolments
     keyset: Callable[[], Keyset]
@@ -50,7 +49,7 @@ class Parts:
         Raises:
             RefusedError: the configuration does not have it. ClusterUnavailableError: it cannot be used now.
         """
-        found = self.clusters(cluster)
+        found = self.clusters.get(cluster)
         if found is None:
             raise RefusedError(
                 f"{machine} is of cluster {cluster}, which this service does not know: add `clusters.{cluster}` to "

@@ -2,13 +2,14 @@
 
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from time import monotonic
 
 from netboot.config import Cluster
 from netboot.join.errors import ClusterUnavailableError
 from netboot.join.parts import Target
 from netboot.join.ports import Preconditions
-from netboot.join.preconditions import check, refusals
+from netboot.join.preconditions import Finding, check, refusals
 from netboot.kube.connection import connect
 from netboot.kube.leases import KubeLeases
 from netboot.kube.nodes import KubeNodes
@@ -61,7 +62,7 @@ class Targets(Mapping[str, Target]):
         cluster = self._clusters[name]
         with self._lock:
             if name not in self._made:
-                self._made[name] = _target(name, cluster)
+                self._made[name] = reach(name, cluster)[0]
             return self._made[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -73,19 +74,26 @@ class Targets(Mapping[str, Target]):
         return len(self._clusters)
 
 
-def _target(name: str, cluster: Cluster) -> Target:
+def reach(name: str, cluster: Cluster) -> tuple[Target, Callable[[], tuple[Finding, ...]]]:
+    """A cluster as the issuer's account uses it, and its self-check; nothing is sent yet.
+
+    Raises:
+        ClusterUnavailableError: its kubeconfig or authorities cannot be read.
+    """
     try:
         authorities = cluster.authority.read_text(encoding="ascii")
     except (OSError, UnicodeDecodeError) as error:
         why = getattr(error, "strerror", None) or "is not PEM"
         raise ClusterUnavailableError(f"clusters.{name}.authority: {cluster.authority}: {why}") from None
     connection = connect(cluster.issuer)
-    return Target(
+    preconditions = KubePreconditions(connection, cluster.namespace)
+    target = Target(
         name=name,
         endpoints=cluster.endpoints,
         authorities=authorities,
         leases=KubeLeases(connection, cluster.namespace),
         tokens=KubeTokens(connection),
         nodes=KubeNodes(connection),
-        fit=Fitness(name, KubePreconditions(connection, cluster.namespace), cluster.namespace),
+        fit=Fitness(name, preconditions, cluster.namespace),
     )
+    return target, partial(check, preconditions, cluster.namespace)

@@ -58,6 +58,7 @@ class Facts:
 
     def _commit_for_ever(self) -> None:
         """The only thread that touches the file; without appends it still purges, and probes a disk that refused."""
+        self._note(self._file.commit([]))  # so that a disk that refuses is known before the first fact
         ending = False
         while not ending:
             batch, ending = self._gather()

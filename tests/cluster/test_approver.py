@@ -275,6 +275,7 @@ def test_an_apiserver_that_is_restarted_while_it_watches(tmp_path: Path) -> None
         site = Site(own, kubeconfigs(own, tmp_path / "kubeconfigs"), tmp_path / "site")
         with site.approver() as process:
             assert site.decision(site.ask(site.issue("n-01"), client("n-01"), "before"))[0] == "Approved"
+            wait_for(lambda: site.status().get("ok"))
             apiserver = own.processes["kube-apiserver"]
             apiserver.kill()  # asked to end, it would wait a minute for those who watch
             apiserver.wait(60)

@@ -16,7 +16,7 @@ from netboot.join.errors import ClusterUnavailableError, HeldError
 from netboot.join.parts import Target
 from netboot.join.preconditions import Finding, refusals
 from netboot.join.sweep import sweep
-from netboot.web.join.compose import connected
+from netboot.kube.targets import reach
 from tests.joining import Stage, boot_id, pinned
 from tests.processes import wait_for
 from tests.soft_tpm import Machine
@@ -32,7 +32,7 @@ def issuer(control_plane: Cluster, accounts: dict[str, Path]) -> tuple[Target, C
     config = ClusterConfig(
         endpoints=(control_plane.url,), authority=control_plane.folder / "ca.crt", issuer=accounts["issuer"]
     )
-    return connected("default", config)
+    return reach("default", config)
 
 
 @pytest.fixture
@@ -163,10 +163,10 @@ def test_an_apiserver_that_does_not_answer_is_said_so(stage: Stage, accounts: di
     broken.write_text(text.replace(f"127.0.0.1:{port}", "127.0.0.1:9"))
     broken.chmod(0o600)
     config = ClusterConfig(endpoints=("https://192.0.2.1:6443",), authority=tmp_path / "ca.crt", issuer=broken)
-    with pytest.raises(ClusterUnavailableError, match=r"ca.crt cannot be read: No such file or directory"):
-        connected("default", config)
+    with pytest.raises(ClusterUnavailableError, match=r"ca.crt: No such file or directory"):
+        reach("default", config)
     (tmp_path / "ca.crt").write_text("x")
-    away, _ = connected("default", config)
+    away, _ = reach("default", config)
     stage.leases = away.leases
     with pytest.raises(ClusterUnavailableError):
         stage.join(named(stage, "join-seven"))

@@ -176,15 +176,20 @@ join:
     authority: tls/ca.crt
 """
     )
+    fill_join(folder)
+    return load_config(folder / "netboot.yaml")
+
+
+def fill_join(folder: Path) -> None:
+    """The files that a `join` section names."""
     for name in ("tls", "secrets", "data"):
-        (folder / name).mkdir()
+        (folder / name).mkdir(exist_ok=True)
     authority, key = new_authority("test")
     certificate, own = new_certificate(authority, key, ["127.0.0.1", "::1"])
     for name, data in (("ca.crt", authority), ("ca.key", key), ("join.crt", certificate), ("join.key", own)):
         (folder / "tls" / name).write_bytes(data)
         (folder / "tls" / name).chmod(0o600)
     write_keys(folder / "secrets" / "sealing.keys", Keyset((new_key(),)))
-    return load_config(folder / "netboot.yaml")
 
 
 @contextlib.contextmanager

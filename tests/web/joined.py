@@ -70,7 +70,7 @@ def main() -> None:
     def connect(name: str, cluster: Cluster) -> Connected:
         fake = Steered()
         fake.folder = folder
-        target = Target(name, cluster.endpoints, AUTHORITIES, fake.leases, fake.tokens, fake.nodes)
+        target = Target(name, cluster.endpoints, AUTHORITIES, fake.leases, fake.tokens, fake.nodes, lambda: None)
 
         def check() -> tuple[Finding, ...]:
             fake.enter("check")

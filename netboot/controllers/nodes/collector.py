@@ -4,7 +4,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from netboot.controllers.following import Following
@@ -43,8 +43,6 @@ class _Open:
     seen: Seen
     due: float
     wait: float = LOOK_SECONDS
-    written: set[tuple[str, Phase]] = field(default_factory=set)
-    """Boots and phases; the state knows of them a little later."""
 
 
 class Collector:
@@ -70,6 +68,8 @@ class Collector:
         """Nodes of our machines: uid, and whether it is ready now."""
         self._closed: dict[str, str] = {}
         """Nodes of which everything is written down: uid."""
+        self._written: dict[str, tuple[str, set[Phase]]] = {}
+        """Of each machine the latest boot and what was written down of it; the state knows of that a little later."""
         self._problem: str | None = None
 
     def start(self) -> None:
@@ -111,8 +111,6 @@ class Collector:
                 return
             before = self._open.get(node.name)
             entry = _Open(seen(before.seen if before else None, node, self._clock.now_ms()), self._monotonic())
-            if before is not None:
-                entry.written = before.written
             self._open[node.name] = entry
 
     def step(self) -> None:
@@ -140,10 +138,14 @@ class Collector:
         others = [one for one in self._states.boots(boot.machine, BOOTS) if one.boot != boot.boot]
         if not belongs(entry.seen.node, boot, others):
             return False
+        written_of, written = self._written.get(boot.machine, ("", set()))
+        if written_of != boot.boot:
+            written = set()
+            self._written[boot.machine] = (boot.boot, written)
         for record in facts(entry.seen, boot):
-            if (record.boot, record.phase) not in entry.written:
+            if record.phase not in written:
                 self._facts.append(record)
-                entry.written.add((record.boot, record.phase))
+                written.add(record.phase)
                 log.info("%s: %s", record.phase, record.detail, extra={"fields": {"boot": record.boot}})
         return boot.phase(Phase.NODE_REGISTERED) is not None and boot.phase(Phase.READY) is not None
 
@@ -159,6 +161,9 @@ class Collector:
     def _watch(self, seconds: float) -> Iterator[NodeView]:
         if self._nodes is None:
             self._nodes = self._connect()
+        with self._lock:  # deletions are not told; what is still there comes again
+            self._known.clear()
+            self._open.clear()
         return self._nodes.watch(seconds)
 
     def _write_for_ever(self) -> None:

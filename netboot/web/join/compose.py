@@ -4,23 +4,24 @@ import os
 import secrets
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 
 from flask import Flask
 
 from netboot.config import Cluster, Config
-from netboot.join.errors import ClusterUnavailableError
-from netboot.join.parts import Parts, Target
-from netboot.join.preconditions import check
+from netboot.join.parts import Parts
 from netboot.lifecycle.bootid import belongs
 from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.ports import Clock
 from netboot.stores.bootkey import load_or_create
-from netboot.stores.enrolment import SqliteEnrolments
 from netboot.stores.facts import Facts
 from netboot.stores.live import LiveView
+from netboot.stores.register import open_register
 from netboot.stores.sealing import SealingKeys
+from netboot.stores.status import write_status
 from netboot.web.join import create_app, fitness
+from netboot.web.join.health import said
 from netboot.web.join.limits import Buckets
 from netboot.web.join.parts import Desk
 from netboot.web.join.tls import Certificate
@@ -45,15 +46,13 @@ def compose(
     key = load_or_create(config.data / "boot-id.key")
     live, keys = LiveView(config.data / "snapshot.json"), SealingKeys(config.join.sealing_keys)
     facts = Facts(config.data / "journal" / f"join-{index}.db")
-    reach = connect or connected
-    clusters = {name: fitness.Cluster(name, partial(reach, name, one)) for name, one in config.clusters.items()}
+    clusters = {name: partial(connect or _reach, name, one) for name, one in config.clusters.items()}
     fit = fitness.Fitness(clusters, clock.now_ms, sweeps=index == 0)
     parts = Parts(
         site=config.site,
-        clusters=fit.target,
-        gate=fit.gate,
+        clusters=fit,
         view=live.view,
-        enrolments=SqliteEnrolments(config.data / "enrolment.db"),
+        enrolments=open_register(config, lambda: live.view().snapshot.inventory),
         keyset=keys,
         belongs=lambda boot, machine: belongs(key, boot, machine),
         journal=facts.append,
@@ -72,34 +71,21 @@ def compose(
         return [words for words in (keys.problem, certificate.problem, facts.failure) if words is not None]
 
     hellos, attests = (Buckets(config.join.hellos_per_minute) for _ in range(2))
-    threading.Thread(target=fit.run, name="fitness", daemon=True).start()
-    return create_app(Desk(parts, fit, hellos, attests, problems, stopping))
+    desk = Desk(parts, fit, hellos, attests, problems, stopping)
+    threading.Thread(target=fit.run, args=(partial(_report, config, index, desk),), name="fitness", daemon=True).start()
+    return create_app(desk)
 
 
-def connected(name: str, cluster: Cluster) -> fitness.Connected:
-    """Everything that the issuer's account of a cluster is used for; nothing is sent yet.
+def _report(config: Config, index: int, desk: Desk) -> None:
+    """For the control plane's `/readyz`."""
+    found = said(desk)
+    message = "; ".join(found["problems"]) or "machines can join"
+    status = {"at_ms": desk.parts.now_ms(), "ok": found["ready"], "message": message, "clusters": found["clusters"]}
+    with suppress(OSError):
+        write_status(config.data / "status", f"join-{index}", status)
 
-    Raises:
-        ClusterUnavailableError: its kubeconfig or authorities cannot be read.
-    """
-    from netboot.kube.connection import connect
-    from netboot.kube.leases import KubeLeases
-    from netboot.kube.nodes import KubeNodes
-    from netboot.kube.preconditions import KubePreconditions
-    from netboot.kube.secrets import KubeTokens
 
-    try:
-        authorities = cluster.authority.read_text(encoding="ascii")
-    except (OSError, UnicodeDecodeError) as error:
-        why = getattr(error, "strerror", None) or "not PEM"
-        raise ClusterUnavailableError(f"{cluster.authority} cannot be read: {why}") from None
-    connection = connect(cluster.issuer)
-    target = Target(
-        name=name,
-        endpoints=cluster.endpoints,
-        authorities=authorities,
-        leases=KubeLeases(connection, cluster.namespace),
-        tokens=KubeTokens(connection),
-        nodes=KubeNodes(connection),
-    )
-    return target, partial(check, KubePreconditions(connection, cluster.namespace), cluster.namespace)
+def _reach(name: str, cluster: Cluster) -> fitness.Connected:
+    from netboot.kube.targets import reach  # half a second that tests with a cluster in memory need not wait
+
+    return reach(name, cluster)

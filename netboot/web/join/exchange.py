@@ -4,6 +4,7 @@ import math
 from typing import Any, TypeVar
 
 from flask import Blueprint, Response, jsonify, request
+from werkzeug.exceptions import RequestEntityTooLarge
 
 from netboot.join import messages
 from netboot.join.attest import attest
@@ -13,6 +14,8 @@ from netboot.lifecycle.errors import OverloadedError
 from netboot.web import errors, render
 from netboot.web.join.limits import Buckets
 from netboot.web.join.parts import desk
+
+LONGEST_DRAINED = 4 * 1024 * 1024
 
 blueprint = Blueprint("join", __name__)
 M = TypeVar("M", messages.Hello, messages.Attest)
@@ -40,7 +43,19 @@ def _message(model: type[M], longest: int) -> M:
     request.max_content_length = longest
     if desk().stopping():
         raise OverloadedError("the service is stopping")
-    return messages.read(request.get_data(cache=False), model)
+    try:
+        data = request.get_data(cache=False)
+    except RequestEntityTooLarge:
+        _drain()
+        raise
+    return messages.read(data, model)
+
+
+def _drain() -> None:
+    """Take what is still being sent, up to a bound: a client that is cut while it sends never reads why."""
+    source, left = request.environ["wsgi.input"], LONGEST_DRAINED
+    while left > 0 and (piece := source.read(min(left, 65536))):
+        left -= len(piece)
 
 
 def _limited(buckets: Buckets) -> Response | None:

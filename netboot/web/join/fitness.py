@@ -3,8 +3,9 @@
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from netboot.join.errors import ClusterUnavailableError
@@ -21,18 +22,11 @@ RECHECK_SECONDS = 3.0
 TRUSTED_SECONDS = 120.0
 """How long what was found stays true of an apiserver that does not answer."""
 SWEEP_SECONDS = 60.0
+SAY_SECONDS = 3.0
 
 
 Connected = tuple[Target, Callable[[], tuple[Finding, ...]]]
 """A cluster's ports, and its self-check."""
-
-
-@dataclass(frozen=True, slots=True)
-class Cluster:
-    """`connect` makes the target and the check of a cluster; ClusterUnavailableError where its files cannot be used."""
-
-    name: str
-    connect: Callable[[], Connected]
 
 
 @dataclass(slots=True)
@@ -46,12 +40,15 @@ class _Known:
     sweep_due: float = field(default=float("-inf"))
 
 
-class Fitness:
-    """`step` in a thread of its own (`run`); everything else from any thread."""
+class Fitness(Mapping[str, Target]):
+    """The clusters by name. `step` in a thread of its own (`run`); everything else from any thread.
+
+    `clusters`: what reaches each; ClusterUnavailableError where its files cannot be used.
+    """
 
     def __init__(
         self,
-        clusters: Mapping[str, Cluster],
+        clusters: Mapping[str, Callable[[], Connected]],
         now_ms: Callable[[], int],
         *,
         sweeps: bool,
@@ -61,18 +58,24 @@ class Fitness:
         self._known = {name: _Known() for name in clusters}
         self._ended = threading.Event()
 
-    def target(self, name: str) -> Target | None:
-        """A cluster; None: it is not configured.
+    def __getitem__(self, name: str) -> Target:
+        """A cluster.
 
         Raises:
-            ClusterUnavailableError: its kubeconfig or authorities cannot be used.
+            KeyError: it is not configured. ClusterUnavailableError: its kubeconfig or authorities cannot be used.
         """
-        known = self._known.get(name)
-        if known is None:
-            return None
+        known = self._known[name]
         if known.target is None:
             raise ClusterUnavailableError(f"cluster {name} cannot be used: {known.problem}")
         return known.target
+
+    def __iter__(self) -> Iterator[str]:
+        """The names."""
+        return iter(self._known)
+
+    def __len__(self) -> int:
+        """How many."""
+        return len(self._known)
 
     def gate(self, name: str) -> None:
         """Let an exchange pass.
@@ -91,10 +94,12 @@ class Fitness:
         """For `/readyz`."""
         return {name: self._words(name, known) for name, known in self._known.items()}
 
-    def run(self) -> None:
-        """Check for ever, until `end`."""
+    def run(self, say: Callable[[], None] = lambda: None) -> None:
+        """Check for ever, until `end`; `say` is called every few seconds."""
         while not self._ended.is_set():
-            self._ended.wait(max(0.1, self.step()))
+            wait = self.step()
+            say()
+            self._ended.wait(min(max(0.1, wait), SAY_SECONDS))
 
     def end(self) -> None:
         """Have `run` return."""
@@ -113,7 +118,8 @@ class Fitness:
         problem, wait = "", CHECK_SECONDS
         try:
             if known.target is None:
-                known.target, known.check = self._clusters[name].connect()
+                target, known.check = self._clusters[name]()
+                known.target = replace(target, fit=partial(self.gate, name))
             assert known.check is not None
             findings = known.check()
             if findings != known.findings:

@@ -1,10 +1,12 @@
 """`/healthz`, `/readyz` of this process alone."""
 
+from typing import Any
+
 from flask import Blueprint, Response, jsonify
 
 from netboot.lifecycle.errors import CannotTellError
 from netboot.web import render
-from netboot.web.join.parts import desk
+from netboot.web.join.parts import Desk, desk
 
 blueprint = Blueprint("join-health", __name__)
 
@@ -18,7 +20,14 @@ def healthy() -> Response:
 @blueprint.get("/readyz")
 def ready() -> Response:
     """200: machines of every cluster can join through this process; else 503 with what stands in the way."""
-    own = desk()
+    found = said(desk())
+    response = jsonify(found)
+    response.status_code = 200 if found["ready"] else 503
+    return render.uncached(response)
+
+
+def said(own: Desk) -> dict[str, Any]:
+    """`{"ready", "problems", "clusters"}` of a process."""
     problems = own.problems()
     try:
         own.parts.view()
@@ -30,6 +39,4 @@ def ready() -> Response:
         problems.append("no cluster is configured: add `clusters` to netboot.yaml")
     if own.stopping():
         problems.insert(0, "the service is stopping")
-    response = jsonify({"ready": not problems, "problems": problems, "clusters": clusters})
-    response.status_code = 503 if problems else 200
-    return render.uncached(response)
+    return {"ready": not problems, "problems": problems, "clusters": clusters}

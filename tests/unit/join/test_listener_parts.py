@@ -1,0 +1,158 @@
+"""Parts of join's listener by themselves: the buckets of addresses, and the gate that the self-check keeps."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from netboot.join.errors import ClusterUnavailableError
+from netboot.join.parts import Target
+from netboot.join.preconditions import Finding
+from netboot.web.join.fitness import CHECK_SECONDS, RECHECK_SECONDS, TRUSTED_SECONDS, Connected, Fitness
+from netboot.web.join.limits import Buckets
+from tests.joining import NOW, Stage, boot_id, pinned
+from tests.soft_tpm import Machine
+
+
+class Time:
+    """Seconds, moved by tests."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_a_bucket_is_emptied_at_once_and_filled_in_time() -> None:
+    time = Time()
+    buckets = Buckets(60, monotonic=time)
+    assert [buckets.wait("a") for _ in range(60)] == [0.0] * 60
+    assert buckets.wait("a") == pytest.approx(1.0)
+    assert buckets.wait("b") == 0.0
+    time.now = 2.5
+    assert [buckets.wait("a"), buckets.wait("a")] == [0.0, 0.0]
+    assert buckets.wait("a") == pytest.approx(0.5)
+    time.now = 10_000
+    assert [buckets.wait("a") for _ in range(61)][-1] > 0.0
+
+
+@given(st.lists(st.tuples(st.sampled_from("abcdefgh"), st.floats(0, 30)), max_size=200))
+def test_no_address_gets_more_than_its_rate_and_memory_is_bounded(asked: list[tuple[str, float]]) -> None:
+    time = Time()
+    buckets, given_ = Buckets(6, most=4, monotonic=time), 0
+    for address, after in asked:
+        time.now += after
+        given_ += address == "a" and buckets.wait("a") == 0.0
+        if address != "a":
+            buckets.wait(address)
+        assert len(buckets) <= 4
+    busy = len([address for address, _ in asked if address == "a"])
+    assert given_ <= busy
+    if {address for address, _ in asked} <= set("abcd"):
+        assert given_ <= 6 + time.now * 6 / 60 + 1
+
+
+class Asked:
+    """A cluster that is reached and checked as the test says."""
+
+    def __init__(self) -> None:
+        self.stage = Stage((pinned(Machine(boot_id("gpu-001"))),))
+        self.unreachable = self.down = ""
+        self.findings: tuple[Finding, ...] = (Finding("renewals", "ok", "in order"),)
+        self.checks = 0
+        self.time = Time()
+        self.fitness = Fitness({"default": self.connect}, lambda: NOW, sweeps=True, monotonic=self.time)
+
+    def connect(self) -> Connected:
+        if self.unreachable:
+            raise ClusterUnavailableError(self.unreachable)
+        cluster = self.stage.cluster
+        return Target("default", (), "", cluster.leases, cluster.tokens, cluster.nodes, lambda: None), self.check
+
+    def check(self) -> tuple[Finding, ...]:
+        self.checks += 1
+        if self.down:
+            raise ClusterUnavailableError(self.down)
+        return self.findings
+
+    def after(self, seconds: float) -> None:
+        self.time.now += seconds
+        self.fitness.step()
+
+    def refusal(self) -> str:
+        with pytest.raises(ClusterUnavailableError) as caught:
+            self.fitness["default"].fit()
+        return str(caught.value)
+
+
+@pytest.fixture
+def asked() -> Asked:
+    return Asked()
+
+
+def test_before_the_first_check_nothing_passes(asked: Asked) -> None:
+    assert asked.refusal() == "cluster default cannot be used: it has not been asked yet"
+    asked.fitness.step()
+    asked.fitness["default"].fit()
+    assert asked.fitness.words() == {"default": {"ok": True, "message": "fit", "findings": []}}
+    assert list(asked.fitness) == ["default"] and "other" not in asked.fitness
+
+
+def test_files_that_cannot_be_used_are_tried_again(asked: Asked) -> None:
+    asked.unreachable = "issuer.kubeconfig cannot be read"
+    asked.fitness.step()
+    assert asked.refusal() == "cluster default cannot be used: issuer.kubeconfig cannot be read"
+    asked.unreachable = ""
+    asked.after(RECHECK_SECONDS)
+    asked.fitness["default"].fit()
+
+
+def test_what_the_check_refuses_is_refused_with_its_words_until_it_does_not(asked: Asked) -> None:
+    asked.fitness.step()
+    asked.findings = (
+        Finding("renewals", "refuse", "ClusterRoleBinding x binds selfnodeclient", "delete it"),
+        Finding("clock", "warn", "12 s ahead", "NTP"),
+    )
+    asked.after(CHECK_SECONDS)
+    assert asked.refusal() == "cluster default is not fit: ClusterRoleBinding x binds selfnodeclient"
+    said = asked.fitness.words()["default"]
+    assert (said["ok"], [one["name"] for one in said["findings"]]) == (False, ["renewals", "clock"])
+    asked.findings = (asked.findings[1],)
+    asked.after(RECHECK_SECONDS)
+    asked.fitness["default"].fit()
+
+
+def test_what_was_found_stays_true_for_a_while_when_the_apiserver_does_not_answer(asked: Asked) -> None:
+    asked.fitness.step()
+    asked.down = "connection refused"
+    asked.after(CHECK_SECONDS)
+    asked.fitness["default"].fit()
+    assert asked.fitness.words()["default"]["message"] == "connection refused"
+    asked.after(TRUSTED_SECONDS)
+    assert asked.refusal() == "cluster default cannot be used: connection refused"
+
+
+def test_it_is_asked_no_more_often_than_it_must(asked: Asked) -> None:
+    for _ in range(10):
+        assert 0 < asked.fitness.step() <= CHECK_SECONDS
+    assert asked.checks == 1
+
+
+def test_a_defect_in_the_check_keeps_the_gate_shut(asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken() -> tuple[Finding, ...]:
+        raise RuntimeError("defect")
+
+    monkeypatch.setattr(asked, "check", broken)
+    asked.fitness.step()
+    assert asked.refusal() == "cluster default cannot be used: the self-check failed; see the log"
+
+
+def test_expired_tokens_are_swept_by_the_way(asked: Asked) -> None:
+    asked.stage.now_ms = NOW - 400_000
+    asked.stage.join(Machine(boot_id("gpu-001")))
+    assert asked.stage.cluster.secrets
+    asked.fitness.step()
+    assert asked.stage.cluster.secrets == {}
+    asked.stage.cluster.down = "away"
+    asked.after(60.0)  # said in the log, and tried again
+    asked.fitness.end()
+    asked.fitness.run()
