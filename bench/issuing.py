@@ -23,12 +23,12 @@ from netboot.join.credential import Presented
 from netboot.join.issue import issue
 from netboot.join.parts import Parts
 from netboot.join.ports import Credential
+from netboot.kube.targets import Targets
 from netboot.lifecycle.errors import LifecycleError
-from netboot.stores.enrolment import SqliteEnrolments
 from netboot.stores.facts import Facts
 from netboot.stores.live import LiveView
+from netboot.stores.register import open_register
 from netboot.stores.sealing import SealingKeys
-from netboot.web.join.compose import connected
 
 THREADS = 16
 
@@ -75,15 +75,13 @@ def issuing(config: Path, fleet: Sequence[Member], seconds: float) -> Issuing:
 def _run(wire: "Connection[Any, Any]", path: Path, fleet: Sequence[Member], seconds: float) -> None:
     config, errors, tokens = load_config(path), list[str](), list[int]()
     assert config.join is not None
-    target, _ = connected("default", config.clusters["default"])
     facts = Facts(path.with_name("issuing.db"))
     view = LiveView(config.data / "snapshot.json").view
     parts = Parts(
         site=config.site,
-        clusters=lambda _name: target,
-        gate=lambda _name: None,
+        clusters=Targets(config.clusters),
         view=view,
-        enrolments=SqliteEnrolments(config.data / "enrolment.db"),
+        enrolments=open_register(config, lambda: view().snapshot.inventory),
         keyset=SealingKeys(config.join.sealing_keys),
         belongs=lambda _boot, _machine: True,
         journal=facts.append,
