@@ -2,19 +2,16 @@
 
 import base64
 import hashlib
-import multiprocessing
 import os
 import secrets
-import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from bench.apart import apart, in_turn
 from bench.members import Member
 from bench.serving import BenchError
 from images.node.agent.key import spki
@@ -29,8 +26,6 @@ from netboot.stores.facts import Facts
 from netboot.stores.live import LiveView
 from netboot.stores.register import open_register
 from netboot.stores.sealing import SealingKeys
-
-THREADS = 16
 
 
 @dataclass(frozen=True)
@@ -54,30 +49,36 @@ def issuing(config: Path, fleet: Sequence[Member], seconds: float) -> Issuing:
     Raises:
         BenchError: none was issued, or something failed.
     """
-    context = multiprocessing.get_context("spawn")
-    ours, theirs = context.Pipe()
-    process = context.Process(target=_run, args=(theirs, config, list(fleet), seconds), daemon=True)
-    process.start()
-    theirs.close()
-    try:
-        found = ours.recv()
-    except EOFError:
-        raise BenchError("the process that issues tokens ended") from None
-    finally:
-        process.terminate()
-        process.join()
+    found = apart(_issuing, config, list(fleet), seconds)
     assert isinstance(found, Issuing)
     if not found.tokens or found.errors:
         raise BenchError(f"{found.tokens} tokens were issued, and {len(found.errors)} not: {found.errors[:3]}")
     return found
 
 
-def _run(wire: "Connection[Any, Any]", path: Path, fleet: Sequence[Member], seconds: float) -> None:
-    config, errors, tokens = load_config(path), list[str](), list[int]()
+def _issuing(path: Path, fleet: Sequence[Member], seconds: float) -> Issuing:
+    facts, errors, tokens = Facts(path.with_name("issuing.db")), list[str](), list[str]()
+    parts, key = _parts(path, facts), spki(ec.generate_private_key(ec.SECP256R1()))
+
+    def act(one: Member) -> None:
+        try:
+            tokens.append(_issue(parts, one, key))
+        except LifecycleError as error:
+            errors.append(str(error))
+
+    cpu = time.process_time()
+    took = in_turn(fleet, seconds, act)
+    spent = time.process_time() - cpu
+    facts.close()
+    return Issuing(len(tokens), took, spent, errors)
+
+
+def _parts(path: Path, facts: Facts) -> Parts:
+    """What a join process works with, of the same files."""
+    config = load_config(path)
     assert config.join is not None
-    facts = Facts(path.with_name("issuing.db"))
     view = LiveView(config.data / "snapshot.json").view
-    parts = Parts(
+    return Parts(
         site=config.site,
         clusters=Targets(config.clusters),
         view=view,
@@ -90,36 +91,11 @@ def _run(wire: "Connection[Any, Any]", path: Path, fleet: Sequence[Member], seco
         choice=secrets.choice,
         token_seconds=config.join.token_seconds,
     )
-    until = time.monotonic() + seconds
-
-    def work(mine: Sequence[Member]) -> None:
-        resets, key = 0, spki(ec.generate_private_key(ec.SECP256R1()))
-        while mine and time.monotonic() < until:
-            for one in mine:
-                try:
-                    _issue(parts, one, resets, key)
-                except LifecycleError as error:
-                    errors.append(str(error))
-                else:
-                    tokens.append(1)
-                if time.monotonic() >= until:
-                    break
-            resets += 1
-
-    began, cpu = time.monotonic(), time.process_time()
-    threads = [threading.Thread(target=work, args=(fleet[n::THREADS],), daemon=True) for n in range(THREADS)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    wire.send(Issuing(len(tokens), time.monotonic() - began, time.process_time() - cpu, errors))
-    facts.close()
 
 
-def _issue(parts: Parts, one: Member, resets: int, key: bytes) -> None:
+def _issue(parts: Parts, one: Member, key: bytes) -> str:
     machine = parts.view().index.named(one.name)
-    if machine is None:
-        raise BenchError(f"the inventory has no {one.name}")
+    assert machine is not None  # the bench has written it into the inventory
 
     def presented(_existing: Credential | None) -> Presented:
         return Presented(
@@ -131,7 +107,7 @@ def _issue(parts: Parts, one: Member, resets: int, key: bytes) -> None:
             holder=hashlib.sha256(key).hexdigest(),
             holder_spki=base64.b64encode(key).decode(),
             generation=0,
-            counters=(one.resets + resets, 0),
+            counters=(one.resets, 0),
         )
 
-    issue(parts, machine, presented, one.address)
+    return issue(parts, machine, presented, one.address).node_name

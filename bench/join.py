@@ -25,7 +25,9 @@ MOST_NODES = 10_000
 TARGET = 60.0
 """Seconds for that many nodes on two cores."""
 RESETS = 1_000_000
-"""Of each round of exchanges: every one of them is another boot than all before."""
+"""Between rounds of exchanges: the counters of the TPMs only ever grow, whatever each round counts by itself."""
+_OURS = ("join", "approver", "nodes", "boot", "web", "controllers")
+"""How the names of the service's processes begin."""
 _SECTIONS = """\
 join: {{listen: "0.0.0.0:{port}", url: "https://{host}:{port}"}}
 clusters:
@@ -79,10 +81,7 @@ class _World:
     def cpu(self) -> dict[str, float]:
         """CPU seconds so far, by what takes part."""
         spent = {name: cpu_seconds(process.pid) for name, process in self.cluster.processes.items()}
-        ours = {"join": "join-", "approver": "approver-"}
-        spent |= {name: cpu_seconds(self.server.pid, named=prefix) for name, prefix in ours.items()}
-        spent["rest of netboot"] = cpu_seconds(self.server.pid) - sum(spent[name] for name in ours)
-        return spent
+        return spent | {f"netboot's {name}": cpu_seconds(self.server.pid, named=name) for name in _OURS}
 
 
 def measure(folder: Path, cache: Path, rounds: int, seconds: float, nodes: int) -> Join:
@@ -101,17 +100,12 @@ def measure(folder: Path, cache: Path, rounds: int, seconds: float, nodes: int) 
             settle(world.server.pid)
             fleets.append(_fleet_round(world, processes, fleet))
         for number in range(rounds):
-            ahead = [_ahead(one, 2 * number + 1) for one in fleet]
+            ahead = [one.rebooted((2 * number + 1) * RESETS) for one in fleet]
             pairs.append(_pair_round(world, ahead, seconds))
-            ahead = [_ahead(one, 2 * number + 2) for one in fleet]
+            ahead = [one.rebooted((2 * number + 2) * RESETS) for one in fleet]
             issued.append(issuing(world.site.folder / "netboot.yaml", ahead, seconds))
         flags = control_plane.signing_flags(world.cluster)
     return Join(nodes, len(os.sched_getaffinity(0)), flags, fleets, pairs, issued)
-
-
-def _ahead(one: Member, rounds: int) -> Member:
-    """Its TPM counts on from round to round, whatever each counts by itself."""
-    return Member(one.name, one.address, one.ek, one.ak, one.boot, one.mac, one.resets + rounds * RESETS)
 
 
 def _fleet_round(world: _World, processes: Fleet, fleet: Sequence[Member]) -> FleetRound:

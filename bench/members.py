@@ -40,9 +40,9 @@ class Member:
         assert isinstance(ek, ec.EllipticCurvePrivateKey) and isinstance(ak, ec.EllipticCurvePrivateKey)
         return SoftTpm(Machine(self.boot, ek=ek, ak=ak, resets=self.resets))
 
-    def rebooted(self, boot: str = "") -> "Member":
-        """The same after a reset."""
-        return replace(self, boot=boot or self.boot, resets=self.resets + 1)
+    def rebooted(self, times: int = 1) -> "Member":
+        """The same after so many resets."""
+        return replace(self, resets=self.resets + times)
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ def booted(fleet: Sequence[Member], port: int, identities: Sequence[Identity]) -
         found = _BOOT.search(script)
         if status != 200 or found is None:
             raise BenchError(f"{one.name} gets no boot from its script: status {status}: {script[:200]!r}")
-        done.append(replace(one.rebooted(found[1].decode()), mac=identity.mac))
+        done.append(replace(one.rebooted(), boot=found[1].decode(), mac=identity.mac))
     return done
 
 

@@ -36,8 +36,9 @@ def print_join(console: Console, found: Join) -> None:
     _print_rates(console, found)
     middle_one = middle_fleet(found)
     seconds = ", ".join(f"{one.joined.seconds:.1f}" for one in found.fleets)
-    title = f"{found.nodes} machines started at once, all with a certificate after {seconds} s, {found.cores} cores"
-    table = _table("seconds", "median", "p99", "longest", title=title)
+    console.print(f"{found.nodes} machines started at once, all with a certificate after {seconds} s", highlight=False)
+    console.print(f"on {found.cores} cores, which the simulated machines share", highlight=False)
+    table = _table("seconds", "median", "p99", "longest")
     for name, values in _phases(middle_one).items():
         table.add_row(name, f"{middle(values):.2f}", f"{p99(values):.2f}", f"{max(values):.2f}")
     console.print(table)
@@ -47,13 +48,13 @@ def print_join(console: Console, found: Join) -> None:
 
 
 def _print_rates(console: Console, found: Join) -> None:
-    table = _table("", "/s", "p99 hello ms", "p99 attest ms", "CPU µs each", "/s that one core would bear")
+    table = _table("", "/s", "hello p99 ms", "attest p99 ms", "CPU µs each", "/s a core would bear")
     pairs = found.pairs
     each = middle(one.cpu_us for one in pairs)
     hello, attest = (middle(p99(one.paired.phases[name]) * 1000 for one in pairs) for name in ("hello", "attest"))
     rate = middle(one.paired.per_second for one in pairs)
     table.add_row(
-        "hello + attest, join pinned to one core",
+        "hello + attest, one core",
         f"{rate:.1f}",
         f"{hello:.0f}",
         f"{attest:.0f}",
@@ -63,7 +64,9 @@ def _print_rates(console: Console, found: Join) -> None:
     cost = middle(one.cpu / one.tokens * 1e6 for one in found.issued)
     rate = middle(one.per_second for one in found.issued)
     table.add_row("tokens, the issuer alone", f"{rate:.1f}", "", "", f"{cost:,.0f}", f"{1e6 / cost:.0f}")
-    console.print("join over TLS, a real apiserver behind it; TPMs in software, keys on P-256 made beforehand")
+    console.print(
+        "join over TLS, a real apiserver behind it; TPMs in software, P-256, made before the clock starts"
+    )
     console.print(table, "")
 
 
@@ -83,5 +86,5 @@ def _print_cost(console: Console, one: FleetRound) -> None:
     console.print(f"machines had to try again {tries.total()} times{': ' + again if again else ''}", highlight=False)
 
 
-def _table(*columns: str, title: str = "") -> Table:
-    return Table(*columns, title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
+def _table(*columns: str) -> Table:
+    return Table(*columns, box=None, pad_edge=False, header_style="bold")
