@@ -64,9 +64,7 @@ def _print_rates(console: Console, found: Join) -> None:
     cost = middle(one.cpu / one.tokens * 1e6 for one in found.issued)
     rate = middle(one.per_second for one in found.issued)
     table.add_row("tokens, the issuer alone", f"{rate:.1f}", "", "", f"{cost:,.0f}", f"{1e6 / cost:.0f}")
-    console.print(
-        "join over TLS, a real apiserver behind it; TPMs in software, P-256, made before the clock starts"
-    )
+    console.print("join over TLS, a real apiserver behind it; TPMs in software, P-256, made before the clock starts")
     console.print(table, "")
 
 
