@@ -1,4 +1,4 @@
-"""`python -m bench` (`make bench`): ratios to peers in one run, side by side, medians of alternating rounds."""
+"""`python -m bench` (`make bench`): ratios to peers in one run, and what joining costs; medians of alternating rounds."""
 
 import argparse
 import json
