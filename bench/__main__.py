@@ -1,4 +1,4 @@
-"""`python -m bench` (`make bench`): ratios to peers in one run, and what joining costs; medians of alternating rounds."""
+"""`python -m bench` (`make bench`): ratios to peers side by side, and what joining costs; medians of rounds."""
 
 import argparse
 import json
