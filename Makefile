@@ -36,7 +36,7 @@ unit: setup
 cluster: setup ## a Kubernetes control plane to play with, until Ctrl-C
 	@$(PY) -m lab.kube
 
-bench: setup ## ratios against peers in one run (matchbox, nginx)
+bench: setup ## ratios against peers in one run (matchbox, nginx), and a fleet that joins a real control plane
 	@$(PY) -m bench
 
 clean: ## remove what builds and tests left (the virtual environment stays)

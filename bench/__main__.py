@@ -1,4 +1,4 @@
-"""`python -m bench` (`make bench`): ratios to peers in one run, side by side, medians of alternating rounds."""
+"""`python -m bench` (`make bench`): ratios to peers side by side, and what joining costs; medians of rounds."""
 
 import argparse
 import json
@@ -11,12 +11,12 @@ from types import FrameType
 
 from rich.console import Console
 
-from bench import abuse, host, report, scripts, transfers
+from bench import abuse, host, join, report, report_join, scripts, transfers
 from bench.peers import matchbox_version, nginx_version
 from bench.serving import BenchError
 from bench.stats import Verdict
 
-PARTS = ("scripts", "bytes", "abuse")
+PARTS = ("scripts", "bytes", "abuse", "join")
 ROOT = Path(__file__).resolve().parent.parent
 
 
@@ -25,15 +25,16 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=7, help="alternating rounds (default 7)")
     parser.add_argument("--seconds", type=float, default=2, help="seconds of one measurement (default 2)")
     parser.add_argument("--only", choices=PARTS, action="append", help="this part (may be repeated; default all)")
+    parser.add_argument("--nodes", type=int, default=join.NODES, help="machines that join at once (default 437)")
     parser.add_argument("--output", choices=("table", "json"), default="table")
     parser.add_argument(
         "--quick", action="store_true", help="one short round of everything, small: tries the bench itself"
     )
     options = parser.parse_args()
-    if options.rounds < 1 or options.seconds < 1:
-        parser.error("--rounds and --seconds must be at least 1")
+    if options.rounds < 1 or options.seconds < 1 or not 1 <= options.nodes <= join.MOST_NODES:
+        parser.error(f"--rounds and --seconds must be at least 1, --nodes 1 to {join.MOST_NODES}")
     if options.quick:
-        options.rounds, options.seconds = 1, 1
+        options.rounds, options.seconds, options.nodes = 1, 1, min(options.nodes, 8)
     return options
 
 
@@ -46,7 +47,7 @@ def _run(options: argparse.Namespace, console: Console, folder: Path) -> list[Ve
     machine = host.describe()
     versions = {"matchbox": matchbox_version(), "nginx": nginx_version() or "absent"}
     console.print(f"{machine}\npeers: matchbox {versions['matchbox']}, {versions['nginx']}", "", highlight=False)
-    found_scripts = found_bytes = found_abuse = None
+    found_scripts = found_bytes = found_abuse = found_join = None
     if "scripts" in parts:
         sizes, held = ((1, 50), 100) if options.quick else (scripts.SIZES, scripts.HELD)
         found_scripts = scripts.measure(folder, ROOT / ".cache", options.rounds, options.seconds, sizes, held)
@@ -63,11 +64,15 @@ def _run(options: argparse.Namespace, console: Console, folder: Path) -> list[Ve
         found_abuse = abuse.measure(folder, options.rounds, options.seconds, 100 if options.quick else 10_000)
         report.print_abuse(console, found_abuse)
         verdicts += report.abuse_verdicts(found_abuse)
+    if "join" in parts:
+        found_join = join.measure(folder, ROOT / ".cache", options.rounds, options.seconds, options.nodes)
+        report_join.print_join(console, found_join)
+        verdicts += report_join.join_verdicts(found_join)
     report.print_verdicts(console, verdicts)
     if options.output == "json":
         judged = [{**asdict(one), "reached": one.reached} for one in verdicts]
         whole = report.as_json(
-            found_scripts, found_bytes, found_abuse, host=asdict(machine), peers=versions, verdicts=judged
+            found_scripts, found_bytes, found_abuse, found_join, host=asdict(machine), peers=versions, verdicts=judged
         )
         sys.stdout.write(json.dumps(whole, indent=2) + "\n")
     return verdicts

@@ -3,6 +3,7 @@
 import os
 import time
 from collections import defaultdict
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -33,8 +34,19 @@ def cpu_seconds(root: int, *, named: str = "") -> float:
 
     `named`: of those processes only whose last argument begins with it.
     """
-    pids = [pid for pid in tree(root) if not named or _last_argument(pid).startswith(named)]
-    return sum(sum(map(int, fields[11:15])) for pid in pids if (fields := _fields(pid))) / _TICKS
+    return sum(sum(map(int, fields[11:15])) for pid in named_so(root, named) if (fields := _fields(pid))) / _TICKS
+
+
+def named_so(root: int, name: str) -> list[int]:
+    """Those of the tree whose last argument begins with `name`; all where it is empty."""
+    return [pid for pid in tree(root) if not name or _last_argument(pid).startswith(name)]
+
+
+def pin(pids: Iterable[int], cores: Collection[int]) -> None:
+    """Have all threads of these processes run on these cores only; those they start inherit it."""
+    for pid in pids:
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            os.sched_setaffinity(int(task.name), cores)
 
 
 def _last_argument(pid: int) -> str:

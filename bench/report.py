@@ -7,6 +7,7 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.abuse import Abused
+from bench.join import Join
 from bench.scripts import Scripts, rate
 from bench.stats import Verdict, middle
 from bench.transfers import SHAPES, Bytes
@@ -54,9 +55,11 @@ def abuse_verdicts(found: Abused) -> list[Verdict]:
     ]
 
 
-def as_json(scripts: Scripts | None, transfers: Bytes | None, abuse: Abused | None, **more: Any) -> dict[str, Any]:
+def as_json(
+    scripts: Scripts | None, transfers: Bytes | None, abuse: Abused | None, join: Join | None, **more: Any
+) -> dict[str, Any]:
     """Everything that was measured, each round of it."""
-    found = {"scripts": scripts, "bytes": transfers, "abuse": abuse}
+    found = {"scripts": scripts, "bytes": transfers, "abuse": abuse, "join": join}
     return more | {name: asdict(value) for name, value in found.items() if value is not None}
 
 

@@ -40,6 +40,16 @@ class Identity:
 
 
 @dataclass(frozen=True)
+class Joining:
+    """What a site needs beyond that for its machines to join; `eks`: pinned, by machine (hex SHA-256)."""
+
+    port: int
+    config: str
+    """Sections `join` and `clusters` of netboot.yaml."""
+    eks: Sequence[str]
+
+
+@dataclass(frozen=True)
 class Site:
     """A site on disk; `blob_*` are of its root image."""
 
@@ -73,28 +83,34 @@ def boot_path(one: Identity) -> str:
     return f"/v1/boot?mac={mac}&uuid={one.uuid}&arch=x86_64&platform=efi&serial={one.serial}"
 
 
-def make_site(folder: Path, *, machines: int, root_mib: int) -> Site:
+def make_site(folder: Path, *, machines: int, root_mib: int, joining: Joining | None = None) -> Site:
     """A site that holds so many machines, with one signed image whose root has `root_mib` MiB.
 
     Raises:
         BenchError: `netboot init` failed.
     """
-    done = subprocess.run([*_CLI, "init", str(folder)], capture_output=True, text=True, check=False, cwd=_ROOT)
+    argv = [*_CLI, "init", str(folder), *(["--join-url", f"https://{HOST}:{joining.port}"] if joining else [])]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, cwd=_ROOT)
     if done.returncode != 0:
         raise BenchError(f"netboot init ended with status {done.returncode}:\n{done.stdout}{done.stderr}")
     port, known = free_port(), identities(machines)
-    (folder / "netboot.yaml").write_text(_CONFIG.format(host=HOST, port=port, management=free_port()))
+    config = _CONFIG.format(host=HOST, port=port, management=free_port())
+    (folder / "netboot.yaml").write_text(config + (joining.config if joining else ""))
     manifest = _add_image(folder, root_mib)
     (folder / "inventory" / "site.yaml").write_text(
         _INVENTORY.format(digest=manifest.digest)
         + "".join(
             f"- {{name: node-{number}, profile: node, "
-            f'match: {{macs: ["{one.mac}"], uuid: {one.uuid}, serial: {one.serial}}}}}\n'
-            for number, one in enumerate(known)
+            f'match: {{macs: ["{one.mac}"], uuid: {one.uuid}, serial: {one.serial}{pin}}}}}\n'
+            for number, (one, pin) in enumerate(zip(known, _pins(joining, machines), strict=True))
         )
     )
     root = manifest.artifacts.root
     return Site(folder, port, known, f"/v1/blobs/{root.sha256}", root.size)
+
+
+def _pins(joining: Joining | None, machines: int) -> list[str]:
+    return [f", ek_sha256: {ek}" for ek in joining.eks] if joining is not None else [""] * machines
 
 
 def _add_image(folder: Path, root_mib: int) -> Manifest:

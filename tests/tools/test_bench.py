@@ -17,15 +17,15 @@ QUICK = (sys.executable, "-m", "bench", "--quick", "--only", "bytes", "--output"
 
 
 def left_over() -> list[str]:
-    """Command lines of processes that work below a folder of a bench's."""
+    """Command lines of processes that are told of, or work in, a folder of a bench's."""
     found = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdecimal() and int(entry.name) != os.getpid():
             try:
-                words = (entry / "cmdline").read_bytes()
+                words, works_in = (entry / "cmdline").read_bytes(), str((entry / "cwd").readlink())
             except OSError:
                 continue
-            if f"{ROOT}/.work/bench-".encode() in words:
+            if f"{ROOT}/.work/bench-".encode() in words or works_in.startswith(f"{ROOT}/.work/bench-"):
                 found.append(words.replace(b"\0", b" ").decode(errors="replace"))
     return found
 

@@ -107,7 +107,7 @@ def test_byte_verdicts_divide_medians() -> None:
 
 
 def test_everything_measured_becomes_json() -> None:
-    whole = report.as_json(scripts.Scripts(absent="no Go"), None, Abused([], 10), host={"cores": 2})
+    whole = report.as_json(scripts.Scripts(absent="no Go"), None, Abused([], 10), None, host={"cores": 2})
     assert json.loads(json.dumps(whole)) == {
         "host": {"cores": 2},
         "scripts": {"ours": {}, "theirs": {}, "held": 10000, "absent": "no Go"},

@@ -184,13 +184,13 @@ def test_an_apiserver_that_does_not_answer_in_time(
 
 def test_every_request_has_timeouts(server: Server, connection: Connection, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Any] = []
-    real = connection.transport._pool.request
+    real = connection.transport._pool.urlopen
 
-    def request(*args: Any, **how: Any) -> Any:
+    def urlopen(*args: Any, **how: Any) -> Any:
         seen.append((how["timeout"].connect_timeout, how["timeout"].read_timeout))
         return real(*args, **how)
 
-    monkeypatch.setattr(connection.transport._pool, "request", request)
+    monkeypatch.setattr(connection.transport._pool, "urlopen", urlopen)
     server.answer = lambda _method, _path: (200, {"items": [], "metadata": {"resourceVersion": "1"}})
     KubeLeases(connection, "netboot").all()
     KubeTokens(connection).delete("abc123")

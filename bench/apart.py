@@ -1,0 +1,65 @@
+"""Load from a process of its own, so that the bench's own interpreter is in nobody's way."""
+
+import multiprocessing
+import threading
+import time
+from collections.abc import Callable, Sequence
+from multiprocessing.connection import Connection
+from typing import Any
+
+from bench.members import Member
+from bench.serving import BenchError
+
+THREADS = 16
+"""At once: as many as one join process serves of one address, and half of what it serves at all."""
+
+
+def apart(work: Callable[..., Any], *args: Any) -> Any:
+    """What `work(*args)` returns in a process that is started for it.
+
+    Raises:
+        BenchError: it failed.
+    """
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe()
+    process = context.Process(target=_do, args=(theirs, work, args), daemon=True)
+    process.start()
+    theirs.close()
+    try:
+        done = ours.recv()
+    except EOFError:
+        done = RuntimeError("the process ended")
+    finally:
+        process.terminate()
+        process.join()
+    if isinstance(done, Exception):
+        raise BenchError(f"{work.__name__}: {type(done).__name__}: {done}")
+    return done
+
+
+def _do(wire: "Connection[Any, Any]", work: Callable[..., Any], args: Sequence[Any]) -> None:
+    try:
+        done = work(*args)
+    except Exception as error:  # noqa: BLE001 - told to the bench
+        done = RuntimeError(f"{type(error).__name__}: {error}")
+    wire.send(done)
+
+
+def in_turn(fleet: Sequence[Member], seconds: float, act: Callable[[Member], None]) -> float:
+    """Have sixteen threads act for the machines in turn, each time after a reset; the seconds that it took."""
+    began = time.monotonic()
+
+    def walk(mine: list[Member]) -> None:
+        while mine:
+            for number, one in enumerate(mine):
+                if time.monotonic() - began >= seconds:
+                    return
+                act(one)
+                mine[number] = one.rebooted()
+
+    threads = [threading.Thread(target=walk, args=(list(fleet[n::THREADS]),), daemon=True) for n in range(THREADS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return time.monotonic() - began

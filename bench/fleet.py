@@ -1,0 +1,143 @@
+"""A fleet that boots at once: the shipped agent once for each machine, until every one has its certificate in hand."""
+
+import contextlib
+import multiprocessing
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+from bench.members import Door, Member, furnish
+from bench.observed import Seen, observed
+from bench.serving import BenchError
+from images.node.agent import kubelet
+from images.node.agent.loop import Agent
+
+PROCESSES = 2
+PATIENCE = 300.0
+"""Seconds after which a fleet that has not joined is given up."""
+
+
+@dataclass(frozen=True)
+class Joined:
+    """All machines of one round, and the CPU seconds of the processes that simulate them."""
+
+    machines: list[Seen]
+    cpu: float
+
+    @property
+    def seconds(self) -> float:
+        """From the start of the first agent to the last certificate."""
+        return max(one.end for one in self.machines) - min(one.start for one in self.machines)
+
+
+class Fleet:
+    """Processes with the agents of their machines."""
+
+    def __init__(self, wires: "Sequence[Connection[Any, Any]]") -> None:
+        self._wires = wires
+
+    def join(self, fleet: Sequence[Member], door: Door) -> Joined:
+        """Have all of them join, started in the same moment.
+
+        Raises:
+            BenchError: one of them did not, in five minutes.
+        """
+        for number, wire in enumerate(self._wires):
+            wire.send((list(fleet[number :: len(self._wires)]), door))
+        self._answers(60.0)  # everything is prepared
+        for wire in self._wires:
+            wire.send("go")
+        answers = self._answers(PATIENCE)
+        return Joined([one for seen, _ in answers for one in seen], sum(cpu for _, cpu in answers))
+
+    def _answers(self, patience: float) -> list[Any]:
+        deadline, answers = time.monotonic() + patience, []
+        for wire in self._wires:
+            if not wire.poll(max(0.0, deadline - time.monotonic())):
+                raise BenchError(f"the fleet has not joined in {patience:.0f} s")
+            answers.append(wire.recv())
+        words = [answer for answer in answers if isinstance(answer, str)]
+        if any(words):
+            raise BenchError(f"the fleet did not join: {'; '.join(filter(None, words))}")
+        return answers
+
+
+@contextlib.contextmanager
+def fleet_processes() -> Iterator[Fleet]:
+    """Start the processes; they end with the block."""
+    context = multiprocessing.get_context("spawn")
+    pairs = [context.Pipe() for _ in range(PROCESSES)]
+    processes = [context.Process(target=_simulate, args=(theirs,), daemon=True) for _, theirs in pairs]
+    try:
+        for process in processes:
+            process.start()
+        yield Fleet([ours for ours, _ in pairs])
+    finally:
+        for process in processes:
+            if process.pid is not None:
+                process.terminate()
+                process.join()
+
+
+def _simulate(wire: "Connection[Any, Any]") -> None:
+    """A simulating process: rounds, for ever."""
+    while True:
+        members, door = wire.recv()
+        with tempfile.TemporaryDirectory(prefix="fleet-") as folder:
+            try:
+                roots = [furnish(Path(folder) / one.name, one, door) for one in members]
+                ready = [(one, root, one.tpm()) for one, root in zip(members, roots, strict=True)]
+            except Exception as error:  # noqa: BLE001 - told to the bench, which ends with it
+                wire.send(f"{type(error).__name__}: {error}")
+                return
+            wire.send("")
+            wire.recv()
+            cpu = time.process_time()
+            seen = _run(ready)
+            words = _without_certificate(seen, [root for _, root, _ in ready], members)
+            wire.send(words or (seen, time.process_time() - cpu))
+
+
+def _run(ready: Sequence[tuple[Member, Path, Any]]) -> list[Seen]:
+    seen = [Seen(one.address) for one, _, _ in ready]
+    go = threading.Event()
+    with observed() as is_of:
+
+        def join(one: Seen, root: Path, tpm: Any) -> None:
+            is_of(one)
+            agent = Agent(root, say=lambda line: _note(one, line), open_tpm=lambda _root: contextlib.nullcontext(tpm))
+            go.wait()
+            one.start = time.monotonic()
+            agent.run()
+            one.end = time.monotonic()
+
+        threads = [
+            threading.Thread(target=join, args=(one, root, tpm), daemon=True)
+            for one, (_, root, tpm) in zip(seen, ready, strict=True)
+        ]
+        for thread in threads:
+            thread.start()
+        go.set()
+        for thread in threads:
+            thread.join()
+    return seen
+
+
+def _note(one: Seen, line: str) -> None:
+    if "again in" in line:
+        one.failures.append(line)
+
+
+def _without_certificate(seen: Sequence[Seen], roots: Sequence[Path], members: Sequence[Member]) -> str:
+    """Words about those that have none, of which there should not be any."""
+    missing = [
+        member.name
+        for one, root, member in zip(seen, roots, members, strict=True)
+        if not one.end or not kubelet.has_joined(root, member.boot, time.time())
+    ]
+    return f"{len(missing)} machines have no certificate, {missing[0]} for one" if missing else ""

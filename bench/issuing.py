@@ -1,0 +1,113 @@
+"""Tokens per second against the real apiserver: the issuer alone, from a decision to a token."""
+
+import base64
+import hashlib
+import os
+import secrets
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from bench.apart import apart, in_turn
+from bench.members import Member
+from bench.serving import BenchError
+from images.node.agent.key import spki
+from netboot.config import load_config
+from netboot.join.credential import Presented
+from netboot.join.issue import issue
+from netboot.join.parts import Parts
+from netboot.join.ports import Credential
+from netboot.kube.targets import Targets
+from netboot.lifecycle.errors import LifecycleError
+from netboot.stores.facts import Facts
+from netboot.stores.live import LiveView
+from netboot.stores.register import open_register
+from netboot.stores.sealing import SealingKeys
+
+
+@dataclass(frozen=True)
+class Issuing:
+    """Tokens that were issued in so many seconds, and the CPU seconds of the process."""
+
+    tokens: int
+    seconds: float
+    cpu: float
+    errors: list[str]
+
+    @property
+    def per_second(self) -> float:
+        """Tokens per second."""
+        return self.tokens / self.seconds
+
+
+def issuing(config: Path, fleet: Sequence[Member], seconds: float) -> Issuing:
+    """So many seconds of tokens, for the machines in turn, each a boot of its own.
+
+    Raises:
+        BenchError: none was issued, or something failed.
+    """
+    found = apart(_issuing, config, list(fleet), seconds)
+    assert isinstance(found, Issuing)
+    if not found.tokens or found.errors:
+        raise BenchError(f"{found.tokens} tokens were issued, and {len(found.errors)} not: {found.errors[:3]}")
+    return found
+
+
+def _issuing(path: Path, fleet: Sequence[Member], seconds: float) -> Issuing:
+    facts, errors, tokens = Facts(path.with_name("issuing.db")), list[str](), list[str]()
+    parts, key = _parts(path, facts), spki(ec.generate_private_key(ec.SECP256R1()))
+
+    def act(one: Member) -> None:
+        try:
+            tokens.append(_issue(parts, one, key))
+        except LifecycleError as error:
+            errors.append(str(error))
+
+    cpu = time.process_time()
+    took = in_turn(fleet, seconds, act)
+    spent = time.process_time() - cpu
+    facts.close()
+    return Issuing(len(tokens), took, spent, errors)
+
+
+def _parts(path: Path, facts: Facts) -> Parts:
+    """What a join process works with, of the same files."""
+    config = load_config(path)
+    assert config.join is not None
+    view = LiveView(config.data / "snapshot.json").view
+    return Parts(
+        site=config.site,
+        clusters=Targets(config.clusters),
+        view=view,
+        enrolments=open_register(config, lambda: view().snapshot.inventory),
+        keyset=SealingKeys(config.join.sealing_keys),
+        belongs=lambda _boot, _machine: True,
+        journal=facts.append,
+        now_ms=lambda: time.time_ns() // 1_000_000,
+        random=os.urandom,
+        choice=secrets.choice,
+        token_seconds=config.join.token_seconds,
+    )
+
+
+def _issue(parts: Parts, one: Member, key: bytes) -> str:
+    machine = parts.view().index.named(one.name)
+    assert machine is not None  # the bench has written it into the inventory
+
+    def presented(_existing: Credential | None) -> Presented:
+        return Presented(
+            machine=one.name,
+            cluster=machine.cluster,
+            node=machine.node_name,
+            rung="tpm",
+            boot=one.boot,
+            holder=hashlib.sha256(key).hexdigest(),
+            holder_spki=base64.b64encode(key).decode(),
+            generation=0,
+            counters=(one.resets, 0),
+        )
+
+    return issue(parts, machine, presented, one.address).node_name

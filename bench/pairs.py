@@ -1,0 +1,65 @@
+"""hello and attest as fast as one join process answers them: the agent's own code, new connections, new boots."""
+
+import os
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from bench.apart import apart, in_turn
+from bench.members import Door, Member
+from bench.observed import Seen, observed
+from bench.serving import BenchError
+from images.node.agent.errors import AgentError
+from images.node.agent.exchange import Facts, prove
+from images.node.agent.net import Server
+
+
+@dataclass(frozen=True)
+class Paired:
+    """Exchanges that ended with a token, in so many seconds; seconds of each by phase; what went wrong."""
+
+    pairs: int
+    seconds: float
+    phases: dict[str, list[float]]
+    errors: list[str]
+
+    @property
+    def per_second(self) -> float:
+        """Pairs per second."""
+        return self.pairs / self.seconds
+
+
+def exchange(fleet: Sequence[Member], door: Door, seconds: float, cores: Collection[int]) -> Paired:
+    """So many seconds of exchanges, from a process that runs on `cores` only.
+
+    Raises:
+        BenchError: none succeeded, or more than one in a hundred failed.
+    """
+    found = apart(_exchange, list(fleet), door, seconds, set(cores))
+    assert isinstance(found, Paired)
+    if not found.pairs or len(found.errors) > found.pairs / 100:
+        raise BenchError(f"{found.pairs} exchanges succeeded, {len(found.errors)} failed: {found.errors[:3]}")
+    return found
+
+
+def _exchange(fleet: Sequence[Member], door: Door, seconds: float, cores: Collection[int]) -> Paired:
+    os.sched_setaffinity(0, cores)
+    errors, done, server = list[str](), list[Seen](), Server(door.join, door.authorities)
+    with observed() as is_of:
+
+        def act(one: Member) -> None:
+            seen = Seen(one.address)
+            is_of(seen)
+            facts = Facts(one.boot, {"uuid": None, "serial": None, "macs": [one.mac]})
+            key = ec.generate_private_key(ec.SECP256R1())
+            try:
+                prove(lambda path, body: server.call("POST", path, body), one.tpm(), key, facts)
+            except AgentError as error:
+                errors.append(str(error))
+            else:
+                done.append(seen)
+
+        took = in_turn(fleet, seconds, act)
+    phases = {name: [one.seconds[name] for one in done] for name in ("hello", "attest")}
+    return Paired(len(done), took, phases, errors)
