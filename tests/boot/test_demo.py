@@ -1,4 +1,4 @@
-"""`make demo KEEP=1`: a boot, a page whose commands all work, and a clean end by Ctrl-C."""
+"""`make demo KEEP=1`: a Ready node, a page whose commands all work, and a clean end by Ctrl-C."""
 
 import re
 import shlex
@@ -11,21 +11,31 @@ import pytest
 
 from lab.processes import finish, start
 from lab.work import ROOT
-from tests.boot.centre import BOOT_SECONDS, BuiltImage
+from tests.boot.centre import BuiltImage
+from tests.boot.node_centre import READY_SECONDS
 
 pytestmark = pytest.mark.boot
 
 
-def test_the_demo_boots_a_machine_and_every_command_that_it_prints_works(built: BuiltImage, folder: Path) -> None:
+def test_the_demo_ends_with_a_node_that_works_and_every_command_that_it_prints_works(
+    built_node: BuiltImage, folder: Path
+) -> None:
     """After the shared image, so that the build comes from its cache."""
-    assert built.digest
+    assert built_node.digest
     running = start("demo", [sys.executable, "-m", "lab.demo", "--keep"], folder / "demo.log", cwd=ROOT)
     try:
-        running.said.wait_for("everything is running; Ctrl-C stops it", 2 * BOOT_SECONDS)
+        running.said.wait_for("everything is running; Ctrl-C stops it", 2 * READY_SECONDS)
         page = running.said.text
-        assert re.search(r"Booted +reported +\d+\.\d s +\d+\.\d s .*multi-user\.target", page)
+        assert re.search(r"the operator runs: netboot machine approve node-1 --ek [0-9a-f]{16}\n", page)
+        assert re.search(r"Ready +observed +\d+\.\d s +\d+\.\d s .*the cluster may use it", page)
+        assert re.search(r"Ready +\d+\.\d s after the kernel started, by the service's clock", page)
+        assert re.search(r"Pod +says from inside: hello from inside Pod hello on node-1: Linux 6\.1\.", page)
         commands = re.findall(r"(?m)^  # (.+)\n  (.+)$", page)
         assert [what for what, _ in commands] == [
+            "the node",
+            "the Pod's words",
+            "a command inside of it",
+            "whose TPM it is",
             "this boot's trace",
             "why this machine gets this script",
             "machines, and what is known of them",
@@ -35,7 +45,11 @@ def test_the_demo_boots_a_machine_and_every_command_that_it_prints_works(built: 
             "read every byte and compare it with what was signed",
         ]
         said = {what: _run(command) for what, command in commands}
-        assert "Booted" in said["this boot's trace"]
+        assert "Kubelet Version: " in said["the node"]
+        assert said["the Pod's words"].startswith("hello from inside Pod hello on node-1")
+        assert "httpd" in said["a command inside of it"]
+        assert "approved" in said["whose TPM it is"]
+        assert "Ready" in said["this boot's trace"]
         assert "node-1 boots" in said["why this machine gets this script"]
         assert said["the script that it was served"].startswith("#!ipxe\n")
         assert "netboot: stage started" in said["the machine's console"]

@@ -4,7 +4,7 @@ from typing import Any
 
 from rich.console import Console
 
-from lab.page import Facts, Step, bar_of, page, steps, trace_table
+from lab.page import Facts, Step, bar_of, kernel_to_ready, page, steps, trace_table
 
 EVENTS: list[dict[str, Any]] = [
     {"phase": "InitrdStarted", "source": "reported", "at_ms": 1_000_010_000, "detail": "kernel [6.1]"},
@@ -49,6 +49,14 @@ def test_a_bar_is_never_empty_and_never_longer_than_its_line() -> None:
     assert bar_of(10, 10, 10, 4) == "   ━"
 
 
+def test_from_kernel_to_ready_is_by_the_service_s_clock_from_when_the_kernel_says_it_began() -> None:
+    """The initrd reported 2.5 s after its kernel began."""
+    ready = {"phase": "Ready", "source": "observed", "at_ms": 1_000_060_000, "detail": ""}
+    assert kernel_to_ready([{**EVENTS[0], "uptime_ms": 2_500}, *EVENTS[1:], ready]) == 52.5
+    assert kernel_to_ready([{**EVENTS[0], "uptime_ms": 2_500}]) is None
+    assert kernel_to_ready([EVENTS[0], ready]) is None
+
+
 def test_commands_are_whole_lines_outside_the_frame() -> None:
     artifacts = {name: {"size": 1 << 20} for name in ("kernel", "initrd", "root")}
     manifest = {
@@ -63,7 +71,24 @@ def test_commands_are_whole_lines_outside_the_frame() -> None:
     facts = Facts(image, "node-1", 1024, "SeaBIOS", "a namespace", "KVM", "console.log", 33.0, "built in 1 s")
     command = "netboot boot show --config " + "x" * 40
     shown = printed(page(steps(EVENTS, 1_000_000.0), facts, [("why", command)], 110))
+    assert "cluster" not in shown
     assert f"\nLook further:\n  # why\n  {command}" in shown
     assert "node-1 was a heap of firmware; 20 seconds later it runs debian-12-minimal" in shown
     assert "signed by key 1234; root image: nothing, on the machine itself" in shown
     assert "3.0 MiB (kernel 1.0, initrd 1.0, root 1.0); needs 353 MiB of memory" in shown
+
+
+def test_a_ready_node_is_called_one_and_has_its_rows() -> None:
+    artifacts = {name: {"size": 1 << 20} for name in ("kernel", "initrd", "root")}
+    manifest = {"name": "n", "distribution": "debian", "suite": "bookworm", "kernel_version": "6", "ram_mib": 353}
+    image = {"image": "a" * 64, "size": 3 << 20, "signer": "1234", "verified": True}
+    more = [("cluster", "Kubernetes at https://192.0.2.1:6443"), ("Pod", "says from inside: hello")]
+    facts = Facts(
+        {**image, "manifest": {**manifest, "artifacts": artifacts}}, "node-1", 2048, "SeaBIOS", "a namespace", "KVM",
+        "console.log", 33.0, "built in 1 s", more,
+    )  # fmt: skip
+    ready = {"phase": "Ready", "source": "observed", "at_ms": 1_000_060_000, "detail": ""}
+    shown = printed(page(steps([*EVENTS, ready], 1_000_000.0), facts, [], 110))
+    assert "node-1 was a heap of firmware; 60 seconds later it is a Ready node" in shown
+    assert "cluster   Kubernetes at https://192.0.2.1:6443" in shown
+    assert "Pod       says from inside: hello" in shown
