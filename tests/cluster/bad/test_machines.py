@@ -2,19 +2,19 @@
 
 import base64
 import dataclasses
-import os
-import time
+import gzip
+import http.client
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from netboot.join.state import Nonce, seal_nonce
 from netboot.stores.enrolment import SqliteEnrolments
-from netboot.stores.sealing import read_keys
 from tests import soft_tpm
-from tests.cluster.bad.whole import Whole, failed
+from tests.cluster.bad.whole import Kit, Whole, failed
+from tests.processes import wait_for
 
 pytestmark = pytest.mark.cluster
 
@@ -69,7 +69,9 @@ def test_a_machine_with_a_tpm_on_record_that_claims_to_have_none(whole: Whole) -
     kit = whole.fresh()
     words = failed(whole.hello(whole.power_on(kit, tpm=False)), 403, "refused")
     assert words.startswith(f"{kit.name} has a TPM on record and never joins without it")
-    nonce = sealed_nonce(whole, kit.name, kit.mac, kit.address, "a-window")
+    bare = whole.fresh("bare")  # whose nonce a thief has got hold of
+    assert whole.service.netboot("token", "issue", "--machine", bare.name).returncode == 0
+    nonce = fetched_nonce(whole, bare, bare.address)
     said = whole.hello(whole.power_on(kit, tpm=False, nonce=nonce), source=kit.address)
     assert failed(said, 403, "refused") == words
 
@@ -78,9 +80,12 @@ def test_a_nonce_used_by_thief_and_owner(whole: Whole) -> None:
     """The nonce is in the clear on the wire to the machine; the first of two closes the window, and it is said."""
     kit = whole.fresh("bare")
     assert whole.service.netboot("token", "issue", "--machine", kit.name, "--reason", "no TPM").returncode == 0
-    window = window_of(whole, kit.name)
-    nonce = sealed_nonce(whole, kit.name, kit.mac, kit.address, window)
+    nonce = fetched_nonce(whole, kit, kit.address)
+    elsewhere = fetched_nonce(whole, kit, "127.0.1.99")
     boot = whole.service.boot(kit.mac)
+    far = kit.as_it_is(boot, tpm=False, nonce=elsewhere)
+    assert failed(whole.hello(far, source="127.0.1.99"), 403, "refused").startswith("127.0.1.99 is not an address of")
+    assert failed(whole.hello(far, source=kit.address), 403, "refused").startswith("the nonce was not made for")
     thief, owner = (kit.as_it_is(boot, tpm=False, nonce=nonce) for _ in range(2))
     hellos = [whole.hello(one, source=kit.address) for one in (thief, owner)]
     assert [(one.status, one.body["rung"]) for one in hellos] == [(200, "nonce")] * 2
@@ -168,14 +173,23 @@ def test_pcrs_that_the_policy_does_not_allow(whole: Whole) -> None:
     whole.prove(whole.power_on(kit))  # the same machine as it should be
 
 
-def sealed_nonce(whole: Whole, machine: str, mac: str, address: str, window: str) -> str:
-    """What the boot script of a machine in a boot window brings."""
-    config = whole.service.config
-    assert config.join is not None
-    nonce = Nonce(mac=mac, address=address, machine=machine, window=window)
-    keys = read_keys(config.join.sealing_keys)
-    now = time.time_ns() // 1_000_000
-    return base64.b64encode(seal_nonce(keys, config.site, nonce, now, os.urandom)).decode()
+def fetched_nonce(whole: Whole, kit: Kit, source: str) -> str:
+    """What the boot script of a machine in a boot window brings, fetched from `source`."""
+    boot, host = whole.service.boot(kit.mac), whole.service.config.provisioning.listen
+    path = f"/v1/boots/{boot}/nonce?machine={kit.name}&mac={kit.mac.replace(':', '-')}"
+
+    def fetch() -> bytes:
+        connection = http.client.HTTPConnection(host.host, host.port, timeout=10, source_address=(source, 0))
+        try:
+            connection.request("GET", path)
+            answer = connection.getresponse()
+            data = answer.read()
+            return data if answer.status == 200 else b""
+        finally:
+            connection.close()
+
+    [found] = re.findall(rb"nonce\0+([A-Za-z0-9+/]+={0,2})\n", gzip.decompress(wait_for(fetch, 30)))
+    return str(found.decode())
 
 
 def window_of(whole: Whole, machine: str) -> str:

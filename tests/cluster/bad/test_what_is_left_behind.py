@@ -27,8 +27,9 @@ def secrets_of(whole: Whole) -> dict[str, bytes]:
     config = whole.service.config
     assert config.join is not None
     found = {"the operator's token": TOKEN.encode()}
-    for number, key in enumerate(read_keys(config.join.sealing_keys).keys):
-        found[f"sealing key {number}"] = key.material
+    for kind, path in (("sealing", config.join.sealing_keys), ("nonce", config.join.nonce_keys)):
+        for number, key in enumerate(read_keys(path).keys):
+            found[f"{kind} key {number}"] = key.material
     for name in ("issuer", "approver", "nodes"):
         text = getattr(config.clusters["default"], name).read_text()
         [token] = re.findall(r'"token": "([^"]+)"', text)
@@ -50,7 +51,7 @@ def test_the_search_finds_what_is_there(whole: Whole) -> None:
     secret = f"the secret of token {token[:6]}"
     assert leaks(whole, "a line", f"x {token} y".encode()) == [f"{secret} in a line"]
     assert leaks(whole, "a line", base64.b64encode(token[7:].encode())) == [f"{secret} in a line"]
-    assert len(secrets_of(whole)) >= 7
+    assert len(secrets_of(whole)) >= 8
 
 
 def test_nothing_secret_is_left_behind(whole: Whole, tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from lab.kube.cluster import Cluster
 from netboot.cli.authority import new_authority, new_certificate
 from netboot.config import load_config
 from netboot.join.ports import Csr
-from netboot.stores.sealing import new_key, write_keys
+from netboot.stores.sealing import NONCES, new_key, write_keys
 from tests import soft_tpm
 from tests.agent_tpm import SoftTpm
 from tests.agents import Told
@@ -284,6 +284,7 @@ def whole(root: Path, cluster: Cluster, accounts: dict[str, Path], *kits: Kit) -
         (root / "tls" / name).write_bytes(data)
         (root / "tls" / name).chmod(0o600)
     write_keys(root / "secrets" / "sealing.keys", Keyset((new_key(),)))
+    write_keys(root / "secrets" / "nonce.keys", Keyset((new_key(),)), NONCES)
     config = load_config(root / "netboot.yaml")
     Store(config.store).set_channel("stable", add_image(config))
     with serving(config, root / "netboot.yaml") as service:
