@@ -25,7 +25,11 @@ def group() -> None:
 def list_(
     machine: str | None, limit: int, config: Path | None, server: str | None, token_file: Path | None, output: str
 ) -> None:
-    """List boots and claims, the newest first."""
+    """List boots and claims, the newest first.
+
+    \b
+      netboot boot list --machine gpu-001
+    """
     found = open_client(config, server, token_file).get("/v1/boots", machine=machine, limit=limit)
     rows = [
         (
@@ -54,6 +58,9 @@ def show_(boot: str, config: Path | None, server: str | None, token_file: Path |
 
     `served`: we handed it out, to whomever. `reported`: the machine says so, or somebody in its name. `observed`: it
     proved it, or the cluster says so. BOOT is an id of `netboot boot list`.
+
+    \b
+      netboot boot show 0195d3c2-8f11-8a3b-9c4d-5e6f7a8b9c0d
     """
     found = open_client(config, server, token_file).get(f"/v1/boots/{segment(boot)}")
     if output == "table":
@@ -106,7 +113,11 @@ def watch(
     token_file: Path | None,
     output: str,
 ) -> None:
-    """Follow boots as they happen; Ctrl-C ends it. With `--output json` one object a line."""
+    """Follow boots as they happen; Ctrl-C ends it. With `--output json` one object a line.
+
+    \b
+      netboot boot watch
+    """
     client = open_client(config, server, token_file)
     for line in client.lines("/v1/boots/watch", machine=machine, since=since):
         entry = line.get("event")

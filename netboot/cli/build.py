@@ -55,6 +55,9 @@ def build(
 
     RECIPE is the name of a shipped recipe, or the path of a YAML file. Steps whose inputs did not change come from the
     cache; an interrupted build leaves the store as it was. Needs root.
+
+    \b
+      netboot image build debian-12-minimal
     """
     chosen = load_recipe(recipe, profile)
     paths = find_paths(config, store, keys)

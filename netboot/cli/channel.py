@@ -19,7 +19,11 @@ def group() -> None:
 @output_option
 @with_exit_codes
 def list_(config: Path | None, server: str | None, token_file: Path | None, output: str) -> None:
-    """List the channels of the inventory and the image of each."""
+    """List the channels of the inventory and the image of each.
+
+    \b
+      netboot channel list
+    """
     found = open_client(config, server, token_file).get("/v1/channels")
     _show(output, found, found["channels"])
 
@@ -30,7 +34,11 @@ def list_(config: Path | None, server: str | None, token_file: Path | None, outp
 @output_option
 @with_exit_codes
 def show_(channel: str, config: Path | None, server: str | None, token_file: Path | None, output: str) -> None:
-    """Show where CHANNEL points."""
+    """Show where CHANNEL points.
+
+    \b
+      netboot channel show stable
+    """
     found = open_client(config, server, token_file).get(f"/v1/channels/{segment(channel)}")
     _show(output, found, [found])
 
@@ -47,6 +55,9 @@ def set_(
     """Let CHANNEL point to IMAGE: a digest, the beginning of one, or a recipe's name for its newest image.
 
     The image must be signed by a key that the site trusts, and be whole.
+
+    \b
+      netboot channel set stable debian-12-minimal
     """
     found = open_client(config, server, token_file).put(f"/v1/channels/{segment(channel)}", {"image": image})
     _show(output, found, [found])

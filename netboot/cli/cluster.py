@@ -31,7 +31,11 @@ def group() -> None:
 @config_option
 @click.option("--name", help="Cluster of the configuration, for its namespace.  [default: the namespace netboot]")
 def manifests(config: Path | None, name: str | None) -> None:
-    """Print the accounts, their rights and the admission policies as YAML, for `kubectl apply -f -`."""
+    """Print the accounts, their rights and the admission policies as YAML, for `kubectl apply -f -`.
+
+    \b
+      netboot cluster manifests | kubectl apply -f -
+    """
     from netboot.kube.manifests import DEFAULT_NAMESPACE, manifest_text
 
     namespace = DEFAULT_NAMESPACE if name is None else find_cluster(find_config(config), name).namespace
@@ -53,6 +57,9 @@ def kubeconfigs(config: Path | None, admin_kubeconfig: Path, name: str, server: 
     """Write the kubeconfigs of the three accounts to where the configuration says, with mode 0600.
 
     Each holds a token that expires. A running service takes up a new one by itself.
+
+    \b
+      netboot cluster kubeconfigs --admin-kubeconfig admin.conf
     """
     from netboot.kube.accounts import ACCOUNTS, make_kubeconfig
 

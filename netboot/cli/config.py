@@ -32,6 +32,9 @@ def check(config: Path | None, output: str) -> None:
     """Report every fault of the configuration, the inventory, the keys and the site bundle at once.
 
     Exit status 1 when there is one.
+
+    \b
+      netboot config check
     """
     path = config_path(config)
     found = check_site(path)
@@ -50,7 +53,11 @@ def check(config: Path | None, output: str) -> None:
 @config_option
 @output_option
 def show_(config: Path | None, output: str) -> None:
-    """Show the configuration in force: what was given and what was not, with absolute paths."""
+    """Show the configuration in force: what was given and what was not, with absolute paths.
+
+    \b
+      netboot config show --output json
+    """
     value = find_config(config).model_dump(mode="json")
     show(output, value, ("key", "value"), list(_flat(value, "")))
 
@@ -108,6 +115,9 @@ def join_certificate(config: Path | None, authority_key: Path | None, names: tup
 
     It is for the host of join.url and the address of join.listen. Where the authority's key is kept elsewhere, run this
     there on a copy of the site's folder, and carry tls/join.crt and tls/join.key back.
+
+    \b
+      netboot config join-certificate
     """
     found = find_config(config)
     if found.join is None:

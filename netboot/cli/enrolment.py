@@ -133,6 +133,9 @@ def release(
     """Forget which key holds the credential of this boot of MACHINE, so that another one may.
 
     For a TPM that was cleared, or a machine that lost its key: it says on its console that it waits for this.
+
+    \b
+      netboot machine release gpu-001
     """
     found = _act(open_client(config, server, token_file), machine, "release", {"reason": reason})
     show(output, found, (), (), f"{machine} is released (generation {found['enrolment']['generation']})")
@@ -181,6 +184,9 @@ def retire(
     """Take MACHINE out of service: no new tokens, and its certificate is not renewed.
 
     A certificate that it has stays valid until it ends (a day at most). `netboot machine approve` brings it back.
+
+    \b
+      netboot machine retire gpu-001
     """
     found = _act(open_client(config, server, token_file), machine, "retire", {"reason": reason})
     show(output, found, (), (), f"{machine} is retired: no new tokens, no renewals")

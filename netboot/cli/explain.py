@@ -46,6 +46,10 @@ def command(
     \b
     Exit status: 0 it boots, 3 unknown, 4 not allowed (ambiguous, disabled, other architecture),
     5 cannot tell right now (no usable image, or the service does not answer), 1 failed, 2 wrong usage.
+
+    \b
+      netboot explain gpu-001
+      netboot explain --mac 52:54:00:12:34:56
     """
     claim = {"mac": mac, "uuid": uuid, "serial": serial, "arch": arch}
     claimed = any(value is not None for value in claim.values())

@@ -47,7 +47,12 @@ def _url(_context: click.Context, option: click.Parameter, value: str | None) ->
 @click.option("--site", callback=_site, default="main", show_default=True, help="Name of the site.")
 @click.option("--force", is_flag=True, help="Into a folder that is not empty: what is there already stays as it is.")
 def command(folder: Path, url: str | None, join_url: str | None, site: str, force: bool) -> None:
-    """Write a working site into DIR: configuration, sample inventory, keys, the operator's token, the site bundle."""
+    """Write a working site into DIR: configuration, sample inventory, keys, the operator's token, the site bundle.
+
+    \b
+      netboot init site
+      netboot init site --join-url https://192.0.2.1:8443
+    """
     if folder.is_dir() and any(folder.iterdir()) and not force:
         raise click.ClickException(f"{folder} is not empty: choose another, or give --force to add what is missing")
     guessed = url or f"http://{_own_address()}:8080"

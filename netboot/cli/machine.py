@@ -42,6 +42,9 @@ def list_(others: bool, config: Path | None, server: str | None, token_file: Pat
     The current boot is the one that proved itself last, by its TPM or in the cluster; of a machine that never did, the
     newest of which it reported something. A script that was only served is a claim, which anybody can make; a newer
     boot that was only reported is shown behind the state, as "and an unproven".
+
+    \b
+      netboot machine list --output json
     """
     client = open_client(config, server, token_file)
     if others:
@@ -59,7 +62,11 @@ def list_(others: bool, config: Path | None, server: str | None, token_file: Pat
 @output_option
 @with_exit_codes
 def show_(machine: str, config: Path | None, server: str | None, token_file: Path | None, output: str) -> None:
-    """Show all about MACHINE: how it is recognised, what it boots and why, its latest boots."""
+    """Show all about MACHINE: how it is recognised, what it boots and why, its latest boots.
+
+    \b
+      netboot machine show gpu-001
+    """
     found = open_client(config, server, token_file).get(f"/v1/machines/{segment(machine)}")
     if output == "json":
         click.echo(json.dumps(found, indent=2, sort_keys=True))
@@ -92,7 +99,11 @@ def show_(machine: str, config: Path | None, server: str | None, token_file: Pat
 @output_option
 @with_exit_codes
 def discovered(limit: int, config: Path | None, server: str | None, token_file: Path | None, output: str) -> None:
-    """List machines that asked and may not boot, the latest seen first."""
+    """List machines that asked and may not boot, the latest seen first.
+
+    \b
+      netboot machine discovered
+    """
     _discovered(open_client(config, server, token_file), output, limit)
 
 

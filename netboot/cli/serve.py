@@ -19,6 +19,9 @@ def command(config: Path | None) -> None:
     SIGHUP             read inventory, channels and keys again now (changes are noticed by themselves)
 
     It logs to stderr, one event a line. Under systemd: deploy/netboot.service.
+
+    \b
+      netboot serve --config site/netboot.yaml
     """
     from netboot import logs
     from netboot.cli.paths import find_config

@@ -86,7 +86,11 @@ def issue(
 @output_option
 @with_exit_codes
 def list_(config: Path | None, server: str | None, token_file: Path | None, output: str) -> None:
-    """List the tokens that are out, by whatever way they were issued; never their secrets."""
+    """List the tokens that are out, by whatever way they were issued; never their secrets.
+
+    \b
+      netboot token list
+    """
     found = open_client(config, server, token_file).get("/v1/tokens")
     for cluster, problem in found["problems"].items():
         click.echo(f"WARNING: cluster {cluster}: {problem}", err=True)
@@ -110,6 +114,9 @@ def revoke(token: str, config: Path | None, server: str | None, token_file: Path
     """Revoke TOKEN (the six characters before the dot).
 
     Kubernetes may go on believing it for ten seconds; only the holder of its key could use it even then.
+
+    \b
+      netboot token revoke ab12cd
     """
     found = open_client(config, server, token_file).delete(f"/v1/tokens/{segment(token)}")
     show(output, found, (), (), f"token {token} of {found['machine']} is revoked")
