@@ -3,6 +3,7 @@
 import os
 import secrets
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -25,6 +26,8 @@ from netboot.web.join.health import said
 from netboot.web.join.limits import Buckets
 from netboot.web.join.parts import Desk
 from netboot.web.join.tls import Certificate
+
+REPORT_SECONDS = 3.0
 
 
 def compose(
@@ -73,17 +76,20 @@ def compose(
 
     hellos, attests = (Buckets(config.join.hellos_per_minute) for _ in range(2))
     desk = Desk(parts, fit, hellos, attests, problems, stopping)
-    threading.Thread(target=fit.run, args=(partial(_report, config, index, desk),), name="fitness", daemon=True).start()
+    for name, target in (("fitness", fit.run), ("report", partial(_report_for_ever, config, index, desk))):
+        threading.Thread(target=target, name=name, daemon=True).start()
     return create_app(desk)
 
 
-def _report(config: Config, index: int, desk: Desk) -> None:
-    """For the control plane's `/readyz`."""
-    found = said(desk)
-    message = "; ".join(found["problems"]) or "machines can join"
-    status = {"at_ms": desk.parts.now_ms(), "ok": found["ready"], "message": message, "clusters": found["clusters"]}
-    with suppress(OSError):
-        write_status(config.data / "status", f"join-{index}", status)
+def _report_for_ever(config: Config, index: int, desk: Desk) -> None:
+    """For the control plane's `/readyz`; beside the checks, which wait for an apiserver that does not answer."""
+    while True:
+        found = said(desk)
+        message = "; ".join(found["problems"]) or "machines can join"
+        status = {"at_ms": desk.parts.now_ms(), "ok": found["ready"], "message": message}
+        with suppress(OSError):
+            write_status(config.data / "status", f"join-{index}", status | {"clusters": found["clusters"]})
+        time.sleep(REPORT_SECONDS)
 
 
 def _reach(name: str, cluster: Cluster) -> fitness.Connected:

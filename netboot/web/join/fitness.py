@@ -22,7 +22,6 @@ RECHECK_SECONDS = 3.0
 TRUSTED_SECONDS = 120.0
 """How long what was found stays true of an apiserver that does not answer."""
 SWEEP_SECONDS = 60.0
-SAY_SECONDS = 3.0
 
 
 Connected = tuple[Target, Callable[[], tuple[Finding, ...]]]
@@ -94,12 +93,10 @@ class Fitness(Mapping[str, Target]):
         """For `/readyz`."""
         return {name: self._words(name, known) for name, known in self._known.items()}
 
-    def run(self, say: Callable[[], None] = lambda: None) -> None:
-        """Check for ever, until `end`; `say` is called every few seconds."""
+    def run(self) -> None:
+        """Check for ever, until `end`."""
         while not self._ended.is_set():
-            wait = self.step()
-            say()
-            self._ended.wait(min(max(0.1, wait), SAY_SECONDS))
+            self._ended.wait(max(0.1, self.step()))
 
     def end(self) -> None:
         """Have `run` return."""
