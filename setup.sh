@@ -8,7 +8,8 @@ packages=(
   mmdebstrap debian-archive-keyring gpgv arch-test          # bootstrap of images
   squashfs-tools zstd kmod xz-utils signify-openbsd cpio    # their steps; signify for checks by hand
   busybox-static                                            # the initrd's shell, for tests on the host
-  swtpm swtpm-tools tpm2-tools                              # a real TPM for the tests of tokens
+  swtpm swtpm-tools tpm2-tools                              # real TPMs, for machines and for the tests of tokens
+  gpg gpg-agent                                             # signs the lab's own apt repository
   qemu-system-x86 ovmf ipxe-qemu ipxe                       # machines and their firmware
   etcd-server                                               # below the control plane of `make cluster`
   iproute2 dnsmasq-base nginx-light                         # a provisioning network, a second origin

@@ -45,11 +45,16 @@ def _is_package(value: object) -> bool:
     return isinstance(value, list) and len(value) == 3 and all(isinstance(part, str) for part in value)
 
 
+def _containers(manifest: Manifest) -> str:
+    return " ".join(f"{image.name}@{image.digest[:12]}" for image in manifest.container_images)
+
+
 def diff(old: Manifest, new: Manifest, old_packages: Packages, new_packages: Packages) -> Diff:
     """Everything about `new` that is not as in `old`."""
     names = ("name", "distribution", "suite", "architecture", "epoch", "kernel_version", "ram_mib", "recipe")
     facts = {name: (str(getattr(old, name)), str(getattr(new, name))) for name in names}
     facts["kernel_arguments"] = (" ".join(old.kernel_arguments), " ".join(new.kernel_arguments))
+    facts["container_images"] = (_containers(old), _containers(new))
     artifacts = dict(new.artifacts)
     pairs = {name: (artifact, artifacts[name]) for name, artifact in old.artifacts}
     both = old_packages.keys() & new_packages.keys()

@@ -52,14 +52,27 @@ def load(path: Path) -> Recipe:
 def merge(base: Any, child: Any, at: tuple[str, ...] = ()) -> Any:
     """What a recipe's value becomes under an heir's.
 
-    Mappings merge key by key; lists append what is not there yet; all else is replaced, and so is each file of `files`.
+    Mappings merge key by key; lists append what is not there yet; all else is replaced, and so is each file of `files`
+    and each of `sources` that has a name.
     """
     if isinstance(child, dict) and not (at[:1] == ("files",) and len(at) > 1):
         old = base if isinstance(base, dict) else {}
         return old | {key: merge(old.get(key), value, (*at, str(key))) for key, value in child.items()}
     if isinstance(child, list):
-        return _unique([*(base if isinstance(base, list) else []), *child])
+        before = base if isinstance(base, list) else []
+        return _unique(_replaced(before, child) if at == ("sources",) else [*before, *child])
     return child
+
+
+def _replaced(old: list[Any], new: list[Any]) -> list[Any]:
+    """Both lists as one; what has a name of the old list's stands where that stood."""
+    named = {name: item for item in new if (name := _source_name(item))}
+    return [*(named.get(_source_name(item) or "", item) for item in old), *new]
+
+
+def _source_name(item: Any) -> str | None:
+    name = item.get("name") if isinstance(item, dict) else None
+    return name if isinstance(name, str) else None
 
 
 def _unique(items: list[Any]) -> list[Any]:
@@ -143,6 +156,8 @@ def _located(document: Document) -> dict[str, Any]:
     folder, value = Path(document.file).parent, dict(document.value)
     if "overlay" in value:
         value["overlay"] = [str(folder / item) for item in value["overlay"]]
+    if "container_images" in value:
+        value["container_images"] = [str(folder / item) for item in value["container_images"]]
     if "sources" in value:
         value["sources"] = [source | {"signed_by": str(folder / source["signed_by"])} for source in value["sources"]]
     if "files" in value:

@@ -41,6 +41,14 @@ KernelArgument = Annotated[
 ]
 Architecture = Literal["amd64", "arm64"]
 
+ContainerName = Annotated[
+    str,
+    _matching(
+        r"(localhost|[a-z0-9-]+(\.[a-z0-9-]+)+|[a-z0-9-]+(?=:[0-9]))(:[0-9]{1,5})?(/[a-z0-9]+([._-]+[a-z0-9]+)*)+:[A-Za-z0-9_][A-Za-z0-9._-]{0,127}",
+        "must be a container image's full name, registry/name:tag, like localhost/pause:1",
+    ),
+]
+
 CHUNK_SIZE = 4 * 1024 * 1024
 """Bytes per chunk of the root image: the unit that a machine fetches again when it arrives damaged."""
 
@@ -60,6 +68,16 @@ class Artifacts(Strict):
     initrd: Artifact
     root: Artifact
     packages: Artifact
+
+
+class ContainerImage(Strict):
+    """A container image that the root brings and loads at boot."""
+
+    name: ContainerName
+    digest: Sha256
+    """Its id: SHA-256 of its configuration (what `crictl images` shows)."""
+    size: Annotated[int, Field(ge=0)]
+    """Bytes that it takes in containerd's state, which is memory: its layers as they are stored, and unpacked."""
 
 
 class Manifest(Strict):
@@ -82,10 +100,14 @@ class Manifest(Strict):
     """The least memory of a machine that can boot this image, MiB."""
     chunk_size: Literal[4194304] = 4194304
     artifacts: Artifacts
+    container_images: tuple[ContainerImage, ...] = ()
 
     def to_bytes(self) -> bytes:
         """The canonical bytes, which are signed."""
-        return canonical(self.model_dump(mode="json", by_alias=True))
+        value = self.model_dump(mode="json", by_alias=True)
+        if not self.container_images:
+            del value["container_images"]  # so that manifests of before are still in canonical form
+        return canonical(value)
 
     @property
     def digest(self) -> str:

@@ -9,8 +9,11 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from images.cache import Cache
+from images.containers import Archive
+from images.containers import read as read_archive
 from images.errors import ImageError
 from images.manifest import Manifest, read_manifest
+from images.node.files import agent_files
 from images.overlay import read_folder
 from images.recipe import Recipe
 from images.signing import SigningKey
@@ -69,14 +72,15 @@ def build(recipe: Recipe, keys: dict[str, bytes], cache: Cache, progress: Progre
         done[step.name] = timed(progress, step.name, lambda: cache.obtain(step, inputs, say))
         return done[step.name]
 
+    archives = tuple(read_archive(path, recipe.architecture) for path in recipe.container_images)
     mirrors = timed(progress, "mirrors", lambda: (probe(recipe.sources), False))
     created = max(mirror.newest for mirror in mirrors)
     base = do(bootstrap.STEP, bootstrap_inputs(recipe, mirrors, created))
-    tree = do(configure.STEP, configure_inputs(recipe, base, created))
+    tree = do(configure.STEP, configure_inputs(recipe, base, created, archives))
     system = do(kernel.STEP, kernel.Inputs(tree, recipe.modules.root))
     packed = do(root.STEP, root.Inputs(system, recipe.profile, created))
     early = do(initrd.STEP, initrd.Inputs(tree, system, recipe.modules.initrd, tuple(sorted(keys.items()))))
-    described = do(manifest.STEP, manifest_inputs(recipe, system, packed, early, keys, created))
+    described = do(manifest.STEP, manifest_inputs(recipe, system, packed, early, keys, created, archives))
     return Built(
         manifest=read_manifest((described / "manifest.json").read_bytes()),
         artifacts={
@@ -117,9 +121,13 @@ def bootstrap_inputs(recipe: Recipe, mirrors: tuple[Mirror, ...], created: int) 
     return bootstrap.Inputs(recipe.suite, recipe.architecture, mirrors, packages, created)
 
 
-def configure_inputs(recipe: Recipe, base: Product, created: int) -> configure.Inputs:
+def configure_inputs(recipe: Recipe, base: Product, created: int, archives: tuple[Archive, ...]) -> configure.Inputs:
     """What the tree becomes: our own units and files, then the recipe's."""
     node = read_folder(NODE / "root")
+    if recipe.join:
+        node += agent_files()
+    if archives:
+        node += read_folder(NODE / "containers")
     return configure.Inputs(
         base=base,
         node=node,
@@ -128,6 +136,7 @@ def configure_inputs(recipe: Recipe, base: Product, created: int) -> configure.I
         units=recipe.units,
         remove=recipe.remove,
         created=created,
+        archives=archives,
     )
 
 
@@ -138,7 +147,13 @@ def installable(node: tuple[Any, ...]) -> tuple[str, ...]:
 
 
 def manifest_inputs(
-    recipe: Recipe, system: Product, packed: Product, early: Product, keys: dict[str, bytes], created: int
+    recipe: Recipe,
+    system: Product,
+    packed: Product,
+    early: Product,
+    keys: dict[str, bytes],
+    created: int,
+    archives: tuple[Archive, ...],
 ) -> manifest.Inputs:
     """What the image is described by."""
     identity = recipe.identity(tuple(step.identity() for step in STEPS), tuple(keys[name] for name in sorted(keys)))
@@ -155,4 +170,5 @@ def manifest_inputs(
         created=created,
         arguments=recipe.kernel.arguments,
         budget_mib=recipe.budget_mib,
+        containers=tuple(image for archive in archives for image in archive.images),
     )

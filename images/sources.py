@@ -8,8 +8,9 @@ import os
 import re
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
+from pathlib import Path
 
 import requests
 from requests.utils import should_bypass_proxies
@@ -17,6 +18,7 @@ from requests.utils import should_bypass_proxies
 from images import run
 from images.errors import CommandError, SourceUnavailableError
 from images.recipe import Source
+from images.step import PLACE
 
 CONNECT_SECONDS, READ_SECONDS = 5.0, 20.0
 MAX_INRELEASE = 16 * 1024 * 1024
@@ -28,7 +30,7 @@ _CLEARSIGNED = b"-----BEGIN PGP SIGNED MESSAGE-----"
 class Mirror:
     """A source as the bootstrap takes it: what the recipe says, the keys' bytes, and each suite's InRelease digest."""
 
-    url: str
+    url: str = field(metadata=PLACE)
     suites: tuple[str, ...]
     components: tuple[str, ...]
     keyring: bytes
@@ -70,7 +72,33 @@ def _mirror(source: Source, answers: list[tuple[str, int]]) -> Mirror:
 
 def _ask(url: str, suite: str, proxies: Mapping[str, str]) -> tuple[str, int] | str:
     """The digest and the date (seconds since 1970) of a suite's InRelease file, or what is wrong."""
-    address = f"{url.rstrip('/')}/dists/{suite}/InRelease"
+    folder = f"{url.rstrip('/')}/{suite.lstrip('/') if suite.endswith('/') else f'dists/{suite}/'}"
+    body = _read(folder) if url.startswith("file:") else _get(url, suite, f"{folder}InRelease", proxies)
+    if isinstance(body, str):
+        return body
+    date = re.search(rb"^Date: (.+)$", body, re.MULTILINE)
+    if not body.startswith(_CLEARSIGNED) or not date or len(body) > MAX_INRELEASE:
+        return _unsigned(url, suite)
+    try:
+        when = parsedate_to_datetime(date[1].decode("ascii", "replace"))
+    except ValueError:
+        return _unavailable(url, suite, "its InRelease file has no date that can be read")
+    return hashlib.sha256(body).hexdigest(), int(when.timestamp())
+
+
+def _unsigned(url: str, suite: str) -> str:
+    if url.startswith("file:"):
+        return (
+            f"the repository {url} cannot be used: its InRelease is not a signed file with a date; "
+            "sign it (gpg --clearsign): there is no way to use packages that nobody signed"
+        )
+    return _unavailable(
+        url, suite, "what it answers is not a signed InRelease file (a captive portal, or a proxy's page?)"
+    )
+
+
+def _get(url: str, suite: str, address: str, proxies: Mapping[str, str]) -> bytes | str:
+    """What a mirror answers, or what is wrong with it."""
     try:
         with requests.Session() as session:
             session.trust_env = False  # proxies come from the same place for apt and for us
@@ -91,16 +119,20 @@ def _ask(url: str, suite: str, proxies: Mapping[str, str]) -> tuple[str, int] | 
         )
     if answer.status_code != 200:
         return _unavailable(url, suite, f"it answers {answer.status_code} {answer.reason}")
-    date = re.search(rb"^Date: (.+)$", body, re.MULTILINE)
-    if not body.startswith(_CLEARSIGNED) or not date or len(body) > MAX_INRELEASE:
-        return _unavailable(
-            url, suite, "what it answers is not a signed InRelease file (a captive portal, or a proxy's page?)"
-        )
+    return bytes(body)
+
+
+def _read(folder: str) -> bytes | str:
+    """The InRelease file of a folder of this machine (`file:///…`), or what is wrong with it."""
+    path = Path(folder.removeprefix("file://")) / "InRelease"
     try:
-        when = parsedate_to_datetime(date[1].decode("ascii", "replace"))
-    except ValueError:
-        return _unavailable(url, suite, "its InRelease file has no date that can be read")
-    return hashlib.sha256(body).hexdigest(), int(when.timestamp())
+        with path.open("rb") as file:
+            return file.read(MAX_INRELEASE + 1)
+    except OSError as error:
+        return (
+            f"the repository file://{path.parent} cannot be used: {path} cannot be read ({error.strerror}). "
+            "Make it (apt-ftparchive release, signed by gpg --clearsign), or name another place under 'sources'"
+        )
 
 
 def _for_requests(address: str, proxies: Mapping[str, str]) -> dict[str, str]:

@@ -13,6 +13,8 @@ from pydantic import BaseModel
 from images.manifest import canonical
 
 I = TypeVar("I")  # noqa: E741 - inputs
+PLACE: Mapping[str, Any] = {"place": True}
+"""Metadata of a dataclass's field that only says where a thing is; what it is, other fields say. It is not hashed."""
 Say = Callable[[str], None]
 """Takes one line about what is going on, for people."""
 
@@ -74,12 +76,19 @@ def plain(value: Any) -> Any:
     if isinstance(value, BaseModel):
         return {name: plain(getattr(value, name)) for name in type(value).model_fields}
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        decides = (field.name for field in dataclasses.fields(value) if field.metadata != PLACE)
+        return {name: plain(getattr(value, name)) for name in decides}
     if isinstance(value, Mapping):
         return {str(name): plain(item) for name, item in value.items()}
     if isinstance(value, tuple | list):
         return [plain(item) for item in value]
     raise TypeError(f"a {type(value).__name__} cannot be an input of a step: it has no content that can be hashed")
+
+
+def file_digest(path: Path) -> str:
+    """SHA-256 of a file that may be large, 64 hexadecimal characters."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def tree_digest(path: Path) -> str:

@@ -1,10 +1,12 @@
-"""`make demo`: build an image, start everything, boot a machine without a disk, show its trace. Exit 0: it is up."""
+"""`make demo`: build an image, start everything, boot a machine without a disk, show its trace.
+
+With the recipe of a node it goes on: a control plane, attestation by TPM, a Ready node, a Pod that runs on it.
+Exit status 0: all of it happened.
+"""
 
 import argparse
 import contextlib
-import json
 import os
-import secrets
 import shutil
 import signal
 import subprocess
@@ -12,26 +14,25 @@ import sys
 import threading
 from collections.abc import Sequence
 from time import monotonic, time
-from typing import Any
 
 from rich.console import Console
 
+from images import inherit
+from images.strict import FaultsError
 from lab.accelerator import accelerator
 from lab.errors import LabError
-from lab.machines import Hardware, machine
-from lab.network import Attachment, Network, UserNetwork, dnsmasq, network
-from lab.processes import end_group, wrapped
-from lab.service import Service, service
-from lab.site import COMMAND, Site, command_environment, make_site
+from lab.joining import joining
+from lab.kube.binaries import NoKubernetesError
+from lab.kube.cluster import ClusterError
+from lab.machines import chip_of, machine
+from lab.service import service
+from lab.site import make_site
+from lab.stage import attachment_of, build_image, follow, inventory, new_hardware, new_network
 from lab.telling import NAME, Demo, explain_failure, network_words, show_page
 from lab.work import CACHE, ROOT, work_folder
 
-BOOT_SECONDS = 240.0
-BOOT_SECONDS_PER_MIB = 0.5
-"""More for a large image: software emulation verifies some ten MiB a second."""
-CLEAN_SECONDS = 60.0
-"""For an interrupted build to take its mounts and folders away."""
 WIDTH = 132
+MINIMAL = "debian-12-minimal"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -49,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except KeyboardInterrupt:
             demo.say("interrupted; everything was stopped")
             return 130
-        except (LabError, OSError, subprocess.SubprocessError) as error:
+        except (LabError, ClusterError, NoKubernetesError, OSError, subprocess.SubprocessError) as error:
             explain_failure(demo, error)
             return 1
     return 0
@@ -58,7 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m lab.demo", description=__doc__)
     parser.add_argument("--keep", action="store_true", help="leave everything running until Ctrl-C")
-    parser.add_argument("--recipe", default="debian-12-minimal", help="name of a shipped recipe, or path of one")
+    parser.add_argument("--recipe", default="debian-12-node-demo", help="a shipped recipe, or path of one")
     parser.add_argument("--firmware", choices=["bios", "uefi"], default="bios", help="SeaBIOS or OVMF")
     parser.add_argument("--user-network", action="store_true", help="QEMU's own network in place of a namespace")
     return parser.parse_args(arguments)
@@ -80,127 +81,51 @@ def _as_root(console: Console, arguments: Sequence[str]) -> int:
 def _run(demo: Demo) -> None:
     with contextlib.ExitStack() as stack:
         with demo.doing("making a provisioning network"):
-            net = _network(demo, stack)
+            net = new_network(demo, stack)
         host = net.host if net else "127.0.0.1"
+        join = joining(demo, stack, net) if _joins(demo, networked=net is not None) else None
         with demo.doing("making a site: netboot init"):
-            site = make_site(demo.folder / "site", host, None if net else "10.0.2.2")
+            site = make_site(demo.folder / "site", host, None if net else "10.0.2.2", join=join is not None)
+            if join is not None:
+                join.prepare(site)
         with demo.doing(f"building an image: netboot image build {demo.options.recipe}"):
-            image = _build(demo, site)
-        hardware = Hardware(NAME, _mac(), _uuid(), "LAB-1", demo.options.firmware, memory=_memory(image))
+            image = build_image(demo, site, demo.options.recipe if join is None else join.recipe)
+        address = net.machine(10) if net else None
+        hardware = new_hardware(NAME, demo.options.firmware, image, node=join is not None)
         with demo.doing("starting the service: netboot serve"):
-            site.declare(_inventory(hardware))
+            site.declare(inventory(hardware, address if join else None))
             running = stack.enter_context(service(site, demo.folder / "logs"))
             running.set_channel("stable", image["image"])
-            account = running.account
-            demo.say(f"    machines reach it at {site.url}, operators at {site.management}; it runs as {account}")
+            demo.say(f"    machines reach it at {site.url}, operators at {site.management}")
+            demo.say(f"    it runs as {running.account}")
         with demo.doing("looking for a way to run machines"):
             kernel = site.store / "blobs" / image["manifest"]["artifacts"]["kernel"]["sha256"]
             how = accelerator(kernel, CACHE / "lab")
             demo.say("    KVM works" if how == "kvm" else "    KVM does not work here: software emulation (TCG)")
-        attachment = _attachment(stack, net, site)
+        attachment = attachment_of(stack, net, site, {hardware.mac: address} if address else {})
+        if join is not None:
+            join.enrol(site, chip_of(hardware, demo.folder / "machine"))
         with demo.doing(f"switching on {NAME}: {hardware.memory} MiB of memory, no disk"):
             demo.powered_on = time()
             demo.machine = stack.enter_context(machine(hardware, attachment, demo.folder / "machine", how))
-            _follow(demo, running, image)
-        show_page(demo, site, hardware, image, network_words(net), how)
+            follow(demo, running, image, join)
+        if join is not None:
+            join.run_a_pod()
+        show_page(demo, site, hardware, image, network_words(net), how, join)
         if demo.options.keep:
             _keep(demo)
 
 
-def _network(demo: Demo, stack: contextlib.ExitStack) -> Network | None:
-    """A real one, or None where this host does not let us."""
-    if not demo.options.user_network:
-        try:
-            return stack.enter_context(network(demo.folder / "network"))
-        except LabError as error:
-            demo.say(f"    cannot make a network namespace here ({error}): QEMU's own network instead")
-    return None
-
-
-def _attachment(stack: contextlib.ExitStack, net: Network | None, site: Site) -> Attachment:
-    url = f"{site.url}/boot.ipxe"
-    if net is None:
-        return UserNetwork(url)
-    stack.enter_context(dnsmasq(net, url))
-    return net.tap("tap0")
-
-
-def _build(demo: Demo, site: Site) -> dict[str, Any]:
-    """The image as `image show` describes it. The build speaks for itself on stderr."""
-    argv = [*COMMAND, "image", "build", demo.options.recipe, "--cache", str(CACHE / "build"), "--output", "json"]
-    with (demo.folder / "build.json").open("w+") as output:
-        # In a session of its own, so that Ctrl-C reaches it once, from here, and it is waited for while it cleans up.
-        process = subprocess.Popen(
-            wrapped(argv),
-            cwd=ROOT,
-            env=command_environment(site.config),
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            start_new_session=True,
-        )
-        try:
-            status = process.wait()
-        except KeyboardInterrupt:
-            process.send_signal(signal.SIGINT)
-            process.wait(CLEAN_SECONDS)
-            raise
-        finally:
-            end_group(process)
-        if status != 0:
-            raise LabError("netboot image build failed; what it said is above")
-        output.seek(0)
-        result = json.load(output)
-    cached = sum(1 for step in result["steps"] if step["cached"])
-    demo.built = f"built in {result['seconds']:.1f} s ({cached} of {len(result['steps'])} steps from the cache)"
-    shown: dict[str, Any] = json.loads(site.netboot("image", "show", result["image"], "--output", "json"))
-    return shown
-
-
-def _memory(image: dict[str, Any]) -> int:
-    """What the image needs and room to work, in MiB."""
-    return max(1024, int(image["manifest"]["ram_mib"]) + 512)
-
-
-def _mac() -> str:
-    return "52:54:00:" + ":".join(f"{byte:02x}" for byte in secrets.token_bytes(3))
-
-
-def _uuid() -> str:
-    text = secrets.token_hex(16)
-    return f"{text[:8]}-{text[8:12]}-4{text[13:16]}-8{text[17:20]}-{text[20:]}"
-
-
-def _inventory(hardware: Hardware) -> str:
-    return f"""\
-channels:
-- name: stable
-  description: what the demo's machine boots
-
-profiles:
-- name: default
-  channel: stable
-
-machines:
-- name: {hardware.name}
-  match:
-    macs: ["{hardware.mac}"]
-    uuid: {hardware.uuid}
-  profile: default
-"""
-
-
-def _follow(demo: Demo, running: Service, image: dict[str, Any]) -> None:
-    assert demo.machine is not None
-    qemu = demo.machine.qemu
-    seconds = BOOT_SECONDS + BOOT_SECONDS_PER_MIB * image["size"] / 2**20
-    for event in running.events(NAME, seconds, qemu.check):
-        demo.events.append(event)
-        at = event["at_ms"] / 1000 - demo.powered_on
-        colour = "red" if event["phase"] == "Failed" else "green"
-        demo.console.print(f"    {at:6.1f} s  [{colour}]{event['phase']:<14}[/]", end="")
-        demo.console.print(f" {event['source']:<9}{event['detail']}", highlight=False, markup=False, soft_wrap=True)
-        if event["phase"] == "Booted":
-            return
+def _joins(demo: Demo, *, networked: bool) -> bool:
+    """Whether the recipe's machines join a cluster; without a network of its own the demo shows the boot alone."""
+    try:
+        joins = inherit.load(inherit.find(demo.options.recipe)).join
+    except (FaultsError, OSError):
+        return False  # the build says what is wrong with it
+    if joins and not networked:
+        demo.say(f"    a node and its API server must reach each other, so this shows a boot only: {MINIMAL}")
+        demo.options.recipe = MINIMAL
+    return joins and networked
 
 
 def _keep(demo: Demo) -> None:

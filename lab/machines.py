@@ -13,6 +13,7 @@ from lab.accelerator import Accelerator, arguments
 from lab.errors import UnusableError
 from lab.network import Attachment, Tap
 from lab.processes import Child, child
+from lab.tpm import qemu_arguments, tpm
 from lab.transcript import Transcript
 
 Firmware = Literal["bios", "uefi"]
@@ -22,7 +23,10 @@ _OVMF_PAIRS = (("OVMF_CODE_4M.fd", "OVMF_VARS_4M.fd"), ("OVMF_CODE.fd", "OVMF_VA
 
 @dataclass(frozen=True, slots=True)
 class Hardware:
-    """What the machine is. `memory` in MiB; `rom` False: the NIC has none, the firmware's own PXE must fetch iPXE."""
+    """What the machine is. `memory` in MiB; `rom` False: the NIC has none, the firmware's own PXE must fetch iPXE.
+
+    `tpm`: it has a TPM 2.0, whose state is `<folder>/<name>.tpm`: a machine that is switched off and on keeps its chip.
+    """
 
     name: str
     mac: str
@@ -32,6 +36,7 @@ class Hardware:
     memory: int = 1024
     cpus: int = 1
     rom: bool = True
+    tpm: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +57,7 @@ def machine(hardware: Hardware, attachment: Attachment, folder: Path, accelerato
     """Switch a machine on for the length of a block; logs are `<folder>/<name>.console.log` and `.qemu.log`.
 
     Raises:
-        UnusableError: no UEFI firmware is installed.
+        UnusableError: no UEFI firmware is installed, or no software TPM.
     """
     folder.mkdir(parents=True, exist_ok=True)
     stem = folder / hardware.name
@@ -62,20 +67,28 @@ def machine(hardware: Hardware, attachment: Attachment, folder: Path, accelerato
         stack.enter_context(ours)
         with theirs:
             namespace = attachment.namespace if isinstance(attachment, Tap) else None
-            argv = _argv(hardware, attachment, stem, accelerator, theirs.fileno())
+            argv, fds = _argv(hardware, attachment, stem, accelerator, theirs.fileno()), [theirs.fileno()]
+            if hardware.tpm:
+                chip = stack.enter_context(tpm(f"tpm of {hardware.name}", chip_of(hardware, folder)))
+                argv, fds = [*argv, *qemu_arguments(chip)], [*fds, chip.fileno()]
             qemu = child(
                 f"qemu of {hardware.name}",
                 argv,
                 Path(f"{stem}.qemu.log"),
                 namespace=namespace,
                 grace=3,
-                fds=(theirs.fileno(),),
+                fds=fds,
             )
             running = stack.enter_context(qemu)
         console = Transcript(f"console of {hardware.name}", Path(f"{stem}.console.log"), lambda: ours.recv(65536))
         stack.callback(console.join)
         stack.callback(running.stop, 3)
         yield Machine(hardware, console, running)
+
+
+def chip_of(hardware: Hardware, folder: Path) -> Path:
+    """The state of its TPM, for `lab.tpm.ek_sha256`."""
+    return folder / f"{hardware.name}.tpm"
 
 
 def _argv(hardware: Hardware, attachment: Attachment, stem: Path, accelerator: Accelerator, serial: int) -> list[str]:

@@ -11,10 +11,11 @@ import json
 import os
 import shutil
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from ipaddress import IPv4Network
 from pathlib import Path
+from types import MappingProxyType
 from typing import Literal
 
 from lab.errors import UnusableError
@@ -62,6 +63,10 @@ class Network:
     def inside(self) -> str:
         """The address of the bridge: dnsmasq and second origins."""
         return f"{BLOCK}.{self.number}.2"
+
+    def machine(self, number: int) -> str:
+        """An address of a machine that always gets the same (`dnsmasq`'s `hosts`); `number`: 10 to 99."""
+        return f"{BLOCK}.{self.number}.{number}"
 
     @property
     def prefix(self) -> str:
@@ -144,14 +149,17 @@ def _addresses() -> list[dict[str, str]]:
 
 
 Mode = Literal["authoritative", "proxy"]
+NO_HOSTS: Mapping[str, str] = MappingProxyType({})
 
 
 @contextlib.contextmanager
-def dnsmasq(network: Network, boot_url: str, mode: Mode = "authoritative") -> Iterator[None]:
+def dnsmasq(
+    network: Network, boot_url: str, mode: Mode = "authoritative", hosts: Mapping[str, str] = NO_HOSTS
+) -> Iterator[None]:
     """A real dnsmasq: addresses, iPXE over TFTP for firmware without it, and `boot_url` for iPXE.
 
-    `proxy`: another server (a second dnsmasq that knows nothing of booting) gives the addresses; this one only adds
-    what to boot, as beside an operator's own DHCP.
+    `hosts`: MAC → address, for machines that always get the same. `proxy`: another server (a second dnsmasq that knows
+    nothing of booting) gives the addresses; this one only adds what to boot, as beside an operator's own DHCP.
     """
     files = network.folder / "tftp"
     files.mkdir(exist_ok=True)
@@ -160,7 +168,8 @@ def dnsmasq(network: Network, boot_url: str, mode: Mode = "authoritative") -> It
     with contextlib.ExitStack() as stack:
         if mode == "proxy":
             stack.enter_context(_second_dhcp(network))
-        _serve(stack, network, "dnsmasq", _common(network, "br0") + _booting(network, boot_url, mode, files))
+        fixed = [f"dhcp-host={mac},{address}" for mac, address in hosts.items()]
+        _serve(stack, network, "dnsmasq", _common(network, "br0") + _booting(network, boot_url, mode, files) + fixed)
         yield
 
 

@@ -18,10 +18,16 @@ WORDS = {
     "ImageVerified": "every chunk is what was signed",
     "Switched": "systemd runs from the image",
     "Booted": "multi-user.target",
+    "Joining": "the agent begins",
+    "Attested": "its TPM proved which machine it is",
+    "TokenIssued": "one credential, for its key only",
+    "CSRApproved": "the approver knows it",
+    "NodeRegistered": "the kubelet made its Node",
+    "Ready": "the cluster may use it",
 }
 BAR, SHORTEST_BAR, BESIDE_BARS = 36, 6, 96
 """Columns."""
-COLOURS = {"served": "blue", "reported": "green"}
+COLOURS = {"served": "blue", "reported": "green", "observed": "magenta"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +53,26 @@ class Facts:
     console: str
     total: float
     built: str
+    more: Sequence[tuple[str, str]] = ()
+    """Rows about the cluster that it joined."""
 
 
 def steps(events: Sequence[dict[str, Any]], powered_on: float) -> list[Step]:
     """Events in the order of their time; `powered_on`: seconds since 1970."""
     found = [Step(one["phase"], one["source"], one["at_ms"] / 1000 - powered_on, one["detail"]) for one in events]
     return sorted(found, key=lambda step: step.at)
+
+
+def kernel_to_ready(events: Sequence[dict[str, Any]]) -> float | None:
+    """Seconds from the start of the kernel to Ready, by the service's clock; None: it is not Ready.
+
+    The first report of the initrd says how long its kernel has run.
+    """
+    first = next((one for one in events if one["phase"] == "InitrdStarted" and one.get("uptime_ms") is not None), None)
+    ready = next((one for one in events if one["phase"] == "Ready"), None)
+    if first is None or ready is None:
+        return None
+    return float(ready["at_ms"] - (first["at_ms"] - first["uptime_ms"])) / 1000
 
 
 def trace_table(found: Sequence[Step], width: int = BAR) -> Table:
@@ -96,6 +116,7 @@ def page(found: Sequence[Step], facts: Facts, commands: Sequence[tuple[str, str]
             "times",
             f"image {facts.built}; from power-on to the last phase {found[-1].at:.1f} s; all {facts.total:.0f} s",
         ),
+        *facts.more,
         ("console", facts.console),
     ]
     grid = Table.grid(padding=(0, 2))
@@ -103,7 +124,8 @@ def page(found: Sequence[Step], facts: Facts, commands: Sequence[tuple[str, str]
     grid.add_column(overflow="fold")
     for name, value in rows:
         grid.add_row(name, Text(value))
-    title = f"{facts.machine} was a heap of firmware; {found[-1].at:.0f} seconds later it runs {manifest['name']}"
+    became = "is a Ready node" if found[-1].phase == "Ready" else f"runs {manifest['name']}"
+    title = f"{facts.machine} was a heap of firmware; {found[-1].at:.0f} seconds later it {became}"
     body = Group(trace_table(found, max(SHORTEST_BAR, min(BAR, width - BESIDE_BARS))), Text(""), grid)
     return Group(Panel(body, title=title, title_align="left", padding=(1, 2)), _further(commands))
 

@@ -19,6 +19,7 @@ from lab.errors import DeadlineError, LabError
 from lab.processes import Child, finish, start
 from lab.site import COMMAND, Site
 from lab.work import ROOT
+from netboot.config import load_config
 
 READY_SECONDS = 60.0
 HEARTBEAT_SECONDS = 15.0
@@ -148,21 +149,23 @@ class Service:
         return {"Authorization": f"Bearer {self._token}"}
 
     def _wait_until_it_answers(self, running: Child) -> None:
-        def answers() -> bool:
-            running.check()
-            try:
-                provisioning = requests.get(self._local(), timeout=5).status_code == 200
-                return provisioning and requests.get(f"{self.site.management}/healthz", timeout=5).status_code == 200
-            except requests.RequestException:
-                return False
+        """Each plane at its own listener: machines may know it by an address that is not ours."""
+        config = load_config(self.site.config)
+        health = [f"http://{config.provisioning.listen}/healthz", f"{self.site.management}/healthz"]
+        if config.join is not None:
+            health.append(f"https://{config.join.listen}/readyz")
+        authority = str(self.site.folder / "tls" / "ca.crt")
+        with requests.Session() as session:
+            session.trust_env = False  # a CA bundle of the environment would win over ours
 
-        self.wait_until("the service answers", answers, READY_SECONDS)
+            def answers() -> bool:
+                running.check()
+                try:
+                    return all(session.get(url, timeout=5, verify=authority).status_code == 200 for url in health)
+                except requests.RequestException:
+                    return False
 
-    def _local(self) -> str:
-        """The boot plane's health, at its own listener: machines may know it by an address that is not ours."""
-        found = re.search(r'(?m)^  listen: "(.*)"$', self.site.config.read_text())
-        assert found is not None
-        return f"http://{found.group(1)}/healthz"
+            self.wait_until("the service answers", answers, READY_SECONDS)
 
 
 @contextlib.contextmanager

@@ -80,22 +80,32 @@ def command_environment(config: Path | None) -> dict[str, str]:
     return os.environ | ({"NETBOOT_CONFIG": str(config)} if config else {})
 
 
-def make_site(folder: Path, host: str, url_host: str | None = None, *, keys: Path | None = None) -> Site:
+def make_site(
+    folder: Path, host: str, url_host: str | None = None, *, keys: Path | None = None, join: bool = False
+) -> Site:
     """`netboot init`, listening on `host` and on loopback; `url_host`: how machines call `host`, if otherwise.
 
-    `keys`: a folder of keys to copy, so that an image of another site boots here too.
+    `keys`: a folder of keys to copy, so that an image of another site boots here too. `join`: with its listener.
     """
-    port, management = free_port(host), free_port("127.0.0.1")
-    url = f"http://{url_host or host}:{port}"
+    port, management, joining = free_port(host), free_port("127.0.0.1"), free_port(host)
+    machines = url_host or host
+    url = f"http://{machines}:{port}"
     if keys is not None:
         shutil.copytree(keys, folder / "keys")
-    run_netboot(["init", str(folder), "--url", url, "--site", "lab", "--force"])
+    also = ["--join-url", f"https://{machines}:{joining}"] if join else []
+    run_netboot(["init", str(folder), "--url", url, "--site", "lab", "--force", *also])
     config = folder / "netboot.yaml"
-    text, once = re.subn(r'(?m)^  listen: ".*"$', f'  listen: "{host}:{port}"', config.read_text())
-    text, twice = re.subn(r"(?m)^  listen: 127\.0\.0\.1:\d+$", f"  listen: 127.0.0.1:{management}", text)
-    assert (once, twice) == (1, 1), "the sample configuration has other lines than the lab knows"
-    config.write_text(text)
+    text = _listen(config.read_text(), "provisioning", f'"{host}:{port}"')
+    text = _listen(text, "management", f"127.0.0.1:{management}")
+    config.write_text(_listen(text, "join", f'"{host}:{joining}"') if join else text)
     return Site(folder, url, f"http://127.0.0.1:{management}")
+
+
+def _listen(text: str, section: str, address: str) -> str:
+    """The sample configuration with another address in the `listen` of a section."""
+    changed, count = re.subn(rf"(?m)^({section}:.*\n(?:(?:  .*)?\n)*?  listen: ).*$", rf"\g<1>{address}", text)
+    assert count == 1, f"the sample configuration has no line `listen` in {section}"
+    return changed
 
 
 def free_port(host: str) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
@@ -17,6 +17,9 @@ from lab.network import Network
 from lab.page import Facts, page, show, steps
 from lab.site import Site
 from lab.work import ROOT
+
+if TYPE_CHECKING:
+    from lab.joining import Joining
 
 NAME = "node-1"
 """The demo's machine."""
@@ -55,7 +58,10 @@ def network_words(net: Network | None) -> str:
     return f"{net.host[:-2]}.0/24 in a namespace: dnsmasq (DHCP, TFTP) at {net.inside}, the service at {net.host}"
 
 
-def show_page(demo: Demo, site: Site, hardware: Hardware, image: dict[str, Any], words: str, how: str) -> None:
+def show_page(
+    demo: Demo, site: Site, hardware: Hardware, image: dict[str, Any], words: str, how: str, joined: "Joining | None"
+) -> None:
+    """The last page. `words`: of the network; `how`: what runs the machine."""
     firmware = "SeaBIOS and iPXE" if hardware.firmware == "bios" else "OVMF (UEFI) and iPXE"
     console = demo.folder / "machine" / f"{NAME}.console.log"
     facts = Facts(
@@ -68,9 +74,12 @@ def show_page(demo: Demo, site: Site, hardware: Hardware, image: dict[str, Any],
         console=short(console),
         total=monotonic() - demo.begun,
         built=demo.built,
+        more=[] if joined is None else joined.facts(demo.events),
     )
     demo.console.print()
     commands = _commands(demo, site, hardware, image["manifest"]["name"])
+    if joined is not None and demo.options.keep:
+        commands = [*joined.commands(site), *commands]
     show(demo.console, page(steps(demo.events, demo.powered_on), facts, commands, demo.console.width))
 
 

@@ -27,7 +27,7 @@ def main(arguments: list[str]) -> None:
         if option.startswith("round="):
             approver.ROUND_SECONDS = float(option.removeprefix("round="))
         if option == "die":
-            KubeTokens.delete = _die  # type: ignore[method-assign]
+            KubeTokens.delete = _die  # type: ignore[method-assign, assignment]
     process.run(config, "default", SystemClock(), Path(arguments[1]).touch)
 
 

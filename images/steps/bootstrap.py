@@ -41,6 +41,8 @@ def argv(inputs: Inputs, tree: Path, sources: Path) -> list[str]:
         '--aptopt=APT::Install-Recommends "false"',
         '--aptopt=Acquire::Languages "none"',
         '--aptopt=Acquire::Retries "3"',
+        # else apt reads local folders as _apt, who may not enter all of them
+        *(['--aptopt=APT::Sandbox::User "root"'] if any(m.url.startswith("file:") for m in inputs.mirrors) else []),
         *(f"--dpkgopt=path-exclude={pattern}" for pattern in EXCLUDED),
         *(f"--dpkgopt=path-include={pattern}" for pattern in KEPT),
         "--skip=cleanup/apt/lists",  # they say which release files apt verified; the next step removes them
@@ -53,10 +55,16 @@ def argv(inputs: Inputs, tree: Path, sources: Path) -> list[str]:
 def sources_file(mirrors: tuple[Mirror, ...], keyrings: Path) -> str:
     """The mirrors in apt's deb822 form (sources.list(5)), each with the only keys that may sign it."""
     return "\n".join(
-        f"Types: deb\nURIs: {mirror.url}\nSuites: {' '.join(mirror.suites)}\n"
-        f"Components: {' '.join(mirror.components)}\nSigned-By: {keyrings / _keyring(mirror)}\n"
+        f"Types: deb\nURIs: {_uri(mirror.url)}\nSuites: {' '.join(mirror.suites)}\n"
+        + (f"Components: {' '.join(mirror.components)}\n" if mirror.components else "")
+        + f"Signed-By: {keyrings / _keyring(mirror)}\n"
         for mirror in mirrors
     )
+
+
+def _uri(url: str) -> str:
+    """Local packages are copied (sources.list(5)): dpkg works in the chroot and cannot reach them where they lie."""
+    return url.replace("file:", "copy:", 1) if url.startswith("file:") else url
 
 
 def _keyring(mirror: Mirror) -> str:

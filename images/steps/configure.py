@@ -1,18 +1,23 @@
 """From packages to a system that runs without a disk: overlay, units, removals, and nothing that names one machine."""
 
 import os
+import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from images import tree
+from images.containers import Archive
 from images.errors import CommandError, RecipeError
 from images.overlay import Entry
 from images.run import run
-from images.step import Product, Say, Step
+from images.step import Product, Say, Step, file_digest
 
 VERSION = 1
+
+ARCHIVES = "/usr/lib/netboot/images"
+"""Where container images lie in a root, each file named by its digest; `netboot-images.service` loads them."""
 
 IDENTITY = (
     "/etc/ssh/ssh_host_*_key*",
@@ -69,6 +74,7 @@ class Inputs:
     units: Mapping[str, Literal["enable", "disable", "mask"]]
     remove: tuple[str, ...]
     created: int
+    archives: tuple[Archive, ...] = ()
 
 
 def configure(inputs: Inputs, out: Path, say: Say) -> None:
@@ -83,6 +89,8 @@ def configure(inputs: Inputs, out: Path, say: Say) -> None:
     _clean(root)
     for entry in (*inputs.node, *inputs.entries):
         tree.write(root, entry)
+    for archive in inputs.archives:
+        _archive(root, archive)
     say("enabling and masking units")
     _units(root, dict.fromkeys(inputs.node_units, "enable") | dict(inputs.units))
     for pattern in inputs.remove:
@@ -101,6 +109,19 @@ def _clean(root: Path) -> None:
     for log in tree.inside(root, "/var/log").rglob("*"):  # its folders stay: services need theirs
         if not log.is_dir() or log.is_symlink():
             log.unlink()
+
+
+def _archive(root: Path, archive: Archive) -> None:
+    """Copied and not read whole: it may be large."""
+    if not os.path.lexists(tree.inside(root, "/usr/bin/ctr")):
+        raise RecipeError(
+            "container_images: the image has no /usr/bin/ctr to load them with; add the package containerd"
+        )
+    target = tree.inside(root, f"{ARCHIVES}/{archive.sha256[:16]}.tar")
+    tree.write(root, Entry(f"{ARCHIVES}/{target.name}"))
+    shutil.copyfile(archive.path, target)
+    if file_digest(target) != archive.sha256:
+        raise RecipeError(f"container_images: {archive.path} changed while it was being read; run the build again")
 
 
 def _units(root: Path, units: Mapping[str, str]) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import images.manifest
 from images.errors import BudgetError
-from images.manifest import CHUNK_SIZE, Architecture, Artifact, Artifacts, Manifest
+from images.manifest import CHUNK_SIZE, Architecture, Artifact, Artifacts, ContainerImage, Manifest
 from images.step import Product, Say, Step
 
 VERSION = 1
@@ -37,6 +37,7 @@ class Inputs:
     created: int
     arguments: tuple[str, ...]
     budget_mib: int
+    containers: tuple[ContainerImage, ...] = ()
 
 
 def manifest(inputs: Inputs, out: Path, say: Say) -> None:
@@ -63,8 +64,9 @@ def manifest(inputs: Inputs, out: Path, say: Say) -> None:
         created=inputs.created,
         kernel_version=(inputs.kernel / "version").read_text(encoding="ascii").strip(),
         kernel_arguments=inputs.arguments,
-        ram_mib=ram_mib(kernel.size, initrd.size, root.size),
+        ram_mib=ram_mib(kernel.size, initrd.size, root.size, sum(image.size for image in inputs.containers)),
         artifacts=Artifacts(kernel=kernel, initrd=initrd, root=root, packages=describe(out / "packages.json")),
+        container_images=inputs.containers,
     )
     (out / "manifest.json").write_bytes(made.to_bytes())
 
@@ -79,12 +81,13 @@ def describe(path: Path, *, chunked: bool = False) -> Artifact:
     return Artifact(sha256=whole.hexdigest(), size=path.stat().st_size, chunks=tuple(chunks) if chunked else ())
 
 
-def ram_mib(kernel: int, initrd: int, root: int) -> int:
+def ram_mib(kernel: int, initrd: int, root: int, containers: int = 0) -> int:
     """The least memory of a machine for artifacts of these sizes (bytes), MiB.
 
-    The packed root stays in memory; kernel and initrd are there packed and unpacked when the machine starts.
+    The packed root stays in memory; kernel and initrd are there packed and unpacked when the machine starts;
+    container images are in the root, and once more as containerd keeps them.
     """
-    return -(-(root + UNPACKED * (kernel + initrd)) // MIB) + MARGIN_MIB
+    return -(-(root + containers + UNPACKED * (kernel + initrd)) // MIB) + MARGIN_MIB
 
 
 def check_budget(inputs: Inputs, size: int, tree: Path) -> None:

@@ -9,7 +9,7 @@ import subprocess
 import threading
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
@@ -19,6 +19,9 @@ from lab.kube.authority import Authority, kubeconfig, write_private
 AUDIT_POLICY = "apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived]\nrules: [{level: Metadata}]\n"
 """Who did what to which object, never with a body: bodies of token Secrets would be secrets in a log."""
 START_SECONDS = 120
+LOOPBACK = "127.0.0.1"
+KUBELET_ADMINS = "system:masters"
+"""The apiserver's own group when it calls kubelets; kubeadm has a group of its own for it since 1.29."""
 _PDEATHSIG = 1
 
 
@@ -41,22 +44,25 @@ class Cluster:
 
 
 @contextlib.contextmanager
-def cluster(binaries: Path, folder: Path) -> Iterator[Cluster]:
-    """Run a control plane on free loopback ports until the block ends, however it ends.
+def cluster(binaries: Path, folder: Path, address: str = LOOPBACK, names: Sequence[str] = ()) -> Iterator[Cluster]:
+    """Run a control plane on free ports until the block ends, however it ends.
+
+    `address`: of this host, where the apiserver listens, so that machines of a lab network reach it; all else stays on
+    loopback. `names`: what else the apiserver's certificate is to say, where machines call it otherwise.
 
     Raises:
         ClusterError: a part ended, or was not ready within two minutes.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    ports = _free_ports(5)
-    url = f"https://127.0.0.1:{ports[2]}"
-    _write_files(folder, url)
+    ports = [*_free_ports(2), *_free_ports(1, address), *_free_ports(2)]
+    url = f"https://{address}:{ports[2]}"
+    _write_files(folder, url, (address, *names))
     running = Cluster(folder, url, {})
     context = ssl.create_default_context(cafile=str(folder / "ca.crt"))
     context.load_cert_chain(folder / "admin.crt", folder / "admin.key")
     try:
         _start(running, "etcd", _etcd(ports))
-        _start(running, "kube-apiserver", [str(binaries / "kube-apiserver"), *_apiserver(ports)])
+        _start(running, "kube-apiserver", [str(binaries / "kube-apiserver"), *_apiserver(ports, address)])
         _wait(running, "kube-apiserver", f"{url}/readyz", context)
         _start(running, "kube-controller-manager", [str(binaries / "kube-controller-manager"), *_controllers(ports)])
         _start(running, "kube-scheduler", [str(binaries / "kube-scheduler"), *_scheduler(ports)])
@@ -72,13 +78,14 @@ def cluster(binaries: Path, folder: Path) -> Iterator[Cluster]:
         _stop(running)
 
 
-def _write_files(folder: Path, url: str) -> None:
+def _write_files(folder: Path, url: str, more: Sequence[str]) -> None:
     authority = Authority("netboot-lab")
     ca = authority.pair.certificate
-    names = ("localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "127.0.0.1", "10.96.0.1")
+    names = ("localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", LOOPBACK, "10.96.0.1")
     pairs = {
         "ca": authority.pair,
-        "apiserver": authority.issue("kube-apiserver", server=names),
+        "apiserver": authority.issue("kube-apiserver", server=tuple(dict.fromkeys((*names, *more)))),
+        "kubelet-client": authority.issue("kube-apiserver-kubelet-client", (KUBELET_ADMINS,)),
         "service-accounts": Authority("service-accounts").pair,
         "admin": authority.issue("admin", ("system:masters",)),
     }
@@ -99,11 +106,11 @@ def _etcd(ports: list[int]) -> list[str]:
     return ["etcd", "--data-dir=etcd", *urls]
 
 
-def _apiserver(ports: list[int]) -> list[str]:
+def _apiserver(ports: list[int], address: str) -> list[str]:
     return [
         f"--etcd-servers=http://127.0.0.1:{ports[0]}",
         f"--secure-port={ports[2]}",
-        "--bind-address=127.0.0.1",
+        f"--bind-address={address}",
         "--client-ca-file=ca.crt",
         "--tls-cert-file=apiserver.crt",
         "--tls-private-key-file=apiserver.key",
@@ -115,6 +122,11 @@ def _apiserver(ports: list[int]) -> list[str]:
         "--enable-bootstrap-token-auth=true",
         "--service-cluster-ip-range=10.96.0.0/16",
         "--allow-privileged=true",
+        # For logs and exec: a kubelet is believed only by a serving certificate that somebody has approved.
+        "--kubelet-client-certificate=kubelet-client.crt",
+        "--kubelet-client-key=kubelet-client.key",
+        "--kubelet-certificate-authority=ca.crt",
+        "--kubelet-preferred-address-types=InternalIP",
         "--audit-policy-file=audit.yaml",
         "--audit-log-path=audit.log",
     ]
@@ -145,12 +157,12 @@ def _scheduler(ports: list[int]) -> list[str]:
     ]
 
 
-def _free_ports(count: int) -> list[int]:
+def _free_ports(count: int, address: str = LOOPBACK) -> list[int]:
     """Ports that are free now, all different: held together until each is known."""
     with contextlib.ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
         for one in sockets:
-            one.bind(("127.0.0.1", 0))
+            one.bind((address, 0))
         return [int(one.getsockname()[1]) for one in sockets]
 
 

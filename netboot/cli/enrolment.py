@@ -63,7 +63,7 @@ def enroll(
             text = csv_.read()
         except UnicodeDecodeError:
             raise click.ClickException(f"{csv_.name} is not UTF-8 text") from None
-        found = client.post("/v1/enrolments", text, reason=reason or None, file=csv_.name)
+        found = client.post("/v1/enrolments", text, reason=reason or None, file=getattr(csv_, "name", "stdin"))
         changed = len(found["enrolled"])
         show(output, found, (), (), f"enrolled {changed} machines; {found['machines'] - changed} were already")
         return

@@ -9,6 +9,7 @@ import click
 from netboot.cli.client import CANNOT_TELL, NOT_ALLOWED, UNKNOWN, api_options, open_client, segment
 from netboot.cli.identity import facts
 from netboot.cli.output import output_option
+from netboot.cli.times import boot_words
 
 _STATUS = {"boot": 0, "unknown": UNKNOWN, "refused": NOT_ALLOWED, "unavailable": CANNOT_TELL}
 _WORDS = {
@@ -58,6 +59,9 @@ def command(
         click.echo(json.dumps(found, indent=2, sort_keys=True))
     else:
         _print(decision)
+        for what in ("current", "pending"):
+            if found.get(what):
+                click.echo(f"  {what:<7} {boot_words(found[what])}")
         if machine is not None:
             for name, text in facts(found):
                 click.echo(f"  {name:<14} {text}")

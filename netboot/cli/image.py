@@ -116,6 +116,10 @@ def show_(image: str, config: Path | None, store: Path | None, keys: Path | None
             (name, f"{_mib(part.size):>11}  {part.sha256}  {missing.get(name, '')}".rstrip())
             for name, part in manifest.artifacts
         ),
+        *(
+            ("container", f"{_mib(image.size):>11}  {image.digest}  {image.name}, loaded at boot")
+            for image in manifest.container_images
+        ),
         ("size", f"{_mib(found.size):>11}  in all, compressed"),
         ("memory", f"{manifest.ram_mib:>7} MiB  at least, in the machine"),
         ("in use", "; ".join(why) or "by nobody"),

@@ -9,7 +9,7 @@ import click
 from netboot.cli import enrolment, identity
 from netboot.cli.client import Client, api_options, open_client, segment, with_exit_codes
 from netboot.cli.output import output_option, show
-from netboot.cli.times import ago, moment
+from netboot.cli.times import ago, boot_words, moment
 
 DISCOVERED_SHOWN = 100
 
@@ -127,11 +127,11 @@ def _row(one: dict[str, Any]) -> tuple[object, ...]:
 
 
 def _current(trace: dict[str, Any] | None) -> str:
-    return f"{trace['boot']}  {_state(trace)}, last heard {ago(trace['last_ms'])}" if trace else "it never reported any"
+    return boot_words(trace) if trace else "it never reported any"
 
 
 def _pending(trace: dict[str, Any]) -> str:
-    return f"{_current(trace)}: not proven, so it alters nothing; a reboot on its way, or somebody's tale"
+    return f"{boot_words(trace)}: it alters nothing; a reboot on its way, or somebody's tale"
 
 
 def _state(trace: dict[str, Any]) -> str:

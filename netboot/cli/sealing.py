@@ -29,7 +29,12 @@ def group() -> None:
 @config_option
 @output_option
 def list_(config: Path | None, output: str) -> None:
-    """List the keys by their ids, which tell nothing of them: the first seals, all open."""
+    """List the keys by their ids, which tell nothing of them: the first seals, all open.
+
+    \b
+      netboot key sealing list
+      netboot key sealing list --output json
+    """
     path = _path(config)
     _show(output, read_keys(path))
 
@@ -40,7 +45,12 @@ def list_(config: Path | None, output: str) -> None:
 @config_option
 @output_option
 def rotate(promote: bool, retire: bool, config: Path | None, output: str) -> None:
-    """Add a new key that opens, or (--promote, --retire) take the next step with those that are there."""
+    """Add a new key that opens, or (--promote, --retire) take the next step with those that are there.
+
+    \b
+      netboot key sealing rotate
+      netboot key sealing rotate --promote
+    """
     path = _path(config)
     if promote and retire:
         raise click.UsageError("one step at a time: what --promote wrote must reach every replica before --retire")

@@ -1,6 +1,7 @@
 """Times for people."""
 
 from time import localtime, strftime, time
+from typing import Any
 
 import click
 
@@ -29,6 +30,14 @@ def ago(at_ms: int | None) -> str:
 def seconds(milliseconds: int | None) -> str:
     """`12.3`; empty for unknown."""
     return f"{milliseconds / 1000:.1f}" if milliseconds is not None else ""
+
+
+def boot_words(trace: dict[str, Any]) -> str:
+    """A boot of the API in one line: which, how far, how we know, when it was last heard of."""
+    state = f"{trace['state']} (claim)" if trace["claim"] else str(trace["state"])
+    ready = trace["seconds_to_ready"]
+    took = f", Ready {ready:.1f} s after its kernel started" if ready is not None else ""
+    return f"{trace['boot']}  {state}, {trace['standing']}{took}, last heard {ago(trace['last_ms'])}"
 
 
 _UNITS = {"s": 1, "m": 60, "h": 3600}

@@ -108,7 +108,7 @@ def _project(db: sqlite3.Connection, records: Sequence[ScriptRecord | EventRecor
     ]
     _fold(db, kept, known)
     _count_claims(db, scripts)
-    _prune_boots(db, {record.machine for record in kept})
+    _prune_boots(db, {record.machine for record in kept}, {record.machine for record in events})
     _discover(db, [record for record in records if isinstance(record, DiscoveryRecord)])
     if kept:
         db.execute("DELETE FROM feed WHERE id <= (SELECT max(id) FROM feed) - ?", (state.FEED_KEPT,))
@@ -195,12 +195,16 @@ def _count_claims(db: sqlite3.Connection, scripts: Iterable[ScriptRecord]) -> No
     )
 
 
-def _prune_boots(db: sqlite3.Connection, machines: Iterable[str]) -> None:
+def _prune_boots(db: sqlite3.Connection, claimed: Iterable[str], told: Iterable[str]) -> None:
     """Each standing is pruned by itself, so that no number of claims or tales pushes out a boot that proved itself."""
+    claim = state.Standing.CLAIMED
     db.executemany(
         "DELETE FROM boots WHERE machine = ?1 AND standing = ?2 AND boot < (SELECT boot FROM boots WHERE "
         "machine = ?1 AND standing = ?2 ORDER BY boot DESC LIMIT 1 OFFSET ?3)",
-        [(machine, int(standing), most - 1) for machine in machines for standing, most in state.KEPT.items()],
+        [
+            *((machine, int(claim), state.KEPT[claim] - 1) for machine in claimed),
+            *((m, int(standing), most - 1) for m in told for standing, most in state.KEPT.items() if standing != claim),
+        ],
     )
 
 

@@ -7,6 +7,7 @@ from flask import Blueprint, Response, jsonify
 
 from netboot.lifecycle.decide import decide_machine
 from netboot.lifecycle.errors import CannotTellError
+from netboot.lifecycle.state import MachineState
 from netboot.lifecycle.views import machine_detail, machine_named, machine_views
 from netboot.machines.values import Machine
 from netboot.web import query, render
@@ -65,11 +66,21 @@ def shown(name: str) -> Response:
 
 @blueprint.get("/v1/machines/<name>/explain")
 def explained(name: str) -> Response:
-    """What this machine gets, however it is recognised, and why."""
+    """What this machine gets, however it is recognised, and why; and how far the boot is that it has."""
     query.only(())
     view = parts().live.view()
     machine = machine_named(view, name)
-    return jsonify({"decision": render.plain(decide_machine(view, machine)), **_identity(machine)})
+    return jsonify({"decision": render.plain(decide_machine(view, machine)), **_identity(machine), **_boots(name)})
+
+
+def _boots(name: str) -> dict[str, Any]:
+    """How far it is, where that can be told."""
+    try:
+        state = parts().states.machines([name]).get(name, MachineState(machine=name))
+    except CannotTellError as error:
+        log.warning("boots: %s", error)
+        return {}
+    return {"current": render.maybe_trace(state.current), "pending": render.maybe_trace(state.pending)}
 
 
 def _identity(machine: Machine) -> dict[str, Any]:

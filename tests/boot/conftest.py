@@ -8,11 +8,13 @@ from pathlib import Path
 import pytest
 
 from lab.accelerator import accelerator
+from lab.kube.recipe import node_recipe
 from lab.site import make_site
 from lab.work import CACHE, work_folder
 from tests.boot.centre import BuiltImage
 
 RECIPE = "debian-12-minimal"
+NODE_RECIPE = "debian-12-node-demo"
 
 
 @pytest.fixture(scope="session")
@@ -25,8 +27,18 @@ def work() -> Iterator[Path]:
 @pytest.fixture(scope="session")
 def built(work: Path) -> BuiltImage:
     """An image by the real command line, with the build cache of the demo."""
-    site = make_site(work / "builder", "127.0.0.1")
-    made = json.loads(site.netboot("image", "build", RECIPE, "--cache", str(CACHE / "build"), "--output", "json"))
+    return build(work / "builder", RECIPE)
+
+
+@pytest.fixture(scope="session")
+def built_node(work: Path) -> BuiltImage:
+    """The same of a node, with the lab's kubelet and container images."""
+    return build(work / "node-builder", str(node_recipe(NODE_RECIPE, work / "recipe", CACHE)))
+
+
+def build(folder: Path, recipe: str) -> BuiltImage:
+    site = make_site(folder, "127.0.0.1")
+    made = json.loads(site.netboot("image", "build", recipe, "--cache", str(CACHE / "build"), "--output", "json"))
     shown = json.loads(site.netboot("image", "show", made["image"], "--output", "json"))
     kernel = site.store / "blobs" / shown["manifest"]["artifacts"]["kernel"]["sha256"]
     return BuiltImage(site, made["image"], shown["manifest"], accelerator(kernel, CACHE / "lab"))

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,8 +14,8 @@ pytestmark = pytest.mark.boot
 
 
 def test_an_unknown_machine_waits_and_boots_by_itself_once_it_is_declared(built: BuiltImage, folder: Path) -> None:
-    """SeaBIOS, the NIC's iPXE, DHCP by dnsmasq."""
-    mine = hardware(1)
+    """SeaBIOS, the NIC's iPXE, DHCP by dnsmasq; the kernel finds the machine's TPM."""
+    mine = replace(hardware(1), tpm=True)
     with centre(folder, built) as here, here.switched_on(mine) as machine:
         machine.wait_for_console("netboot: this machine is not in the inventory of site lab", BOOT_SECONDS)
         machine.wait_for_console(f"netboot: - MAC {mine.mac}", BOOT_SECONDS)
@@ -29,6 +30,7 @@ def test_an_unknown_machine_waits_and_boots_by_itself_once_it_is_declared(built:
         assert here.latest(mine.name)["failures"] == []
         assert here.latest(mine.name)["script"]["image"] == built.digest
         machine.wait_for_console(f"netboot: image {built.digest} is signed by a trusted key", 1)
+        machine.wait_for_console(r"tpm_tis \S+: 2\.0 TPM", 1)
         machine.wait_for_console(f"{mine.name} login:", BOOT_SECONDS)
         assert f"{mine.name} boots" in here.site.netboot("explain", mine.name)
 

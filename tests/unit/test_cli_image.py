@@ -3,7 +3,7 @@
 import json
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,11 +11,12 @@ import click
 import pytest
 
 from images.keyring import KeyRing
+from images.manifest import ContainerImage
 from images.signing import read_public_key
 from images.store import Store
 from netboot.cli.main import cli, main
 from netboot.cli.output import progress
-from tests.unit.images.samples import KEY, add
+from tests.unit.images.samples import KEY, add, manifest, parts
 
 
 class Ran(NamedTuple):
@@ -126,6 +127,18 @@ def test_an_image_is_shown_whole(site: Path, run: Run) -> None:
         "in_use": ["channel stable points to it"],
         "missing": {},
     }
+
+
+def test_container_images_are_shown_with_the_memory_that_they_take(site: Path, run: Run) -> None:
+    files = parts(site / "parts", "one")
+    image = ContainerImage(name="localhost/web:1", digest="7" * 64, size=3 << 20)
+    data = manifest(files).model_copy(update={"container_images": (image,)}).to_bytes()
+    Store(site / "store").add_image(data, KEY.sign(data), files)
+    assert f"container 3.0 MiB {'7' * 64} localhost/web:1, loaded at boot" in squeezed(
+        run("image", "show", "sample").out
+    )
+    value = run("image", "show", "sample", "-o", "json").json
+    assert value["manifest"]["container_images"] == [{"digest": "7" * 64, "name": "localhost/web:1", "size": 3 << 20}]
 
 
 def test_an_image_of_a_stranger_is_shown_as_not_verified(site: Path, run: Run) -> None:
@@ -249,13 +262,24 @@ def test_a_private_key_is_in_no_output(site: Path, run: Run) -> None:
 
 
 def commands(name: str) -> list[tuple[str, click.Command]]:
-    context = click.Context(cli)
-    group = cli.get_command(context, name)
+    """Those of a group and of the groups in it."""
+    group = cli.get_command(click.Context(cli), name)
     assert isinstance(group, click.Group)
-    return [(f"{name} {sub}", command) for sub, command in sorted(group.commands.items())]
+    return list(_inside(name, group))
 
 
-@pytest.mark.parametrize(("name", "command"), [*commands("image"), *commands("key")])
+def _inside(name: str, group: click.Group) -> Iterator[tuple[str, click.Command]]:
+    for sub, command in sorted(group.commands.items()):
+        if isinstance(command, click.Group):
+            yield from _inside(f"{name} {sub}", command)
+        else:
+            yield f"{name} {sub}", command
+
+
+GROUPS = ("image", "key")
+
+
+@pytest.mark.parametrize(("name", "command"), [one for group in GROUPS for one in commands(group)])
 def test_every_command_teaches_by_example_and_speaks_json(name: str, command: click.Command) -> None:
     assert f"netboot {name}" in (command.help or "")
     assert any("--output" in parameter.opts for parameter in command.params)

@@ -63,8 +63,11 @@ def test_a_healthy_machine_s_script_fetched_by_a_stranger_with_false_events(serv
     assert (after["pending"]["boot"], after["pending"]["standing"]) == (tale, "reported")
     assert f'{metrics}{{state="Ready"}} 1.0' in service.text("/metrics")
     shown = service.netboot("machine", "show", "gpu-001").stdout
-    assert f"current boot    {boot}  Ready" in shown
     assert f"pending boot    {tale}  Failed" in shown
+    assert f"current boot    {boot}  Ready, proven, Ready " in shown
+    explained = service.netboot("explain", "gpu-001").stdout
+    assert f"  current {boot}  Ready, proven, Ready " in explained
+    assert f"  pending {tale}  Failed, reported, last heard " in explained
     listed = service.netboot("machine", "list").stdout
     assert "Ready, and an unproven Failed" in listed
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from images.containers import Archive
 from images.errors import CommandError, RecipeError
 from images.inherit import SHIPPED
 from images.overlay import Entry
@@ -164,6 +165,34 @@ def test_what_configure_refuses(tmp_path: Path, base: Product, change: dict[str,
     with pytest.raises(RecipeError) as caught:
         configured(tmp_path, inputs(base, **change))
     assert str(caught.value) == message
+
+
+def test_archives_of_container_images_are_copied_under_their_digest(tmp_path: Path, base: Product) -> None:
+    (base.path / "root/usr/bin").mkdir()
+    (base.path / "root/usr/bin/ctr").touch()
+    (tmp_path / "a.tar").write_bytes(b"an archive")
+    digest = hashlib.sha256(b"an archive").hexdigest()
+    tree = configured(tmp_path, inputs(base, archives=(Archive(tmp_path / "a.tar", digest, ()),)))
+    copy = tree / f"usr/lib/netboot/images/{digest[:16]}.tar"
+    assert (copy.read_bytes(), copy.stat().st_mode & 0o7777) == (b"an archive", 0o644)
+
+
+def test_an_archive_that_changes_while_it_is_read_or_that_nothing_loads(tmp_path: Path, base: Product) -> None:
+    (tmp_path / "a.tar").write_bytes(b"another archive")
+    wanted = inputs(base, archives=(Archive(tmp_path / "a.tar", "0" * 64, ()),))
+    with pytest.raises(RecipeError) as caught:
+        configured(tmp_path, wanted)
+    assert str(caught.value) == (
+        "container_images: the image has no /usr/bin/ctr to load them with; add the package containerd"
+    )
+    (base.path / "root/usr/bin").mkdir()
+    (base.path / "root/usr/bin/ctr").touch()
+    shutil.rmtree(tmp_path / "out")
+    with pytest.raises(RecipeError) as caught:
+        configured(tmp_path, wanted)
+    assert str(caught.value) == (
+        f"container_images: {tmp_path}/a.tar changed while it was being read; run the build again"
+    )
 
 
 def test_configure_cannot_be_led_out_of_the_tree(tmp_path: Path, base: Product) -> None:

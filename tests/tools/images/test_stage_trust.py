@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from images.bundle import SiteBundle
-from images.manifest import CHUNK_SIZE, Artifact, Artifacts, Manifest
+from images.manifest import CHUNK_SIZE, Artifact, Artifacts, ContainerImage, Manifest
 from images.signing import SigningKey
 from tests.tools.images.origin import Origin, serving
 from tests.tools.images.stage import Stage
@@ -36,6 +36,7 @@ def manifest(epoch: int = 4, root: Mapping[str, object] | None = None) -> Manife
         kernel_version="6.1.0-1-amd64",
         ram_mib=512,
         artifacts=Artifacts(kernel=some, initrd=some, root=whole, packages=some),
+        container_images=(ContainerImage(name="localhost/root:1", digest="f" * 64, size=9),),
     )
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from images.diff import Diff, diff, read_packages
 from images.errors import CorruptError
-from images.manifest import Artifact, Artifacts, Manifest
+from images.manifest import Artifact, Artifacts, ContainerImage, Manifest
 from tests.unit.images import samples
 
 
@@ -19,6 +19,12 @@ def pair(tmp_path: Path) -> tuple[Manifest, Manifest]:
     old, new = (samples.manifest(samples.parts(tmp_path / text, text)) for text in ("one", "three"))
     change = {"kernel_version": "6.1.0-2-amd64", "epoch": 3, "kernel_arguments": ("quiet",)}
     return old, new.model_copy(update=change)
+
+
+def test_container_images_that_differ_are_named(pair: tuple[Manifest, Manifest]) -> None:
+    image = ContainerImage(name="localhost/web:1", digest="7" * 64, size=1)
+    found = diff(pair[0], pair[0].model_copy(update={"container_images": (image,)}), {}, {})
+    assert found == Diff(facts={"container_images": ("", "localhost/web:1@777777777777")})
 
 
 def test_everything_that_differs_is_named_and_nothing_else(pair: tuple[Manifest, Manifest]) -> None:

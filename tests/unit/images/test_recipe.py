@@ -107,15 +107,21 @@ budget_mib: 90
         ("remove: [/*]", "13: remove[0]: '/*' may fit whole top-level folders; name what is to go"),
         ("modules: {initrd: [a b]}", "13: modules.initrd[0]: 'a b' is not a kernel module's name"),
         ("modules: {root: some}", "13: modules.root: must be a list of kernel modules, or all"),
+        ("container_images: [nothing.tar]", "13: container_images[0]: there is no file nothing.tar"),
+        (
+            "container_images: [/a.tar]",
+            "13: container_images[0]: '/a.tar' must be relative to the recipe's own folder, without '..'",
+        ),
+        ("join: maybe", "13: join: Input should be a valid boolean, unable to interpret input"),
         ("epoch: -1", "13: epoch: Input should be greater than or equal to 0"),
         ("profile: fast", "13: profile: Input should be 'dev' or 'release'"),
         (
             "base: nothing",
-            "13: base: there is no recipe 'nothing'; shipped are debian-12-minimal, ubuntu-24.04-minimal",
+            "13: base: there is no recipe 'nothing'; shipped are " + ", ".join(inherit.shipped()),
         ),
         (
             "base: ./nothing.yaml",
-            "13: base: there is no recipe nothing.yaml; shipped are debian-12-minimal, ubuntu-24.04-minimal",
+            "13: base: there is no recipe nothing.yaml; shipped are " + ", ".join(inherit.shipped()),
         ),
         ("base: mine.yaml", "13: base: recipes are based on each other in a circle: mine.yaml → mine.yaml"),
     ],
@@ -132,9 +138,16 @@ def test_one_mistake(folder: Path, line: str, message: str) -> None:
         (
             "http://mirror.example",
             "http://me:secret@mirror.example",
-            "5: sources[0].url: must be a mirror's http:// or https:// address, without user, password or query",
+            (
+                "5: sources[0].url: must be a mirror's http:// or https:// address, without user, password or query, "
+                "or a folder of this machine as file:///…, without '..'"
+            ),
         ),
-        ("[main]", "[]", "7: sources[0].components: must not be empty"),
+        (
+            "[main]",
+            "[]",
+            "7: sources[0].components: must not be empty; only a flat repository, with suites: [/], has no components",
+        ),
         (
             "  package:",
             "  pakage:",
@@ -147,6 +160,42 @@ def test_one_mistake(folder: Path, line: str, message: str) -> None:
             "cloud-amd64\n",
             "cloud-amd64\n  arguments: [netboot.image=x]\n",
             "11: kernel.arguments[0]: 'netboot.image' is set by the service for each machine; a recipe cannot set it",
+        ),
+        (
+            "http://mirror.example/debian",
+            "file:///srv/../root",
+            (
+                "5: sources[0].url: must be a mirror's http:// or https:// address, without user, password or query, "
+                "or a folder of this machine as file:///…, without '..'"
+            ),
+        ),
+        (
+            "http://mirror.example/debian",
+            "file://host/srv",
+            (
+                "5: sources[0].url: must be a mirror's http:// or https:// address, without user, password or query, "
+                "or a folder of this machine as file:///…, without '..'"
+            ),
+        ),
+        (
+            "[bookworm]\n    components",
+            "[/]\n    components",
+            "7: sources[0].components: must be left out: the suite '/' is flat (it ends in '/') and has no components",
+        ),
+        (
+            "[bookworm]\n    components: [main]\n",
+            "[bookworm]\n",
+            "5: sources[0].components: must not be empty; only a flat repository, with suites: [/], has no components",
+        ),
+        (
+            "[bookworm]\n    components: [main]\n",
+            "[/, bookworm]\n",
+            "6: sources[0].suites: has suites that end in '/' (flat) and others; make two sources of them",
+        ),
+        (
+            "    signed_by: key.asc\n",
+            "",
+            "5: sources[0].signed_by: this key is required",
         ),
         ("key.asc", "/no/such/key.gpg", "8: sources[0].signed_by: there is no file /no/such/key.gpg"),
     ],
@@ -224,6 +273,43 @@ def test_an_heir_replaces_adds_and_keeps(folder: Path) -> None:
     )
 
 
+TWO = MINIMAL.replace(
+    "kernel:\n",
+    """\
+  - name: extra
+    url: https://extra.example/core:/stable:/v1/deb
+    suites: [/]
+    signed_by: key.asc
+kernel:
+""",
+)
+
+
+def test_an_heirs_source_takes_the_place_of_the_one_of_its_name(folder: Path) -> None:
+    write(folder, TWO, "base.yaml")
+    (folder / "mine").mkdir()
+    (folder / "mine/other.asc").write_text("another key")
+    text = "base: ../base.yaml\nsources:\n  - {name: extra, url: 'file:///srv/x', suites: [/], signed_by: other.asc}\n"
+    recipe = load(write(folder, text, "mine/heir.yaml"))
+    assert [(source.url, source.components) for source in recipe.sources] == [
+        ("http://mirror.example/debian", ("main",)),
+        ("file:///srv/x", ()),
+    ]
+    assert recipe.sources[1].signed_by.read_text() == "another key"
+
+
+def test_a_source_without_that_name_is_one_more(folder: Path) -> None:
+    write(folder, TWO, "base.yaml")
+    text = "base: base.yaml\nsources: [{name: more, url: 'http://x.example', suites: [/], signed_by: key.asc}]\n"
+    assert [source.name for source in load(write(folder, text)).sources] == [None, "extra", "more"]
+
+
+def test_two_sources_of_one_name(folder: Path) -> None:
+    one = "  - {name: extra, url: 'http://x.example', suites: [/], signed_by: key.asc}\nkernel:\n"
+    found = faults(write(folder, TWO.replace("kernel:\n", one)))
+    assert found == "mine.yaml:4: sources: two sources are named 'extra', and one would take the other's place"
+
+
 def test_an_overlay_keeps_executable_bits_and_links(folder: Path) -> None:
     (folder / "over/bin").mkdir(parents=True)
     (folder / "over/bin/run").write_text("#!/bin/sh\n")
@@ -270,6 +356,20 @@ def test_identity_changes_with_everything_that_decides(folder: Path) -> None:
     assert len(set(seen)) == len(seen)
 
 
+def test_identity_knows_container_images_and_not_where_a_local_repository_lies(folder: Path) -> None:
+    (folder / "a.tar").write_text("one")
+    local = MINIMAL.replace("http://mirror.example/debian", "file:///srv/one")
+    first = load(write(folder, local + "container_images: [a.tar]\n")).identity((), ())
+    moved = local.replace("/srv/one", "/srv/two")
+    assert load(write(folder, moved + "container_images: [a.tar]\n")).identity((), ()) == first
+    (folder / "a.tar").write_text("two")
+    assert load(write(folder, local + "container_images: [a.tar]\n")).identity((), ()) != first
+    assert load(write(folder, local + "join: true\n")).identity((), ()) not in {
+        first,
+        load(write(folder, local)).identity((), ()),
+    }
+
+
 def test_identity_does_not_depend_on_where_the_recipe_lies_or_on_comments(tmp_path: Path) -> None:
     seen = set()
     for name, text in (("one", MINIMAL), ("two", f"# a comment\n{MINIMAL}")):
@@ -283,14 +383,20 @@ def test_identity_does_not_depend_on_where_the_recipe_lies_or_on_comments(tmp_pa
 def test_shipped_recipes_are_sound(name: str) -> None:
     recipe = load(inherit.find(name))
     assert recipe.name == name
-    assert recipe.base is None
     assert {"busybox-static", "signify-openbsd"} <= set(recipe.packages)
     assert "virtio_net" in recipe.modules.initrd
     assert recipe.entries()
 
 
 def test_which_recipes_are_shipped() -> None:
-    assert inherit.shipped() == ("debian-12-minimal", "ubuntu-24.04-minimal")
+    assert inherit.shipped() == (
+        "debian-12-minimal",
+        "debian-12-node",
+        "debian-12-node-demo",
+        "ubuntu-24.04-minimal",
+        "ubuntu-24.04-node",
+        "ubuntu-24.04-node-demo",
+    )
     assert len((SHIPPED / "debian-12-minimal.yaml").read_text().splitlines()) < 60
 
 

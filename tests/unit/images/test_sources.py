@@ -64,6 +64,45 @@ def source(tmp_path: Path, url: str, *suites: str) -> Source:
     return Source(url=url, suites=suites, components=("main",), signed_by=key)
 
 
+def local(tmp_path: Path, folder: Path) -> Source:
+    key = tmp_path / "key.asc"
+    key.write_bytes(b"a key")
+    return Source(url=f"file://{folder}", suites=("/",), signed_by=key)
+
+
+def test_flat_suites_lie_at_the_address_itself(tmp_path: Path) -> None:
+    with mirror({"/core:/deb/InRelease": (200, RELEASE), "/core:/deb/more/InRelease": (200, OLDER)}) as (url, asked):
+        key = tmp_path / "key.asc"
+        key.write_bytes(b"a key")
+        flat = Source(url=f"{url}/core:/deb", suites=("/", "more/"), signed_by=key)
+        (found,) = sources.probe((flat,))
+    assert found.releases == (hashlib.sha256(RELEASE).hexdigest(), hashlib.sha256(OLDER).hexdigest())
+    assert (found.suites, found.components) == (("/", "more/"), ())
+    assert sorted(asked) == ["/core:/deb/InRelease", "/core:/deb/more/InRelease"]
+
+
+def test_a_folder_of_this_machine_is_read(tmp_path: Path) -> None:
+    (tmp_path / "InRelease").write_bytes(RELEASE)
+    (found,) = sources.probe((local(tmp_path, tmp_path),))
+    assert found.releases == (hashlib.sha256(RELEASE).hexdigest(),)
+
+
+def test_a_folder_without_a_release(tmp_path: Path) -> None:
+    assert unavailable(local(tmp_path, tmp_path / "none")) == (
+        f"the repository file://{tmp_path}/none cannot be used: {tmp_path}/none/InRelease cannot be read "
+        "(No such file or directory). Make it (apt-ftparchive release, signed by gpg --clearsign), "
+        "or name another place under 'sources'"
+    )
+
+
+def test_a_folder_whose_release_nobody_signed(tmp_path: Path) -> None:
+    (tmp_path / "InRelease").write_bytes(b"Date: Fri, 20 Nov 2026  1:29:49 UTC\n")
+    assert unavailable(local(tmp_path, tmp_path)) == (
+        f"the repository file://{tmp_path} cannot be used: its InRelease is not a signed file with a date; "
+        "sign it (gpg --clearsign): there is no way to use packages that nobody signed"
+    )
+
+
 def unavailable(*wanted: Source) -> str:
     with pytest.raises(SourceUnavailableError) as caught:
         sources.probe(wanted)

@@ -1,11 +1,12 @@
 """The steps' pure parts: command lines as literals, what is counted, what is refused."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from images.errors import BudgetError, RecipeError, SourceUnavailableError, UnknownSignerError
-from images.manifest import CHUNK_SIZE, read_manifest
+from images.manifest import CHUNK_SIZE, ContainerImage, read_manifest
 from images.overlay import Entry
 from images.pipeline import STEPS, installable
 from images.signing import SigningKey
@@ -82,6 +83,28 @@ def test_sources_name_the_only_keys_that_may_sign() -> None:
         "Components: main\n"
         "Signed-By: /k/d9298a10d1b07358.gpg\n"
     )
+
+
+def test_a_local_flat_repository_is_copied_from_and_signed_all_the_same() -> None:
+    local = Mirror("file:///srv/r", ("/",), (), b"key", ".asc", ("3" * 64,), 1)
+    assert bootstrap.sources_file((local,), Path("/k")) == (
+        "Types: deb\nURIs: copy:///srv/r\nSuites: /\nSigned-By: /k/2c70e12b7a0646f9.asc\n"
+    )
+    sandboxed = [
+        '--aptopt=APT::Sandbox::User "root"'
+        in bootstrap.argv(bootstrap.Inputs("a", "amd64", mirrors, ("systemd",), 1), Path("/r"), Path("/s"))
+        for mirrors in ((MIRROR,), (MIRROR, local))
+    ]
+    assert sandboxed == [False, True]
+
+
+def test_the_same_packages_from_another_place_are_the_same_input() -> None:
+    def key(*mirrors: Mirror) -> str:
+        return bootstrap.STEP.key(bootstrap.Inputs("a", "amd64", mirrors, ("systemd",), 1))
+
+    assert key(replace(MIRROR, url="file:///srv/elsewhere")) == key(MIRROR)
+    assert key(replace(MIRROR, releases=("3" * 64, "2" * 64))) != key(MIRROR)
+    assert key(replace(MIRROR, keyring=b"another")) != key(MIRROR)
 
 
 def test_a_mirror_that_changed_meanwhile_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -209,8 +232,8 @@ def test_packages_are_those_that_are_installed() -> None:
     assert manifest.packages_json(packages) == b'[\n["b", "1:2.0-1", "amd64"],\n["c", "3", "all"]\n]\n'
 
 
-def described(tmp_path: Path, budget: int) -> manifest.Inputs:
-    products = {name: Product(name, tmp_path / name) for name in ("kernel", "root", "initrd")}
+def described(tmp_path: Path, budget: int, containers: tuple[ContainerImage, ...] = ()) -> manifest.Inputs:
+    kernel_, root_, initrd_ = (Product(name, tmp_path / name) for name in ("kernel", "root", "initrd"))
     tree = tmp_path / "kernel/root"
     info = tree / "var/lib/dpkg/info"
     info.mkdir(parents=True)
@@ -227,8 +250,10 @@ def described(tmp_path: Path, budget: int) -> manifest.Inputs:
     (tmp_path / "root/root.squashfs").write_bytes(b"r" * 900_000)
     (tmp_path / "initrd/initrd.img").write_bytes(b"i" * 100_000)
     return manifest.Inputs(
-        **products, name="mine", distribution="debian", suite="bookworm", architecture="amd64", recipe="5" * 64,
+        kernel_, root_, initrd_, name="mine",
+        distribution="debian", suite="bookworm", architecture="amd64", recipe="5" * 64,
         epoch=3, created=1000, arguments=("quiet",), budget_mib=budget,
+        containers=containers,
     )  # fmt: skip
 
 
@@ -246,6 +271,16 @@ def test_the_manifest_says_what_was_made(tmp_path: Path) -> None:
     )
     assert made.artifacts.root.size == 900_000 and len(made.artifacts.root.chunks) == 1
     assert made.artifacts.packages.size == (out / "packages.json").stat().st_size
+
+
+def test_container_images_are_in_the_manifest_and_in_the_memory(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    image = ContainerImage(name="localhost/web:1", digest="7" * 64, size=10 << 20)
+    manifest.manifest(described(tmp_path, 3, (image,)), out, quiet)
+    made = read_manifest((out / "manifest.json").read_bytes())
+    assert made.container_images == (image,)
+    assert made.ram_mib == manifest.ram_mib(1_500_000, 100_000, 900_000) + 10
 
 
 def test_over_budget_the_largest_contributors_are_named(tmp_path: Path) -> None:

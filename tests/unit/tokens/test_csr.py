@@ -160,10 +160,10 @@ def test_a_serving_certificate_is_for_this_machine_s_own_names(
 
 
 def test_a_kubelet_s_own_requests_may_leave_the_lifetime_to_the_signer() -> None:
-    unsaid = {"expiration_seconds": None}
+    unsaid: dict[str, Any] = {"expiration_seconds": None}
     assert check_renewal(dataclasses.replace(RENEWAL, **unsaid), allowed=True, because="") == "n1"
     assert serving(dataclasses.replace(SERVING, **unsaid)) == "n1"
-    year = {"expiration_seconds": 31536000}
+    year: dict[str, Any] = {"expiration_seconds": 31536000}
     words = "expirationSeconds must be between 600 and 86400, it is 31536000"
     assert denied(lambda r: check_renewal(r, allowed=True, because=""), dataclasses.replace(RENEWAL, **year)) == words
     assert denied(serving, dataclasses.replace(SERVING, **year)) == words

@@ -1,0 +1,106 @@
+"""kubectl, as the operator of the cluster uses it; and the lab's Pod, which proves that a Ready node works."""
+
+import json
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+from lab.errors import DeadlineError, EndedError
+from lab.kube.oci import HELLO
+from lab.processes import run
+
+SECONDS = 60.0
+POD = "hello"
+UNCHECKED = "netboot.dev/unchecked:NoSchedule"
+_SPEC = {
+    "terminationGracePeriodSeconds": 1,
+    "containers": [
+        {
+            "name": POD,
+            "image": HELLO,
+            "imagePullPolicy": "Never",
+            "env": [{"name": "NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}],
+        }
+    ],
+}
+_POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": POD}}
+
+
+@dataclass(frozen=True, slots=True)
+class Kubectl:
+    """kubectl with one account. `folder` is for its files."""
+
+    program: Path
+    account: Path
+    folder: Path
+
+    def __call__(self, *arguments: str, seconds: float = SECONDS) -> str:
+        """Run it to its end; what it printed.
+
+        Raises:
+            EndedError: it failed, with what it said.
+        """
+        cache = ["--cache-dir", str(self.folder / "kubectl-cache")]
+        return run([str(self.program), "--kubeconfig", str(self.account), *cache, *arguments], seconds=seconds)
+
+    def get(self, *arguments: str) -> Any:
+        """An object, or a list of them, as it is in the API; None: there is none."""
+        found = self("get", *arguments, "--ignore-not-found", "-o", "json")
+        return json.loads(found) if found.strip() else None
+
+    def apply(self, name: str, document: Any) -> None:
+        """Apply an object, kept as `<name>.json`."""
+        path = self.folder / f"{name}.json"
+        path.write_text(json.dumps(document, indent=1))
+        self("apply", "-f", str(path))
+
+    def wait_until_running(self, pod: str, seconds: float) -> None:
+        """Wait until a Pod is Ready.
+
+        Raises:
+            DeadlineError: with what `kubectl describe` says of it.
+        """
+        try:
+            self("wait", f"pod/{pod}", "--for=condition=Ready", f"--timeout={seconds:.0f}s", seconds=seconds + SECONDS)
+        except EndedError as error:
+            raise DeadlineError(f"{error}\n{self('describe', 'pod', pod)}") from None
+
+    def wait_for_log(self, pod: str, seconds: float) -> str:
+        """What a Pod has printed, once it has printed anything; through the apiserver and the kubelet.
+
+        Raises:
+            DeadlineError: nothing came; the message is the last error.
+        """
+        deadline, pause, last = monotonic() + seconds, threading.Event(), "it printed nothing"
+        while monotonic() < deadline:
+            try:
+                said = self("logs", pod)
+            except EndedError as error:
+                last = str(error)
+            else:
+                if said.strip():
+                    return said
+            pause.wait(0.5)
+        raise DeadlineError(f"no log of Pod {pod} within {seconds:g} s: {last}")
+
+
+def start_hello(kubectl: Kubectl, *, host_pid: bool = False) -> None:
+    """Ask for the lab's Pod on any node that takes it. `host_pid`: it sees the node's processes."""
+    kubectl.apply(POD, _POD | {"spec": {**_SPEC, "hostPID": host_pid}})
+
+
+def hear_hello(kubectl: Kubectl, seconds: float) -> str:
+    """What the lab's Pod prints from inside.
+
+    Raises:
+        DeadlineError: it does not run, or its log cannot be read.
+    """
+    kubectl.wait_until_running(POD, seconds)
+    return kubectl.wait_for_log(POD, seconds).strip()
+
+
+def let_in(kubectl: Kubectl, node: str) -> None:
+    """What an operator does with a node that was looked at: take the taint off with which it registered."""
+    kubectl("taint", "nodes", node, f"{UNCHECKED}-")

@@ -1,0 +1,103 @@
+"""From power-on to a Ready node that works, twice: real firmware, TPM, kubelet, control plane."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+
+from lab.kube.kubectl import POD, hear_hello, let_in, start_hello
+from tests.boot.centre import WHOLE, BuiltImage
+from tests.boot.node_centre import NodeCentre, node_centre
+from tests.boot.secrets import TokenWatch, command_lines, lasting_secrets, watching_tokens
+
+pytestmark = pytest.mark.boot
+POD_SECONDS = 240.0
+JOINED = [
+    ("Joining", "reported"),
+    ("Attested", "observed"),
+    ("TokenIssued", "observed"),
+    ("CSRApproved", "observed"),
+    ("NodeRegistered", "observed"),
+    ("Ready", "observed"),
+]
+
+
+def test_a_machine_becomes_a_node_that_works_and_does_so_again_after_its_power_was_cut(
+    built_node: BuiltImage, folder: Path
+) -> None:
+    """One machine, pinned by its TPM in the inventory; nothing secret is anywhere it must not be."""
+    with node_centre(folder, built_node) as here, watching_tokens(here.cluster) as tokens:
+        with here.switched_on():
+            first = here.ready()
+            before = node(here)
+            assert [key for key, _ in taints(before)] == ["netboot.dev/unchecked"]
+            assert before["metadata"]["labels"]["lab.netboot.dev/rack"] == "demo"
+            a_pod_waits_until_an_operator_lets_the_node_in(here)
+            nothing_secret_is_where_it_must_not_be(here, tokens)
+        assert len(tokens.values) == 1
+
+        with here.switched_on():
+            again = here.ready(not_boot=first)
+            after = node(here)
+            assert after["metadata"]["uid"] != before["metadata"]["uid"]
+            assert taints(after) == taints(before)
+            assert whole_trace(here, again) == sorted(WHOLE + JOINED)
+        assert len(tokens.values) == 2
+
+
+def a_pod_waits_until_an_operator_lets_the_node_in(here: NodeCentre) -> None:
+    """The taint is in force; then a Pod runs, and is heard through the kubelet's serving certificate."""
+    start_hello(here.kubectl, host_pid=True)
+    here.kubectl("wait", f"pod/{POD}", "--for=condition=PodScheduled=false", "--timeout=60s", seconds=90)
+    (why,) = [
+        one["message"] for one in here.kubectl.get("pod", POD)["status"]["conditions"] if one["type"] == "PodScheduled"
+    ]
+    assert "1 node(s) had untolerated taint(s)" in why
+    let_in(here.kubectl, here.hardware.name)
+    said = hear_hello(here.kubectl, POD_SECONDS)
+    assert re.fullmatch(rf"hello from inside Pod \S+ on {here.hardware.name}: Linux 6\.1\.\S+, up [\d.]+ s", said)
+
+
+def nothing_secret_is_where_it_must_not_be(here: NodeCentre, tokens: TokenWatch) -> None:
+    """The very values: the token that was used, and what lies in the site's `secrets`."""
+    mine, node_inside = here.hardware, ("exec", POD, "--", "/bin/busybox")
+    places = {
+        "the node's /proc/cmdline": here.kubectl(*node_inside, "cat", "/proc/cmdline"),
+        "the node's processes": here.kubectl(*node_inside, "ps", "-o", "pid,args"),
+        "this host's processes": "\n".join(tokens.command_lines | command_lines()),
+        "the boot script": requests.get(f"{here.site.url}/v1/boot?mac={mine.mac}", timeout=10).text,
+        "the node's console": (here.folder / f"{mine.name}.console.log").read_text(),
+        "the service's log": (here.folder / "service-1.log").read_text(),
+        "the audit log": (here.cluster.folder / "audit.log").read_text(),
+        "the apiserver's log": (here.cluster.folder / "kube-apiserver.log").read_text(),
+    }
+    assert f"systemd.hostname={mine.name}" in places["the node's /proc/cmdline"]
+    assert "/usr/bin/kubelet" in places["the node's processes"]
+    assert "netboot.cli.main" in places["this host's processes"]
+    assert places["the boot script"].startswith("#!ipxe\n")
+    assert "netboot-join: joined as" in places["the node's console"]
+    assert "bootstrap-token-" in places["the audit log"]
+    secrets = tokens.values | lasting_secrets(here.site)
+    assert len(secrets) == 1 + 1 + 1 + 3
+    found = [(where, f"{secret[:4]}…") for where, text in places.items() for secret in secrets if secret in text]
+    assert found == []
+
+
+def node(here: NodeCentre) -> Any:
+    """The machine's Node object."""
+    return here.kubectl.get("node", here.hardware.name)
+
+
+def taints(found: Any) -> list[tuple[str, str]]:
+    """Key and effect of each; but those that the node controller sets and takes off."""
+    listed = found["spec"].get("taints", [])
+    return [(one["key"], one["effect"]) for one in listed if not one["key"].startswith("node.kubernetes.io/")]
+
+
+def whole_trace(here: NodeCentre, boot: str) -> list[tuple[str, str]]:
+    """Phases and sources of a boot, sorted."""
+    found = here.service.api(f"/v1/boots/{boot}")
+    assert found["failures"] == []
+    return sorted((one["phase"], one["source"]) for one in found["reached"])
