@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from lab.kube.cluster import Cluster
-from tests.cluster.bad.whole import Kit, Whole
+from tests.cluster.bad.kit import Kit
+from tests.cluster.bad.whole import Whole
 from tests.cluster.bad.whole import whole as start
 from tests.soft_tpm import PCRS
 

@@ -12,7 +12,8 @@ from images.node.agent import tpm as agent_tpm
 from images.node.agent.answers import Admission
 from images.node.agent.exchange import Facts, prove
 from images.node.agent.tpm import AK_ECC, Device, Identity
-from tests.cluster.bad.whole import Kit, Whole
+from tests.cluster.bad.kit import Kit
+from tests.cluster.bad.whole import Whole
 from tests.soft_tpm import new_key
 from tests.tools.tokens.swtpm import Tpm, swtpm
 from tokens import wire

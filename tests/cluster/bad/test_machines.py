@@ -13,7 +13,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from netboot.stores.enrolment import SqliteEnrolments
 from tests import soft_tpm
-from tests.cluster.bad.whole import Kit, Whole, failed
+from tests.cluster.bad.kit import Kit
+from tests.cluster.bad.whole import Whole, failed
 from tests.processes import wait_for
 
 pytestmark = pytest.mark.cluster
