@@ -59,11 +59,12 @@ def enroll(
         raise click.UsageError("name a machine, or give a list with --csv")
     client = open_client(config, server, token_file)
     if csv_ is not None:
+        file = getattr(csv_, "name", "stdin")  # a pipe need not have one
         try:
             text = csv_.read()
         except UnicodeDecodeError:
-            raise click.ClickException(f"{csv_.name} is not UTF-8 text") from None
-        found = client.post("/v1/enrolments", text, reason=reason or None, file=getattr(csv_, "name", "stdin"))
+            raise click.ClickException(f"{file} is not UTF-8 text") from None
+        found = client.post("/v1/enrolments", text, reason=reason or None, file=file)
         changed = len(found["enrolled"])
         show(output, found, (), (), f"enrolled {changed} machines; {found['machines'] - changed} were already")
         return

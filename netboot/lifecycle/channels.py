@@ -121,7 +121,7 @@ def _fits(snapshot: Snapshot, channel: str, architecture: str) -> None:
     using = [machine for machine in snapshot.inventory.machines if machine.profile in profiles]
     others = [machine.name for machine in using if machine.architecture != architecture]
     if using and len(others) == len(using):
-        some = ", ".join(others[:3]) + (", …" if len(others) > 3 else "")
+        some = ", ".join(others[:3]) + (", ..." if len(others) > 3 else "")
         raise UnfitImageError(
             f"the image is for {architecture}; every machine of channel {channel} is of another: {some}"
         )
