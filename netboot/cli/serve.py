@@ -27,7 +27,7 @@ def command(config: Path | None) -> None:
     from netboot.cli.paths import find_config
     from netboot.listeners import ListenError
     from netboot.stores.lock import AlreadyRunningError
-    from netboot.wiring import serve
+    from netboot.wiring.service import serve
 
     found = find_config(config)
     logs.set_up("supervisor")
@@ -52,7 +52,7 @@ def command(config: Path | None) -> None:
 def plane(name: str) -> None:  # noqa: ARG001 — it is there for `ps`
     """Be one of the service's processes, under a supervisor."""
     from netboot.planes import Orders, OrphanedError
-    from netboot.wiring import run_plane
+    from netboot.wiring.processes import run_plane
 
     try:
         run_plane(Orders.model_validate_json(sys.stdin.buffer.read()))
