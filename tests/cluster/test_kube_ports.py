@@ -114,24 +114,6 @@ def test_a_renewed_kubeconfig_is_picked_up(accounts: dict[str, Path], tmp_path: 
         assert leases.all() == []
 
 
-def test_a_place_that_the_apiserver_has_forgotten_is_listed_again(
-    world: RealWorld, connections: dict[str, Connection], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    collector, lists = connections["nodes"], []
-    pages = collector.pages
-
-    def forgotten_first(*args: Any) -> Any:
-        items, version = pages(*args)
-        lists.append(version)
-        return items, version if len(lists) > 1 else "1"
-
-    monkeypatch.setattr(collector, "pages", forgotten_first)
-    world.make_node("kept")
-    seen = [node.name for node in world.collector.watch(1)]
-    assert seen.count("kept") >= 2
-    assert len(lists) == 2
-
-
 def test_a_missing_right_is_named(connections: dict[str, Connection], accounts: dict[str, Path]) -> None:
     with pytest.raises(ClusterRefusedError) as caught:
         KubeTokens(connections["nodes"]).delete("abc123")

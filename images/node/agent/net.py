@@ -53,7 +53,7 @@ class Server:
         body: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,
         *,
-        idle: float = 10.0,
+        idle: float = 20.0,
     ) -> Iterator[http.client.HTTPResponse]:
         """Ask, and give the answer to be read in the block, which `seconds` end; `idle` without a byte end it too."""
         connection, done, late = self._connection(), threading.Event(), monotonic() + self.seconds
@@ -78,14 +78,14 @@ class Server:
     def _connection(self) -> http.client.HTTPConnection:
         parts = urlsplit(self.url)
         if parts.scheme != "https":
-            return http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=10)
+            return http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=20)
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # verifies names and chains, and trusts nobody yet
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         try:
             context.load_verify_locations(cadata=self.authorities)
         except (ssl.SSLError, ValueError):
             raise AnswerError(f"the authorities for {self.url} are not certificates") from None
-        return http.client.HTTPSConnection(parts.hostname or "", parts.port, timeout=10, context=context)
+        return http.client.HTTPSConnection(parts.hostname or "", parts.port, timeout=20, context=context)
 
     def _unbelieved(self, error: ssl.SSLCertVerificationError) -> NetworkError:
         words = _DATES.get(error.verify_code)
