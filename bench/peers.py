@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from bench.serving import HOST, AbsentError, BenchError, Server, free_port, serving, tail
+from lab.toolchain import NoGoError, find_go
 
 _MODULE = Path(__file__).with_name("matchbox")
 _PACKAGE = "github.com/poseidon/matchbox"
@@ -35,12 +36,13 @@ def build_matchbox(cache: Path) -> Path:
     binary = cache.absolute() / f"matchbox-{version}-{pin}"
     if binary.exists():
         return binary
-    go = shutil.which("go")
-    if go is None:
-        raise AbsentError("matchbox: Go is not installed here, so it cannot be built; install Go 1.21 or newer")
+    try:
+        go = find_go(cache)
+    except NoGoError as error:
+        raise AbsentError(f"matchbox cannot be built: {error}") from None
     cache.mkdir(parents=True, exist_ok=True)
     fresh = binary.with_name(f"{binary.name}.{os.getpid()}")
-    argv = [go, "build", "-mod=readonly", "-trimpath", "-o", str(fresh)]
+    argv = [str(go), "build", "-mod=readonly", "-trimpath", "-o", str(fresh)]
     argv += ["-ldflags", f"-s -w -X {_PACKAGE}/matchbox/version.Version={version}", f"{_PACKAGE}/cmd/matchbox"]
     env = os.environ | {"GOFLAGS": "-buildvcs=false", "GOTOOLCHAIN": "local", "CGO_ENABLED": "0"}
     done = subprocess.run(argv, cwd=_MODULE, env=env, capture_output=True, text=True, check=False)

@@ -3,7 +3,8 @@
 1. `KUBEBUILDER_ASSETS`, a folder of programs (the convention of controller-runtime's envtest);
 2. our cache folder, from an earlier run;
 3. `NETBOOT_KUBE_ARCHIVE`, an xz-compressed multi-call binary that must have the pinned digest;
-4. a build from the pinned Go modules (`lab/kube/source`, verified by go.sum): about five minutes on two cores.
+4. a build from the pinned Go modules (`lab/kube/source`, verified by go.sum): about five minutes on two cores, with
+   the machine's Go or a pinned one (`lab.toolchain`).
 """
 
 import fcntl
@@ -15,6 +16,8 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+
+from lab.toolchain import NoGoError, find_go
 
 VERSION = "1.34.4"
 ARCHIVE_SHA256 = "30b9658368242103143b4712cf8eaacfdf3ed51894e36eac8adaa28e2812e429"
@@ -57,7 +60,7 @@ def _install(folder: Path) -> None:
         if archive:
             _unpack(Path(archive), new / "kube")
         else:
-            _build(new / "kube")
+            _build(new / "kube", folder.parent)
         for program in PROGRAMS:
             (new / program).symlink_to("kube")
         shutil.rmtree(folder, ignore_errors=True)
@@ -78,20 +81,21 @@ def _unpack(archive: Path, target: Path) -> None:
     target.chmod(0o755)
 
 
-def _build(target: Path) -> None:
-    go = shutil.which("go")
-    if go is None:
+def _build(target: Path, cache: Path) -> None:
+    try:
+        go = find_go(cache)
+    except NoGoError as error:
         raise NoKubernetesError(
-            "no Kubernetes programs: KUBEBUILDER_ASSETS and NETBOOT_KUBE_ARCHIVE are not set, and there is no Go tool "
-            "chain to build them with (install Go 1.24 or newer)"
-        )
+            "no Kubernetes programs: KUBEBUILDER_ASSETS and NETBOOT_KUBE_ARCHIVE are not set, and they cannot be built: "
+            f"{error}"
+        ) from None
     print(f"building Kubernetes {VERSION} from its Go modules: about five minutes on two cores", file=sys.stderr)
     package = "k8s.io/component-base/version"
     facts = {"gitVersion": f"v{VERSION}", "gitMajor": "1", "gitMinor": "34", "gitTreeState": "clean"}
     facts |= {"gitCommit": "netboot-lab", "buildDate": "1970-01-01T00:00:00Z"}
     flags = "-s -w " + " ".join(f"-X {package}.{name}={value}" for name, value in facts.items())
     environment = {**os.environ, "CGO_ENABLED": "0", "GOFLAGS": "-trimpath -buildvcs=false -mod=readonly"}
-    argv = [go, "build", "-ldflags", flags, "-o", str(target), "./kube"]
+    argv = [str(go), "build", "-ldflags", flags, "-o", str(target), "./kube"]
     done = subprocess.run(argv, cwd=SOURCE, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
         raise NoKubernetesError(f"building Kubernetes failed:\n{done.stderr[-2000:]}")
