@@ -86,7 +86,7 @@ def _build(target: Path, cache: Path) -> None:
         go = find_go(cache)
     except NoGoError as error:
         raise NoKubernetesError(
-            "no Kubernetes programs: KUBEBUILDER_ASSETS and NETBOOT_KUBE_ARCHIVE are not set, and they cannot be built: "
+            "no Kubernetes programs: KUBEBUILDER_ASSETS and NETBOOT_KUBE_ARCHIVE are not set, and cannot be built: "
             f"{error}"
         ) from None
     print(f"building Kubernetes {VERSION} from its Go modules: about five minutes on two cores", file=sys.stderr)
