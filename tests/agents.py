@@ -33,7 +33,6 @@ from tokens.wire import Selection
 
 SHA256 = 0xB
 SELECTION = (Selection(SHA256, (0, 7)),)
-NOW_MS = int(time() * 1000)
 Fault = Callable[["Handler"], None]
 
 
@@ -59,7 +58,7 @@ class Site:
     authorities: str = ""
     """PEM of the API servers; "": this server's."""
     rung: str = "tpm"
-    now_ms: int = NOW_MS
+    now_ms: int = field(default_factory=lambda: int(time() * 1000))
     url: str = ""
     report_url: str = ""
     faults: dict[str, list[Fault]] = field(default_factory=dict)
@@ -89,12 +88,12 @@ class Site:
             answer["encrypted_secret"] = b64(challenge.encrypted_secret)
             answer["pcrs"] = {"sha256": [0, 7]}
             inner |= {"ek": body["tpm"]["ek_public"], "ak": body["tpm"]["ak_public"], "secret": b64(secret)}
-        answer["state"] = b64(self.keys.seal(json.dumps(inner).encode(), b"hello", NOW_MS, 120_000))
+        answer["state"] = b64(self.keys.seal(json.dumps(inner).encode(), b"hello", self.now_ms, 120_000))
         return answer
 
     def attest(self, body: dict[str, Any]) -> dict[str, Any]:
         state = unb64(body["state"])
-        inner = json.loads(self.keys.open(state, b"hello", NOW_MS))
+        inner = json.loads(self.keys.open(state, b"hello", self.now_ms))
         spki = unb64(inner["spki"])
         public = serialization.load_der_public_key(spki)
         assert isinstance(public, ec.EllipticCurvePublicKey)

@@ -1,6 +1,10 @@
 """For every test."""
 
+import logging
 import signal
+from collections.abc import Iterator
+
+import pytest
 
 
 def pytest_configure() -> None:
@@ -8,3 +12,13 @@ def pytest_configure() -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     for number in (signal.SIGHUP, signal.SIGQUIT):
         signal.signal(number, signal.SIG_DFL)
+
+
+@pytest.fixture(autouse=True)
+def logs_as_they_were() -> Iterator[None]:
+    """A command that runs in this process may send the log elsewhere; the next test must not hear of it."""
+    root = logging.getLogger()
+    level, handlers = root.level, root.handlers[:]
+    yield
+    root.setLevel(level)
+    root.handlers[:] = handlers
