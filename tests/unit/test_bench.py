@@ -198,13 +198,17 @@ def test_the_pin_of_matchbox_is_exact_and_checked() -> None:
 
 def test_without_go_the_peer_is_absent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(serving.AbsentError, match="Go is not installed here"):
+    for name, value in {"INDEX_URL": "http://127.0.0.1:1/", "RETRIES": "0", "NO_CACHE_DIR": "1"}.items():
+        monkeypatch.setenv(f"PIP_{name}", value)
+    monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
+    with pytest.raises(serving.AbsentError, match=r"there is no Go 1\.24 or newer here, and .* install one by hand"):
         peers.build_matchbox(tmp_path)
 
 
 def test_a_failing_build_says_its_last_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     go = tmp_path / "go"
-    go.write_text("#!/bin/sh\necho 'verifying module: checksum mismatch' >&2\nexit 1\n")
+    said = "[ $1 = env ] && echo go1.24.0 && exit\necho 'verifying module: checksum mismatch' >&2\nexit 1\n"
+    go.write_text(f"#!/bin/sh\n{said}")
     go.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(serving.AbsentError, match="checksum mismatch"):
