@@ -156,3 +156,14 @@ def test_expired_tokens_are_swept_by_the_way(asked: Asked) -> None:
     asked.after(60.0)  # said in the log, and tried again
     asked.fitness.end()
     asked.fitness.run()
+
+
+def test_a_defect_in_the_sweep_does_not_end_the_checks(asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken() -> None:
+        raise RuntimeError("defect")
+
+    monkeypatch.setattr(asked.stage.cluster.leases, "all", broken)
+    asked.fitness.step()
+    asked.after(CHECK_SECONDS)
+    assert asked.checks == 2
+    asked.fitness["default"].fit()
