@@ -6,6 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.commands import Run, caller
+
 
 def pytest_configure() -> None:
     """As from a terminal: a shell starts what runs in the background with SIGINT ignored, and children inherit that."""
@@ -22,3 +24,10 @@ def logs_as_they_were() -> Iterator[None]:
     yield
     root.setLevel(level)
     root.handlers[:] = handlers
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    """The `netboot` command, which knows of no site but where the test goes."""
+    monkeypatch.delenv("NETBOOT_CONFIG", raising=False)
+    return caller(capsys)

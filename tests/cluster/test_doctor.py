@@ -3,42 +3,18 @@
 import json
 import os
 import stat
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 import yaml
 
 from lab.kube.cluster import Cluster
-from netboot.cli.main import main
 from netboot.join.preconditions import SELFNODECLIENT
+from tests.commands import Run
 from tests.kube_world import RealWorld
 
 pytestmark = pytest.mark.cluster
-
-
-class Ran(NamedTuple):
-    status: int
-    out: str
-    err: str
-
-
-Run = Callable[..., Ran]
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    def call(*arguments: object) -> Ran:
-        status = 0
-        try:
-            main([str(argument) for argument in arguments])
-        except SystemExit as error:
-            status = int(error.code or 0)
-        captured = capsys.readouterr()
-        return Ran(status, captured.out, captured.err)
-
-    return call
 
 
 @pytest.fixture

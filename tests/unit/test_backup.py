@@ -23,26 +23,10 @@ from netboot.stores.backup import BackupError
 from netboot.stores.enrolment import SqliteEnrolments
 from netboot.stores.lock import sole_instance
 from netboot.stores.restore import read_backup
+from tests.commands import Run
 from tests.sites import add_image, make_site
 
 A = "a1" * 32
-Run = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
-    monkeypatch.delenv("NETBOOT_CONFIG", raising=False)
-
-    def call(*arguments: object) -> tuple[int, str, str]:
-        status = 0
-        try:
-            main([str(argument) for argument in arguments])
-        except SystemExit as error:
-            status = int(error.code or 0)
-        captured = capsys.readouterr()
-        return status, captured.out, captured.err
-
-    return call
 
 
 @pytest.fixture

@@ -1,11 +1,9 @@
 """`netboot image` and `netboot key`, as they are called: whole outputs, exit statuses, JSON."""
 
-import json
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import click
 import pytest
@@ -13,22 +11,10 @@ import pytest
 from images.keyring import KeyRing
 from images.signing import read_public_key
 from images.store import Store
-from netboot.cli.main import cli, main
+from netboot.cli.main import cli
 from netboot.cli.output import progress
+from tests.commands import Ran, Run
 from tests.unit.images.samples import KEY, add
-
-
-class Ran(NamedTuple):
-    status: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
-
-
-Run = Callable[..., Ran]
 
 
 @pytest.fixture
@@ -40,20 +26,6 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.delenv("NETBOOT_CONFIG", raising=False)
     monkeypatch.chdir(tmp_path)
     return tmp_path
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    def call(*arguments: str) -> Ran:
-        status = 0
-        try:
-            main(list(arguments))
-        except SystemExit as error:
-            status = int(error.code or 0)
-        captured = capsys.readouterr()
-        return Ran(status, captured.out, captured.err)
-
-    return call
 
 
 def squeezed(text: str) -> list[str]:

@@ -17,10 +17,9 @@ from netboot.cli.authority import new_authority, new_certificate
 from netboot.cli.joining import faults
 from netboot.config import load_config, read_authorities
 from netboot.stores.sealing import SealingKeys, SealingKeysError, new_key, read_keys, write_keys
-from tests.unit.test_cli_site import Ran, Run, run
+from tests.commands import Ran, Run
 from tokens.sealed import Keyset
 
-__all__ = ["run"]
 URL, JOIN = "http://192.0.2.1:8080", "https://join.example.org:8443"
 CLUSTER = """
 clusters:

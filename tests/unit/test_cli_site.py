@@ -5,7 +5,6 @@ import ssl
 import stat
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
@@ -13,35 +12,11 @@ from images.bundle import SiteBundle
 from images.keyring import KeyRing
 from images.signing import verify
 from images.store import Store
-from netboot.cli.main import main
 from netboot.config import load_config
 from netboot.machines.inventory import load_inventory
+from tests.commands import Ran, Run
 
-
-class Ran(NamedTuple):
-    status: int
-    out: str
-    err: str
-
-
-Run = Callable[..., Ran]
 URL = "http://192.0.2.1:8080"
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
-    monkeypatch.delenv("NETBOOT_CONFIG", raising=False)
-
-    def call(*arguments: object) -> Ran:
-        status = 0
-        try:
-            main([str(argument) for argument in arguments])
-        except SystemExit as error:
-            status = int(error.code or 0)
-        captured = capsys.readouterr()
-        return Ran(status, captured.out, captured.err)
-
-    return call
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 from hypothesis import given
@@ -13,34 +12,12 @@ from hypothesis import strategies as st
 
 from lab.kube.authority import Authority, Pair
 from netboot.cli.diagnosis import token_expiry_ms
-from netboot.cli.main import main
 from netboot.cli.tls import pair_fault
 from netboot.kube.manifests import manifest_text, manifests
+from tests.commands import Ran, Run
 
-
-class Ran(NamedTuple):
-    status: int
-    out: str
-    err: str
-
-
-Run = Callable[..., Ran]
 URL = "https://join.example:8443"
 OURS, OTHERS = Authority("ours"), Authority("others")
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    def call(*arguments: object) -> Ran:
-        status = 0
-        try:
-            main([str(argument) for argument in arguments])
-        except SystemExit as error:
-            status = int(error.code or 0)
-        captured = capsys.readouterr()
-        return Ran(status, captured.out, captured.err)
-
-    return call
 
 
 @pytest.fixture

@@ -1,24 +1,14 @@
 """The management API in this process behind a real socket, and the command line against it, without starting others."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import NamedTuple
 
 import pytest
 from werkzeug.serving import make_server
 
-from netboot.cli.main import main
+from tests.commands import Run, caller
 from tests.web.api import Api
-
-
-class Ran(NamedTuple):
-    status: int
-    out: str
-    err: str
-
-
-Run = Callable[..., Ran]
 
 
 @contextmanager
@@ -39,14 +29,4 @@ def runner(address: str, api: Api, capsys: pytest.CaptureFixture[str], monkeypat
     """`netboot …` with the operator's token."""
     monkeypatch.setenv("NETBOOT_SERVER", address)
     monkeypatch.setenv("NETBOOT_TOKEN_FILE", str(api.config.management.token_file))
-
-    def run(*arguments: object) -> Ran:
-        status = 0
-        try:
-            main([str(argument) for argument in arguments])
-        except SystemExit as error:
-            status = int(error.code or 0)
-        captured = capsys.readouterr()
-        return Ran(status, captured.out, captured.err)
-
-    return run
+    return caller(capsys)

@@ -13,10 +13,11 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from netboot.join.enrolment import Act, Details, Release
+from tests.commands import Run
 from tests.sites import INVENTORY
 from tests.unit.tokens.ek_certificates import der, ek_certificate, maker
 from tests.web.api import NOW, Api
-from tests.web.served import Run, runner, served
+from tests.web.served import runner, served
 from tokens.ekcert import read_ek_certificate
 
 A, B = "a1" * 32, "b2" * 32
