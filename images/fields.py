@@ -126,6 +126,8 @@ def some(value: tuple[object, ...]) -> tuple[object, ...]:
 
 Package = Annotated[str, _fits(r"[a-z0-9][a-z0-9+.-]+(=[A-Za-z0-9.+~:-]+)?", "a package (name, or name=version)")]
 Module = Annotated[str, _fits(r"[A-Za-z0-9][A-Za-z0-9_-]*", "a kernel module's name")]
+Feature = Annotated[str, _fits(r"[a-z0-9][a-z0-9-]*", "a feature's name")]
+FirmwarePattern = Annotated[str, _fits(r"[A-Za-z0-9][A-Za-z0-9._/*?\[\]-]*", "a path below /usr/lib/firmware")]
 RootModules = Annotated[tuple[Module, ...] | None, BeforeValidator(_all_or_list)]
 Unit = Annotated[
     str,

@@ -7,6 +7,7 @@ newline at the end (`canonical`).
 import hashlib
 import json
 import re
+from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, StringConstraints, ValidationError
@@ -40,6 +41,7 @@ KernelArgument = Annotated[
     _matching(r"[A-Za-z0-9_.,:/=@+-]{1,200}", "must be 1 to 200 letters, digits and _.,:/=@+- (one argument each)"),
 ]
 Architecture = Literal["amd64", "arm64"]
+RootFormat = Literal["squashfs", "erofs"]
 
 ContainerName = Annotated[
     str,
@@ -62,12 +64,28 @@ class Artifact(Strict):
 
 
 class Artifacts(Strict):
-    """The blobs of an image. `packages` is the list of installed packages as JSON: [[name, version, arch], …]."""
+    """The blobs of an image: what a machine boots, and the documents about it.
+
+    Iterating gives (name, artifact) of those that are there.
+    """
 
     kernel: Artifact
     initrd: Artifact
     root: Artifact
     packages: Artifact
+    """The list of installed packages as JSON: [[name, version, architecture], …]."""
+    uki: Artifact | None = None
+    """Kernel, initrd and the recipe's arguments in one PE file."""
+    config: Artifact | None = None
+    """The kernel's configuration, as its package has it."""
+    files: Artifact | None = None
+    """Every path of the root: what `netboot image diff` compares."""
+    sbom: Artifact | None = None
+    provenance: Artifact | None = None
+    licences: Artifact | None = None
+
+    def __iter__(self) -> Iterator[tuple[str, Artifact]]:  # type: ignore[override]
+        return ((name, value) for name in type(self).model_fields if (value := getattr(self, name)) is not None)
 
 
 class ContainerImage(Strict):
@@ -99,14 +117,19 @@ class Manifest(Strict):
     ram_mib: Annotated[int, Field(ge=1)]
     """The least memory of a machine that can boot this image, MiB."""
     chunk_size: Literal[4194304] = 4194304
+    root_format: RootFormat = "squashfs"
     artifacts: Artifacts
     container_images: tuple[ContainerImage, ...] = ()
 
     def to_bytes(self) -> bytes:
         """The canonical bytes, which are signed."""
         value = self.model_dump(mode="json", by_alias=True)
+        value["artifacts"] = {name: part for name, part in value["artifacts"].items() if part is not None}
+        # What came later is left out where it says nothing new, so that manifests of before are in canonical form too.
         if not self.container_images:
-            del value["container_images"]  # so that manifests of before are still in canonical form
+            del value["container_images"]
+        if self.root_format == "squashfs":
+            del value["root_format"]
         return canonical(value)
 
     @property

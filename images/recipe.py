@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from images import fields
 from images.fields import some
-from images.manifest import Architecture, Name
+from images.manifest import Architecture, Name, RootFormat
 from images.overlay import Entry, read_file, read_folder
 from images.step import digest, file_digest, plain
 from images.strict import Strict
@@ -80,11 +80,24 @@ def _distinct(value: tuple[Source, ...]) -> tuple[Source, ...]:
     return value
 
 
+class Requires(Strict):
+    """What the image must have, beyond what `modules` names: a gate looks for each of these, and builds nothing."""
+
+    root: tuple[fields.Module, ...] = ()
+    """Kernel modules of the root, with their softdeps; for recipes whose `modules.root` is all."""
+    firmware: tuple[fields.FirmwarePattern, ...] = ()
+    """Paths below /usr/lib/firmware; `*`, `?` and `[…]` stand for parts of one name."""
+    packages: tuple[fields.Package, ...] = ()
+    """Packages that must have been installed, whatever brought them."""
+
+
 class Recipe(Strict):
     """All that decides what an image holds. Paths are absolute once `images.inherit.load` has returned it."""
 
     name: Name
     base: Annotated[str, Field(min_length=1)] | None = None
+    features: tuple[fields.Feature, ...] = ()
+    """Fragments that were merged in, in their order: `images/recipes/features/`."""
     description: str = ""
     distribution: Name
     suite: Name
@@ -100,7 +113,17 @@ class Recipe(Strict):
     remove: tuple[fields.Pattern, ...] = ()
     container_images: tuple[fields.OwnFile, ...] = ()
     join: bool = False
+    requires: Requires = Requires()
+    secure_boot: bool = False
+    """Whether every kernel module must be signed."""
+    kubernetes: Annotated[str, Field(pattern=r"^1\.[0-9]{1,3}$")] | None = None
+    """The cluster's version, like 1.34: the kubelet may be up to three minor versions older and never newer."""
+    root_format: RootFormat = "squashfs"
+    uki: bool = False
+    """Whether kernel, initrd and arguments are made into one PE file too."""
     budget_mib: Annotated[int, Field(ge=1, le=65536)]
+    machine_memory_mib: Annotated[int, Field(ge=128, le=2**24)] | None = None
+    """Memory of the smallest machine that is to boot it: what the image needs in memory must fit into half of it."""
     epoch: Annotated[int, Field(ge=0, le=2**31)] = 0
 
     def entries(self) -> tuple[Entry, ...]:
