@@ -107,6 +107,8 @@ class Recipe(Strict):
     kernel: Kernel
     modules: Modules = Modules()
     packages: Annotated[tuple[fields.Package, ...], AfterValidator(some)]
+    drivers: tuple[fields.Package, ...] = ()
+    """Packages of module sources (DKMS), compiled for the image's kernel; they are not installed in the image."""
     overlay: tuple[fields.OwnFolder, ...] = ()
     files: dict[fields.ImagePath, File] = Field(default_factory=dict)
     units: dict[fields.Unit, Literal["enable", "disable", "mask"]] = Field(default_factory=dict)
