@@ -20,11 +20,19 @@ from images.recipe import Recipe
 from images.signing import SigningKey
 from images.sources import Mirror, probe
 from images.step import Product, Step
-from images.steps import bootstrap, configure, initrd, kernel, manifest, root, sign, store
+from images.steps import bootstrap, configure, drivers, initrd, kernel, manifest, root, sign, store
 from images.store import Store
 
 NODE = Path(str(files("images") / "node"))
-STEPS: tuple[Step[Any], ...] = (bootstrap.STEP, configure.STEP, kernel.STEP, root.STEP, initrd.STEP, manifest.STEP)
+STEPS: tuple[Step[Any], ...] = (
+    bootstrap.STEP,
+    drivers.STEP,
+    configure.STEP,
+    kernel.STEP,
+    root.STEP,
+    initrd.STEP,
+    manifest.STEP,
+)
 """The steps whose products are cached, in their order."""
 
 
@@ -57,7 +65,12 @@ def build(recipe: Recipe, keys: dict[str, bytes], cache: Cache, progress: Progre
     # Each step begins when what its inputs call for is there; what does not wait for each other runs side by side.
     with Graph(cache, progress) as graph:
         base = graph.step(bootstrap.STEP, lambda: bootstrap_inputs(recipe, mirrors, created))
-        tree = graph.step(configure.STEP, lambda: configure_inputs(recipe, base(), created, archives))
+        compiled = (
+            graph.step(drivers.STEP, lambda: drivers_inputs(recipe, mirrors, created)) if recipe.drivers else None
+        )
+        tree = graph.step(
+            configure.STEP, lambda: configure_inputs(recipe, base(), created, archives, compiled and compiled())
+        )
         system = graph.step(kernel.STEP, lambda: kernel.Inputs(tree(), recipe.modules.root))
         packed = graph.step(root.STEP, lambda: root.Inputs(system(), recipe.profile, created))
         early = graph.step(initrd.STEP, lambda: initrd_inputs(recipe, tree(), system(), keys))
@@ -104,7 +117,16 @@ def bootstrap_inputs(recipe: Recipe, mirrors: tuple[Mirror, ...], created: int) 
     return bootstrap.Inputs(recipe.suite, recipe.architecture, mirrors, packages, created)
 
 
-def configure_inputs(recipe: Recipe, base: Product, created: int, archives: tuple[Archive, ...]) -> configure.Inputs:
+def drivers_inputs(recipe: Recipe, mirrors: tuple[Mirror, ...], created: int) -> drivers.Inputs:
+    """What is compiled: the recipe's drivers, for its kernel."""
+    merged = tuple(name for name in recipe.packages if name == "usr-is-merged")
+    kernel_package = recipe.kernel.package
+    return drivers.Inputs(recipe.suite, recipe.architecture, mirrors, kernel_package, recipe.drivers, merged, created)
+
+
+def configure_inputs(
+    recipe: Recipe, base: Product, created: int, archives: tuple[Archive, ...], compiled: Product | None = None
+) -> configure.Inputs:
     """What the tree becomes: our own units and files, then the recipe's."""
     node = read_folder(NODE / "root")
     if recipe.join:
@@ -120,6 +142,7 @@ def configure_inputs(recipe: Recipe, base: Product, created: int, archives: tupl
         remove=recipe.remove,
         created=created,
         archives=archives,
+        drivers=compiled,
     )
 
 
