@@ -118,7 +118,7 @@ class Recipe(Strict):
     sources: Annotated[tuple[Source, ...], AfterValidator(some), AfterValidator(_distinct)]
     kernel: Kernel
     modules: Modules = Modules()
-    packages: Annotated[tuple[fields.Package, ...], AfterValidator(some)]
+    packages: Annotated[tuple[fields.OfKernel, ...], AfterValidator(some)]
     drivers: tuple[fields.Package, ...] = ()
     """Packages of module sources (DKMS), compiled for the image's kernel; they are not installed in the image."""
     overlay: tuple[fields.OwnFolder, ...] = ()
