@@ -24,8 +24,17 @@ all_nvme() {
   done
 }
 
+devices() { # DISK: its partitions and itself, by the kernel's list: nvme0n10 is not a part of nvme0n1
+  for part in "$SYS/block/$1/$1"*; do
+    if [ -e "$part/partition" ]; then echo "${part##*/}"; fi
+  done
+  echo "$1"
+}
+
 in_use() { # DISK: mounted, or a part of something that runs; partitions too
-  grep -Eq "^$DEV/$1(p?[0-9]+)? " "$MOUNTS" && return 0
+  for device in $(devices "$1"); do
+    if grep -q "^$DEV/$device " "$MOUNTS"; then return 0; fi
+  done
   for holder in "$SYS/block/$1"/holders/* "$SYS/block/$1/$1"*/holders/*; do
     if [ -e "$holder" ]; then return 0; fi
   done
@@ -56,7 +65,9 @@ check_empty() { # DISKS: nothing of anybody is on them
 
 wipe() { # DISKS
   for disk in $1; do
-    wipefs --all --force --quiet "$DEV/$disk"* || { refuse "wipe: $disk: wipefs failed"; return 1; }
+    for device in $(devices "$disk"); do
+      wipefs --all --force --quiet "$DEV/$device" || { refuse "wipe: $device: wipefs failed"; return 1; }
+    done
     blkdiscard --force "$DEV/$disk" 2>/dev/null || say "$disk cannot discard; what was on it is there, without its signatures"
     say "$disk is wiped"
   done
