@@ -29,7 +29,7 @@ FRAMEWORK = "mok_signing_key=/nonexistent/key\n"
 COMPILE = """\
 set -eu
 for conf in /usr/src/*/dkms.conf; do
-  ( . "$conf"; dkms build "$PACKAGE_NAME/$PACKAGE_VERSION" -k "$1" -j "$2" ) || {
+  ( set +u; kernelver=$1; . "$conf"; dkms build "$PACKAGE_NAME/$PACKAGE_VERSION" -k "$1" -j "$2" ) || {
     tail -n 40 /var/lib/dkms/*/*/build/make.log >&2
     exit 1
   }

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 FEATURES = Path(__file__).parents[3] / "images/recipes/features"
-TOOLS = ("blkdiscard", "dcb", "ip", "lvchange", "lvcreate", "mdadm", "mkfs.xfs", "mount", "udevadm", "vgcreate", "vgs")
+TOOLS = ("blkdiscard", "dcb", "ip", "lvchange", "lvcreate", "mdadm", "mkfs.ext4", "mount", "udevadm", "vgcreate", "vgs")
 
 
 @dataclass(frozen=True)
@@ -218,9 +218,9 @@ def test_raid0_is_made_of_empty_disks_and_carries_both_states(host: Host) -> Non
             "mdadm --create dev/md/netboot-disk --run --force --level=0 --name=netboot-disk --homehost=any "
             "--raid-devices=2 dev/nvme0n1 dev/nvme1n1"
         ),
-        "mkfs.xfs -q -f -L netboot-disk dev/md/netboot-disk",
+        "mkfs.ext4 -q -F -m 0 -E nodiscard -L netboot-disk dev/md/netboot-disk",
     ]
-    assert calls[-1] == "mount -t xfs -o noatime,prjquota dev/md/netboot-disk run/disk"
+    assert calls[-1] == "mount -t ext4 -o noatime dev/md/netboot-disk run/disk"
     assert (host.folder / "run/containerd").readlink() == Path("disk/containerd")
 
 
@@ -249,7 +249,7 @@ def test_lvm_is_one_volume_striped_over_all_disks(host: Host) -> None:
     assert writes(calls) == [
         "vgcreate --yes netboot-disk dev/nvme1n1 dev/nvme0n1",
         "lvcreate --yes --activate n --extents 100%FREE --stripes 2 --name state netboot-disk",
-        "mkfs.xfs -q -f -L netboot-disk dev/netboot-disk/state",
+        "mkfs.ext4 -q -F -m 0 -E nodiscard -L netboot-disk dev/netboot-disk/state",
     ]
 
 
@@ -298,7 +298,7 @@ def test_disks_that_are_not_there(host: Host, policy: str) -> None:
     ("tool", "said"),
     [
         ("mdadm", "raid0: mdadm could not make the array"),
-        ("mkfs.xfs", "raid0: no file system could be made on dev/md/netboot-disk"),
+        ("mkfs.ext4", "raid0: no file system could be made on dev/md/netboot-disk"),
     ],
 )
 def test_where_a_tool_fails_the_machine_boots_with_memory_and_says_so(host: Host, tool: str, said: str) -> None:

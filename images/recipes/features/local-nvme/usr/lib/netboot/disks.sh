@@ -3,7 +3,7 @@
 # others left on one is wiped by `wipe` only. Where a disk cannot be had as asked, the machine boots with memory; the unit fails.
 SYS=${NETBOOT_SYS:-/sys} DEV=${NETBOOT_DEV:-/dev} RUN=${NETBOOT_RUN:-/run/netboot-disks}
 CONF=${NETBOOT_CONF:-/etc/netboot/disks} CMDLINE=${NETBOOT_CMDLINE:-/proc/cmdline} MOUNTS=${NETBOOT_MOUNTS:-/proc/mounts}
-NAME=netboot-disk # of array, volume group and file system: xfs allows 12 characters
+NAME=netboot-disk # of array, volume group and file system
 
 say() { echo "netboot-disks: $*"; }
 
@@ -105,9 +105,9 @@ paths() { # DISKS
 
 mount_state() { # DEVICE: images stay from boot to boot; what the kubelet had (volumes, credentials) does not
   found=$(blkid --probe --match-tag LABEL --output value "$1" 2>/dev/null)
-  [ "$found" = "$NAME" ] || mkfs.xfs -q -f -L "$NAME" "$1" || { refuse "$policy: no file system could be made on $1"; return 1; }
+  [ "$found" = "$NAME" ] || mkfs.ext4 -q -F -m 0 -E nodiscard -L "$NAME" "$1" || { refuse "$policy: no file system could be made on $1"; return 1; }
   mkdir -p "$RUN/disk"
-  mount -t xfs -o noatime,prjquota "$1" "$RUN/disk" || { refuse "$policy: $1 cannot be mounted"; return 1; }
+  mount -t ext4 -o noatime "$1" "$RUN/disk" || { refuse "$policy: $1 cannot be mounted"; return 1; }
   rm -rf "$RUN/disk/kubelet"
   mkdir -p "$RUN/disk/containerd" "$RUN/disk/kubelet"
   chmod 0711 "$RUN/disk/containerd"
