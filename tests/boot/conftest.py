@@ -44,7 +44,7 @@ def built_cpu(work: Path) -> BuiltImage:
 
 @pytest.fixture(scope="session")
 def built_gpu(work: Path) -> BuiltImage:
-    """debian-12-gpu by the quick profile: a larger image than release, so that the budget holds for that all the more."""
+    """debian-12-gpu by the quick profile: larger than release, so that its budget holds for that all the more."""
     recipe = node_recipe("debian-12-gpu", work / "recipe-gpu", CACHE)
     return build(work / "gpu-builder", str(recipe), "--profile", "dev")
 
