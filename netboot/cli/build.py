@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from images import inherit
+from images import features, inherit
 from images.cache import Cache
 from images.compare import differences
 from images.errors import ImageError, RecipeError
@@ -28,7 +28,7 @@ def default_cache() -> Path:
     return Path(named) if named else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "netboot"
 
 
-@click.command("build")
+@click.command("build", epilog=f"Features for recipes (docs/features.md): {', '.join(features.shipped())}")
 @click.argument("recipe")
 @config_option
 @store_option
