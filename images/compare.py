@@ -15,7 +15,7 @@ SHOWN = 10
 """How many differing files are named."""
 
 _TREES = {"bootstrap": "root", "configure": "root", "kernel": "root"}
-_FILES = {"kernel": "vmlinuz", "root": "root.squashfs", "initrd": "initrd.img"}
+_FILES = {"kernel": "vmlinuz", "root": root.IMAGE, "initrd": initrd.IMAGE}
 _ORDER = tuple(step.STEP.name for step in (bootstrap, configure, kernel, root, initrd))
 
 

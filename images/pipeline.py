@@ -19,13 +19,16 @@ from images.overlay import read_folder
 from images.recipe import Recipe
 from images.signing import SigningKey
 from images.sources import Mirror, probe
-from images.step import Product, Step
+from images.step import Product, Step, by_content
 from images.steps import bootstrap, configure, initrd, kernel, manifest, root, sign, store
 from images.store import Store
 
 NODE = Path(str(files("images") / "node"))
-STEPS: tuple[Step[Any], ...] = (bootstrap.STEP, configure.STEP, kernel.STEP, root.STEP, initrd.STEP, manifest.STEP)
-"""The steps whose products are cached, in their order."""
+STEPS: tuple[Step[Any], ...] = (
+    *(bootstrap.STEP, configure.STEP, kernel.STEP, root.STEP),
+    *(initrd.GATHER, initrd.STEP, manifest.STEP),
+)
+"""The steps whose products are cached."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +59,12 @@ def build(recipe: Recipe, keys: dict[str, bytes], cache: Cache, progress: Progre
     created = max(mirror.newest for mirror in mirrors)
     # Each step begins when what its inputs call for is there; what does not wait for each other runs side by side.
     with Graph(cache, progress) as graph:
-        base = graph.step(bootstrap.STEP, lambda: bootstrap_inputs(recipe, mirrors, created))
+        base = graph.step(bootstrap.STEP, lambda: bootstrap_inputs(recipe, mirrors, created, cache.packages))
         tree = graph.step(configure.STEP, lambda: configure_inputs(recipe, base(), created, archives))
         system = graph.step(kernel.STEP, lambda: kernel.Inputs(tree(), recipe.modules.root))
-        packed = graph.step(root.STEP, lambda: root.Inputs(system(), recipe.profile, created))
-        early = graph.step(initrd.STEP, lambda: initrd_inputs(recipe, tree(), system(), keys))
+        packed = graph.step(root.STEP, lambda: root.Inputs(system(), recipe.profile, created, recipe.root_format))
+        gathered = graph.step(initrd.GATHER, lambda: initrd_sources(recipe, tree(), system(), keys))
+        early = graph.step(initrd.STEP, lambda: initrd.Inputs(by_content(gathered(), initrd.GATHERED)))
         described = graph.step(
             manifest.STEP, lambda: manifest_inputs(recipe, system(), packed(), early(), keys, created, archives)
         )
@@ -68,8 +72,8 @@ def build(recipe: Recipe, keys: dict[str, bytes], cache: Cache, progress: Progre
         manifest=read_manifest((described() / "manifest.json").read_bytes()),
         artifacts={
             "kernel": system() / "vmlinuz",
-            "initrd": early() / "initrd.img",
-            "root": packed() / "root.squashfs",
+            "initrd": early() / initrd.IMAGE,
+            "root": packed() / root.IMAGE,
             "packages": described() / "packages.json",
         },
         products=graph.products,
@@ -98,10 +102,12 @@ def timed(progress: Progress, name: str, work: Callable[[], tuple[Any, bool]]) -
     return result
 
 
-def bootstrap_inputs(recipe: Recipe, mirrors: tuple[Mirror, ...], created: int) -> bootstrap.Inputs:
+def bootstrap_inputs(
+    recipe: Recipe, mirrors: tuple[Mirror, ...], created: int, archives: Path | None = None
+) -> bootstrap.Inputs:
     """What is installed: the recipe's packages and its kernel."""
     packages = tuple(sorted({*recipe.packages, recipe.kernel.package}))
-    return bootstrap.Inputs(recipe.suite, recipe.architecture, mirrors, packages, created)
+    return bootstrap.Inputs(recipe.suite, recipe.architecture, mirrors, packages, created, archives)
 
 
 def configure_inputs(recipe: Recipe, base: Product, created: int, archives: tuple[Archive, ...]) -> configure.Inputs:
@@ -129,9 +135,9 @@ def installable(node: tuple[Any, ...]) -> tuple[str, ...]:
     return tuple(Path(entry.path).name for entry in node if folder in entry.path and b"\n[Install]\n" in entry.content)
 
 
-def initrd_inputs(recipe: Recipe, tree: Product, system: Product, keys: dict[str, bytes]) -> initrd.Inputs:
+def initrd_sources(recipe: Recipe, tree: Product, system: Product, keys: dict[str, bytes]) -> initrd.Sources:
     """What starts first: the recipe's modules, and the keys that it trusts."""
-    return initrd.Inputs(tree, system, recipe.modules.initrd, tuple(sorted(keys.items())))
+    return initrd.Sources(tree, system, recipe.modules.initrd, tuple(sorted(keys.items())), recipe.root_format)
 
 
 def manifest_inputs(
@@ -158,5 +164,6 @@ def manifest_inputs(
         created=created,
         arguments=recipe.kernel.arguments,
         budget_mib=recipe.budget_mib,
+        root_format=recipe.root_format,
         containers=tuple(image for archive in archives for image in archive.images),
     )
