@@ -17,16 +17,17 @@ from images.manifest import Manifest, read_manifest
 from images.node.files import agent_files
 from images.overlay import read_folder
 from images.recipe import Recipe
+from images.secureboot import SecureBootKey
 from images.signing import SigningKey
 from images.sources import Mirror, probe
 from images.step import Product, Step, by_content
-from images.steps import bootstrap, configure, initrd, kernel, manifest, root, sign, store
+from images.steps import bootstrap, configure, initrd, kernel, manifest, root, sign, store, uki
 from images.store import Store
 
 NODE = Path(str(files("images") / "node"))
 STEPS: tuple[Step[Any], ...] = (
     *(bootstrap.STEP, configure.STEP, kernel.STEP, root.STEP),
-    *(initrd.GATHER, initrd.STEP, manifest.STEP),
+    *(initrd.GATHER, initrd.STEP, uki.STEP, manifest.STEP),
 )
 """The steps whose products are cached."""
 
@@ -43,8 +44,16 @@ class Built:
     products: dict[str, Product] = field(repr=False)
 
 
-def build(recipe: Recipe, keys: dict[str, bytes], cache: Cache, progress: Progress) -> Built:
+def build(
+    recipe: Recipe,
+    keys: dict[str, bytes],
+    cache: Cache,
+    progress: Progress,
+    secure_boot: SecureBootKey | None = None,
+) -> Built:
     """Build an image that trusts `keys` (signify public keys by file name), every step from the cache if it is there.
+
+    `secure_boot` signs the unified kernel image, where the recipe asks for one.
 
     Raises:
         SourceUnavailableError: a mirror does not answer.
@@ -61,12 +70,20 @@ def build(recipe: Recipe, keys: dict[str, bytes], cache: Cache, progress: Progre
     with Graph(cache, progress) as graph:
         base = graph.step(bootstrap.STEP, lambda: bootstrap_inputs(recipe, mirrors, created, cache.packages))
         tree = graph.step(configure.STEP, lambda: configure_inputs(recipe, base(), created, archives))
-        system = graph.step(kernel.STEP, lambda: kernel.Inputs(tree(), recipe.modules.root))
+        system = graph.step(kernel.STEP, lambda: kernel_inputs(recipe, tree()))
         packed = graph.step(root.STEP, lambda: root.Inputs(system(), recipe.profile, created, recipe.root_format))
         gathered = graph.step(initrd.GATHER, lambda: initrd_sources(recipe, tree(), system(), keys))
         early = graph.step(initrd.STEP, lambda: initrd.Inputs(by_content(gathered(), initrd.GATHERED)))
+        unified = (
+            graph.step(uki.STEP, lambda: uki_inputs(recipe, tree(), system(), early(), created, secure_boot))
+            if recipe.uki
+            else None
+        )
         described = graph.step(
-            manifest.STEP, lambda: manifest_inputs(recipe, system(), packed(), early(), keys, created, archives)
+            manifest.STEP,
+            lambda: manifest_inputs(
+                recipe, system(), packed(), early(), unified() if unified else None, keys, created, archives
+            ),
         )
     return Built(
         manifest=read_manifest((described() / "manifest.json").read_bytes()),
@@ -75,7 +92,8 @@ def build(recipe: Recipe, keys: dict[str, bytes], cache: Cache, progress: Progre
             "initrd": early() / initrd.IMAGE,
             "root": packed() / root.IMAGE,
             "packages": described() / "packages.json",
-        },
+        }
+        | ({"uki": unified() / uki.IMAGE} if unified else {}),
         products=graph.products,
     )
 
@@ -106,7 +124,8 @@ def bootstrap_inputs(
     recipe: Recipe, mirrors: tuple[Mirror, ...], created: int, archives: Path | None = None
 ) -> bootstrap.Inputs:
     """What is installed: the recipe's packages and its kernel."""
-    packages = tuple(sorted({*recipe.packages, recipe.kernel.package}))
+    stub = {uki.PACKAGE} if recipe.uki else set()
+    packages = tuple(sorted({*recipe.packages, recipe.kernel.package, *stub}))
     return bootstrap.Inputs(recipe.suite, recipe.architecture, mirrors, packages, created, archives)
 
 
@@ -135,6 +154,18 @@ def installable(node: tuple[Any, ...]) -> tuple[str, ...]:
     return tuple(Path(entry.path).name for entry in node if folder in entry.path and b"\n[Install]\n" in entry.content)
 
 
+def kernel_inputs(recipe: Recipe, tree: Product) -> kernel.Inputs:
+    """What stays of the tree: no EFI stub, which is in the unified kernel image."""
+    return kernel.Inputs(tree, recipe.modules.root, (uki.STUBS,) if recipe.uki else ())
+
+
+def uki_inputs(
+    recipe: Recipe, tree: Product, system: Product, early: Product, created: int, signer: SecureBootKey | None
+) -> uki.Inputs:
+    """What one file is made of."""
+    return uki.Inputs(tree, system, early, recipe.architecture, recipe.kernel.arguments, created, signer)
+
+
 def initrd_sources(recipe: Recipe, tree: Product, system: Product, keys: dict[str, bytes]) -> initrd.Sources:
     """What starts first: the recipe's modules, and the keys that it trusts."""
     return initrd.Sources(tree, system, recipe.modules.initrd, tuple(sorted(keys.items())), recipe.root_format)
@@ -145,6 +176,7 @@ def manifest_inputs(
     system: Product,
     packed: Product,
     early: Product,
+    unified: Product | None,
     keys: dict[str, bytes],
     created: int,
     archives: tuple[Archive, ...],
@@ -165,5 +197,6 @@ def manifest_inputs(
         arguments=recipe.kernel.arguments,
         budget_mib=recipe.budget_mib,
         root_format=recipe.root_format,
+        uki=unified,
         containers=tuple(image for archive in archives for image in archive.images),
     )

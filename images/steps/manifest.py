@@ -13,6 +13,7 @@ from images.manifest import CHUNK_SIZE, Architecture, Artifact, Artifacts, Conta
 from images.step import Product, Say, Step
 from images.steps import initrd as early
 from images.steps import root as packed
+from images.steps import uki
 
 VERSION = 2
 MIB = 1024 * 1024
@@ -41,6 +42,7 @@ class Inputs:
     budget_mib: int
     containers: tuple[ContainerImage, ...] = ()
     root_format: RootFormat = "squashfs"
+    uki: Product | None = None
 
 
 def manifest(inputs: Inputs, out: Path, say: Say) -> None:
@@ -68,7 +70,13 @@ def manifest(inputs: Inputs, out: Path, say: Say) -> None:
         kernel_version=(inputs.kernel / "version").read_text(encoding="ascii").strip(),
         kernel_arguments=inputs.arguments,
         ram_mib=ram_mib(kernel.size, initrd.size, root.size, sum(image.size for image in inputs.containers)),
-        artifacts=Artifacts(kernel=kernel, initrd=initrd, root=root, packages=describe(out / "packages.json")),
+        artifacts=Artifacts(
+            kernel=kernel,
+            initrd=initrd,
+            root=root,
+            packages=describe(out / "packages.json"),
+            uki=describe(inputs.uki / uki.IMAGE) if inputs.uki else None,
+        ),
         container_images=inputs.containers,
         root_format=inputs.root_format,
     )
