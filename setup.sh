@@ -6,7 +6,8 @@ cd "$(dirname "$0")"
 packages=(
   python3-venv                                              # the environment below
   mmdebstrap debian-archive-keyring gpgv arch-test          # bootstrap of images
-  squashfs-tools zstd kmod xz-utils signify-openbsd cpio    # their steps; signify for checks by hand
+  squashfs-tools erofs-utils zstd kmod xz-utils             # their steps
+  signify-openbsd cpio osslsigncode sbsigntool              # UKIs' signatures; checks by hand and of tests
   busybox-static                                            # the initrd's shell, for tests on the host
   swtpm swtpm-tools tpm2-tools                              # real TPMs, for machines and for the tests of tokens
   gpg gpg-agent                                             # signs the lab's own apt repository

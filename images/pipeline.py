@@ -17,23 +17,19 @@ from images.manifest import Manifest, read_manifest
 from images.node.files import agent_files
 from images.overlay import read_folder
 from images.recipe import Recipe
+from images.secureboot import SecureBootKey
 from images.signing import SigningKey
 from images.sources import Mirror, probe
-from images.step import Product, Step
-from images.steps import bootstrap, configure, drivers, initrd, kernel, manifest, root, sign, store
+from images.step import Product, Step, by_content
+from images.steps import bootstrap, configure, drivers, initrd, kernel, manifest, root, sign, store, uki
 from images.store import Store
 
 NODE = Path(str(files("images") / "node"))
 STEPS: tuple[Step[Any], ...] = (
-    bootstrap.STEP,
-    drivers.STEP,
-    configure.STEP,
-    kernel.STEP,
-    root.STEP,
-    initrd.STEP,
-    manifest.STEP,
+    *(bootstrap.STEP, drivers.STEP, configure.STEP, kernel.STEP, root.STEP),
+    *(initrd.GATHER, initrd.STEP, uki.STEP, manifest.STEP),
 )
-"""The steps whose products are cached, in their order."""
+"""The steps whose products are cached."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +44,16 @@ class Built:
     products: dict[str, Product] = field(repr=False)
 
 
-def build(recipe: Recipe, keys: dict[str, bytes], cache: Cache, progress: Progress) -> Built:
+def build(
+    recipe: Recipe,
+    keys: dict[str, bytes],
+    cache: Cache,
+    progress: Progress,
+    secure_boot: SecureBootKey | None = None,
+) -> Built:
     """Build an image that trusts `keys` (signify public keys by file name), every step from the cache if it is there.
+
+    `secure_boot` signs the unified kernel image, where the recipe asks for one.
 
     Raises:
         SourceUnavailableError: a mirror does not answer.
@@ -64,27 +68,39 @@ def build(recipe: Recipe, keys: dict[str, bytes], cache: Cache, progress: Progre
     created = max(mirror.newest for mirror in mirrors)
     # Each step begins when what its inputs call for is there; what does not wait for each other runs side by side.
     with Graph(cache, progress) as graph:
-        base = graph.step(bootstrap.STEP, lambda: bootstrap_inputs(recipe, mirrors, created))
+        base = graph.step(bootstrap.STEP, lambda: bootstrap_inputs(recipe, mirrors, created, cache.packages))
         compiled = (
-            graph.step(drivers.STEP, lambda: drivers_inputs(recipe, mirrors, created)) if recipe.drivers else None
+            graph.step(drivers.STEP, lambda: drivers_inputs(recipe, mirrors, created, cache.packages))
+            if recipe.drivers
+            else None
         )
         tree = graph.step(
             configure.STEP, lambda: configure_inputs(recipe, base(), created, archives, compiled and compiled())
         )
-        system = graph.step(kernel.STEP, lambda: kernel.Inputs(tree(), recipe.modules.root))
-        packed = graph.step(root.STEP, lambda: root.Inputs(system(), recipe.profile, created))
-        early = graph.step(initrd.STEP, lambda: initrd_inputs(recipe, tree(), system(), keys))
+        system = graph.step(kernel.STEP, lambda: kernel_inputs(recipe, tree()))
+        packed = graph.step(root.STEP, lambda: root.Inputs(system(), recipe.profile, created, recipe.root_format))
+        gathered = graph.step(initrd.GATHER, lambda: initrd_sources(recipe, tree(), system(), keys))
+        early = graph.step(initrd.STEP, lambda: initrd.Inputs(by_content(gathered(), initrd.GATHERED)))
+        unified = (
+            graph.step(uki.STEP, lambda: uki_inputs(recipe, tree(), system(), early(), created, secure_boot))
+            if recipe.uki
+            else None
+        )
         described = graph.step(
-            manifest.STEP, lambda: manifest_inputs(recipe, system(), packed(), early(), keys, created, archives)
+            manifest.STEP,
+            lambda: manifest_inputs(
+                recipe, system(), packed(), early(), unified() if unified else None, keys, created, archives
+            ),
         )
     return Built(
         manifest=read_manifest((described() / "manifest.json").read_bytes()),
         artifacts={
             "kernel": system() / "vmlinuz",
-            "initrd": early() / "initrd.img",
-            "root": packed() / "root.squashfs",
+            "initrd": early() / initrd.IMAGE,
+            "root": packed() / root.IMAGE,
             "packages": described() / "packages.json",
-        },
+        }
+        | ({"uki": unified() / uki.IMAGE} if unified else {}),
         products=graph.products,
     )
 
@@ -111,17 +127,22 @@ def timed(progress: Progress, name: str, work: Callable[[], tuple[Any, bool]]) -
     return result
 
 
-def bootstrap_inputs(recipe: Recipe, mirrors: tuple[Mirror, ...], created: int) -> bootstrap.Inputs:
+def bootstrap_inputs(
+    recipe: Recipe, mirrors: tuple[Mirror, ...], created: int, archives: Path | None = None
+) -> bootstrap.Inputs:
     """What is installed: the recipe's packages and its kernel."""
-    packages = tuple(sorted({*recipe.packages, recipe.kernel.package}))
-    return bootstrap.Inputs(recipe.suite, recipe.architecture, mirrors, packages, created)
+    stub = {uki.PACKAGE} if recipe.uki else set()
+    packages = tuple(sorted({*recipe.packages, recipe.kernel.package, *stub}))
+    return bootstrap.Inputs(recipe.suite, recipe.architecture, mirrors, packages, created, archives)
 
 
-def drivers_inputs(recipe: Recipe, mirrors: tuple[Mirror, ...], created: int) -> drivers.Inputs:
+def drivers_inputs(
+    recipe: Recipe, mirrors: tuple[Mirror, ...], created: int, archives: Path | None = None
+) -> drivers.Inputs:
     """What is compiled: the recipe's drivers, for its kernel."""
     merged = tuple(name for name in recipe.packages if name == "usr-is-merged")
-    kernel_package = recipe.kernel.package
-    return drivers.Inputs(recipe.suite, recipe.architecture, mirrors, kernel_package, recipe.drivers, merged, created)
+    wanted = (recipe.kernel.package, recipe.drivers, merged)
+    return drivers.Inputs(recipe.suite, recipe.architecture, mirrors, *wanted, created, archives)
 
 
 def configure_inputs(
@@ -152,9 +173,21 @@ def installable(node: tuple[Any, ...]) -> tuple[str, ...]:
     return tuple(Path(entry.path).name for entry in node if folder in entry.path and b"\n[Install]\n" in entry.content)
 
 
-def initrd_inputs(recipe: Recipe, tree: Product, system: Product, keys: dict[str, bytes]) -> initrd.Inputs:
+def kernel_inputs(recipe: Recipe, tree: Product) -> kernel.Inputs:
+    """What stays of the tree: no EFI stub, which is in the unified kernel image."""
+    return kernel.Inputs(tree, recipe.modules.root, (uki.STUBS,) if recipe.uki else ())
+
+
+def uki_inputs(
+    recipe: Recipe, tree: Product, system: Product, early: Product, created: int, signer: SecureBootKey | None
+) -> uki.Inputs:
+    """What one file is made of."""
+    return uki.Inputs(tree, system, early, recipe.architecture, recipe.kernel.arguments, created, signer)
+
+
+def initrd_sources(recipe: Recipe, tree: Product, system: Product, keys: dict[str, bytes]) -> initrd.Sources:
     """What starts first: the recipe's modules, and the keys that it trusts."""
-    return initrd.Inputs(tree, system, recipe.modules.initrd, tuple(sorted(keys.items())))
+    return initrd.Sources(tree, system, recipe.modules.initrd, tuple(sorted(keys.items())), recipe.root_format)
 
 
 def manifest_inputs(
@@ -162,6 +195,7 @@ def manifest_inputs(
     system: Product,
     packed: Product,
     early: Product,
+    unified: Product | None,
     keys: dict[str, bytes],
     created: int,
     archives: tuple[Archive, ...],
@@ -181,5 +215,7 @@ def manifest_inputs(
         created=created,
         arguments=recipe.kernel.arguments,
         budget_mib=recipe.budget_mib,
+        root_format=recipe.root_format,
+        uki=unified,
         containers=tuple(image for archive in archives for image in archive.images),
     )

@@ -2,13 +2,14 @@
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from images.errors import SourceUnavailableError
+from images import packages
+from images.errors import CommandError, SourceUnavailableError
 from images.run import run
 from images.sources import Mirror, proxy_environment
-from images.step import Say, Step
+from images.step import PLACE, Say, Step
 
 VERSION = 1
 
@@ -30,6 +31,8 @@ class Inputs:
     packages: tuple[str, ...]
     created: int
     """Seconds since 1970: the newest of the mirrors, and the image's time."""
+    archives: Path | None = field(default=None, metadata=PLACE)
+    """Where packages are kept between builds (`images.packages`); None: nowhere."""
 
 
 def argv(inputs: Inputs, tree: Path, sources: Path, options: tuple[str, ...] = ()) -> list[str]:
@@ -48,6 +51,7 @@ def argv(inputs: Inputs, tree: Path, sources: Path, options: tuple[str, ...] = (
         *(['--aptopt=APT::Sandbox::User "root"'] if any(m.url.startswith("file:") for m in inputs.mirrors) else []),
         *(f"--dpkgopt=path-exclude={pattern}" for pattern in EXCLUDED),
         *(f"--dpkgopt=path-include={pattern}" for pattern in KEPT),
+        *(packages.arguments(inputs.archives) if inputs.archives else []),
         "--skip=cleanup/apt/lists",  # they say which release files apt verified; the next step removes them
         *options,
         inputs.suite,
@@ -101,8 +105,18 @@ def bootstrap(inputs: Inputs, out: Path, say: Say, options: tuple[str, ...] = ()
         "INITRD": "No",  # kernel hooks would build an initrd that nobody boots (kernel-img.conf(5))
         "TMPDIR": str(out),
     }
-    run(argv(inputs, out / "root", sources, options), env=env, on_line=lambda line: _report(line, say))
+    try:
+        run(argv(inputs, out / "root", sources, options), env=env, on_line=lambda line: _report(line, say))
+    except CommandError:
+        _keep(inputs, out / "root")
+        raise
+    _keep(inputs, out / "root")
     _same_release(inputs, out / "root")
+
+
+def _keep(inputs: Inputs, tree: Path) -> None:
+    if inputs.archives:
+        packages.keep(inputs.archives, tree)
 
 
 def _report(line: str, say: Say) -> None:

@@ -14,10 +14,11 @@ VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """The configured tree, and the modules that its root keeps (None: all)."""
+    """The configured tree, the modules that its root keeps (None: all), and what else leaves it with the kernel."""
 
     tree: Product
     modules: tuple[str, ...] | None
+    without: tuple[str, ...] = ()
 
 
 def kernel(inputs: Inputs, out: Path, say: Say) -> None:
@@ -34,6 +35,8 @@ def kernel(inputs: Inputs, out: Path, say: Say) -> None:
     # Hard links cost nothing; whatever is changed below is removed and written anew, never changed in place.
     run(["cp", "--archive", "--link", "--no-target-directory", source, root])
     tree.empty(root, "/boot")
+    for path in inputs.without:
+        tree.remove(root, path)
     if inputs.modules is not None:
         say(f"keeping {len(inputs.modules)} modules and what they depend on")
         _prune(root, version, inputs.modules)

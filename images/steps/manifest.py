@@ -9,10 +9,13 @@ from pathlib import Path
 
 import images.manifest
 from images.errors import BudgetError
-from images.manifest import CHUNK_SIZE, Architecture, Artifact, Artifacts, ContainerImage, Manifest
+from images.manifest import CHUNK_SIZE, Architecture, Artifact, Artifacts, ContainerImage, Manifest, RootFormat
 from images.step import Product, Say, Step
+from images.steps import initrd as early
+from images.steps import root as packed
+from images.steps import uki
 
-VERSION = 1
+VERSION = 2
 MIB = 1024 * 1024
 
 UNPACKED = 4
@@ -38,6 +41,8 @@ class Inputs:
     arguments: tuple[str, ...]
     budget_mib: int
     containers: tuple[ContainerImage, ...] = ()
+    root_format: RootFormat = "squashfs"
+    uki: Product | None = None
 
 
 def manifest(inputs: Inputs, out: Path, say: Say) -> None:
@@ -50,8 +55,8 @@ def manifest(inputs: Inputs, out: Path, say: Say) -> None:
     packages = installed((tree / "var/lib/dpkg/status").read_text(encoding="utf-8"))
     (out / "packages.json").write_bytes(packages_json(packages))
     kernel = describe(inputs.kernel / "vmlinuz")
-    initrd = describe(inputs.initrd / "initrd.img")
-    root = describe(inputs.root / "root.squashfs", chunked=True)
+    initrd = describe(inputs.initrd / early.IMAGE)
+    root = describe(inputs.root / packed.IMAGE, chunked=True)
     say(f"{(kernel.size + initrd.size + root.size) / MIB:.1f} of {inputs.budget_mib} MiB")
     check_budget(inputs, kernel.size + initrd.size + root.size, tree)
     made = Manifest(
@@ -65,8 +70,15 @@ def manifest(inputs: Inputs, out: Path, say: Say) -> None:
         kernel_version=(inputs.kernel / "version").read_text(encoding="ascii").strip(),
         kernel_arguments=inputs.arguments,
         ram_mib=ram_mib(kernel.size, initrd.size, root.size, sum(image.size for image in inputs.containers)),
-        artifacts=Artifacts(kernel=kernel, initrd=initrd, root=root, packages=describe(out / "packages.json")),
+        artifacts=Artifacts(
+            kernel=kernel,
+            initrd=initrd,
+            root=root,
+            packages=describe(out / "packages.json"),
+            uki=describe(inputs.uki / uki.IMAGE) if inputs.uki else None,
+        ),
         container_images=inputs.containers,
+        root_format=inputs.root_format,
     )
     (out / "manifest.json").write_bytes(made.to_bytes())
 

@@ -16,6 +16,7 @@ from images.keyring import KeyRing
 from images.pipeline import Built, publish
 from images.pipeline import build as build_image
 from images.recipe import Recipe
+from images.secureboot import SecureBootKey, read_key
 from images.store import Store
 from netboot.cli.building import Building
 from netboot.cli.output import output_option
@@ -39,6 +40,12 @@ def default_cache() -> Path:
 @click.option(
     "--profile", type=click.Choice(["dev", "release"]), help="How hard to compress, in place of the recipe's."
 )
+@click.option(
+    "--uki-key", type=click.Path(path_type=Path), help="Secure Boot key (PEM) for the image's UKI; needs --uki-cert."
+)
+@click.option(
+    "--uki-cert", type=click.Path(path_type=Path), help="Its certificate (PEM), which machines' firmware knows."
+)
 @click.option("--check", is_flag=True, help="Build twice from clean, compare, and store nothing.")
 @output_option
 def build(
@@ -48,6 +55,8 @@ def build(
     keys: Path | None,
     cache: Path | None,
     profile: str | None,
+    uki_key: Path | None,
+    uki_cert: Path | None,
     check: bool,
     output: str,
 ) -> None:
@@ -60,6 +69,7 @@ def build(
       netboot image build debian-12-minimal
     """
     chosen = load_recipe(recipe, profile)
+    secure_boot = _secure_boot(chosen, uki_key, uki_cert)
     paths = find_paths(config, store, keys)
     ring = KeyRing(paths.keys)
     baked = {path.name: path.read_bytes() for path in ring.public_files()}
@@ -69,11 +79,11 @@ def build(
         )
     with Building() as progress, Cache(cache or default_cache()) as opened:
         if check:
-            result = _check(chosen, baked, opened, progress)
+            result = _check(chosen, baked, opened, progress, secure_boot)
         else:
             signing = ring.signing_key()  # before the work, not after it
             start = time.monotonic()
-            made = build_image(chosen, baked, opened, progress)
+            made = build_image(chosen, baked, opened, progress, secure_boot)
             digest = publish(made, signing, baked, Store(paths.store), progress)
             result = _facts(made, digest) | {"steps": progress.steps, "seconds": round(time.monotonic() - start, 3)}
     _show(result, output)
@@ -97,13 +107,25 @@ def load_recipe(name: str, profile: str | None) -> Recipe:
     return found.model_copy(update={"profile": profile}) if profile else found
 
 
-def _check(recipe: Recipe, keys: dict[str, bytes], cache: Cache, progress: Building) -> dict[str, Any]:
+def _secure_boot(recipe: Recipe, key: Path | None, certificate: Path | None) -> SecureBootKey | None:
+    if key is None and certificate is None:
+        return None
+    if key is None or certificate is None:
+        raise ImageError("--uki-key and --uki-cert go together: a key and its certificate")
+    if not recipe.uki:
+        raise RecipeError(f"{recipe.name} has no UKI to sign; put `uki: true` into the recipe")
+    return read_key(key, certificate)
+
+
+def _check(
+    recipe: Recipe, keys: dict[str, bytes], cache: Cache, progress: Building, secure_boot: SecureBootKey | None
+) -> dict[str, Any]:
     """Build twice, each time in an empty cache beside the real one."""
     with cache.scratch() as scratch, Cache(scratch / "1") as one, Cache(scratch / "2") as two:
         progress.heading("first build, from clean")
-        first = build_image(recipe, keys, one, progress)
+        first = build_image(recipe, keys, one, progress, secure_boot)
         progress.heading("second build, from clean")
-        second = build_image(recipe, keys, two, progress)
+        second = build_image(recipe, keys, two, progress, secure_boot)
         found = differences(first, second)
         facts = _facts(first, first.manifest.digest)
     return facts | {"steps": progress.steps, "reproducible": not found, "differences": found}
