@@ -19,11 +19,19 @@ from images.recipe import Recipe
 from images.signing import SigningKey
 from images.sources import Mirror, probe
 from images.step import I, Product, Step
-from images.steps import bootstrap, configure, initrd, kernel, manifest, root, sign, store
+from images.steps import bootstrap, configure, gates, initrd, kernel, manifest, root, sign, store
 from images.store import Store
 
 NODE = Path(str(files("images") / "node"))
-STEPS: tuple[Step[Any], ...] = (bootstrap.STEP, configure.STEP, kernel.STEP, root.STEP, initrd.STEP, manifest.STEP)
+STEPS: tuple[Step[Any], ...] = (
+    bootstrap.STEP,
+    configure.STEP,
+    kernel.STEP,
+    root.STEP,
+    initrd.STEP,
+    gates.STEP,
+    manifest.STEP,
+)
 """The steps whose products are cached, in their order."""
 
 
@@ -58,7 +66,7 @@ def build(recipe: Recipe, keys: dict[str, bytes], cache: Cache, progress: Progre
     Raises:
         SourceUnavailableError: a mirror does not answer.
         RecipeError: the recipe asks for what cannot be.
-        BudgetError: the image is larger than it may be.
+        GateError: what was built must not be booted; BudgetError: it is too large.
         CommandError: a tool failed.
     """
     if os.geteuid() != 0:
@@ -80,6 +88,8 @@ def build(recipe: Recipe, keys: dict[str, bytes], cache: Cache, progress: Progre
     system = do(kernel.STEP, kernel.Inputs(tree, recipe.modules.root))
     packed = do(root.STEP, root.Inputs(system, recipe.profile, created))
     early = do(initrd.STEP, initrd.Inputs(tree, system, recipe.modules.initrd, tuple(sorted(keys.items()))))
+    releases = tuple(digest for mirror in mirrors for digest in mirror.releases)
+    do(gates.STEP, gates.Inputs(base, tree, system, early, gates.wanted(recipe, releases)))
     described = do(manifest.STEP, manifest_inputs(recipe, system, packed, early, keys, created, archives))
     return Built(
         manifest=read_manifest((described / "manifest.json").read_bytes()),
@@ -170,5 +180,6 @@ def manifest_inputs(
         created=created,
         arguments=recipe.kernel.arguments,
         budget_mib=recipe.budget_mib,
+        machine_memory_mib=recipe.machine_memory_mib,
         containers=tuple(image for archive in archives for image in archive.images),
     )
