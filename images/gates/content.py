@@ -1,6 +1,5 @@
 """Facts of what is in a root's files: one walk, each file read once."""
 
-import mmap
 import os
 import struct
 from collections.abc import Iterator
@@ -12,6 +11,7 @@ from images.steps.configure import ARCHIVES
 
 ACCOUNTS = ("/etc/shadow", "/etc/gshadow", "/etc/passwd")
 """Read field by field by `images.gates.accounts`."""
+_ELF = b"\x7fELF"
 _NQN = b"nqn.2014-08.org.nvmexpress:uuid:"
 _FIRMWARE, _MODULES = "/usr/lib/firmware/", "/usr/lib/modules/"
 _PROGRAM_TYPES = (2, 3)  # ET_EXEC, ET_DYN (elf(5))
@@ -24,20 +24,16 @@ def read(root: Path) -> Content:
     files = size = 0
     for path, file in _files(root):
         files += 1
-        with file.open("rb") as opened:
-            length = os.fstat(opened.fileno()).st_size
-            size += length
-            if not length:
-                continue
-            with mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as data:
-                if kind := keys.private_key(data):
-                    private_keys[path] = kind
-                if path not in ACCOUNTS and keys.password_hash(data):
-                    hashes.append(path)
-                if path.startswith("/etc/") and data.find(_NQN) >= 0:
-                    names.append(path)
-                if (machine := _machine(data[:20])) and not path.startswith((_FIRMWARE, _MODULES)):
-                    machines[path] = machine
+        data = file.read_bytes()
+        size += len(data)
+        if kind := keys.private_key(data):
+            private_keys[path] = kind
+        if not data.startswith(_ELF) and path not in ACCOUNTS and keys.password_hash(data):
+            hashes.append(path)
+        if path.startswith("/etc/") and _NQN in data:
+            names.append(path)
+        if (machine := _machine(data)) and not path.startswith((_FIRMWARE, _MODULES)):
+            machines[path] = machine
     return Content(files, size, private_keys, tuple(hashes), tuple(names), machines)
 
 
@@ -51,9 +47,9 @@ def _files(root: Path) -> Iterator[tuple[str, Path]]:
                 yield path, file
 
 
-def _machine(head: bytes) -> int:
+def _machine(data: bytes) -> int:
     """The machine of a program or library, 0 for anything else."""
-    if len(head) < 20 or head[:4] != b"\x7fELF":
+    if len(data) < 20 or not data.startswith(_ELF):
         return 0
-    kind, machine = struct.unpack_from("<HH" if head[5] == 1 else ">HH", head, 16)
+    kind, machine = struct.unpack_from("<HH" if data[5] == 1 else ">HH", data, 16)
     return int(machine) if kind in _PROGRAM_TYPES else 0

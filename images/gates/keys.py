@@ -6,25 +6,30 @@ it. In the trees of the shipped recipes nothing is found.
 
 import base64
 import re
-from mmap import mmap
 
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.serialization import load_der_private_key
 
-Bytes = bytes | mmap
-
-_BODY = rb"(?:\\?\r|\\r)?(?:\n|\\n)(?:[A-Za-z][A-Za-z-]*: [^\n]{0,200}\n|\s)*[A-Za-z0-9+/=]{16}"
-_KINDS: tuple[tuple[str, re.Pattern[bytes]], ...] = (
-    ("PEM", re.compile(rb"-----BEGIN (?:[A-Z0-9]{1,16} ){0,3}PRIVATE KEY(?: BLOCK)?-----" + _BODY)),
-    ("PuTTY", re.compile(rb"PuTTY-User-Key-File-[0-9]: [^\n]*\n(?:[^\n]*\n){1,64}?Private-Lines: [0-9]")),
-    ("signify", re.compile(rb"untrusted comment: [^\n]{0,1024}secret key\r?\nR[A-Za-z0-9+/]{64}")),
-    ("age", re.compile(rb"AGE-SECRET-KEY-1[0-9A-Z]{58}")),
-    ("WireGuard", re.compile(rb"(?:^|\n)\s*PrivateKey\s*=\s*[A-Za-z0-9+/]{43}=")),
+_BODY = rb"(?:\\r|\\n|\s)+(?:[A-Za-z][A-Za-z-]*: [^\n]{0,200}\n|\s)*[A-Za-z0-9+/=]{16}"
+_PEM = re.compile(rb"-----BEGIN (?:[A-Z0-9]{1,16} ){0,3}PRIVATE KEY(?: BLOCK)?-----" + _BODY)
+_KINDS: tuple[tuple[str, bytes, re.Pattern[bytes]], ...] = (
+    ("PEM", b"PRIVATE KEY", _PEM),
+    (
+        "PuTTY",
+        b"PuTTY-User",
+        re.compile(rb"PuTTY-User-Key-File-[0-9]: [^\n]*\n(?:[^\n]*\n){1,64}?Private-Lines: [0-9]"),
+    ),
+    ("signify", b"secret key", re.compile(rb"untrusted comment: [^\n]{0,1024}secret key\r?\nR[A-Za-z0-9+/]{64}")),
+    ("age", b"AGE-SECRET-KEY", re.compile(rb"AGE-SECRET-KEY-1[0-9A-Z]{58}")),
+    ("WireGuard", b"PrivateKey", re.compile(rb"PrivateKey\s*=\s*[A-Za-z0-9+/]{43}=")),
 )
-_PACKED = re.compile(rb"LS0tLS1CRUdJTi[A-Za-z0-9+/]{64,400}")
+"""Kind, what a file must have in it to be looked at twice (finding bytes is quick, finding patterns is not), form."""
+_PACKED_MARK = b"LS0tLS1CRUdJTi"
+_PACKED = re.compile(_PACKED_MARK + rb"[A-Za-z0-9+/]{64,400}")
 """A PEM block in base64, as kubeconfigs have it (`client-key-data`)."""
 _LONGEST_DER = 16 * 1024
 
+_SCHEMES = tuple(f"${name}$".encode() for name in ("1", "apr1", "5", "6", "2a", "2b", "2x", "2y", "y", "gy", "7"))
 _SALTED = rb"[./0-9A-Za-z]{1,16}\$"
 PASSWORD = re.compile(
     rb"\$(?:"
@@ -39,19 +44,18 @@ PASSWORD = re.compile(
 """The forms of crypt(5) that are in use, and Apache's; each has a length of its own."""
 
 
-def private_key(data: Bytes) -> str:
+def private_key(data: bytes) -> str:
     """The kind of private key that is in `data`, or nothing."""
-    for kind, pattern in _KINDS:
-        if pattern.search(data):
+    for kind, mark, pattern in _KINDS:
+        if mark in data and pattern.search(data):
             return kind
-    for match in _PACKED.finditer(data):
-        text = match[0][: len(match[0]) // 4 * 4]
-        if _KINDS[0][1].search(base64.b64decode(text)):
+    for match in _PACKED.finditer(data) if _PACKED_MARK in data else ():
+        if _PEM.search(base64.b64decode(match[0][: len(match[0]) // 4 * 4])):
             return "PEM in base64"
     return "DER" if _is_der(data) else ""
 
 
-def _is_der(data: Bytes) -> bool:
+def _is_der(data: bytes) -> bool:
     """PKCS#8, PKCS#1 or SEC 1, encrypted or not: one whole sequence that the library takes for a key."""
     head = data[:4]
     if len(data) > _LONGEST_DER or len(head) < 4 or head[0] != 0x30:
@@ -60,7 +64,7 @@ def _is_der(data: Bytes) -> bool:
     if size != len(data):
         return False
     try:
-        load_der_private_key(bytes(data), None)
+        load_der_private_key(data, None)
     except TypeError:  # encrypted: the password is asked for
         return True
     except (ValueError, UnsupportedAlgorithm):
@@ -68,6 +72,6 @@ def _is_der(data: Bytes) -> bool:
     return True
 
 
-def password_hash(data: Bytes) -> bool:
+def password_hash(data: bytes) -> bool:
     """Whether a password hash is in `data`."""
-    return PASSWORD.search(data) is not None
+    return any(mark in data for mark in _SCHEMES) and PASSWORD.search(data) is not None
