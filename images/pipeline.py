@@ -21,13 +21,13 @@ from images.secureboot import SecureBootKey
 from images.signing import SigningKey
 from images.sources import Mirror, probe
 from images.step import Product, Step, by_content
-from images.steps import bootstrap, configure, drivers, initrd, kernel, manifest, root, sign, store, uki
+from images.steps import bootstrap, configure, drivers, gates, initrd, kernel, manifest, root, sign, store, uki
 from images.store import Store
 
 NODE = Path(str(files("images") / "node"))
 STEPS: tuple[Step[Any], ...] = (
     *(bootstrap.STEP, drivers.STEP, configure.STEP, kernel.STEP, root.STEP),
-    *(initrd.GATHER, initrd.STEP, uki.STEP, manifest.STEP),
+    *(initrd.GATHER, initrd.STEP, uki.STEP, gates.STEP, manifest.STEP),
 )
 """The steps whose products are cached."""
 
@@ -58,7 +58,7 @@ def build(
     Raises:
         SourceUnavailableError: a mirror does not answer.
         RecipeError: the recipe asks for what cannot be.
-        BudgetError: the image is larger than it may be.
+        GateError: what was built must not be booted; BudgetError: it is too large.
         CommandError: a tool failed.
     """
     if os.geteuid() != 0:
@@ -86,12 +86,15 @@ def build(
             if recipe.uki
             else None
         )
-        described = graph.step(
-            manifest.STEP,
-            lambda: manifest_inputs(
+        checked = graph.step(gates.STEP, lambda: gates_inputs(recipe, mirrors, base(), tree(), system(), early()))
+
+        def all_that_is_described() -> manifest.Inputs:
+            checked()  # what a gate finds is said before a budget
+            return manifest_inputs(
                 recipe, system(), packed(), early(), unified() if unified else None, keys, created, archives
-            ),
-        )
+            )
+
+        described = graph.step(manifest.STEP, all_that_is_described)
     return Built(
         manifest=read_manifest((described() / "manifest.json").read_bytes()),
         artifacts={
@@ -190,6 +193,14 @@ def initrd_sources(recipe: Recipe, tree: Product, system: Product, keys: dict[st
     return initrd.Sources(tree, system, recipe.modules.initrd, tuple(sorted(keys.items())), recipe.root_format)
 
 
+def gates_inputs(
+    recipe: Recipe, mirrors: tuple[Mirror, ...], base: Product, tree: Product, system: Product, early: Product
+) -> gates.Inputs:
+    """What is checked, and what the recipe wants of it."""
+    releases = tuple(digest for mirror in mirrors for digest in mirror.releases)
+    return gates.Inputs(base, tree, system, early, gates.wanted(recipe, releases))
+
+
 def manifest_inputs(
     recipe: Recipe,
     system: Product,
@@ -217,5 +228,6 @@ def manifest_inputs(
         budget_mib=recipe.budget_mib,
         root_format=recipe.root_format,
         uki=unified,
+        machine_memory_mib=recipe.machine_memory_mib,
         containers=tuple(image for archive in archives for image in archive.images),
     )

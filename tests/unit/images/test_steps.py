@@ -33,6 +33,7 @@ def test_steps_in_their_order_with_versions() -> None:
         "gather",
         "initrd",
         "uki",
+        "gates",
         "manifest",
     ]
     assert all(step.version >= 1 and step.outputs for step in STEPS)
