@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from images.cache import Cache
 from images.containers import Archive
 from images.containers import read as read_archive
+from images.documents.sbom import Subject
 from images.errors import ImageError
 from images.manifest import Manifest, read_manifest
 from images.node.files import agent_files
@@ -19,11 +20,13 @@ from images.recipe import Recipe
 from images.signing import SigningKey
 from images.sources import Mirror, probe
 from images.step import I, Product, Step
-from images.steps import bootstrap, configure, initrd, kernel, manifest, root, sign, store
+from images.steps import bootstrap, configure, documents, initrd, kernel, manifest, root, sign, store
 from images.store import Store
 
 NODE = Path(str(files("images") / "node"))
-STEPS: tuple[Step[Any], ...] = (bootstrap.STEP, configure.STEP, kernel.STEP, root.STEP, initrd.STEP, manifest.STEP)
+STEPS: tuple[Step[Any], ...] = (
+    *(bootstrap.STEP, configure.STEP, kernel.STEP, documents.STEP, root.STEP, initrd.STEP, manifest.STEP),
+)
 """The steps whose products are cached, in their order."""
 
 
@@ -80,7 +83,8 @@ def build(recipe: Recipe, keys: dict[str, bytes], cache: Cache, progress: Progre
     system = do(kernel.STEP, kernel.Inputs(tree, recipe.modules.root))
     packed = do(root.STEP, root.Inputs(system, recipe.profile, created))
     early = do(initrd.STEP, initrd.Inputs(tree, system, recipe.modules.initrd, tuple(sorted(keys.items()))))
-    described = do(manifest.STEP, manifest_inputs(recipe, system, packed, early, keys, created, archives))
+    about = do(documents.STEP, documents_inputs(recipe, mirrors, base, tree, system, keys, created, archives))
+    described = do(manifest.STEP, manifest_inputs(recipe, system, packed, early, keys, created, archives, about))
     return Built(
         manifest=read_manifest((described / "manifest.json").read_bytes()),
         artifacts={
@@ -88,6 +92,8 @@ def build(recipe: Recipe, keys: dict[str, bytes], cache: Cache, progress: Progre
             "initrd": early / "initrd.img",
             "root": packed / "root.squashfs",
             "packages": described / "packages.json",
+            "provenance": described / "provenance",
+            **documents.artifacts(about),
         },
         products=done,
     )
@@ -154,9 +160,9 @@ def manifest_inputs(
     keys: dict[str, bytes],
     created: int,
     archives: tuple[Archive, ...],
+    about: Product,
 ) -> manifest.Inputs:
     """What the image is described by."""
-    identity = recipe.identity(tuple(step.identity() for step in STEPS), tuple(keys[name] for name in sorted(keys)))
     return manifest.Inputs(
         kernel=system,
         root=packed,
@@ -165,10 +171,50 @@ def manifest_inputs(
         distribution=recipe.distribution,
         suite=recipe.suite,
         architecture=recipe.architecture,
-        recipe=identity,
+        recipe=identity_of(recipe, keys),
         epoch=recipe.epoch,
         created=created,
         arguments=recipe.kernel.arguments,
         budget_mib=recipe.budget_mib,
         containers=tuple(image for archive in archives for image in archive.images),
+        documents=about,
     )
+
+
+def documents_inputs(
+    recipe: Recipe,
+    mirrors: tuple[Mirror, ...],
+    base: Product,
+    tree: Product,
+    system: Product,
+    keys: dict[str, bytes],
+    created: int,
+    archives: tuple[Archive, ...],
+) -> documents.Inputs:
+    """What the documents tell of."""
+    return documents.Inputs(
+        base=base,
+        tree=tree,
+        kernel=system,
+        subject=Subject(
+            name=recipe.name,
+            recipe=identity_of(recipe, keys),
+            distribution=recipe.distribution,
+            suite=recipe.suite,
+            architecture=recipe.architecture,
+            created=created,
+        ),
+        recipe=recipe.said(),
+        steps=tuple((step.name, step.version, step.identity()) for step in STEPS),
+        releases=tuple(
+            ("file:" if mirror.url.startswith("file:") else mirror.url, suite, release)
+            for mirror in mirrors
+            for suite, release in zip(mirror.suites, mirror.releases, strict=True)
+        ),
+        containers=tuple(image for archive in archives for image in archive.images),
+    )
+
+
+def identity_of(recipe: Recipe, keys: dict[str, bytes]) -> str:
+    """The recipe's identity: all that it says, all steps, the keys that are baked in."""
+    return recipe.identity(tuple(step.identity() for step in STEPS), tuple(keys[name] for name in sorted(keys)))

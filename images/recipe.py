@@ -134,11 +134,15 @@ class Recipe(Strict):
 
     def identity(self, steps: tuple[str, ...], keys: tuple[bytes, ...]) -> str:
         """Hash of all that the recipe says, of the files that it names, of each build step and of the keys baked in."""
+        keyrings = [source.signed_by.read_bytes() for source in self.sources]
+        archives = [file_digest(path) for path in self.container_images]
+        return digest([self.said(), plain(keyrings), plain(self.entries()), archives, list(steps), plain(keys)])
+
+    def said(self) -> dict[str, Any]:
+        """All that the recipe says, as JSON has it, but for files that it names: where they lie here says nothing."""
         read: Any = {"overlay": True, "files": True, "container_images": True}
-        said = self.model_dump(mode="json", exclude={"sources": {"__all__": {"signed_by"}}, **read})
+        said: dict[str, Any] = self.model_dump(mode="json", exclude={"sources": {"__all__": {"signed_by"}}, **read})
         for source in said["sources"]:
             if source["url"].startswith("file:"):
                 source["url"] = "file:"  # where it lies here says nothing about the packages in it
-        keyrings = [source.signed_by.read_bytes() for source in self.sources]
-        archives = [file_digest(path) for path in self.container_images]
-        return digest([said, plain(keyrings), plain(self.entries()), archives, list(steps), plain(keys)])
+        return said

@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import images.manifest
+from images.documents import provenance
 from images.errors import BudgetError
 from images.manifest import CHUNK_SIZE, Architecture, Artifact, Artifacts, ContainerImage, Manifest
 from images.step import Product, Say, Step
+from images.steps import documents
 
 VERSION = 1
 MIB = 1024 * 1024
@@ -38,10 +40,11 @@ class Inputs:
     arguments: tuple[str, ...]
     budget_mib: int
     containers: tuple[ContainerImage, ...] = ()
+    documents: Product | None = None
 
 
 def manifest(inputs: Inputs, out: Path, say: Say) -> None:
-    """Write `out/manifest.json` (canonical, unsigned) and `out/packages.json`.
+    """Write `out/manifest.json` (canonical, unsigned), `out/packages.json`, and `out/provenance` with documents.
 
     Raises:
         BudgetError: with the ten largest contributors.
@@ -65,10 +68,22 @@ def manifest(inputs: Inputs, out: Path, say: Say) -> None:
         kernel_version=(inputs.kernel / "version").read_text(encoding="ascii").strip(),
         kernel_arguments=inputs.arguments,
         ram_mib=ram_mib(kernel.size, initrd.size, root.size, sum(image.size for image in inputs.containers)),
-        artifacts=Artifacts(kernel=kernel, initrd=initrd, root=root, packages=describe(out / "packages.json")),
+        artifacts=with_documents(
+            Artifacts(kernel=kernel, initrd=initrd, root=root, packages=describe(out / "packages.json")), inputs, out
+        ),
         container_images=inputs.containers,
     )
     (out / "manifest.json").write_bytes(made.to_bytes())
+
+
+def with_documents(known: Artifacts, inputs: Inputs, out: Path) -> Artifacts:
+    """The artifacts with the documents about them; the provenance, which is about all others, is written here."""
+    if inputs.documents is None:
+        return known
+    found = {name: describe(path) for name, path in documents.artifacts(inputs.documents).items()}
+    predicate = json.loads((inputs.documents / "predicate.json").read_bytes())
+    (out / "provenance").write_bytes(provenance.statement(dict(known) | found, predicate))
+    return known.model_copy(update=found | {"provenance": describe(out / "provenance")})
 
 
 def describe(path: Path, *, chunked: bool = False) -> Artifact:
@@ -138,5 +153,9 @@ def packages_json(packages: list[list[str]]) -> bytes:
 
 
 STEP = Step(
-    "manifest", VERSION, manifest, outputs=("manifest.json", "packages.json"), sources=(Path(images.manifest.__file__),)
+    "manifest",
+    VERSION,
+    manifest,
+    outputs=("manifest.json", "packages.json"),
+    sources=(Path(images.manifest.__file__), Path(provenance.__file__)),
 )
