@@ -36,6 +36,10 @@ class SourceUnavailableError(ImageError):
     """A package mirror does not answer."""
 
 
+class LockError(ImageError):
+    """A lock that cannot be read, does not fit its recipe, or cannot be kept."""
+
+
 class BudgetError(ImageError):
     """The image is larger than its recipe allows."""
 

@@ -13,9 +13,11 @@ from images.containers import Archive
 from images.containers import read as read_archive
 from images.documents.sbom import Subject
 from images.errors import ImageError
+from images.locking import Lock
 from images.manifest import Manifest, read_manifest
 from images.node.files import agent_files
 from images.overlay import read_folder
+from images.pinning import lock_of
 from images.recipe import Recipe
 from images.signing import SigningKey
 from images.sources import Mirror, probe
@@ -60,7 +62,7 @@ def build(recipe: Recipe, keys: dict[str, bytes], cache: Cache, progress: Progre
 
     Raises:
         SourceUnavailableError: a mirror does not answer.
-        RecipeError: the recipe asks for what cannot be.
+        RecipeError: the recipe asks for what cannot be. LockError: its lock cannot be kept.
         BudgetError: the image is larger than it may be.
         CommandError: a tool failed.
     """
@@ -75,10 +77,11 @@ def build(recipe: Recipe, keys: dict[str, bytes], cache: Cache, progress: Progre
         done[step.name] = timed(progress, step.name, lambda: cache.obtain(step, inputs, say))
         return done[step.name]
 
+    lock = lock_of(recipe)
     archives = tuple(read_archive(path, recipe.architecture) for path in recipe.container_images)
     mirrors = timed(progress, "mirrors", lambda: (probe(recipe.sources), False))
-    created = max(mirror.newest for mirror in mirrors)
-    base = do(bootstrap.STEP, bootstrap_inputs(recipe, mirrors, created))
+    created = lock.created if lock else max(mirror.newest for mirror in mirrors)
+    base = do(bootstrap.STEP, bootstrap_inputs(recipe, mirrors, created, lock))
     tree = do(configure.STEP, configure_inputs(recipe, base, created, archives))
     system = do(kernel.STEP, kernel.Inputs(tree, recipe.modules.root))
     packed = do(root.STEP, root.Inputs(system, recipe.profile, created))
@@ -121,10 +124,11 @@ def timed(progress: Progress, name: str, work: Callable[[], tuple[Any, bool]]) -
     return result
 
 
-def bootstrap_inputs(recipe: Recipe, mirrors: tuple[Mirror, ...], created: int) -> bootstrap.Inputs:
+def bootstrap_inputs(
+    recipe: Recipe, mirrors: tuple[Mirror, ...], created: int, lock: Lock | None = None
+) -> bootstrap.Inputs:
     """What is installed: the recipe's packages and its kernel."""
-    packages = tuple(sorted({*recipe.packages, recipe.kernel.package}))
-    return bootstrap.Inputs(recipe.suite, recipe.architecture, mirrors, packages, created)
+    return bootstrap.Inputs(recipe.suite, recipe.architecture, mirrors, recipe.installs(), created, lock)
 
 
 def configure_inputs(recipe: Recipe, base: Product, created: int, archives: tuple[Archive, ...]) -> configure.Inputs:
@@ -208,7 +212,7 @@ def documents_inputs(
         steps=tuple((step.name, step.version, step.identity()) for step in STEPS),
         releases=tuple(
             ("file:" if mirror.url.startswith("file:") else mirror.url, suite, release)
-            for mirror in mirrors
+            for mirror in (mirrors if recipe.lock is None else ())  # the lock says which packages, wherever they lie
             for suite, release in zip(mirror.suites, mirror.releases, strict=True)
         ),
         containers=tuple(image for archive in archives for image in archive.images),

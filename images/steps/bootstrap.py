@@ -5,7 +5,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from images.errors import SourceUnavailableError
+from images import locking, pinning
+from images.errors import CommandError, SourceUnavailableError
+from images.locking import Lock
 from images.run import run
 from images.sources import Mirror, proxy_environment
 from images.step import Say, Step
@@ -27,7 +29,8 @@ class Inputs:
     mirrors: tuple[Mirror, ...]
     packages: tuple[str, ...]
     created: int
-    """Seconds since 1970: the newest of the mirrors, and the image's time."""
+    """Seconds since 1970: the newest of the mirrors, or the lock's; the image's time."""
+    lock: Lock | None = None
 
 
 def argv(inputs: Inputs, tree: Path, sources: Path) -> list[str]:
@@ -37,7 +40,8 @@ def argv(inputs: Inputs, tree: Path, sources: Path) -> list[str]:
         *("mmdebstrap", "--verbose", "--mode=root", "--format=directory", "--variant=essential"),
         f"--architectures={inputs.architecture}",
         *([f"--hook-dir={MERGED_USR}"] if "usr-is-merged" in inputs.packages else []),
-        f"--include={','.join(inputs.packages)}",
+        f"--include={','.join(locking.include(inputs.lock) if inputs.lock else inputs.packages)}",
+        *(pinning.arguments(tree.with_name("netboot-lock")) if inputs.lock else []),
         '--aptopt=APT::Install-Recommends "false"',
         '--aptopt=Acquire::Languages "none"',
         '--aptopt=Acquire::Retries "3"',
@@ -52,11 +56,15 @@ def argv(inputs: Inputs, tree: Path, sources: Path) -> list[str]:
     ]
 
 
-def sources_file(mirrors: tuple[Mirror, ...], keyrings: Path) -> str:
-    """The mirrors in apt's deb822 form (sources.list(5)), each with the only keys that may sign it."""
+def sources_file(mirrors: tuple[Mirror, ...], keyrings: Path, *, locked: bool = False) -> str:
+    """The mirrors in apt's deb822 form (sources.list(5)), each with the only keys that may sign it.
+
+    With a lock a mirror may be of any day (a snapshot's release file has expired): each .deb's digest is in the lock.
+    """
     return "\n".join(
         f"Types: deb\nURIs: {_uri(mirror.url)}\nSuites: {' '.join(mirror.suites)}\n"
         + (f"Components: {' '.join(mirror.components)}\n" if mirror.components else "")
+        + ("Check-Valid-Until: no\n" if locked else "")
         + f"Signed-By: {keyrings / _keyring(mirror)}\n"
         for mirror in mirrors
     )
@@ -76,19 +84,29 @@ def bootstrap(inputs: Inputs, out: Path, say: Say) -> None:
 
     Raises:
         CommandError: mmdebstrap failed: a package that is not there, a signature by another key, a disk that is full.
+        LockError: the mirrors do not have what is locked.
         SourceUnavailableError: a mirror changed after it was asked; the next run will do.
     """
     for mirror in inputs.mirrors:
         (out / _keyring(mirror)).write_bytes(mirror.keyring)
     sources = out / "netboot.sources"
-    sources.write_text(sources_file(inputs.mirrors, out), encoding="utf-8")
+    sources.write_text(sources_file(inputs.mirrors, out, locked=inputs.lock is not None), encoding="utf-8")
+    if inputs.lock:
+        (out / "netboot-lock").write_text(locking.preferences(inputs.lock), encoding="utf-8")
     env = proxy_environment() | {
         "SOURCE_DATE_EPOCH": str(inputs.created),
         "INITRD": "No",  # kernel hooks would build an initrd that nobody boots (kernel-img.conf(5))
         "TMPDIR": str(out),
     }
-    run(argv(inputs, out / "root", sources), env=env, on_line=lambda line: _report(line, say))
+    try:
+        run(argv(inputs, out / "root", sources), env=env, on_line=lambda line: _report(line, say))
+    except CommandError:
+        if inputs.lock:
+            pinning.check_lists(inputs.lock, out / "root")  # a version that is gone is the cause to be told
+        raise
     _same_release(inputs, out / "root")
+    if inputs.lock:
+        pinning.settle(inputs.lock, out / "root")
 
 
 def _report(line: str, say: Say) -> None:
@@ -112,4 +130,10 @@ def _verified(lists: Path) -> Iterator[str]:
         yield hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-STEP = Step("bootstrap", VERSION, bootstrap, outputs=("root",))
+STEP = Step(
+    "bootstrap",
+    VERSION,
+    bootstrap,
+    outputs=("root",),
+    sources=tuple(Path(str(module.__file__)) for module in (locking, pinning)),
+)
