@@ -11,22 +11,38 @@ from typing import Any
 from images.cache import Cache
 from images.containers import Archive
 from images.containers import read as read_archive
+from images.documents.sbom import Subject
 from images.errors import ImageError
 from images.graph import Graph, Progress
+from images.locking import Lock
 from images.manifest import Manifest, read_manifest
 from images.node.files import agent_files
 from images.overlay import read_folder
+from images.pinning import lock_of
 from images.recipe import Recipe
 from images.secureboot import SecureBootKey
 from images.signing import SigningKey
 from images.sources import Mirror, probe
 from images.step import Product, Step, by_content
-from images.steps import bootstrap, configure, drivers, gates, initrd, kernel, manifest, root, sign, store, uki
+from images.steps import (
+    bootstrap,
+    configure,
+    documents,
+    drivers,
+    gates,
+    initrd,
+    kernel,
+    manifest,
+    root,
+    sign,
+    store,
+    uki,
+)
 from images.store import Store
 
 NODE = Path(str(files("images") / "node"))
 STEPS: tuple[Step[Any], ...] = (
-    *(bootstrap.STEP, drivers.STEP, configure.STEP, kernel.STEP, root.STEP),
+    *(bootstrap.STEP, drivers.STEP, configure.STEP, kernel.STEP, documents.STEP, root.STEP),
     *(initrd.GATHER, initrd.STEP, uki.STEP, gates.STEP, manifest.STEP),
 )
 """The steps whose products are cached."""
@@ -57,18 +73,19 @@ def build(
 
     Raises:
         SourceUnavailableError: a mirror does not answer.
-        RecipeError: the recipe asks for what cannot be.
+        RecipeError: the recipe asks for what cannot be. LockError: its lock cannot be kept.
         GateError: what was built must not be booted; BudgetError: it is too large.
         CommandError: a tool failed.
     """
     if os.geteuid() != 0:
         raise ImageError("building an image needs root (owners, permissions, a chroot); run it with sudo")
+    lock = lock_of(recipe)
     archives = tuple(read_archive(path, recipe.architecture) for path in recipe.container_images)
     mirrors = timed(progress, "mirrors", lambda: (probe(recipe.sources), False))
-    created = max(mirror.newest for mirror in mirrors)
+    created = lock.created if lock else max(mirror.newest for mirror in mirrors)
     # Each step begins when what its inputs call for is there; what does not wait for each other runs side by side.
     with Graph(cache, progress) as graph:
-        base = graph.step(bootstrap.STEP, lambda: bootstrap_inputs(recipe, mirrors, created, cache.packages))
+        base = graph.step(bootstrap.STEP, lambda: bootstrap_inputs(recipe, mirrors, created, cache.packages, lock))
         compiled = (
             graph.step(drivers.STEP, lambda: drivers_inputs(recipe, mirrors, created, cache.packages))
             if recipe.drivers
@@ -86,13 +103,16 @@ def build(
             if recipe.uki
             else None
         )
+        about = graph.step(
+            documents.STEP,
+            lambda: documents_inputs(recipe, mirrors, base(), tree(), system(), keys, created, archives),
+        )
         checked = graph.step(gates.STEP, lambda: gates_inputs(recipe, mirrors, base(), tree(), system(), early()))
 
         def all_that_is_described() -> manifest.Inputs:
             checked()  # what a gate finds is said before a budget
-            return manifest_inputs(
-                recipe, system(), packed(), early(), unified() if unified else None, keys, created, archives
-            )
+            pe = unified() if unified else None
+            return manifest_inputs(recipe, system(), packed(), early(), pe, keys, created, archives, about())
 
         described = graph.step(manifest.STEP, all_that_is_described)
     return Built(
@@ -102,6 +122,8 @@ def build(
             "initrd": early() / initrd.IMAGE,
             "root": packed() / root.IMAGE,
             "packages": described() / "packages.json",
+            "provenance": described() / "provenance",
+            **documents.artifacts(about()),
         }
         | ({"uki": unified() / uki.IMAGE} if unified else {}),
         products=graph.products,
@@ -131,12 +153,12 @@ def timed(progress: Progress, name: str, work: Callable[[], tuple[Any, bool]]) -
 
 
 def bootstrap_inputs(
-    recipe: Recipe, mirrors: tuple[Mirror, ...], created: int, archives: Path | None = None
+    recipe: Recipe, mirrors: tuple[Mirror, ...], created: int, archives: Path | None = None, lock: Lock | None = None
 ) -> bootstrap.Inputs:
     """What is installed: the recipe's packages and its kernel."""
     stub = {uki.PACKAGE} if recipe.uki else set()
-    packages = tuple(sorted({*recipe.packages, recipe.kernel.package, *stub}))
-    return bootstrap.Inputs(recipe.suite, recipe.architecture, mirrors, packages, created, archives)
+    packages = tuple(sorted({*recipe.installs(), *stub}))
+    return bootstrap.Inputs(recipe.suite, recipe.architecture, mirrors, packages, created, archives, lock)
 
 
 def drivers_inputs(
@@ -210,9 +232,9 @@ def manifest_inputs(
     keys: dict[str, bytes],
     created: int,
     archives: tuple[Archive, ...],
+    about: Product,
 ) -> manifest.Inputs:
     """What the image is described by."""
-    identity = recipe.identity(tuple(step.identity() for step in STEPS), tuple(keys[name] for name in sorted(keys)))
     return manifest.Inputs(
         kernel=system,
         root=packed,
@@ -221,7 +243,7 @@ def manifest_inputs(
         distribution=recipe.distribution,
         suite=recipe.suite,
         architecture=recipe.architecture,
-        recipe=identity,
+        recipe=identity_of(recipe, keys),
         epoch=recipe.epoch,
         created=created,
         arguments=recipe.kernel.arguments,
@@ -230,4 +252,44 @@ def manifest_inputs(
         uki=unified,
         machine_memory_mib=recipe.machine_memory_mib,
         containers=tuple(image for archive in archives for image in archive.images),
+        documents=about,
     )
+
+
+def documents_inputs(
+    recipe: Recipe,
+    mirrors: tuple[Mirror, ...],
+    base: Product,
+    tree: Product,
+    system: Product,
+    keys: dict[str, bytes],
+    created: int,
+    archives: tuple[Archive, ...],
+) -> documents.Inputs:
+    """What the documents tell of."""
+    return documents.Inputs(
+        base=base,
+        tree=tree,
+        kernel=system,
+        subject=Subject(
+            name=recipe.name,
+            recipe=identity_of(recipe, keys),
+            distribution=recipe.distribution,
+            suite=recipe.suite,
+            architecture=recipe.architecture,
+            created=created,
+        ),
+        recipe=recipe.said(),
+        steps=tuple((step.name, step.version, step.identity()) for step in STEPS),
+        releases=tuple(
+            ("file:" if mirror.url.startswith("file:") else mirror.url, suite, release)
+            for mirror in (mirrors if recipe.lock is None else ())  # the lock says which packages, wherever they lie
+            for suite, release in zip(mirror.suites, mirror.releases, strict=True)
+        ),
+        containers=tuple(image for archive in archives for image in archive.images),
+    )
+
+
+def identity_of(recipe: Recipe, keys: dict[str, bytes]) -> str:
+    """The recipe's identity: all that it says, all steps, the keys that are baked in."""
+    return recipe.identity(tuple(step.identity() for step in STEPS), tuple(keys[name] for name in sorted(keys)))
