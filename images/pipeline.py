@@ -13,7 +13,7 @@ from images.containers import Archive
 from images.containers import read as read_archive
 from images.errors import ImageError
 from images.manifest import Manifest, read_manifest
-from images.node.files import agent_files
+from images.node.files import agent_files, health_files
 from images.overlay import read_folder
 from images.recipe import Recipe
 from images.signing import SigningKey
@@ -125,7 +125,7 @@ def configure_inputs(recipe: Recipe, base: Product, created: int, archives: tupl
     """What the tree becomes: our own units and files, then the recipe's."""
     node = read_folder(NODE / "root")
     if recipe.join:
-        node += agent_files()
+        node += agent_files() + health_files()
     if archives:
         node += read_folder(NODE / "containers")
     return configure.Inputs(
