@@ -7,6 +7,7 @@ from pathlib import Path
 from images.node.agent.errors import SettingsError
 from images.node.agent.files import put
 from images.node.agent.settings import RUN, read_settings
+
 from .checks import CHECKS
 from .document import document, encoded, worst
 from .machine import Machine

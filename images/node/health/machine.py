@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from images.node.agent.files import small
+
 from .expected import Expected
 from .result import CannotTellError
 
@@ -61,7 +62,7 @@ class Machine:
     def names(self, folder: str) -> list[str]:
         """What is in a folder, sorted; nothing where there is none."""
         try:
-            return sorted(os.listdir(self.root / folder))
+            return sorted(path.name for path in (self.root / folder).iterdir())
         except OSError:
             return []
 

@@ -17,7 +17,7 @@ STATUSES: tuple[Status, ...] = ("pass", "warn", "fail", "unknown", "absent")
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What one check found. `summary` says in words what there is, or precisely what is missing; `remedy` what to do."""
+    """What one check found. `summary`: what there is, or precisely what is missing; `remedy`: what to do about it."""
 
     status: Status
     summary: str

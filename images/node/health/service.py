@@ -11,6 +11,7 @@ from images.node.agent.errors import AgentError, RefusedError
 from images.node.agent.files import put, small
 from images.node.agent.net import Server
 from images.node.agent.settings import RUN, Settings
+
 from .expected import Expected, read_expected
 from .machine import Machine, Offset
 from .runner import bounded
@@ -20,7 +21,7 @@ KEPT = RUN / "health-expected.json"
 
 
 def ask(settings: Settings, root: Path) -> tuple[Expected, Offset | None]:
-    """What the class should have, and how far our clock is off. Where the service does not answer: what it said last."""
+    """What the class should have, and how far our clock is off; where nobody answers, what was said last."""
     answered = bounded(Machine(root), ASK_SECONDS, lambda: _asked(settings))
     if answered is None:
         kept = small(root / KEPT, 64 * 1024)

@@ -1,6 +1,7 @@
 """Every check, in the order in which they are shown."""
 
 from images.node.health.result import Check
+
 from . import (
     clock,
     cpus,

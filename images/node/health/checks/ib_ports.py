@@ -18,7 +18,7 @@ def look(machine: Machine) -> Result:
         words = f"{counted(wanted, 'InfiniBand port')} expected, {len(found) or 'none'} found"
         remedy = "is the card on the PCI bus, its module (mlx5_ib) loaded, its link type InfiniBand?"
         return Result("fail", words, remedy, facts)
-    wrong = [one for one in map(lambda port: _wrong(port, rate), found) if one]
+    wrong = [words for port in found if (words := _wrong(port, rate))]
     well = len(found) - len(wrong)
     if wanted is not None and well < wanted:
         remedy = (

@@ -1,4 +1,7 @@
-"""Firmware of RDMA cards. Source: Linux Documentation/ABI/stable/sysfs-class-infiniband (`fw_ver`, `board_id`: PSID)."""
+"""Firmware of RDMA cards.
+
+Source: Linux Documentation/ABI/stable/sysfs-class-infiniband (`fw_ver`, `board_id`: the PSID).
+"""
 
 from images.node.health.machine import Machine
 from images.node.health.rdma import HOME

@@ -41,11 +41,8 @@ def look(machine: Machine) -> Result:
 def _gids(machine: Machine, port: Port) -> int:
     """How many of its GIDs are RoCE v2 with an address. An empty place of the table cannot be read."""
     at = f"{HOME}/{port.device}/ports/{port.number}"
-    return sum(
-        machine.text(f"{at}/gid_attrs/types/{index}") == "RoCE v2"
-        and routable(machine.text(f"{at}/gids/{index}") or "")
-        for index in machine.names(f"{at}/gids")
-    )
+    second = (one for one in machine.names(f"{at}/gids") if machine.text(f"{at}/gid_attrs/types/{one}") == "RoCE v2")
+    return sum(routable(machine.text(f"{at}/gids/{index}") or "") for index in second)
 
 
 CHECK = Check("roce-gids", "critical", 30, look)
