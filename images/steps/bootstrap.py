@@ -14,6 +14,8 @@ VERSION = 1
 
 EXCLUDED = ("/usr/share/doc/*", "/usr/share/man/*", "/usr/share/info/*", "/usr/share/locale/*", "/usr/share/lintian/*")
 KEPT = ("/usr/share/doc/*/copyright",)
+OF_KERNEL = "{kernel}"
+"""In a package's name: the version of the kernel that the image got (Ubuntu: linux-modules-extra-6.8.0-151-generic)."""
 MERGED_USR = "/usr/share/mmdebstrap/hooks/merged-usr"
 """mmdebstrap's hook for suites where /bin → usr/bin is not base-files' work: where usr-is-merged is (Debian 12)."""
 
@@ -30,14 +32,15 @@ class Inputs:
     """Seconds since 1970: the newest of the mirrors, and the image's time."""
 
 
-def argv(inputs: Inputs, tree: Path, sources: Path) -> list[str]:
+def argv(inputs: Inputs, tree: Path, sources: Path, options: tuple[str, ...] = ()) -> list[str]:
     """The command. It runs in namespaces of its own, so that no mount and no process can outlive it, even killed."""
     return [
         *("unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--"),
         *("mmdebstrap", "--verbose", "--mode=root", "--format=directory", "--variant=essential"),
         f"--architectures={inputs.architecture}",
         *([f"--hook-dir={MERGED_USR}"] if "usr-is-merged" in inputs.packages else []),
-        f"--include={','.join(inputs.packages)}",
+        f"--include={','.join(name for name in inputs.packages if OF_KERNEL not in name)}",
+        *([_of_kernel(inputs.packages)] if any(OF_KERNEL in name for name in inputs.packages) else []),
         '--aptopt=APT::Install-Recommends "false"',
         '--aptopt=Acquire::Languages "none"',
         '--aptopt=Acquire::Retries "3"',
@@ -46,10 +49,21 @@ def argv(inputs: Inputs, tree: Path, sources: Path) -> list[str]:
         *(f"--dpkgopt=path-exclude={pattern}" for pattern in EXCLUDED),
         *(f"--dpkgopt=path-include={pattern}" for pattern in KEPT),
         "--skip=cleanup/apt/lists",  # they say which release files apt verified; the next step removes them
+        *options,
         inputs.suite,
         str(tree),
         str(sources),
     ]
+
+
+def _of_kernel(packages: tuple[str, ...]) -> str:
+    """Packages for the kernel that was installed, as mmdebstrap's own second call of apt does it."""
+    names = " ".join(f'"{name.replace(OF_KERNEL, "$kernel")}"' for name in packages if OF_KERNEL in name)
+    return (
+        '--customize-hook=kernel=$(ls "$1/usr/lib/modules") && APT_CONFIG="$MMDEBSTRAP_APT_CONFIG" apt-get '
+        "-o Dir::Bin::dpkg=env -o DPkg::Options::=--unset=TMPDIR -o DPkg::Options::=dpkg "
+        f'-o DPkg::Chroot-Directory="$1" --yes install {names}'
+    )
 
 
 def sources_file(mirrors: tuple[Mirror, ...], keyrings: Path) -> str:
@@ -71,8 +85,8 @@ def _keyring(mirror: Mirror) -> str:
     return f"{hashlib.sha256(mirror.keyring).hexdigest()[:16]}{mirror.keyring_suffix}"
 
 
-def bootstrap(inputs: Inputs, out: Path, say: Say) -> None:
-    """Install the packages into `out/root`.
+def bootstrap(inputs: Inputs, out: Path, say: Say, options: tuple[str, ...] = ()) -> None:
+    """Install the packages into `out/root`; `options` are more of mmdebstrap's, for roots that are no image's.
 
     Raises:
         CommandError: mmdebstrap failed: a package that is not there, a signature by another key, a disk that is full.
@@ -87,7 +101,7 @@ def bootstrap(inputs: Inputs, out: Path, say: Say) -> None:
         "INITRD": "No",  # kernel hooks would build an initrd that nobody boots (kernel-img.conf(5))
         "TMPDIR": str(out),
     }
-    run(argv(inputs, out / "root", sources), env=env, on_line=lambda line: _report(line, say))
+    run(argv(inputs, out / "root", sources, options), env=env, on_line=lambda line: _report(line, say))
     _same_release(inputs, out / "root")
 
 
