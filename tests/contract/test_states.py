@@ -23,7 +23,6 @@ from tests.records import START, boot_id, checked, event, script, sighted
 from tests.states import MemoryStates
 
 
-
 class Both:
     """A writer, and a reader of what it wrote."""
 

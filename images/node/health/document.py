@@ -1,6 +1,7 @@
 """The document of one run: what is kept in /run/netboot/health.json and sent to the service. docs/health.md."""
 
 import json
+import re
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -17,12 +18,19 @@ _WORST = ("fail", "unknown", "warn", "pass")
 
 
 def document(settings: Settings, results: list[dict[str, Any]], expected: list[str]) -> dict[str, Any]:
-    """With everything in it of the form and size that the service takes. `expected`: keys that are judged by."""
+    """Of this boot, now. `expected`: keys that are judged by."""
+    return finished(settings.boot, settings.name or None, settings.mac or None, results, expected)
+
+
+def finished(
+    boot: str, machine: str | None, mac: str | None, results: list[dict[str, Any]], expected: list[str]
+) -> dict[str, Any]:
+    """With everything in it of the form and size that the service takes, whatever checks say."""
     made: dict[str, Any] = {
         "schema": SCHEMA,
-        "boot": settings.boot,
-        "machine": settings.name or None,
-        "mac": settings.mac or None,
+        "boot": boot,
+        "machine": machine,
+        "mac": mac,
         "taken_ms": int(time.time() * 1000),
         "uptime_ms": int(time.clock_gettime(time.CLOCK_BOOTTIME) * 1000),
         "expected": expected,
@@ -54,8 +62,13 @@ def _result(one: dict[str, Any]) -> dict[str, Any]:
         "summary": plain(str(one.get("summary", ""))),
         "remedy": plain(str(one.get("remedy", ""))),
         "ms": one["ms"],
-        "facts": {plain(str(name))[:40]: _fact(value) for name, value in list(facts.items())[:MOST_FACTS]},
+        "facts": {_name(name): _fact(value) for name, value in list(facts.items())[:MOST_FACTS]},
     }
+
+
+def _name(text: object) -> str:
+    name = re.sub(r"[^a-z0-9_]", "_", str(text).lower(), flags=re.ASCII)[:38]
+    return name if name[:1].isalpha() else f"f_{name}"
 
 
 def _fact(value: Any) -> Any:

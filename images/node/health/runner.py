@@ -22,7 +22,7 @@ AT_ONCE = 4
 """Checks that run side by side: a tool that hangs for one of them holds up none of the others for long."""
 LONGEST = 256 * 1024
 """Bytes of one result."""
-REAP_SECONDS = 2.0
+REAP_SECONDS = 10.0
 """A killed process that has not ended by then is stuck in the kernel."""
 
 
@@ -130,12 +130,15 @@ def _finish(one: _Running) -> dict[str, Any]:
         said = json.loads(one.data)
     except ValueError:
         said = None
-    if said is None and took < one.check.seconds:
-        status, stuck = _reap(one.pid, kill=False)
-    else:
-        status, stuck = _reap(one.pid, kill=True)
-    if not _is_result(said):
-        said = _without(one.check, status, stuck, late=took >= one.check.seconds)
+    long, late = len(one.data) > LONGEST, took >= one.check.seconds
+    status, stuck = _reap(one.pid, kill=said is not None or long or late)
+    if long:
+        said = _nothing(f"the check said more than {LONGEST} bytes{stuck}")
+    elif not _is_result(said) and late:
+        said = _nothing(f"no answer within {one.check.seconds:g} s{stuck}")
+    elif not _is_result(said):
+        how = f"was ended by {signal.Signals(-status).name}" if status and status < 0 else "ended without a result"
+        said = _nothing(f"the check {how}{stuck}")
     return {"name": one.check.name, "severity": one.check.severity, "ms": int(took * 1000), **said}
 
 
@@ -143,16 +146,14 @@ def _is_result(said: Any) -> bool:
     return isinstance(said, dict) and said.get("status") in STATUSES
 
 
-def _without(check: Check, status: int | None, stuck: str, *, late: bool) -> dict[str, Any]:
+def _nothing(words: str) -> dict[str, Any]:
     """The result of a check that gave none."""
-    remedy = "see the kernel log, and what this check asks, by hand"
-    if late:
-        words = f"no answer within {check.seconds:g} s{stuck}"
-    elif status is not None and status < 0:
-        words = f"the check was ended by {signal.Signals(-status).name}"
-    else:
-        words = "the check ended without a result"
-    return {"status": "unknown", "summary": words, "remedy": remedy, "facts": {}}
+    return {
+        "status": "unknown",
+        "summary": words,
+        "remedy": "see the kernel log; ask by hand what it asks",
+        "facts": {},
+    }
 
 
 def _reap(pid: int, *, kill: bool) -> tuple[int | None, str]:

@@ -16,7 +16,7 @@ from .expected import Expected, read_expected
 from .machine import Machine, Offset
 from .runner import bounded
 
-ASK_SECONDS = 20.0
+ASK_SECONDS = 60.0
 KEPT = RUN / "health-expected.json"
 
 
