@@ -16,7 +16,7 @@ from images.errors import ImageError
 from images.graph import Graph, Progress
 from images.locking import Lock
 from images.manifest import Manifest, read_manifest
-from images.node.files import agent_files
+from images.node.files import agent_files, health_files
 from images.overlay import read_folder
 from images.pinning import lock_of
 from images.recipe import Recipe
@@ -176,7 +176,7 @@ def configure_inputs(
     """What the tree becomes: our own units and files, then the recipe's."""
     node = read_folder(NODE / "root")
     if recipe.join:
-        node += agent_files()
+        node += agent_files() + health_files()
     if archives:
         node += read_folder(NODE / "containers")
     return configure.Inputs(
