@@ -1,4 +1,4 @@
-"""`netboot image`: build, look at, verify and remove images. Works on local files; no service is needed."""
+"""`netboot image`: build, look at, verify, publish and remove images. Works on local files; no service is needed."""
 
 import dataclasses
 import importlib
@@ -24,23 +24,35 @@ _WAIT_SECONDS = 10.0
 """How long a command waits for another writer of the store."""
 
 
+_LAZY = {
+    "build": "netboot.cli.build:build",
+    "push": "netboot.cli.publish:push",
+    "pull": "netboot.cli.publish:pull",
+    "promote": "netboot.cli.publish:promote",
+    "export": "netboot.cli.publish:export_",
+    "import": "netboot.cli.publish:import_",
+}
+"""Commands that are imported, with all that they need, only when they are called."""
+
+
 class _Group(click.Group):
-    """The group, with `build` (and all that it needs) imported only when it is called."""
+    """The group with the commands of `_LAZY`."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return ["build", *super().list_commands(ctx)]
+        return ["build", *super().list_commands(ctx), *(name for name in _LAZY if name != "build")]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name != "build":
+        if cmd_name not in _LAZY:
             return super().get_command(ctx, cmd_name)
-        command = importlib.import_module("netboot.cli.build").build
+        module, _, name = _LAZY[cmd_name].partition(":")
+        command = getattr(importlib.import_module(module), name)
         assert isinstance(command, click.Command)
         return command
 
 
 @click.group(cls=_Group)
 def group() -> None:
-    """Build, list, verify, compare and remove images.
+    """Build, list, verify, compare, publish and remove images.
 
     An image is a kernel, an initrd, a root image and a signed manifest that binds them; its digest names it for ever.
     IMAGE is such a digest, the beginning of one (8 characters at least), or a recipe's name for its newest image.
