@@ -120,6 +120,24 @@ def read_origin(text: str) -> tuple[Origin, str | None]:
     return Origin(base), digest
 
 
+def read_place(text: str) -> str:
+    """A repository or a plain origin as a whole, where images are asked for by their digests; in its usual form.
+
+    Raises:
+        BadReferenceError: it is none, or names one image.
+    """
+    by_digest = "images are asked for by their digests here"
+    if is_url(text):
+        origin, digest = read_origin(text)
+        if digest is not None:
+            raise BadReferenceError(f"{by_digest}: let the URL end before /images/")
+        return str(origin)
+    reference = read_reference(text)
+    if text != reference.place:
+        raise BadReferenceError(f"{by_digest}: write REGISTRY/REPOSITORY without a tag")
+    return reference.place
+
+
 def is_url(text: str) -> bool:
     """Whether it is meant as the URL of a plain origin."""
     return text.startswith(("http://", "https://"))
