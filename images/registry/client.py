@@ -14,6 +14,7 @@ import requests
 from dxf import DXF, DXFBase
 from dxf.exceptions import DXFAuthInsecureError, DXFError, DXFUnauthorizedError
 
+from images.pointers import is_digest
 from images.registry.answers import TIMEOUT, Stream, bounded, in_words, stream
 from images.registry.artifact import MOST_MANIFEST, OCI_MANIFEST
 from images.registry.credentials import Login
@@ -70,7 +71,7 @@ class OciRegistry:
         Raises:
             RegistryError and its kin.
         """
-        what = f"manifest {name}" if name.startswith("sha256:") else f"tag {name}"
+        what = _called(name)
         with self._asking(what):
             headers = {"Accept": f"{OCI_MANIFEST}, {_INDEX}, {_DOCKER}", "Accept-Encoding": "identity"}
             answer = self._dxf.ask("get", f"manifests/{name}", headers=headers, stream=True)
@@ -140,7 +141,7 @@ class OciRegistry:
         Raises:
             RegistryError and its kin.
         """
-        with self._asking(f"tag {tag}"):
+        with self._asking(_called(tag)):
             self._dxf.set_manifest(tag, data.decode())
 
     @contextmanager
@@ -173,6 +174,13 @@ class OciRegistry:
         """What the library calls where it is answered 401."""
         name, password = (self._login.username, self._login.password) if self._login else (None, None)
         dxf.authenticate(name, password, response=response)
+
+
+def _called(name: str) -> str:
+    """A manifest in a message: by the registry's digest, by an image's, by a tag."""
+    if name.startswith("sha256:"):
+        return f"manifest {name[:19]}"
+    return f"image {name[:12]}" if is_digest(name) else f"tag {name}"
 
 
 class _Client(DXF):

@@ -114,7 +114,7 @@ class Fetcher:
     def _words(self, one: _Trying) -> str:
         if one.problem is None:
             return fetching(self._upstream.where)
-        return f"it is not here, and cannot be fetched right now, which is tried again: {one.problem}"
+        return f"it is not here yet, tried again: {one.problem}"
 
     def _work(self) -> None:
         while not self._ending.is_set():

@@ -29,7 +29,7 @@ class Upstream(Protocol):
 
 def fetching(where: str) -> str:
     """Why an image cannot be used that is on its way, or will be in a moment."""
-    return f"it is not here yet, and is being fetched from {where}"
+    return f"it is not here yet: being fetched from {where}"
 
 
 def wanted(inventory: Inventory, shelf: Shelf) -> list[str]:
