@@ -2,6 +2,7 @@
 
 import contextlib
 import http.client
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -27,14 +28,18 @@ def repository(real: Registry, tag: str = "stable") -> Iterator[OciRegistry]:
 
 
 class Proxy:
-    """Before a registry. `fault`: see above. `cut`: of the next answers longer than that, so many bytes are sent, then
-    the connection is cut; one entry for each. `ranges`: whether it passes on what part of a blob is asked for."""
+    """Before a registry. `fault`: see above. `ranges`: whether it passes on what part of a blob is asked for.
+
+    `cut`: of the next answers longer than that, to paths that end in `cut_of`, so many bytes are sent, then the
+    connection is cut; one entry for each.
+    """
 
     def __init__(self, target: str) -> None:
         self.target = target
         self.address = ""
         self.fault: Fault = lambda _method, _path: None
         self.cut: list[int] = []
+        self.cut_of = ""
         self.ranges = True
         self.asked: list[tuple[str, str, str]] = []
         """Method, path and Range of each request."""
@@ -44,8 +49,7 @@ class Proxy:
 def proxy(target: str) -> Iterator[Proxy]:
     """A proxy for the length of a block."""
     state = Proxy(target)
-    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Passing,), {"state": state}))
-    server.daemon_threads = True
+    server = _Server(("127.0.0.1", 0), type("Handler", (_Passing,), {"state": state}))
     state.address = f"127.0.0.1:{server.server_address[1]}"
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
@@ -62,6 +66,15 @@ def faulty(folder: Path) -> Iterator[tuple[Registry, Proxy]]:
     """A registry, and a proxy before it."""
     with registry(folder) as real, proxy(real.address) as before:
         yield real, before
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that leaves first is no fault of anybody's."""
+        if not isinstance(sys.exception(), OSError):
+            super().handle_error(request, client_address)
 
 
 class _Passing(BaseHTTPRequestHandler):
@@ -103,7 +116,7 @@ class _Passing(BaseHTTPRequestHandler):
             if name.lower() not in {"connection", "transfer-encoding", "date", "server"}:
                 self.send_header(name, value)
         cut = self.state.cut
-        if cut and len(body) > cut[0]:
+        if cut and len(body) > cut[0] and self.path.endswith(self.state.cut_of):
             body = body[: cut.pop(0)]
             self.close_connection = True
         with contextlib.suppress(OSError):  # the client may leave first

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 import requests
+import urllib3
 
 from images.registry.errors import AbsentError, DamagedError, DeniedError, RegistryError, UnreachableError
 
@@ -45,7 +46,9 @@ def in_words(where: str, what: str) -> Iterator[None]:
         raise UnreachableError(f"{where} could not be reached within {TIMEOUT[0]:.0f} s") from None
     except requests.exceptions.Timeout:
         raise UnreachableError(f"{where} has said nothing for {TIMEOUT[1]:.0f} s") from None
-    except (requests.exceptions.ChunkedEncodingError, requests.exceptions.ContentDecodingError):
+    except urllib3.exceptions.ReadTimeoutError:
+        raise UnreachableError(f"{where} has said nothing for {TIMEOUT[1]:.0f} s") from None
+    except (requests.exceptions.ChunkedEncodingError, urllib3.exceptions.HTTPError):
         raise UnreachableError(f"{where} broke off in the middle of {what}") from None
     except (requests.exceptions.RequestException, OSError) as error:
         raise UnreachableError(f"{where} cannot be reached: {_cause(error)}") from None
@@ -79,8 +82,10 @@ def bounded(answer: requests.Response, most: int, where: str, what: str) -> byte
 
 
 def _read(answer: requests.Response, where: str, what: str) -> Iterator[bytes]:
+    """As it arrives: `iter_content` would lose the part of a block that came before a connection broke."""
     with answer, in_words(where, what):
-        yield from answer.iter_content(BLOCK)
+        while block := answer.raw.read1(BLOCK, decode_content=False):
+            yield block
 
 
 def _refusal(answer: requests.Response, where: str, what: str) -> RegistryError:

@@ -77,7 +77,7 @@ def read_artifact(data: bytes, where: str) -> Signed:
     if kind != ARTIFACT_TYPE:
         what = value.get("mediaType") if kind is None else kind
         raise RegistryError(
-            f"{where} is no image of netboot's but {str(what)[:100]!r}: push one there with `netboot image push`"
+            f"{where} is no image of netboot's but {str(what)[:100]!r}: push one with `netboot image push`"
         )
     found = {media: Descriptor(sha256, size) for media, sha256, size in _layers(value)}
     manifest, signature = found.get(MANIFEST), found.get(SIGNATURE)

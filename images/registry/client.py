@@ -28,7 +28,7 @@ Progress = Callable[[int], None]
 
 class OciRegistry:
     """One repository of a registry; a context manager. `authority`: PEM that vouches for its certificate, None: the
-    system's. `plain_http`: also where it is not on this machine."""
+    system's. Plain HTTP: with `plain_http`, and on this machine where no authority is given."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class OciRegistry:
         plain_http: bool = False,
     ) -> None:
         self.reference, self._login = reference, login
-        self._insecure = plain_http or reference.loopback
+        self._insecure = plain_http or (reference.loopback and authority is None)
         self._dxf = _Client(
             reference.registry,
             reference.repository,

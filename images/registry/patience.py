@@ -3,7 +3,7 @@
 import random
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from images.registry.errors import UnreachableError
@@ -24,12 +24,16 @@ class Patience:
     `tell` is told why something is tried again.
     """
 
-    attempts: int = 8
+    attempts: int = 10
     first: float = 0.25
-    most: float = 8.0
+    most: float = 4.0
     sleep: Callable[[float], None] = time.sleep
     draw: Callable[[], float] = random.random
     tell: Callable[[str], None] = _quiet
+
+    def longer(self) -> "Patience":
+        """For what takes two requests, and fails where either does."""
+        return replace(self, attempts=2 * self.attempts)
 
     def wait(self, failed: int, error: UnreachableError) -> None:
         """Wait after the attempt number `failed`, counted from 1.

@@ -159,10 +159,10 @@ def _upload(
             progress(-done)
             raise
 
-    patience(attempt)
+    patience.longer()(attempt)
 
 
 def _upload_bytes(registry: OciRegistry, data: bytes, what: str, patience: Patience) -> None:
     one = Descriptor(hashlib.sha256(data).hexdigest(), len(data))
     if not _there(registry, one, what, patience):
-        patience(lambda: registry.push_bytes(data, one.sha256, what))
+        patience.longer()(lambda: registry.push_bytes(data, one.sha256, what))

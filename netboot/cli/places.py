@@ -47,7 +47,7 @@ def access_options(function: F) -> F:
 
 
 def patience() -> Patience:
-    """Eight attempts; why one is made again is said on stderr."""
+    """Ten attempts; why one is made again is said on stderr."""
     return Patience(tell=lambda words: click.echo(words, err=True))
 
 

@@ -66,7 +66,7 @@ def test_push_wipe_the_store_pull_through_and_serve(scene: Scene) -> None:
 
         scene.before.fault = lambda _method, _path: 500
         scene.wipe()
-        problem = f"{scene.place} cannot answer right now: status 500 for image {scene.digest[:12]} (tried 4 times)"
+        problem = f"{scene.place} cannot answer right now: status 500 for image {scene.digest[:12]} (tried 8 times)"
         unusable = f"it is not here yet, tried again: {problem}"
         wait_for(lambda: service.api("/v1/channels/stable")["unusable"] == unusable, 120)
         wait_for(lambda: service.outcome(MAC) == "unavailable", 60)
