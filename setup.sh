@@ -14,6 +14,7 @@ packages=(
   qemu-system-x86 ovmf ipxe-qemu ipxe                       # machines and their firmware
   etcd-server                                               # below the control plane of `make cluster`
   iproute2 dnsmasq-base nginx-light                         # a provisioning network, a second origin
+  docker-registry                                           # a real registry, to push to and pull from
   wrk curl shellcheck
 )
 
