@@ -7,6 +7,9 @@ from collections.abc import Iterator
 import pytest
 
 from tests.commands import Run, caller
+from tests.unbuilt import pytest_terminal_summary, unbuilt
+
+__all__ = ["pytest_terminal_summary", "unbuilt"]
 
 
 def pytest_configure() -> None:
