@@ -8,6 +8,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Protocol
 
+from images import architecture
 from images.cache import Cache
 from images.containers import Archive
 from images.containers import read as read_archive
@@ -56,6 +57,7 @@ def build(recipe: Recipe, keys: dict[str, bytes], cache: Cache, progress: Progre
     """Build an image that trusts `keys` (signify public keys by file name), every step from the cache if it is there.
 
     Raises:
+        ImageError: this machine cannot run the recipe's architecture.
         SourceUnavailableError: a mirror does not answer.
         RecipeError: the recipe asks for what cannot be.
         BudgetError: the image is larger than it may be.
@@ -63,6 +65,8 @@ def build(recipe: Recipe, keys: dict[str, bytes], cache: Cache, progress: Progre
     """
     if os.geteuid() != 0:
         raise ImageError("building an image needs root (owners, permissions, a chroot); run it with sudo")
+    with cache.scratch() as scratch:
+        architecture.check(recipe.architecture, scratch)
     done: dict[str, Product] = {}
 
     def do(step: Step[I], inputs: I) -> Product:
