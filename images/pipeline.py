@@ -20,11 +20,19 @@ from images.recipe import Recipe
 from images.signing import SigningKey
 from images.sources import Mirror, probe
 from images.step import I, Product, Step
-from images.steps import bootstrap, configure, initrd, kernel, manifest, root, sign, store
+from images.steps import bootstrap, configure, drivers, initrd, kernel, manifest, root, sign, store
 from images.store import Store
 
 NODE = Path(str(files("images") / "node"))
-STEPS: tuple[Step[Any], ...] = (bootstrap.STEP, configure.STEP, kernel.STEP, root.STEP, initrd.STEP, manifest.STEP)
+STEPS: tuple[Step[Any], ...] = (
+    bootstrap.STEP,
+    drivers.STEP,
+    configure.STEP,
+    kernel.STEP,
+    root.STEP,
+    initrd.STEP,
+    manifest.STEP,
+)
 """The steps whose products are cached, in their order."""
 
 
@@ -80,7 +88,8 @@ def build(recipe: Recipe, keys: dict[str, bytes], cache: Cache, progress: Progre
     mirrors = timed(progress, "mirrors", lambda: (probe(recipe.sources), False))
     created = max(mirror.newest for mirror in mirrors)
     base = do(bootstrap.STEP, bootstrap_inputs(recipe, mirrors, created))
-    tree = do(configure.STEP, configure_inputs(recipe, base, created, archives))
+    compiled = do(drivers.STEP, drivers_inputs(recipe, mirrors, created)) if recipe.drivers else None
+    tree = do(configure.STEP, configure_inputs(recipe, base, created, archives, compiled))
     system = do(kernel.STEP, kernel.Inputs(tree, recipe.modules.root))
     packed = do(root.STEP, root.Inputs(system, recipe.profile, created))
     early = do(initrd.STEP, initrd.Inputs(tree, system, recipe.modules.initrd, tuple(sorted(keys.items()))))
@@ -125,7 +134,16 @@ def bootstrap_inputs(recipe: Recipe, mirrors: tuple[Mirror, ...], created: int) 
     return bootstrap.Inputs(recipe.suite, recipe.architecture, mirrors, packages, created)
 
 
-def configure_inputs(recipe: Recipe, base: Product, created: int, archives: tuple[Archive, ...]) -> configure.Inputs:
+def drivers_inputs(recipe: Recipe, mirrors: tuple[Mirror, ...], created: int) -> drivers.Inputs:
+    """What is compiled: the recipe's drivers, for its kernel."""
+    merged = tuple(name for name in recipe.packages if name == "usr-is-merged")
+    kernel_package = recipe.kernel.package
+    return drivers.Inputs(recipe.suite, recipe.architecture, mirrors, kernel_package, recipe.drivers, merged, created)
+
+
+def configure_inputs(
+    recipe: Recipe, base: Product, created: int, archives: tuple[Archive, ...], compiled: Product | None = None
+) -> configure.Inputs:
     """What the tree becomes: our own units and files, then the recipe's."""
     node = read_folder(NODE / "root")
     if recipe.join:
@@ -141,6 +159,7 @@ def configure_inputs(recipe: Recipe, base: Product, created: int, archives: tupl
         remove=recipe.remove,
         created=created,
         archives=archives,
+        drivers=compiled,
     )
 
 

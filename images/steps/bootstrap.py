@@ -30,7 +30,7 @@ class Inputs:
     """Seconds since 1970: the newest of the mirrors, and the image's time."""
 
 
-def argv(inputs: Inputs, tree: Path, sources: Path) -> list[str]:
+def argv(inputs: Inputs, tree: Path, sources: Path, options: tuple[str, ...] = ()) -> list[str]:
     """The command. It runs in namespaces of its own, so that no mount and no process can outlive it, even killed."""
     return [
         *("unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--"),
@@ -46,6 +46,7 @@ def argv(inputs: Inputs, tree: Path, sources: Path) -> list[str]:
         *(f"--dpkgopt=path-exclude={pattern}" for pattern in EXCLUDED),
         *(f"--dpkgopt=path-include={pattern}" for pattern in KEPT),
         "--skip=cleanup/apt/lists",  # they say which release files apt verified; the next step removes them
+        *options,
         inputs.suite,
         str(tree),
         str(sources),
@@ -71,8 +72,8 @@ def _keyring(mirror: Mirror) -> str:
     return f"{hashlib.sha256(mirror.keyring).hexdigest()[:16]}{mirror.keyring_suffix}"
 
 
-def bootstrap(inputs: Inputs, out: Path, say: Say) -> None:
-    """Install the packages into `out/root`.
+def bootstrap(inputs: Inputs, out: Path, say: Say, options: tuple[str, ...] = ()) -> None:
+    """Install the packages into `out/root`; `options` are more of mmdebstrap's, for roots that are no image's.
 
     Raises:
         CommandError: mmdebstrap failed: a package that is not there, a signature by another key, a disk that is full.
@@ -87,7 +88,7 @@ def bootstrap(inputs: Inputs, out: Path, say: Say) -> None:
         "INITRD": "No",  # kernel hooks would build an initrd that nobody boots (kernel-img.conf(5))
         "TMPDIR": str(out),
     }
-    run(argv(inputs, out / "root", sources), env=env, on_line=lambda line: _report(line, say))
+    run(argv(inputs, out / "root", sources, options), env=env, on_line=lambda line: _report(line, say))
     _same_release(inputs, out / "root")
 
 
