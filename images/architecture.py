@@ -8,7 +8,7 @@ import platform
 from collections.abc import Iterator
 from pathlib import Path
 
-from images.errors import CommandError, ImageError
+from images.errors import CommandError, ImageError, RecipeError
 from images.manifest import Architecture
 from images.run import run
 
@@ -24,12 +24,21 @@ def native() -> str:
     return _NATIVE.get(machine, machine)
 
 
-def check(wanted: Architecture, folder: Path) -> None:
-    """Whether programs of `wanted` run here, also in a chroot: tried in `folder`, which is as it was afterwards.
+def check(wanted: Architecture, kernel: str, folder: Path) -> None:
+    """Whether `kernel` (a package) is of `wanted`, and whether that architecture's programs run here.
+
+    Tried in a chroot in `folder`, which is as it was afterwards.
 
     Raises:
-        ImageError: they do not, with all that is missing and what puts it right.
+        RecipeError: the kernel is of another architecture, as of a base's that an heir inherited.
+        ImageError: programs do not run, with all that is missing and what puts it right.
     """
+    for other in _QEMU:
+        if other != wanted and kernel.partition("=")[0].endswith(f"-{other}"):
+            raise RecipeError(
+                f"kernel.package: {kernel} is a kernel for {other}, and the image is for {wanted}; "
+                f"name one for {wanted} in the recipe, like {kernel.partition('=')[0].removesuffix(other)}{wanted}"
+            )
     if wanted == native():
         return
     try:

@@ -74,7 +74,7 @@ def build(recipe: Recipe, keys: dict[str, bytes], cache: Cache, progress: Progre
     if os.geteuid() != 0:
         raise ImageError("building an image needs root (owners, permissions, a chroot); run it with sudo")
     with cache.scratch() as scratch:
-        architecture.check(recipe.architecture, scratch)
+        architecture.check(recipe.architecture, recipe.kernel.package, scratch)
     done: dict[str, Product] = {}
 
     def do(step: Step[I], inputs: I) -> Product:
