@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from lab.accelerator import accelerator
+from lab.accelerator import Accelerator, accelerator
 from lab.kube.recipe import node_recipe
 from lab.site import make_site
 from lab.work import CACHE, work_folder
+from tests import arm64
 from tests.boot.centre import BuiltImage
 
 RECIPE = "debian-12-minimal"
@@ -36,12 +37,18 @@ def built_node(work: Path) -> BuiltImage:
     return build(work / "node-builder", str(node_recipe(NODE_RECIPE, work / "recipe", CACHE)))
 
 
-def build(folder: Path, recipe: str) -> BuiltImage:
+@pytest.fixture(scope="session")
+def built_arm64(work: Path) -> BuiltImage:
+    """The same of an arm64 server, whose kubelet is none."""
+    return build(work / "arm64-builder", str(arm64.recipe("debian-12-arm64", work / "arm64-recipe")), "tcg")
+
+
+def build(folder: Path, recipe: str, run_by: Accelerator | None = None) -> BuiltImage:
     site = make_site(folder, "127.0.0.1")
     made = json.loads(site.netboot("image", "build", recipe, "--cache", str(CACHE / "build"), "--output", "json"))
     shown = json.loads(site.netboot("image", "show", made["image"], "--output", "json"))
     kernel = site.store / "blobs" / shown["manifest"]["artifacts"]["kernel"]["sha256"]
-    return BuiltImage(site, made["image"], shown["manifest"], accelerator(kernel, CACHE / "lab"))
+    return BuiltImage(site, made["image"], shown["manifest"], run_by or accelerator(kernel, CACHE / "lab"))
 
 
 @pytest.fixture

@@ -13,38 +13,29 @@ from images import architecture
 from images.keyring import KeyRing
 from images.manifest import Manifest
 from images.store import Store
-from lab.kube.repository import repository
+from lab.work import CACHE, ROOT
+from tests.arm64 import recipe
 from tests.unbuilt import Unbuilt
 
 pytestmark = pytest.mark.tools
 
-ROOT = Path(__file__).parents[3]
-CACHE = ROOT / ".cache"
 AARCH64, BPF = 183, 247
 """Machines of an ELF file (elf(5))."""
-RECIPE = """\
-base: {base}
-sources:
-  - {{name: kubernetes, url: '{url}', suites: [/], signed_by: kubernetes.asc}}
-"""
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Keys, and the repository of a kubelet for arm64: a script, for nobody starts it here."""
+    """Keys and recipes."""
     folder = tmp_path_factory.mktemp("arm64")
-    (folder / "kubelet").write_text("#!/bin/sh\necho not the real one\n")
-    made = repository(folder, CACHE / "lab", "arm64")  # kept, so that the next run finds the build in its cache
-    (folder / "kubernetes.asc").write_bytes(made.key.read_bytes())
-    for base in ("debian-12-arm64", "ubuntu-24.04-dpu"):
-        (folder / f"{base}.yaml").write_text(RECIPE.format(base=base, url=made.url))
     KeyRing(folder / "keys").create()
+    for base in ("debian-12-arm64", "ubuntu-24.04-dpu"):
+        recipe(base, folder)
     return folder
 
 
 def image_build(folder: Path, name: str, seconds: float) -> subprocess.CompletedProcess[str]:
     argv = [sys.executable, "-m", "netboot.cli.main", "image", "build", f"{folder}/{name}.yaml", "--output", "json"]
-    argv += ["--profile", "dev", "--store", f"{folder}/store", "--keys", f"{folder}/keys"]
+    argv += ["--store", f"{folder}/store", "--keys", f"{folder}/keys"]
     return subprocess.run(
         [*argv, "--cache", f"{CACHE}/build"], cwd=ROOT, capture_output=True, text=True, timeout=seconds, check=False
     )
