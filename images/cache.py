@@ -11,12 +11,15 @@ import fcntl
 import os
 import shutil
 import tempfile
+import threading
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from images import ending
 from images.errors import ImageError
 from images.run import run
 from images.step import I, Product, Say, Step
@@ -25,16 +28,23 @@ DEFAULT_LIMIT = 8 * 1024**3
 """Bytes that products may take; the least recently used go first, those that a build is using never."""
 
 _SIZE = ".size"
+_POLL_SECONDS = 0.1
+"""How often a lock of another build is asked for: a thread that waits in the kernel could not be ended."""
 
 
 class Cache:
-    """An open cache: a context manager that keeps every product it handed out until it is closed."""
+    """An open cache: a context manager that keeps every product it handed out until it is closed.
+
+    Threads may use one together: of those that ask for the same product one makes it.
+    """
 
     def __init__(self, folder: Path, limit: int = DEFAULT_LIMIT) -> None:
         self._folder, self._limit = folder, limit
         self._products, self._tmp, self._locks = (folder / name for name in ("products", "tmp", "locks"))
         self._held = ExitStack()
         self._mine: set[str] = set()
+        self._guard = threading.Lock()  # of the three around it
+        self._turns: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
 
     def __enter__(self) -> Self:
         try:
@@ -63,21 +73,30 @@ class Cache:
         key = step.key(inputs)
         name = f"{step.name}-{key[:32]}"
         path = self._products / name
-        if name in self._mine:
-            return Product(key, path), True
+        with self._guard:
+            turn = self._turns[name]
+        with turn:
+            if name in self._mine:
+                return Product(key, path), True
+            return Product(key, path), self._obtain(path, step, inputs, say)
+
+    def _obtain(self, path: Path, step: Step[I], inputs: I, say: Say) -> bool:
+        """Make what is not there; whether it was. From then on it is ours to use."""
+        name = path.name
         with ExitStack() as stack:  # a step that fails gives its lock back
             lock = self._exclusive(name, say, stack)
             cached = path.is_dir()
             while not path.is_dir():
                 self._make(path, step, lambda out: step.run(inputs, out, say))
-                fcntl.flock(lock, fcntl.LOCK_SH)
+                _wait(lock, fcntl.LOCK_SH)
                 if not path.is_dir():  # an exclusive lock that becomes a shared one may let somebody in between
-                    fcntl.flock(lock, fcntl.LOCK_EX)
-            fcntl.flock(lock, fcntl.LOCK_SH)
+                    _wait(lock, fcntl.LOCK_EX)
+            _wait(lock, fcntl.LOCK_SH)
             os.utime(path)
-            self._held.enter_context(stack.pop_all())
-        self._mine.add(name)
-        return Product(key, path), cached
+            with self._guard:
+                self._held.enter_context(stack.pop_all())
+                self._mine.add(name)
+        return cached
 
     def _exclusive(self, name: str, say: Say, stack: ExitStack) -> int:
         """The exclusive lock of a product, held until `stack` ends."""
@@ -85,7 +104,7 @@ class Cache:
             lock = stack.enter_context(_open(self._locks / name))
             if not _try(lock, fcntl.LOCK_EX):
                 say("another build is making this; waiting for it")
-                fcntl.flock(lock, fcntl.LOCK_EX)
+                _wait(lock, fcntl.LOCK_EX)
             if _current(lock, self._locks / name):  # or the file was pruned while we waited
                 return lock
 
@@ -166,6 +185,11 @@ def _try(descriptor: int, kind: int) -> bool:
     except BlockingIOError:
         return False
     return True
+
+
+def _wait(descriptor: int, kind: int) -> None:
+    while not _try(descriptor, kind):
+        ending.pause(_POLL_SECONDS)
 
 
 def _current(descriptor: int, path: Path) -> bool:

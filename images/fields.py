@@ -140,6 +140,14 @@ def some(value: tuple[object, ...]) -> tuple[object, ...]:
 
 
 Package = Annotated[str, _fits(r"[a-z0-9][a-z0-9+.-]+(=[A-Za-z0-9.+~:-]+)?", "a package (name, or name=version)")]
+OfKernel = Annotated[
+    str,
+    _fits(
+        r"[a-z0-9][a-z0-9+.-]+(\{kernel\}|=[A-Za-z0-9.+~:-]+)?",
+        "a package (name, or name=version, or name-{kernel} for the kernel's version)",
+    ),
+]
+"""A package, or the one whose name ends in the version of the image's kernel: which it is the mirror decides."""
 Module = Annotated[str, _fits(r"[A-Za-z0-9][A-Za-z0-9_-]*", "a kernel module's name")]
 Feature = Annotated[str, AfterValidator(_feature)]
 FirmwarePattern = Annotated[str, _fits(r"[A-Za-z0-9][A-Za-z0-9._/*?\[\]-]*", "a path below /usr/lib/firmware")]

@@ -1,4 +1,4 @@
-"""The build: a flat list of steps that reads like the recipe, from package mirrors to an image that can be signed."""
+"""The build: steps that read like the recipe, from package mirrors to an image that can be signed."""
 
 import os
 import time
@@ -6,20 +6,21 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from images import architecture
 from images.cache import Cache
 from images.containers import Archive
 from images.containers import read as read_archive
 from images.errors import ImageError
+from images.graph import Graph, Progress
 from images.manifest import Manifest, read_manifest
 from images.node.files import agent_files
 from images.overlay import read_folder
 from images.recipe import Recipe
 from images.signing import SigningKey
 from images.sources import Mirror, probe
-from images.step import I, Product, Step
+from images.step import Product, Step
 from images.steps import bootstrap, configure, drivers, initrd, kernel, manifest, root, sign, store
 from images.store import Store
 
@@ -34,19 +35,6 @@ STEPS: tuple[Step[Any], ...] = (
     manifest.STEP,
 )
 """The steps whose products are cached, in their order."""
-
-
-class Progress(Protocol):
-    """Who wants to know how a build goes."""
-
-    def begin(self, step: str) -> None:
-        """A step begins."""
-
-    def line(self, step: str, text: str) -> None:
-        """What a step says."""
-
-    def end(self, step: str, seconds: float, *, cached: bool) -> None:
-        """A step ended after `seconds`; `cached`: its product was there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,34 +63,33 @@ def build(recipe: Recipe, keys: dict[str, bytes], cache: Cache, progress: Progre
         raise ImageError("building an image needs root (owners, permissions, a chroot); run it with sudo")
     with cache.scratch() as scratch:
         architecture.check(recipe.architecture, recipe.kernel.package, scratch)
-    done: dict[str, Product] = {}
-
-    def do(step: Step[I], inputs: I) -> Product:
-        def say(line: str) -> None:
-            progress.line(step.name, line)
-
-        done[step.name] = timed(progress, step.name, lambda: cache.obtain(step, inputs, say))
-        return done[step.name]
-
     archives = tuple(read_archive(path, recipe.architecture) for path in recipe.container_images)
     mirrors = timed(progress, "mirrors", lambda: (probe(recipe.sources), False))
     created = max(mirror.newest for mirror in mirrors)
-    base = do(bootstrap.STEP, bootstrap_inputs(recipe, mirrors, created))
-    compiled = do(drivers.STEP, drivers_inputs(recipe, mirrors, created)) if recipe.drivers else None
-    tree = do(configure.STEP, configure_inputs(recipe, base, created, archives, compiled))
-    system = do(kernel.STEP, kernel.Inputs(tree, recipe.modules.root))
-    packed = do(root.STEP, root.Inputs(system, recipe.profile, created))
-    early = do(initrd.STEP, initrd.Inputs(tree, system, recipe.modules.initrd, tuple(sorted(keys.items()))))
-    described = do(manifest.STEP, manifest_inputs(recipe, system, packed, early, keys, created, archives))
+    # Each step begins when what its inputs call for is there; what does not wait for each other runs side by side.
+    with Graph(cache, progress) as graph:
+        base = graph.step(bootstrap.STEP, lambda: bootstrap_inputs(recipe, mirrors, created))
+        compiled = (
+            graph.step(drivers.STEP, lambda: drivers_inputs(recipe, mirrors, created)) if recipe.drivers else None
+        )
+        tree = graph.step(
+            configure.STEP, lambda: configure_inputs(recipe, base(), created, archives, compiled and compiled())
+        )
+        system = graph.step(kernel.STEP, lambda: kernel.Inputs(tree(), recipe.modules.root))
+        packed = graph.step(root.STEP, lambda: root.Inputs(system(), recipe.profile, created))
+        early = graph.step(initrd.STEP, lambda: initrd_inputs(recipe, tree(), system(), keys))
+        described = graph.step(
+            manifest.STEP, lambda: manifest_inputs(recipe, system(), packed(), early(), keys, created, archives)
+        )
     return Built(
-        manifest=read_manifest((described / "manifest.json").read_bytes()),
+        manifest=read_manifest((described() / "manifest.json").read_bytes()),
         artifacts={
-            "kernel": system / "vmlinuz",
-            "initrd": early / "initrd.img",
-            "root": packed / "root.squashfs",
-            "packages": described / "packages.json",
+            "kernel": system() / "vmlinuz",
+            "initrd": early() / "initrd.img",
+            "root": packed() / "root.squashfs",
+            "packages": described() / "packages.json",
         },
-        products=done,
+        products=graph.products,
     )
 
 
@@ -167,6 +154,11 @@ def installable(node: tuple[Any, ...]) -> tuple[str, ...]:
     """The units among the node's files that say what they are enabled for."""
     folder = "/systemd/system/"
     return tuple(Path(entry.path).name for entry in node if folder in entry.path and b"\n[Install]\n" in entry.content)
+
+
+def initrd_inputs(recipe: Recipe, tree: Product, system: Product, keys: dict[str, bytes]) -> initrd.Inputs:
+    """What starts first: the recipe's modules, and the keys that it trusts."""
+    return initrd.Inputs(tree, system, recipe.modules.initrd, tuple(sorted(keys.items())))
 
 
 def manifest_inputs(

@@ -93,7 +93,7 @@ class Requires(Strict):
 
 
 class Nvidia(Strict):
-    """How well parts of NVIDIA's driver fit its kernel module: to the last digit, or by the first number of the version.
+    """How parts of NVIDIA's driver must fit its kernel module: to the last digit, or by the version's first number.
 
     There is no such choice for firmware, libraries, nvidia-smi and fabric manager: the driver refuses those of another
     version.
@@ -118,7 +118,7 @@ class Recipe(Strict):
     sources: Annotated[tuple[Source, ...], AfterValidator(some), AfterValidator(_distinct)]
     kernel: Kernel
     modules: Modules = Modules()
-    packages: Annotated[tuple[fields.Package, ...], AfterValidator(some)]
+    packages: Annotated[tuple[fields.OfKernel, ...], AfterValidator(some)]
     drivers: tuple[fields.Package, ...] = ()
     """Packages of module sources (DKMS), compiled for the image's kernel; they are not installed in the image."""
     overlay: tuple[fields.OwnFolder, ...] = ()

@@ -19,6 +19,13 @@ def pytest_configure() -> None:
         signal.signal(number, signal.SIG_DFL)
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """A test that failed at first is a defect too: how it failed is shown, though the second try passed."""
+    for report in terminalreporter.getreports("rerun"):
+        terminalreporter.section(f"failed at first: {report.nodeid}", red=True, bold=True)
+        terminalreporter.write_line(report.longreprtext)
+
+
 @pytest.fixture(autouse=True)
 def logs_as_they_were() -> Iterator[None]:
     """A command that runs in this process may send the log elsewhere; the next test must not hear of it."""

@@ -14,6 +14,8 @@ VERSION = 1
 
 EXCLUDED = ("/usr/share/doc/*", "/usr/share/man/*", "/usr/share/info/*", "/usr/share/locale/*", "/usr/share/lintian/*")
 KEPT = ("/usr/share/doc/*/copyright",)
+OF_KERNEL = "{kernel}"
+"""In a package's name: the version of the kernel that the image got (Ubuntu: linux-modules-extra-6.8.0-151-generic)."""
 MERGED_USR = "/usr/share/mmdebstrap/hooks/merged-usr"
 """mmdebstrap's hook for suites where /bin → usr/bin is not base-files' work: where usr-is-merged is (Debian 12)."""
 
@@ -37,7 +39,8 @@ def argv(inputs: Inputs, tree: Path, sources: Path, options: tuple[str, ...] = (
         *("mmdebstrap", "--verbose", "--mode=root", "--format=directory", "--variant=essential"),
         f"--architectures={inputs.architecture}",
         *([f"--hook-dir={MERGED_USR}"] if "usr-is-merged" in inputs.packages else []),
-        f"--include={','.join(inputs.packages)}",
+        f"--include={','.join(name for name in inputs.packages if OF_KERNEL not in name)}",
+        *([_of_kernel(inputs.packages)] if any(OF_KERNEL in name for name in inputs.packages) else []),
         '--aptopt=APT::Install-Recommends "false"',
         '--aptopt=Acquire::Languages "none"',
         '--aptopt=Acquire::Retries "3"',
@@ -51,6 +54,16 @@ def argv(inputs: Inputs, tree: Path, sources: Path, options: tuple[str, ...] = (
         str(tree),
         str(sources),
     ]
+
+
+def _of_kernel(packages: tuple[str, ...]) -> str:
+    """Packages for the kernel that was installed, as mmdebstrap's own second call of apt does it."""
+    names = " ".join(f'"{name.replace(OF_KERNEL, "$kernel")}"' for name in packages if OF_KERNEL in name)
+    return (
+        '--customize-hook=kernel=$(ls "$1/usr/lib/modules") && APT_CONFIG="$MMDEBSTRAP_APT_CONFIG" apt-get '
+        "-o Dir::Bin::dpkg=env -o DPkg::Options::=--unset=TMPDIR -o DPkg::Options::=dpkg "
+        f'-o DPkg::Chroot-Directory="$1" --yes install {names}'
+    )
 
 
 def sources_file(mirrors: tuple[Mirror, ...], keyrings: Path) -> str:

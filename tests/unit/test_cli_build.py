@@ -183,3 +183,21 @@ def test_a_terminal_has_a_live_last_line_and_a_file_has_none(tmp_path: Path) -> 
             text = file.read()
         assert "bootstrap   61.3 s\n" in text
         assert ("\x1b" in text) is terminal
+
+
+def test_several_running_steps_are_shown_each_with_its_own_line(tmp_path: Path) -> None:
+    with (tmp_path / "out").open("w+") as file:
+        with Building(Console(file=file, force_terminal=True, width=60, color_system=None)) as progress:
+            progress.begin("root")
+            progress.begin("initrd")
+            progress.line("root", "compressing")
+            progress.line("initrd", "24 modules")
+            progress.heading("so far")
+            progress.end("initrd", 1.0, cached=False)
+            progress.heading("so far")
+            progress.end("root", 2.0, cached=False)
+        file.seek(0)
+        text = file.read().replace("\r", "")
+    assert "root       compressing\n  initrd     24 modules" in text
+    after = text.partition("initrd       1.0 s\n")[2]
+    assert "root       compressing" in after and "24 modules" not in after
