@@ -29,7 +29,7 @@ FRAMEWORK = "mok_signing_key=/nonexistent/key\n"
 COMPILE = """\
 set -eu
 for conf in /usr/src/*/dkms.conf; do
-  ( . "$conf"; dkms build "$PACKAGE_NAME/$PACKAGE_VERSION" -k "$1" -j "$2" ) || {
+  ( set +u; kernelver=$1; . "$conf"; dkms build "$PACKAGE_NAME/$PACKAGE_VERSION" -k "$1" -j "$2" ) || {
     tail -n 40 /var/lib/dkms/*/*/build/make.log >&2
     exit 1
   }
@@ -97,7 +97,8 @@ def drivers(inputs: Inputs, out: Path, say: Say) -> None:
 
 def _kernel(root: Path) -> str:
     """The version of the only kernel that there are headers for."""
-    found = sorted(path.parent.name for path in root.glob("usr/lib/modules/*/build"))
+    modules = root / "usr/lib/modules"  # `build` in each is a link to /usr/src, which leads elsewhere from here
+    found = sorted(path.name for path in modules.glob("*") if (path / "build").is_symlink())
     if len(found) != 1:
         raise RecipeError(f"drivers: there are headers of {len(found)} kernels ({', '.join(found)}), not of one")
     return found[0]

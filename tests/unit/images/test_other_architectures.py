@@ -62,7 +62,7 @@ def test_a_dpu_has_its_own_devices_and_its_consoles() -> None:
 def test_no_other_recipe_is_a_dpu(tmp_path: Path) -> None:
     for base, said in (
         ("ubuntu-24.04-node", ["feature 'dpu' has nothing for architecture 'amd64', only for arm64"]),
-        ("debian-12-arm64", ["feature 'dpu' has nothing for suite 'bookworm', only for noble"]),
+        ("debian-12-arm64", ["feature 'dpu' has nothing for distribution 'debian', only for ubuntu"]),
     ):
         mine = tmp_path / f"{base}.yaml"
         mine.write_text(f"base: {base}\nfeatures: [dpu]\n")
