@@ -8,6 +8,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from images import architecture
 from images.cache import Cache
 from images.containers import Archive
 from images.containers import read as read_archive
@@ -72,6 +73,7 @@ def build(
     `secure_boot` signs the unified kernel image, where the recipe asks for one.
 
     Raises:
+        ImageError: this machine cannot run the recipe's architecture.
         SourceUnavailableError: a mirror does not answer.
         RecipeError: the recipe asks for what cannot be. LockError: its lock cannot be kept.
         GateError: what was built must not be booted; BudgetError: it is too large.
@@ -79,6 +81,8 @@ def build(
     """
     if os.geteuid() != 0:
         raise ImageError("building an image needs root (owners, permissions, a chroot); run it with sudo")
+    with cache.scratch() as scratch:
+        architecture.check(recipe.architecture, recipe.kernel.package, scratch)
     lock = lock_of(recipe)
     archives = tuple(read_archive(path, recipe.architecture) for path in recipe.container_images)
     mirrors = timed(progress, "mirrors", lambda: (probe(recipe.sources), False))

@@ -67,7 +67,8 @@ def build(
     """Build RECIPE, sign it and put it into the store.
 
     RECIPE is the name of a shipped recipe, or the path of a YAML file. Steps whose inputs did not change come from the
-    cache; an interrupted build leaves the store as it was. Needs root.
+    cache; an interrupted build leaves the store as it was. Needs root; an image of another architecture than this
+    machine's also needs qemu-user, which ./setup.sh installs and registers.
 
     \b
       netboot image build debian-12-minimal

@@ -11,6 +11,7 @@ from lab.accelerator import accelerator
 from lab.kube.recipe import node_recipe
 from lab.site import make_site
 from lab.work import CACHE, work_folder
+from tests import arm64
 from tests.boot.centre import BuiltImage
 
 RECIPE = "debian-12-minimal"
@@ -37,6 +38,12 @@ def built_node(work: Path) -> BuiltImage:
 
 
 @pytest.fixture(scope="session")
+def built_arm64(work: Path) -> BuiltImage:
+    """The same of an arm64 server, whose kubelet is none."""
+    return build(work / "arm64-builder", str(arm64.recipe("debian-12-arm64", work / "arm64-recipe")))
+
+
+@pytest.fixture(scope="session")
 def built_cpu(work: Path) -> BuiltImage:
     """debian-12-cpu as it is shipped, but for the lab's kubelet: with its own profile and budget."""
     return build(work / "cpu-builder", str(node_recipe("debian-12-cpu", work / "recipe-cpu", CACHE)))
@@ -55,7 +62,8 @@ def build(folder: Path, recipe: str, *options: str) -> BuiltImage:
     made = json.loads(site.netboot(*argv))
     shown = json.loads(site.netboot("image", "show", made["image"], "--output", "json"))
     kernel = site.store / "blobs" / shown["manifest"]["artifacts"]["kernel"]["sha256"]
-    return BuiltImage(site, made["image"], shown["manifest"], accelerator(kernel, CACHE / "lab"))
+    runs_by = accelerator(kernel, CACHE / "lab") if shown["manifest"]["architecture"] == "amd64" else "tcg"
+    return BuiltImage(site, made["image"], shown["manifest"], runs_by)
 
 
 @pytest.fixture

@@ -96,8 +96,10 @@ def test_an_unknown_recipe_names_those_that_there_are(site: Path) -> None:
     done = invoke(site, "debian-13")
     assert isinstance(done.exception, RecipeError)
     assert str(done.exception) == (
-        "there is no recipe debian-13: shipped are debian-12-minimal, debian-12-node, "
-        "debian-12-node-demo, ubuntu-24.04-minimal, ubuntu-24.04-node, ubuntu-24.04-node-demo; "
+        "there is no recipe debian-13: shipped are debian-12-arm64, debian-12-cpu, debian-12-gpu, debian-12-minimal, "
+        "debian-12-node, debian-12-node-demo, "
+        "ubuntu-24.04-cpu, ubuntu-24.04-dpu, ubuntu-24.04-gpu, "
+        "ubuntu-24.04-minimal, ubuntu-24.04-node, ubuntu-24.04-node-demo; "
         "a recipe of your own is the path of its file, like ./mine.yaml"
     )
 
