@@ -27,8 +27,9 @@ class Flat:
         paragraphs = [self._package(*package) for package in packages]
         (self.folder / "Packages").write_text("\n".join(paragraphs))
         data = (self.folder / "Packages").read_bytes()
+        date = f"{datetime.fromtimestamp(at, UTC):%a, %d %b %Y %H:%M:%S} UTC"
         release = (
-            f"Origin: Netboot Tests\nCodename: flat\nDate: {datetime.fromtimestamp(at, UTC):%a, %d %b %Y %H:%M:%S} UTC\n"
+            f"Origin: Netboot Tests\nCodename: flat\nDate: {date}\n"
             f"Architectures: amd64\nSHA256:\n {hashlib.sha256(data).hexdigest()} {len(data)} Packages\n"
         )
         with tempfile.NamedTemporaryFile("w", suffix=".Release") as file:

@@ -24,7 +24,9 @@ def quiet(line: str) -> None:
 
 
 def test_steps_in_their_order_with_versions() -> None:
-    assert [step.name for step in STEPS] == ["bootstrap", "configure", "kernel", "root", "initrd", "manifest"]
+    assert [step.name for step in STEPS] == [
+        *("bootstrap", "configure", "kernel", "documents", "root", "initrd", "manifest"),
+    ]
     assert all(step.version >= 1 and step.outputs for step in STEPS)
     assert len({step.identity() for step in STEPS}) == len(STEPS)
 
