@@ -179,7 +179,11 @@ def test_a_recipe_names_its_lock_and_is_another_recipe_with_another(tmp_path: Pa
     heir = tmp_path / "deeper/heir.yaml"
     heir.parent.mkdir()
     heir.write_text("base: ../sample.yaml\npackages: [vim]\n")
-    assert load(heir).lock == tmp_path / "x.lock"
+    inherited = load(heir).lock
+    assert inherited
+    assert inherited.resolve() == tmp_path / "x.lock"
+    heir.write_text("base: ../sample.yaml\npackages: [vim]\nlock: null\n")
+    assert load(heir).lock is None
     path.write_text(RECIPE + "packages: [vim]\n")
     assert message(pinning.lock_of, load(path)) == (
         "the lock does not fit the recipe: the recipe has vim, which the lock does not know. "
