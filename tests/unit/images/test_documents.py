@@ -16,6 +16,7 @@ from images.documents import debian, licences, listing, provenance, sbom
 from images.documents.debian import Origin, Package
 from images.errors import CorruptError
 from images.manifest import Artifact, ContainerImage, canonical
+from images.step import Product
 from images.steps import documents
 from tests.unit.images.debian_tree import STATUS, tree
 
@@ -31,7 +32,7 @@ def run_step(folder: Path, name: str = "out") -> Path:
     base, configured, kernel = (
         tree(folder)
         if not (folder / "base").exists()
-        else tuple(documents.Product(str(n), folder / part) for n, part in enumerate(("base", "configured", "kernel")))
+        else tuple(Product(str(n), folder / part) for n, part in enumerate(("base", "configured", "kernel")))
     )
     out = folder / name
     out.mkdir()
@@ -51,13 +52,13 @@ def test_the_same_tree_has_the_same_documents(tmp_path: Path) -> None:
         name: (first / name).read_bytes() for name in names
     }
     assert (first / "config").read_text() == "CONFIG_A=y\n# CONFIG_B is not set\n"
-    assert documents.artifacts(documents.Product("", first)).keys() == {"config", "files", "sbom", "licences"}
+    assert documents.artifacts(Product("", first)).keys() == {"config", "files", "sbom", "licences"}
 
 
 def test_a_kernel_without_a_configuration_has_no_such_artifact(tmp_path: Path) -> None:
     tree(tmp_path)
     (tmp_path / "configured/root/boot/config-6.1").unlink()
-    assert "config" not in documents.artifacts(documents.Product("", run_step(tmp_path)))
+    assert "config" not in documents.artifacts(Product("", run_step(tmp_path)))
 
 
 def test_every_path_of_the_root_is_listed(tmp_path: Path) -> None:
