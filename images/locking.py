@@ -113,19 +113,22 @@ def check_recipe(lock: Lock, suite: str, architecture: str, wanted: Iterable[str
 
 
 def include(lock: Lock) -> tuple[str, ...]:
-    """What apt is asked to install: each package in its version; another architecture than the image's is named."""
-    own = {"all", lock.architecture}
-    return tuple(
-        f"{package.name}{'' if package.architecture in own else ':' + package.architecture}={package.version}"
+    """What apt is asked to install: each package in its version."""
+    return tuple(f"{_apt_name(lock, package)}={package.version}" for package in lock.packages)
+
+
+def preferences(lock: Lock) -> str:
+    """apt_preferences(5) that let apt choose no other version of a locked package, where that one is to be had."""
+    return "\n".join(
+        f"Package: {_apt_name(lock, package)}\nPin: version {package.version}\nPin-Priority: 1001\n"
         for package in lock.packages
     )
 
 
-def preferences(lock: Lock) -> str:
-    """apt_preferences(5) that let apt see no other version of a locked package, where that one is to be had."""
-    return "\n".join(
-        f"Package: {package.name}\nPin: version {package.version}\nPin-Priority: 1001\n" for package in lock.packages
-    )
+def _apt_name(lock: Lock, package: Locked) -> str:
+    """Another architecture than the image's is named; what is for all is the image's own to apt."""
+    own = package.architecture in {"all", lock.architecture}
+    return package.name if own else f"{package.name}:{package.architecture}"
 
 
 def check_lists(lock: Lock, there: Mapping[Identity, tuple[Origin, ...]]) -> None:
