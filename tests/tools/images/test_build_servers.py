@@ -120,6 +120,12 @@ def test_nvidias_modules_are_of_this_kernel_and_of_the_libraries_version(gpu: Im
     assert {"gsp_ga10x.bin", "gsp_tu10x.bin"} <= {
         path.name for path in (gpu.root / f"usr/lib/firmware/nvidia/{driver}").iterdir()
     }
+    for tool in ("nvidia-smi", "nvidia-modprobe", "nvidia-persistenced"):
+        subprocess.run(["chroot", str(gpu.root), "sh", "-c", f"command -v {tool}"], check=True, capture_output=True)
+    known = subprocess.run(
+        ["chroot", str(gpu.root), "ldconfig", "-p"], capture_output=True, text=True, check=True
+    ).stdout
+    assert {"libcuda.so.1", "libnvidia-ml.so.1"} <= {line.split()[0] for line in known.splitlines()[1:]}
     daemon = gpu.packages["nvidia-persistenced"]
     assert daemon.partition(".")[0] == driver.partition(".")[0]
 
