@@ -19,6 +19,10 @@ _MOST = 65536
 """The largest alignment that there may be."""
 
 
+_Row = tuple[bytes, int, int, int, int]
+"""A section's name, its size and address in memory, its size and place in the file."""
+
+
 @dataclass(frozen=True, slots=True)
 class Section:
     """A section: its name (8 bytes at most), and its bytes as they are in memory."""
@@ -65,9 +69,7 @@ def with_sections(program: bytes, added: Sequence[Section]) -> bytes:
         raise RecipeError("the EFI stub is damaged: its table of sections is not within its headers") from None
 
 
-def _joined(
-    program: bytes, headers: _Headers, known: list[tuple[bytes, int, int, int, int]], added: Sequence[Section]
-) -> bytes:
+def _joined(program: bytes, headers: _Headers, known: list[_Row], added: Sequence[Section]) -> bytes:
     made = bytearray(program[: max(at + raw for _, _, _, raw, at in known)])
     address = max(start + size for _, size, start, _, _ in known)
     for number, section in enumerate(added, headers.count):
@@ -106,8 +108,7 @@ def _headers(program: bytes) -> _Headers:
     return _Headers(optional, optional + size, count, alignment, file_alignment, end)
 
 
-def _table(program: bytes, headers: _Headers) -> Iterator[tuple[bytes, int, int, int, int]]:
-    """Name, size and address in memory, size and place in the file of each section."""
+def _table(program: bytes, headers: _Headers) -> Iterator[_Row]:
     for number in range(headers.count):
         try:
             row = _SECTION.unpack_from(program, headers.table + number * _SECTION.size)
