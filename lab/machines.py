@@ -25,7 +25,8 @@ _OVMF_PAIRS = (("OVMF_CODE_4M.fd", "OVMF_VARS_4M.fd"), ("OVMF_CODE.fd", "OVMF_VA
 class Hardware:
     """What the machine is. `memory` in MiB; `rom` False: the NIC has none, the firmware's own PXE must fetch iPXE.
 
-    `program`: an EFI program that the firmware starts, before it looks at the network. `tpm`: it has a TPM 2.0, whose state is `<folder>/<name>.tpm`: a machine that is switched off and on keeps its chip.
+    `program`: an EFI program that the firmware starts, before it looks at the network.
+    `tpm`: it has a TPM 2.0, whose state is `<folder>/<name>.tpm`: a machine that is switched off and on keeps its chip.
     """
 
     name: str
