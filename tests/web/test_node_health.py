@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from netboot.lifecycle.events import AnyRecord
 from netboot.lifecycle.health import STALE_MS
 from netboot.lifecycle.phases import Phase
 from netboot.lifecycle.state import Batch
@@ -35,7 +36,7 @@ def run(api: Api, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Monkey
 
 
 def report(api: Api, status: str = "fail", after_ms: int = 600) -> None:
-    records = [
+    records: list[AnyRecord] = [
         script("gpu-001", 1),
         event("gpu-001", 1, Phase.BOOTED),
         checked("gpu-001", 1, status, after_ms, name="gpu-count"),
