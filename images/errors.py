@@ -41,6 +41,10 @@ class SourceUnavailableError(ImageError):
     """A package mirror does not answer."""
 
 
+class LockError(ImageError):
+    """A lock that cannot be read, does not fit its recipe, or cannot be kept."""
+
+
 class GateError(ImageError):
     """What was built must not be booted: every finding, with cause and remedy (docs/gates.md)."""
 

@@ -13,7 +13,7 @@ from images.gates.gather import gather
 from images.initrd import ALWAYS
 from images.recipe import Recipe
 from images.step import Product, Say, Step
-from images.steps import configure
+from images.steps import configure, initrd
 
 VERSION = 1
 
@@ -55,7 +55,7 @@ def gates(inputs: Inputs, out: Path, say: Say) -> None:
         inputs.tree / "root",
         inputs.kernel / "root",
         (inputs.kernel / "version").read_text(encoding="ascii").strip(),
-        inputs.initrd / "initrd.img",
+        inputs.initrd / initrd.IMAGE,
         inputs.wanted,
     )
     found = findings(facts)

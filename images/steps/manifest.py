@@ -7,12 +7,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import images.manifest
+from images.documents import provenance
 from images.errors import BudgetError
 from images.gates import budget
-from images.manifest import CHUNK_SIZE, Architecture, Artifact, Artifacts, ContainerImage, Manifest
+from images.manifest import CHUNK_SIZE, Architecture, Artifact, Artifacts, ContainerImage, Manifest, RootFormat
 from images.step import Product, Say, Step
+from images.steps import documents, uki
+from images.steps import initrd as early
+from images.steps import root as packed
 
-VERSION = 1
+VERSION = 2
 MIB = 1024 * 1024
 
 UNPACKED = 4
@@ -38,11 +42,14 @@ class Inputs:
     arguments: tuple[str, ...]
     budget_mib: int
     containers: tuple[ContainerImage, ...] = ()
+    root_format: RootFormat = "squashfs"
+    uki: Product | None = None
     machine_memory_mib: int | None = None
+    documents: Product | None = None
 
 
 def manifest(inputs: Inputs, out: Path, say: Say) -> None:
-    """Write `out/manifest.json` (canonical, unsigned) and `out/packages.json`.
+    """Write `out/manifest.json` (canonical, unsigned), `out/packages.json`, and `out/provenance` with documents.
 
     Raises:
         BudgetError: too large, or too much for the machines' memory; with the ten largest contributors.
@@ -51,8 +58,8 @@ def manifest(inputs: Inputs, out: Path, say: Say) -> None:
     packages = installed((tree / "var/lib/dpkg/status").read_text(encoding="utf-8"))
     (out / "packages.json").write_bytes(packages_json(packages))
     kernel = describe(inputs.kernel / "vmlinuz")
-    initrd = describe(inputs.initrd / "initrd.img")
-    root = describe(inputs.root / "root.squashfs", chunked=True)
+    initrd = describe(inputs.initrd / early.IMAGE)
+    root = describe(inputs.root / packed.IMAGE, chunked=True)
     size = kernel.size + initrd.size + root.size
     memory = ram_mib(kernel.size, initrd.size, root.size, sum(image.size for image in inputs.containers))
     say(f"{size / MIB:.1f} of {inputs.budget_mib} MiB")
@@ -73,10 +80,31 @@ def manifest(inputs: Inputs, out: Path, say: Say) -> None:
         kernel_version=(inputs.kernel / "version").read_text(encoding="ascii").strip(),
         kernel_arguments=inputs.arguments,
         ram_mib=memory,
-        artifacts=Artifacts(kernel=kernel, initrd=initrd, root=root, packages=describe(out / "packages.json")),
+        artifacts=with_documents(
+            Artifacts(
+                kernel=kernel,
+                initrd=initrd,
+                root=root,
+                packages=describe(out / "packages.json"),
+                uki=describe(inputs.uki / uki.IMAGE) if inputs.uki else None,
+            ),
+            inputs,
+            out,
+        ),
         container_images=inputs.containers,
+        root_format=inputs.root_format,
     )
     (out / "manifest.json").write_bytes(made.to_bytes())
+
+
+def with_documents(known: Artifacts, inputs: Inputs, out: Path) -> Artifacts:
+    """The artifacts with the documents about them; the provenance, which is about all others, is written here."""
+    if inputs.documents is None:
+        return known
+    found = {name: describe(path) for name, path in documents.artifacts(inputs.documents).items()}
+    predicate = json.loads((inputs.documents / "predicate.json").read_bytes())
+    (out / "provenance").write_bytes(provenance.statement(dict(known) | found, predicate))
+    return known.model_copy(update=found | {"provenance": describe(out / "provenance")})
 
 
 def describe(path: Path, *, chunked: bool = False) -> Artifact:
@@ -118,5 +146,5 @@ STEP = Step(
     VERSION,
     manifest,
     outputs=("manifest.json", "packages.json"),
-    sources=(Path(images.manifest.__file__), Path(budget.__file__)),
+    sources=(Path(images.manifest.__file__), Path(budget.__file__), Path(provenance.__file__)),
 )

@@ -96,8 +96,10 @@ def test_an_unknown_recipe_names_those_that_there_are(site: Path) -> None:
     done = invoke(site, "debian-13")
     assert isinstance(done.exception, RecipeError)
     assert str(done.exception) == (
-        "there is no recipe debian-13: shipped are debian-12-minimal, debian-12-node, "
-        "debian-12-node-demo, ubuntu-24.04-minimal, ubuntu-24.04-node, ubuntu-24.04-node-demo; "
+        "there is no recipe debian-13: shipped are debian-12-arm64, debian-12-cpu, debian-12-gpu, debian-12-minimal, "
+        "debian-12-node, debian-12-node-demo, "
+        "ubuntu-24.04-cpu, ubuntu-24.04-dpu, ubuntu-24.04-gpu, "
+        "ubuntu-24.04-minimal, ubuntu-24.04-node, ubuntu-24.04-node-demo; "
         "a recipe of your own is the path of its file, like ./mine.yaml"
     )
 
@@ -226,3 +228,21 @@ def test_a_terminal_has_a_live_last_line_and_a_file_has_none(tmp_path: Path) -> 
             text = file.read()
         assert "bootstrap   61.3 s\n" in text
         assert ("\x1b" in text) is terminal
+
+
+def test_several_running_steps_are_shown_each_with_its_own_line(tmp_path: Path) -> None:
+    with (tmp_path / "out").open("w+") as file:
+        with Building(Console(file=file, force_terminal=True, width=60, color_system=None)) as progress:
+            progress.begin("root")
+            progress.begin("initrd")
+            progress.line("root", "compressing")
+            progress.line("initrd", "24 modules")
+            progress.heading("so far")
+            progress.end("initrd", 1.0, cached=False)
+            progress.heading("so far")
+            progress.end("root", 2.0, cached=False)
+        file.seek(0)
+        text = file.read().replace("\r", "")
+    assert "root       compressing\n  initrd     24 modules" in text
+    after = text.partition("initrd       1.0 s\n")[2]
+    assert "root       compressing" in after and "24 modules" not in after
