@@ -8,26 +8,43 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from images import architecture
 from images.cache import Cache
 from images.containers import Archive
 from images.containers import read as read_archive
+from images.documents.sbom import Subject
 from images.errors import ImageError
 from images.graph import Graph, Progress
+from images.locking import Lock
 from images.manifest import Manifest, read_manifest
-from images.node.files import agent_files
+from images.node.files import agent_files, health_files
 from images.overlay import read_folder
+from images.pinning import lock_of
 from images.recipe import Recipe
 from images.secureboot import SecureBootKey
 from images.signing import SigningKey
 from images.sources import Mirror, probe
 from images.step import Product, Step, by_content
-from images.steps import bootstrap, configure, initrd, kernel, manifest, root, sign, store, uki
+from images.steps import (
+    bootstrap,
+    configure,
+    documents,
+    drivers,
+    gates,
+    initrd,
+    kernel,
+    manifest,
+    root,
+    sign,
+    store,
+    uki,
+)
 from images.store import Store
 
 NODE = Path(str(files("images") / "node"))
 STEPS: tuple[Step[Any], ...] = (
-    *(bootstrap.STEP, configure.STEP, kernel.STEP, root.STEP),
-    *(initrd.GATHER, initrd.STEP, uki.STEP, manifest.STEP),
+    *(bootstrap.STEP, drivers.STEP, configure.STEP, kernel.STEP, documents.STEP, root.STEP),
+    *(initrd.GATHER, initrd.STEP, uki.STEP, gates.STEP, manifest.STEP),
 )
 """The steps whose products are cached."""
 
@@ -56,20 +73,31 @@ def build(
     `secure_boot` signs the unified kernel image, where the recipe asks for one.
 
     Raises:
+        ImageError: this machine cannot run the recipe's architecture.
         SourceUnavailableError: a mirror does not answer.
-        RecipeError: the recipe asks for what cannot be.
-        BudgetError: the image is larger than it may be.
+        RecipeError: the recipe asks for what cannot be. LockError: its lock cannot be kept.
+        GateError: what was built must not be booted; BudgetError: it is too large.
         CommandError: a tool failed.
     """
     if os.geteuid() != 0:
         raise ImageError("building an image needs root (owners, permissions, a chroot); run it with sudo")
+    with cache.scratch() as scratch:
+        architecture.check(recipe.architecture, recipe.kernel.package, scratch)
+    lock = lock_of(recipe)
     archives = tuple(read_archive(path, recipe.architecture) for path in recipe.container_images)
     mirrors = timed(progress, "mirrors", lambda: (probe(recipe.sources), False))
-    created = max(mirror.newest for mirror in mirrors)
+    created = lock.created if lock else max(mirror.newest for mirror in mirrors)
     # Each step begins when what its inputs call for is there; what does not wait for each other runs side by side.
     with Graph(cache, progress) as graph:
-        base = graph.step(bootstrap.STEP, lambda: bootstrap_inputs(recipe, mirrors, created, cache.packages))
-        tree = graph.step(configure.STEP, lambda: configure_inputs(recipe, base(), created, archives))
+        base = graph.step(bootstrap.STEP, lambda: bootstrap_inputs(recipe, mirrors, created, cache.packages, lock))
+        compiled = (
+            graph.step(drivers.STEP, lambda: drivers_inputs(recipe, mirrors, created, cache.packages))
+            if recipe.drivers
+            else None
+        )
+        tree = graph.step(
+            configure.STEP, lambda: configure_inputs(recipe, base(), created, archives, compiled and compiled())
+        )
         system = graph.step(kernel.STEP, lambda: kernel_inputs(recipe, tree()))
         packed = graph.step(root.STEP, lambda: root.Inputs(system(), recipe.profile, created, recipe.root_format))
         gathered = graph.step(initrd.GATHER, lambda: initrd_sources(recipe, tree(), system(), keys))
@@ -79,12 +107,18 @@ def build(
             if recipe.uki
             else None
         )
-        described = graph.step(
-            manifest.STEP,
-            lambda: manifest_inputs(
-                recipe, system(), packed(), early(), unified() if unified else None, keys, created, archives
-            ),
+        about = graph.step(
+            documents.STEP,
+            lambda: documents_inputs(recipe, mirrors, base(), tree(), system(), keys, created, archives),
         )
+        checked = graph.step(gates.STEP, lambda: gates_inputs(recipe, mirrors, base(), tree(), system(), early()))
+
+        def all_that_is_described() -> manifest.Inputs:
+            checked()  # what a gate finds is said before a budget
+            pe = unified() if unified else None
+            return manifest_inputs(recipe, system(), packed(), early(), pe, keys, created, archives, about())
+
+        described = graph.step(manifest.STEP, all_that_is_described)
     return Built(
         manifest=read_manifest((described() / "manifest.json").read_bytes()),
         artifacts={
@@ -92,6 +126,8 @@ def build(
             "initrd": early() / initrd.IMAGE,
             "root": packed() / root.IMAGE,
             "packages": described() / "packages.json",
+            "provenance": described() / "provenance",
+            **documents.artifacts(about()),
         }
         | ({"uki": unified() / uki.IMAGE} if unified else {}),
         products=graph.products,
@@ -121,19 +157,30 @@ def timed(progress: Progress, name: str, work: Callable[[], tuple[Any, bool]]) -
 
 
 def bootstrap_inputs(
-    recipe: Recipe, mirrors: tuple[Mirror, ...], created: int, archives: Path | None = None
+    recipe: Recipe, mirrors: tuple[Mirror, ...], created: int, archives: Path | None = None, lock: Lock | None = None
 ) -> bootstrap.Inputs:
     """What is installed: the recipe's packages and its kernel."""
     stub = {uki.PACKAGE} if recipe.uki else set()
-    packages = tuple(sorted({*recipe.packages, recipe.kernel.package, *stub}))
-    return bootstrap.Inputs(recipe.suite, recipe.architecture, mirrors, packages, created, archives)
+    packages = tuple(sorted({*recipe.installs(), *stub}))
+    return bootstrap.Inputs(recipe.suite, recipe.architecture, mirrors, packages, created, archives, lock)
 
 
-def configure_inputs(recipe: Recipe, base: Product, created: int, archives: tuple[Archive, ...]) -> configure.Inputs:
+def drivers_inputs(
+    recipe: Recipe, mirrors: tuple[Mirror, ...], created: int, archives: Path | None = None
+) -> drivers.Inputs:
+    """What is compiled: the recipe's drivers, for its kernel."""
+    merged = tuple(name for name in recipe.packages if name == "usr-is-merged")
+    wanted = (recipe.kernel.package, recipe.drivers, merged)
+    return drivers.Inputs(recipe.suite, recipe.architecture, mirrors, *wanted, created, archives)
+
+
+def configure_inputs(
+    recipe: Recipe, base: Product, created: int, archives: tuple[Archive, ...], compiled: Product | None = None
+) -> configure.Inputs:
     """What the tree becomes: our own units and files, then the recipe's."""
     node = read_folder(NODE / "root")
     if recipe.join:
-        node += agent_files()
+        node += agent_files() + health_files()
     if archives:
         node += read_folder(NODE / "containers")
     return configure.Inputs(
@@ -145,6 +192,7 @@ def configure_inputs(recipe: Recipe, base: Product, created: int, archives: tupl
         remove=recipe.remove,
         created=created,
         archives=archives,
+        drivers=compiled,
     )
 
 
@@ -171,6 +219,14 @@ def initrd_sources(recipe: Recipe, tree: Product, system: Product, keys: dict[st
     return initrd.Sources(tree, system, recipe.modules.initrd, tuple(sorted(keys.items())), recipe.root_format)
 
 
+def gates_inputs(
+    recipe: Recipe, mirrors: tuple[Mirror, ...], base: Product, tree: Product, system: Product, early: Product
+) -> gates.Inputs:
+    """What is checked, and what the recipe wants of it."""
+    releases = tuple(digest for mirror in mirrors for digest in mirror.releases)
+    return gates.Inputs(base, tree, system, early, gates.wanted(recipe, releases))
+
+
 def manifest_inputs(
     recipe: Recipe,
     system: Product,
@@ -180,9 +236,9 @@ def manifest_inputs(
     keys: dict[str, bytes],
     created: int,
     archives: tuple[Archive, ...],
+    about: Product,
 ) -> manifest.Inputs:
     """What the image is described by."""
-    identity = recipe.identity(tuple(step.identity() for step in STEPS), tuple(keys[name] for name in sorted(keys)))
     return manifest.Inputs(
         kernel=system,
         root=packed,
@@ -191,12 +247,53 @@ def manifest_inputs(
         distribution=recipe.distribution,
         suite=recipe.suite,
         architecture=recipe.architecture,
-        recipe=identity,
+        recipe=identity_of(recipe, keys),
         epoch=recipe.epoch,
         created=created,
         arguments=recipe.kernel.arguments,
         budget_mib=recipe.budget_mib,
         root_format=recipe.root_format,
         uki=unified,
+        machine_memory_mib=recipe.machine_memory_mib,
+        containers=tuple(image for archive in archives for image in archive.images),
+        documents=about,
+    )
+
+
+def documents_inputs(
+    recipe: Recipe,
+    mirrors: tuple[Mirror, ...],
+    base: Product,
+    tree: Product,
+    system: Product,
+    keys: dict[str, bytes],
+    created: int,
+    archives: tuple[Archive, ...],
+) -> documents.Inputs:
+    """What the documents tell of."""
+    return documents.Inputs(
+        base=base,
+        tree=tree,
+        kernel=system,
+        subject=Subject(
+            name=recipe.name,
+            recipe=identity_of(recipe, keys),
+            distribution=recipe.distribution,
+            suite=recipe.suite,
+            architecture=recipe.architecture,
+            created=created,
+        ),
+        recipe=recipe.said(),
+        steps=tuple((step.name, step.version, step.identity()) for step in STEPS),
+        releases=tuple(
+            ("file:" if mirror.url.startswith("file:") else mirror.url, suite, release)
+            for mirror in (mirrors if recipe.lock is None else ())  # the lock says which packages, wherever they lie
+            for suite, release in zip(mirror.suites, mirror.releases, strict=True)
+        ),
         containers=tuple(image for archive in archives for image in archive.images),
     )
+
+
+def identity_of(recipe: Recipe, keys: dict[str, bytes]) -> str:
+    """The recipe's identity: all that it says, all steps, the keys that are baked in."""
+    return recipe.identity(tuple(step.identity() for step in STEPS), tuple(keys[name] for name in sorted(keys)))

@@ -3,20 +3,24 @@
 import json
 import os
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import click
 
-from images import inherit
+from images import features, inherit
 from images.cache import Cache
 from images.compare import differences
-from images.errors import ImageError, RecipeError
+from images.errors import GateError, ImageError, RecipeError
 from images.keyring import KeyRing
 from images.pipeline import Built, publish
 from images.pipeline import build as build_image
 from images.recipe import Recipe
 from images.secureboot import SecureBootKey, read_key
+from images.steps import gates
 from images.store import Store
 from netboot.cli.building import Building
 from netboot.cli.output import output_option
@@ -29,7 +33,7 @@ def default_cache() -> Path:
     return Path(named) if named else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "netboot"
 
 
-@click.command("build")
+@click.command("build", epilog=f"Features for recipes (docs/features.md): {', '.join(features.shipped())}")
 @click.argument("recipe")
 @config_option
 @store_option
@@ -63,7 +67,8 @@ def build(
     """Build RECIPE, sign it and put it into the store.
 
     RECIPE is the name of a shipped recipe, or the path of a YAML file. Steps whose inputs did not change come from the
-    cache; an interrupted build leaves the store as it was. Needs root.
+    cache; an interrupted build leaves the store as it was. Needs root; an image of another architecture than this
+    machine's also needs qemu-user, which ./setup.sh installs and registers.
 
     \b
       netboot image build debian-12-minimal
@@ -77,7 +82,7 @@ def build(
         raise ImageError(
             f"no public key in {paths.keys}: `netboot key create` makes one; machines boot only what it signed"
         )
-    with Building() as progress, Cache(cache or default_cache()) as opened:
+    with _findings_as(output), Building() as progress, Cache(cache or default_cache()) as opened:
         if check:
             result = _check(chosen, baked, opened, progress, secure_boot)
         else:
@@ -89,6 +94,18 @@ def build(
     _show(result, output)
     if result.get("differences"):
         raise ImageError("the two builds differ: this recipe is not reproducible here")
+
+
+@contextmanager
+def _findings_as(output: str) -> Iterator[None]:
+    """Findings of gates are an answer too: for programs they go to stdout, as JSON; the message follows for people."""
+    try:
+        yield
+    except GateError as error:
+        if output == "json":
+            findings = [asdict(finding) for finding in error.findings]
+            click.echo(json.dumps({"findings": findings}, indent=2, sort_keys=True))
+        raise
 
 
 def load_recipe(name: str, profile: str | None) -> Recipe:
@@ -138,6 +155,7 @@ def _facts(built: Built, digest: str) -> dict[str, Any]:
         "name": manifest.name,
         "kernel_version": manifest.kernel_version,
         "ram_mib": manifest.ram_mib,
+        "gates": json.loads((built.products[gates.STEP.name] / "gates.json").read_bytes()),
         "bytes": {name: artifact.size for name, artifact in manifest.artifacts},
     }
 
@@ -149,6 +167,7 @@ def _show(result: dict[str, Any], output: str) -> None:
     sizes = ", ".join(f"{name} {size / 2**20:.1f}" for name, size in result["bytes"].items() if name != "packages")
     click.echo(f"{result['image']}  {result['name']}")
     click.echo(f"kernel {result['kernel_version']}; MiB: {sizes}; needs {result['ram_mib']} MiB of memory")
+    click.echo(f"{len(result['gates'])} gates passed")
     if "reproducible" in result:
         click.echo("\n".join(result["differences"]) or "built twice from clean: the same bytes")
     else:
