@@ -16,6 +16,7 @@ from images.step import digest, file_digest, plain
 from images.strict import Strict
 
 Profile = Literal["dev", "release"]
+Fit = Literal["exact", "major"]
 
 
 class Source(Strict):
@@ -91,6 +92,17 @@ class Requires(Strict):
     """Packages that must have been installed, whatever brought them."""
 
 
+class Nvidia(Strict):
+    """How parts of NVIDIA's driver must fit its kernel module: to the last digit, or by the version's first number.
+
+    There is no such choice for firmware, libraries, nvidia-smi and fabric manager: the driver refuses those of another
+    version.
+    """
+
+    persistenced: Fit = "exact"
+    nscq: Fit = "exact"
+
+
 class Recipe(Strict):
     """All that decides what an image holds. Paths are absolute once `images.inherit.load` has returned it."""
 
@@ -106,7 +118,9 @@ class Recipe(Strict):
     sources: Annotated[tuple[Source, ...], AfterValidator(some), AfterValidator(_distinct)]
     kernel: Kernel
     modules: Modules = Modules()
-    packages: Annotated[tuple[fields.Package, ...], AfterValidator(some)]
+    packages: Annotated[tuple[fields.OfKernel, ...], AfterValidator(some)]
+    drivers: tuple[fields.Package, ...] = ()
+    """Packages of module sources (DKMS), compiled for the image's kernel; they are not installed in the image."""
     overlay: tuple[fields.OwnFolder, ...] = ()
     files: dict[fields.ImagePath, File] = Field(default_factory=dict)
     units: dict[fields.Unit, Literal["enable", "disable", "mask"]] = Field(default_factory=dict)
@@ -116,6 +130,7 @@ class Recipe(Strict):
     """Versions of all packages, as `netboot image lock` wrote them (`images.locking`)."""
     join: bool = False
     requires: Requires = Requires()
+    nvidia: Nvidia = Nvidia()
     secure_boot: bool = False
     """Whether every kernel module must be signed."""
     kubernetes: Annotated[str, Field(pattern=r"^1\.[0-9]{1,3}$")] | None = None

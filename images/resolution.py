@@ -6,8 +6,9 @@ from images import locking
 from images.cache import Cache
 from images.documents import debian
 from images.errors import ImageError
+from images.graph import Progress
 from images.locking import Lock
-from images.pipeline import Progress, bootstrap_inputs, timed
+from images.pipeline import bootstrap_inputs, timed
 from images.recipe import Recipe
 from images.sources import probe
 from images.steps import bootstrap
@@ -24,7 +25,7 @@ def resolve(recipe: Recipe, cache: Cache, progress: Progress) -> Lock:
     recipe = recipe.model_copy(update={"lock": None})
     mirrors = timed(progress, "mirrors", lambda: (probe(recipe.sources), False))
     created = max(mirror.newest for mirror in mirrors)
-    inputs = bootstrap_inputs(recipe, mirrors, created)
+    inputs = bootstrap_inputs(recipe, mirrors, created, cache.packages)
 
     def install() -> tuple[object, bool]:
         return cache.obtain(bootstrap.STEP, inputs, lambda line: progress.line(bootstrap.STEP.name, line))

@@ -1,4 +1,4 @@
-"""`netboot image`: build, look at, verify and remove images. Works on local files; no service is needed."""
+"""`netboot image`: build, look at, verify, publish and remove images. Works on local files; no service is needed."""
 
 import dataclasses
 import importlib
@@ -33,6 +33,11 @@ _ELSEWHERE = {
     "diff": "netboot.cli.diff:diff_",
     "cat": "netboot.cli.documents:cat",
     "sign": "netboot.cli.signatures:sign",
+    "push": "netboot.cli.publish:push",
+    "pull": "netboot.cli.publish:pull",
+    "promote": "netboot.cli.publish:promote",
+    "export": "netboot.cli.publish:export_",
+    "import": "netboot.cli.publish:import_",
 }
 
 
@@ -40,7 +45,7 @@ class _Group(click.Group):
     """The group, with commands of their own files (and all that they need) imported only when they are called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return [*_ELSEWHERE, *super().list_commands(ctx)]
+        return ["build", *super().list_commands(ctx), *(name for name in _ELSEWHERE if name != "build")]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _ELSEWHERE:
@@ -53,7 +58,7 @@ class _Group(click.Group):
 
 @click.group(cls=_Group)
 def group() -> None:
-    """Build, list, verify, sign, compare and remove images.
+    """Build, list, verify, sign, compare, publish and remove images.
 
     An image is a kernel, an initrd, a root image and a signed manifest that binds them; its digest names it for ever.
     IMAGE is such a digest, the beginning of one (8 characters at least), or a recipe's name for its newest image.

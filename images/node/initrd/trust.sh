@@ -96,10 +96,12 @@ bundle_report() { # FILE
   sed -n 's/.*"report":"\([^"]*\)","schema":.*/\1/p' "$1"
 }
 
-root_of_manifest() { # FILE: sets SIZE, ROOT (its blob), CHUNK and COUNT; writes lines of "number digest" beside the file
+root_of_manifest() { # FILE: sets SIZE, ROOT (its blob), FORMAT, CHUNK and COUNT; writes lines of "number digest" beside the file
   root=$(sed -n 's/.*"root":{\("chunks":\[[^]]*\],"sha256":"[^"]*","size":[0-9]*\)}.*/\1/p' "$1")
   SIZE=${root##*:}
   ROOT=$(echo "$root" | sed 's/.*"sha256":"\([0-9a-f]*\)".*/\1/')
+  FORMAT=$(sed -n 's/.*"root_format":"\([a-z0-9]*\)".*/\1/p' "$1") # absent: what images had before there was a choice
+  FORMAT=${FORMAT:-squashfs}
   CHUNK=$(number chunk_size "$1")
   echo "$root" | sed 's/^"chunks":\[\([^]]*\)\].*/\1/; s/,/\n/g' | tr -d '"' | sed '/^$/d' | awk '{print NR - 1, $1}' >"$1.chunks"
   COUNT=$(wc -l <"$1.chunks")
