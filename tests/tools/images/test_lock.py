@@ -63,7 +63,7 @@ class World:
     def tree(self, name: str) -> Path:
         """What a recipe comes to now, configured: as it goes into an image."""
         recipe = load(self.folder / name)
-        inputs = bootstrap_inputs(recipe, probe(recipe.sources), self.lock.created, lock_of(recipe))
+        inputs = bootstrap_inputs(recipe, probe(recipe.sources), self.lock.created, lock=lock_of(recipe))
         base, _ = self.cache.obtain(bootstrap.STEP, inputs, lambda line: None)
         done = configure.Inputs(base, (), (), (), {}, (), self.lock.created)
         return self.cache.obtain(configure.STEP, done, lambda line: None)[0] / "root"
