@@ -5,14 +5,14 @@ root lies under the same name in each build and nothing signs, so the same sourc
 """
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from images import elf, modules
 from images.errors import CommandError, RecipeError
 from images.run import run
 from images.sources import Mirror
-from images.step import Say, Step
+from images.step import PLACE, Say, Step
 from images.steps import bootstrap
 
 VERSION = 1
@@ -49,6 +49,8 @@ class Inputs:
     """`usr-is-merged` where the image has it."""
     created: int
     """Seconds since 1970: the image's time."""
+    archives: Path | None = field(default=None, metadata=PLACE)
+    """Where packages are kept between builds (`images.packages`); None: nowhere."""
 
 
 def headers_of(kernel: str) -> str:
@@ -75,7 +77,9 @@ def drivers(inputs: Inputs, out: Path, say: Say) -> None:
         SourceUnavailableError: a mirror changed after it was asked.
     """
     packages = tuple(sorted((headers_of(inputs.kernel), "dkms", "make", *inputs.merged_usr, *inputs.packages)))
-    wanted = bootstrap.Inputs(inputs.suite, inputs.architecture, inputs.mirrors, packages, inputs.created)
+    wanted = bootstrap.Inputs(
+        inputs.suite, inputs.architecture, inputs.mirrors, packages, inputs.created, inputs.archives
+    )
     bootstrap.bootstrap(wanted, out, say, OPTIONS)
     root = out / "root"
     version = _kernel(root)

@@ -10,6 +10,8 @@ from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
 from netboot.lifecycle.errors import CannotTellError
+from netboot.lifecycle.health import STALE_MS
+from netboot.lifecycle.ports import Clock
 from netboot.lifecycle.state import States
 from netboot.stores.live import LiveView
 
@@ -22,8 +24,8 @@ class Now(Collector):
     What cannot be told right now is left out: a gap in a graph is honest, a zero is not.
     """
 
-    def __init__(self, live: LiveView, states: States, status: Status) -> None:
-        self._live, self._states, self._status = live, states, status
+    def __init__(self, live: LiveView, states: States, status: Status, clock: Clock) -> None:
+        self._live, self._states, self._status, self._clock = live, states, status, clock
 
     def describe(self) -> Iterable[Metric]:
         """Nothing ahead of time."""
@@ -35,6 +37,7 @@ class Now(Collector):
         yield from self._machines()
         yield from self._keeper(self._status("keeper") or {})
         yield from self._projector(self._status("projector") or {})
+        yield from self._fetcher(self._status("fetcher") or {})
         planes = self._status("planes") or {}
         yield from self._planes(planes)
         yield from self._clusters(sorted(planes.get("planes", {})))
@@ -51,6 +54,7 @@ class Now(Collector):
     def _machines(self) -> Iterator[Metric]:
         try:
             counts = self._states.counts()
+            health = self._states.health_counts(self._clock.now_ms() - STALE_MS)
         except CannotTellError:
             return
         words = "Machines by the state of their current boot."
@@ -58,6 +62,11 @@ class Now(Collector):
         for state, count in sorted(counts.items()):
             family.add_metric([state], count)
         yield family
+        words = "Machines by the worst that their current boot's checks report; stale: no report for long; none: never."
+        checked = GaugeMetricFamily("netboot_machines_by_health", words, labels=["status"])
+        for status in ("pass", "warn", "fail", "unknown", "stale", "none"):
+            checked.add_metric([status], health.get(status, 0))
+        yield checked
 
     def _keeper(self, said: dict[str, Any]) -> Iterator[Metric]:
         for name, metric, words in (
@@ -75,6 +84,17 @@ class Now(Collector):
             for journal, lag in sorted(said["lag_records"].items()):
                 family.add_metric([journal], lag)
             yield family
+
+    def _fetcher(self, said: dict[str, Any]) -> Iterator[Metric]:
+        if "images" in said:
+            words = "Images of channels that are not in the store yet."
+            yield _gauge("netboot_upstream_missing_images", words, len(said["images"]))
+            for key, metric, words in (
+                ("fetched", "netboot_upstream_images", "Images fetched from upstream."),
+                ("bytes", "netboot_upstream_bytes", "Bytes of them."),
+                ("failed", "netboot_upstream_failures", "Tries to fetch one that failed."),
+            ):
+                yield CounterMetricFamily(metric, f"{words[:-1]}, since the process was started.", value=said[key])
 
     def _planes(self, said: dict[str, Any]) -> Iterator[Metric]:
         planes: dict[str, dict[str, Any]] = said.get("planes", {})

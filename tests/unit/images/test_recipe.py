@@ -397,12 +397,14 @@ def test_shipped_recipes_are_sound(name: str) -> None:
 
 def test_which_recipes_are_shipped() -> None:
     assert inherit.shipped() == (
+        "debian-12-arm64",
         "debian-12-cpu",
         "debian-12-gpu",
         "debian-12-minimal",
         "debian-12-node",
         "debian-12-node-demo",
         "ubuntu-24.04-cpu",
+        "ubuntu-24.04-dpu",
         "ubuntu-24.04-gpu",
         "ubuntu-24.04-minimal",
         "ubuntu-24.04-node",
