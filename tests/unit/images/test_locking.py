@@ -90,7 +90,7 @@ def test_what_apt_is_told() -> None:
         "Package: tzdata\nPin: version 2026a\nPin-Priority: 1001\n"
     )
     mirror = Mirror("http://m.example/d", ("a",), ("main",), b"key", ".asc", ("1" * 64,), 1000)
-    inputs = bootstrap.Inputs("bookworm", "amd64", (mirror,), ("bash",), 7, lock())
+    inputs = bootstrap.Inputs("bookworm", "amd64", (mirror,), ("bash",), 7, lock=lock())
     argv = bootstrap.argv(inputs, Path("/c/root"), Path("/c/n.sources"))
     assert "--include=bash=5.2-1,libc6:i386=2.36,tzdata=2026a" in argv
     assert '--setup-hook=install -D -m 0644 /c/netboot-lock "$1/etc/apt/preferences.d/netboot-lock"' in argv
