@@ -28,7 +28,7 @@ lint: setup ## ruff, import contracts, mypy, shellcheck
 	@.venv/bin/lint-imports
 	@.venv/bin/mypy
 	@shellcheck setup.sh .ci/run
-	@shellcheck -s dash images/node/initrd/init images/node/initrd/*.sh images/node/*/usr/lib/netboot/*.sh
+	@shellcheck -s dash images/node/initrd/init images/node/initrd/*.sh images/node/*/usr/lib/netboot/*.sh images/recipes/features/*/usr/lib/netboot/*.sh
 
 unit: setup
 	@$(PY) -m pytest tests/unit tests/contract tests/web -q

@@ -3,6 +3,7 @@
     <cache>/products/<step>-<key>/     what a step made; complete or not there (written elsewhere, synced, renamed)
     <cache>/tmp/<random>/              what is being made; swept by whoever comes next, once its maker is gone
     <cache>/locks/<step>-<key>         flock: exclusive while it is made or thrown away, shared while it is used
+    <cache>/packages/                  .deb files (`images.packages`): used by hard links, so never locked
 
 Locks are the kernel's, so they end with the process that held them, however it ended.
 """
@@ -25,7 +26,7 @@ from images.run import run
 from images.step import I, Product, Say, Step
 
 DEFAULT_LIMIT = 8 * 1024**3
-"""Bytes that products may take; the least recently used go first, those that a build is using never."""
+"""Bytes that products and packages may take; the least recently used go first, those that a build is using never."""
 
 _SIZE = ".size"
 _POLL_SECONDS = 0.1
@@ -41,6 +42,7 @@ class Cache:
     def __init__(self, folder: Path, limit: int = DEFAULT_LIMIT) -> None:
         self._folder, self._limit = folder, limit
         self._products, self._tmp, self._locks = (folder / name for name in ("products", "tmp", "locks"))
+        self.packages = folder / "packages"
         self._held = ExitStack()
         self._mine: set[str] = set()
         self._guard = threading.Lock()  # of the three around it
@@ -49,7 +51,7 @@ class Cache:
     def __enter__(self) -> Self:
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
-            for part in (self._products, self._tmp, self._locks):
+            for part in (self._products, self._tmp, self._locks, self.packages):
                 part.mkdir(mode=0o700, exist_ok=True)  # trees of root images hold files that only root may read
         except OSError as error:
             raise ImageError(
@@ -150,24 +152,36 @@ class Cache:
                     continue  # its maker was quicker
 
     def prune(self) -> None:
-        """Remove the least recently used products until the rest fits the limit; those in use are left."""
-        found = []
-        for path in self._products.iterdir():
-            try:
-                found.append((path.stat().st_mtime_ns, int((path / _SIZE).read_text(encoding="ascii")), path))
-            except (OSError, ValueError):
-                found.append((0, 0, path))
+        """Remove the least recently used products and packages until the rest fits; those in use are left."""
+        found = [self._age(path) for folder in (self._products, self.packages) for path in folder.iterdir()]
         total = sum(size for _, size, _ in found)
         for _, size, path in sorted(found):
             if total <= self._limit:
                 return
-            lock_file = self._locks / path.name
-            with _open(lock_file) as lock:
-                if _try(lock, fcntl.LOCK_EX) and _current(lock, lock_file):
-                    with self.scratch() as scratch:
-                        path.rename(scratch / "pruned")
-                    lock_file.unlink()
-                    total -= size
+            if self._discarded(path):
+                total -= size
+
+    def _age(self, path: Path) -> tuple[int, int, Path]:
+        """When it was used last (nanoseconds since 1970), its bytes, and where it is; what is damaged is old."""
+        try:
+            status = path.stat()
+            size = status.st_size if path.parent == self.packages else int((path / _SIZE).read_text(encoding="ascii"))
+        except (OSError, ValueError):
+            return 0, 0, path
+        return status.st_mtime_ns, size, path
+
+    def _discarded(self, path: Path) -> bool:
+        if path.parent == self.packages:
+            path.unlink(missing_ok=True)  # whoever uses it has a link of its own
+            return True
+        lock_file = self._locks / path.name
+        with _open(lock_file) as lock:
+            if not _try(lock, fcntl.LOCK_EX) or not _current(lock, lock_file):
+                return False
+            with self.scratch() as scratch:
+                path.rename(scratch / "pruned")
+            lock_file.unlink()
+            return True
 
 
 @contextmanager

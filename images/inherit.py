@@ -190,6 +190,8 @@ def _located(document: Document) -> dict[str, Any]:
         value["overlay"] = [str(folder / item) for item in value["overlay"]]
     if "container_images" in value:
         value["container_images"] = [str(folder / item) for item in value["container_images"]]
+    if value.get("lock") is not None:
+        value["lock"] = str(folder / value["lock"])
     if "sources" in value:
         value["sources"] = [source | {"signed_by": str(folder / source["signed_by"])} for source in value["sources"]]
     if "files" in value:

@@ -126,6 +126,8 @@ class Recipe(Strict):
     units: dict[fields.Unit, Literal["enable", "disable", "mask"]] = Field(default_factory=dict)
     remove: tuple[fields.Pattern, ...] = ()
     container_images: tuple[fields.OwnFile, ...] = ()
+    lock: fields.OwnFile | None = None
+    """Versions of all packages, as `netboot image lock` wrote them (`images.locking`)."""
     join: bool = False
     requires: Requires = Requires()
     nvidia: Nvidia = Nvidia()
@@ -149,11 +151,19 @@ class Recipe(Strict):
 
     def identity(self, steps: tuple[str, ...], keys: tuple[bytes, ...]) -> str:
         """Hash of all that the recipe says, of the files that it names, of each build step and of the keys baked in."""
-        read: Any = {"overlay": True, "files": True, "container_images": True}
-        said = self.model_dump(mode="json", exclude={"sources": {"__all__": {"signed_by"}}, **read})
+        keyrings = [source.signed_by.read_bytes() for source in self.sources]
+        archives = [file_digest(path) for path in self.container_images]
+        return digest([self.said(), plain(keyrings), plain(self.entries()), archives, list(steps), plain(keys)])
+
+    def said(self) -> dict[str, Any]:
+        """All that the recipe says, as JSON has it, but for files that it names: where they lie here says nothing."""
+        read: Any = {"overlay": True, "files": True, "container_images": True, "lock": True}
+        said: dict[str, Any] = self.model_dump(mode="json", exclude={"sources": {"__all__": {"signed_by"}}, **read})
         for source in said["sources"]:
             if source["url"].startswith("file:"):
                 source["url"] = "file:"  # where it lies here says nothing about the packages in it
-        keyrings = [source.signed_by.read_bytes() for source in self.sources]
-        archives = [file_digest(path) for path in self.container_images]
-        return digest([said, plain(keyrings), plain(self.entries()), archives, list(steps), plain(keys)])
+        return said | ({"lock": file_digest(self.lock)} if self.lock else {})
+
+    def installs(self) -> tuple[str, ...]:
+        """The packages that are asked for: those of the list, and the kernel's."""
+        return tuple(sorted({*self.packages, self.kernel.package}))

@@ -24,6 +24,8 @@ from pydantic import (
 from images import strict
 from images.bundle import HttpUrl, SiteBundle
 from images.manifest import Name
+from images.registry.errors import BadReferenceError
+from images.registry.reference import read_place
 from images.strict import Fault, FaultsError, Strict
 
 _URL = TypeAdapter(HttpUrl)
@@ -204,6 +206,31 @@ class Cluster(Strict):
     nodes: Path = Path("secrets/nodes.kubeconfig")
 
 
+def parse_upstream(value: str) -> str:
+    """A repository of a registry, or the URL of a plain origin.
+
+    Raises:
+        ValueError: it is neither.
+    """
+    try:
+        return str(read_place(value))
+    except BadReferenceError as error:
+        raise ValueError(str(error)) from None
+
+
+class UpstreamPlace(Strict):
+    """Where images of channels come from that are not in the store yet."""
+
+    place: Annotated[str, AfterValidator(parse_upstream)]
+    """`registry.example:5000/netboot/images`, or `http://cache.example:8000/v1`."""
+    credentials: Path | None = None
+    """The registry's login, as `docker login` writes it (config.json); None: none."""
+    authority: Path | None = None
+    """PEM that vouches for its certificate; None: those that the system trusts."""
+    plain_http: bool = False
+    """No TLS, also where the registry is not on this machine."""
+
+
 class Retry(Strict):
     """How long machines wait before they ask again."""
 
@@ -225,6 +252,7 @@ class Config(Strict):
     management: Management = Management()
     origins: tuple[MachineUrl, ...] = ()
     retry: Retry = Retry()
+    upstream: UpstreamPlace | None = None
     join: Join | None = None
     clusters: dict[Name, Cluster] = Field(default_factory=dict)
     """By the name that machines of the inventory give as their `cluster`."""
@@ -256,8 +284,10 @@ class Config(Strict):
         clusters = {
             name: _under(folder, one, "authority", "issuer", "approver", "nodes") for name, one in self.clusters.items()
         }
+        upstream = self.upstream and _under(folder, self.upstream, "credentials", "authority")
         inner = {"management": _under(folder, self.management, "token_file"), "join": join, "clusters": clusters}
-        return _under(folder, self, "data", "store", "inventory", "keys").model_copy(update=inner)
+        own = _under(folder, self, "data", "store", "inventory", "keys")
+        return own.model_copy(update={**inner, "upstream": upstream})
 
     def site_bundle(self, issued: int) -> SiteBundle:
         """What the machines of this site are told, to be signed; `issued` in seconds since 1970.

@@ -19,7 +19,7 @@ class Orders(Strict):
     start, whatever the file has become since.
     """
 
-    plane: Literal["boot", "web", "controllers", "join", "approver", "nodes"]
+    plane: Literal["boot", "web", "controllers", "join", "approver", "nodes", "fetcher"]
     index: int = 0
     cluster: str = ""
     """Of `approver` and `nodes`."""

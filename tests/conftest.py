@@ -6,14 +6,16 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests import unbuilt
 from tests.commands import Run, caller
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """As from a terminal: a shell starts what runs in the background with SIGINT ignored, and children inherit that."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     for number in (signal.SIGHUP, signal.SIGQUIT):
         signal.signal(number, signal.SIG_DFL)
+    config.pluginmanager.register(unbuilt, "unbuilt")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -6,14 +6,14 @@ root lies under the same name in each build and nothing signs, so the same sourc
 
 import os
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from images import elf
 from images.errors import CommandError, RecipeError
 from images.run import run
 from images.sources import Mirror
-from images.step import Say, Step
+from images.step import PLACE, Say, Step
 from images.steps import bootstrap
 
 VERSION = 1
@@ -29,7 +29,7 @@ FRAMEWORK = "mok_signing_key=/nonexistent/key\n"
 COMPILE = """\
 set -eu
 for conf in /usr/src/*/dkms.conf; do
-  ( . "$conf"; dkms build "$PACKAGE_NAME/$PACKAGE_VERSION" -k "$1" -j "$2" ) || {
+  ( set +u; kernelver=$1; . "$conf"; dkms build "$PACKAGE_NAME/$PACKAGE_VERSION" -k "$1" -j "$2" ) || {
     tail -n 40 /var/lib/dkms/*/*/build/make.log >&2
     exit 1
   }
@@ -50,6 +50,8 @@ class Inputs:
     """`usr-is-merged` where the image has it."""
     created: int
     """Seconds since 1970: the image's time."""
+    archives: Path | None = field(default=None, metadata=PLACE)
+    """Where packages are kept between builds (`images.packages`); None: nowhere."""
 
 
 def headers_of(kernel: str) -> str:
@@ -76,7 +78,9 @@ def drivers(inputs: Inputs, out: Path, say: Say) -> None:
         SourceUnavailableError: a mirror changed after it was asked.
     """
     packages = tuple(sorted((headers_of(inputs.kernel), "dkms", "make", *inputs.merged_usr, *inputs.packages)))
-    wanted = bootstrap.Inputs(inputs.suite, inputs.architecture, inputs.mirrors, packages, inputs.created)
+    wanted = bootstrap.Inputs(
+        inputs.suite, inputs.architecture, inputs.mirrors, packages, inputs.created, inputs.archives
+    )
     bootstrap.bootstrap(wanted, out, say, OPTIONS)
     root = out / "root"
     version = _kernel(root)
@@ -97,7 +101,8 @@ def drivers(inputs: Inputs, out: Path, say: Say) -> None:
 
 def _kernel(root: Path) -> str:
     """The version of the only kernel that there are headers for."""
-    found = sorted(path.parent.name for path in root.glob("usr/lib/modules/*/build"))
+    modules = root / "usr/lib/modules"  # `build` in each is a link to /usr/src, which leads elsewhere from here
+    found = sorted(path.name for path in modules.glob("*") if (path / "build").is_symlink())
     if len(found) != 1:
         raise RecipeError(f"drivers: there are headers of {len(found)} kernels ({', '.join(found)}), not of one")
     return found[0]

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from images import strict
-from images.errors import ImageError
+from images.errors import ImageError, NotFoundError
 from images.keyring import KeyRing
 from images.store import Store
 from images.strict import Fault, FaultsError
 from netboot.cli import joining
 from netboot.cli.bundles import faults_of_bundle
-from netboot.config import Config, load_config
+from netboot.config import Config, UpstreamPlace, load_config
 from netboot.machines.inventory import load_inventory
 from netboot.machines.values import Inventory
 
@@ -45,7 +45,8 @@ def check_site(path: Path) -> Findings:
             *_folders(found.config),
             *_keys(found.config),
             *_token(found.config.management.token_file),
-            *_pinned(found.inventory, Store(found.config.store)),
+            *_pinned(found.inventory, Store(found.config.store), upstream=found.config.upstream is not None),
+            *_upstream(found.config.upstream),
             *joining.faults(found.config, found.inventory),
         ]
     return found
@@ -99,11 +100,19 @@ def _token(path: Path) -> Iterator[Fault]:
         yield Fault(str(path), 1, "", f"the operator's token has fewer than 16 characters: {remedy}")
 
 
-def _pinned(inventory: Inventory | None, store: Store) -> Iterator[Fault]:
+def _pinned(inventory: Inventory | None, store: Store, *, upstream: bool) -> Iterator[Fault]:
     for channel in inventory.channels if inventory else ():
         if channel.image is None:
             continue
         try:
             store.manifest(channel.image)
         except ImageError as error:
+            if upstream and isinstance(error, NotFoundError):  # it is fetched when the service runs
+                continue
             yield Fault(str(store.root), 1, "", f"channel {channel.name} is pinned to it in the inventory: {error}")
+
+
+def _upstream(place: UpstreamPlace | None) -> Iterator[Fault]:
+    for key, path in (("credentials", place.credentials), ("authority", place.authority)) if place else ():
+        if path is not None and not os.access(path, os.R_OK):
+            yield Fault(str(path), 1, "", f"upstream.{key} cannot be read: images that are not here cannot be fetched")

@@ -20,6 +20,7 @@ from netboot.lifecycle.ports import Clock
 from netboot.lifecycle.shelf import Shelf, ShelfKeeper
 from netboot.lifecycle.snapshot import BootWindow, Snapshot
 from netboot.lifecycle.state import States
+from netboot.lifecycle.upstream import fetching
 from netboot.machines.inventory import load_inventory
 from netboot.machines.values import Inventory
 from netboot.stores.snapshot import read_snapshot, write_snapshot
@@ -45,8 +46,10 @@ class Keeper:
         clock: Clock,
         monotonic: Callable[[], float] = time.monotonic,
         windows: Windows | None = None,
+        upstream: Callable[[], Mapping[str, str]] | None = None,
     ) -> None:
-        """`windows(inventory, now_ms)`: the open boot windows by machine, or CannotTellError; None: there are none."""
+        """`windows(inventory, now_ms)`: the open boot windows by machine, or CannotTellError; None: there are none.
+        `upstream()`: digests of images that are not here, and why; None: none are fetched from anywhere."""
         self._config, self._shelf, self._shelf_keeper, self._states = config, shelf, shelf_keeper, states
         self._clock, self._monotonic = clock, monotonic
         self._path = config.data / "snapshot.json"
@@ -54,6 +57,7 @@ class Keeper:
         self._store_changes = Changes(self._store_files, by_content=False)
         self._window_changes = Changes(self._enrolment_files, by_content=False)
         self._windows_of, self._windows_problem = windows, ""
+        self._upstream, self._absent = upstream, dict[str, str]()
         self._published = _last(self._path)
         self._inventory: Inventory | None = self._published.inventory if self._published else None
         self._faults: tuple[str, ...] = ()
@@ -76,6 +80,8 @@ class Keeper:
             self._wanted = True
         if self._windows_of is not None and self._window_changes.settled(now=True):
             self._wanted = True
+        if self._upstream is not None and (absent := dict(self._upstream())) != self._absent:
+            self._absent, self._wanted = absent, True
         if not self._wanted or self._inventory is None:
             return False
         return self._publish(self._inventory)
@@ -106,7 +112,8 @@ class Keeper:
             minimum_epoch=config.minimum_epoch,
         )
         now = self._clock.now_ms()
-        snapshot = publish.compose(inventory, self._shelf, facts, now, self._windows(inventory, now))
+        absent = self._why_absent if self._upstream is not None else None
+        snapshot = publish.compose(inventory, self._shelf, facts, now, self._windows(inventory, now), absent)
         self._composed = self._monotonic()
         if publish.same(self._published, snapshot):
             self._wanted = False
@@ -120,6 +127,10 @@ class Keeper:
         _tell(self._published, snapshot)
         self._published, self._wanted = snapshot, False
         return True
+
+    def _why_absent(self, digest: str) -> str:
+        assert self._config.upstream is not None
+        return self._absent.get(digest) or fetching(self._config.upstream.place)
 
     def _windows(self, inventory: Inventory, now_ms: int) -> Mapping[str, BootWindow]:
         """Those that are open. Where that cannot be told, those of before: they end by themselves, and join asks again

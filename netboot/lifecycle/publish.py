@@ -1,10 +1,10 @@
 """From what is declared and what the store holds to the snapshot that is published. Pure but for the store's port."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from images.bundle import HttpUrl, SiteBundle
-from images.errors import ImageError
+from images.errors import CorruptError, ImageError, NotFoundError
 from images.manifest import Manifest
 from images.strict import Strict
 from netboot.lifecycle.shelf import Shelf
@@ -27,16 +27,18 @@ def compose(
     facts: SiteFacts,
     now_ms: int,
     windows: Mapping[str, BootWindow] | None = None,
+    absent: Callable[[str], str] | None = None,
 ) -> Snapshot:
     """The snapshot of this moment: images only where the signature, every blob's size and the epoch are in order.
 
-    `windows`: open boot windows by machine.
+    `windows`: open boot windows by machine. `absent`: why an image is not here that upstream may have; None: there is
+    no upstream.
     """
     channels: dict[str, str | None] = {}
     unusable: dict[str, str] = {}
     images: dict[str, ImageFacts] = {}
     for channel in inventory.channels:
-        channels[channel.name] = None
+        channels[channel.name] = digest = None
         try:
             digest = channel.image or shelf.channel(channel.name)
             if digest is None:
@@ -46,6 +48,8 @@ def compose(
             old = _too_old(images[digest], facts.minimum_epoch)
         except ImageError as error:
             unusable[channel.name] = str(error)
+            if absent is not None and digest is not None and isinstance(error, NotFoundError | CorruptError):
+                unusable[channel.name] = absent(digest)
             continue
         if old is not None:
             unusable[channel.name] = old

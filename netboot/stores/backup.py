@@ -68,6 +68,10 @@ def places(config: Config, file: Path) -> dict[str, Path]:
     for name, cluster in config.clusters.items():
         for key in ("authority", "issuer", "approver", "nodes"):
             found[f"file/clusters.{name}.{key}"] = getattr(cluster, key)
+    if config.upstream is not None:
+        for key in ("credentials", "authority"):
+            if (path := getattr(config.upstream, key)) is not None:
+                found[f"file/upstream.{key}"] = path
     return found
 
 

@@ -37,6 +37,7 @@ class Now(Collector):
         yield from self._machines()
         yield from self._keeper(self._status("keeper") or {})
         yield from self._projector(self._status("projector") or {})
+        yield from self._fetcher(self._status("fetcher") or {})
         planes = self._status("planes") or {}
         yield from self._planes(planes)
         yield from self._clusters(sorted(planes.get("planes", {})))
@@ -83,6 +84,17 @@ class Now(Collector):
             for journal, lag in sorted(said["lag_records"].items()):
                 family.add_metric([journal], lag)
             yield family
+
+    def _fetcher(self, said: dict[str, Any]) -> Iterator[Metric]:
+        if "images" in said:
+            words = "Images of channels that are not in the store yet."
+            yield _gauge("netboot_upstream_missing_images", words, len(said["images"]))
+            for key, metric, words in (
+                ("fetched", "netboot_upstream_images", "Images fetched from upstream."),
+                ("bytes", "netboot_upstream_bytes", "Bytes of them."),
+                ("failed", "netboot_upstream_failures", "Tries to fetch one that failed."),
+            ):
+                yield CounterMetricFamily(metric, f"{words[:-1]}, since the process was started.", value=said[key])
 
     def _planes(self, said: dict[str, Any]) -> Iterator[Metric]:
         planes: dict[str, dict[str, Any]] = said.get("planes", {})

@@ -109,11 +109,11 @@ def _said(name: str, keeper: dict[str, Any] | None, *, vital: bool) -> Detail:
 
 
 def _clusters(parts: Parts, now: int) -> dict[str, Detail]:
-    """What join, approvers and node collectors say; none is vital: machines boot without a cluster."""
+    """What join, approvers, node collectors and the fetcher say; none is vital: what is here boots without them."""
     planes: dict[str, Any] = (parts.status("planes") or {}).get("planes", {})
     found = {}
     for name in sorted(planes):
-        if name.startswith(("approver-", "join-", "nodes-")):
+        if name == "fetcher" or name.startswith(("approver-", "join-", "nodes-")):
             said = parts.status(name)
             alive = _alive(name, said, now)
             found[name] = alive if not alive.ok or said is None else _said_whole(said)

@@ -4,6 +4,7 @@ import os
 import socket
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ from netboot import logs
 from netboot.config import Config
 from netboot.lifecycle.errors import CannotTellError
 from netboot.planes import Orders, end_with, say_ready
-from netboot.stores.status import write_status
+from netboot.stores.status import read_status, write_status
 from netboot.wiring.clock import SystemClock
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ def run_plane(orders: Orders) -> None:
         "join": _run_join,
         "approver": _run_approver,
         "nodes": _run_nodes,
+        "fetcher": _run_fetcher,
     }
     runs[orders.plane](orders)
 
@@ -92,7 +94,9 @@ def _run_controllers(orders: Orders) -> None:
     config, clock = orders.config, SystemClock()
     shelf = open_shelf(config)
     windows = _boot_windows(config) if config.join is not None else None
-    keeper = Keeper(config, shelf, shelf, SqliteStates(config.data / "state.db"), clock, windows=windows)
+    upstream = partial(_absent, config.data / "status") if config.upstream is not None else None
+    states = SqliteStates(config.data / "state.db")
+    keeper = Keeper(config, shelf, shelf, states, clock, windows=windows, upstream=upstream)
     projection = SqliteProjection(config.data / "state.db")
     projector = Projector(config.data / "journal", projection, owned=journals(config))
     _make(projection)
@@ -101,6 +105,12 @@ def _run_controllers(orders: Orders) -> None:
         lambda: say_ready(orders)
     )
     projection.close()
+
+
+def _absent(status: Path) -> Mapping[str, str]:
+    """Image → why it is not here, as the fetcher says; empty where it has said nothing yet."""
+    said = (read_status(status, "fetcher") or {}).get("images")
+    return said if isinstance(said, dict) else {}
 
 
 def _run_approver(orders: Orders) -> None:
@@ -113,6 +123,23 @@ def _run_nodes(orders: Orders) -> None:
     from netboot.controllers.nodes.process import run
 
     run(orders.config, orders.cluster, SystemClock(), lambda: say_ready(orders))
+
+
+def _run_fetcher(orders: Orders) -> None:
+    from netboot.controllers import beside
+    from netboot.controllers.fetcher import Fetcher
+    from netboot.lifecycle.upstream import wanted
+    from netboot.stores.live import LiveView
+    from netboot.stores.upstream import StoreUpstream
+    from netboot.wiring.shelf import open_shelf
+
+    config = orders.config
+    live, shelf = LiveView(config.data / "snapshot.json"), open_shelf(config)
+    fetcher: Fetcher
+    upstream = StoreUpstream(config, lambda seconds: fetcher.pause(seconds))
+    fetcher = Fetcher(upstream, lambda: wanted(live.view().snapshot.inventory, shelf), SystemClock())
+    say = partial(write_status, config.data / "status", "fetcher")
+    beside.run(fetcher, say, lambda: say_ready(orders))
 
 
 def _run_web(orders: Orders) -> None:

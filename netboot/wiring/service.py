@@ -71,6 +71,7 @@ def _planes(config: Config) -> list[Plane]:
             )
             for index, listener in enumerate(workers)
         ),
+        *([plane("fetcher", "fetcher", stage=1)] if config.upstream is not None else []),
         plane("web", "web", stage=1, listener=management),
         *(
             plane(

@@ -9,7 +9,8 @@ from click.testing import CliRunner
 from rich.console import Console
 
 from images.cache import Cache
-from images.errors import ImageError, RecipeError
+from images.errors import GateError, ImageError, RecipeError
+from images.gates.finding import Finding
 from images.keyring import KeyRing
 from images.manifest import Artifacts, Manifest
 from images.pipeline import Built
@@ -52,7 +53,8 @@ def fake_build(content: str = "root") -> Any:
             created=1000, kernel_version="6.1", ram_mib=300, artifacts=Artifacts(**found),
         )  # fmt: skip
         (folder / "manifest.json").write_bytes(made.to_bytes())
-        return Built(made, paths, {"manifest": Product("k", folder)})
+        (folder / "gates.json").write_text('[{"gate": "kernel", "looked_at": "6.1: 21 modules"}]')
+        return Built(made, paths, {"manifest": Product("k", folder), "gates": Product("g", folder)})
 
     return build
 
@@ -79,7 +81,8 @@ def test_what_people_see(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (image,) = Store(site / "store").images()
     assert lines[0] == f"{image.digest}  debian-12-minimal"
     assert lines[1] == "kernel 6.1; MiB: kernel 0.0, initrd 0.0, root 0.0; needs 300 MiB of memory"
-    assert lines[3] == f"next: netboot channel set CHANNEL {image.digest[:12]}"
+    assert lines[2] == "1 gates passed"
+    assert lines[4] == f"next: netboot channel set CHANNEL {image.digest[:12]}"
 
 
 def test_another_profile(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -93,8 +96,10 @@ def test_an_unknown_recipe_names_those_that_there_are(site: Path) -> None:
     done = invoke(site, "debian-13")
     assert isinstance(done.exception, RecipeError)
     assert str(done.exception) == (
-        "there is no recipe debian-13: shipped are debian-12-minimal, debian-12-node, "
-        "debian-12-node-demo, ubuntu-24.04-minimal, ubuntu-24.04-node, ubuntu-24.04-node-demo; "
+        "there is no recipe debian-13: shipped are debian-12-arm64, debian-12-cpu, debian-12-gpu, debian-12-minimal, "
+        "debian-12-node, debian-12-node-demo, "
+        "ubuntu-24.04-cpu, ubuntu-24.04-dpu, ubuntu-24.04-gpu, "
+        "ubuntu-24.04-minimal, ubuntu-24.04-node, ubuntu-24.04-node-demo; "
         "a recipe of your own is the path of its file, like ./mine.yaml"
     )
 
@@ -105,6 +110,47 @@ def test_faults_of_a_recipe_come_before_anything_is_done(site: Path) -> None:
     assert isinstance(done.exception, FaultsError)
     assert str(done.exception) == f"{site}/mine.yaml:2: budget: unknown key; did you mean 'budget_mib'?"
     assert not (site / "cache").exists()
+
+
+FINDINGS = (
+    Finding("skew", "the kubelet is 1.36.0", "take another"),
+    Finding("secrets", "/etc/key holds a private key (PEM)", "take it out of the recipe"),
+)
+
+
+def failing_build(*arguments: object) -> Built:
+    raise GateError(FINDINGS)
+
+
+def test_findings_of_gates_are_told_all_at_once(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(command, "build_image", failing_build)
+    done = invoke(site, "debian-12-minimal")
+    assert isinstance(done.exception, GateError)
+    assert str(done.exception) == (
+        "this image must not be booted, and was not stored; 2 findings:\n"
+        "skew: the kubelet is 1.36.0\n"
+        "  take another\n"
+        "secrets: /etc/key holds a private key (PEM)\n"
+        "  take it out of the recipe"
+    )
+    assert done.stdout == ""
+    assert not (site / "store").exists()
+
+
+def test_findings_of_gates_for_programs(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(command, "build_image", failing_build)
+    done = invoke(site, "debian-12-minimal", "--output", "json")
+    assert isinstance(done.exception, GateError)
+    assert json.loads(done.stdout) == {
+        "findings": [
+            {"gate": "skew", "cause": "the kubelet is 1.36.0", "remedy": "take another"},
+            {
+                "gate": "secrets",
+                "cause": "/etc/key holds a private key (PEM)",
+                "remedy": "take it out of the recipe",
+            },
+        ]
+    }
 
 
 def test_without_a_key_nothing_is_built(tmp_path: Path) -> None:
@@ -134,7 +180,7 @@ def test_check_builds_twice_and_stores_nothing(site: Path, monkeypatch: pytest.M
     monkeypatch.setattr(command, "build_image", fake_build())
     done = invoke(site, "debian-12-minimal", "--check")
     assert done.exception is None
-    assert done.stdout.splitlines()[2] == "built twice from clean: the same bytes"
+    assert done.stdout.splitlines()[3] == "built twice from clean: the same bytes"
     assert [line for line in done.stderr.splitlines() if "build" in line] == [
         "first build, from clean",
         "second build, from clean",

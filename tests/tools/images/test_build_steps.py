@@ -242,7 +242,7 @@ def squashed(tmp_path: Path, name: str, created: int = CREATED) -> Path:
     out = tmp_path / name
     out.mkdir()
     root.root(root.Inputs(Product("k", tmp_path / "tree"), "dev", created), out, quiet)
-    return out / "root.squashfs"
+    return out / "root.img"
 
 
 def test_the_root_image_has_the_same_bytes_every_time(tmp_path: Path, booted: Product) -> None:
@@ -272,9 +272,9 @@ def test_an_initrd_without_its_tools_says_which_package_is_missing(tmp_path: Pat
     )
     out = tmp_path / "out"
     out.mkdir()
-    wanted = initrd.Inputs(booted, Product("k", tmp_path / "kernel"), (), (("a.pub", b"x"),))
+    wanted = initrd.Sources(booted, Product("k", tmp_path / "kernel"), (), (("a.pub", b"x"),))
     with pytest.raises(RecipeError, match="put the package busybox-static into the recipe"):
-        initrd.initrd(wanted, out, quiet)
+        initrd.gather(wanted, out, quiet)
 
 
 @contextmanager

@@ -30,7 +30,10 @@ def test_steps_in_their_order_with_versions() -> None:
         "configure",
         "kernel",
         "root",
+        "gather",
         "initrd",
+        "uki",
+        "gates",
         "manifest",
     ]
     assert all(step.version >= 1 and step.outputs for step in STEPS)
@@ -138,17 +141,35 @@ def test_roots_command(profile: str, level: str, block: str) -> None:
     assert root.argv(inputs, Path("/c/out")) == [
         "mksquashfs",
         "/c/kernel/root",
-        "/c/out/root.squashfs",
+        "/c/out/root.img",
         "-noappend",
         "-no-progress",
         "-quiet",
         "-exit-on-error",
+        "-mem",
+        "128M",
         "-comp",
         "zstd",
         "-Xcompression-level",
         level,
         "-b",
         block,
+    ]
+
+
+@pytest.mark.parametrize(("profile", "compression"), [("dev", "-zlz4"), ("release", "-zlz4hc,9")])
+def test_roots_command_for_erofs(profile: str, compression: str) -> None:
+    inputs = root.Inputs(Product("k", Path("/c/kernel")), profile, 1000, "erofs")  # type: ignore[arg-type]
+    assert root.argv(inputs, Path("/c/out")) == [
+        "mkfs.erofs",
+        "--quiet",
+        "-U",
+        "00000000-0000-0000-0000-000000000000",
+        compression,
+        "-C65536",
+        "-Eztailpacking",
+        "/c/out/root.img",
+        "/c/kernel/root",
     ]
 
 
@@ -255,7 +276,7 @@ def described(tmp_path: Path, budget: int, containers: tuple[ContainerImage, ...
     (tmp_path / "kernel/version").write_text("6.1.0-9-amd64\n")
     for name in ("root", "initrd"):
         (tmp_path / name).mkdir()
-    (tmp_path / "root/root.squashfs").write_bytes(b"r" * 900_000)
+    (tmp_path / "root/root.img").write_bytes(b"r" * 900_000)
     (tmp_path / "initrd/initrd.img").write_bytes(b"i" * 100_000)
     return manifest.Inputs(
         kernel_, root_, initrd_, name="mine",

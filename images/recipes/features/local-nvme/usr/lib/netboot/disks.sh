@@ -3,7 +3,7 @@
 # others left on one is wiped by `wipe` only. Where a disk cannot be had as asked, the machine boots with memory; the unit fails.
 SYS=${NETBOOT_SYS:-/sys} DEV=${NETBOOT_DEV:-/dev} RUN=${NETBOOT_RUN:-/run/netboot-disks}
 CONF=${NETBOOT_CONF:-/etc/netboot/disks} CMDLINE=${NETBOOT_CMDLINE:-/proc/cmdline} MOUNTS=${NETBOOT_MOUNTS:-/proc/mounts}
-NAME=netboot-disk # of array, volume group and file system: xfs allows 12 characters
+NAME=netboot-disk # of array, volume group and file system
 
 say() { echo "netboot-disks: $*"; }
 
@@ -24,8 +24,17 @@ all_nvme() {
   done
 }
 
+devices() { # DISK: its partitions and itself, by the kernel's list: nvme0n10 is not a part of nvme0n1
+  for part in "$SYS/block/$1/$1"*; do
+    if [ -e "$part/partition" ]; then echo "${part##*/}"; fi
+  done
+  echo "$1"
+}
+
 in_use() { # DISK: mounted, or a part of something that runs; partitions too
-  grep -Eq "^$DEV/$1(p?[0-9]+)? " "$MOUNTS" && return 0
+  for device in $(devices "$1"); do
+    if grep -q "^$DEV/$device " "$MOUNTS"; then return 0; fi
+  done
   for holder in "$SYS/block/$1"/holders/* "$SYS/block/$1/$1"*/holders/*; do
     if [ -e "$holder" ]; then return 0; fi
   done
@@ -56,7 +65,9 @@ check_empty() { # DISKS: nothing of anybody is on them
 
 wipe() { # DISKS
   for disk in $1; do
-    wipefs --all --force --quiet "$DEV/$disk"* || { refuse "wipe: $disk: wipefs failed"; return 1; }
+    for device in $(devices "$disk"); do
+      wipefs --all --force --quiet "$DEV/$device" || { refuse "wipe: $device: wipefs failed"; return 1; }
+    done
     blkdiscard --force "$DEV/$disk" 2>/dev/null || say "$disk cannot discard; what was on it is there, without its signatures"
     say "$disk is wiped"
   done
@@ -94,9 +105,9 @@ paths() { # DISKS
 
 mount_state() { # DEVICE: images stay from boot to boot; what the kubelet had (volumes, credentials) does not
   found=$(blkid --probe --match-tag LABEL --output value "$1" 2>/dev/null)
-  [ "$found" = "$NAME" ] || mkfs.xfs -q -f -L "$NAME" "$1" || { refuse "$policy: no file system could be made on $1"; return 1; }
+  [ "$found" = "$NAME" ] || mkfs.ext4 -q -F -m 0 -E nodiscard -L "$NAME" "$1" || { refuse "$policy: no file system could be made on $1"; return 1; }
   mkdir -p "$RUN/disk"
-  mount -t xfs -o noatime,prjquota "$1" "$RUN/disk" || { refuse "$policy: $1 cannot be mounted"; return 1; }
+  mount -t ext4 -o noatime "$1" "$RUN/disk" || { refuse "$policy: $1 cannot be mounted"; return 1; }
   rm -rf "$RUN/disk/kubelet"
   mkdir -p "$RUN/disk/containerd" "$RUN/disk/kubelet"
   chmod 0711 "$RUN/disk/containerd"

@@ -1,0 +1,99 @@
+"""From a source into the store: first who signed it, then every byte, and only then is anything of it in the store."""
+
+import hashlib
+from collections.abc import Collection
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from images import signing
+from images.errors import CorruptError, NotFoundError
+from images.manifest import Artifact, Manifest, read_manifest
+from images.measure import measure
+from images.pointers import is_digest
+from images.registry.artifact import read_blobs
+from images.registry.download import Progress, download
+from images.registry.errors import DamagedError
+from images.registry.patience import Patience
+from images.registry.sources import Papers, Source
+from images.registry.staging import staging
+from images.signing import PublicKey
+from images.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Announced:
+    """An image whose signature is in order; no artifact has been read yet. `signer`: the key's id."""
+
+    manifest: Manifest
+    papers: Papers
+    signer: str
+
+    @property
+    def digest(self) -> str:
+        """The image's digest."""
+        return hashlib.sha256(self.papers.manifest).hexdigest()
+
+
+def announce(source: Source, name: str, trusted: Collection[PublicKey], patience: Patience) -> Announced:
+    """What an image says of itself, signed by a trusted key. `name`: see `Source.papers`.
+
+    Raises:
+        images.errors.SignatureError: by no trusted key, or altered. DamagedError: not the image that was asked for, or
+        not a manifest of ours. RegistryError and its kin.
+    """
+    papers = patience(lambda: source.papers(name))
+    key = signing.verify(papers.manifest, papers.signature, trusted)
+    digest = hashlib.sha256(papers.manifest).hexdigest()
+    if is_digest(name) and digest != name:
+        raise DamagedError(f"{source.where} gives image {digest[:12]} as {name[:12]}: it is damaged, or deceives")
+    try:
+        return Announced(read_manifest(papers.manifest), papers, key.id)
+    except CorruptError as error:
+        raise DamagedError(f"image {digest[:12]} of {source.where}: {error}") from None
+
+
+def missing(store: Store, manifest: Manifest) -> dict[str, Artifact]:
+    """The artifacts that the store does not have, whole, each blob once; by name.
+
+    Raises:
+        images.errors.StoreError: cannot tell.
+    """
+    return {name: one for name, one in read_blobs(manifest) if _stored(store, one) is None}
+
+
+def pull(
+    source: Source,
+    announced: Announced,
+    store: Store,
+    wanted: Collection[str],
+    patience: Patience,
+    progress: Progress,
+) -> int:
+    """Fetch the artifacts `wanted` (of `missing`), verify all, add the image; how many bytes were fetched.
+
+    Raises:
+        DamagedError: an artifact is not what was signed. RegistryError and its kin. images.errors.StoreError.
+        Whatever is raised, by Ctrl-C too: nothing of the image has come into the store.
+    """
+    fetched = 0
+    with staging(store.root) as folder:
+        parts = dict[str, Path]()
+        by_digest = dict[str, Path]()
+        for name, artifact in announced.manifest.artifacts:
+            path = by_digest.get(artifact.sha256)
+            if path is None and name in wanted:
+                path = folder / artifact.sha256
+                download(source, name, artifact, path, patience, progress)
+                fetched += artifact.size
+            by_digest[artifact.sha256] = parts[name] = path or store.blob_path(artifact.sha256)
+        store.add_image(announced.papers.manifest, announced.papers.signature, parts)
+    return fetched
+
+
+def _stored(store: Store, artifact: Artifact) -> Path | None:
+    with suppress(NotFoundError):
+        path = store.blob_path(artifact.sha256)
+        if path.stat().st_size == artifact.size and measure(path).sha256 == artifact.sha256:
+            return path
+    return None

@@ -1,0 +1,168 @@
+"""From the store into a registry, and from one tag to another there."""
+
+import hashlib
+from collections.abc import Collection
+from dataclasses import dataclass
+from functools import partial
+
+from images import check
+from images.errors import CorruptError
+from images.manifest import Artifact, Manifest
+from images.registry.artifact import EMPTY, Descriptor, read_artifact, read_blobs, write_artifact
+from images.registry.client import OciRegistry
+from images.registry.download import Progress
+from images.registry.errors import AbsentError, DamagedError
+from images.registry.patience import Patience
+from images.registry.pull import Announced, announce
+from images.registry.sources import RegistrySource, blob_words
+from images.signing import PublicKey
+from images.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Pushed:
+    """`digest`: of the registry's manifest, `sha256:<hex>`; `sent`: bytes of artifacts that were not there yet."""
+
+    image: str
+    digest: str
+    tags: tuple[str, ...]
+    sent: int
+
+
+@dataclass(frozen=True, slots=True)
+class Promoted:
+    """`before`: the image that the tag named, None where it named none of ours."""
+
+    image: str
+    digest: str
+    before: str | None
+
+
+def publishable(store: Store, digest: str, trusted: Collection[PublicKey]) -> Manifest:
+    """The manifest of an image that may be shown to others: signed by a trusted key, every blob there.
+
+    Raises:
+        images.errors.ImageError.
+    """
+    check.check_signature(store, digest, trusted)
+    manifest = store.manifest(digest)
+    findings = check.check_sizes(store, manifest)
+    if findings:
+        raise CorruptError("; ".join(map(str, findings)))
+    return manifest
+
+
+def absent(registry: OciRegistry, manifest: Manifest, patience: Patience) -> dict[str, Artifact]:
+    """The artifacts that the registry does not have, each blob once; by name.
+
+    Raises:
+        DamagedError: it has one with another size, and will not take it again. RegistryError and its kin.
+    """
+    return {
+        name: artifact
+        for name, artifact in read_blobs(manifest)
+        if not _there(registry, Descriptor(artifact.sha256, artifact.size), name, patience)
+    }
+
+
+def push(
+    store: Store,
+    manifest: Manifest,
+    registry: OciRegistry,
+    tag: str,
+    wanted: Collection[str],
+    patience: Patience,
+    progress: Progress,
+) -> Pushed:
+    """Upload the artifacts `wanted` (of `absent`), then name the image there by its digest and by `tag`.
+
+    Raises:
+        RegistryError and its kin; the tag is set last, so it names a whole image or what it named before.
+    """
+    digest, sent = manifest.digest, 0
+    papers = store.manifest_bytes(digest), store.signature(digest)
+    for name, artifact in read_blobs(manifest):
+        if name in wanted:
+            _upload(store, registry, name, artifact, patience, progress)
+            sent += artifact.size
+    for data, what in (*zip(papers, ("manifest.json", "manifest.sig"), strict=True), (EMPTY, "the configuration")):
+        _upload_bytes(registry, data, what, patience)
+    written = write_artifact(*papers, manifest)
+    tags = tuple(dict.fromkeys((digest, tag)))
+    for one in tags:
+        patience(partial(registry.put_manifest, one, written))
+    return Pushed(digest, f"sha256:{hashlib.sha256(written).hexdigest()}", tags, sent)
+
+
+def promote(
+    source: OciRegistry, name: str, target: OciRegistry, tag: str, trusted: Collection[PublicKey], patience: Patience
+) -> Promoted:
+    """Let `tag` of `target` name the image that `name` names in `source`, of the same registry; no bytes move.
+
+    Raises:
+        images.errors.SignatureError: by no trusted key: nothing was changed. RegistryError and its kin.
+    """
+    found = announce(RegistrySource(source), name, trusted, patience)
+    data = patience(lambda: source.manifest(name))
+    two = read_artifact(data, f"{source.where}:{name}")
+    if two.manifest.sha256 != found.digest:
+        raise DamagedError(f"{source.where}:{name} was moved while it was looked at: try again")
+    blobs = {one.sha256: (part, Descriptor(one.sha256, one.size)) for part, one in read_blobs(found.manifest)}
+    blobs |= {one.sha256: (part, one) for part, one in zip(("manifest.json", "manifest.sig"), two, strict=True)}
+    empty = Descriptor(hashlib.sha256(EMPTY).hexdigest(), len(EMPTY))
+    for part, one in (*blobs.values(), ("the configuration", empty)):
+        if not _there(target, one, part, patience):
+            if target.where == source.where:
+                raise AbsentError(f"{source.where} lacks {blob_words(part, one.sha256)}: push the image again")
+            patience(partial(target.mount, source.reference.repository, one.sha256, part))
+    before = _named(target, tag, trusted, patience)
+    for alias in dict.fromkeys((found.digest, tag)):
+        patience(partial(target.put_manifest, alias, data))
+    return Promoted(found.digest, f"sha256:{hashlib.sha256(data).hexdigest()}", before.digest if before else None)
+
+
+def _named(registry: OciRegistry, tag: str, trusted: Collection[PublicKey], patience: Patience) -> Announced | None:
+    try:
+        return announce(RegistrySource(registry), tag, trusted, patience)
+    except (AbsentError, DamagedError):
+        return None
+
+
+def _there(registry: OciRegistry, one: Descriptor, name: str, patience: Patience) -> bool:
+    size = patience(lambda: registry.blob_size(one.sha256))
+    if size is not None and size != one.size:
+        # Registries take a blob that they have for whole (distribution, blobwriter.go, moveBlob): a push mends nothing.
+        what = f"{blob_words(name, one.sha256)} of {registry.where}"
+        raise DamagedError(
+            f"{what} is damaged: it has {size} bytes there, {one.size} were signed; "
+            "remove that blob from the registry's storage, then push the image again"
+        )
+    return size is not None
+
+
+def _upload(
+    store: Store, registry: OciRegistry, name: str, artifact: Artifact, patience: Patience, progress: Progress
+) -> None:
+    path, what = store.blob_path(artifact.sha256), blob_words(name, artifact.sha256)
+
+    def attempt() -> None:
+        done = 0
+
+        def told(step: int) -> None:
+            nonlocal done
+            done += step
+            progress(step)
+
+        try:
+            registry.push(path, artifact.sha256, what, told)
+        except BaseException:
+            progress(-done)
+            raise
+
+    patience.longer()(attempt)
+
+
+def _upload_bytes(registry: OciRegistry, data: bytes, what: str, patience: Patience) -> None:
+    one = Descriptor(hashlib.sha256(data).hexdigest(), len(data))
+    if not _there(registry, one, what, patience):
+        patience.longer()(lambda: registry.push_bytes(data, one.sha256, what))

@@ -1,0 +1,63 @@
+"""A folder for what is on its way into the store: gone when the block ends, however it ends.
+
+Beside `tmp/`, which every writer of the store sweeps, while a download may take minutes without the writers' lock. Its
+lock goes with its process, so the next download sweeps what a killed one left.
+"""
+
+import fcntl
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from tempfile import mkdtemp
+
+from images import files
+
+INCOMING = "incoming"
+
+
+@contextmanager
+def staging(store: Path) -> Iterator[Path]:
+    """An empty folder on the store's file system.
+
+    Raises:
+        images.errors.StoreError: it cannot be made.
+    """
+    parent = store / INCOMING
+    try:
+        parent.mkdir(parents=True, exist_ok=True)
+        _sweep(parent)
+        folder = Path(mkdtemp(prefix="", dir=parent))
+        held = _hold(folder)
+    except OSError as error:
+        raise files.refused(f"cannot write to {parent}", error) from error
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        os.close(held)
+        with suppress(OSError):  # another download is there
+            parent.rmdir()
+
+
+def _hold(folder: Path) -> int:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    return descriptor
+
+
+def _sweep(parent: Path) -> None:
+    """Remove what belongs to nobody any more."""
+    for folder in parent.iterdir():
+        try:
+            descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except OSError:
+            continue
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(folder, ignore_errors=True)
+        except OSError:  # somebody holds it
+            continue
+        finally:
+            os.close(descriptor)

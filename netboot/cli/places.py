@@ -1,0 +1,103 @@
+"""Options of the commands that reach a registry or a plain origin, and what is made of them."""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from images.registry.credentials import Login, default_file, read_login
+from images.registry.errors import BadReferenceError, RegistryError
+from images.registry.patience import Patience
+from images.registry.reference import Reference
+
+if TYPE_CHECKING:
+    from images.registry.client import OciRegistry
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """How a registry is reached, as the options say."""
+
+    username: str | None
+    credentials: Path | None
+    authority: Path | None
+    plain_http: bool
+
+
+def access_options(function: F) -> F:
+    """`--username`, `--credentials`, `--authority`, `--plain-http`."""
+    for option in (
+        click.option("--plain-http", is_flag=True, help="No TLS, also where the registry is not on this machine."),
+        click.option("--authority", type=click.Path(path_type=Path), help="PEM that vouches for its certificate."),
+        click.option(
+            "--credentials",
+            type=click.Path(path_type=Path),
+            help="File with its login, as `docker login` writes it.  [default: docker's own]",
+        ),
+        click.option("--username", help="Log in by this name; the password is the first line of standard input."),
+    ):
+        function = option(function)
+    return function
+
+
+def patience() -> Patience:
+    """Ten attempts; why one is made again is said on stderr."""
+    return Patience(tell=lambda words: click.echo(words, err=True))
+
+
+def login(access: Access, registry: str) -> Login | None:
+    """Who we are to a registry; asks for the password where stdin is a terminal.
+
+    Raises:
+        RegistryError: no password came, or the file with logins cannot be used.
+    """
+    if access.username is None:
+        file = access.credentials
+        return read_login(file or default_file(), registry, required=file is not None)
+    if sys.stdin.isatty():
+        password = click.prompt("Password", hide_input=True, err=True)
+    else:
+        password = sys.stdin.readline().rstrip("\r\n")
+    if not password:
+        raise RegistryError(f"no password for {access.username!r} on standard input: pipe it in, on one line")
+    return Login(access.username, password)
+
+
+@contextmanager
+def open_registries(access: Access, *places: Reference) -> Iterator[list["OciRegistry"]]:
+    """Repositories of one registry, with one login.
+
+    Raises:
+        BadReferenceError: of several. RegistryError: see `login`.
+    """
+    from images.registry.client import OciRegistry  # requests and its kin are large
+
+    first = places[0].registry
+    if any(place.registry != first for place in places):
+        raise BadReferenceError(
+            f"{places[0]} and {places[1]} are in two registries: pull from the one and push to the other"
+        )
+    check_authority(access.authority)
+    who = login(access, first)
+    opened = [OciRegistry(place, who, authority=access.authority, plain_http=access.plain_http) for place in places]
+    try:
+        yield opened
+    finally:
+        for one in opened:
+            one.close()
+
+
+def check_authority(path: Path | None) -> None:
+    """Better words than the library's for a file that is not there.
+
+    Raises:
+        RegistryError.
+    """
+    if path is not None and not path.is_file():
+        raise RegistryError(f"there is no {path}: --authority is a file of certificates in PEM")

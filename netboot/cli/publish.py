@@ -1,0 +1,221 @@
+"""`netboot image push, pull, promote, export, import`: images to and from elsewhere. No service is needed."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from images.errors import NotFoundError
+from images.keyring import KeyRing
+from images.pointers import is_digest
+from images.registry.reference import is_url, read_origin, read_reference
+from images.registry.sources import FolderSource, OriginSource, RegistrySource, Source
+from images.resolve import resolve
+from images.store import Store
+from netboot.cli.output import output_option, progress, show
+from netboot.cli.paths import Paths, config_option, find_paths, keys_option, store_option
+from netboot.cli.places import Access, access_options, check_authority, open_registries, patience
+
+_WAIT_SECONDS = 60.0
+"""How long a command waits for another writer of the store: a replica may be taking over an image of the same name."""
+
+
+@click.command()
+@click.argument("image")
+@click.argument("place", metavar="REGISTRY/REPOSITORY[:TAG]")
+@access_options
+@config_option
+@store_option
+@keys_option
+@output_option
+def push(
+    image: str, place: str, config: Path | None, store: Path | None, keys: Path | None, output: str, **access: Any
+) -> None:
+    """Upload IMAGE into an OCI registry, under TAG (latest, where none is given) and under its own digest.
+
+    The image must be signed by a key that this site trusts. What the registry has already is not sent again, and the
+    tag moves last. The login is docker's own (`docker login`), or --username with the password on standard input.
+
+    \b
+    Example:
+      netboot image push debian-12-minimal registry.example:5000/netboot/images:candidate
+      netboot image push 4c1d22e0 localhost:5000/netboot/images --output json
+    """
+    from images.registry.push import absent, publishable
+    from images.registry.push import push as upload
+
+    paths, reference, tries = find_paths(config, store, keys), read_reference(place), patience()
+    if reference.digest is not None:
+        raise click.UsageError("a push names a tag: the registry's digest follows from what is pushed")
+    opened = Store(paths.store)
+    digest = resolve(opened, image)
+    manifest = publishable(opened, digest, KeyRing(paths.keys).trusted())
+    with open_registries(Access(**access), reference) as [registry]:
+        wanted = absent(registry, manifest, tries)
+        with progress(f"pushing {digest[:12]}", sum(one.size for one in wanted.values())) as advance:
+            done = upload(opened, manifest, registry, reference.tag, wanted, tries, advance)
+    value = {"image": digest, "place": str(reference), "digest": done.digest, "tags": list(done.tags)}
+    said = f"image {digest[:12]} is {reference} now, {reference.place}@{done.digest}; {_mib(done.sent)} sent"
+    show(output, {**value, "sent": done.sent}, (), (), said)
+
+
+@click.command()
+@click.argument("place", metavar="REGISTRY/REPOSITORY[:TAG|@DIGEST] or URL")
+@access_options
+@config_option
+@store_option
+@keys_option
+@output_option
+def pull(place: str, config: Path | None, store: Path | None, keys: Path | None, output: str, **access: Any) -> None:
+    """Fetch an image into the store, from an OCI registry or from the URL of an image at a plain origin.
+
+    TAG may be an image's own digest; @DIGEST is the registry's, sha256:…. First the signature must be of a key that
+    this site trusts, then every byte must be what was signed: only then is the image in the store. Blobs that the store
+    has are not fetched again. Interrupted or failed, it leaves nothing.
+
+    \b
+    Example:
+      netboot image pull registry.example:5000/netboot/images:stable
+      netboot image pull http://cache.example:8000/v1/images/DIGEST
+    """
+    paths, how = find_paths(config, store, keys), Access(**access)
+    if is_url(place):
+        origin, digest = read_origin(place)
+        if digest is None:
+            raise click.UsageError(f"{place} names no image: its URL ends in /images/DIGEST")
+        check_authority(how.authority)
+        source = OriginSource(origin, authority=how.authority)
+        try:
+            value = _take(source, digest, paths)
+        finally:
+            source.close()
+    else:
+        reference = read_reference(place)
+        with open_registries(how, reference) as [registry]:
+            value = _take(RegistrySource(registry), reference.name, paths)
+    show(output, value, (), (), _taken(value))
+
+
+@click.command()
+@click.argument("image", metavar="FROM")
+@click.argument("place", metavar="REGISTRY/REPOSITORY:TAG")
+@access_options
+@config_option
+@store_option
+@keys_option
+@output_option
+def promote(
+    image: str, place: str, config: Path | None, store: Path | None, keys: Path | None, output: str, **access: Any
+) -> None:
+    """Let TAG of a registry name an image that is there already: FROM. No bytes move.
+
+    FROM is another REGISTRY/REPOSITORY:TAG of the same registry (also of another repository), the digest of an image
+    that was pushed into this repository, or what names an image of the local store. Its signature must be of a key that
+    this site trusts, and each of its blobs must be there with its size; else nothing changes.
+
+    \b
+    Example:
+      netboot image promote registry.example:5000/netboot/images:candidate registry.example:5000/netboot/images:stable
+      netboot image promote debian-12-minimal registry.example:5000/netboot/images:stable
+    """
+    from images.registry.push import promote as move
+
+    paths, target = find_paths(config, store, keys), read_reference(place)
+    if target.digest is not None:
+        raise click.UsageError("what is moved is a tag: write REGISTRY/REPOSITORY:TAG")
+    source = read_reference(image) if "/" in image else target.tagged(_digest(paths, image))
+    trusted = KeyRing(paths.keys).trusted()
+    with open_registries(Access(**access), source, target) as [there, here]:
+        done = move(there, source.name, here, target.tag, trusted, patience())
+    value = {"image": done.image, "place": str(target), "digest": done.digest, "before": done.before}
+    before = f"; it was {done.before[:12]}" if done.before and done.before != done.image else ""
+    show(output, value, (), (), f"{target} is image {done.image[:12]} now{before}")
+
+
+@click.command("export")
+@click.argument("image")
+@click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
+@config_option
+@store_option
+@keys_option
+@output_option
+def export_(image: str, folder: Path, config: Path | None, store: Path | None, keys: Path | None, output: str) -> None:
+    """Write IMAGE into FOLDER as a file server or a bucket serves it: blobs/SHA256, images/DIGEST/manifest.json, .sig.
+
+    FOLDER mounted at /v1/ of any file server is an origin for machines, and a place to pull from. Files that are there,
+    whole, stay; the manifest is written last.
+
+    \b
+    Example:
+      netboot image export debian-12-minimal /srv/netboot
+    """
+    from images.registry.folder import export
+
+    paths = find_paths(config, store, keys)
+    opened = Store(paths.store)
+    digest = resolve(opened, image)
+    with progress(f"exporting {digest[:12]}", opened.image(digest).size) as advance:
+        written = export(opened, digest, folder, KeyRing(paths.keys).trusted(), advance)
+    value = {"image": digest, "folder": str(folder), "written": written}
+    show(output, value, (), (), f"image {digest[:12]} is in {folder}; {_mib(written)} written")
+
+
+@click.command("import")
+@click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
+@click.argument("digest", required=False)
+@config_option
+@store_option
+@keys_option
+@output_option
+def import_(
+    folder: Path, digest: str | None, config: Path | None, store: Path | None, keys: Path | None, output: str
+) -> None:
+    """Take the images of FOLDER (or the one of DIGEST) into the store, each verified as `pull` verifies.
+
+    \b
+    Example:
+      netboot image import /media/stick/netboot
+    """
+    paths, source = find_paths(config, store, keys), FolderSource(folder)
+    values = [_take(source, one, paths) for one in ([digest] if digest else source.digests())]
+    show(output, {"images": values}, (), (), "\n".join(map(_taken, values)))
+
+
+def _take(source: Source, name: str, paths: Paths) -> dict[str, Any]:
+    from images.registry.pull import announce, missing
+    from images.registry.pull import pull as fetch
+
+    store, tries = Store(paths.store, wait=_WAIT_SECONDS), patience()
+    found = announce(source, name, KeyRing(paths.keys).trusted(), tries)
+    wanted = missing(store, found.manifest)
+    with progress(f"pulling {found.digest[:12]}", sum(one.size for one in wanted.values())) as advance:
+        fetched = fetch(source, found, store, wanted, tries, advance)
+    return {
+        "image": found.digest,
+        "name": found.manifest.name,
+        "architecture": found.manifest.architecture,
+        "from": source.where,
+        "signer": found.signer,
+        "fetched": fetched,
+    }
+
+
+def _taken(value: dict[str, Any]) -> str:
+    return (
+        f"image {value['image'][:12]} ({value['name']}, {value['architecture']}) is in the store: "
+        f"signed by key {value['signer']}, every byte verified; {_mib(value['fetched'])} fetched"
+    )
+
+
+def _digest(paths: Paths, image: str) -> str:
+    """An image's digest: of the local store's names, or given whole."""
+    try:
+        return resolve(Store(paths.store), image)
+    except NotFoundError:
+        if is_digest(image):
+            return image
+        raise
+
+
+def _mib(size: int) -> str:
+    return f"{size / (1 << 20):,.1f} MiB"

@@ -1,0 +1,161 @@
+"""The process `fetcher`: images of channels that are not in the store are fetched from upstream, in the background.
+
+The keeper publishes them when they are there; until then it says, in our words, why they are not.
+"""
+
+import logging
+import random
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from images.errors import ImageError
+from netboot.lifecycle.errors import CannotTellError
+from netboot.lifecycle.ports import Clock
+from netboot.lifecycle.upstream import Upstream, fetching
+
+log = logging.getLogger(__name__)
+
+LOOK_SECONDS = 0.5
+FIRST_SECONDS, MOST_SECONDS = 1.0, 60.0
+"""The wait after a failed try: evenly from half of it to all of it; twice as much after each, up to the most."""
+STOP_SECONDS = 5.0
+
+
+class _StoppingError(Exception):
+    """The service ends in the middle of a transfer; the next one begins it again."""
+
+
+@dataclass(slots=True)
+class _Trying:
+    """An image that is not here: how often it was tried in vain, when (monotonic) it is tried next, why not yet."""
+
+    failed: int = 0
+    next: float = 0.0
+    problem: str | None = None
+
+
+class Fetcher:
+    """`step` as often as you like: it fetches what is due. `wanted()`: digests; may raise CannotTellError."""
+
+    def __init__(
+        self,
+        upstream: Upstream,
+        wanted: Callable[[], Sequence[str]],
+        clock: Clock,
+        monotonic: Callable[[], float] = time.monotonic,
+        draw: Callable[[], float] = random.random,
+    ) -> None:
+        self._upstream, self._wanted, self._clock = upstream, wanted, clock
+        self._monotonic, self._draw = monotonic, draw
+        self._trying: dict[str, _Trying] = {}
+        self._lock = threading.Lock()
+        self._ending = threading.Event()
+        self._thread = threading.Thread(target=self._work, name="fetcher", daemon=True)
+        self._now: tuple[str, int, int] | None = None
+        self._fetched = self._bytes = self._failed = 0
+
+    def start(self) -> None:
+        """See `beside.Controller`."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """See `beside.Controller`."""
+        self._ending.set()
+        self._thread.join(STOP_SECONDS)
+
+    def step(self) -> bool:
+        """Look at what is wanted, and try what is due; whether an image came."""
+        try:
+            wanted = self._wanted()
+        except CannotTellError:  # nothing is published yet
+            return False
+        with self._lock:
+            self._trying = {digest: self._trying.get(digest) or _Trying() for digest in wanted}
+        came = False
+        for digest in wanted:
+            if not self._ending.is_set() and self._monotonic() >= self._trying[digest].next:
+                came |= self._try(digest)
+        return came
+
+    def pause(self, seconds: float) -> None:
+        """Sleep, unless the service ends.
+
+        Raises:
+            Exception: it ends; nothing of the transfer is left.
+        """
+        if self._ending.wait(seconds):
+            raise _StoppingError
+
+    def status(self) -> dict[str, Any]:
+        """For `/readyz`, metrics and the keeper; `images`: digest → why it is not here."""
+        where = self._upstream.where
+        with self._lock:
+            trying, now = dict(self._trying), self._now
+        images = {digest: self._words(one) for digest, one in trying.items()}
+        problems = sorted({one.problem for one in trying.values() if one.problem is not None})
+        message = f"every image of a channel is here; others come from {where}"
+        if images:
+            message = "; ".join(problems) or f"fetching {', '.join(digest[:12] for digest in images)} from {where}"
+        return {
+            "at_ms": self._clock.now_ms(),
+            "ok": not images,
+            "message": message,
+            "remedy": "it is tried again by itself; see upstream in the configuration" if problems else "wait",
+            "images": images,
+            "transfer": {"image": now[0], "bytes": now[1], "of": now[2]} if now else None,
+            "fetched": self._fetched,
+            "bytes": self._bytes,
+            "failed": self._failed,
+        }
+
+    def _words(self, one: _Trying) -> str:
+        if one.problem is None:
+            return fetching(self._upstream.where)
+        return f"it is not here yet, tried again: {one.problem}"
+
+    def _work(self) -> None:
+        while not self._ending.is_set():
+            try:
+                self.step()
+            except _StoppingError:
+                return
+            except Exception:  # a defect of ours must not leave machines waiting for a thread that is gone
+                log.exception("the fetcher failed; it goes on")
+            self._ending.wait(LOOK_SECONDS)
+
+    def _try(self, digest: str) -> bool:
+        mine, begun = self._trying[digest], self._monotonic()
+        if mine.failed == 0:
+            log.info("image %s is not here: fetching it from %s", digest[:12], self._upstream.where)
+        try:
+            size = self._upstream.fetch(digest, lambda done, of: self._progress(digest, done, of))
+        except ImageError as error:
+            self._miss(digest, mine, str(error))
+            return False
+        finally:
+            with self._lock:
+                self._now = None
+        log.info("image %s is here: %d bytes in %.1f s", digest[:12], size, self._monotonic() - begun)
+        with self._lock:
+            self._trying.pop(digest, None)
+            self._fetched, self._bytes = self._fetched + 1, self._bytes + size
+        return True
+
+    def _miss(self, digest: str, mine: _Trying, problem: str) -> None:
+        mine.failed += 1
+        wait = min(MOST_SECONDS, FIRST_SECONDS * 2.0 ** min(mine.failed - 1, 16)) * (1 + self._draw()) / 2
+        mine.next = self._monotonic() + wait
+        if problem != mine.problem:
+            log.warning("image %s cannot be fetched: %s; again in %.0f s", digest[:12], problem, wait)
+        with self._lock:
+            mine.problem = problem
+            self._failed += 1
+
+    def _progress(self, digest: str, done: int, of: int) -> None:
+        if self._ending.is_set():
+            raise _StoppingError
+        with self._lock:
+            self._now = (digest, done, of)

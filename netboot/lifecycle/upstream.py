@@ -1,0 +1,51 @@
+"""What the service needs of the place that has images which are not here yet. Adapter: `netboot.stores.upstream`."""
+
+from collections.abc import Callable
+from typing import Protocol
+
+from images.errors import CorruptError, ImageError, NotFoundError
+from netboot.lifecycle.shelf import Shelf
+from netboot.machines.values import Inventory
+
+
+class Upstream(Protocol):
+    """A registry or a plain origin."""
+
+    @property
+    def where(self) -> str:
+        """The place, for words."""
+        ...
+
+    def fetch(self, digest: str, progress: Callable[[int, int], None]) -> int:
+        """Fetch an image, verify it whole, and only then put it into the store; how many bytes were fetched.
+
+        `progress(done, of)` in bytes; what it raises ends the work, and nothing is left of it.
+
+        Raises:
+            images.errors.ImageError: in words; whatever it is, trying again later may be right.
+        """
+        ...
+
+
+def fetching(where: str) -> str:
+    """Why an image cannot be used that is on its way, or will be in a moment."""
+    return f"it is not here yet: being fetched from {where}"
+
+
+def wanted(inventory: Inventory, shelf: Shelf) -> list[str]:
+    """The images of channels that are not in the store, or not whole there: what is to be fetched."""
+    found = dict[str, None]()
+    for channel in inventory.channels:
+        try:
+            digest = channel.image or shelf.channel(channel.name)
+        except ImageError:  # nobody can tell what was meant
+            continue
+        if digest is None or digest in found:
+            continue
+        try:
+            shelf.verified(digest)
+        except (NotFoundError, CorruptError):
+            found[digest] = None
+        except ImageError:  # signed by nobody whom we trust, or the store cannot be read: fetching would not mend it
+            continue
+    return list(found)

@@ -1,0 +1,132 @@
+"""A real registry for tests, and what stands before it: a proxy that fails where it is told to."""
+
+import contextlib
+import http.client
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+from images.registry.client import OciRegistry
+from images.registry.patience import Patience
+from images.registry.reference import read_reference
+from lab.registry import Registry, registry
+
+IMPATIENT = Patience(attempts=3, sleep=lambda _seconds: None)
+"""Tries thrice, and waits for nothing."""
+Fault = Callable[[str, str], int | None]
+"""Method and path → the status that is answered in the registry's place, None: the registry answers."""
+
+
+@contextlib.contextmanager
+def repository(real: Registry, tag: str = "stable") -> Iterator[OciRegistry]:
+    """A repository of it."""
+    with OciRegistry(read_reference(f"{real.address}/site/images:{tag}")) as opened:
+        yield opened
+
+
+class Proxy:
+    """Before a registry. `fault`: see above. `ranges`: whether it passes on what part of a blob is asked for.
+
+    `cut`: of the next answers longer than that, to paths that end in `cut_of`, so many bytes are sent, then the
+    connection is cut; one entry for each.
+    """
+
+    def __init__(self, target: str) -> None:
+        self.target = target
+        self.address = ""
+        self.fault: Fault = lambda _method, _path: None
+        self.cut: list[int] = []
+        self.cut_of = ""
+        self.ranges = True
+        self.asked: list[tuple[str, str, str]] = []
+        """Method, path and Range of each request."""
+
+
+@contextlib.contextmanager
+def proxy(target: str) -> Iterator[Proxy]:
+    """A proxy for the length of a block."""
+    state = Proxy(target)
+    server = _Server(("127.0.0.1", 0), type("Handler", (_Passing,), {"state": state}))
+    state.address = f"127.0.0.1:{server.server_address[1]}"
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield state
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+@contextlib.contextmanager
+def faulty(folder: Path) -> Iterator[tuple[Registry, Proxy]]:
+    """A registry, and a proxy before it."""
+    with registry(folder) as real, proxy(real.address) as before:
+        yield real, before
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that leaves first is no fault of anybody's."""
+        if not isinstance(sys.exception(), OSError):
+            super().handle_error(request, client_address)
+
+
+class _Passing(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    timeout = 60
+    state: Proxy
+
+    def _pass(self) -> None:
+        self.state.asked.append((self.command, self.path, self.headers.get("Range", "")))
+        body = self._body()
+        status = self.state.fault(self.command, self.path)
+        if status is not None:
+            self._say(status, {"Content-Length": "0"}, b"")
+            return
+        headers = {name: value for name, value in self.headers.items() if name.lower() not in _HOP}
+        if not self.state.ranges:
+            headers.pop("Range", None)
+        connection = http.client.HTTPConnection(self.state.target, timeout=60)
+        try:
+            connection.request(self.command, self.path, body, headers)
+            answer = connection.getresponse()
+            self._say(answer.status, dict(answer.getheaders()), answer.read())
+        finally:
+            connection.close()
+
+    def _body(self) -> bytes:
+        if "chunked" not in self.headers.get("Transfer-Encoding", ""):
+            return self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        body = b""
+        while size := int(self.rfile.readline().strip(), 16):
+            body += self.rfile.read(size)
+            self.rfile.readline()
+        self.rfile.readline()
+        return body
+
+    def _say(self, status: int, headers: dict[str, str], body: bytes) -> None:
+        self.send_response(status)
+        for name, value in headers.items():
+            if name.lower() not in {"connection", "transfer-encoding", "date", "server"}:
+                self.send_header(name, value)
+        cut = self.state.cut
+        if cut and len(body) > cut[0] and self.path.endswith(self.state.cut_of):
+            body = body[: cut.pop(0)]
+            self.close_connection = True
+        with contextlib.suppress(OSError):  # the client may leave first
+            self.end_headers()
+            self.wfile.write(body)
+
+    do_GET = do_HEAD = do_PUT = do_POST = do_PATCH = do_DELETE = _pass  # noqa: N815
+
+    def log_message(self, *_: Any) -> None:
+        """What was asked is kept in `asked`."""
+
+
+_HOP = {"connection", "transfer-encoding", "content-length", "accept-encoding"}
