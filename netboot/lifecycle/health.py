@@ -22,7 +22,8 @@ Line = Annotated[str, StringConstraints(pattern=r"^[ -~]{0,300}$")]
 FactName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
 Whole = Annotated[int, Field(gt=-(2**53), lt=2**53)]
 Millis = Annotated[int, Field(ge=0, lt=2**53)]
-Word = bool | Whole | FiniteFloat | Line | None
+Real = Annotated[FiniteFloat, Field(gt=-(2**53), lt=2**53)]
+Word = bool | Whole | Real | Line | None
 Fact = Word | Annotated[tuple[Word, ...], Field(max_length=64)]
 
 

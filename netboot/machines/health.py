@@ -34,5 +34,6 @@ class Health(Strict):
 
 
 def expected_of(profile: Health, machine: Health) -> Health:
-    """A machine's own expectations over those of its profile, key by key."""
-    return profile.model_copy(update={name: getattr(machine, name) for name in machine.model_fields_set})
+    """A machine's own expectations over those of its profile, key by key; what it does not say is its profile's."""
+    own = {name: value for name in Health.model_fields if (value := getattr(machine, name)) not in (None, {})}
+    return profile.model_copy(update=own)

@@ -264,6 +264,11 @@ def test_one_thing_that_is_wrong_is_named(
             ("warn", "ECC is off on GPU 4"),
         ),
         (
+            {"nvidia-smi --query-gpu=index,ecc": Said(0, "0, [N/A], [N/A], [N/A]\n")},
+            "gpu-ecc",
+            ("absent", "1 GPU without ECC"),
+        ),
+        (
             {
                 "nvidia-smi --query-remapped-rows": Said(
                     0, text("nvidia-smi-rows.csv").replace("1, No, No", "1, Yes, No")
@@ -295,6 +300,21 @@ def test_one_thing_that_is_wrong_is_named(
             {"systemctl is-active": Said(3, "failed\n")},
             "gpu-fabric",
             ("fail", "4 NVSwitches, and nvidia-fabricmanager.service is failed"),
+        ),
+        (
+            {"nvidia-smi --query-gpu=index,fabric": Said(0, "0, Completed, Success\n1, Completed, Failure\n")},
+            "gpu-fabric",
+            ("fail", "GPUs that are not in the fabric: GPU 1: Completed Failure"),
+        ),
+        (
+            {"nvidia-smi --query-gpu=index,fabric": Said(0, "0, Completed, Success\n1, In Progress, [N/A]\n")},
+            "gpu-fabric",
+            ("warn", "GPUs that are not in the fabric: GPU 1: In Progress"),
+        ),
+        (
+            {"nvidia-smi --query-gpu=index,fabric": Said(2, 'Field "fabric.state" is not a valid field to query.')},
+            "gpu-fabric",
+            ("pass", "4 NVSwitches, all of version 535.161.08"),
         ),
         (
             {"nv-fabricmanager --version": Said(1, "?")},

@@ -12,8 +12,11 @@ def look(machine: Machine) -> Result:
     """Errors that were not corrected since the driver started, and rows that wait to be remapped or could not be."""
     if nothing := nothing_to_ask(machine):
         return nothing
-    ecc, rows = query(machine, _ECC), query(machine, _ROWS, "remapped-rows")
+    ecc = query(machine, _ECC)
     errors = {row["index"]: number(row["ecc.errors.uncorrected.volatile.total"]) for row in ecc}
+    if all(row["ecc.mode.current"] == "" for row in ecc):
+        return Result("absent", f"{counted(len(ecc), 'GPU')} without ECC")
+    rows = query(machine, _ROWS, "remapped-rows")
     off = [row["index"] for row in ecc if row["ecc.mode.current"] == "Disabled"]
     failed = [str(at) for at, row in enumerate(rows) if yes(row["remapped_rows.failure"])]
     pending = [str(at) for at, row in enumerate(rows) if yes(row["remapped_rows.pending"])]
@@ -36,8 +39,6 @@ def look(machine: Machine) -> Result:
         return Result(
             "warn", f"ECC is off on {listed([f'GPU {at}' for at in off])}", "`nvidia-smi -e 1`, then a restart", facts
         )
-    if all(count is None for count in errors.values()):
-        return Result("absent", f"{counted(len(ecc), 'GPU')} without ECC", facts=facts)
     return Result("pass", f"{counted(len(ecc), 'GPU')} without uncorrected memory errors", facts=facts)
 
 

@@ -1,13 +1,16 @@
-"""NVSwitches and the fabric manager, which must be of the very driver's version.
+"""NVSwitches, the fabric manager, which must be of the very driver's version, and each GPU's place in the fabric.
 
-Source: NVIDIA "Fabric Manager for NVIDIA NVSwitch Systems User Guide" (version match; CUDA fails until it has run).
+Source: NVIDIA "Fabric Manager for NVIDIA NVSwitch Systems User Guide" (version match; CUDA fails until it has run;
+`fabric.state` Completed and `fabric.status` Success).
 """
 
 import re
+from typing import Any
 
 from images.node.health.machine import Machine
+from images.node.health.nvidia import query
 from images.node.health.pci import devices
-from images.node.health.result import Check, Result, counted
+from images.node.health.result import CannotTellError, Check, Result, counted, listed
 
 _VERSION = re.compile(r"\b(\d{3,4}\.\d{1,4}(?:\.\d{1,4})?)\b", re.ASCII)
 _FABRIC = re.compile(r"Fabric Manager version is\s*:\s*(\d{3,4}\.\d{1,4}(?:\.\d{1,4})?)", re.ASCII)
@@ -49,6 +52,27 @@ def look(machine: Machine) -> Result:
     if state != "active":
         words = f"{switches} NVSwitches, and {_UNIT} is {state}"
         return Result("fail", words, f"see `journalctl -u {_UNIT}`", {**facts, "unit": state})
+    return _registered(machine, facts) or _well(switches, driver, facts)
+
+
+def _registered(machine: Machine, facts: dict[str, Any]) -> Result | None:
+    """What is wrong with the GPUs' places in the fabric; None: nothing, or this driver does not tell of them."""
+    try:
+        rows = query(machine, ("index", "fabric.state", "fabric.status"))
+    except CannotTellError:
+        return None
+    states = {row["index"]: f"{row['fabric.state']} {row['fabric.status']}".strip() for row in rows}
+    facts["fabric"] = list(states.values())
+    wrong = [f"GPU {at}: {said}" for at, said in states.items() if said not in ("", "Completed Success")]
+    if not wrong:
+        return None
+    words = f"GPUs that are not in the fabric: {listed(wrong)}"
+    if all(state in ("", "Completed Success", "In Progress") for state in states.values()):
+        return Result("warn", words, "wait: it is being set up; look again with the next run", facts)
+    return Result("fail", words, f"see `journalctl -u {_UNIT}`; restart it while no program uses a GPU", facts)
+
+
+def _well(switches: int, driver: str, facts: dict[str, Any]) -> Result:
     return Result("pass", f"{counted(switches, 'NVSwitch', 'NVSwitches')}, all of version {driver}", facts=facts)
 
 
