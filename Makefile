@@ -19,7 +19,7 @@ demo: setup ## from nothing to a Ready node: image, cluster, service, a disk-les
 	@$(PY) -m lab.demo $(if $(KEEP),--keep) $(if $(RECIPE),--recipe '$(RECIPE)') $(if $(FIRMWARE),--firmware '$(FIRMWARE)')
 
 test: setup lint ## everything: lint, types, contracts, unit, tools, boots of real machines
-	@$(SUDO) $(PY) -m pytest tests
+	@$(SUDO) $(PY) -m pytest tests --reruns 1 -rR
 
 check: setup lint unit ## lint, types, contracts, unit tests: within three minutes
 
@@ -28,7 +28,7 @@ lint: setup ## ruff, import contracts, mypy, shellcheck
 	@.venv/bin/lint-imports
 	@.venv/bin/mypy
 	@shellcheck setup.sh .ci/run
-	@shellcheck -s dash images/node/initrd/init images/node/initrd/*.sh images/node/*/usr/lib/netboot/*.sh
+	@shellcheck -s dash images/node/initrd/init images/node/initrd/*.sh images/node/*/usr/lib/netboot/*.sh images/recipes/features/*/usr/lib/netboot/*.sh
 
 unit: setup
 	@$(PY) -m pytest tests/unit tests/contract tests/web -q

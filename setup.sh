@@ -6,11 +6,14 @@ cd "$(dirname "$0")"
 packages=(
   python3-venv                                              # the environment below
   mmdebstrap debian-archive-keyring gpgv arch-test          # bootstrap of images
-  squashfs-tools zstd kmod xz-utils signify-openbsd cpio    # their steps; signify for checks by hand
+  qemu-user-static                                          # … of the other architecture
+  squashfs-tools erofs-utils zstd kmod xz-utils             # their steps
+  signify-openbsd cpio osslsigncode sbsigntool              # UKIs' signatures; checks by hand and of tests
   busybox-static                                            # the initrd's shell, for tests on the host
   swtpm swtpm-tools tpm2-tools                              # real TPMs, for machines and for the tests of tokens
   gpg gpg-agent                                             # signs the lab's own apt repository
   qemu-system-x86 ovmf ipxe-qemu ipxe                       # machines and their firmware
+  qemu-system-arm qemu-efi-aarch64                          # … of arm64
   etcd-server                                               # below the control plane of `make cluster`
   iproute2 dnsmasq-base nginx-light                         # a provisioning network, a second origin
   docker-registry                                           # a real registry, to push to and pull from
@@ -36,6 +39,22 @@ if [ ${#missing[@]} -gt 0 ]; then
   trap '[ -z "$guard" ] || as_root rm -f /usr/sbin/policy-rc.d' EXIT
   as_root apt-get update -q
   as_root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "${missing[@]}"
+fi
+
+# Programs of the other architecture run once the kernel knows qemu-user. systemd sees to that where it is init, set-up elsewhere;
+# it lasts until the machine restarts. Images of this machine's own architecture need none of it.
+case $(dpkg --print-architecture) in
+  amd64) other=arm64 handler=qemu-aarch64 ;;
+  arm64) other=amd64 handler=qemu-x86_64 ;;
+  *) other='' handler='' ;;
+esac
+if [ -n "$other" ] && ! arch-test "$other" >/dev/null 2>&1; then
+  say "registering qemu-user for programs of $other (binfmt_misc)"
+  binfmt=/proc/sys/fs/binfmt_misc
+  grep -qw binfmt_misc /proc/filesystems || as_root modprobe binfmt_misc || true
+  [ -e $binfmt/register ] || as_root mount -t binfmt_misc binfmt_misc $binfmt || true
+  [ -e $binfmt/$handler ] || grep '^:' /usr/lib/binfmt.d/$handler.conf | as_root tee $binfmt/register >/dev/null || true
+  arch-test "$other" || say "images for $other cannot be built here; the build of one says what is missing"
 fi
 
 stamp=.venv/.installed

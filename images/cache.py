@@ -3,6 +3,7 @@
     <cache>/products/<step>-<key>/     what a step made; complete or not there (written elsewhere, synced, renamed)
     <cache>/tmp/<random>/              what is being made; swept by whoever comes next, once its maker is gone
     <cache>/locks/<step>-<key>         flock: exclusive while it is made or thrown away, shared while it is used
+    <cache>/packages/                  .deb files (`images.packages`): used by hard links, so never locked
 
 Locks are the kernel's, so they end with the process that held them, however it ended.
 """
@@ -11,35 +12,46 @@ import fcntl
 import os
 import shutil
 import tempfile
+import threading
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from images import ending
 from images.errors import ImageError
 from images.run import run
 from images.step import I, Product, Say, Step
 
 DEFAULT_LIMIT = 8 * 1024**3
-"""Bytes that products may take; the least recently used go first, those that a build is using never."""
+"""Bytes that products and packages may take; the least recently used go first, those that a build is using never."""
 
 _SIZE = ".size"
+_POLL_SECONDS = 0.1
+"""How often a lock of another build is asked for: a thread that waits in the kernel could not be ended."""
 
 
 class Cache:
-    """An open cache: a context manager that keeps every product it handed out until it is closed."""
+    """An open cache: a context manager that keeps every product it handed out until it is closed.
+
+    Threads may use one together: of those that ask for the same product one makes it.
+    """
 
     def __init__(self, folder: Path, limit: int = DEFAULT_LIMIT) -> None:
         self._folder, self._limit = folder, limit
         self._products, self._tmp, self._locks = (folder / name for name in ("products", "tmp", "locks"))
+        self.packages = folder / "packages"
         self._held = ExitStack()
         self._mine: set[str] = set()
+        self._guard = threading.Lock()  # of the three around it
+        self._turns: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
 
     def __enter__(self) -> Self:
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
-            for part in (self._products, self._tmp, self._locks):
+            for part in (self._products, self._tmp, self._locks, self.packages):
                 part.mkdir(mode=0o700, exist_ok=True)  # trees of root images hold files that only root may read
         except OSError as error:
             raise ImageError(
@@ -63,21 +75,30 @@ class Cache:
         key = step.key(inputs)
         name = f"{step.name}-{key[:32]}"
         path = self._products / name
-        if name in self._mine:
-            return Product(key, path), True
+        with self._guard:
+            turn = self._turns[name]
+        with turn:
+            if name in self._mine:
+                return Product(key, path), True
+            return Product(key, path), self._obtain(path, step, inputs, say)
+
+    def _obtain(self, path: Path, step: Step[I], inputs: I, say: Say) -> bool:
+        """Make what is not there; whether it was. From then on it is ours to use."""
+        name = path.name
         with ExitStack() as stack:  # a step that fails gives its lock back
             lock = self._exclusive(name, say, stack)
             cached = path.is_dir()
             while not path.is_dir():
                 self._make(path, step, lambda out: step.run(inputs, out, say))
-                fcntl.flock(lock, fcntl.LOCK_SH)
+                _wait(lock, fcntl.LOCK_SH)
                 if not path.is_dir():  # an exclusive lock that becomes a shared one may let somebody in between
-                    fcntl.flock(lock, fcntl.LOCK_EX)
-            fcntl.flock(lock, fcntl.LOCK_SH)
+                    _wait(lock, fcntl.LOCK_EX)
+            _wait(lock, fcntl.LOCK_SH)
             os.utime(path)
-            self._held.enter_context(stack.pop_all())
-        self._mine.add(name)
-        return Product(key, path), cached
+            with self._guard:
+                self._held.enter_context(stack.pop_all())
+                self._mine.add(name)
+        return cached
 
     def _exclusive(self, name: str, say: Say, stack: ExitStack) -> int:
         """The exclusive lock of a product, held until `stack` ends."""
@@ -85,7 +106,7 @@ class Cache:
             lock = stack.enter_context(_open(self._locks / name))
             if not _try(lock, fcntl.LOCK_EX):
                 say("another build is making this; waiting for it")
-                fcntl.flock(lock, fcntl.LOCK_EX)
+                _wait(lock, fcntl.LOCK_EX)
             if _current(lock, self._locks / name):  # or the file was pruned while we waited
                 return lock
 
@@ -131,24 +152,36 @@ class Cache:
                     continue  # its maker was quicker
 
     def prune(self) -> None:
-        """Remove the least recently used products until the rest fits the limit; those in use are left."""
-        found = []
-        for path in self._products.iterdir():
-            try:
-                found.append((path.stat().st_mtime_ns, int((path / _SIZE).read_text(encoding="ascii")), path))
-            except (OSError, ValueError):
-                found.append((0, 0, path))
+        """Remove the least recently used products and packages until the rest fits; those in use are left."""
+        found = [self._age(path) for folder in (self._products, self.packages) for path in folder.iterdir()]
         total = sum(size for _, size, _ in found)
         for _, size, path in sorted(found):
             if total <= self._limit:
                 return
-            lock_file = self._locks / path.name
-            with _open(lock_file) as lock:
-                if _try(lock, fcntl.LOCK_EX) and _current(lock, lock_file):
-                    with self.scratch() as scratch:
-                        path.rename(scratch / "pruned")
-                    lock_file.unlink()
-                    total -= size
+            if self._discarded(path):
+                total -= size
+
+    def _age(self, path: Path) -> tuple[int, int, Path]:
+        """When it was used last (nanoseconds since 1970), its bytes, and where it is; what is damaged is old."""
+        try:
+            status = path.stat()
+            size = status.st_size if path.parent == self.packages else int((path / _SIZE).read_text(encoding="ascii"))
+        except (OSError, ValueError):
+            return 0, 0, path
+        return status.st_mtime_ns, size, path
+
+    def _discarded(self, path: Path) -> bool:
+        if path.parent == self.packages:
+            path.unlink(missing_ok=True)  # whoever uses it has a link of its own
+            return True
+        lock_file = self._locks / path.name
+        with _open(lock_file) as lock:
+            if not _try(lock, fcntl.LOCK_EX) or not _current(lock, lock_file):
+                return False
+            with self.scratch() as scratch:
+                path.rename(scratch / "pruned")
+            lock_file.unlink()
+            return True
 
 
 @contextmanager
@@ -166,6 +199,11 @@ def _try(descriptor: int, kind: int) -> bool:
     except BlockingIOError:
         return False
     return True
+
+
+def _wait(descriptor: int, kind: int) -> None:
+    while not _try(descriptor, kind):
+        ending.pause(_POLL_SECONDS)
 
 
 def _current(descriptor: int, path: Path) -> bool:

@@ -14,6 +14,7 @@ from images.store import Store
 
 _AGAIN = "build or fetch the image again: a good blob takes its place"
 _REFUSE = "do not boot it unless you know why"
+_RESIGN = "run `netboot image sign` where that key signs: a good signature takes its place"
 _MOST = 8
 """Damaged chunks that a finding names; more are counted."""
 
@@ -70,7 +71,7 @@ def check_image(
     except CorruptError as error:
         return (Finding("manifest", str(error), f"run `netboot image rm {digest}` and build or fetch it again"),)
     try:
-        signing.verify(store.manifest_bytes(digest), store.signature(digest), trusted)
+        findings += _signatures(store.manifest_bytes(digest), store.signature(digest), tuple(trusted))
     except NotFoundError:
         findings.append(Finding("manifest", "its signature is missing", _REFUSE))
     except SignatureError as error:
@@ -80,6 +81,16 @@ def check_image(
         if found:
             findings.append(found)
     return tuple(findings)
+
+
+def _signatures(manifest: bytes, signatures: bytes, trusted: tuple[PublicKey, ...]) -> list[Finding]:
+    """Beside a good signature, those of trusted keys that do not fit. None good: raises as `signing.verify` does."""
+    signing.verify(manifest, signatures, trusted)
+    return [
+        Finding("manifest", f"the signature of key {signer} does not fit, and another key's does", _RESIGN)
+        for signer, verdict in signing.examine(manifest, signatures, trusted)
+        if verdict == "bad"
+    ]
 
 
 def _size(store: Store, name: str, artifact: Artifact) -> Finding | None:

@@ -9,14 +9,14 @@ from typing import Any
 
 from images.manifest import Artifact
 from images.pipeline import Built
-from images.steps import bootstrap, configure, initrd, kernel, root
+from images.steps import bootstrap, configure, initrd, kernel, root, uki
 
 SHOWN = 10
 """How many differing files are named."""
 
 _TREES = {"bootstrap": "root", "configure": "root", "kernel": "root"}
-_FILES = {"kernel": "vmlinuz", "root": "root.squashfs", "initrd": "initrd.img"}
-_ORDER = tuple(step.STEP.name for step in (bootstrap, configure, kernel, root, initrd))
+_FILES = {"kernel": "vmlinuz", "root": root.IMAGE, "initrd": initrd.IMAGE, "uki": uki.IMAGE}
+_ORDER = tuple(step.STEP.name for step in (bootstrap, configure, kernel, root, initrd, uki))
 
 
 def differences(first: Built, second: Built) -> list[str]:
@@ -32,7 +32,7 @@ def differences(first: Built, second: Built) -> list[str]:
         for name, value in first.manifest
         if name != "artifacts" and value != getattr(second.manifest, name)
     ]
-    for step in _ORDER:
+    for step in (name for name in _ORDER if name in first.products and name in second.products):
         found = list(_step_differences(first.products[step].path, second.products[step].path, step))
         if found:
             more = [f"  … and {len(found) - SHOWN} more"] if len(found) > SHOWN else []

@@ -4,7 +4,7 @@ import json
 from dataclasses import dataclass, field
 
 from images.errors import CorruptError
-from images.manifest import Manifest
+from images.manifest import Artifact, Manifest
 
 Packages = dict[str, str]
 """`name:architecture` → version."""
@@ -12,10 +12,10 @@ Packages = dict[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Diff:
-    """Facts as old → new; sizes in bytes; packages added, removed and changed."""
+    """Facts as old → new; sizes in bytes (None: not in that image); packages added, removed and changed."""
 
     facts: dict[str, tuple[str, str]] = field(default_factory=dict)
-    sizes: dict[str, tuple[int, int]] = field(default_factory=dict)
+    sizes: dict[str, tuple[int | None, int | None]] = field(default_factory=dict)
     added: Packages = field(default_factory=dict)
     removed: Packages = field(default_factory=dict)
     changed: dict[str, tuple[str, str]] = field(default_factory=dict)
@@ -45,6 +45,10 @@ def _is_package(value: object) -> bool:
     return isinstance(value, list) and len(value) == 3 and all(isinstance(part, str) for part in value)
 
 
+def _size(artifact: Artifact | None) -> int | None:
+    return None if artifact is None else artifact.size
+
+
 def _containers(manifest: Manifest) -> str:
     return " ".join(f"{image.name}@{image.digest[:12]}" for image in manifest.container_images)
 
@@ -53,14 +57,15 @@ def diff(old: Manifest, new: Manifest, old_packages: Packages, new_packages: Pac
     """Everything about `new` that is not as in `old`."""
     names = ("name", "distribution", "suite", "architecture", "epoch", "kernel_version", "ram_mib", "recipe")
     facts = {name: (str(getattr(old, name)), str(getattr(new, name))) for name in names}
+    facts["root_format"] = (old.root_format, new.root_format)
     facts["kernel_arguments"] = (" ".join(old.kernel_arguments), " ".join(new.kernel_arguments))
     facts["container_images"] = (_containers(old), _containers(new))
-    artifacts = dict(new.artifacts)
-    pairs = {name: (artifact, artifacts[name]) for name, artifact in old.artifacts}
+    was, now = dict(old.artifacts), dict(new.artifacts)
+    differing = [name for name in now | was if was.get(name) != now.get(name)]
     both = old_packages.keys() & new_packages.keys()
     return Diff(
         facts={name: pair for name, pair in facts.items() if pair[0] != pair[1]},
-        sizes={name: (was.size, now.size) for name, (was, now) in pairs.items() if was.sha256 != now.sha256},
+        sizes={name: (_size(was.get(name)), _size(now.get(name))) for name in differing},
         added={name: new_packages[name] for name in sorted(new_packages.keys() - both)},
         removed={name: old_packages[name] for name in sorted(old_packages.keys() - both)},
         changed={

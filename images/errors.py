@@ -4,7 +4,8 @@ ImageError
 ├── RecipeError            (a recipe asks for what cannot be; faults of form are strict.FaultsError)
 ├── CommandError           a tool failed; the message is a command that can be pasted, and its last words
 ├── SourceUnavailableError a package mirror does not answer
-├── BudgetError            the image is larger than its recipe allows
+├── GateError              what was built must not be booted; the message lists every finding
+│   └── BudgetError        the image is larger than its recipe allows, or takes more memory than its machines have
 ├── StoreError
 │   ├── NotFoundError      no such image, blob, key or channel
 │   ├── CorruptError       what is stored is not what its digest says
@@ -14,6 +15,10 @@ ImageError
     ├── UnknownSignerError signed by a key that is not trusted here
     └── BadSignatureError  the signature does not fit the bytes
 """
+
+from collections.abc import Sequence
+
+from images.gates.finding import Finding
 
 
 class ImageError(Exception):
@@ -36,8 +41,23 @@ class SourceUnavailableError(ImageError):
     """A package mirror does not answer."""
 
 
-class BudgetError(ImageError):
-    """The image is larger than its recipe allows."""
+class LockError(ImageError):
+    """A lock that cannot be read, does not fit its recipe, or cannot be kept."""
+
+
+class GateError(ImageError):
+    """What was built must not be booted: every finding, with cause and remedy (docs/gates.md)."""
+
+    def __init__(self, findings: Sequence[Finding]) -> None:
+        self.findings = tuple(findings)
+        count = "1 finding" if len(self.findings) == 1 else f"{len(self.findings)} findings"
+        super().__init__(
+            "\n".join([f"this image must not be booted, and was not stored; {count}:", *map(str, findings)])
+        )
+
+
+class BudgetError(GateError):
+    """The image is larger than its recipe allows, or takes more memory than its machines have."""
 
 
 class StoreError(ImageError):

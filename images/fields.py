@@ -118,6 +118,21 @@ def _as_suites_want(value: tuple[str, ...], info: ValidationInfo) -> tuple[str, 
     return value
 
 
+def is_feature(value: object) -> bool:
+    """Whether a value is a shipped feature's name, or the path of one beside the recipe."""
+    if not isinstance(value, str):
+        return False
+    name = re.fullmatch(r"[a-z0-9][a-z0-9-]*", value, re.ASCII)
+    path = re.fullmatch(r"[A-Za-z0-9._/-]+\.yaml", value, re.ASCII)
+    return bool(name or (path and not value.startswith("/") and ".." not in PurePosixPath(value).parts))
+
+
+def _feature(value: str) -> str:
+    if not is_feature(value):
+        raise ValueError(f"{value!r} is not a feature's name, or the path of a .yaml file beside the recipe")
+    return value
+
+
 def some(value: tuple[object, ...]) -> tuple[object, ...]:
     if not value:
         raise ValueError("must not be empty")
@@ -125,8 +140,16 @@ def some(value: tuple[object, ...]) -> tuple[object, ...]:
 
 
 Package = Annotated[str, _fits(r"[a-z0-9][a-z0-9+.-]+(=[A-Za-z0-9.+~:-]+)?", "a package (name, or name=version)")]
+OfKernel = Annotated[
+    str,
+    _fits(
+        r"[a-z0-9][a-z0-9+.-]+(\{kernel\}|=[A-Za-z0-9.+~:-]+)?",
+        "a package (name, or name=version, or name-{kernel} for the kernel's version)",
+    ),
+]
+"""A package, or the one whose name ends in the version of the image's kernel: which it is the mirror decides."""
 Module = Annotated[str, _fits(r"[A-Za-z0-9][A-Za-z0-9_-]*", "a kernel module's name")]
-Feature = Annotated[str, _fits(r"[a-z0-9][a-z0-9-]*", "a feature's name")]
+Feature = Annotated[str, AfterValidator(_feature)]
 FirmwarePattern = Annotated[str, _fits(r"[A-Za-z0-9][A-Za-z0-9._/*?\[\]-]*", "a path below /usr/lib/firmware")]
 RootModules = Annotated[tuple[Module, ...] | None, BeforeValidator(_all_or_list)]
 Unit = Annotated[

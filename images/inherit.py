@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from images import strict
+from images import features, fields, strict
 from images.recipe import Recipe
 from images.strict import Document, Fault, FaultsError
 
@@ -29,14 +29,16 @@ def _is_path(name: str) -> bool:
 
 
 def load(path: Path) -> Recipe:
-    """Read a recipe and what it is based on.
+    """Read a recipe, what it is based on, and the features of all of them.
 
     Raises:
-        FaultsError: with all faults of all files: form, missing files, unknown or circular bases.
+        FaultsError: with all faults of all files: form, missing files, unknown features, unknown or circular bases.
     """
     documents, faults = _chain(path.absolute())
+    layers, unknown = _with_features(documents)
+    faults += unknown
     values: list[dict[str, Any]] = []
-    for document in documents:
+    for document in layers:
         if isinstance(document.value, dict):
             faults += _form(document)
             values.append(document.value)
@@ -45,8 +47,8 @@ def load(path: Path) -> Recipe:
     faults += _missing(documents[0], _merged(values))
     if faults:
         raise FaultsError(set(faults))
-    layers = [_located(document) for document in documents]
-    return Recipe.model_validate(_merged(layers) | {"name": _name(documents[0])})
+    located = [_located(document) for document in layers]
+    return Recipe.model_validate(_merged(located) | {"name": _name(documents[0])})
 
 
 def merge(base: Any, child: Any, at: tuple[str, ...] = ()) -> Any:
@@ -84,11 +86,41 @@ def _unique(items: list[Any]) -> list[Any]:
 
 
 def _merged(values: list[dict[str, Any]]) -> dict[str, Any]:
-    """Layers, the recipe itself first, as one. A name and a base belong to one file and are not inherited."""
+    """Layers, the recipe itself last, as one. A name and a base belong to one file and are not inherited."""
     result: dict[str, Any] = {}
-    for value in reversed(values):
+    for value in values:
         result = merge(result, {key: item for key, item in value.items() if key not in {"name", "base"}})
     return result
+
+
+def _with_features(documents: list[Document]) -> tuple[list[Document], list[Fault]]:
+    """All layers, the furthest base first and the recipe (first of `documents`) last, each after its own features.
+
+    A feature that a base has already is not merged again.
+    """
+    target = _merged([document.value for document in reversed(documents) if isinstance(document.value, dict)])
+    layers: list[Document] = []
+    faults: list[Fault] = []
+    seen: set[str] = set()
+    for document in reversed(documents):
+        for index, name in _named(document):
+            folder = Path(document.file).parent
+            own = str(folder / name) if features.is_path(name) else name
+            if own not in seen:
+                fragments, asked, inside = features.read(name, folder, target)
+                line = document.line(("features", index))
+                faults += [Fault(document.file, line, f"features[{index}]", message) for message in asked] + inside
+                layers += fragments
+            seen.add(own)
+        layers.append(document)
+    return layers, faults
+
+
+def _named(document: Document) -> list[tuple[int, str]]:
+    """A document's features that are well formed, with their places; faults of the others are `_form`'s to tell."""
+    said = document.value.get("features") if isinstance(document.value, dict) else None
+    listed = said if isinstance(said, list) else []
+    return [(index, name) for index, name in enumerate(listed) if fields.is_feature(name)]
 
 
 def _chain(path: Path) -> tuple[list[Document], list[Fault]]:
@@ -158,6 +190,8 @@ def _located(document: Document) -> dict[str, Any]:
         value["overlay"] = [str(folder / item) for item in value["overlay"]]
     if "container_images" in value:
         value["container_images"] = [str(folder / item) for item in value["container_images"]]
+    if value.get("lock") is not None:
+        value["lock"] = str(folder / value["lock"])
     if "sources" in value:
         value["sources"] = [source | {"signed_by": str(folder / source["signed_by"])} for source in value["sources"]]
     if "files" in value:

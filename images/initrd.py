@@ -11,6 +11,7 @@ from pathlib import Path
 
 from images import cpio, elf, tree
 from images.errors import RecipeError, SignatureError
+from images.manifest import RootFormat
 from images.modules import Module, Tree
 from images.run import run
 from images.signing import read_public_key
@@ -18,8 +19,8 @@ from images.signing import read_public_key
 STAGE = Path(__file__).parent / "node" / "initrd"
 """The files that run between the kernel and systemd."""
 
-ALWAYS = ("squashfs", "loop", "overlay", "af_packet")
-"""Modules that every machine needs, whatever its recipe says: the root image, and udhcpc's raw socket."""
+ALWAYS = ("loop", "overlay", "af_packet")
+"""Modules that every machine needs besides its root's file system: the root image, and udhcpc's raw socket."""
 
 LEVEL = 19
 """zstd's level. Its window (8 MiB) is far below what the kernel unpacks (128 MiB)."""
@@ -30,26 +31,26 @@ _FIRMWARE = ("usr/lib/firmware", "lib/firmware")
 
 
 @dataclass(frozen=True, slots=True)
-class Initrd:
-    """What was built: sizes in bytes, modules in load order, firmware that is in it and that the root does not have."""
+class Gathered:
+    """What was gathered: bytes, modules in load order, firmware that is in it and that the root does not have."""
 
     size: int
-    unpacked: int
     modules: tuple[str, ...]
     firmware: tuple[str, ...]
     missing_firmware: tuple[str, ...]
 
 
-def build(
+def gather(
     root: Path,
     kernel_version: str,
     modules: Sequence[str],
     keys: Sequence[Path],
     out: Path,
     *,
+    root_format: RootFormat = "squashfs",
     debug: bool = False,
-) -> Initrd:
-    """Write the initrd for `root` (an unpacked image) to `out`.
+) -> Gathered:
+    """Write what the initrd for `root` (an unpacked image) is, not compressed, to `out`: a cpio archive.
 
     Args:
         modules: names wanted besides `ALWAYS`: drivers of network cards and of their buses.
@@ -58,10 +59,14 @@ def build(
 
     Raises:
         RecipeError: the root lacks a tool, library, kernel or module that the initrd needs, or there is no usable key.
-        CommandError: zstd failed.
     """
     known = Tree(tree.inside(root, f"/lib/modules/{kernel_version}/x").parent)
-    loaded = [known.read(name) for name in known.order([*ALWAYS, *modules])]
+    if root_format not in known.paths and root_format not in known.builtin:
+        raise RecipeError(
+            f"kernel {kernel_version} cannot mount root_format: {root_format}: it has no such module; "
+            "take another root_format, or the package of a kernel that has it"
+        )
+    loaded = [known.read(name) for name in known.order([root_format, *ALWAYS, *modules])]
     firmware, missing = _firmware(root, loaded)
     plain = cpio.archive(
         [
@@ -73,9 +78,19 @@ def build(
             *firmware,
         ]
     )
-    _compress(plain, out)
+    out.write_bytes(plain)
     names = tuple(entry.path.removeprefix("lib/firmware/") for entry in firmware)
-    return Initrd(out.stat().st_size, len(plain), tuple(module.name for module in loaded), names, missing)
+    return Gathered(len(plain), tuple(module.name for module in loaded), names, missing)
+
+
+def compress(gathered: Path, out: Path) -> None:
+    """Write the initrd that a kernel unpacks.
+
+    Raises:
+        CommandError: zstd failed.
+    """
+    # One thread: with several, zstd's bytes depend on how many there are.
+    run(["zstd", "-q", f"-{LEVEL}", "--single-thread", "--no-check", "-f", gathered, "-o", out])
 
 
 def _stage(debug: bool) -> Iterator[cpio.Entry]:
@@ -187,13 +202,3 @@ def _found(root: Path, path: str) -> Path | None:
 
 def _file_name(module: Module) -> str:
     return f"{module.name}.ko"
-
-
-def _compress(plain: bytes, out: Path) -> None:
-    temporary = out.with_name(out.name + ".cpio")
-    temporary.write_bytes(plain)
-    try:
-        # One thread: with several, zstd's bytes depend on how many there are.
-        run(["zstd", "-q", f"-{LEVEL}", "--single-thread", "--no-check", "-f", temporary, "-o", out])
-    finally:
-        temporary.unlink()

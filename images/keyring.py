@@ -12,7 +12,7 @@ from pathlib import Path
 
 from images import files
 from images.errors import InUseError, NotFoundError, SignatureError, StoreError
-from images.signing import PublicKey, SigningKey, read_public_key
+from images.signing import MOST, PublicKey, SigningKey, read_public_key
 
 _ID = re.compile(r"[0-9a-f]{16}")
 _SUFFIXES = (".pub", ".key", ".retired")
@@ -85,8 +85,20 @@ class KeyRing:
         Raises:
             NotFoundError: there is none here. SignatureError: others can read it, or it is not that key.
         """
-        active = self._active()
-        path = self.folder / f"{active}.key"
+        return self._private(self._active())
+
+    def signing_keys(self) -> tuple[SigningKey, ...]:
+        """The private halves of trusted keys that are here, oldest first, the active one last; as many as may sign.
+
+        Raises:
+            As `signing_key`.
+        """
+        active = self.signing_key()
+        others = [info.id for info in self.infos() if info.trusted and info.private and not info.active]
+        return (*map(self._private, others[-(MOST - 1) :]), active)
+
+    def _private(self, name: str | None) -> SigningKey:
+        path = self.folder / f"{name}.key"
         try:
             with path.open("rb") as file:
                 mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
@@ -104,7 +116,7 @@ class KeyRing:
             key = SigningKey.from_pem(data)
         except SignatureError as error:
             raise SignatureError(f"{path}: {error}") from None
-        if key.public.id != active:
+        if key.public.id != name:
             raise SignatureError(f"{path}: holds key {key.public.id}, not the one of its name: give it its own name")
         return key
 

@@ -92,16 +92,16 @@ class Tree:
             return
         open_.add(name)  # softdeps may go in circles; depmod refuses circles of hard ones
         for soft in self.before.get(name, ()):
-            for found in self._resolve(soft):
+            for found in self.resolve(soft):
                 self._visit(found, done, open_)
         for hard in reversed(self.needs[name]):
             self._visit(hard, done, open_)
         done[name] = None
         for soft in self.after.get(name, ()):
-            for found in self._resolve(soft):
+            for found in self.resolve(soft):
                 self._visit(found, done, open_)
 
-    def _resolve(self, name: str) -> list[str]:
+    def resolve(self, name: str) -> list[str]:
         """Modules that a softdep means: a name, or an alias of several; none is no fault, as for modprobe."""
         name = module_name(name)
         if name in self.paths or name in self.builtin:

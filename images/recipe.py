@@ -16,6 +16,7 @@ from images.step import digest, file_digest, plain
 from images.strict import Strict
 
 Profile = Literal["dev", "release"]
+Fit = Literal["exact", "major"]
 
 
 class Source(Strict):
@@ -91,6 +92,17 @@ class Requires(Strict):
     """Packages that must have been installed, whatever brought them."""
 
 
+class Nvidia(Strict):
+    """How parts of NVIDIA's driver must fit its kernel module: to the last digit, or by the version's first number.
+
+    There is no such choice for firmware, libraries, nvidia-smi and fabric manager: the driver refuses those of another
+    version.
+    """
+
+    persistenced: Fit = "exact"
+    nscq: Fit = "exact"
+
+
 class Recipe(Strict):
     """All that decides what an image holds. Paths are absolute once `images.inherit.load` has returned it."""
 
@@ -106,14 +118,19 @@ class Recipe(Strict):
     sources: Annotated[tuple[Source, ...], AfterValidator(some), AfterValidator(_distinct)]
     kernel: Kernel
     modules: Modules = Modules()
-    packages: Annotated[tuple[fields.Package, ...], AfterValidator(some)]
+    packages: Annotated[tuple[fields.OfKernel, ...], AfterValidator(some)]
+    drivers: tuple[fields.Package, ...] = ()
+    """Packages of module sources (DKMS), compiled for the image's kernel; they are not installed in the image."""
     overlay: tuple[fields.OwnFolder, ...] = ()
     files: dict[fields.ImagePath, File] = Field(default_factory=dict)
     units: dict[fields.Unit, Literal["enable", "disable", "mask"]] = Field(default_factory=dict)
     remove: tuple[fields.Pattern, ...] = ()
     container_images: tuple[fields.OwnFile, ...] = ()
+    lock: fields.OwnFile | None = None
+    """Versions of all packages, as `netboot image lock` wrote them (`images.locking`)."""
     join: bool = False
     requires: Requires = Requires()
+    nvidia: Nvidia = Nvidia()
     secure_boot: bool = False
     """Whether every kernel module must be signed."""
     kubernetes: Annotated[str, Field(pattern=r"^1\.[0-9]{1,3}$")] | None = None
@@ -134,11 +151,23 @@ class Recipe(Strict):
 
     def identity(self, steps: tuple[str, ...], keys: tuple[bytes, ...]) -> str:
         """Hash of all that the recipe says, of the files that it names, of each build step and of the keys baked in."""
-        read: Any = {"overlay": True, "files": True, "container_images": True}
-        said = self.model_dump(mode="json", exclude={"sources": {"__all__": {"signed_by"}}, **read})
+        keyrings = [source.signed_by.read_bytes() for source in self.sources]
+        archives = [file_digest(path) for path in self.container_images]
+        return digest([self.said(), plain(keyrings), plain(self.entries()), archives, list(steps), plain(keys)])
+
+    def said(self) -> dict[str, Any]:
+        """All that the recipe says, as JSON has it, but for files that it names: where they lie here says nothing."""
+        read: Any = {"overlay": True, "files": True, "container_images": True, "lock": True}
+        said: dict[str, Any] = self.model_dump(mode="json", exclude={"sources": {"__all__": {"signed_by"}}, **read})
         for source in said["sources"]:
             if source["url"].startswith("file:"):
                 source["url"] = "file:"  # where it lies here says nothing about the packages in it
-        keyrings = [source.signed_by.read_bytes() for source in self.sources]
-        archives = [file_digest(path) for path in self.container_images]
-        return digest([said, plain(keyrings), plain(self.entries()), archives, list(steps), plain(keys)])
+        return said | ({"lock": file_digest(self.lock)} if self.lock else {})
+
+    def compiles(self) -> tuple[str, ...]:
+        """What modules are compiled from, and the kernel's package that they are for; empty without drivers."""
+        return tuple(sorted({*self.drivers, self.kernel.package})) if self.drivers else ()
+
+    def installs(self) -> tuple[str, ...]:
+        """The packages that are asked for: those of the list, and the kernel's."""
+        return tuple(sorted({*self.packages, self.kernel.package}))

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from images import ending
 from images.errors import CommandError
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -42,6 +43,7 @@ def run(
 
     Raises:
         CommandError: not installed, ran out of time, or failed; with the command to paste and the last lines.
+        EndedError: this thread's work is to end (`images.ending`); the tool has ended.
     """
     words = [str(word) for word in argv]
     environment = clean_environment() | dict(env or {})
@@ -128,10 +130,12 @@ class _Output:
 
     def read(self, deadline: float | None) -> bool:
         """Read until the process has ended; False when the deadline (monotonic seconds) came first."""
-        ended = os.pidfd_open(self._process.pid)
+        ended, told = os.pidfd_open(self._process.pid), ending.current()
         try:
             with selectors.DefaultSelector() as selector:
                 selector.register(ended, selectors.EVENT_READ)
+                if told:
+                    selector.register(told, selectors.EVENT_READ)
                 for pipe in self._pipes:
                     os.set_blocking(pipe, False)
                     selector.register(pipe, selectors.EVENT_READ)
@@ -152,9 +156,10 @@ class _Output:
             ready = [key.fd for key, _ in selector.select(left)]
             if ended in ready:
                 return True
-            for pipe in ready:
-                if self._take(pipe) is False:
+            for pipe in self._pipes:
+                if pipe in ready and self._take(pipe) is False:
                     selector.unregister(pipe)
+            ending.check()
 
     def _take(self, pipe: int) -> bool | None:
         """Read once: True for something, False at the end, None when nothing is there yet."""

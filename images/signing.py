@@ -3,6 +3,9 @@
 A file has two lines: `untrusted comment: …` and base64 of `"Ed" ‖ key number (8 bytes) ‖ payload`; the payload is the
 public key (32 bytes) or the signature (64). Source: OpenBSD, usr.bin/signify/signify.c. Signatures are over the plain
 message. Key numbers are random in signify; ours are the first 8 bytes of the SHA-256 of the public key.
+
+A `.sig` file of ours holds one signature or several, one after the other, each by another key. `signify -V` reads the
+first; the initrd (`images/node/initrd/trust.sh`) tries each, as `verify` does. Rules: `docs/manifest.md`.
 """
 
 import base64
@@ -10,6 +13,7 @@ import binascii
 import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Literal
 
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
@@ -19,6 +23,12 @@ from images.errors import BadSignatureError, SignatureError, UnknownSignerError
 
 _ALGORITHM = b"Ed"
 _COMMENT = b"untrusted comment: "
+
+MOST = 8
+"""Signatures in one file; the initrd, too, looks at no more."""
+_LARGEST = 2048
+Verdict = Literal["good", "bad", "unknown"]
+"""Of one signature: it fits, it does not, or its key is not among the trusted (so nothing can be said of it)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,34 +108,95 @@ def read_public_key(data: bytes) -> PublicKey:
     return key
 
 
-def signer_of(signature: bytes) -> str:
-    """The id of the key that a signature says it was made with: a claim, not a proof.
+def signers_of(signatures: bytes) -> tuple[str, ...]:
+    """The ids of the keys that a signature file says it was made with, in its order: a claim, not a proof.
 
     Raises:
         BadSignatureError: not a signature file.
     """
+    return tuple(number.hex() for number, _ in _signatures(signatures))
+
+
+def examine(message: bytes, signatures: bytes, trusted: Iterable[PublicKey]) -> tuple[tuple[str, Verdict], ...]:
+    """Each signature's key id and what is to be thought of it, in the file's order.
+
+    Raises:
+        BadSignatureError: not a signature file.
+    """
+    keys = {key.number: key for key in trusted}
+    return tuple((number.hex(), _verdict(message, raw, keys.get(number))) for number, raw in _signatures(signatures))
+
+
+def verify(message: bytes, signatures: bytes, trusted: Iterable[PublicKey]) -> PublicKey:
+    """The first trusted key whose signature fits. One is enough, whatever the others are.
+
+    Raises:
+        UnknownSignerError: signed by keys that are not among the trusted, and by no other.
+        BadSignatureError: not a signature file, or no signature fits and a trusted key's should.
+    """
+    known = tuple(trusted)
+    found = examine(message, signatures, known)
+    good = next((signer for signer, verdict in found if verdict == "good"), None)
+    if good is not None:
+        return next(key for key in known if key.id == good)
+    bad = [signer for signer, verdict in found if verdict == "bad"]
+    if bad:
+        raise BadSignatureError(f"the signature of key {' and '.join(bad)} does not fit: altered after it was signed")
+    signers = " and ".join(signer for signer, _ in found)
+    raise UnknownSignerError(f"signed by key {signers}, which is not trusted here (see `netboot key list`)")
+
+
+def sign(message: bytes, keys: Iterable[SigningKey]) -> bytes:
+    """A signature file by several keys."""
+    return b"".join(key.sign(message) for key in keys)
+
+
+def add(signatures: bytes, signature: bytes) -> bytes:
+    """A signature file with one signature more, at its end; one that the same key made before goes.
+
+    Raises:
+        BadSignatureError: either is not a signature file, or there are too many.
+    """
+    (new, _), *_ = _signatures(signature)
+    kept = [part for part in _split(signatures) if _parse(part, 64)[0] != new]
+    if len(kept) == MOST:
+        raise BadSignatureError(f"has {MOST} signatures already, and no file may have more: build the image again")
+    return b"".join((*kept, signature))
+
+
+def _verdict(message: bytes, signature: bytes, key: PublicKey | None) -> Verdict:
+    if key is None:
+        return "unknown"
     try:
-        return _parse(signature, 64)[0].hex()
+        Ed25519PublicKey.from_public_bytes(key.raw).verify(signature, message)
+    except InvalidSignature:
+        return "bad"
+    return "good"
+
+
+def _signatures(data: bytes) -> tuple[tuple[bytes, bytes], ...]:
+    """(key number, signature) of each signature in a file.
+
+    Raises:
+        BadSignatureError: not a signature file, or too many of them.
+    """
+    parts = _split(data)
+    if len(parts) > MOST:
+        raise BadSignatureError(f"has more than {MOST} signatures")
+    try:
+        return tuple(_parse(part, 64) for part in parts)
     except SignatureError as error:
         raise BadSignatureError(str(error)) from None
 
 
-def verify(message: bytes, signature: bytes, trusted: Iterable[PublicKey]) -> PublicKey:
-    """The trusted key that signed `message`.
-
-    Raises:
-        UnknownSignerError: signed by a key that is not among the trusted.
-        BadSignatureError: not a signature, or not of these bytes.
-    """
-    signer = signer_of(signature)
-    key = next((key for key in trusted if key.id == signer), None)
-    if key is None:
-        raise UnknownSignerError(f"signed by key {signer}, which is not trusted here (see `netboot key list`)")
-    try:
-        Ed25519PublicKey.from_public_bytes(key.raw).verify(_parse(signature, 64)[1], message)
-    except InvalidSignature:
-        raise BadSignatureError(f"the signature of key {signer} does not fit: altered after it was signed") from None
-    return key
+def _split(data: bytes) -> list[bytes]:
+    """Two whole lines each; what is empty is one part, which is no signature."""
+    if len(data) > MOST * _LARGEST:
+        raise BadSignatureError(f"has more than {MOST} signatures")
+    *lines, rest = data.split(b"\n")
+    if rest:
+        raise BadSignatureError("not a file of signify's: its last line has no end")
+    return [b"\n".join((*lines[at : at + 2], b"")) for at in range(0, len(lines), 2)] or [data]
 
 
 def _file(comment: str, payload: bytes) -> bytes:
@@ -134,7 +205,7 @@ def _file(comment: str, payload: bytes) -> bytes:
 
 def _parse(data: bytes, size: int) -> tuple[bytes, bytes]:
     lines = data.split(b"\n")
-    if len(data) > 2048 or len(lines) < 2 or not lines[0].startswith(_COMMENT):
+    if len(data) > _LARGEST or len(lines) < 2 or not lines[0].startswith(_COMMENT):
         raise SignatureError("not a file of signify's: its first line is a comment, its second the key or signature")
     try:
         payload = base64.b64decode(lines[1], validate=True)

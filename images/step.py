@@ -85,6 +85,11 @@ def plain(value: Any) -> Any:
     raise TypeError(f"a {type(value).__name__} cannot be an input of a step: it has no content that can be hashed")
 
 
+def by_content(product: Product, name: str) -> Product:
+    """A product of which only the file `name` counts: what is made of that file is made anew when its bytes change."""
+    return Product(file_digest(product / name), product.path)
+
+
 def file_digest(path: Path) -> str:
     """SHA-256 of a file that may be large, 64 hexadecimal characters."""
     with path.open("rb") as file:

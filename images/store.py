@@ -13,7 +13,7 @@ from shutil import rmtree
 from time import time
 from typing import BinaryIO
 
-from images import blobs, files, lock, pointers, site
+from images import blobs, files, lock, pointers, signing, site
 from images.blobs import Progress
 from images.bundle import read_bundle
 from images.errors import CorruptError, NotFoundError, StoreError
@@ -219,6 +219,17 @@ class Store:
             files.write(folder / "manifest.sig", signature, mode=0o444, staging=staging)
             files.write(folder / "manifest.json", manifest, mode=0o444, staging=staging)
         return value.digest
+
+    def add_signature(self, digest: str, signature: bytes) -> None:
+        """Add a signature to an image's; the others stay, but for one by the same key. Its manifest stays as it is.
+
+        Raises:
+            NotFoundError: no such image. BadSignatureError: not a signature file, or too many. BusyError, StoreError.
+        """
+        with self.writing():
+            signatures = signing.add(self.signature(digest), signature)
+            path = self.root / "images" / digest / "manifest.sig"
+            files.write(path, signatures, mode=0o444, staging=self.root / "tmp")
 
     def set_channel(self, name: str, digest: str) -> ChannelState:
         """Point a channel to an image of the store; the one before is remembered.

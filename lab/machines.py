@@ -17,6 +17,7 @@ from lab.tpm import qemu_arguments, tpm
 from lab.transcript import Transcript
 
 Firmware = Literal["bios", "uefi"]
+DISK_BYTES = 256 * 1024**2
 _OVMF = Path("/usr/share/OVMF")
 _OVMF_PAIRS = (("OVMF_CODE_4M.fd", "OVMF_VARS_4M.fd"), ("OVMF_CODE.fd", "OVMF_VARS.fd"))
 
@@ -25,7 +26,9 @@ _OVMF_PAIRS = (("OVMF_CODE_4M.fd", "OVMF_VARS_4M.fd"), ("OVMF_CODE.fd", "OVMF_VA
 class Hardware:
     """What the machine is. `memory` in MiB; `rom` False: the NIC has none, the firmware's own PXE must fetch iPXE.
 
+    `program`: an EFI program that the firmware starts, before it looks at the network.
     `tpm`: it has a TPM 2.0, whose state is `<folder>/<name>.tpm`: a machine that is switched off and on keeps its chip.
+    `disks`: how many NVMe disks it has, empty at first; what they hold stays in `<folder>/<name>.disk<number>`.
     """
 
     name: str
@@ -37,6 +40,8 @@ class Hardware:
     cpus: int = 1
     rom: bool = True
     tpm: bool = False
+    disks: int = 0
+    program: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +107,9 @@ def _argv(hardware: Hardware, attachment: Attachment, stem: Path, accelerator: A
         *("-chardev", f"socket,id=console,fd={serial}", "-serial", "chardev:console"),
         *("-object", "rng-random,id=rng,filename=/dev/urandom", "-device", "virtio-rng-pci,rng=rng"),
         *_firmware(hardware, stem),
+        *(("-kernel", str(hardware.program)) if hardware.program else ()),
         *_nic(hardware, attachment),
+        *_disks(hardware, stem),
     ]
 
 
@@ -120,6 +127,18 @@ def _firmware(hardware: Hardware, stem: Path) -> list[str]:
                 for word in ("-drive", f"if=pflash,format=raw,file={path},readonly={fixed}")
             ]
     raise UnusableError(f"no UEFI firmware in {_OVMF}: install the package ovmf")
+
+
+def _disks(hardware: Hardware, stem: Path) -> list[str]:
+    words: list[str] = []
+    for number in range(hardware.disks):
+        path = Path(f"{stem}.disk{number}")
+        if not path.exists():
+            with path.open("wb") as file:
+                file.truncate(DISK_BYTES)
+        words += ["-drive", f"if=none,id=disk{number},format=raw,file={path}"]
+        words += ["-device", f"nvme,drive=disk{number},serial=disk-{number}"]
+    return words
 
 
 def _nic(hardware: Hardware, attachment: Attachment) -> list[str]:

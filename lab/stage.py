@@ -97,6 +97,7 @@ def inventory(hardware: Hardware, address: str | None, ek: str | None = None) ->
     labels: {{lab.netboot.dev/rack: demo}}
     addresses: [{address}]
 """
+    health = f"  health: {{cpus: {hardware.cpus}, memory_gib: {hardware.memory / 1024}}}\n"
     return f"""\
 channels:
 - name: stable
@@ -105,7 +106,7 @@ channels:
 profiles:
 - name: default
   channel: stable
-
+{health if address else ""}
 machines:
 - name: {hardware.name}
   match:

@@ -178,6 +178,22 @@ TABLE: dict[type[BaseException], Answer] = {
     images.SourceUnavailableError: Answer(
         503, "source-unavailable", _WARNING, "a package mirror does not answer", _AGAIN, retry_after=60
     ),
+    images.LockError: Answer(
+        422,
+        "lock",
+        _INFO,
+        "the lock cannot be kept",
+        "lock anew: `netboot image lock`",
+        says=True,
+    ),
+    images.GateError: Answer(
+        422,
+        "gates",
+        _INFO,
+        "what was built must not be booted",
+        "correct the recipe: docs/gates.md",
+        says=True,
+    ),
     images.BudgetError: Answer(
         422,
         "budget",

@@ -6,14 +6,23 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests import unbuilt
 from tests.commands import Run, caller
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """As from a terminal: a shell starts what runs in the background with SIGINT ignored, and children inherit that."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     for number in (signal.SIGHUP, signal.SIGQUIT):
         signal.signal(number, signal.SIG_DFL)
+    config.pluginmanager.register(unbuilt, "unbuilt")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """A test that failed at first is a defect too: how it failed is shown, though the second try passed."""
+    for report in terminalreporter.getreports("rerun"):
+        terminalreporter.section(f"failed at first: {report.nodeid}", red=True, bold=True)
+        terminalreporter.write_line(report.longreprtext)
 
 
 @pytest.fixture(autouse=True)

@@ -3,7 +3,7 @@
 import asyncio
 
 from netboot.lifecycle.errors import JournalUnavailableError
-from netboot.lifecycle.events import DiscoveryRecord, EventRecord, ScriptRecord
+from netboot.lifecycle.events import AnyRecord
 
 
 class MemoryJournal:
@@ -16,7 +16,7 @@ class MemoryJournal:
         self.closed = False
         self._most_rows = most_rows
 
-    async def append(self, record: ScriptRecord | EventRecord | DiscoveryRecord) -> None:
+    async def append(self, record: AnyRecord) -> None:
         await self.append_json(record.at_ms, record.model_dump_json())
 
     def append_json(self, at_ms: int, body: str) -> "asyncio.Future[None]":

@@ -9,7 +9,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-def wait_for(what: Callable[[], T | None], seconds: float = 20.0) -> T:
+def wait_for(what: Callable[[], T | None], seconds: float = 60.0) -> T:
     """The first answer that is true; fails after `seconds`. `what` may raise OSError while it cannot tell yet."""
     deadline, last = time.monotonic() + seconds, None
     while time.monotonic() < deadline:

@@ -1,7 +1,7 @@
 """Records for tests: short to write, valid."""
 
 from netboot.lifecycle.bootid import mint
-from netboot.lifecycle.events import DiscoveryRecord, EventRecord, ScriptRecord
+from netboot.lifecycle.events import DiscoveryRecord, EventRecord, HealthRecord, ScriptRecord
 from netboot.lifecycle.phases import Phase
 
 KEY = b"k" * 32
@@ -39,6 +39,20 @@ def event(machine: str, number: int, phase: Phase, after_ms: int = 500, detail: 
         uptime_ms=after_ms,
         detail=detail,
         peer="192.0.2.7",
+    )
+
+
+def checked(machine: str, number: int, status: str = "pass", after_ms: int = 600, name: str = "cpus") -> HealthRecord:
+    """That boot reported its health: one check."""
+    result = {"name": name, "status": status, "severity": "major", "summary": f"it is {status}", "ms": 3}
+    return HealthRecord.model_validate(
+        {
+            "at_ms": START + number * 1_000 + after_ms,
+            "boot": boot_id(machine, number),
+            "machine": machine,
+            "peer": "192.0.2.7",
+            "report": {"schema": 1, "machine": machine, "taken_ms": START, "checks": [result]},
+        }
     )
 
 

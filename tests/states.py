@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from netboot.lifecycle import state
-from netboot.lifecycle.events import DiscoveryRecord, ScriptRecord
+from netboot.lifecycle.events import DiscoveryRecord, HealthRecord, ScriptRecord
 from netboot.lifecycle.phases import Phase, source_of
-from netboot.lifecycle.state import Batch, Claims, Discovered, FeedEntry, MachineState
+from netboot.lifecycle.state import Batch, Checked, Claims, Discovered, FeedEntry, MachineState
 from netboot.lifecycle.trace import Trace, apply
 
 
@@ -17,6 +17,7 @@ class MemoryStates:
         self.traces: dict[str, Trace] = {}
         self.served: dict[str, Claims] = {}
         self.seen: dict[str, Discovered] = {}
+        self.reports: dict[str, HealthRecord] = {}
         self.entries: list[FeedEntry] = []
 
     def cursor(self, journal: str) -> tuple[int, int]:
@@ -32,6 +33,9 @@ class MemoryStates:
                 new = state.sighting(record)
                 self.seen[new.key] = state.seen_again(self.seen.get(new.key), new)
                 continue
+            if isinstance(record, HealthRecord):
+                self.reports[record.boot] = state.newer_report(self.reports.get(record.boot), record)
+                continue
             self.traces[record.boot] = apply(self.traces.get(record.boot), record)
             phase = Phase.SCRIPT_SERVED if isinstance(record, ScriptRecord) else record.phase
             said = {} if isinstance(record, ScriptRecord) else {"uptime_ms": record.uptime_ms, "detail": record.detail}
@@ -43,6 +47,8 @@ class MemoryStates:
                 last_ms = max(record.at_ms, claims.last_ms or 0)
                 self.served[record.machine] = Claims(served=claims.served + 1, last_ms=last_ms)
         self._prune()
+        for machine in {record.machine for record in batch.records if isinstance(record, HealthRecord)}:
+            self._prune_reports(machine)
 
     def machines(self, names: Sequence[str] | None = None) -> dict[str, MachineState]:
         known = {trace.machine for trace in self.traces.values()} | set(self.served)
@@ -51,7 +57,9 @@ class MemoryStates:
             current, pending = state.current_and_pending(self._of(name))
             claims = self.served.get(name, Claims())
             if current or claims.served:
-                found[name] = MachineState(machine=name, current=current, pending=pending, claims=claims)
+                found[name] = MachineState(
+                    machine=name, current=current, pending=pending, claims=claims, checked=self._checked(current)
+                )
         return found
 
     def counts(self) -> dict[str, int]:
@@ -60,6 +68,18 @@ class MemoryStates:
             if one.current is not None:
                 found[one.current.state] = found.get(one.current.state, 0) + 1
         return found
+
+    def health_counts(self, since_ms: int) -> dict[str, int]:
+        found: dict[str, int] = {}
+        for one in self.machines().values():
+            if one.current is not None:
+                known = one.checked
+                status = "none" if known is None else "stale" if known.at_ms < since_ms else known.status
+                found[status] = found.get(status, 0) + 1
+        return found
+
+    def health(self, boot: str) -> HealthRecord | None:
+        return self.reports.get(boot)
 
     def boots(self, machine: str | None, limit: int) -> list[Trace]:
         return self._of(machine)[:limit]
@@ -78,6 +98,20 @@ class MemoryStates:
     def _of(self, machine: str | None) -> list[Trace]:
         found = [one for one in self.traces.values() if machine in (None, one.machine)]
         return sorted(found, key=lambda one: one.boot, reverse=True)
+
+    def _checked(self, trace: Trace | None) -> Checked | None:
+        record = self.reports.get(trace.boot) if trace else None
+        return Checked(status=record.report.status, at_ms=record.at_ms) if record else None
+
+    def _prune_reports(self, machine: str) -> None:
+        mine = sorted((boot for boot, one in self.reports.items() if one.machine == machine), reverse=True)
+        for standing in state.Standing:
+            known = [boot for boot in mine if self._standing(boot) is standing]
+            for boot in known[state.REPORTS_KEPT :]:
+                del self.reports[boot]
+
+    def _standing(self, boot: str) -> state.Standing:
+        return state.standing(self.traces[boot]) if boot in self.traces else state.Standing.CLAIMED
 
     def _prune(self) -> None:
         for machine in {trace.machine for trace in self.traces.values()}:

@@ -1,4 +1,4 @@
-"""The join agent as an image has it: what is run is what the repository holds, file by file."""
+"""The join agent and the health checks as an image has them: what is run is what the repository holds, file by file."""
 
 from importlib.resources import files
 from pathlib import Path
@@ -17,6 +17,20 @@ def agent_files() -> tuple[Entry, ...]:
     entries = [
         *(read_file(f"{HOME}/agent/{path.name}", path, 0o644) for path in agent.glob("*.py")),
         *(read_file(f"{HOME}/tokens/{name}", tokens / name, 0o644) for name in SHARED),
+        *units,
+    ]
+    return tuple(sorted(entries, key=lambda entry: entry.path))
+
+
+def health_files() -> tuple[Entry, ...]:
+    """The health checks' package and units. In the image, too, they are `images.node.health`, beside the agent."""
+    health = Path(str(files("images.node") / "health"))
+    top = health.parent.parent
+    code = [*health.rglob("*.py"), top / "__init__.py", top / "node/__init__.py"]
+    units = (read_file(f"/usr/lib/systemd/system/{path.name}", path, 0o644) for path in health.glob("systemd/*"))
+    entries = [
+        Entry(f"{HOME}/images/node/agent", link="../../agent"),
+        *(read_file(f"{HOME}/images/{path.relative_to(top).as_posix()}", path, 0o644) for path in code),
         *units,
     ]
     return tuple(sorted(entries, key=lambda entry: entry.path))

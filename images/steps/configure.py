@@ -75,6 +75,8 @@ class Inputs:
     remove: tuple[str, ...]
     created: int
     archives: tuple[Archive, ...] = ()
+    drivers: Product | None = None
+    """Modules compiled for this kernel (`images.steps.drivers`)."""
 
 
 def configure(inputs: Inputs, out: Path, say: Say) -> None:
@@ -87,6 +89,8 @@ def configure(inputs: Inputs, out: Path, say: Say) -> None:
     say("copying the installed tree")
     run(["cp", "--archive", "--no-target-directory", inputs.base / "root", root])
     _clean(root)
+    if inputs.drivers:
+        _drivers(root, inputs.drivers)
     for entry in (*inputs.node, *inputs.entries):
         tree.write(root, entry)
     for archive in inputs.archives:
@@ -109,6 +113,18 @@ def _clean(root: Path) -> None:
     for log in tree.inside(root, "/var/log").rglob("*"):  # its folders stay: services need theirs
         if not log.is_dir() or log.is_symlink():
             log.unlink()
+
+
+def _drivers(root: Path, drivers: Product) -> None:
+    """Put compiled modules where depmod prefers them to the kernel's own (depmod.d(5))."""
+    version = (drivers / "version").read_text(encoding="ascii").strip()
+    folder = tree.inside(root, f"/lib/modules/{version}/x").parent
+    if not folder.is_dir():
+        there = ", ".join(sorted(path.name for path in folder.parent.glob("*"))) or "none"
+        raise RecipeError(f"drivers: compiled for kernel {version}, and the image has {there}; build again")
+    for path in sorted((drivers / "modules").iterdir()):
+        tree.write(root, Entry(f"/usr/lib/modules/{version}/updates/{path.name}", content=path.read_bytes()))
+    run(["depmod", "--basedir", root, version])
 
 
 def _archive(root: Path, archive: Archive) -> None:

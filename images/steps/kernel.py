@@ -1,6 +1,8 @@
 """The kernel leaves the root: firmware loads it, and the root keeps only the modules that the recipe wants."""
 
+import gzip
 import shutil
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,29 +16,49 @@ VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """The configured tree, and the modules that its root keeps (None: all)."""
+    """The configured tree, the modules that its root keeps (None: all), and what else leaves it with the kernel."""
 
     tree: Product
     modules: tuple[str, ...] | None
+    without: tuple[str, ...] = ()
 
 
 def kernel(inputs: Inputs, out: Path, say: Say) -> None:
     """Write `out/vmlinuz`, `out/version` (text, one line) and `out/root`: the tree without /boot, with chosen modules.
 
     Raises:
-        RecipeError: no kernel or several, or a module that this kernel does not have.
+        RecipeError: no kernel or several, a damaged one, or a module that this kernel does not have.
     """
     source = inputs.tree / "root"
     version = version_of(source)
-    shutil.copyfile(source / f"boot/vmlinuz-{version}", out / "vmlinuz")
+    _image(source / f"boot/vmlinuz-{version}", out / "vmlinuz")
     (out / "version").write_text(f"{version}\n", encoding="ascii")
     root = out / "root"
     # Hard links cost nothing; whatever is changed below is removed and written anew, never changed in place.
     run(["cp", "--archive", "--link", "--no-target-directory", source, root])
     tree.empty(root, "/boot")
+    for path in inputs.without:
+        tree.remove(root, path)
     if inputs.modules is not None:
         say(f"keeping {len(inputs.modules)} modules and what they depend on")
         _prune(root, version, inputs.modules)
+
+
+def _image(packed: Path, out: Path) -> None:
+    """The kernel as firmware starts it: a PE file, for both architectures.
+
+    Ubuntu's for arm64 is gzip around that; its loader has to unpack it (Documentation/arch/arm64/booting.rst), and UEFI
+    does not.
+    """
+    with packed.open("rb") as file:
+        if file.read(2) != b"\x1f\x8b":
+            shutil.copyfile(packed, out)
+            return
+    try:
+        with gzip.open(packed) as plain, out.open("wb") as file:
+            shutil.copyfileobj(plain, file)
+    except (OSError, EOFError, zlib.error) as error:
+        raise RecipeError(f"the kernel /boot/{packed.name} is damaged: {error}") from None
 
 
 def version_of(root: Path) -> str:

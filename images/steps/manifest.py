@@ -3,16 +3,20 @@
 import hashlib
 import json
 import re
-from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
 import images.manifest
+from images.documents import provenance
 from images.errors import BudgetError
-from images.manifest import CHUNK_SIZE, Architecture, Artifact, Artifacts, ContainerImage, Manifest
+from images.gates import budget
+from images.manifest import CHUNK_SIZE, Architecture, Artifact, Artifacts, ContainerImage, Manifest, RootFormat
 from images.step import Product, Say, Step
+from images.steps import documents, uki
+from images.steps import initrd as early
+from images.steps import root as packed
 
-VERSION = 1
+VERSION = 2
 MIB = 1024 * 1024
 
 UNPACKED = 4
@@ -38,22 +42,33 @@ class Inputs:
     arguments: tuple[str, ...]
     budget_mib: int
     containers: tuple[ContainerImage, ...] = ()
+    root_format: RootFormat = "squashfs"
+    uki: Product | None = None
+    machine_memory_mib: int | None = None
+    documents: Product | None = None
 
 
 def manifest(inputs: Inputs, out: Path, say: Say) -> None:
-    """Write `out/manifest.json` (canonical, unsigned) and `out/packages.json`.
+    """Write `out/manifest.json` (canonical, unsigned), `out/packages.json`, and `out/provenance` with documents.
 
     Raises:
-        BudgetError: with the ten largest contributors.
+        BudgetError: too large, or too much for the machines' memory; with the ten largest contributors.
     """
     tree = inputs.kernel / "root"
     packages = installed((tree / "var/lib/dpkg/status").read_text(encoding="utf-8"))
     (out / "packages.json").write_bytes(packages_json(packages))
     kernel = describe(inputs.kernel / "vmlinuz")
-    initrd = describe(inputs.initrd / "initrd.img")
-    root = describe(inputs.root / "root.squashfs", chunked=True)
-    say(f"{(kernel.size + initrd.size + root.size) / MIB:.1f} of {inputs.budget_mib} MiB")
-    check_budget(inputs, kernel.size + initrd.size + root.size, tree)
+    initrd = describe(inputs.initrd / early.IMAGE)
+    root = describe(inputs.root / packed.IMAGE, chunked=True)
+    size = kernel.size + initrd.size + root.size
+    memory = ram_mib(kernel.size, initrd.size, root.size, sum(image.size for image in inputs.containers))
+    say(f"{size / MIB:.1f} of {inputs.budget_mib} MiB")
+    found = [
+        *budget.budget(inputs.name, size, inputs.budget_mib, tree),
+        *budget.memory(inputs.name, memory, inputs.machine_memory_mib, tree),
+    ]
+    if found:
+        raise BudgetError(found)
     made = Manifest(
         name=inputs.name,
         distribution=inputs.distribution,
@@ -64,11 +79,32 @@ def manifest(inputs: Inputs, out: Path, say: Say) -> None:
         created=inputs.created,
         kernel_version=(inputs.kernel / "version").read_text(encoding="ascii").strip(),
         kernel_arguments=inputs.arguments,
-        ram_mib=ram_mib(kernel.size, initrd.size, root.size, sum(image.size for image in inputs.containers)),
-        artifacts=Artifacts(kernel=kernel, initrd=initrd, root=root, packages=describe(out / "packages.json")),
+        ram_mib=memory,
+        artifacts=with_documents(
+            Artifacts(
+                kernel=kernel,
+                initrd=initrd,
+                root=root,
+                packages=describe(out / "packages.json"),
+                uki=describe(inputs.uki / uki.IMAGE) if inputs.uki else None,
+            ),
+            inputs,
+            out,
+        ),
         container_images=inputs.containers,
+        root_format=inputs.root_format,
     )
     (out / "manifest.json").write_bytes(made.to_bytes())
+
+
+def with_documents(known: Artifacts, inputs: Inputs, out: Path) -> Artifacts:
+    """The artifacts with the documents about them; the provenance, which is about all others, is written here."""
+    if inputs.documents is None:
+        return known
+    found = {name: describe(path) for name, path in documents.artifacts(inputs.documents).items()}
+    predicate = json.loads((inputs.documents / "predicate.json").read_bytes())
+    (out / "provenance").write_bytes(provenance.statement(dict(known) | found, predicate))
+    return known.model_copy(update=found | {"provenance": describe(out / "provenance")})
 
 
 def describe(path: Path, *, chunked: bool = False) -> Artifact:
@@ -90,38 +126,6 @@ def ram_mib(kernel: int, initrd: int, root: int, containers: int = 0) -> int:
     return -(-(root + containers + UNPACKED * (kernel + initrd)) // MIB) + MARGIN_MIB
 
 
-def check_budget(inputs: Inputs, size: int, tree: Path) -> None:
-    """Raise BudgetError when kernel, initrd and root (`size`: bytes, as fetched) are more than the recipe allows."""
-    if size <= inputs.budget_mib * MIB:
-        return
-    lines = "\n".join(f"{size / MIB:9.1f} MiB  {name}" for name, size in contributors(tree).most_common(10))
-    raise BudgetError(
-        f"{inputs.name} is {size / MIB:.1f} MiB (kernel, initrd and root as a machine fetches them), "
-        f"its recipe allows budget_mib: {inputs.budget_mib}. The largest parts, uncompressed:\n{lines}"
-    )
-
-
-def contributors(tree: Path) -> Counter[str]:
-    """Bytes in a tree by the package that brought them; a folder's path for what no package owns."""
-    owner: dict[Path, str] = {}
-    for listing in sorted((tree / "var/lib/dpkg/info").glob("*.list")):
-        package = listing.name.removesuffix(".list").partition(":")[0]
-        owner |= {_real(tree, line): package for line in listing.read_text(encoding="utf-8").splitlines()}
-    sizes: Counter[str] = Counter()
-    for path in tree.rglob("*"):
-        if path.is_file() and not path.is_symlink():
-            name = owner.get(path) or "/" + "/".join(path.relative_to(tree).parts[:3])
-            sizes[name] += path.stat().st_size
-    return sizes
-
-
-def _real(tree: Path, path: str) -> Path:
-    """Where a package's file lies on a merged /usr: packages still say /lib/… for /usr/lib/…"""
-    parts = Path(path).parts[1:]
-    merged = bool(parts) and (tree / parts[0]).is_symlink()
-    return tree.joinpath(*(("usr", *parts) if merged else parts))
-
-
 def installed(status: str) -> list[list[str]]:
     """[[name, version, architecture], …] of the installed packages in a dpkg status file, sorted."""
     found = []
@@ -138,5 +142,9 @@ def packages_json(packages: list[list[str]]) -> bytes:
 
 
 STEP = Step(
-    "manifest", VERSION, manifest, outputs=("manifest.json", "packages.json"), sources=(Path(images.manifest.__file__),)
+    "manifest",
+    VERSION,
+    manifest,
+    outputs=("manifest.json", "packages.json"),
+    sources=(Path(images.manifest.__file__), Path(budget.__file__), Path(provenance.__file__)),
 )

@@ -43,7 +43,6 @@ WantedBy=multi-user.target
 _CONTROL = {
     "Package": "kubelet",
     "Version": PACKAGE_VERSION,
-    "Architecture": "amd64",
     "Maintainer": "netboot lab <lab@netboot.invalid>",
     "Depends": "iptables, iproute2, mount, util-linux",
     "Section": "admin",
@@ -69,8 +68,8 @@ class Repository:
         return self.folder / KEY
 
 
-def repository(binaries: Path, cache: Path) -> Repository:
-    """The repository with this kubelet, from the cache or made now.
+def repository(binaries: Path, cache: Path, architecture: str = "amd64") -> Repository:
+    """The repository with this kubelet, which runs on `architecture`, from the cache or made now.
 
     Raises:
         UnusableError: dpkg-deb or gpg are not installed. EndedError: one of them failed, with its words.
@@ -79,7 +78,7 @@ def repository(binaries: Path, cache: Path) -> Repository:
         if shutil.which(tool) is None:
             raise UnusableError(f"no {tool} here to make an apt repository with: install the package {package}")
     kubelet = (binaries / "kubelet").resolve()
-    folder = cache / f"kubernetes-{VERSION}-{_identity(kubelet)[:16]}"
+    folder = cache / f"kubernetes-{VERSION}-{architecture}-{_identity(kubelet)[:16]}"
     cache.mkdir(parents=True, exist_ok=True)
     with folder.with_name(f"{folder.name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -87,7 +86,7 @@ def repository(binaries: Path, cache: Path) -> Repository:
             with tempfile.TemporaryDirectory(dir=cache) as scratch:
                 made = Path(scratch) / "repository"
                 made.mkdir(mode=0o755)
-                _make(kubelet, made, Path(scratch))
+                _make(kubelet, made, Path(scratch), architecture)
                 made.rename(folder)
     return Repository(folder)
 
@@ -98,24 +97,25 @@ def _identity(kubelet: Path) -> str:
     return hashlib.sha256(f"{digest}\n{Path(__file__).read_text()}".encode()).hexdigest()
 
 
-def _make(kubelet: Path, target: Path, scratch: Path) -> None:
-    package = target / f"kubelet_{PACKAGE_VERSION}_amd64.deb"
-    _package(kubelet, package, scratch / "tree")
-    packages = "".join(f"{name}: {value}\n" for name, value in (_CONTROL | _file(package)).items())
+def _make(kubelet: Path, target: Path, scratch: Path, architecture: str) -> None:
+    package = target / f"kubelet_{PACKAGE_VERSION}_{architecture}.deb"
+    control = _CONTROL | {"Architecture": architecture}
+    _package(kubelet, package, scratch / "tree", control)
+    packages = "".join(f"{name}: {value}\n" for name, value in (control | _file(package)).items())
     (target / "Packages").write_text(packages)
     with _signing_key(target / KEY) as gpg:
-        (scratch / "Release").write_text(_release(target / "Packages"))
+        (scratch / "Release").write_text(_release(target / "Packages", architecture))
         run([*gpg, "--clearsign", "-o", str(target / "InRelease"), str(scratch / "Release")], seconds=SECONDS)
 
 
-def _package(kubelet: Path, package: Path, tree: Path) -> None:
+def _package(kubelet: Path, package: Path, tree: Path, control: dict[str, str]) -> None:
     """Not compressed: it is unpacked once, on this machine."""
     for folder in ("DEBIAN", "usr/bin", "usr/lib/systemd/system"):
         (tree / folder).mkdir(parents=True)
     shutil.copyfile(kubelet, tree / "usr/bin/kubelet")
     (tree / "usr/bin/kubelet").chmod(0o755)
     (tree / "usr/lib/systemd/system/kubelet.service").write_text(UNIT)
-    (tree / "DEBIAN/control").write_text("".join(f"{name}: {value}\n" for name, value in _CONTROL.items()))
+    (tree / "DEBIAN/control").write_text("".join(f"{name}: {value}\n" for name, value in control.items()))
     for path in (tree, *tree.rglob("*")):
         if path.is_dir():
             path.chmod(0o755)
@@ -129,7 +129,7 @@ def _file(package: Path) -> dict[str, str]:
     return {"Filename": f"./{package.name}", "Size": str(package.stat().st_size), "SHA256": digest}
 
 
-def _release(packages: Path) -> str:
+def _release(packages: Path, architecture: str) -> str:
     """What apt asks of a flat repository: Debian's repository format, `Release`."""
     data = packages.read_bytes()
     return f"""\
@@ -137,7 +137,7 @@ Origin: netboot lab
 Label: Kubernetes
 Codename: kubernetes
 Date: {datetime.fromtimestamp(PUBLISHED, UTC):%a, %d %b %Y %H:%M:%S} UTC
-Architectures: amd64
+Architectures: {architecture}
 SHA256:
  {hashlib.sha256(data).hexdigest()} {len(data)} Packages
 """

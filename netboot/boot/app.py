@@ -12,6 +12,7 @@ from images.errors import ImageError
 from netboot.boot import answers
 from netboot.boot.artifacts import Artifacts
 from netboot.boot.events import Events
+from netboot.boot.health import Health
 from netboot.boot.limits import connection_of
 from netboot.boot.nonces import Nonces
 from netboot.boot.readiness import Readiness
@@ -28,9 +29,16 @@ class App:
     """The handler of every request. `in_flight`: those not yet answered."""
 
     def __init__(
-        self, scripts: Scripts, artifacts: Artifacts, events: Events, nonces: Nonces, readiness: Readiness
+        self,
+        scripts: Scripts,
+        artifacts: Artifacts,
+        events: Events,
+        health: Health,
+        nonces: Nonces,
+        readiness: Readiness,
     ) -> None:
-        self._scripts, self._events, self._nonces, self._readiness = scripts, events, nonces, readiness
+        self._scripts, self._events, self._health = scripts, events, health
+        self._nonces, self._readiness = nonces, readiness
         self._files = (
             ("/v1/blobs/", artifacts.blob),
             ("/v1/images/", artifacts.image),
@@ -54,7 +62,7 @@ class App:
                 return response
             response = await self._route(request, path, query)
         except (LifecycleError, ImageError) as error:
-            response = self._failed(request, error)
+            response = self._failed(request, path, error)
         except ConnectionError:
             raise
         except Exception:
@@ -87,6 +95,12 @@ class App:
             if request.method != "GET":
                 return answers.wrong_method("GET")
             return self._nonces.nonce(boot_id, query, connection_of(request).peer)
+        if last == "health":
+            if request.method == "GET":
+                return self._health.expected(boot_id, query)
+            if request.method != "POST":
+                return answers.wrong_method("GET", "POST")
+            return await self._health.reported(request, boot_id)
         if last != "events":
             return answers.not_found()
         if request.method != "POST":
@@ -98,10 +112,10 @@ class App:
             return self._scripts.busy()
         return answers.failure(OverloadedError("too many connections"))[0]
 
-    def _failed(self, request: web.BaseRequest, error: Exception) -> web.StreamResponse:
+    def _failed(self, request: web.BaseRequest, path: str, error: Exception) -> web.StreamResponse:
         response, row = answers.failure(error)
         if isinstance(error, BadClaimError | NoSuchBootError):
-            self._events.count_refused()
+            (self._health if path.endswith("/health") else self._events).count_refused()
         log.log(row.level, "%s: %s: %s", connection_of(request).peer, row.code, row.text(error))
         return response
 

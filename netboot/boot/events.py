@@ -1,17 +1,13 @@
 """`POST /v1/boots/<id>/events`: what machines report. Acknowledged when durable."""
 
-import asyncio
-
 from aiohttp import web
-from aiohttp.http_exceptions import HttpProcessingError
-from pydantic import ValidationError
 
-from netboot.boot import answers
+from netboot.boot import answers, bodies
 from netboot.boot.limits import connection_of
 from netboot.boot.live import Live
 from netboot.boot.metrics import Tally
 from netboot.lifecycle import bootid
-from netboot.lifecycle.errors import BadClaimError, NoSuchBootError, NotReadyError
+from netboot.lifecycle.errors import NoSuchBootError, NotReadyError
 from netboot.lifecycle.events import BootEvent, EventRecord
 from netboot.lifecycle.ports import Clock, Journal
 
@@ -34,16 +30,11 @@ class Events:
         Raises:
             BadClaimError, NoSuchBootError, NotReadyError, JournalUnavailableError: see `netboot.failures`.
         """
-        if (request.content_length or 0) > LONGEST_BODY:
-            return self._refused(413, f"an event has at most {LONGEST_BODY} bytes")
-        try:
-            async with asyncio.timeout(self._body_seconds):
-                body = await _read(request)
-        except TimeoutError:
-            return self._refused(408, f"the body did not arrive within {self._body_seconds:g} seconds")
-        if body is None:
-            return self._refused(413, f"an event has at most {LONGEST_BODY} bytes")
-        event = _parsed(body)
+        body = await bodies.taken(request, LONGEST_BODY, self._body_seconds, "an event")
+        if isinstance(body, web.Response):
+            self.count_refused()
+            return body
+        event = bodies.parsed(body, BootEvent, "an event")
         record = self._record(event, boot_id, connection_of(request).peer)
         await self._journal.append(record)
         self._tally.events["accepted"] += 1
@@ -85,35 +76,3 @@ class Events:
     def count_refused(self) -> None:
         """An event was not one, or of no boot of that machine."""
         self._tally.events["refused"] += 1
-
-    def _refused(self, status: int, words: str) -> web.Response:
-        self.count_refused()
-        answer = answers.text(status, words)
-        answer.force_close()
-        return answer
-
-
-async def _read(request: web.BaseRequest) -> bytes | None:
-    """The body; None: it is too long (told before more than a buffer of it was taken)."""
-    if request.headers.get("Expect", "").lower() == "100-continue":
-        await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-        request.writer.output_size = 0
-    body = bytearray()
-    try:
-        async for piece in request.content.iter_any():
-            body += piece
-            if len(body) > LONGEST_BODY:
-                return None
-    except (web.RequestPayloadError, HttpProcessingError):
-        raise BadClaimError("not an event: its body is not framed as HTTP has it") from None
-    return bytes(body)
-
-
-def _parsed(body: bytes) -> BootEvent:
-    try:
-        return BootEvent.model_validate_json(body)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(map(str, first["loc"]))
-        words = first["msg"].removeprefix("Value error, ")
-        raise BadClaimError(f"not an event: {where + ': ' if where else ''}{words}") from None

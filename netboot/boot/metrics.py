@@ -19,6 +19,7 @@ class Tally:
     )
     """By outcome."""
     events: dict[str, int] = field(default_factory=lambda: dict.fromkeys(("accepted", "refused"), 0))
+    health: dict[str, int] = field(default_factory=lambda: dict.fromkeys(("accepted", "refused"), 0))
     transfers: dict[str, int] = field(default_factory=lambda: dict.fromkeys(("whole", "broken"), 0))
     bytes_sent: int = 0
     discoveries_dropped: int = 0
@@ -42,6 +43,7 @@ class Exporter:
         self._labelled = {
             "scripts": Counter("netboot_scripts", "Scripts served.", ["outcome"], registry=registry),
             "events": Counter("netboot_boot_events", "Boot events posted by machines.", ["result"], registry=registry),
+            "health": Counter("netboot_health_reports", "Health reports posted.", ["result"], registry=registry),
             "transfers": Counter("netboot_transfers", "Files sent.", ["result"], registry=registry),
         }
         self._plain = {

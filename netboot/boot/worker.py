@@ -18,6 +18,7 @@ from netboot.boot.app import App
 from netboot.boot.artifacts import Artifacts
 from netboot.boot.discoveries import Discoveries
 from netboot.boot.events import Events
+from netboot.boot.health import Health
 from netboot.boot.limits import Gate, Limited, gate_of, prepare_listener
 from netboot.boot.live import Live
 from netboot.boot.metrics import Exporter, Tally
@@ -79,9 +80,10 @@ class Worker:
         self.gate: Gate = gate_of(config.provisioning)
         scripts = Scripts(config, key, self.live, self.journal, clock, self.tally, self.discoveries)
         events = Events(key, self.live, self.journal, clock, self.tally, config.provisioning.body_seconds)
+        health = Health(key, self.live, self.journal, clock, self.tally, config.provisioning.body_seconds)
         self.artifacts = Artifacts(config.store, self.tally, events.fetched, config.provisioning.send_stall_seconds)
         nonces = Nonces(key, self.live, clock, seal)
-        self.app = App(scripts, self.artifacts, events, nonces, self.readiness)
+        self.app = App(scripts, self.artifacts, events, health, nonces, self.readiness)
         self.server = Limited(self.app.handle, self.gate, config.provisioning.idle_seconds)
 
     async def listen(self, listener: socket.socket) -> asyncio.Server:

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from netboot.cli.client import api_options, open_client, segment, with_exit_codes
+from netboot.cli.health import overall
 from netboot.cli.output import output_option, show
 from netboot.cli.times import clock, moment, seconds
 
@@ -70,6 +71,7 @@ def show_(boot: str, config: Path | None, server: str | None, token_file: Path |
             click.echo(f"image {script['image'][:12]} of channel {script['channel']}, profile {script['profile']}")
         if found["seconds_to_ready"] is not None:
             click.echo(f"from the start of its kernel to the Ready node: {found['seconds_to_ready']:.1f} s")
+        click.echo(f"health {overall(found['checked'])}")
         click.echo()
     show(
         output,

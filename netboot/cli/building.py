@@ -1,4 +1,4 @@
-"""How a build shows itself: a live last line on a terminal, plain lines elsewhere. Always on stderr."""
+"""How a build shows itself: on a terminal live lines of running steps, plain lines elsewhere. Always on stderr."""
 
 import sys
 from types import TracebackType
@@ -14,7 +14,7 @@ class Building:
     def __init__(self, console: Console | None = None) -> None:
         self._console = console or Console(stderr=True, highlight=False, soft_wrap=not sys.stderr.isatty())
         self._status = self._console.status("starting") if self._console.is_terminal else None
-        self._prefix = ""
+        self._running: dict[str, str] = {}
         self.steps: list[dict[str, object]] = []
         """What was done: step, seconds, cached."""
 
@@ -38,13 +38,23 @@ class Building:
         self.line(step, "")
 
     def line(self, step: str, text: str) -> None:
-        """The last line of a terminal; nowhere else, where a thousand lines of packages help nobody."""
-        if self._status:
+        """A step's line of a terminal; nowhere else, where a thousand lines of packages help nobody."""
+        self._running[step] = text
+        self._show()
+
+    def _show(self) -> None:
+        if self._status and self._running:
             room = max(self._console.width - 20, 20)
-            self._status.update(Text.assemble((f"{step:<10}", "bold"), " ", (text[:room], "dim")))
+            lines = [
+                Text.assemble((f"{step:<10}", "bold"), " ", (text[:room], "dim"))
+                for step, text in self._running.items()
+            ]
+            self._status.update(Text("\n  ").join(lines))
 
     def end(self, step: str, seconds: float, *, cached: bool) -> None:
         """A step ended."""
+        self._running.pop(step, None)
+        self._show()
         self.steps.append({"step": step, "seconds": round(seconds, 3), "cached": cached})
         took = "cached" if cached else f"{seconds:.1f} s"
         self._console.print(Text.assemble(f"{step:<10}", f"{took:>8}"))

@@ -6,7 +6,7 @@ from time import time
 from images.bundle import SiteBundle
 from images.errors import ImageError, NotFoundError
 from images.keyring import KeyRing
-from images.signing import signer_of, verify
+from images.signing import sign, signers_of, verify
 from images.store import Store
 from images.strict import FaultsError
 from netboot.config import Config
@@ -45,11 +45,11 @@ def install(config: Config) -> bool:
         NotFoundError: no private key here. SignatureError, BusyError, StoreError.
     """
     store = Store(config.store)
-    key = KeyRing(config.keys).signing_key()
-    if not faults_of_bundle(config) and signer_of(store.bundle()[1]) == key.public.id:
+    keys = KeyRing(config.keys).signing_keys()  # all: machines of older images believe none but the older key
+    if not faults_of_bundle(config) and set(signers_of(store.bundle()[1])) == {key.public.id for key in keys}:
         return False
     new = unsigned(config)
-    store.set_bundle(new, key.sign(new))
+    store.set_bundle(new, sign(new, keys))
     return True
 
 

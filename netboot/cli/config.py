@@ -7,10 +7,10 @@ from pathlib import Path
 
 import click
 
+from images import signing
 from images.bundle import SiteBundle
 from images.errors import NotFoundError
 from images.keyring import KeyRing
-from images.signing import verify
 from images.store import Store
 from images.strict import FaultsError
 from netboot.cli import bundles, joining
@@ -86,12 +86,13 @@ def bundle(config: Path | None, keys: Path | None, sign: Path | None, signature:
       netboot config bundle --signature SITE-bundle.sig here: installs both
     """
     if sign is not None:
-        key = KeyRing(keys or find_paths(config, None, None).keys).signing_key()
+        mine = KeyRing(keys or find_paths(config, None, None).keys).signing_keys()
         data = _read(sign)
         _parsed(sign, data)
         target = sign.with_suffix(".sig")
-        target.write_bytes(key.sign(data))
-        click.echo(f"signed with key {key.public.id}: {target}; carry it back and install it with --signature")
+        target.write_bytes(signing.sign(data, mine))
+        signers = " and ".join(key.public.id for key in mine)
+        click.echo(f"signed with key {signers}: {target}; carry it back and install it with --signature")
         return
     found = find_config(config)
     found = found.model_copy(update={"keys": keys.absolute()}) if keys is not None else found
@@ -134,7 +135,7 @@ def join_certificate(config: Path | None, authority_key: Path | None, names: tup
 
 def _install_signed(config: Config, signature: Path) -> None:
     data, signed = _read(signature.with_suffix(".json")), _read(signature)
-    verify(data, signed, KeyRing(config.keys).trusted())
+    signing.verify(data, signed, KeyRing(config.keys).trusted())
     differences = bundles.differences(_parsed(signature.with_suffix(".json"), data), config)
     if differences:
         raise click.ClickException("that bundle is not of this configuration: " + "; ".join(differences))

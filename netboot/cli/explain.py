@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from netboot.cli import health
 from netboot.cli.client import CANNOT_TELL, NOT_ALLOWED, UNKNOWN, api_options, open_client, segment
 from netboot.cli.identity import facts
 from netboot.cli.output import output_option
@@ -67,7 +68,7 @@ def command(
             if found.get(what):
                 click.echo(f"  {what:<7} {boot_words(found[what])}")
         if machine is not None:
-            for name, text in facts(found):
+            for name, text in (*(health.facts(found["checked"]) if "checked" in found else ()), *facts(found)):
                 click.echo(f"  {name:<14} {text}")
     raise click.exceptions.Exit(_STATUS[decision["outcome"]])
 

@@ -10,12 +10,10 @@ import click
 
 from images import check
 from images.collect import GRACE_SECONDS, collect, needed, remove
-from images.diff import Diff, Packages, diff, read_packages
 from images.errors import ImageError
 from images.keyring import KeyRing
-from images.manifest import Manifest
-from images.measure import blocks
 from images.resolve import resolve
+from images.signing import Verdict, examine
 from images.store import Image, Store
 from netboot.cli.output import output_option, progress, show
 from netboot.cli.paths import config_option, find_paths, keys_option, store_option
@@ -24,27 +22,35 @@ _WAIT_SECONDS = 10.0
 """How long a command waits for another writer of the store."""
 
 
-_LAZY = {
+_VERDICTS: dict[Verdict, str] = {
+    "good": "trusted here",
+    "bad": "trusted here, and it does not fit: see `netboot image verify`",
+    "unknown": "not trusted here",
+}
+_ELSEWHERE = {
     "build": "netboot.cli.build:build",
+    "lock": "netboot.cli.lock:lock",
+    "diff": "netboot.cli.diff:diff_",
+    "cat": "netboot.cli.documents:cat",
+    "sign": "netboot.cli.signatures:sign",
     "push": "netboot.cli.publish:push",
     "pull": "netboot.cli.publish:pull",
     "promote": "netboot.cli.publish:promote",
     "export": "netboot.cli.publish:export_",
     "import": "netboot.cli.publish:import_",
 }
-"""Commands that are imported, with all that they need, only when they are called."""
 
 
 class _Group(click.Group):
-    """The group with the commands of `_LAZY`."""
+    """The group, with commands of their own files (and all that they need) imported only when they are called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return ["build", *super().list_commands(ctx), *(name for name in _LAZY if name != "build")]
+        return ["build", *super().list_commands(ctx), *(name for name in _ELSEWHERE if name != "build")]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in _LAZY:
+        if cmd_name not in _ELSEWHERE:
             return super().get_command(ctx, cmd_name)
-        module, _, name = _LAZY[cmd_name].partition(":")
+        module, _, name = _ELSEWHERE[cmd_name].partition(":")
         command = getattr(importlib.import_module(module), name)
         assert isinstance(command, click.Command)
         return command
@@ -52,7 +58,7 @@ class _Group(click.Group):
 
 @click.group(cls=_Group)
 def group() -> None:
-    """Build, list, verify, compare, publish and remove images.
+    """Build, list, verify, sign, compare, publish and remove images.
 
     An image is a kernel, an initrd, a root image and a signed manifest that binds them; its digest names it for ever.
     IMAGE is such a digest, the beginning of one (8 characters at least), or a recipe's name for its newest image.
@@ -114,7 +120,7 @@ def show_(image: str, config: Path | None, store: Path | None, keys: Path | None
     opened = Store(paths.store)
     found = opened.image(resolve(opened, image))
     manifest, why = found.manifest, needed(opened).get(found.digest, ())
-    signer, problem = _signer(opened, found.digest, paths.keys)
+    signer, problem, signatures = _signer(opened, found.digest, paths.keys)
     missing = {finding.part: finding.problem for finding in check.check_sizes(opened, manifest)}
     rows = [
         ("image", found.digest),
@@ -123,7 +129,8 @@ def show_(image: str, config: Path | None, store: Path | None, keys: Path | None
         ("kernel", manifest.kernel_version),
         ("arguments", " ".join(manifest.kernel_arguments)),
         ("epoch", manifest.epoch),
-        ("signed by", f"NOT verified: {problem}" if problem else f"key {signer}, trusted here"),
+        *([("signed by", f"NOT verified: {problem}")] if problem else []),
+        *(("signed by", f"key {key}, {_VERDICTS[verdict]}") for key, verdict in signatures),
         *(
             (name, f"{_mib(part.size):>11}  {part.sha256}  {missing.get(name, '')}".rstrip())
             for name, part in manifest.artifacts
@@ -138,6 +145,7 @@ def show_(image: str, config: Path | None, store: Path | None, keys: Path | None
     ]
     channels = [name for name, state in opened.channels().items() if state.image == found.digest]
     value = _facts(found) | {"signer": signer, "verified": problem is None, "problem": problem}
+    value |= {"signatures": [{"key": key, "verdict": verdict} for key, verdict in signatures]}
     show(output, value | {"channels": channels, "in_use": list(why), "missing": missing}, ("", ""), rows)
 
 
@@ -165,26 +173,6 @@ def verify(image: str, config: Path | None, store: Path | None, keys: Path | Non
     show(output, value, ("part", "problem", "remedy"), rows, f"image {digest[:12]} is what was signed, every byte")
     if findings:
         raise click.exceptions.Exit(1)
-
-
-@group.command("diff")
-@click.argument("old")
-@click.argument("new")
-@config_option
-@store_option
-@output_option
-def diff_(old: str, new: str, config: Path | None, store: Path | None, output: str) -> None:
-    """Show what differs between two images: packages, kernel, sizes, arguments.
-
-    \b
-    Example:  netboot image diff 4c1d22e0 debian-12-minimal
-    """
-    opened = _store(config, store)
-    digests = [resolve(opened, text) for text in (old, new)]
-    was, now = (opened.manifest(digest) for digest in digests)
-    found = diff(was, now, _packages(opened, was), _packages(opened, now))
-    value = {"old": digests[0], "new": digests[1], **dataclasses.asdict(found)}
-    show(output, value, ("", "old", "new"), _diff_rows(found), "nothing differs")
 
 
 @group.command()
@@ -243,12 +231,14 @@ def _facts(image: Image) -> dict[str, Any]:
     }
 
 
-def _signer(store: Store, digest: str, keys: Path) -> tuple[str | None, str | None]:
-    """The key that signed, and why that is not good enough (None: it is)."""
+def _signer(store: Store, digest: str, keys: Path) -> tuple[str | None, str | None, tuple[tuple[str, Verdict], ...]]:
+    """The key that signed, why that is not good enough (None: it is), and what is to be thought of each signature."""
     try:
-        return check.check_signature(store, digest, KeyRing(keys).trusted()).id, None
+        trusted = KeyRing(keys).trusted()
+        signer = check.check_signature(store, digest, trusted).id
+        return signer, None, examine(store.manifest_bytes(digest), store.signature(digest), trusted)
     except ImageError as error:
-        return None, str(error)
+        return None, str(error), ()
 
 
 def _size(store: Store, digest: str) -> int:
@@ -256,18 +246,6 @@ def _size(store: Store, digest: str) -> int:
         return store.image(digest).size
     except ImageError:
         return 0
-
-
-def _packages(store: Store, manifest: Manifest) -> Packages:
-    return read_packages(b"".join(blocks(store.blob_path(manifest.artifacts.packages.sha256))))
-
-
-def _diff_rows(found: Diff) -> list[tuple[str, str, str]]:
-    rows = [(name, old, new) for name, (old, new) in found.facts.items()]
-    rows += [(name, _mib(old), _mib(new)) for name, (old, new) in found.sizes.items()]
-    rows += [(name, "", version) for name, version in found.added.items()]
-    rows += [(name, version, "") for name, version in found.removed.items()]
-    return rows + [(name, old, new) for name, (old, new) in found.changed.items()]
 
 
 def _mib(size: int) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from netboot.cli import enrolment, identity
+from netboot.cli import enrolment, health, identity
 from netboot.cli.client import Client, api_options, open_client, segment, with_exit_codes
 from netboot.cli.output import output_option, show
 from netboot.cli.times import ago, boot_words, moment
@@ -27,7 +27,7 @@ def group() -> None:
     """
 
 
-for _command in enrolment.COMMANDS:
+for _command in (*enrolment.COMMANDS, health.command):
     group.add_command(_command)
 
 
@@ -52,7 +52,7 @@ def list_(others: bool, config: Path | None, server: str | None, token_file: Pat
         return
     found = client.get("/v1/machines")
     rows = [_row(one) for one in found["machines"]]
-    columns = ("machine", "cluster", "profile", "state", "since", "image", "scripts served", "last asked")
+    columns = ("machine", "cluster", "profile", "state", "since", "health", "image", "scripts served", "last asked")
     show(output, found, columns, rows, "the inventory has no machine yet")
 
 
@@ -84,6 +84,7 @@ def show_(machine: str, config: Path | None, server: str | None, token_file: Pat
         ("current boot", _current(found["current"])),
         *([("pending boot", _pending(found["pending"]))] if found["pending"] else []),
         ("scripts served", f"{found['claims']['served']}, last {moment(found['claims']['last_ms']) or 'never'}"),
+        *health.facts(found["checked"]),
         *identity.facts(found),
     ]
     for name, text in facts:
@@ -134,7 +135,10 @@ def _row(one: dict[str, Any]) -> tuple[object, ...]:
         state += f", and an unproven {_state(one['pending'])}"
     since = ago(current["last_ms"]) if current else ""
     claims = one["claims"]
-    return one["name"], one["cluster"], one["profile"], state, since, image, claims["served"], ago(claims["last_ms"])
+    checked = one["checked"]
+    health = f"{checked['status']} (stale)" if checked and checked["stale"] else checked["status"] if checked else ""
+    asked = claims["served"], ago(claims["last_ms"])
+    return one["name"], one["cluster"], one["profile"], state, since, health, image, *asked
 
 
 def _current(trace: dict[str, Any] | None) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from netboot.lifecycle.errors import CannotTellError
-from netboot.lifecycle.events import DiscoveryRecord, EventRecord, Record, ScriptRecord
+from netboot.lifecycle.events import AnyRecord, Record
 from netboot.lifecycle.state import Batch, Projection
 from netboot.stores import journal_reader
 from netboot.stores.journal_reader import Row
@@ -28,7 +28,7 @@ LOOK_SECONDS = 1.0
 SAY_SECONDS = 1.0
 """How often a journal's owner is told how far it may purge; each time costs an fsync."""
 
-_RECORD: TypeAdapter[ScriptRecord | EventRecord | DiscoveryRecord] = TypeAdapter(Record)
+_RECORD: TypeAdapter[AnyRecord] = TypeAdapter(Record)
 
 
 @dataclass(slots=True)

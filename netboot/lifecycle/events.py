@@ -6,6 +6,7 @@ from pydantic import AfterValidator, Field, StringConstraints
 
 from images.manifest import Name, Sha256
 from images.strict import Strict
+from netboot.lifecycle.health import HealthReport
 from netboot.lifecycle.phases import REPORTED_PHASES, Phase
 from netboot.machines.values import Mac
 
@@ -75,4 +76,16 @@ class DiscoveryRecord(Strict):
     peer: str
 
 
-Record = Annotated[ScriptRecord | EventRecord | DiscoveryRecord, Field(discriminator="kind")]
+class HealthRecord(Strict):
+    """A machine reported the results of its health checks."""
+
+    kind: Literal["health"] = "health"
+    at_ms: int
+    boot: BootId
+    machine: Name
+    peer: str
+    report: HealthReport
+
+
+AnyRecord = ScriptRecord | EventRecord | DiscoveryRecord | HealthRecord
+Record = Annotated[AnyRecord, Field(discriminator="kind")]

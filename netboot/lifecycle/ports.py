@@ -3,13 +3,13 @@
 from collections.abc import Awaitable
 from typing import Protocol
 
-from netboot.lifecycle.events import DiscoveryRecord, EventRecord, ScriptRecord
+from netboot.lifecycle.events import AnyRecord
 
 
 class Journal(Protocol):
     """Where a process writes facts down before it acknowledges them."""
 
-    async def append(self, record: ScriptRecord | EventRecord | DiscoveryRecord) -> None:
+    async def append(self, record: AnyRecord) -> None:
         """Return when the record has survived a power cut.
 
         Raises:

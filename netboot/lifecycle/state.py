@@ -13,7 +13,8 @@ from enum import IntEnum
 from typing import Literal, NamedTuple, Protocol
 
 from images.strict import Strict
-from netboot.lifecycle.events import BootId, DiscoveryRecord, EventRecord, SafeText, ScriptRecord
+from netboot.lifecycle.events import AnyRecord, BootId, DiscoveryRecord, HealthRecord, SafeText
+from netboot.lifecycle.health import HealthStatus
 from netboot.lifecycle.phases import Phase, Source
 from netboot.lifecycle.trace import Trace
 
@@ -23,6 +24,8 @@ CLAIMS_KEPT = 16
 """Claims (nothing was reported) kept for each machine, the newest; the others are counted."""
 DISCOVERED_KEPT = 10_000
 """Sightings of machines that may not boot, in all; the longest unseen go first."""
+REPORTS_KEPT = 2
+"""Boots of each machine and standing of which the latest health report is kept, the newest."""
 FEED_KEPT = 50_000
 """Entries of the feed; who watches reads them as they come."""
 FEED_PER_BOOT = 200
@@ -77,14 +80,28 @@ class Claims(Strict):
     last_ms: int | None = None
 
 
+class Checked(Strict):
+    """How a health report turned out, and when it came."""
+
+    status: HealthStatus
+    at_ms: int
+
+
+def newer_report(known: HealthRecord | None, new: HealthRecord) -> HealthRecord:
+    """Of two reports of one boot the later; the rest of the key only makes ties the same in any order."""
+    return new if known is None else max(known, new, key=lambda one: (one.at_ms, one.model_dump_json(by_alias=True)))
+
+
 class MachineState(Strict):
     """What is known of one machine. `current`: None until it has reported anything. `pending`: a newer boot that was
-    reported and has not proven itself: a reboot on its way, or somebody who tells tales."""
+    reported and has not proven itself: a reboot on its way, or somebody who tells tales. `checked`: how the current
+    boot's health checks turned out; None: it reported none."""
 
     machine: str
     current: Trace | None = None
     pending: Trace | None = None
     claims: Claims = Claims()
+    checked: Checked | None = None
 
 
 class Discovered(Strict):
@@ -154,7 +171,7 @@ class Batch(NamedTuple):
     journal: str
     identity: int
     last: int
-    records: Sequence[ScriptRecord | EventRecord | DiscoveryRecord]
+    records: Sequence[AnyRecord]
     unreadable: int = 0
 
 
@@ -167,6 +184,14 @@ class States(Protocol):
 
     def counts(self) -> dict[str, int]:
         """How many machines' current boots are in each state."""
+        ...
+
+    def health_counts(self, since_ms: int) -> dict[str, int]:
+        """How many machines' current boots have reported which health; `stale`: before `since_ms`, `none`: never."""
+        ...
+
+    def health(self, boot: str) -> HealthRecord | None:
+        """The latest health report of a boot; None: none came, or it is longer ago than is kept."""
         ...
 
     def boots(self, machine: str | None, limit: int) -> list[Trace]:

@@ -7,7 +7,7 @@ from images.strict import Strict
 from netboot.lifecycle.decide import View, decide_machine
 from netboot.lifecycle.decision import Decision
 from netboot.lifecycle.errors import NoSuchMachineError
-from netboot.lifecycle.state import Claims, MachineState
+from netboot.lifecycle.state import Checked, Claims, MachineState
 from netboot.lifecycle.trace import Trace
 from netboot.machines.values import Machine
 
@@ -21,6 +21,8 @@ class MachineView(Strict):
     pending: Trace | None = None
     """A newer one that has not proven itself."""
     claims: Claims = Claims()
+    checked: Checked | None = None
+    """How the current boot's health checks turned out."""
 
 
 class MachineDetail(Strict):
@@ -40,7 +42,8 @@ def machine_views(view: View, states: Mapping[str, MachineState]) -> list[Machin
     found = []
     for machine in view.snapshot.inventory.machines:
         state = states.get(machine.name, empty)
-        found.append(MachineView(machine=machine, current=state.current, pending=state.pending, claims=state.claims))
+        known = {"current": state.current, "pending": state.pending, "claims": state.claims, "checked": state.checked}
+        found.append(MachineView(machine=machine, **known))
     return found
 
 

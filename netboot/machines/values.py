@@ -7,6 +7,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, 
 
 from images.manifest import Architecture, KernelArgument, Name, Sha256
 from images.strict import Strict
+from netboot.machines.health import Health
 from netboot.machines.identity import parse_mac, parse_serial, parse_uuid
 
 Mac = Annotated[str, BeforeValidator(parse_mac)]
@@ -91,6 +92,8 @@ class Machine(Strict):
     """The lowest rung on which it may prove itself. One with a TPM on record never falls below `tpm`."""
     pcrs: dict[PcrIndex, tuple[Sha256, ...]] = Field(default_factory=dict)
     """SHA-256 PCRs and the values that are allowed in each; empty: no policy, and shown as such."""
+    health: Health = Health()
+    """What it should have, where that is not what its profile says."""
 
     @property
     def node_name(self) -> str:
@@ -104,6 +107,8 @@ class Profile(Strict):
     name: Name
     channel: Name
     kernel_arguments: Annotated[tuple[ProfileArgument, ...], Field(max_length=32)] = ()
+    health: Health = Health()
+    """What its machines should have."""
 
 
 class Channel(Strict):

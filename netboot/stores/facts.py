@@ -11,7 +11,7 @@ from concurrent.futures import Future
 from pathlib import Path
 
 from netboot.lifecycle.errors import JournalUnavailableError
-from netboot.lifecycle.events import DiscoveryRecord, EventRecord, ScriptRecord
+from netboot.lifecycle.events import AnyRecord
 from netboot.stores.journal import MOST_BYTES, MOST_ROWS
 from netboot.stores.journal_file import HOUSEKEEPING_SECONDS, JournalFile
 
@@ -33,7 +33,7 @@ class Facts:
         self._thread = threading.Thread(target=self._commit_for_ever, name=f"facts {path.name}", daemon=True)
         self._thread.start()
 
-    def append(self, record: ScriptRecord | EventRecord | DiscoveryRecord) -> None:
+    def append(self, record: AnyRecord) -> None:
         """Write a record down, durably.
 
         Raises:

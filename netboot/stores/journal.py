@@ -19,7 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from netboot.lifecycle.errors import JournalUnavailableError
-from netboot.lifecycle.events import DiscoveryRecord, EventRecord, ScriptRecord
+from netboot.lifecycle.events import AnyRecord
 from netboot.stores.journal_file import HOUSEKEEPING_SECONDS, ROWS_A_STATEMENT, JournalFile
 
 log = logging.getLogger(__name__)
@@ -60,7 +60,7 @@ class SqliteJournal:
         """Records that the projector has not yet taken over."""
         return self._file.unshipped
 
-    async def append(self, record: ScriptRecord | EventRecord | DiscoveryRecord) -> None:
+    async def append(self, record: AnyRecord) -> None:
         """Return when the record has survived a power cut; see `ports.Journal`."""
         await self.append_json(record.at_ms, record.model_dump_json())
 

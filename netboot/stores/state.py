@@ -6,7 +6,8 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from netboot.lifecycle.errors import StateUnavailableError
-from netboot.lifecycle.state import Claims, Discovered, FeedEntry, MachineState, Standing
+from netboot.lifecycle.events import HealthRecord
+from netboot.lifecycle.state import Checked, Claims, Discovered, FeedEntry, MachineState, Standing
 from netboot.lifecycle.trace import Trace
 from netboot.stores.state_schema import VERSION, version_of
 
@@ -15,10 +16,17 @@ _PLACED = (
     "SELECT boot, row_number() OVER (PARTITION BY machine ORDER BY standing DESC, proven_ms DESC, boot DESC) AS place "
     "FROM boots WHERE standing > 0"
 )
-_SELECT = "SELECT machine, boots.boot, standing, state, trace FROM ({}) JOIN boots USING (boot) WHERE place = 1"
+_SELECT = (
+    "SELECT boots.machine, boots.boot, standing, state, trace, health.status, health.at_ms FROM ({}) "
+    "JOIN boots USING (boot) LEFT JOIN health USING (boot) WHERE place = 1"
+)
 _CURRENT, _CURRENT_OF = _SELECT.format(_PLACED), _SELECT.format(f"{_PLACED} AND machine = ?")
 _PENDING = "SELECT trace FROM boots WHERE machine = ? AND standing = 1 AND boot > ? ORDER BY boot DESC LIMIT 1"
 _COUNTS = f"SELECT state, count(*) FROM ({_CURRENT}) GROUP BY state"  # noqa: S608
+_HEALTH_COUNTS = (
+    "SELECT coalesce(iif(at_ms < ?, 'stale', status), 'none') AS found, count(*) "  # noqa: S608
+    f"FROM ({_CURRENT}) GROUP BY found"
+)
 
 
 class SqliteStates:
@@ -37,11 +45,16 @@ class SqliteStates:
                 current = [row for name in names for row in db.execute(_CURRENT_OF, (name,))]
                 query = "SELECT machine, served, last_ms FROM claims WHERE machine = ?"
                 claims = [row for name in names for row in db.execute(query, (name,))]
-            proven = [(name, boot) for name, boot, standing, _, _ in current if standing == Standing.PROVEN]
+            proven = [(name, boot) for name, boot, standing, *_ in current if standing == Standing.PROVEN]
             pending = {name: _trace(body) for name, boot in proven for (body,) in db.execute(_PENDING, (name, boot))}
         found = {
-            name: MachineState(machine=name, current=_trace(body), pending=pending.get(name))
-            for name, _, _, _, body in current
+            name: MachineState(
+                machine=name,
+                current=_trace(body),
+                pending=pending.get(name),
+                checked=Checked(status=status, at_ms=at_ms) if status is not None else None,
+            )
+            for name, _, _, _, body, status, at_ms in current
         }
         for name, served, last_ms in claims:
             state = found.get(name, MachineState(machine=name))
@@ -52,6 +65,17 @@ class SqliteStates:
         """See `States.counts`."""
         with self._open() as db:
             return dict(db.execute(_COUNTS))
+
+    def health_counts(self, since_ms: int) -> dict[str, int]:
+        """See `States.health_counts`."""
+        with self._open() as db:
+            return dict(db.execute(_HEALTH_COUNTS, (since_ms,)))
+
+    def health(self, boot: str) -> HealthRecord | None:
+        """See `States.health`."""
+        with self._open() as db:
+            row = db.execute("SELECT body FROM health WHERE boot = ?", (boot,)).fetchone()
+        return HealthRecord.model_validate_json(row[0]) if row else None
 
     def boots(self, machine: str | None, limit: int) -> list[Trace]:
         """See `States.boots`."""

@@ -25,6 +25,13 @@ MIGRATIONS = (
     ALTER TABLE boots ADD COLUMN proven_ms INTEGER;
     CREATE INDEX boots_of_machine ON boots (machine, standing, boot, proven_ms);
     """,
+    """
+    -- the latest health report of a boot
+    CREATE TABLE health (
+        boot TEXT PRIMARY KEY, machine TEXT NOT NULL, at_ms INTEGER NOT NULL, status TEXT NOT NULL, body TEXT NOT NULL
+    );
+    CREATE INDEX health_of_machine ON health (machine, boot);
+    """,
 )
 VERSION = len(MIGRATIONS)
 _NEWER = "it was written by a newer netboot (schema {}, this one knows {}); run that version, or restore a backup"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from netboot.lifecycle import state
 from netboot.lifecycle.errors import StateUnavailableError
-from netboot.lifecycle.events import DiscoveryRecord, EventRecord, ScriptRecord
+from netboot.lifecycle.events import AnyRecord, DiscoveryRecord, EventRecord, HealthRecord, ScriptRecord
 from netboot.lifecycle.phases import Phase, source_of
 from netboot.lifecycle.state import Batch, Discovered, FeedEntry
 from netboot.lifecycle.trace import Trace, apply
@@ -96,7 +96,7 @@ def _cursor(db: sqlite3.Connection, journal: str) -> tuple[int, int]:
     return (row[0], row[1]) if row else (0, 0)
 
 
-def _project(db: sqlite3.Connection, records: Sequence[ScriptRecord | EventRecord | DiscoveryRecord]) -> None:
+def _project(db: sqlite3.Connection, records: Sequence[AnyRecord]) -> None:
     scripts = [record for record in records if isinstance(record, ScriptRecord)]
     events = [record for record in records if isinstance(record, EventRecord)]
     known = _known(db, [*{record.boot for record in scripts} | {record.boot for record in events}])
@@ -110,6 +110,7 @@ def _project(db: sqlite3.Connection, records: Sequence[ScriptRecord | EventRecor
     _count_claims(db, scripts)
     _prune_boots(db, {record.machine for record in kept}, {record.machine for record in events})
     _discover(db, [record for record in records if isinstance(record, DiscoveryRecord)])
+    _keep_reports(db, [record for record in records if isinstance(record, HealthRecord)])
     if kept:
         db.execute("DELETE FROM feed WHERE id <= (SELECT max(id) FROM feed) - ?", (state.FEED_KEPT,))
 
@@ -205,6 +206,30 @@ def _prune_boots(db: sqlite3.Connection, claimed: Iterable[str], told: Iterable[
             *((machine, int(claim), state.KEPT[claim] - 1) for machine in claimed),
             *((m, int(standing), most - 1) for m in told for standing, most in state.KEPT.items() if standing != claim),
         ],
+    )
+
+
+def _keep_reports(db: sqlite3.Connection, records: Iterable[HealthRecord]) -> None:
+    """The latest of each boot, and of each machine and standing those of the newest boots."""
+    latest: dict[str, HealthRecord] = {}
+    for record in records:
+        known = latest.get(record.boot)
+        if known is None:
+            row = db.execute("SELECT body FROM health WHERE boot = ?", (record.boot,)).fetchone()
+            known = HealthRecord.model_validate_json(row[0]) if row else None
+        latest[record.boot] = state.newer_report(known, record)
+    db.executemany(
+        "INSERT OR REPLACE INTO health (boot, machine, at_ms, status, body) VALUES (?, ?, ?, ?, ?)",
+        [
+            (one.boot, one.machine, one.at_ms, one.report.status, one.model_dump_json(by_alias=True))
+            for one in latest.values()
+        ],
+    )
+    db.executemany(
+        "DELETE FROM health WHERE boot IN (SELECT boot FROM (SELECT boot, row_number() OVER (PARTITION BY "
+        "coalesce(standing, 0) ORDER BY boot DESC) AS place FROM health LEFT JOIN boots USING (boot) "
+        "WHERE health.machine = ?) WHERE place > ?)",
+        [(machine, state.REPORTS_KEPT) for machine in {one.machine for one in latest.values()}],
     )
 
 

@@ -13,6 +13,7 @@ from netboot.web import (
     join_tokens,
     machines,
     metrics,
+    node_health,
     watch,
 )
 from netboot.web.parts import EXTENSION, Parts
@@ -27,6 +28,7 @@ def create_app(parts: Parts) -> Flask:
     app.config["MAX_CONTENT_LENGTH"] = LARGEST_BODY
     app.extensions[EXTENSION] = parts
     errors.install(app)
-    for module in (health, metrics, machines, discovered, explain, boots, watch, channels, enrolments, join_tokens):
+    plain = (health, metrics, machines, node_health, discovered, explain, boots, watch, channels)
+    for module in (*plain, enrolments, join_tokens):
         app.register_blueprint(module.blueprint)
     return app

@@ -4,7 +4,7 @@ from flask import Blueprint, Response, jsonify, request
 
 from netboot.lifecycle.errors import NoSuchBootError
 from netboot.lifecycle.views import machine_named
-from netboot.web import query, render
+from netboot.web import node_health, query, render
 from netboot.web.auth import protect
 from netboot.web.parts import parts
 
@@ -30,4 +30,4 @@ def shown(boot: str) -> Response:
     found = parts().states.boot(boot)
     if found is None:
         raise NoSuchBootError("never heard of, or longer ago than is kept")
-    return jsonify(render.trace(found))
+    return jsonify({**render.trace(found), "checked": node_health.report_of(found)})

@@ -11,7 +11,7 @@ from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.state import MachineState
 from netboot.lifecycle.views import machine_detail, machine_named, machine_views
 from netboot.machines.values import Machine
-from netboot.web import query, render
+from netboot.web import node_health, query, render
 from netboot.web.auth import protect
 from netboot.web.enrolments import HISTORY_SHOWN, pcr_policy
 from netboot.web.parts import parts
@@ -37,6 +37,7 @@ def listed() -> Response:
                     "current": render.maybe_trace(one.current),
                     "pending": render.maybe_trace(one.pending),
                     "claims": render.plain(one.claims),
+                    "checked": node_health.brief(one.checked),
                 }
                 for one in found
             ]
@@ -60,6 +61,7 @@ def shown(name: str) -> Response:
             "claims": render.plain(detail.claims),
             "decision": render.plain(detail.decision),
             "boots": [render.trace(boot) for boot in detail.boots],
+            "checked": node_health.report_of(detail.current),
             **_identity(detail.machine),
         }
     )
@@ -81,7 +83,11 @@ def _boots(name: str) -> dict[str, Any]:
     except CannotTellError as error:
         log.warning("boots: %s", error)
         return {}
-    return {"current": render.maybe_trace(state.current), "pending": render.maybe_trace(state.pending)}
+    return {
+        "current": render.maybe_trace(state.current),
+        "pending": render.maybe_trace(state.pending),
+        "checked": node_health.report_of(state.current),
+    }
 
 
 def _identity(machine: Machine) -> dict[str, Any]:

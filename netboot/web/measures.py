@@ -10,6 +10,8 @@ from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
 from netboot.lifecycle.errors import CannotTellError
+from netboot.lifecycle.health import STALE_MS
+from netboot.lifecycle.ports import Clock
 from netboot.lifecycle.state import States
 from netboot.stores.live import LiveView
 
@@ -22,8 +24,8 @@ class Now(Collector):
     What cannot be told right now is left out: a gap in a graph is honest, a zero is not.
     """
 
-    def __init__(self, live: LiveView, states: States, status: Status) -> None:
-        self._live, self._states, self._status = live, states, status
+    def __init__(self, live: LiveView, states: States, status: Status, clock: Clock) -> None:
+        self._live, self._states, self._status, self._clock = live, states, status, clock
 
     def describe(self) -> Iterable[Metric]:
         """Nothing ahead of time."""
@@ -52,6 +54,7 @@ class Now(Collector):
     def _machines(self) -> Iterator[Metric]:
         try:
             counts = self._states.counts()
+            health = self._states.health_counts(self._clock.now_ms() - STALE_MS)
         except CannotTellError:
             return
         words = "Machines by the state of their current boot."
@@ -59,6 +62,11 @@ class Now(Collector):
         for state, count in sorted(counts.items()):
             family.add_metric([state], count)
         yield family
+        words = "Machines by the worst that their current boot's checks report; stale: no report for long; none: never."
+        checked = GaugeMetricFamily("netboot_machines_by_health", words, labels=["status"])
+        for status in ("pass", "warn", "fail", "unknown", "stale", "none"):
+            checked.add_metric([status], health.get(status, 0))
+        yield checked
 
     def _keeper(self, said: dict[str, Any]) -> Iterator[Metric]:
         for name, metric, words in (

@@ -35,7 +35,7 @@ def make_web(config: Config, stopping: Callable[[], bool]) -> Any:
     def status(name: str) -> dict[str, Any] | None:
         return read_status(config.data / "status", name)
 
-    now = Now(live, states, status)
+    now = Now(live, states, status, SystemClock())
     return create_app(
         Parts(
             live=live,

@@ -11,6 +11,7 @@ from lab.accelerator import accelerator
 from lab.kube.recipe import node_recipe
 from lab.site import make_site
 from lab.work import CACHE, work_folder
+from tests import arm64
 from tests.boot.centre import BuiltImage
 
 RECIPE = "debian-12-minimal"
@@ -31,17 +32,47 @@ def built(work: Path) -> BuiltImage:
 
 
 @pytest.fixture(scope="session")
+def built_erofs(work: Path) -> BuiltImage:
+    """The same in its other forms: root as erofs, and a unified kernel image."""
+    recipe = work / "recipe-erofs/formats.yaml"
+    recipe.parent.mkdir(parents=True, exist_ok=True)
+    recipe.write_text(f"base: {RECIPE}\nroot_format: erofs\nuki: true\n")
+    return build(work / "erofs-builder", str(recipe))
+
+
+@pytest.fixture(scope="session")
 def built_node(work: Path) -> BuiltImage:
     """The same of a node, with the lab's kubelet and container images."""
     return build(work / "node-builder", str(node_recipe(NODE_RECIPE, work / "recipe", CACHE)))
 
 
-def build(folder: Path, recipe: str) -> BuiltImage:
+@pytest.fixture(scope="session")
+def built_arm64(work: Path) -> BuiltImage:
+    """The same of an arm64 server, whose kubelet is none."""
+    return build(work / "arm64-builder", str(arm64.recipe("debian-12-arm64", work / "arm64-recipe")))
+
+
+@pytest.fixture(scope="session")
+def built_cpu(work: Path) -> BuiltImage:
+    """debian-12-cpu as it is shipped, but for the lab's kubelet: with its own profile and budget."""
+    return build(work / "cpu-builder", str(node_recipe("debian-12-cpu", work / "recipe-cpu", CACHE)))
+
+
+@pytest.fixture(scope="session")
+def built_gpu(work: Path) -> BuiltImage:
+    """debian-12-gpu by the quick profile: larger than release, so that its budget holds for that all the more."""
+    recipe = node_recipe("debian-12-gpu", work / "recipe-gpu", CACHE)
+    return build(work / "gpu-builder", str(recipe), "--profile", "dev")
+
+
+def build(folder: Path, recipe: str, *options: str) -> BuiltImage:
     site = make_site(folder, "127.0.0.1")
-    made = json.loads(site.netboot("image", "build", recipe, "--cache", str(CACHE / "build"), "--output", "json"))
+    argv = ("image", "build", recipe, "--cache", str(CACHE / "build"), "--output", "json", *options)
+    made = json.loads(site.netboot(*argv))
     shown = json.loads(site.netboot("image", "show", made["image"], "--output", "json"))
     kernel = site.store / "blobs" / shown["manifest"]["artifacts"]["kernel"]["sha256"]
-    return BuiltImage(site, made["image"], shown["manifest"], accelerator(kernel, CACHE / "lab"))
+    runs_by = accelerator(kernel, CACHE / "lab") if shown["manifest"]["architecture"] == "amd64" else "tcg"
+    return BuiltImage(site, made["image"], shown["manifest"], runs_by)
 
 
 @pytest.fixture

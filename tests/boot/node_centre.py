@@ -65,7 +65,8 @@ def node_centre(folder: Path, built: BuiltImage) -> Iterator[NodeCentre]:
             config.write(QUICK)
         copy_images(built.site.store, site.store)
         address = net.machine(10)
-        site.declare(inventory(mine, address, ek_sha256(chip_of(mine, folder))))
+        # what no machine of a laboratory has, so that it is missed
+        site.declare(inventory(mine, address, ek_sha256(chip_of(mine, folder))) + "  health: {gpus: 8, nvlinks: 18}\n")
         running = stack.enter_context(service(site, folder))
         running.set_channel("stable", built.digest)
         stack.enter_context(dnsmasq(net, f"{site.url}/boot.ipxe", hosts={mine.mac: address}))

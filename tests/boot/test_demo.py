@@ -55,7 +55,7 @@ def test_the_demo_ends_with_a_node_that_works_and_every_command_that_it_prints_w
         assert "netboot: stage started" in said["the machine's console"]
         running.process.send_signal(signal.SIGINT)
         assert running.process.wait(60) == 0
-        running.said.wait_for("^stopping$", 10)
+        running.said.wait_for("^stopping$", 60)
     finally:
         finish(running)
 

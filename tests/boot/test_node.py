@@ -13,7 +13,7 @@ from tests.boot.node_centre import NodeCentre, node_centre
 from tests.boot.secrets import TokenWatch, command_lines, lasting_secrets, watching_tokens
 
 pytestmark = pytest.mark.boot
-POD_SECONDS = 240.0
+POD_SECONDS, HEALTH_SECONDS = 240.0, 240.0
 JOINED = [
     ("Joining", "reported"),
     ("Attested", "observed"),
@@ -36,6 +36,7 @@ def test_a_machine_becomes_a_node_that_works_and_does_so_again_after_its_power_w
             assert before["metadata"]["labels"]["lab.netboot.dev/rack"] == "demo"
             a_pod_waits_until_an_operator_lets_the_node_in(here)
             nothing_secret_is_where_it_must_not_be(here, tokens)
+            its_hardware_was_checked(here, first)
         assert len(tokens.values) == 1
 
         with here.switched_on():
@@ -83,6 +84,30 @@ def nothing_secret_is_where_it_must_not_be(here: NodeCentre, tokens: TokenWatch)
     assert len(secrets) == 1 + 1 + 1 + 3
     found = [(where, f"{secret[:4]}…") for where, text in places.items() for secret in secrets if secret in text]
     assert found == []
+
+
+def its_hardware_was_checked(here: NodeCentre, boot: str) -> None:
+    """Its report came, of this boot: all is in order but the GPUs it should have, and they are missed precisely."""
+    path = f"/v1/machines/{here.hardware.name}/health"
+    here.service.wait_until("the node reports its health", lambda: here.service.api(path)["checked"], HEALTH_SECONDS)
+    checked = here.service.api(path)["checked"]
+    assert (checked["boot"], checked["source"], checked["status"]) == (boot, "reported", "fail")
+    found = {one["name"]: (one["status"], one["summary"]) for one in checked["report"]["checks"]}
+    missed = {name: said for name, said in found.items() if said[0] not in ("pass", "absent")}
+    nothing = ("unknown", "8 GPUs expected, none on the PCI bus: there is none to ask")
+    assert missed == {
+        "gpu-count": ("fail", "8 GPUs expected, none on the PCI bus"),
+        **dict.fromkeys(("gpu-uuid", "gpu-ecc", "gpu-nvlink"), nothing),
+    }
+    assert found["cpus"] == ("pass", f"{here.hardware.cpus} CPUs are online")
+    gib = here.hardware.memory / 1024
+    assert found["memory"] == ("pass", f"{gib:g} GiB, {gib:g} expected")
+    assert {name for name, (status, _) in found.items() if status == "pass"} == {
+        "expectations",
+        "cpus",
+        "memory",
+        "clock",
+    }
 
 
 def node(here: NodeCentre) -> Any:

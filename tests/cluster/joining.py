@@ -121,13 +121,13 @@ class Site:
 
     def decision(self, name: str) -> tuple[str, str, str]:
         """What was decided about a request."""
-        return wait_for(lambda: self.conditions(name), 30)[0]
+        return wait_for(lambda: self.conditions(name), 60)[0]
 
     def certificate(self, name: str) -> bytes:
         def issued() -> str:
             return str(self.admin("GET", f"{CSRS}/{name}").json()["status"].get("certificate") or "")
 
-        return base64.b64decode(wait_for(issued, 30))
+        return base64.b64decode(wait_for(issued, 60))
 
     def has_token(self, token: BootstrapToken) -> bool:
         return self.admin("GET", f"{SECRETS}/bootstrap-token-{token.id}").status_code == 200
@@ -155,7 +155,7 @@ class Site:
         with (self.folder / "approver.log").open("ab") as log:
             process = subprocess.Popen(argv, env=environment(), stderr=log)
         try:
-            wait_for(lambda: ready.exists() or process.poll() is not None, 30)
+            wait_for(lambda: ready.exists() or process.poll() is not None, 60)
             assert ready.exists(), (self.folder / "approver.log").read_text()
             yield process
         finally:

@@ -41,7 +41,7 @@ def site(control_plane: Cluster, accounts: dict[str, Path], as_admin: Admin) -> 
             as_admin("DELETE", f"{PATH}/{csr['metadata']['name']}")
 
 
-def until(condition: Callable[[], Any], seconds: float = 40) -> Any:
+def until(condition: Callable[[], Any], seconds: float = 90) -> Any:
     deadline, pause = monotonic() + seconds, threading.Event()
     while not (value := condition()):
         assert monotonic() < deadline, f"did not happen within {seconds} s"

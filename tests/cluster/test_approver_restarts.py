@@ -35,11 +35,11 @@ def test_killed_between_approve_and_delete(alone: Site) -> None:
     token = site.issue("n-20")
     with site.approver("die") as process:
         name = site.ask(token, client("n-20"), "killed")
-        assert wait_for(process.poll, 30) == -9
+        assert wait_for(process.poll, 60) == -9
     assert site.decision(name)[0] == "Approved"
     assert site.has_token(token)
     with site.approver():
-        wait_for(lambda: not site.has_token(token), 30)
+        wait_for(lambda: not site.has_token(token), 60)
         wait_for(lambda: any("killed" in body for body in site.approved_phases()))
 
 
@@ -79,7 +79,7 @@ def test_an_apiserver_that_is_restarted_while_it_watches(tmp_path: Path) -> None
             wait_for(lambda: site.admin("GET", "/readyz").status_code == 200, 60)
             token = site.issue("n-02")
             assert site.decision(site.ask(token, client("n-02"), "after"))[0] == "Approved"
-            wait_for(lambda: not site.has_token(token), 30)
+            wait_for(lambda: not site.has_token(token), 60)
             wait_for(lambda: site.status()["ok"] is True, 60)
             assert process.poll() is None
         site.close()

@@ -80,9 +80,9 @@ def joining(control_plane: Cluster, admin: Api) -> Iterator[Callable[[str, Any],
 
 
 def until(condition: Callable[[], Any]) -> Any:
-    deadline, pause = monotonic() + 30, threading.Event()
+    deadline, pause = monotonic() + 60, threading.Event()
     while not (value := condition()):
-        assert monotonic() < deadline, "did not happen within 30 s"
+        assert monotonic() < deadline, "did not happen within 60 s"
         pause.wait(0.05)
     return value
 

@@ -12,17 +12,15 @@ from hypothesis import strategies as st
 
 from netboot.lifecycle import state
 from netboot.lifecycle.errors import StateUnavailableError
-from netboot.lifecycle.events import DiscoveryRecord, EventRecord, ScriptRecord
+from netboot.lifecycle.events import AnyRecord as Record
 from netboot.lifecycle.phases import OBSERVED_PHASES, REPORTED_PHASES, Phase
 from netboot.lifecycle.state import Batch
 from netboot.lifecycle.trace import apply
 from netboot.stores.state import SqliteStates
 from netboot.stores.state_schema import MIGRATIONS, VERSION
 from netboot.stores.state_writer import SqliteProjection
-from tests.records import START, boot_id, event, script, sighted
+from tests.records import START, boot_id, checked, event, script, sighted
 from tests.states import MemoryStates
-
-Record = ScriptRecord | EventRecord | DiscoveryRecord
 
 
 class Both:
@@ -203,6 +201,37 @@ def test_the_feed_goes_on_where_one_left_off(both: Both) -> None:
     assert both.reader.feed(rest[0].id, 10) == []
 
 
+def test_the_latest_health_report_of_the_current_boot_is_the_machine_s(both: Both) -> None:
+    both.take(script("gpu-001", 1), event("gpu-001", 1, Phase.BOOTED))
+    assert both.reader.machines()["gpu-001"].checked is None
+    assert both.reader.health_counts(0) == {"none": 1}
+    first, second = checked("gpu-001", 1, "fail", 600), checked("gpu-001", 1, "absent", 700)
+    both.take(second, checked("gpu-001", 1, "warn", 650), journal="boot-1.db")
+    both.take(first)
+    found = both.reader.machines(["gpu-001"])["gpu-001"].checked
+    assert found == state.Checked(status="pass", at_ms=second.at_ms)
+    assert both.reader.health(boot_id("gpu-001", 1)) == second
+    assert both.reader.health_counts(second.at_ms) == {"pass": 1}
+    assert both.reader.health_counts(second.at_ms + 1) == {"stale": 1}
+
+
+def test_no_report_of_another_boot_alters_that_of_a_boot_that_proved_itself(both: Both) -> None:
+    both.take(script("gpu-001", 1), event("gpu-001", 1, Phase.ATTESTED), checked("gpu-001", 1, "fail"))
+    both.take(*(checked("gpu-001", number) for number in range(2, 40)), event("gpu-001", 3, Phase.BOOTED))
+    machine = both.reader.machines()["gpu-001"]
+    assert machine.checked is not None
+    assert machine.checked.status == "fail"
+    kept = [number for number in range(1, 40) if both.reader.health(boot_id("gpu-001", number))]
+    assert kept == [1, 3, 38, 39], "two of each standing at most"
+
+
+def test_a_health_report_alone_is_no_boot(both: Both) -> None:
+    both.take(checked("gpu-001", 1))
+    assert both.reader.machines() == {}
+    assert both.reader.boot(boot_id("gpu-001", 1)) is None
+    assert both.reader.health_counts(0) == {}
+
+
 def test_what_was_never_heard_of(both: Both) -> None:
     both.take()
     assert both.reader.boot(boot_id("gpu-001", 1)) is None
@@ -218,8 +247,11 @@ CLAIMS = st.one_of(
     st.builds(event, MACHINES, NUMBERS, st.sampled_from([Phase.KERNEL_FETCHED, Phase.INITRD_FETCHED])),
 )
 REPORTS = st.builds(event, MACHINES, NUMBERS, st.sampled_from(sorted(REPORTED_PHASES)), st.integers(1, 900))
+HEALTH = st.builds(
+    checked, MACHINES, NUMBERS, st.sampled_from(["pass", "warn", "fail", "unknown", "absent"]), st.integers(1, 900)
+)
 OBSERVED = st.builds(event, MACHINES, NUMBERS, st.sampled_from(sorted(OBSERVED_PHASES)), st.integers(1, 900))
-BATCHES = st.lists(st.lists(st.one_of(CLAIMS, REPORTS, OBSERVED), max_size=6), max_size=6)
+BATCHES = st.lists(st.lists(st.one_of(CLAIMS, REPORTS, OBSERVED, HEALTH), max_size=6), max_size=6)
 
 
 @MAKERS
@@ -295,6 +327,9 @@ def test_the_state_on_disk_is_the_state_in_memory(batches: list[list[Record]]) -
         disk.writer.close()
         assert disk.reader.machines() == memory.reader.machines()
         assert disk.reader.boots(None, 100) == memory.reader.boots(None, 100)
+        assert disk.reader.health_counts(START + 2_500) == memory.reader.health_counts(START + 2_500)
+        boots = [boot_id(machine, number) for machine in ("gpu-001", "gpu-002") for number in range(1, 5)]
+        assert [disk.reader.health(boot) for boot in boots] == [memory.reader.health(boot) for boot in boots]
         assert [one.model_copy(update={"id": 0}) for one in disk.reader.feed(0, 1000)] == [
             one.model_copy(update={"id": 0}) for one in memory.reader.feed(0, 1000)
         ]

@@ -6,20 +6,24 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from cryptography.hazmat.primitives.asymmetric import rsa
 from rich.console import Console
 
 from images.cache import Cache
-from images.errors import ImageError, RecipeError
+from images.errors import GateError, ImageError, RecipeError
+from images.gates.finding import Finding
 from images.keyring import KeyRing
 from images.manifest import Artifacts, Manifest
 from images.pipeline import Built
 from images.recipe import Recipe
+from images.secureboot import SecureBootKey
 from images.step import Product
 from images.steps import manifest as manifest_step
 from images.store import Store
 from images.strict import FaultsError
 from netboot.cli import build as command
 from netboot.cli.building import Building
+from tests.unit.images.test_secureboot import write_pair
 
 
 @pytest.fixture
@@ -36,7 +40,10 @@ def invoke(site: Path, *arguments: str) -> Any:
 def fake_build(content: str = "root") -> Any:
     """A build that ends at once, with the profile's name in its root image."""
 
-    def build(recipe: Recipe, keys: dict[str, bytes], cache: Cache, progress: Building) -> Built:
+    def build(
+        recipe: Recipe, keys: dict[str, bytes], cache: Cache, progress: Building, secure_boot: SecureBootKey | None
+    ) -> Built:
+        signed = f" signed by {secure_boot.certificate_file.name}" if secure_boot else ""
         folder = cache._folder / f"fake-{content}-{recipe.profile}"
         folder.mkdir(exist_ok=True)
         progress.begin("bootstrap")
@@ -45,14 +52,15 @@ def fake_build(content: str = "root") -> Any:
         progress.end("root", 0.001, cached=True)
         paths = {name: folder / name for name in ("kernel", "initrd", "root", "packages")}
         for name, path in paths.items():
-            path.write_text(f"{name} {content} {recipe.profile}")
+            path.write_text(f"{name} {content} {recipe.profile}{signed}")
         found = {name: manifest_step.describe(path, chunked=name == "root") for name, path in paths.items()}
         made = Manifest(
             name=recipe.name, distribution="debian", suite="bookworm", architecture="amd64", recipe="5" * 64, epoch=0,
             created=1000, kernel_version="6.1", ram_mib=300, artifacts=Artifacts(**found),
         )  # fmt: skip
         (folder / "manifest.json").write_bytes(made.to_bytes())
-        return Built(made, paths, {"manifest": Product("k", folder)})
+        (folder / "gates.json").write_text('[{"gate": "kernel", "looked_at": "6.1: 21 modules"}]')
+        return Built(made, paths, {"manifest": Product("k", folder), "gates": Product("g", folder)})
 
     return build
 
@@ -79,7 +87,8 @@ def test_what_people_see(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (image,) = Store(site / "store").images()
     assert lines[0] == f"{image.digest}  debian-12-minimal"
     assert lines[1] == "kernel 6.1; MiB: kernel 0.0, initrd 0.0, root 0.0; needs 300 MiB of memory"
-    assert lines[3] == f"next: netboot channel set CHANNEL {image.digest[:12]}"
+    assert lines[2] == "1 gates passed"
+    assert lines[4] == f"next: netboot channel set CHANNEL {image.digest[:12]}"
 
 
 def test_another_profile(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,12 +98,32 @@ def test_another_profile(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert Store(site / "store").blob_path(image.manifest.artifacts.root.sha256).read_text() == "root root release"
 
 
+def test_a_secure_boot_key_is_checked_before_anything_is_done(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(command, "build_image", fake_build())
+    key, certificate = write_pair(site / "sb", rsa.generate_private_key(65537, 2048))
+    (site / "mine.yaml").write_text("base: debian-12-minimal\nuki: true\n")
+    both = ("--uki-key", str(key), "--uki-cert", str(certificate))
+    assert str(invoke(site, f"{site}/mine.yaml", *both[:2]).exception) == (
+        "--uki-key and --uki-cert go together: a key and its certificate"
+    )
+    assert str(invoke(site, "debian-12-minimal", *both).exception) == (
+        "debian-12-minimal has no UKI to sign; put `uki: true` into the recipe"
+    )
+    assert not (site / "cache").exists()
+    assert invoke(site, f"{site}/mine.yaml", *both).exception is None
+    (image,) = Store(site / "store").images()
+    root = Store(site / "store").blob_path(image.manifest.artifacts.root.sha256)
+    assert root.read_text() == "root root dev signed by db.crt"
+
+
 def test_an_unknown_recipe_names_those_that_there_are(site: Path) -> None:
     done = invoke(site, "debian-13")
     assert isinstance(done.exception, RecipeError)
     assert str(done.exception) == (
-        "there is no recipe debian-13: shipped are debian-12-minimal, debian-12-node, "
-        "debian-12-node-demo, ubuntu-24.04-minimal, ubuntu-24.04-node, ubuntu-24.04-node-demo; "
+        "there is no recipe debian-13: shipped are debian-12-arm64, debian-12-cpu, debian-12-gpu, debian-12-minimal, "
+        "debian-12-node, debian-12-node-demo, "
+        "ubuntu-24.04-cpu, ubuntu-24.04-dpu, ubuntu-24.04-gpu, "
+        "ubuntu-24.04-minimal, ubuntu-24.04-node, ubuntu-24.04-node-demo; "
         "a recipe of your own is the path of its file, like ./mine.yaml"
     )
 
@@ -105,6 +134,47 @@ def test_faults_of_a_recipe_come_before_anything_is_done(site: Path) -> None:
     assert isinstance(done.exception, FaultsError)
     assert str(done.exception) == f"{site}/mine.yaml:2: budget: unknown key; did you mean 'budget_mib'?"
     assert not (site / "cache").exists()
+
+
+FINDINGS = (
+    Finding("skew", "the kubelet is 1.36.0", "take another"),
+    Finding("secrets", "/etc/key holds a private key (PEM)", "take it out of the recipe"),
+)
+
+
+def failing_build(*arguments: object) -> Built:
+    raise GateError(FINDINGS)
+
+
+def test_findings_of_gates_are_told_all_at_once(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(command, "build_image", failing_build)
+    done = invoke(site, "debian-12-minimal")
+    assert isinstance(done.exception, GateError)
+    assert str(done.exception) == (
+        "this image must not be booted, and was not stored; 2 findings:\n"
+        "skew: the kubelet is 1.36.0\n"
+        "  take another\n"
+        "secrets: /etc/key holds a private key (PEM)\n"
+        "  take it out of the recipe"
+    )
+    assert done.stdout == ""
+    assert not (site / "store").exists()
+
+
+def test_findings_of_gates_for_programs(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(command, "build_image", failing_build)
+    done = invoke(site, "debian-12-minimal", "--output", "json")
+    assert isinstance(done.exception, GateError)
+    assert json.loads(done.stdout) == {
+        "findings": [
+            {"gate": "skew", "cause": "the kubelet is 1.36.0", "remedy": "take another"},
+            {
+                "gate": "secrets",
+                "cause": "/etc/key holds a private key (PEM)",
+                "remedy": "take it out of the recipe",
+            },
+        ]
+    }
 
 
 def test_without_a_key_nothing_is_built(tmp_path: Path) -> None:
@@ -134,7 +204,7 @@ def test_check_builds_twice_and_stores_nothing(site: Path, monkeypatch: pytest.M
     monkeypatch.setattr(command, "build_image", fake_build())
     done = invoke(site, "debian-12-minimal", "--check")
     assert done.exception is None
-    assert done.stdout.splitlines()[2] == "built twice from clean: the same bytes"
+    assert done.stdout.splitlines()[3] == "built twice from clean: the same bytes"
     assert [line for line in done.stderr.splitlines() if "build" in line] == [
         "first build, from clean",
         "second build, from clean",
@@ -182,3 +252,21 @@ def test_a_terminal_has_a_live_last_line_and_a_file_has_none(tmp_path: Path) -> 
             text = file.read()
         assert "bootstrap   61.3 s\n" in text
         assert ("\x1b" in text) is terminal
+
+
+def test_several_running_steps_are_shown_each_with_its_own_line(tmp_path: Path) -> None:
+    with (tmp_path / "out").open("w+") as file:
+        with Building(Console(file=file, force_terminal=True, width=60, color_system=None)) as progress:
+            progress.begin("root")
+            progress.begin("initrd")
+            progress.line("root", "compressing")
+            progress.line("initrd", "24 modules")
+            progress.heading("so far")
+            progress.end("initrd", 1.0, cached=False)
+            progress.heading("so far")
+            progress.end("root", 2.0, cached=False)
+        file.seek(0)
+        text = file.read().replace("\r", "")
+    assert "root       compressing\n  initrd     24 modules" in text
+    after = text.partition("initrd       1.0 s\n")[2]
+    assert "root       compressing" in after and "24 modules" not in after

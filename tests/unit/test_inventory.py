@@ -1,10 +1,13 @@
 """The inventory folder: everything or every fault."""
 
 from pathlib import Path
+from typing import Literal
 
 import pytest
+from hypothesis import given
 
 from images.strict import FaultsError
+from netboot.machines.health import Health, expected_of
 from netboot.machines.inventory import load_inventory
 from netboot.machines.values import Channel, Inventory, Machine, Match, Profile
 
@@ -154,3 +157,24 @@ def test_no_folder(tmp_path: Path) -> None:
 def test_a_file_that_is_not_text(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_bytes(b"\xff\xfe\x00")
     assert faults(tmp_path) == ["a.yaml:1: is not UTF-8 text"]
+
+
+def test_what_a_class_should_have_is_checked_like_everything(tmp_path: Path) -> None:
+    health = "health: {gpus: 8, gpu_model: H100, nic_firmware: {MT_0000000838: 28.39.2048}, memory_gib: 2048}"
+    good = GOOD.replace("[console=ttyS0]}", f"[console=ttyS0], {health}}}")
+    (tmp_path / "a.yaml").write_text(good)
+    assert load_inventory(tmp_path).profiles[0].health.nic_firmware == {"MT_0000000838": "28.39.2048"}
+    assert faults(tmp_path, a=good.replace("gpus: 8", "gpu: 8").replace("2048}", "-1}")) == [
+        "a.yaml:5: profiles[0].health.gpu: unknown key; did you mean 'gpus'?",
+        "a.yaml:5: profiles[0].health.memory_gib: Input should be greater than or equal to 0",
+    ]
+
+
+@given(profile=..., machine=...)
+def test_a_machine_s_own_expectations_win_key_by_key_also_after_a_snapshot(
+    profile: dict[Literal["gpus", "cpus", "nvme"], int], machine: dict[Literal["gpus", "cpus", "nvme"], int]
+) -> None:
+    """A snapshot is written with every key, also of what nobody said."""
+    ours, theirs = ({name: abs(value) % 99 for name, value in one.items()} for one in (profile, machine))
+    models = [Health.model_validate_json(Health.model_validate(one).model_dump_json()) for one in (ours, theirs)]
+    assert expected_of(*models) == Health.model_validate({**ours, **theirs})

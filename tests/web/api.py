@@ -94,7 +94,7 @@ class Api:
         )
 
     def _parts(self) -> Parts:
-        now = Now(self.live, self.states, lambda name: self.status.get(name))
+        now = Now(self.live, self.states, lambda name: self.status.get(name), Fixed())
         return Parts(
             live=self.live,
             states=self.states,

@@ -69,7 +69,7 @@ class Plane:
         reader, writer = await self.connect()
         try:
             writer.write(raw)
-            return parse(await asyncio.wait_for(reader.read(-1), 20))
+            return parse(await asyncio.wait_for(reader.read(-1), 60))
         finally:
             await close(writer)
 
@@ -173,6 +173,6 @@ def serve(root: Path, use: Callable[[Plane], Awaitable[None]], **options: Any) -
 
     async def whole() -> None:
         async with plane(root, **options) as one:
-            await asyncio.wait_for(use(one), 60)
+            await asyncio.wait_for(use(one), 180)
 
     asyncio.run(whole())

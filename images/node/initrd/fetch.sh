@@ -6,7 +6,7 @@ STALL_SECONDS=10 STALL_BYTES=65536 # an origin that brings less than this in so 
 NEXT_ORIGIN=0
 
 fetch_root() {
-  FILE=$RUN/image/root.squashfs
+  FILE=$RUN/image/root.img
   make_space || return 1
   best=$(size_of "$FILE") barren=0 started=$(date +%s)
   while have=$(size_of "$FILE") && [ "$have" -lt "$SIZE" ]; do

@@ -2,7 +2,7 @@
 # From a verified file to the root of systemd.
 
 make_space() { # a tmpfs of its own, sized: the image never competes with /run, and an origin cannot fill the memory
-  [ ! -e "$RUN/image/root.squashfs" ] || return 0
+  [ ! -e "$RUN/image/root.img" ] || return 0
   need=$(((SIZE >> 20) + 16)) # MiB: the image, a chunk that is fetched again, tmpfs's own
   free=$(awk '/^MemAvailable:/ {print int($2 / 1024)}' /proc/meminfo)
   [ "$free" -gt $((need + 64)) ] ||
@@ -12,19 +12,22 @@ make_space() { # a tmpfs of its own, sized: the image never competes with /run, 
   mount -t tmpfs -o "nosuid,nodev,mode=0700,size=${need}m,mpol=interleave" tmpfs "$RUN/image" 2>/dev/null ||
     mount -t tmpfs -o "nosuid,nodev,mode=0700,size=${need}m" tmpfs "$RUN/image" ||
     because "cannot mount a tmpfs of $need MiB" || return 1
-  : >"$RUN/image/root.squashfs"
+  : >"$RUN/image/root.img"
 }
 
 mount_root() {
   mkdir -p "$RUN/lower" "$RUN/upper" /new
-  # percpu: Ubuntu's kernels decompress on one core otherwise; older kernels do not know the option
-  mount -t squashfs -o ro,loop,threads=percpu "$FILE" "$RUN/lower" 2>/dev/null ||
-    mount -t squashfs -o ro,loop "$FILE" "$RUN/lower" ||
-    because "the kernel cannot mount the root image (are squashfs, loop and zstd there?)" || return 1
+  mount_image || because "the kernel cannot mount the root image (are $FORMAT, its compression and loop there?)" || return 1
   mount -t tmpfs -o mode=0755 tmpfs "$RUN/upper" && mkdir "$RUN/upper/data" "$RUN/upper/work" &&
     mount -t overlay -o "lowerdir=$RUN/lower,upperdir=$RUN/upper/data,workdir=$RUN/upper/work" overlay /new ||
     { unmount && because "the kernel cannot mount the overlay"; } || return 1
   [ -L /new/sbin/init ] || [ -x /new/sbin/init ] || { unmount && because "the root image has no /sbin/init"; }
+}
+
+mount_image() {
+  # percpu: Ubuntu's kernels decompress on one core otherwise; older kernels and other formats do not know the option
+  [ "$FORMAT" != squashfs ] || ! mount -t squashfs -o ro,loop,threads=percpu "$FILE" "$RUN/lower" 2>/dev/null || return 0
+  mount -t "$FORMAT" -o ro,loop "$FILE" "$RUN/lower"
 }
 
 unmount() {

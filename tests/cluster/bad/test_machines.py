@@ -189,7 +189,7 @@ def fetched_nonce(whole: Whole, kit: Kit, source: str) -> str:
         finally:
             connection.close()
 
-    [found] = re.findall(rb"nonce\0+([A-Za-z0-9+/]+={0,2})\n", gzip.decompress(wait_for(fetch, 30)))
+    [found] = re.findall(rb"nonce\0+([A-Za-z0-9+/]+={0,2})\n", gzip.decompress(wait_for(fetch, 60)))
     return str(found.decode())
 
 

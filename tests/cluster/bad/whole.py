@@ -135,14 +135,14 @@ class Whole:
         def decided() -> Any:
             return self.admin("GET", f"{CSRS}/{name}").json()["status"].get("conditions")
 
-        one = wait_for(decided, 30)[0]
+        one = wait_for(decided, 60)[0]
         return one["type"], one["reason"], one["message"]
 
     def certificate(self, name: str) -> bytes:
         """What was signed."""
         status = functools.partial(self.admin, "GET", f"{CSRS}/{name}")
         assert self.decision(name)[0] == "Approved", self.decision(name)
-        return base64.b64decode(wait_for(lambda: status().json()["status"].get("certificate"), 30))
+        return base64.b64decode(wait_for(lambda: status().json()["status"].get("certificate"), 60))
 
     def join(self, machine: soft_tpm.Machine) -> tuple[Any, requests.Session]:
         """Join to the end: what attest answered, and the apiserver as the node sees it."""

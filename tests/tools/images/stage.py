@@ -36,7 +36,7 @@ class Stage:
     @property
     def image(self) -> Path:
         """The root image as far as it has been fetched; made empty, so that no tmpfs gets mounted."""
-        path = self.run_folder / "image/root.squashfs"
+        path = self.run_folder / "image/root.img"
         path.touch()
         return path
 

@@ -3,11 +3,12 @@
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from images.errors import RecipeError
-from images.initrd import STAGE, build
+from images.initrd import STAGE, Gathered, compress, gather
 from images.signing import SigningKey
 from tests.unit.images.elf_samples import module, program
 
@@ -58,6 +59,13 @@ def keys(tmp_path: Path) -> list[Path]:
     return [path]
 
 
+def build(root: Path, version: str, modules: list[str], keys: list[Path], out: Path, **more: Any) -> Gathered:
+    """Both halves: gathered, then packed as `out`."""
+    made = gather(root, version, modules, keys, out.with_name(f"{out.name}.cpio"), **more)
+    compress(out.with_name(f"{out.name}.cpio"), out)
+    return made
+
+
 def unpack(initrd: Path, folder: Path) -> dict[str, Path]:
     plain = subprocess.run(["zstd", "-dc", str(initrd)], check=True, capture_output=True).stdout
     folder.mkdir()
@@ -74,7 +82,7 @@ def test_everything_that_the_stage_needs_and_nothing_else(root: Path, keys: list
     assert made.missing_firmware == tuple(
         f"vendor/{name}.bin" for name in ("loop", "overlay", "squashfs", "virtio_net")
     )
-    assert made.size == (tmp_path / "initrd.img").stat().st_size
+    assert made.size == (tmp_path / "initrd.img.cpio").stat().st_size
     assert set(files) == {
         *("init", "bin/busybox", "bin/sh", "bin/signify-openbsd", f"etc/netboot/keys/{KEY.public.id}.pub"),
         *(
@@ -105,7 +113,6 @@ def test_the_same_bytes_whatever_the_times_and_the_order_on_disk(root: Path, key
     subprocess.run(["cp", "-r", "--no-dereference", str(root), str(tmp_path / "copy")], check=True)
     build(tmp_path / "copy", VERSION, ["virtio_net"], keys, tmp_path / "two")
     assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
-    assert not (tmp_path / "one.cpio").exists()
 
 
 def test_a_shell_only_where_one_was_built_in(root: Path, keys: list[Path], tmp_path: Path) -> None:
@@ -174,3 +181,21 @@ def test_an_initrd_needs_a_key_and_a_whole_one(root: Path, tmp_path: Path) -> No
     with pytest.raises(RecipeError) as bad:
         build(root, VERSION, [], [tmp_path / "bad.pub"], tmp_path / "initrd")
     assert str(bad.value).startswith(f"{tmp_path}/bad.pub cannot be trusted by an initrd: ")
+
+
+def test_a_root_of_another_format_brings_its_own_module(root: Path, keys: list[Path], tmp_path: Path) -> None:
+    folder = root / f"usr/lib/modules/{VERSION}"
+    (folder / "kernel/erofs.ko").write_bytes(module())
+    with (folder / "modules.dep").open("a") as table:
+        table.write("kernel/erofs.ko:\n")
+    made = build(root, VERSION, [], keys, tmp_path / "initrd", root_format="erofs")
+    assert made.modules == ("erofs", "loop", "overlay")
+
+
+def test_a_kernel_that_cannot_mount_the_format_is_refused(root: Path, keys: list[Path], tmp_path: Path) -> None:
+    with pytest.raises(RecipeError) as caught:
+        build(root, VERSION, [], keys, tmp_path / "initrd", root_format="erofs")
+    assert str(caught.value) == (
+        f"kernel {VERSION} cannot mount root_format: erofs: it has no such module; "
+        "take another root_format, or the package of a kernel that has it"
+    )

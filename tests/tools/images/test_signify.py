@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from images.errors import BadSignatureError
 from images.keyring import KeyRing
-from images.signing import SigningKey, read_public_key, verify
+from images.signing import SigningKey, read_public_key, sign, verify
 from images.store import Store
 from tests.unit.images.samples import KEY, add
 
@@ -36,6 +36,16 @@ def test_signify_verifies_what_we_sign_and_nothing_else(tmp_path: Path) -> None:
     (tmp_path / "manifest.json").write_bytes(b'{"a":1}\n')
     (tmp_path / "site.pub").write_bytes(SigningKey.generate().public.to_bytes())
     assert signify(tmp_path, *arguments).returncode != 0
+
+
+def test_signify_reads_the_first_of_several_signatures(tmp_path: Path) -> None:
+    """The file's form: whoever checks by hand needs no tool but signify."""
+    first, second = SigningKey.generate(), SigningKey.generate()
+    (tmp_path / "m").write_bytes(b"m")
+    (tmp_path / "m.sig").write_bytes(sign(b"m", [first, second]))
+    for key, status in ((first, 0), (second, 1)):
+        (tmp_path / "site.pub").write_bytes(key.public.to_bytes())
+        assert signify(tmp_path, "-V", "-q", "-p", "site.pub", "-x", "m.sig", "-m", "m").returncode == status
 
 
 def test_signify_verifies_an_image_as_it_lies_in_the_store(tmp_path: Path) -> None:

@@ -168,7 +168,7 @@ def test_after_a_cut_the_next_attempt_fetches_the_rest(machine: Machine) -> None
     machine.fetch(forgetful, good)
     good.status = 200
     forgetful.alter = bytes
-    machine.fetch(forgetful, good, script="FILE=$RUN/image/root.squashfs\n" + 'verify_root || echo "$REASON"; wait\n')
+    machine.fetch(forgetful, good, script="FILE=$RUN/image/root.img\n" + 'verify_root || echo "$REASON"; wait\n')
     assert machine.fetched == ROOT
 
 

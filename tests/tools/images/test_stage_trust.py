@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from images.bundle import SiteBundle
 from images.manifest import CHUNK_SIZE, Artifact, Artifacts, ContainerImage, Manifest
-from images.signing import SigningKey
+from images.signing import MOST, SigningKey
 from tests.tools.images.origin import Origin, serving
 from tests.tools.images.stage import Stage
 
@@ -59,6 +59,10 @@ class Site:
         place = f"/v1/images/{name or image.digest}/manifest"
         origin.files |= {f"{place}.json": image.to_bytes(), f"{place}.sig": key.sign(image.to_bytes())}
 
+    def sign_anew(self, place: str, *signatures: bytes) -> None:
+        """What the service has for `place` gets these signatures."""
+        self.service.files[f"{place}.sig"] = b"".join(signatures)
+
     def offer_bundle(self, origin: Origin, bundle: SiteBundle, key: SigningKey = KEY) -> None:
         origin.files |= {"/v1/site/bundle.json": bundle.to_bytes(), "/v1/site/bundle.sig": key.sign(bundle.to_bytes())}
 
@@ -94,6 +98,57 @@ def test_any_trusted_key_will_do_and_any_origin_may_have_it(site: Site) -> None:
     site.offer(site.second, image)
     assert site.trust(image) == site.trusted()
     assert site.service.asked, "the service is asked first"
+
+
+BOTH = ("/v1/site/bundle", "/v1/images/{}/manifest")
+
+
+def test_any_of_several_signatures_will_do(site: Site) -> None:
+    """Those of strangers, those that do not fit and what is no signature before it do not hinder."""
+    image = manifest()
+    site.offer_bundle(site.service, site.bundle())
+    site.offer(site.service, image)
+    for place in (name.format(image.digest) for name in BOTH):
+        data = site.service.files[f"{place}.json"]
+        site.sign_anew(place, STRANGER.sign(data), OTHER.sign(b"another"), b"one line\nand another\n", KEY.sign(data))
+    assert site.trust(image) == site.trusted()
+
+
+def test_none_of_several_signatures(site: Site) -> None:
+    image = manifest()
+    site.offer_bundle(site.service, site.bundle())
+    site.offer(site.service, image)
+    place = BOTH[1].format(image.digest)
+    site.sign_anew(place, STRANGER.sign(image.to_bytes()), KEY.sign(b"another"), OTHER.sign(b"another"))
+    url = f"{site.service.url}{place}.json"
+    assert site.trust(image) == f"ImageRefused: {url} is not signed by a key that this machine trusts;"
+
+
+def test_a_signature_of_an_earlier_document_is_not_tried_again(site: Site) -> None:
+    """The bundle had two signatures; the second file of that split must not stand beside the manifest's one."""
+    image = manifest()
+    site.offer_bundle(site.service, site.bundle(), STRANGER)
+    site.sign_anew(BOTH[0], STRANGER.sign(b"1"), STRANGER.sign(b"2"), KEY.sign(site.bundle().to_bytes()))
+    site.offer_bundle(site.first, site.bundle(minimum_epoch=2), STRANGER)
+    site.service.alter = lambda data: data.replace(b'"issued":1', b'"issued":2')
+    refused = "".join(
+        f" {origin.url}/v1/site/bundle.json is not signed by a key that this machine trusts;"
+        for origin in (site.service, site.first)
+    )
+    assert site.trust(image) == f"ImageRefused:{refused}"
+    left = sorted(path.name for path in site.stage.run_folder.glob("bundle.sig.*"))
+    assert left == ["bundle.sig.1"]
+
+
+def test_eight_signatures_are_looked_at_and_no_more(site: Site) -> None:
+    image = manifest()
+    site.offer_bundle(site.service, site.bundle())
+    site.offer(site.service, image)
+    place, good = BOTH[1].format(image.digest), KEY.sign(image.to_bytes())
+    site.sign_anew(place, *(MOST - 1) * (STRANGER.sign(b"x"),), good)
+    assert site.trust(image) == site.trusted()
+    site.sign_anew(place, *MOST * (STRANGER.sign(b"x"),), good)
+    assert site.trust(image).startswith("ImageRefused:")
 
 
 def test_the_site_is_where_the_bundle_says_and_not_the_command_line(site: Site) -> None:
@@ -203,6 +258,7 @@ manifests = st.builds(
     kernel_version=st.sampled_from(["6.1.0-1-amd64", "size", "1"]),
     kernel_arguments=st.lists(st.sampled_from(["epoch=1", "root:0", "size:5"]), max_size=3).map(tuple),
     ram_mib=st.integers(1, 10**6),
+    root_format=st.sampled_from(["squashfs", "erofs"]),
     artifacts=st.builds(Artifacts, kernel=artifacts, initrd=artifacts, root=artifacts, packages=artifacts),
 )
 
@@ -211,10 +267,10 @@ manifests = st.builds(
 @given(manifests)
 def test_the_shell_reads_manifests_as_python_does(stage: Stage, image: Manifest) -> None:
     (stage.folder / "m").write_bytes(image.to_bytes())
-    done = stage.sh('root_of_manifest m; echo "$(number epoch m) $ROOT $SIZE $CHUNK $COUNT"; cat m.chunks')
+    done = stage.sh('root_of_manifest m; echo "$(number epoch m) $ROOT $SIZE $FORMAT $CHUNK $COUNT"; cat m.chunks')
     root = image.artifacts.root
     assert done.stdout.splitlines() == [
-        f"{image.epoch} {root.sha256} {root.size} {image.chunk_size} {len(root.chunks)}",
+        f"{image.epoch} {root.sha256} {root.size} {image.root_format} {image.chunk_size} {len(root.chunks)}",
         *(f"{number} {digest}" for number, digest in enumerate(root.chunks)),
     ]
 

@@ -24,7 +24,7 @@ def built(folder: Path, seed: str, *, created: int = 1000) -> Built:
         os.utime(etc, (1000, 1000))
     for step, name, content in (
         ("kernel", "vmlinuz", "k"),
-        ("root", "root.squashfs", seed),
+        ("root", "root.img", seed),
         ("initrd", "initrd.img", "i"),
         ("manifest", "packages.json", "[]"),
     ):
@@ -33,7 +33,7 @@ def built(folder: Path, seed: str, *, created: int = 1000) -> Built:
     artifacts = Artifacts(
         kernel=describe(folder / "kernel/vmlinuz"),
         initrd=describe(folder / "initrd/initrd.img"),
-        root=describe(folder / "root/root.squashfs", chunked=True),
+        root=describe(folder / "root/root.img", chunked=True),
         packages=describe(folder / "manifest/packages.json"),
     )
     manifest = Manifest(

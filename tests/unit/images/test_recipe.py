@@ -133,7 +133,14 @@ def test_one_mistake(folder: Path, line: str, message: str) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("[systemd]", "[systemd, Not_One]", "11: packages[1]: 'Not_One' is not a package (name, or name=version)"),
+        (
+            "[systemd]",
+            "[systemd, Not_One]",
+            (
+                "11: packages[1]: 'Not_One' is not a package "
+                "(name, or name=version, or name-{kernel} for the kernel's version)"
+            ),
+        ),
         ("[systemd]", "[]", "11: packages: must not be empty"),
         (
             "http://mirror.example",
@@ -390,9 +397,15 @@ def test_shipped_recipes_are_sound(name: str) -> None:
 
 def test_which_recipes_are_shipped() -> None:
     assert inherit.shipped() == (
+        "debian-12-arm64",
+        "debian-12-cpu",
+        "debian-12-gpu",
         "debian-12-minimal",
         "debian-12-node",
         "debian-12-node-demo",
+        "ubuntu-24.04-cpu",
+        "ubuntu-24.04-dpu",
+        "ubuntu-24.04-gpu",
         "ubuntu-24.04-minimal",
         "ubuntu-24.04-node",
         "ubuntu-24.04-node-demo",

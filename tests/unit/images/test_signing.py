@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from images.errors import BadSignatureError, InUseError, NotFoundError, SignatureError, UnknownSignerError
 from images.keyring import KeyRing
-from images.signing import SigningKey, read_public_key, signer_of, verify
+from images.signing import MOST, SigningKey, add, examine, read_public_key, sign, signers_of, verify
 
 KEY, STRANGER = SigningKey.generate(), SigningKey.generate()
 
@@ -18,7 +18,7 @@ KEY, STRANGER = SigningKey.generate(), SigningKey.generate()
 def test_what_a_trusted_key_signed_verifies(message: bytes) -> None:
     signature = KEY.sign(message)
     assert verify(message, signature, [STRANGER.public, KEY.public]) == KEY.public
-    assert signer_of(signature) == KEY.public.id
+    assert signers_of(signature) == (KEY.public.id,)
     with pytest.raises(UnknownSignerError) as unknown:
         verify(message, signature, [STRANGER.public])
     assert str(unknown.value) == (f"signed by key {KEY.public.id}, which is not trusted here (see `netboot key list`)")
@@ -31,6 +31,61 @@ def test_what_a_trusted_key_signed_verifies(message: bytes) -> None:
 def test_any_bytes_are_no_signature(data: bytes) -> None:
     with pytest.raises(SignatureError):
         verify(b"m", data, [KEY.public])
+
+
+KEYS = [SigningKey.generate() for _ in range(4)]
+
+
+@given(st.lists(st.sampled_from(range(4)), min_size=1, max_size=6), st.sets(st.sampled_from(range(4))), st.data())
+def test_one_good_signature_of_a_trusted_key_is_enough(by: list[int], known: set[int], data: st.DataObject) -> None:
+    good = data.draw(st.lists(st.booleans(), min_size=len(by), max_size=len(by)))
+    signatures = b"".join(KEYS[n].sign(b"m" if fits else b"other") for n, fits in zip(by, good, strict=True))
+    trusted = [KEYS[n].public for n in known]
+    verdicts = [("good" if fits else "bad") if n in known else "unknown" for n, fits in zip(by, good, strict=True)]
+    signers = [KEYS[n].public.id for n in by]
+    assert signers_of(signatures) == tuple(signers)
+    assert examine(b"m", signatures, trusted) == tuple(zip(signers, verdicts, strict=True))
+    if "good" in verdicts:
+        assert verify(b"m", signatures, trusted).id == signers[verdicts.index("good")]
+    elif "bad" in verdicts:
+        bad = " and ".join(signer for signer, verdict in zip(signers, verdicts, strict=True) if verdict == "bad")
+        with pytest.raises(BadSignatureError) as caught:
+            verify(b"m", signatures, trusted)
+        assert str(caught.value) == f"the signature of key {bad} does not fit: altered after it was signed"
+    else:
+        with pytest.raises(UnknownSignerError) as unknown:
+            verify(b"m", signatures, trusted)
+        assert str(unknown.value) == (
+            f"signed by key {' and '.join(signers)}, which is not trusted here (see `netboot key list`)"
+        )
+
+
+def test_a_signature_is_added_at_the_end_and_takes_the_place_of_the_same_keys() -> None:
+    one, two = KEYS[0].sign(b"m"), KEYS[1].sign(b"m")
+    assert add(one, two) == one + two == sign(b"m", KEYS[:2])
+    assert add(KEYS[0].sign(b"old") + two, one) == two + one
+    full = sign(b"m", [SigningKey.generate() for _ in range(MOST)])
+    with pytest.raises(BadSignatureError) as caught:
+        add(full, one)
+    assert str(caught.value) == "has 8 signatures already, and no file may have more: build the image again"
+    with pytest.raises(BadSignatureError) as many:
+        verify(b"m", full + one, [KEYS[0].public])
+    assert str(many.value) == "has more than 8 signatures"
+
+
+@given(st.data())
+def test_a_file_that_is_not_all_signatures_is_none(data: st.DataObject) -> None:
+    whole = sign(b"m", KEYS[:2])
+    junk = data.draw(st.binary(min_size=1, max_size=60))
+    at = data.draw(st.integers(0, len(whole)))
+    altered = whole[:at] + junk + whole[at:]
+    try:
+        found = examine(b"m", altered, [key.public for key in KEYS])
+    except BadSignatureError:
+        return
+    # a comment may hold other bytes, and a base64 digit another key number: what is said to be good is what was signed
+    assert len(found) == 2
+    assert {signer for signer, verdict in found if verdict == "good"} <= {key.public.id for key in KEYS[:2]}
 
 
 @given(st.binary(max_size=200))

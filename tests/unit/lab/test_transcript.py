@@ -31,7 +31,7 @@ def test_every_line_is_kept_with_its_time_and_without_control_characters(pipe: t
     )
     for part, seen in parts:
         os.write(writing, part)
-        transcript.wait_for(f"{seen}$", 10)
+        transcript.wait_for(f"{seen}$", 60)
     assert transcript.text == "issued\nsecoönd\nunfinished"
     lines = transcript.path.read_text().splitlines()
     assert [re.sub(r"^\[ +\d+\.\d{3}\] ", "", line) for line in lines] == ["issued", "secoönd", "unfinished"]
@@ -40,10 +40,10 @@ def test_every_line_is_kept_with_its_time_and_without_control_characters(pipe: t
 def test_what_is_waited_for_may_come_in_pieces_and_may_be_over_already(pipe: tuple[int, Transcript]) -> None:
     writing, transcript = pipe
     os.write(writing, b"node-1 lo")
-    transcript.wait_for("node-1", 10)
+    transcript.wait_for("node-1", 60)
     os.write(writing, b"gin: ")
-    assert transcript.wait_for(r"(\S+) login:", 10)[1] == "node-1"
-    assert transcript.wait_for(r"(\S+) login:", 10)[1] == "node-1"
+    assert transcript.wait_for(r"(\S+) login:", 60)[1] == "node-1"
+    assert transcript.wait_for(r"(\S+) login:", 60)[1] == "node-1"
     with pytest.raises(DeadlineError):
         transcript.wait_for("login:", 0, after=len(transcript.text))
 
@@ -51,7 +51,7 @@ def test_what_is_waited_for_may_come_in_pieces_and_may_be_over_already(pipe: tup
 def test_a_deadline_shows_what_was_waited_for_and_the_end_of_the_log(pipe: tuple[int, Transcript]) -> None:
     writing, transcript = pipe
     os.write(writing, b"Kernel panic\n\n")
-    transcript.wait_for("panic\n", 10)
+    transcript.wait_for("panic\n", 60)
     with pytest.raises(DeadlineError) as late:
         transcript.wait_for("login:", 0)
     assert str(late.value) == (f"console did not say within 0 s: login:\nthe end of {transcript.path}:\nKernel panic")

@@ -1,0 +1,50 @@
+"""`python3 -m images.node.health [ROOT]`: run every check once and tell the service; ROOT stands for / in tests."""
+
+import os
+import sys
+from pathlib import Path
+
+from images.node.agent.errors import SettingsError
+from images.node.agent.files import put
+from images.node.agent.settings import RUN, read_settings
+
+from .checks import CHECKS
+from .document import document, encoded, worst
+from .machine import Machine
+from .own import own_checks
+from .runner import run_all
+from .service import ask, tell
+
+
+def say(line: str) -> None:
+    """One line for the journal."""
+    print(f"netboot-health: {line}", file=sys.stderr, flush=True)
+
+
+def main(argv: list[str]) -> int:
+    """0: every check gave a result, whatever it is, kept in /run/netboot/health.json. 1: this is no node of ours."""
+    os.umask(0o022)
+    root = Path(argv[1] if len(argv) > 1 else "/").absolute()
+    try:
+        settings = read_settings(root)
+    except SettingsError as error:
+        say(str(error))
+        return 1
+    expected, offset = ask(settings, root)
+    machine = Machine(root, expected, offset)
+    results = run_all([*CHECKS, *own_checks(machine)], machine)
+    made = document(settings, results, expected.said)
+    put(root / RUN / "health.json", encoded(made), 0o644)
+    for one in made["checks"]:
+        if one["status"] not in ("pass", "absent"):
+            remedy = f"; {one['remedy']}" if one["remedy"] else ""
+            say(f"{one['status']}: {one['name']}: {one['summary']}{remedy}")
+    say(f"{worst(made['checks'])}: {len(made['checks'])} checks")
+    failure = tell(settings, made)
+    if failure:
+        say(f"the service was not told: {failure}")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv))

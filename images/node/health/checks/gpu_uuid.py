@@ -1,0 +1,34 @@
+"""The GPUs that the driver has: each with a UUID of its own, and of the model that the class has."""
+
+from images.node.health.machine import Machine
+from images.node.health.nvidia import nothing_to_ask, query
+from images.node.health.pci import gpus
+from images.node.health.result import Check, Result, counted, listed
+
+_FIELDS = ("index", "uuid", "name", "pci.bus_id", "driver_version")
+
+
+def look(machine: Machine) -> Result:
+    """As nvidia-smi lists them."""
+    if nothing := nothing_to_ask(machine):
+        return nothing
+    rows = query(machine, _FIELDS)
+    uuids = [row["uuid"] for row in rows]
+    models = sorted({row["name"] for row in rows})
+    facts = {"uuids": uuids, "models": models, "driver": rows[0]["driver_version"]}
+    on_bus = len(gpus(machine))
+    if len(rows) < on_bus:
+        missing = f"{counted(on_bus, 'GPU')} on the PCI bus, the driver has {len(rows)}"
+        return Result("fail", missing, "see the kernel log for NVRM; a power cycle, then the board", facts)
+    if len(set(uuids)) < len(uuids) or not all(uuids):
+        return Result(
+            "fail", "GPUs without a UUID of their own", "see `nvidia-smi -L`; have the board looked at", facts
+        )
+    model = machine.expected.gpu_model
+    others = [one for one in models if model is not None and model.lower() not in one.lower()]
+    if others:
+        return Result("fail", f"model {model} expected, there is {listed(others)}", "correct `health.gpu_model`", facts)
+    return Result("pass", f"{counted(len(rows), 'GPU')}: {listed(models)}", facts=facts)
+
+
+CHECK = Check("gpu-uuid", "critical", 60, look)

@@ -1,0 +1,92 @@
+"""The machine as checks see it: files below a root, and tools. The only door to other programs."""
+
+import os
+import shutil
+import subprocess
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from images.node.agent.files import small
+
+from .expected import Expected
+from .result import CannotTellError
+
+LONGEST = 1024 * 1024
+"""Bytes of what a tool says, or of a file."""
+PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a tool said, stdout and stderr together, and its exit status (negative: a signal's number)."""
+
+    status: int
+    text: str
+
+    @property
+    def last_line(self) -> str:
+        """The last words of it."""
+        lines = [line.strip() for line in self.text.splitlines() if line.strip()]
+        return lines[-1] if lines else f"exit status {self.status}"
+
+
+@dataclass(frozen=True, slots=True)
+class Offset:
+    """How far this machine's clock is ahead of the service's, and how much of that may be the network's, in ms."""
+
+    ahead_ms: int
+    within_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """`root` stands for / in tests; `offset` None: the service could not be asked for its time."""
+
+    root: Path
+    expected: Expected = field(default_factory=Expected)
+    offset: Offset | None = None
+
+    def text(self, path: str) -> str | None:
+        """A small file's text without blanks around it; None: it cannot be read. sysfs says some errors by reading."""
+        data = small(self.root / path, LONGEST)
+        return None if data is None else data.decode("utf-8", "replace").strip("\0 \n\t")
+
+    def whole(self, path: str) -> int | None:
+        """The whole number (decimal, or 0x…) in a file; None: it has none."""
+        text = self.text(path) or ""
+        try:
+            return int(text, 16) if text.startswith("0x") else int(text)
+        except ValueError:
+            return None
+
+    def names(self, folder: str) -> list[str]:
+        """What is in a folder, sorted; nothing where there is none."""
+        try:
+            return sorted(path.name for path in (self.root / folder).iterdir())
+        except OSError:
+            return []
+
+    def has(self, tool: str) -> bool:
+        """Whether there is such a tool."""
+        return shutil.which(tool, path=os.environ.get("PATH", PATH)) is not None
+
+    def run(self, *argv: str) -> Said:
+        """Run a tool to its end; the runner ends it, with the check, when that takes too long.
+
+        Raises:
+            CannotTellError: the image has no such tool, or it cannot be started.
+        """
+        environment = {"PATH": os.environ.get("PATH", PATH), "LC_ALL": "C.UTF-8"}
+        if not self.has(argv[0]):
+            raise CannotTellError(f"this image has no {argv[0]}", "build an image with the feature that brings it")
+        try:
+            with subprocess.Popen(
+                argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment
+            ) as process:
+                assert process.stdout is not None
+                data = process.stdout.read(LONGEST)
+                if len(data) == LONGEST:
+                    process.kill()
+        except OSError as error:
+            raise CannotTellError(f"{argv[0]} cannot be started: {error.strerror}") from None
+        return Said(process.returncode, data.decode("utf-8", "replace"))

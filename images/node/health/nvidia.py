@@ -1,0 +1,104 @@
+"""Asking the NVIDIA driver through nvidia-smi. Source: `nvidia-smi --help-query-gpu` and its manual page."""
+
+import csv
+import re
+from collections.abc import Sequence
+
+from .machine import Machine, Said
+from .pci import gpus
+from .result import CannotTellError, Result, counted
+
+_NOTHING = re.compile(
+    r"\[?(N/A|Not Supported|Unknown Error|Insufficient Permissions|GPU requires reset)\]?", re.IGNORECASE
+)
+_BAD_FIELD = re.compile(r'Field "([^"]*)" is not a valid field')
+_LINK = re.compile(r"\s*Link (\d+): (<inactive>|[\d.]+ GB/s)")
+_GPU = re.compile(r"GPU (\d+): (.*?)(?: \(UUID: (GPU-[0-9a-fA-F-]+)\))?\s*$")
+
+
+def nothing_to_ask(machine: Machine) -> Result | None:
+    """The result of a check of GPUs where none is on the bus; None: there are some."""
+    if gpus(machine):
+        return None
+    wanted = machine.expected.gpus
+    if not wanted:
+        return Result("absent", "no NVIDIA GPU is on the PCI bus, and none is expected")
+    return Result(
+        "unknown",
+        f"{counted(wanted, 'GPU')} expected, none on the PCI bus: there is none to ask",
+        "see the check gpu-count",
+    )
+
+
+def rows(text: str, fields: Sequence[str]) -> list[dict[str, str]]:
+    """The rows of `--format=csv,noheader,nounits` as field → value; lines of another form are left out. Never raises.
+
+    A value that the GPU does not have is "".
+    """
+    found = []
+    for line in text.splitlines():
+        try:
+            values = next(csv.reader([line], skipinitialspace=True), [])
+        except csv.Error:
+            continue
+        if len(values) == len(fields):
+            plain = ("" if _NOTHING.fullmatch(value.strip()) else value.strip() for value in values)
+            found.append(dict(zip(fields, plain, strict=True)))
+    return found
+
+
+def query(machine: Machine, fields: Sequence[str], what: str = "gpu") -> list[dict[str, str]]:
+    """One row for each GPU that the driver has.
+
+    Raises:
+        CannotTellError: no nvidia-smi, no answer of it, or a field that this version does not know.
+    """
+    said = machine.run("nvidia-smi", f"--query-{what}={','.join(fields)}", "--format=csv,noheader,nounits")
+    found = rows(said.text, fields)
+    if said.status == 0 and found:
+        return found
+    raise refusal(said)
+
+
+def refusal(said: Said) -> CannotTellError:
+    """Why nvidia-smi did not do it."""
+    text = said.text
+    if field := _BAD_FIELD.search(text):
+        return CannotTellError(f"this nvidia-smi does not know {field[1]}", "it belongs to an older driver")
+    if "version mismatch" in text:
+        return CannotTellError(
+            "the driver in the kernel and its libraries are of different versions",
+            "build the image anew: its gates refuse such a pair",
+        )
+    if "couldn't communicate with the NVIDIA driver" in text:
+        return CannotTellError(
+            "the NVIDIA driver is not loaded", "see `journal -k` for nvidia: no module for this kernel, or no signature"
+        )
+    if "No devices were found" in text:
+        return CannotTellError(
+            "GPUs are on the PCI bus, and the driver could start none of them",
+            "see the kernel log for NVRM: RmInitAdapter; then a power cycle, then the board",
+        )
+    return CannotTellError(f"nvidia-smi: {said.last_line}", "see the kernel log for NVRM")
+
+
+def links(text: str) -> dict[str, dict[int, bool]]:
+    """From `nvidia-smi nvlink --status`: GPU (its index) → link → whether it is active. Never raises."""
+    found: dict[str, dict[int, bool]] = {}
+    current: dict[int, bool] = {}
+    for line in text.splitlines():
+        if gpu := _GPU.match(line):
+            current = found.setdefault(gpu[1], {})
+        elif (link := _LINK.match(line)) and found and len(link[1]) < 4:
+            current[int(link[1])] = link[2] != "<inactive>" and not link[2].startswith("0 ")
+    return found
+
+
+def number(value: str) -> int | None:
+    """A count of nvidia-smi; None: the GPU has none."""
+    return int(value) if value.isascii() and value.isdigit() and len(value) < 19 else None
+
+
+def yes(value: str) -> bool | None:
+    """`Yes`/`No`, or 1/0 as some versions have it; None: neither."""
+    return {"yes": True, "1": True, "no": False, "0": False}.get(value.lower())

@@ -1,0 +1,40 @@
+"""A site's own checks: programs in /etc/netboot/health.d or /usr/lib/netboot/health.d.
+
+The first line that they print is the summary; their exit status is that of Nagios' plugins (Monitoring Plugins
+Development Guidelines): 0 pass, 1 warn, 2 fail, all else unknown.
+"""
+
+import os
+import re
+
+from .machine import Machine
+from .result import Check, Result, Status
+
+FOLDERS = ("usr/lib/netboot/health.d", "etc/netboot/health.d")
+MOST = 32
+SECONDS = 30.0
+_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,31}", re.ASCII)
+_STATUS: dict[int, Status] = {0: "pass", 1: "warn", 2: "fail"}
+
+
+def own_checks(machine: Machine) -> list[Check]:
+    """One for each program, by name; in /etc a file of the same name wins. Named `own-<file>`."""
+    paths: dict[str, str] = {}
+    for folder in FOLDERS:
+        for name in machine.names(folder):
+            path = machine.root / folder / name
+            if _NAME.fullmatch(name) and path.is_file() and os.access(path, os.X_OK):
+                paths[name] = str(path)
+    return [_check(name, paths[name]) for name in sorted(paths)[:MOST]]
+
+
+def _check(name: str, path: str) -> Check:
+    def look(machine: Machine) -> Result:
+        said = machine.run(path)
+        lines = [line.strip() for line in said.text.splitlines() if line.strip()]
+        words = lines[0] if lines else f"it said nothing; exit status {said.status}"
+        return Result(
+            _STATUS.get(said.status, "unknown"), words, facts={"exit_status": said.status, "more": lines[1:9]}
+        )
+
+    return Check(f"own-{name}", "major", SECONDS, look)

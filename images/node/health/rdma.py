@@ -1,0 +1,65 @@
+"""RDMA devices and their ports. Source: Linux Documentation/ABI/stable/sysfs-class-infiniband."""
+
+import re
+from dataclasses import dataclass
+
+from .machine import Machine
+
+HOME = "sys/class/infiniband"
+
+
+@dataclass(frozen=True, slots=True)
+class Port:
+    """One port; words as the kernel has them, without their numbers: `ACTIVE`, `LinkUp`."""
+
+    device: str
+    number: str
+    layer: str
+    """`InfiniBand` or `Ethernet` (RoCE)."""
+    state: str
+    physical: str
+    rate_gbps: float
+    lid: int
+    sm_lid: int
+
+    @property
+    def name(self) -> str:
+        """`mlx5_0/1`."""
+        return f"{self.device}/{self.number}"
+
+    @property
+    def up(self) -> bool:
+        """Both the link and what is above it."""
+        return self.state == "ACTIVE" and self.physical == "LinkUp"
+
+
+def word(text: str | None) -> str:
+    """`4: ACTIVE` → `ACTIVE`."""
+    return (text or "").rpartition(":")[2].strip() or "unreadable"
+
+
+def rate(text: str | None) -> float:
+    """`400 Gb/sec (4X NDR)` → 400.0; 0.0: unreadable."""
+    match = re.match(r"(\d{1,6}(?:\.\d{1,3})?) Gb/sec", text or "", re.ASCII)
+    return float(match[1]) if match else 0.0
+
+
+def ports(machine: Machine, layer: str = "") -> list[Port]:
+    """All ports, or those of one link layer."""
+    found = []
+    for device in machine.names(HOME):
+        for number in machine.names(f"{HOME}/{device}/ports"):
+            at = f"{HOME}/{device}/ports/{number}"
+            found.append(
+                Port(
+                    device,
+                    number,
+                    machine.text(f"{at}/link_layer") or "unreadable",
+                    word(machine.text(f"{at}/state")),
+                    word(machine.text(f"{at}/phys_state")),
+                    rate(machine.text(f"{at}/rate")),
+                    machine.whole(f"{at}/lid") or 0,
+                    machine.whole(f"{at}/sm_lid") or 0,
+                )
+            )
+    return [one for one in found if layer in ("", one.layer)]

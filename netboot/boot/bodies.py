@@ -1,0 +1,66 @@
+"""Bodies that machines post: bounded in size and time, and strict."""
+
+import asyncio
+from typing import TypeVar
+
+from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
+from pydantic import BaseModel, ValidationError
+
+from netboot.boot import answers
+from netboot.lifecycle.errors import BadClaimError
+
+M = TypeVar("M", bound=BaseModel)
+
+
+async def taken(request: web.BaseRequest, longest: int, seconds: float, what: str) -> bytes | web.Response:
+    """The body, at most `longest` bytes of it, or the answer to one that is too long or too slow. `what`: `an event`.
+
+    Raises:
+        BadClaimError: it is not framed as HTTP has it.
+    """
+    if (request.content_length or 0) > longest:
+        return _refused(413, f"{what} has at most {longest} bytes")
+    try:
+        async with asyncio.timeout(seconds):
+            body = await _read(request, longest, what)
+    except TimeoutError:
+        return _refused(408, f"the body did not arrive within {seconds:g} seconds")
+    return _refused(413, f"{what} has at most {longest} bytes") if body is None else body
+
+
+def parsed(body: bytes, model: type[M], what: str) -> M:
+    """The value in a body.
+
+    Raises:
+        BadClaimError: naming the first field that is wrong.
+    """
+    try:
+        return model.model_validate_json(body)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(map(str, first["loc"]))
+        words = first["msg"].removeprefix("Value error, ")
+        raise BadClaimError(f"not {what}: {where + ': ' if where else ''}{words}") from None
+
+
+def _refused(status: int, words: str) -> web.Response:
+    answer = answers.text(status, words)
+    answer.force_close()
+    return answer
+
+
+async def _read(request: web.BaseRequest, longest: int, what: str) -> bytes | None:
+    """The body; None: it is too long (told before more than a buffer of it was taken)."""
+    if request.headers.get("Expect", "").lower() == "100-continue":
+        await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        request.writer.output_size = 0
+    body = bytearray()
+    try:
+        async for piece in request.content.iter_any():
+            body += piece
+            if len(body) > longest:
+                return None
+    except (web.RequestPayloadError, HttpProcessingError):
+        raise BadClaimError(f"not {what}: its body is not framed as HTTP has it") from None
+    return bytes(body)

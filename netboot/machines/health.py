@@ -1,0 +1,39 @@
+"""What a class of machines should have: what the inventory declares, and the health checks on the machine judge by."""
+
+from typing import Annotated
+
+from pydantic import Field, StringConstraints
+
+from images.strict import Strict
+
+Count = Annotated[int, Field(ge=0, lt=2**31)]
+Words = Annotated[str, StringConstraints(pattern=r"^[ -~]{1,64}$")]
+
+
+class Health(Strict):
+    """Expectations; what is left out (None, empty) is not judged. docs/health.md says which check uses which."""
+
+    gpus: Count | None = None
+    gpu_model: Words | None = None
+    """Part of the product's name, like `H100`; case does not matter."""
+    nvlinks: Count | None = None
+    """Active ones, of each GPU."""
+    nvswitches: Count | None = None
+    ib_ports: Count | None = None
+    ib_rate_gbps: Annotated[float, Field(ge=0, le=100_000)] | None = None
+    roce_ports: Count | None = None
+    nic_firmware: Annotated[dict[Words, Words], Field(max_length=16)] = Field(default_factory=dict)
+    """Board (the card's PSID) → version."""
+    nvme: Count | None = None
+    memory_gib: Annotated[float, Field(ge=0, le=1_000_000)] | None = None
+    cpus: Count | None = None
+    pcie_width: Annotated[int, Field(ge=1, le=32)] | None = None
+    """Lanes of each GPU's link."""
+    clock_ms: Count | None = None
+    """How far the clock may be off."""
+
+
+def expected_of(profile: Health, machine: Health) -> Health:
+    """A machine's own expectations over those of its profile, key by key; what it does not say is its profile's."""
+    own = {name: value for name in Health.model_fields if (value := getattr(machine, name)) not in (None, {})}
+    return profile.model_copy(update=own)

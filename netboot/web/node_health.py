@@ -1,0 +1,54 @@
+"""`/v1/machines/<name>/health`: what the machine's checks found, and what they should have found."""
+
+from typing import Any
+
+from flask import Blueprint, Response, jsonify
+
+from netboot.lifecycle.health import STALE_MS
+from netboot.lifecycle.state import Checked, MachineState
+from netboot.lifecycle.trace import Trace
+from netboot.lifecycle.views import machine_named
+from netboot.machines.health import expected_of
+from netboot.web import query, render
+from netboot.web.auth import protect
+from netboot.web.parts import parts
+
+blueprint = Blueprint("node_health", __name__)
+protect(blueprint)
+
+
+@blueprint.get("/v1/machines/<name>/health")
+def shown(name: str) -> Response:
+    """The report of its current boot, and what the inventory expects now."""
+    query.only(())
+    view = parts().live.view()
+    machine = machine_named(view, name)
+    current = parts().states.machines([name]).get(name, MachineState(machine=name)).current
+    expected = expected_of(view.profiles[machine.profile].health, machine.health)
+    said = expected.model_dump(mode="json", exclude_defaults=True)
+    return jsonify({"machine": name, "expected": said, "checked": report_of(current)})
+
+
+def brief(checked: Checked | None) -> dict[str, Any] | None:
+    """How it turned out, for lists."""
+    return {**render.plain(checked), "stale": _stale(checked.at_ms)} if checked is not None else None
+
+
+def _stale(at_ms: int) -> bool:
+    return at_ms < parts().clock.now_ms() - STALE_MS
+
+
+def report_of(trace: Trace | None) -> dict[str, Any] | None:
+    """The latest report of a boot; None: it has sent none. `stale`: it is too old to tell anything of now."""
+    record = parts().states.health(trace.boot) if trace is not None else None
+    if record is None:
+        return None
+    return {
+        "boot": record.boot,
+        "at_ms": record.at_ms,
+        "source": "reported",
+        "peer": record.peer,
+        "status": record.report.status,
+        "stale": _stale(record.at_ms),
+        "report": render.plain(record.report),
+    }

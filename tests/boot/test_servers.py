@@ -1,0 +1,62 @@
+"""Images of servers, from power-on to multi-user.target: local disks by real mdadm, NVIDIA's driver without a GPU."""
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from lab.machines import Hardware, Machine
+from tests.boot.centre import BOOT_SECONDS, WHOLE, BuiltImage, Centre, centre, entry, hardware
+
+pytestmark = pytest.mark.boot
+SECONDS = 2 * BOOT_SECONDS
+"""A large image is verified and unpacked in software emulation."""
+
+
+def server(built: BuiltImage, disks: int = 0) -> Hardware:
+    return replace(hardware(1), memory=int(built.manifest["ram_mib"]) + 768, cpus=2, disks=disks)
+
+
+@contextlib.contextmanager
+def booted(here: Centre, mine: Hardware, not_boot: str = "") -> Iterator[tuple[Machine, str, str]]:
+    """The machine once it is up, in another boot than `not_boot`: with the boot's id, and which units failed."""
+    with here.switched_on(mine) as machine:
+        for event in here.service.events(mine.name, SECONDS, machine.qemu.check):
+            if event["phase"] == "Booted" and event["boot"] != not_boot:
+                assert set(WHOLE) <= set(here.trace(mine.name))
+                yield machine, event["boot"], event["detail"]
+                return
+
+
+def declare(here: Centre, mine: Hardware, *arguments: str) -> None:
+    profile = f"{{name: default, channel: stable, kernel_arguments: [{', '.join(arguments)}]}}"
+    here.site.declare(f"machines:\n- {{{entry(mine)}}}\nprofiles:\n- {profile}\nchannels:\n- {{name: stable}}\n")
+
+
+def test_a_servers_disks_become_an_array_that_the_next_boot_finds(built_cpu: BuiltImage, folder: Path) -> None:
+    mine = server(built_cpu, disks=2)
+    made = r"netboot-disks: containerd's and the kubelet's state are on /dev/md/netboot-disk \(raid0\)"
+    with centre(folder, built_cpu) as here:
+        declare(here, mine, "netboot.disks=raid0")
+        with booted(here, mine) as (machine, first, failed):
+            machine.wait_for_console(made, 60)
+            machine.wait_for_console("mdadm: array /dev/md/netboot-disk started", 60)
+            assert "netboot-disks" not in failed
+            assert "containerd" not in failed
+        with booted(here, mine, not_boot=first) as (machine, _, failed):
+            machine.wait_for_console(made, 60)
+            machine.wait_for_console("mdadm: /dev/md/netboot-disk has been started with 2 drives", 60)
+            assert "netboot-disks" not in failed
+
+
+def test_a_gpu_image_boots_where_there_is_no_gpu_and_says_what_is_missing(built_gpu: BuiltImage, folder: Path) -> None:
+    """The driver is of this kernel: it loads, and finds no GPU. The machine is up all the same."""
+    mine = server(built_gpu)
+    with centre(folder, built_gpu) as here:
+        declare(here, mine)
+        with booted(here, mine) as (machine, _, failed):
+            machine.wait_for_console("NVRM: No NVIDIA GPU found", 60)
+            assert "nvidia-persistenced.service" in failed
+            assert "containerd" not in failed

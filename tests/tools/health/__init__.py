@@ -1,0 +1,1 @@
+"""The health checks as processes."""

@@ -1,0 +1,194 @@
+"""A run as the unit starts it: the files that an image has, tools on PATH, a service that answers."""
+
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from time import time
+from typing import Any
+
+import pytest
+
+from images import tree
+from images.node.files import agent_files, health_files
+from netboot.lifecycle.health import HealthReport
+from tests.unit.health.recorded import FIXTURES, WHOLE, links, plant
+
+pytestmark = pytest.mark.tools
+
+NEWER = "build the image with the service's version of netboot"
+LINKS = "see gpu-fabric and gpu-xid (74); reset the GPUs; then the baseboard"
+BOOT = "0195d3c2-8f11-8a3b-9c4d-5e6f7a8b9c0d"
+NVIDIA_SMI = f"""
+case "$*" in
+  --query-gpu=index,uuid,*) cat {FIXTURES}/nvidia-smi-uuid.csv ;;
+  --query-gpu=index,ecc.*) cat {FIXTURES}/nvidia-smi-ecc.csv ;;
+  --query-remapped-rows=*) cat {FIXTURES}/nvidia-smi-rows.csv ;;
+  "nvlink --status") cat "${{0%/*}}/nvlink.txt" ;;
+  *) echo "what is $*?"; exit 2 ;;
+esac
+"""
+
+
+@dataclass
+class Service:
+    """Answers with `expected`; `status` to reports."""
+
+    expected: dict[str, Any]
+    status: int = 204
+    url: str = ""
+    asked: list[str] = field(default_factory=list)
+    told: list[dict[str, Any]] = field(default_factory=list)
+
+
+@contextmanager
+def serving(service: Service) -> Iterator[Service]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            service.asked.append(self.path)
+            answer = {"schema": 1, "now_ms": int(time() * 1000), "expected": service.expected, "more": "of a later one"}
+            body = json.dumps(answer).encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def do_POST(self) -> None:
+            assert self.path == f"/v1/boots/{BOOT}/health"
+            service.told.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            self.send_response(service.status)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_request(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    service.url = f"http://127.0.0.1:{server.server_port}"
+    try:
+        yield service
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def node(root: Path, url: str, machine: str = "hgx-h100.tree") -> Path:
+    """What an image and its initrd leave on a machine, and tools."""
+    plant(root, machine)
+    for entry in agent_files() + health_files():
+        tree.write(root, entry)
+    (root / "run/netboot").mkdir(parents=True)
+    env = f"BOOT={BOOT}\nREPORT={url}\nMAC=52:54:00:00:00:01\nNAME=gpu-001\n"
+    (root / "run/netboot/boot.env").write_text(env)
+    (root / "run/netboot/site.json").write_text("{}")
+    tools = {
+        "nvidia-smi": NVIDIA_SMI,
+        "nv-fabricmanager": f"cat {FIXTURES}/fabricmanager.txt",
+        "systemctl": "echo active",
+    }
+    for name, script in tools.items():
+        program(root / "bin" / name, script)
+    (root / "bin/nvlink.txt").write_text(links(8, 18, 18))
+    return root
+
+
+def program(path: Path, script: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+
+
+def run(root: Path) -> tuple[dict[str, Any], list[str]]:
+    """The document that is kept, and what was said."""
+    unit = (root / "usr/lib/systemd/system/netboot-health.service").read_text()
+    start = next(line for line in unit.splitlines() if line.startswith("ExecStart=")).split()
+    assert start == ["ExecStart=/usr/bin/python3", "-Bs", "-m", "images.node.health"]
+    done = subprocess.run(
+        [sys.executable, *start[1:], str(root)],
+        cwd=root / "usr/lib/netboot",
+        env={"PATH": f"{root}/bin:/usr/bin:/bin"},
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads((root / "run/netboot/health.json").read_text()), done.stderr.splitlines()
+
+
+def statuses(made: dict[str, Any]) -> dict[str, str]:
+    return {one["name"]: one["status"] for one in made["checks"]}
+
+
+def test_a_whole_machine_tells_the_service_that_it_is_in_order(tmp_path: Path) -> None:
+    with serving(Service(WHOLE)) as service:
+        made, said = run(node(tmp_path, service.url))
+    assert service.asked == [f"/v1/boots/{BOOT}/health?machine=gpu-001&mac=52%3A54%3A00%3A00%3A00%3A01"]
+    assert service.told == [made]
+    assert set(statuses(made).values()) == {"pass"}
+    assert said == ["netboot-health: pass: 15 checks"]
+    assert made["expected"] == sorted(WHOLE)
+    report = HealthReport.model_validate_json(json.dumps(made))
+    assert (report.status, report.machine, report.mac) == ("pass", "gpu-001", "52:54:00:00:00:01")
+
+
+def test_what_is_wrong_is_said_and_a_site_s_own_checks_count(tmp_path: Path) -> None:
+    with serving(Service({**WHOLE, "dpus": 1})) as service:
+        root = node(tmp_path, service.url)
+        (root / "bin/nvlink.txt").write_text(links(8, 18, 17))
+        program(root / "etc/netboot/health.d/fans", "echo 'fan 3 stands still'; echo 'rpm 0'; exit 2")
+        program(root / "usr/lib/netboot/health.d/fans", "echo 'not asked'")
+        program(root / "usr/lib/netboot/health.d/lamp", "exit 7")
+        program(root / "etc/netboot/health.d/README.md", "echo 'no name of a check'")
+        made, said = run(root)
+    found = {one["name"]: one for one in service.told[0]["checks"]}
+    assert {name: one for name, one in statuses(made).items() if one != "pass"} == {
+        "expectations": "warn",
+        "gpu-nvlink": "fail",
+        "own-fans": "fail",
+        "own-lamp": "unknown",
+    }
+    assert found["own-fans"]["facts"] == {"exit_status": 2, "more": ["rpm 0"]}
+    unlinked = ", ".join(f"17 on GPU {at}" for at in range(8))
+    assert (
+        "\n".join(said)
+        == f"""\
+netboot-health: warn: expectations: this image does not know what is expected by dpus: not checked; {NEWER}
+netboot-health: fail: gpu-nvlink: 18 active NVLinks expected on each GPU, {unlinked}; {LINKS}
+netboot-health: fail: own-fans: fan 3 stands still
+netboot-health: unknown: own-lamp: it said nothing; exit status 7
+netboot-health: fail: 17 checks"""
+    )
+
+
+def test_without_the_service_the_results_stay_on_the_machine(tmp_path: Path) -> None:
+    with serving(Service({"cpus": 2}, status=400)) as service:
+        root = node(tmp_path, service.url, "vm.tree")
+        made, said = run(root)
+        assert statuses(made)["cpus"] == "pass"
+        assert said[-1] == f"netboot-health: the service was not told: {service.url} answered 400: Bad Request"
+    made, said = run(root)
+    assert said[-1].startswith("netboot-health: the service was not told: cannot reach ")
+    found = {one["name"]: one for one in made["checks"]}
+    assert found["expectations"]["summary"] == (
+        "1 expectations, as the service said earlier in this boot; it does not answer now"
+    )
+    assert found["clock"]["status"] == "unknown"
+    assert made["expected"] == ["cpus"]
+
+
+def test_what_was_not_started_by_netboot_is_left_alone(tmp_path: Path) -> None:
+    for entry in agent_files() + health_files():
+        tree.write(tmp_path, entry)
+    argv = [sys.executable, "-Bs", "-m", "images.node.health", str(tmp_path)]
+    done = subprocess.run(argv, cwd=tmp_path / "usr/lib/netboot", env={}, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 1
+    where = tmp_path / "run/netboot/boot.env"
+    assert done.stderr == (f"netboot-health: cannot read {where}: this system was not started by netboot's initrd\n")

@@ -1,0 +1,160 @@
+"""debian-12-cpu and debian-12-gpu, built through the command line as the boot tests build them, and what is in them."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from images import elf
+from images.keyring import KeyRing
+from images.manifest import Manifest
+from images.store import Store
+from lab.kube.recipe import node_recipe
+from lab.work import CACHE, ROOT
+
+pytestmark = pytest.mark.tools
+MIB = 2**20
+
+
+class Image:
+    """A built image and its root, unpacked."""
+
+    def __init__(self, folder: Path, name: str, *options: str) -> None:
+        self.folder, self.root = folder, folder / "root"
+        KeyRing(folder / "keys").create()
+        self.recipe = node_recipe(name, folder / "recipe", CACHE)
+        with self.recipe.open("a") as text:
+            text.write("budget_mib: 400\n")  # tests say what it must be; the boot tests build with the shipped one
+        self.manifest: Manifest = Store(folder / "store").manifest(self.build(*options))
+        blob = self.blob("root")
+        subprocess.run(["unsquashfs", "-quiet", "-no-progress", "-d", str(self.root), str(blob)], check=True)
+        self.modules = self.root / f"usr/lib/modules/{self.manifest.kernel_version}"
+
+    def build(self, *options: str) -> str:
+        argv = [sys.executable, "-m", "netboot.cli.main", "image", "build", str(self.recipe), "--output", "json"]
+        paths = ["--store", f"{self.folder}/store", "--keys", f"{self.folder}/keys", "--cache", str(CACHE / "build")]
+        done = subprocess.run([*argv, *paths, *options], cwd=ROOT, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        return str(json.loads(done.stdout)["image"])
+
+    def blob(self, name: str) -> Path:
+        path: Path = Store(self.folder / "store").blob_path(getattr(self.manifest.artifacts, name).sha256)
+        return path
+
+    @property
+    def packages(self) -> dict[str, str]:
+        return {name: version for name, version, _ in json.loads(self.blob("packages").read_bytes())}
+
+    @property
+    def mib(self) -> float:
+        """What a machine fetches."""
+        artifacts = self.manifest.artifacts
+        return (artifacts.kernel.size + artifacts.initrd.size + artifacts.root.size) / MIB
+
+    def modprobe(self, name: str) -> list[str]:
+        """The module files that modprobe would load for a name or an alias."""
+        version = self.manifest.kernel_version
+        argv = ["modprobe", "--dirname", str(self.root / "usr"), "--config", str(self.root / "etc/modprobe.d")]
+        argv += ["--set-version", version, "--dry-run", "--show-depends", "--use-blacklist", name]
+        done = subprocess.run(argv, capture_output=True, text=True, check=False)
+        return [Path(line.split()[1]).name for line in done.stdout.splitlines() if line.startswith("insmod ")]
+
+    def verify(self, *units: str) -> list[str]:
+        """What systemd finds wrong with our own units."""
+        argv = ["systemd-analyze", "verify", f"--root={self.root}", "--man=no", *units]
+        said = subprocess.run(argv, capture_output=True, text=True, check=False).stderr.splitlines()
+        return [line for line in said if "netboot" in line or "nvidia" in line]
+
+
+@pytest.fixture(scope="module")
+def cpu(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Image]:
+    image = Image(tmp_path_factory.mktemp("cpu"), "debian-12-cpu")
+    yield image
+    subprocess.run(["rm", "-rf", str(image.root)], check=True)
+
+
+@pytest.fixture(scope="module")
+def gpu(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Image]:
+    image = Image(tmp_path_factory.mktemp("gpu"), "debian-12-gpu", "--profile", "dev")
+    yield image
+    subprocess.run(["rm", "-rf", str(image.root)], check=True)
+
+
+def test_a_cpu_image_is_within_150_mib_and_has_drivers_of_real_cards_in_its_initrd(cpu: Image) -> None:
+    assert cpu.mib <= 150
+    listed = subprocess.run(
+        f"zstd -dc {cpu.blob('initrd')} | cpio --list --quiet", shell=True, capture_output=True, text=True, check=True
+    )
+    names = {line.rpartition("/")[2] for line in listed.stdout.splitlines()}
+    assert {"mlx5_core.ko", "bnxt_en.ko", "ice.ko", "i40e.ko", "ixgbe.ko", "tg3.ko", "virtio_net.ko"} <= names
+
+
+def test_a_cpu_images_disks_units_are_sound_and_nothing_is_assembled_by_itself(cpu: Image) -> None:
+    assert cpu.verify("netboot-disks.service", "var-lib-containerd.mount", "var-lib-kubelet.mount") == []
+    wants = {path.name for path in (cpu.root / "etc/systemd/system/local-fs.target.wants").iterdir()}
+    assert {"netboot-disks.service", "var-lib-containerd.mount", "var-lib-kubelet.mount"} <= wants
+    assert "AUTO -all" in (cpu.root / "etc/mdadm/mdadm.conf").read_text()
+    shown = subprocess.run(
+        ["chroot", str(cpu.root), "lvmconfig", "activation/auto_activation_volume_list"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert shown.stdout.strip() == "auto_activation_volume_list=[]"
+    for tool in ("mdadm", "vgcreate", "mkfs.ext4", "wipefs", "blkdiscard", "blkid"):
+        subprocess.run(["chroot", str(cpu.root), "sh", "-c", f"command -v {tool}"], check=True, capture_output=True)
+
+
+def test_a_gpu_image_is_within_330_mib_even_by_the_quick_profile(gpu: Image) -> None:
+    """Release is smaller: what holds here holds there."""
+    assert gpu.mib <= 330
+
+
+def test_nvidias_modules_are_of_this_kernel_and_of_the_libraries_version(gpu: Image) -> None:
+    driver = gpu.packages["libcuda1"].partition("-")[0]
+    for name in ("nvidia", "nvidia-uvm", "nvidia-modeset", "nvidia-drm"):
+        info = elf.modinfo((gpu.modules / f"updates/{name}.ko").read_bytes())
+        assert info["vermagic"][0].split()[0] == gpu.manifest.kernel_version
+        assert info["version"] == [driver]
+    assert {"gsp_ga10x.bin", "gsp_tu10x.bin"} <= {
+        path.name for path in (gpu.root / f"usr/lib/firmware/nvidia/{driver}").iterdir()
+    }
+    for tool in ("nvidia-smi", "nvidia-modprobe", "nvidia-persistenced"):
+        subprocess.run(["chroot", str(gpu.root), "sh", "-c", f"command -v {tool}"], check=True, capture_output=True)
+    known = subprocess.run(
+        ["chroot", str(gpu.root), "ldconfig", "-p"], capture_output=True, text=True, check=True
+    ).stdout
+    assert {"libcuda.so.1", "libnvidia-ml.so.1"} <= {line.split()[0] for line in known.splitlines()[1:]}
+    daemon = gpu.packages["nvidia-persistenced"]
+    assert daemon.partition(".")[0] == driver.partition(".")[0]
+
+
+def test_modprobe_finds_nvidia_for_a_gpu_and_never_nouveau(gpu: Image) -> None:
+    h100 = "pci:v000010DEd00002330sv000010DEsd000016C1bc03sc02i00"
+    assert "nvidia.ko" in gpu.modprobe(h100)
+    assert "nouveau.ko" not in gpu.modprobe(h100)
+    assert gpu.modprobe("nvidia_uvm")[-1] == "nvidia-uvm.ko"
+    assert gpu.modprobe("nvidia_drm")[-1] == "nvidia-drm.ko"
+
+
+def test_rdma_is_whole(gpu: Image) -> None:
+    assert gpu.modprobe("mlx5_ib")[-1] == "mlx5_ib.ko"
+    assert gpu.modprobe("ib_umad")[-1] == "ib_umad.ko"
+    assert {"rdma-core", "ibverbs-providers", "infiniband-diags"} <= gpu.packages.keys()
+    for tool in ("ibstat", "ibv_devinfo", "dcb", "udevadm"):
+        subprocess.run(["chroot", str(gpu.root), "sh", "-c", f"command -v {tool}"], check=True, capture_output=True)
+    assert gpu.verify("netboot-rdma.service", "nvidia-persistenced.service") == []
+
+
+def test_nothing_of_the_compiler_is_in_a_gpu_image(gpu: Image) -> None:
+    compiling = ("gcc", "cpp-", "make", "dkms", "linux-headers", "nvidia-open-kernel-dkms", "binutils")
+    assert [name for name in gpu.packages if name.startswith(compiling)] == []
+    assert list((gpu.root / "usr/src").iterdir()) == []
+
+
+def test_built_again_from_clean_a_cpu_image_has_the_same_digest(cpu: Image, tmp_path: Path) -> None:
+    """As `image build --check` does it, whose first build is here the one that all tests share; the quick profile."""
+    assert cpu.build("--profile", "dev", "--cache", str(tmp_path)) == cpu.build("--profile", "dev")
