@@ -199,23 +199,17 @@ def test_upstream(tmp_path: Path) -> None:
     assert origin.place == "http://cache.example:8000/v1"
 
 
+ORIGIN = "write http://HOST[:PORT]/v1/images/DIGEST, without user, query or spaces"
+REGISTRY = "write REGISTRY/REPOSITORY[:TAG], like registry.example:5000/netboot/images:stable"
+
+
 @pytest.mark.parametrize(
     ("place", "words"),
     [
-        (
-            "registry.example/images:stable",
-            "images are asked for by their digests here: write REGISTRY/REPOSITORY without a tag",
-        ),
-        (
-            "netboot/images",
-            "'netboot/images' names no registry: write REGISTRY/REPOSITORY[:TAG], "
-            "like registry.example:5000/netboot/images:stable",
-        ),
-        (
-            "https://registry.example/v1?tag=stable",
-            "'https://registry.example/v1?tag=stable' is no plain origin: "
-            "write http://HOST[:PORT]/v1/images/DIGEST, without user, query or spaces",
-        ),
+        ("r.example/a:b", "images are asked for by their digests here: write REGISTRY/REPOSITORY without a tag"),
+        ("netboot/images", f"'netboot/images' names no registry: {REGISTRY}"),
+        ("https://r.example/v1?a", f"'https://r.example/v1?a' is no plain origin: {ORIGIN}"),
+        ("https://user:word@r.example/v1", "a plain origin is written without a user: no login is sent to it"),
     ],
 )
 def test_an_upstream_that_is_none(tmp_path: Path, place: str, words: str) -> None:
