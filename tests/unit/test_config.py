@@ -209,9 +209,9 @@ REGISTRY = "write REGISTRY/REPOSITORY[:TAG], like registry.example:5000/netboot/
         ("r.example/a:b", "images are asked for by their digests here: write REGISTRY/REPOSITORY without a tag"),
         ("netboot/images", f"'netboot/images' names no registry: {REGISTRY}"),
         ("https://r.example/v1?a", f"'https://r.example/v1?a' is no plain origin: {ORIGIN}"),
-        ("https://user:word@r.example/v1", "a plain origin is written without a user: no login is sent to it"),
+        ("https://…@r.example/v1", "a plain origin is written without a user: no login is sent to it"),
     ],
 )
 def test_an_upstream_that_is_none(tmp_path: Path, place: str, words: str) -> None:
-    found = faults(tmp_path, LEAST + f"upstream: {{place: {place!r}}}\n")
+    found = faults(tmp_path, LEAST + f"upstream: {{place: {place.replace('…', 'user:word')!r}}}\n")
     assert found == [f"netboot.yaml:3: upstream.place: {words} (given: {place!r})"]
