@@ -10,6 +10,7 @@ from pathlib import Path
 
 from images import elf, modules
 from images.errors import CommandError, RecipeError
+from images.locking import Lock
 from images.run import run
 from images.sources import Mirror
 from images.step import PLACE, Say, Step
@@ -51,6 +52,8 @@ class Inputs:
     """Seconds since 1970: the image's time."""
     archives: Path | None = field(default=None, metadata=PLACE)
     """Where packages are kept between builds (`images.packages`); None: nowhere."""
+    lock: Lock | None = None
+    """Of the root in which they are compiled."""
 
 
 def headers_of(kernel: str) -> str:
@@ -68,6 +71,17 @@ def headers_of(kernel: str) -> str:
     return f"linux-headers-{name.removeprefix('linux-image-')}{equals}{version}"
 
 
+def build_root(inputs: Inputs) -> bootstrap.Inputs:
+    """The root in which they are compiled; it is made with `OPTIONS`.
+
+    Raises:
+        RecipeError: as `headers_of`.
+    """
+    packages = tuple(sorted((headers_of(inputs.kernel), "dkms", "make", *inputs.merged_usr, *inputs.packages)))
+    where = (inputs.suite, inputs.architecture, inputs.mirrors)
+    return bootstrap.Inputs(*where, packages, inputs.created, inputs.archives, inputs.lock)
+
+
 def drivers(inputs: Inputs, out: Path, say: Say) -> None:
     """Write `out/modules`, the compiled modules under their own names, and `out/version`, the kernel's version.
 
@@ -76,11 +90,7 @@ def drivers(inputs: Inputs, out: Path, say: Say) -> None:
         RecipeError: the packages bring no sources, or such that do not compile (with the compiler's words).
         SourceUnavailableError: a mirror changed after it was asked.
     """
-    packages = tuple(sorted((headers_of(inputs.kernel), "dkms", "make", *inputs.merged_usr, *inputs.packages)))
-    wanted = bootstrap.Inputs(
-        inputs.suite, inputs.architecture, inputs.mirrors, packages, inputs.created, inputs.archives
-    )
-    bootstrap.bootstrap(wanted, out, say, OPTIONS)
+    bootstrap.bootstrap(build_root(inputs), out, say, OPTIONS)
     root = out / "root"
     version = _kernel(root)
     if not list(root.glob("usr/src/*/dkms.conf")):

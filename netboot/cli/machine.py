@@ -135,7 +135,8 @@ def _row(one: dict[str, Any]) -> tuple[object, ...]:
         state += f", and an unproven {_state(one['pending'])}"
     since = ago(current["last_ms"]) if current else ""
     claims = one["claims"]
-    health = one["checked"]["status"] if one["checked"] else ""
+    checked = one["checked"]
+    health = f"{checked['status']} (stale)" if checked and checked["stale"] else checked["status"] if checked else ""
     asked = claims["served"], ago(claims["last_ms"])
     return one["name"], one["cluster"], one["profile"], state, since, health, image, *asked
 

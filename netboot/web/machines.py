@@ -37,7 +37,7 @@ def listed() -> Response:
                     "current": render.maybe_trace(one.current),
                     "pending": render.maybe_trace(one.pending),
                     "claims": render.plain(one.claims),
-                    "checked": render.plain(one.checked) if one.checked else None,
+                    "checked": node_health.brief(one.checked),
                 }
                 for one in found
             ]

@@ -5,7 +5,7 @@ from typing import Any
 from flask import Blueprint, Response, jsonify
 
 from netboot.lifecycle.health import STALE_MS
-from netboot.lifecycle.state import MachineState
+from netboot.lifecycle.state import Checked, MachineState
 from netboot.lifecycle.trace import Trace
 from netboot.lifecycle.views import machine_named
 from netboot.machines.health import expected_of
@@ -29,6 +29,15 @@ def shown(name: str) -> Response:
     return jsonify({"machine": name, "expected": said, "checked": report_of(current)})
 
 
+def brief(checked: Checked | None) -> dict[str, Any] | None:
+    """How it turned out, for lists."""
+    return {**render.plain(checked), "stale": _stale(checked.at_ms)} if checked is not None else None
+
+
+def _stale(at_ms: int) -> bool:
+    return at_ms < parts().clock.now_ms() - STALE_MS
+
+
 def report_of(trace: Trace | None) -> dict[str, Any] | None:
     """The latest report of a boot; None: it has sent none. `stale`: it is too old to tell anything of now."""
     record = parts().states.health(trace.boot) if trace is not None else None
@@ -40,6 +49,6 @@ def report_of(trace: Trace | None) -> dict[str, Any] | None:
         "source": "reported",
         "peer": record.peer,
         "status": record.report.status,
-        "stale": record.at_ms < parts().clock.now_ms() - STALE_MS,
+        "stale": _stale(record.at_ms),
         "report": render.plain(record.report),
     }

@@ -87,7 +87,7 @@ def nothing_secret_is_where_it_must_not_be(here: NodeCentre, tokens: TokenWatch)
 
 
 def its_hardware_was_checked(here: NodeCentre, boot: str) -> None:
-    """Its report came, of this boot: all is in order but the GPUs that it should have; they are missed precisely."""
+    """Its report came, of this boot: all is in order but the GPUs it should have, and they are missed precisely."""
     path = f"/v1/machines/{here.hardware.name}/health"
     here.service.wait_until("the node reports its health", lambda: here.service.api(path)["checked"], HEALTH_SECONDS)
     checked = here.service.api(path)["checked"]

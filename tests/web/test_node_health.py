@@ -72,7 +72,11 @@ def test_the_report_of_the_current_boot(api: Api) -> None:
     assert api.get("/v1/machines/gpu-001/explain").json["checked"] == found
     assert api.get(f"/v1/boots/{BOOT}").json["checked"] == found
     listed = {one["name"]: one["checked"] for one in api.get("/v1/machines").json["machines"]}
-    assert listed == {"gpu-001": {"status": "fail", "at_ms": START + 1_600}, "gpu-002": None, "off-001": None}
+    assert listed == {
+        "gpu-001": {"status": "fail", "at_ms": START + 1_600, "stale": False},
+        "gpu-002": None,
+        "off-001": None,
+    }
 
 
 def test_a_machine_that_there_is_not(api: Api) -> None:
@@ -82,7 +86,7 @@ def test_a_machine_that_there_is_not(api: Api) -> None:
     assert api.get("/v1/machines/gpu-001/health", token=None).status_code == 401
 
 
-def test_a_report_grows_stale(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_report_grows_stale(api: Api, run: Run) -> None:
     at = NOW - STALE_MS - START - 1_000
     report(api, "pass", at)
     assert api.get("/v1/machines/gpu-001/health").json["checked"]["stale"] is False
@@ -91,6 +95,10 @@ def test_a_report_grows_stale(api: Api, monkeypatch: pytest.MonkeyPatch) -> None
     other = checked("gpu-001", 1, "pass", at - 1)
     api.states.reports[BOOT] = other
     assert api.get("/v1/machines/gpu-001/health").json["checked"]["stale"] is True
+    assert run("machine", "health", "gpu-001").out.startswith(
+        "machine gpu-001   pass, reported 20 min ago, too long ago to tell anything of now\n"
+    )
+    assert " pass (stale) " in run("machine", "list").out
 
 
 def metric(api: Api) -> dict[str, float]:

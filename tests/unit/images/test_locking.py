@@ -9,12 +9,14 @@ from hypothesis import strategies as st
 from images import locking, pinning
 from images.documents.debian import Identity, Origin
 from images.errors import LockError
-from images.inherit import load
-from images.locking import Lock
+from images.inherit import find, load
+from images.locking import Lock, LockedSource
+from images.pipeline import bootstrap_inputs, drivers_inputs
 from images.sources import Mirror
-from images.steps import bootstrap
+from images.steps import bootstrap, drivers
 
 BASH, LIBC, I386 = ("bash", "5.2-1", "amd64"), ("tzdata", "2026a", "all"), ("libc6", "2.36", "i386")
+GCC = ("gcc", "12", "amd64")
 A, B = "a" * 64, "b" * 64
 
 
@@ -25,16 +27,18 @@ def origin(sha256: str) -> tuple[Origin, ...]:
 THERE: dict[Identity, tuple[Origin, ...]] = {BASH: origin(A), LIBC: origin(B)}
 
 
-def lock(there: dict[Identity, tuple[Origin, ...]] = THERE, *wanted: str) -> Lock:
-    facts = {
-        "recipe": "sample",
-        "suite": "bookworm",
-        "architecture": "amd64",
-        "created": 7,
-        "wanted": wanted or ("bash",),
-        "sources": [{"url": "http://m.example/debian", "suite": "bookworm", "inrelease": "1" * 64}],
-    }
-    return locking.lock_of(facts, [LIBC, BASH, I386], there)
+def lock(there: dict[Identity, tuple[Origin, ...]] = THERE, *wanted: str, compiles: tuple[str, ...] = ()) -> Lock:
+    return Lock(
+        recipe="sample",
+        suite="bookworm",
+        architecture="amd64",
+        created=7,
+        wanted=wanted or ("bash",),
+        packages=locking.locked([LIBC, BASH, I386], there),
+        build_wanted=compiles,
+        build_packages=locking.locked([GCC], there) if compiles else (),
+        sources=(LockedSource(url="http://m.example/debian", suite="bookworm", inrelease="1" * 64),),
+    )
 
 
 def test_a_lock_is_a_line_for_each_package_and_is_read_back(tmp_path: Path) -> None:
@@ -90,7 +94,7 @@ def test_what_apt_is_told() -> None:
         "Package: tzdata\nPin: version 2026a\nPin-Priority: 1001\n"
     )
     mirror = Mirror("http://m.example/d", ("a",), ("main",), b"key", ".asc", ("1" * 64,), 1000)
-    inputs = bootstrap.Inputs("bookworm", "amd64", (mirror,), ("bash",), 7, lock())
+    inputs = bootstrap.Inputs("bookworm", "amd64", (mirror,), ("bash",), 7, lock=lock())
     argv = bootstrap.argv(inputs, Path("/c/root"), Path("/c/n.sources"))
     assert "--include=bash=5.2-1,libc6:i386=2.36,tzdata=2026a" in argv
     assert '--setup-hook=install -D -m 0644 /c/netboot-lock "$1/etc/apt/preferences.d/netboot-lock"' in argv
@@ -117,6 +121,23 @@ def test_a_lock_that_does_not_fit_says_so() -> None:
     assert message(locking.check_recipe, made, "trixie", "arm64", ("bash", "vim")) == (
         "the lock is for bookworm amd64, the recipe says trixie arm64; lock anew: `netboot image lock`"
     )
+
+
+def test_what_compiles_modules_is_locked_by_itself(tmp_path: Path) -> None:
+    made = lock(THERE, compiles=("linux-image-amd64", "vendor-dkms"))
+    (tmp_path / "x.lock").write_bytes(made.to_bytes())
+    assert locking.read(tmp_path / "x.lock") == made
+    assert locking.include(made.of_build()) == ("gcc=12",)
+    locking.check_recipe(made, "bookworm", "amd64", ("bash",), ("linux-image-amd64", "vendor-dkms"))
+    assert message(locking.check_recipe, made, "bookworm", "amd64", ("bash",), ("linux-image-amd64", "other-dkms")) == (
+        "the lock does not fit the recipe: the recipe has to compile other-dkms, which the lock does not know; "
+        "the lock has to compile vendor-dkms, which the recipe has not. Lock anew: `netboot image lock`"
+    )
+    mirror = Mirror("http://m.example/d", ("a",), ("main",), b"key", ".asc", ("1" * 64,), 1000)
+    recipe = load(find("debian-12-gpu"))
+    inputs = drivers.build_root(drivers_inputs(recipe, (mirror,), 7, None, made))
+    assert "--include=gcc=12" in bootstrap.argv(inputs, Path("/c/root"), Path("/c/n.sources"))
+    assert bootstrap_inputs(recipe, (mirror,), 7, None, made).lock == made
 
 
 def test_what_the_mirrors_have_no_more_is_named() -> None:
