@@ -33,7 +33,7 @@ class Graph:
     def __init__(self, cache: Cache, progress: Progress) -> None:
         self._cache, self._progress = cache, progress
         self._guard = threading.Lock()
-        self._threads: list[threading.Thread] = []
+        self._threads: list[tuple[threading.Thread, threading.Event]] = []
         self._failure: BaseException | None = None
         self._ending = Ending()
         self.products: dict[str, Product] = {}
@@ -46,10 +46,10 @@ class Graph:
     ) -> None:
         if value is not None:
             self._fail(value)
-        while running := [thread for thread in self._threads if thread.is_alive()]:
+        while running := [end for thread, end in self._threads if thread.ident and not end.is_set()]:
             try:
-                for thread in running:
-                    thread.join()
+                for end in running:
+                    end.wait()
             except KeyboardInterrupt as error:  # tools are told to end, then killed: this does not take long
                 self._fail(error)
         self._ending.close()
@@ -69,14 +69,18 @@ class Graph:
                 self._run(step, inputs())
             except BaseException as error:  # noqa: BLE001 - raised again by the thread that waits for all
                 self._fail(error)
+            finally:
+                end.set()
 
         def wait() -> Product:
-            thread.join()
+            end.wait()
             self._ending.check()
             return self.products[step.name]
 
+        # Not Thread.join: a join that Ctrl-C interrupts may take a running thread for one that ended (Python < 3.13).
+        end = threading.Event()
         thread = threading.Thread(target=run, name=step.name)
-        self._threads.append(thread)
+        self._threads.append((thread, end))
         thread.start()
         return wait
 

@@ -42,8 +42,8 @@ class Made:
         return subprocess.run(argv, capture_output=True, text=True, check=True).stdout
 
 
-def image_build(folder: Path, *arguments: str) -> dict[str, object]:
-    argv = [sys.executable, "-m", "netboot.cli.main", "image", "build", "debian-12-minimal", "--output", "json"]
+def image_build(folder: Path, *arguments: str, recipe: str = "debian-12-minimal") -> dict[str, object]:
+    argv = [sys.executable, "-m", "netboot.cli.main", "image", "build", recipe, "--output", "json"]
     paths = ["--store", f"{folder}/store", "--keys", f"{folder}/keys", "--cache", str(CACHE)]
     done = subprocess.run(
         [*argv, *paths, *arguments], cwd=ROOT, capture_output=True, text=True, timeout=900, check=False
@@ -189,6 +189,21 @@ def test_a_second_build_is_the_same_image_from_the_cache(made: Made) -> None:
     steps = result["steps"]
     assert isinstance(steps, list)
     assert [step["step"] for step in steps if not step["cached"]] == ["mirrors", "sign", "store"]
+
+
+def test_another_file_of_the_overlay_costs_only_what_follows_it(made: Made, tmp_path: Path) -> None:
+    (tmp_path / "files/etc").mkdir(parents=True)
+    (tmp_path / "files/etc/motd").write_text(f"{tmp_path}\n")
+    (tmp_path / "mine.yaml").write_text("base: debian-12-minimal\noverlay: [files]\n")
+    steps = image_build(made.folder, recipe=f"{tmp_path}/mine.yaml")["steps"]
+    assert isinstance(steps, list)
+    assert {step["step"] for step in steps if step["cached"]} == {"bootstrap", "initrd"}
+
+
+def test_packages_are_kept_for_the_next_build(made: Made) -> None:
+    packages = json.loads(made.blob("packages").read_bytes())
+    kept = {path.name[65:].partition("_")[0] for path in (CACHE / "packages").iterdir()}
+    assert {name for name, _, _ in packages} <= kept
 
 
 def test_built_again_without_the_cache_it_is_the_same_image(made: Made, tmp_path: Path) -> None:
