@@ -1,4 +1,4 @@
-"""`python -m bench` (`make bench`): ratios to peers side by side, and what joining costs; medians of rounds."""
+"""`python -m bench` (`make bench`): ratios to peers side by side, what joining and building images cost."""
 
 import argparse
 import json
@@ -11,12 +11,12 @@ from types import FrameType
 
 from rich.console import Console
 
-from bench import abuse, host, join, report, report_join, scripts, transfers
+from bench import abuse, host, images, join, report, report_images, report_join, scripts, transfers
 from bench.peers import matchbox_version, nginx_version
 from bench.serving import BenchError
 from bench.stats import Verdict
 
-PARTS = ("scripts", "bytes", "abuse", "join")
+PARTS = ("scripts", "bytes", "abuse", "join", "images")
 ROOT = Path(__file__).resolve().parent.parent
 
 
@@ -47,7 +47,7 @@ def _run(options: argparse.Namespace, console: Console, folder: Path) -> list[Ve
     machine = host.describe()
     versions = {"matchbox": matchbox_version(), "nginx": nginx_version() or "absent"}
     console.print(f"{machine}\npeers: matchbox {versions['matchbox']}, {versions['nginx']}", "", highlight=False)
-    found_scripts = found_bytes = found_abuse = found_join = None
+    found_scripts = found_bytes = found_abuse = found_join = found_images = None
     if "scripts" in parts:
         sizes, held = ((1, 50), 100) if options.quick else (scripts.SIZES, scripts.HELD)
         found_scripts = scripts.measure(folder, ROOT / ".cache", options.rounds, options.seconds, sizes, held)
@@ -68,12 +68,18 @@ def _run(options: argparse.Namespace, console: Console, folder: Path) -> list[Ve
         found_join = join.measure(folder, ROOT / ".cache", options.rounds, options.seconds, options.nodes)
         report_join.print_join(console, found_join)
         verdicts += report_join.join_verdicts(found_join)
+    if "images" in parts:
+        found_images = images.measure(folder, quick=options.quick)
+        report_images.print_images(console, found_images)
+        _say_absent(console, found_images.absent)
+        verdicts += report_images.images_verdicts(found_images)
     report.print_verdicts(console, verdicts)
     if options.output == "json":
         judged = [{**asdict(one), "reached": one.reached} for one in verdicts]
         whole = report.as_json(
             found_scripts, found_bytes, found_abuse, found_join, host=asdict(machine), peers=versions, verdicts=judged
         )
+        whole |= {"images": asdict(found_images)} if found_images else {}
         sys.stdout.write(json.dumps(whole, indent=2) + "\n")
     return verdicts
 

@@ -6,7 +6,7 @@ With a lock the mirrors only say where packages are: which ones, the lock says, 
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, ValidationError
 
@@ -61,13 +61,22 @@ class Lock(Strict):
     """What the recipe asked for."""
     packages: Annotated[tuple[Locked, ...], Field(min_length=1)]
     """All that was installed for that, sorted."""
+    build_wanted: tuple[str, ...] = ()
+    """What modules are compiled from, and for which kernel's package; empty where none are."""
+    build_packages: tuple[Locked, ...] = ()
+    """All that was installed to compile them: compiler, headers, sources."""
     sources: tuple[LockedSource, ...] = ()
+
+    def of_build(self) -> "Lock":
+        """The lock of the root in which modules are compiled."""
+        update = {"wanted": self.build_wanted, "packages": self.build_packages}
+        return self.model_copy(update=update | {"build_wanted": (), "build_packages": ()})
 
     def to_bytes(self) -> bytes:
         """As a file: a line for each package, so that a change of one is one line of a commit."""
         value = self.model_dump(mode="json", by_alias=True)
         lines = []
-        for key in sorted(value):
+        for key in sorted(key for key in value if value[key] or not key.startswith("build_")):
             if isinstance(value[key], list):
                 items = ",\n  ".join(json.dumps(item, sort_keys=True) for item in value[key])
                 lines.append(f' "{key}": [\n  {items}\n ]' if items else f' "{key}": []')
@@ -94,7 +103,9 @@ def read(path: Path) -> Lock:
         ) from None
 
 
-def check_recipe(lock: Lock, suite: str, architecture: str, wanted: Iterable[str]) -> None:
+def check_recipe(
+    lock: Lock, suite: str, architecture: str, wanted: Iterable[str], build_wanted: Iterable[str] = ()
+) -> None:
     """Whether a lock is one of this recipe.
 
     Raises:
@@ -105,27 +116,35 @@ def check_recipe(lock: Lock, suite: str, architecture: str, wanted: Iterable[str
             f"the lock is for {lock.suite} {lock.architecture}, the recipe says {suite} {architecture}; "
             "lock anew: `netboot image lock`"
         )
-    now, then = set(wanted), set(lock.wanted)
-    faults = [f"the recipe has {', '.join(sorted(now - then))}, which the lock does not know"] if now - then else []
-    faults += [f"the lock has {', '.join(sorted(then - now))}, which the recipe has not"] if then - now else []
+    faults = _differences("", set(wanted), set(lock.wanted))
+    faults += _differences("to compile ", set(build_wanted), set(lock.build_wanted))
     if faults:
         raise LockError(f"the lock does not fit the recipe: {'; '.join(faults)}. Lock anew: `netboot image lock`")
 
 
+def _differences(what: str, now: set[str], then: set[str]) -> list[str]:
+    faults = [f"the recipe has {what}{', '.join(sorted(now - then))}, which the lock does not know"]
+    others = [f"the lock has {what}{', '.join(sorted(then - now))}, which the recipe has not"]
+    return (faults if now - then else []) + (others if then - now else [])
+
+
 def include(lock: Lock) -> tuple[str, ...]:
-    """What apt is asked to install: each package in its version; another architecture than the image's is named."""
-    own = {"all", lock.architecture}
-    return tuple(
-        f"{package.name}{'' if package.architecture in own else ':' + package.architecture}={package.version}"
+    """What apt is asked to install: each package in its version."""
+    return tuple(f"{_apt_name(lock, package)}={package.version}" for package in lock.packages)
+
+
+def preferences(lock: Lock) -> str:
+    """apt_preferences(5) that let apt choose no other version of a locked package, where that one is to be had."""
+    return "\n".join(
+        f"Package: {_apt_name(lock, package)}\nPin: version {package.version}\nPin-Priority: 1001\n"
         for package in lock.packages
     )
 
 
-def preferences(lock: Lock) -> str:
-    """apt_preferences(5) that let apt see no other version of a locked package, where that one is to be had."""
-    return "\n".join(
-        f"Package: {package.name}\nPin: version {package.version}\nPin-Priority: 1001\n" for package in lock.packages
-    )
+def _apt_name(lock: Lock, package: Locked) -> str:
+    """Another architecture than the image's is named; what is for all is the image's own to apt."""
+    own = package.architecture in {"all", lock.architecture}
+    return package.name if own else f"{package.name}:{package.architecture}"
 
 
 def check_lists(lock: Lock, there: Mapping[Identity, tuple[Origin, ...]]) -> None:
@@ -165,20 +184,12 @@ def check_installed(lock: Lock, installed: Iterable[Identity]) -> None:
     )
 
 
-def lock_of(
-    facts: Mapping[str, Any], installed: Iterable[Identity], there: Mapping[Identity, tuple[Origin, ...]]
-) -> Lock:
-    """The lock of what was installed; `facts`: its other fields."""
-    packages = [
-        Locked(
-            name=name,
-            version=version,
-            architecture=architecture,
-            sha256=_sha256(there.get((name, version, architecture), ())),
-        )
-        for name, version, architecture in sorted(installed)
-    ]
-    return Lock.model_validate({**facts, "packages": packages})
+def locked(installed: Iterable[Identity], there: Mapping[Identity, tuple[Origin, ...]]) -> tuple[Locked, ...]:
+    """Installed packages as a lock has them, with the digests that apt's lists tell."""
+    return tuple(
+        Locked(name=one[0], version=one[1], architecture=one[2], sha256=_sha256(there.get(one, ())))
+        for one in sorted(installed)
+    )
 
 
 def _sha256(origins: tuple[Origin, ...]) -> str | None:

@@ -8,44 +8,54 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, StringConstraints, ValidationError
+from pydantic import Field, GetCoreSchemaHandler, GetJsonSchemaHandler, StringConstraints, ValidationError
+from pydantic_core import CoreSchema
+from pydantic_core.core_schema import no_info_after_validator_function
 
 from images.errors import CorruptError
 from images.strict import Strict
 
 
-def _matching(pattern: str, words: str) -> AfterValidator:
-    """A pattern whose fault says what is allowed, not how it is checked."""
-    compiled = re.compile(pattern)
+@dataclass(frozen=True, slots=True)
+class _Matching:
+    """A pattern whose fault says what is allowed, not how it is checked; a JSON Schema has the pattern."""
 
-    def check(value: str) -> str:
-        if not compiled.fullmatch(value):
-            raise ValueError(words)
+    pattern: str
+    words: str
+
+    def check(self, value: str) -> str:
+        if not re.fullmatch(self.pattern, value):
+            raise ValueError(self.words)
         return value
 
-    return AfterValidator(check)
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return no_info_after_validator_function(self.check, handler(source))
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        return handler(schema) | {"pattern": f"^({self.pattern})$"}
 
 
-Sha256 = Annotated[str, _matching(r"[0-9a-f]{64}", "must be a SHA-256 digest: 64 lower-case hexadecimal characters")]
+Sha256 = Annotated[str, _Matching(r"[0-9a-f]{64}", "must be a SHA-256 digest: 64 lower-case hexadecimal characters")]
 Name = Annotated[
     str,
-    _matching(
+    _Matching(
         r"[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?",
         "must be lower-case letters, digits, '-' and '.', at most 63, beginning and ending with a letter or digit",
     ),
 ]
 KernelArgument = Annotated[
     str,
-    _matching(r"[A-Za-z0-9_.,:/=@+-]{1,200}", "must be 1 to 200 letters, digits and _.,:/=@+- (one argument each)"),
+    _Matching(r"[A-Za-z0-9_.,:/=@+-]{1,200}", "must be 1 to 200 letters, digits and _.,:/=@+- (one argument each)"),
 ]
 Architecture = Literal["amd64", "arm64"]
 RootFormat = Literal["squashfs", "erofs"]
 
 ContainerName = Annotated[
     str,
-    _matching(
+    _Matching(
         r"(localhost|[a-z0-9-]+(\.[a-z0-9-]+)+|[a-z0-9-]+(?=:[0-9]))(:[0-9]{1,5})?(/[a-z0-9]+([._-]+[a-z0-9]+)*)+:[A-Za-z0-9_][A-Za-z0-9._-]{0,127}",
         "must be a container image's full name, registry/name:tag, like localhost/pause:1",
     ),
@@ -136,6 +146,14 @@ class Manifest(Strict):
     def digest(self) -> str:
         """The image's digest: 64 hexadecimal characters."""
         return hashlib.sha256(self.to_bytes()).hexdigest()
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema (2020-12) of a manifest, `docs/manifest.schema.json`; docs/manifest.md says what it cannot."""
+    found = Manifest.model_json_schema(by_alias=True, mode="validation")
+    required = [*found["required"], "schema", "kernel_arguments", "chunk_size"]
+    about = {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": "https://netboot.dev/manifest/v1"}
+    return about | found | {"required": required}
 
 
 def canonical(value: Any) -> bytes:

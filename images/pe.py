@@ -15,6 +15,12 @@ _CODE, _DATA = 0x60000020, 0x40000040
 """Characteristics: code that may be read and executed; initialised data that may be read."""
 _PAGE = 4096
 """Where a section begins in memory: firmware that protects memory does so by pages."""
+_MOST = 65536
+"""The largest alignment that there may be."""
+
+
+_Row = tuple[bytes, int, int, int, int]
+"""A section's name, its size and address in memory, its size and place in the file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +63,13 @@ def with_sections(program: bytes, added: Sequence[Section]) -> bytes:
     room = headers.table + _SECTION.size * (headers.count + len(added))
     if room > headers.end:
         raise RecipeError(f"the EFI stub's headers have no room for {len(added)} more sections")
+    try:
+        return _joined(program, headers, known, added)
+    except struct.error:
+        raise RecipeError("the EFI stub is damaged: its table of sections is not within its headers") from None
+
+
+def _joined(program: bytes, headers: _Headers, known: list[_Row], added: Sequence[Section]) -> bytes:
     made = bytearray(program[: max(at + raw for _, _, _, raw, at in known)])
     address = max(start + size for _, size, start, _, _ in known)
     for number, section in enumerate(added, headers.count):
@@ -90,13 +103,12 @@ def _headers(program: bytes) -> _Headers:
         raise RecipeError("the EFI stub is no EFI program: it ends within its headers") from None
     if program[:2] != b"MZ" or signature != b"PE\0\0" or magic != _PE32_PLUS or not count:
         raise RecipeError("the EFI stub is no EFI program of 64 bits")
-    if not alignment or not file_alignment:
-        raise RecipeError("the EFI stub is damaged: its sections have no alignment")
+    if not (0 < alignment <= _MOST and 0 < file_alignment <= _MOST):
+        raise RecipeError("the EFI stub is damaged: its sections have no alignment that can be")
     return _Headers(optional, optional + size, count, alignment, file_alignment, end)
 
 
-def _table(program: bytes, headers: _Headers) -> Iterator[tuple[bytes, int, int, int, int]]:
-    """Name, size and address in memory, size and place in the file of each section."""
+def _table(program: bytes, headers: _Headers) -> Iterator[_Row]:
     for number in range(headers.count):
         try:
             row = _SECTION.unpack_from(program, headers.table + number * _SECTION.size)

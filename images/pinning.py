@@ -21,7 +21,7 @@ def lock_of(recipe: Recipe) -> Lock | None:
     if recipe.lock is None:
         return None
     lock = locking.read(recipe.lock)
-    locking.check_recipe(lock, recipe.suite, recipe.architecture, recipe.installs())
+    locking.check_recipe(lock, recipe.suite, recipe.architecture, recipe.installs(), recipe.compiles())
     return lock
 
 

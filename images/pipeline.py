@@ -91,7 +91,7 @@ def build(
     with Graph(cache, progress) as graph:
         base = graph.step(bootstrap.STEP, lambda: bootstrap_inputs(recipe, mirrors, created, cache.packages, lock))
         compiled = (
-            graph.step(drivers.STEP, lambda: drivers_inputs(recipe, mirrors, created, cache.packages))
+            graph.step(drivers.STEP, lambda: drivers_inputs(recipe, mirrors, created, cache.packages, lock))
             if recipe.drivers
             else None
         )
@@ -166,12 +166,13 @@ def bootstrap_inputs(
 
 
 def drivers_inputs(
-    recipe: Recipe, mirrors: tuple[Mirror, ...], created: int, archives: Path | None = None
+    recipe: Recipe, mirrors: tuple[Mirror, ...], created: int, archives: Path | None = None, lock: Lock | None = None
 ) -> drivers.Inputs:
     """What is compiled: the recipe's drivers, for its kernel."""
     merged = tuple(name for name in recipe.packages if name == "usr-is-merged")
     wanted = (recipe.kernel.package, recipe.drivers, merged)
-    return drivers.Inputs(recipe.suite, recipe.architecture, mirrors, *wanted, created, archives)
+    locked = lock.of_build() if lock else None
+    return drivers.Inputs(recipe.suite, recipe.architecture, mirrors, *wanted, created, archives, locked)
 
 
 def configure_inputs(

@@ -164,6 +164,10 @@ class Recipe(Strict):
                 source["url"] = "file:"  # where it lies here says nothing about the packages in it
         return said | ({"lock": file_digest(self.lock)} if self.lock else {})
 
+    def compiles(self) -> tuple[str, ...]:
+        """What modules are compiled from, and the kernel's package that they are for; empty without drivers."""
+        return tuple(sorted({*self.drivers, self.kernel.package})) if self.drivers else ()
+
     def installs(self) -> tuple[str, ...]:
         """The packages that are asked for: those of the list, and the kernel's."""
         return tuple(sorted({*self.packages, self.kernel.package}))

@@ -1,17 +1,20 @@
 """What a recipe comes to today, as a lock: its packages are installed once, which is also the build's first step."""
 
 import os
+from functools import partial
+from pathlib import Path
 
 from images import locking
 from images.cache import Cache
 from images.documents import debian
 from images.errors import ImageError
 from images.graph import Progress
-from images.locking import Lock
-from images.pipeline import bootstrap_inputs, timed
+from images.locking import Lock, Locked, LockedSource
+from images.pipeline import bootstrap_inputs, drivers_inputs, timed
 from images.recipe import Recipe
 from images.sources import probe
-from images.steps import bootstrap
+from images.step import Product
+from images.steps import bootstrap, drivers
 
 
 def resolve(recipe: Recipe, cache: Cache, progress: Progress) -> Lock:
@@ -27,22 +30,38 @@ def resolve(recipe: Recipe, cache: Cache, progress: Progress) -> Lock:
     created = max(mirror.newest for mirror in mirrors)
     inputs = bootstrap_inputs(recipe, mirrors, created, cache.packages)
 
-    def install() -> tuple[object, bool]:
-        return cache.obtain(bootstrap.STEP, inputs, lambda line: progress.line(bootstrap.STEP.name, line))
+    def install() -> tuple[Product, bool]:
+        return cache.obtain(bootstrap.STEP, inputs, partial(progress.line, bootstrap.STEP.name))
+
+    def compiler() -> tuple[tuple[Locked, ...], bool]:
+        wanted = drivers.build_root(drivers_inputs(recipe, mirrors, created, cache.packages))
+        with cache.scratch() as scratch:
+            say = partial(progress.line, drivers.STEP.name)
+            bootstrap.bootstrap(wanted, scratch, say, drivers.OPTIONS)
+            return _locked(scratch / "root"), False
 
     base = timed(progress, bootstrap.STEP.name, install)
-    installed = debian.installed((base / "root/var/lib/dpkg/status").read_text(encoding="utf-8"))
-    identities = frozenset(package.identity for package in installed)
-    facts = {
-        "recipe": recipe.name,
-        "suite": recipe.suite,
-        "architecture": recipe.architecture,
-        "created": created,
-        "wanted": inputs.packages,
-        "sources": [
-            {"url": "file:" if mirror.url.startswith("file:") else mirror.url, "suite": suite, "inrelease": release}
+    found = _locked(base / "root")
+    build = timed(progress, drivers.STEP.name, compiler) if recipe.drivers else ()
+    return Lock(
+        recipe=recipe.name,
+        suite=recipe.suite,
+        architecture=recipe.architecture,
+        created=created,
+        wanted=recipe.installs(),
+        packages=found,
+        build_wanted=recipe.compiles(),
+        build_packages=build,
+        sources=tuple(
+            LockedSource(url="file:" if mirror.url.startswith("file:") else mirror.url, suite=suite, inrelease=release)
             for mirror in mirrors
             for suite, release in zip(mirror.suites, mirror.releases, strict=True)
-        ],
-    }
-    return locking.lock_of(facts, identities, debian.origins(base / "root/var/lib/apt/lists", identities))
+        ),
+    )
+
+
+def _locked(root: Path) -> tuple[Locked, ...]:
+    """What is installed in a root that has apt's lists still."""
+    installed = debian.installed((root / "var/lib/dpkg/status").read_text(encoding="utf-8"))
+    identities = frozenset(package.identity for package in installed)
+    return locking.locked(identities, debian.origins(root / "var/lib/apt/lists", identities))

@@ -70,7 +70,7 @@ class FaultsError(Exception):
     """A file that cannot be used, with *all* its faults in the order of their lines."""
 
     def __init__(self, faults: Iterable[Fault]) -> None:
-        self.faults = tuple(sorted(faults, key=lambda fault: (fault.file, fault.line, fault.key)))
+        self.faults = tuple(sorted(faults, key=lambda fault: (fault.file, fault.line, fault.key, fault.message)))
         super().__init__("\n".join(map(str, self.faults)))
 
 

@@ -20,7 +20,7 @@ from rich.console import Console
 from images import inherit
 from images.strict import FaultsError
 from lab.accelerator import accelerator
-from lab.errors import LabError
+from lab.errors import LabError, UnusableError
 from lab.joining import joining
 from lab.kube.binaries import NoKubernetesError
 from lab.kube.cluster import ClusterError
@@ -117,11 +117,21 @@ def _run(demo: Demo) -> None:
 
 
 def _joins(demo: Demo, *, networked: bool) -> bool:
-    """Whether the recipe's machines join a cluster; without a network of its own the demo shows the boot alone."""
+    """Whether the recipe's machines join a cluster; without a network of its own the demo shows the boot alone.
+
+    Raises:
+        UnusableError: it is no recipe for the demo's machines.
+    """
     try:
-        joins = inherit.load(inherit.find(demo.options.recipe)).join
+        recipe = inherit.load(inherit.find(demo.options.recipe))
     except (FaultsError, OSError):
         return False  # the build says what is wrong with it
+    if recipe.architecture != "amd64":
+        raise UnusableError(
+            f"the demo's machines are amd64, and {recipe.name} is for {recipe.architecture}; "
+            f"`netboot image build {demo.options.recipe}` builds it, tests/boot/test_arm64.py boots one of arm64"
+        )
+    joins = recipe.join
     if joins and not networked:
         demo.say(f"    a node and its API server must reach each other, so this shows a boot only: {MINIMAL}")
         demo.options.recipe = MINIMAL

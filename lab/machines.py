@@ -26,6 +26,7 @@ _OVMF_PAIRS = (("OVMF_CODE_4M.fd", "OVMF_VARS_4M.fd"), ("OVMF_CODE.fd", "OVMF_VA
 class Hardware:
     """What the machine is. `memory` in MiB; `rom` False: the NIC has none, the firmware's own PXE must fetch iPXE.
 
+    `program`: an EFI program that the firmware starts, before it looks at the network.
     `tpm`: it has a TPM 2.0, whose state is `<folder>/<name>.tpm`: a machine that is switched off and on keeps its chip.
     `disks`: how many NVMe disks it has, empty at first; what they hold stays in `<folder>/<name>.disk<number>`.
     """
@@ -40,6 +41,7 @@ class Hardware:
     rom: bool = True
     tpm: bool = False
     disks: int = 0
+    program: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +107,7 @@ def _argv(hardware: Hardware, attachment: Attachment, stem: Path, accelerator: A
         *("-chardev", f"socket,id=console,fd={serial}", "-serial", "chardev:console"),
         *("-object", "rng-random,id=rng,filename=/dev/urandom", "-device", "virtio-rng-pci,rng=rng"),
         *_firmware(hardware, stem),
+        *(("-kernel", str(hardware.program)) if hardware.program else ()),
         *_nic(hardware, attachment),
         *_disks(hardware, stem),
     ]

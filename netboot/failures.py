@@ -178,6 +178,14 @@ TABLE: dict[type[BaseException], Answer] = {
     images.SourceUnavailableError: Answer(
         503, "source-unavailable", _WARNING, "a package mirror does not answer", _AGAIN, retry_after=60
     ),
+    images.LockError: Answer(
+        422,
+        "lock",
+        _INFO,
+        "the lock cannot be kept",
+        "lock anew: `netboot image lock`",
+        says=True,
+    ),
     images.GateError: Answer(
         422,
         "gates",

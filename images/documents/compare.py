@@ -26,6 +26,12 @@ _MODULE = re.compile(r"(?:/usr)?/lib/modules/[^/]+/.+\.ko(?:\.xz|\.zst|\.gz)?")
 _OPTION = re.compile(r"^(?:(CONFIG_\w+)=(.*)|# (CONFIG_\w+) is not set)$", re.MULTILINE)
 
 
+_WORDS = {
+    "files": ("listing of files", "files and modules are not compared"),
+    "config": ("kernel configuration", "it is not compared"),
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Change:
     """One path that differs. `aspects`: names of `ASPECTS`, for what both have; else one of `old` and `new` is None."""
@@ -59,19 +65,18 @@ def compare(old: Mapping[str, Path], new: Mapping[str, Path], names: tuple[str, 
     Raises:
         CorruptError: a listing is not one.
     """
-    lacking = {
-        document: [name for name, there in zip(names, (old, new), strict=True) if document not in there]
-        for document in ("files", "config")
-    }
-    words = {"files": "no listing of files: files and modules are", "config": "no kernel configuration: it is"}
-    unknown = tuple(
-        f"image {' and image '.join(lack)} has {words[document]} not compared"
-        for document, lack in lacking.items()
-        if lack
-    )
+    unknown = [
+        line
+        for document, (what, then) in _WORDS.items()
+        if (
+            line := _lacking(
+                [name for name, there in zip(names, (old, new), strict=True) if document not in there], what, then
+            )
+        )
+    ]
     found: tuple[Change, ...] | None = None
     modules: tuple[set[str], set[str]] | None = None
-    if not lacking["files"]:
+    if "files" in old and "files" in new:
         with ExitStack() as stack:
             mine, theirs = (stack.enter_context(side["files"].open("rb")) for side in (old, new))
             found = tuple(changes(listing.read(mine), listing.read(theirs)))
@@ -80,11 +85,20 @@ def compare(old: Mapping[str, Path], new: Mapping[str, Path], names: tuple[str, 
             modules = modules_of(listing.read(mine)), modules_of(listing.read(theirs))
     return Comparison(
         files=found,
-        config=None if lacking["config"] else options_changed(*(_text(side["config"]) for side in (old, new))),
+        config=options_changed(_text(old["config"]), _text(new["config"]))
+        if "config" in old and "config" in new
+        else None,
         modules_added=tuple(sorted(modules[1] - modules[0])) if modules else None,
         modules_removed=tuple(sorted(modules[0] - modules[1])) if modules else None,
-        unknown=unknown,
+        unknown=tuple(unknown),
     )
+
+
+def _lacking(names: list[str], what: str, then: str) -> str:
+    """What cannot be told, because these images have no such document; nothing where both have it."""
+    if len(names) == 2:
+        return f"neither image has a {what}: {then}; build them again for that"
+    return f"image {names[0]} has no {what}: {then}; build it again for that" if names else ""
 
 
 def changes(old: Iterator[Entry], new: Iterator[Entry]) -> Iterator[Change]:

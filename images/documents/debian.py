@@ -92,18 +92,6 @@ def origins(lists: Path, wanted: frozenset[Identity]) -> dict[Identity, tuple[Or
     return {identity: tuple(known) for identity, known in found.items()}
 
 
-def versions(lists: Path, names: frozenset[str]) -> dict[str, set[Identity]]:
-    """What apt's lists have of the packages of these names."""
-    found: dict[str, set[Identity]] = {}
-    encoded = frozenset(name.encode() for name in names)
-    for path in sorted(lists.glob("*_Packages")):
-        for paragraph in _matching(path, encoded):
-            fields = next(paragraphs(paragraph), {})
-            name = fields.get("Package", "")
-            found.setdefault(name, set()).add((name, fields.get("Version", ""), fields.get("Architecture", "")))
-    return found
-
-
 def _matching(path: Path, names: frozenset[bytes]) -> Iterator[str]:
     """The paragraphs of a list that are about packages of these names."""
     if path.stat().st_size == 0:

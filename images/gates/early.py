@@ -17,11 +17,11 @@ _HEADER = 110  # "070701" and 13 fields of eight hexadecimal digits (Linux buffe
 
 @dataclass(frozen=True, slots=True)
 class Early:
-    """Modules by name, firmware by its path without compression's suffix, files with private keys."""
+    """Modules by name, firmware by its path without compression's suffix, kinds of private keys by file."""
 
     modules: dict[str, Module]
     firmware: frozenset[str]
-    keys: tuple[str, ...]
+    keys: dict[str, str]
 
 
 def read(initrd: Path) -> Early:
@@ -39,7 +39,7 @@ def read(initrd: Path) -> Early:
     return Early(
         modules={name: module for name, module in modules.items() if module.path.endswith(".ko")},
         firmware=frozenset(bare(path.removeprefix(prefix)) for path in files if path.startswith(prefix)),
-        keys=tuple(f"/{path}" for path, data in sorted(files.items()) if keys.private_key(data)),
+        keys={f"/{path}": kind for path, data in files.items() if (kind := keys.private_key(data))},
     )
 
 

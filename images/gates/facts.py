@@ -91,8 +91,8 @@ class Facts:
     early: Mapping[str, Module]
     """Of the initrd, by name."""
     early_firmware: frozenset[str]
-    early_keys: tuple[str, ...]
-    """Files of the initrd with a private key."""
+    early_keys: Mapping[str, str]
+    """Files of the initrd with a private key → its kind."""
     firmware: tuple[str, ...]
     """Paths below /usr/lib/firmware, without what compression adds to the name."""
     libraries: tuple[str, ...]

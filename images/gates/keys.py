@@ -10,7 +10,9 @@ import re
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.serialization import load_der_private_key
 
-_BODY = rb"(?:\\r|\\n|\s)+(?:[A-Za-z][A-Za-z-]*: [^\n]{0,200}\n|\s)*[A-Za-z0-9+/=]{16}"
+_BREAK = rb"(?:\s|\\r|\\n)"
+_BODY = _BREAK + rb"+(?:[A-Za-z][A-Za-z-]*: [^\n\\]{0,200}" + _BREAK + rb"+)*[A-Za-z0-9+/=]{16}"
+"""Headers (RFC 1421's, OpenPGP's) and then the key; line breaks may be written as in JSON."""
 _PEM = re.compile(rb"-----BEGIN (?:[A-Z0-9]{1,16} ){0,3}PRIVATE KEY(?: BLOCK)?-----" + _BODY)
 _KINDS: tuple[tuple[str, bytes, re.Pattern[bytes]], ...] = (
     ("PEM", b"PRIVATE KEY", _PEM),

@@ -51,7 +51,9 @@ def _soft(soft: str, needer: str, there: Mapping[str, Module], known: Tree) -> l
 def _module(place: str, name: str, needer: str, kind: str) -> Finding:
     why = f"which {needer} {kind}" if needer else "which the recipe requires"
     if not needer and place == "the root":
-        remedy = "add the package that brings it (on Ubuntu often linux-modules-extra-…), and the name to modules.root"
+        remedy = (
+            "add the package that brings it (on Ubuntu often linux-modules-extra-...), and the name to modules.root"
+        )
     else:
         key = "modules.root" if place == "the root" else "modules.initrd"
         remedy = f"add {name} to {key}, and see that nothing under 'remove' takes it out"

@@ -8,7 +8,10 @@ from images.gates.gate import Gate
 def check(facts: Facts) -> list[Finding]:
     """One finding for each file with a key or a hash, and for each account with a password."""
     content = facts.content
-    keys = [*content.private_keys.items(), *((f"{path} in the initrd", "private key") for path in facts.early_keys)]
+    keys = [
+        *content.private_keys.items(),
+        *((f"{path} in the initrd", kind) for path, kind in facts.early_keys.items()),
+    ]
     return [
         *(
             Finding(
@@ -29,7 +32,7 @@ def check(facts: Facts) -> list[Finding]:
         *(
             Finding(
                 "secrets",
-                f"{account}",
+                account,
                 "lock it with '*' in place of the password; log in with keys or certificates",
             )
             for account in facts.accounts

@@ -75,9 +75,9 @@ def read_artifact(data: bytes, where: str) -> Signed:
     value = _parsed(data)
     kind = value.get("artifactType")
     if kind != ARTIFACT_TYPE:
-        what = value.get("mediaType") if kind is None else kind
+        what = (value.get("mediaType") if kind is None else kind) or "of no kind that it says"
         raise RegistryError(
-            f"{where} is no image of netboot's but {str(what)[:100]!r}: push one with `netboot image push`"
+            f"{where} is no image of netboot's but {str(what)[:100]}: push one with `netboot image push`"
         )
     found = {media: Descriptor(sha256, size) for media, sha256, size in _layers(value)}
     manifest, signature = found.get(MANIFEST), found.get(SIGNATURE)

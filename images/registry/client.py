@@ -1,4 +1,4 @@
-"""The distribution protocol, by the library `python-dxf` (docs/decisions/014): its requests, its logins, its uploads.
+"""The distribution protocol, by the library `python-dxf` (docs/decisions/015): its requests, its logins, its uploads.
 
 What it lacks is here: bounded and resumed downloads, no settings from the environment, failures in our words.
 """

@@ -26,8 +26,11 @@ IDENTITY = (
     "/etc/iscsi/initiatorname.iscsi",
     "/var/lib/dbus/machine-id",
     "/var/lib/systemd/random-seed",
+    "/var/lib/urandom/random-seed",
     "/var/lib/systemd/credential.secret",
     "/var/lib/dhcp/*.leases",
+    "/var/lib/dhclient/*.leases",
+    "/var/lib/dhcpcd/*.lease*",
     "/var/lib/NetworkManager/*.lease",
     "/etc/hostname",
 )

@@ -5,12 +5,12 @@ root lies under the same name in each build and nothing signs, so the same sourc
 """
 
 import os
-import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from images import elf
+from images import elf, modules
 from images.errors import CommandError, RecipeError
+from images.locking import Lock
 from images.run import run
 from images.sources import Mirror
 from images.step import PLACE, Say, Step
@@ -52,6 +52,8 @@ class Inputs:
     """Seconds since 1970: the image's time."""
     archives: Path | None = field(default=None, metadata=PLACE)
     """Where packages are kept between builds (`images.packages`); None: nowhere."""
+    lock: Lock | None = None
+    """Of the root in which they are compiled."""
 
 
 def headers_of(kernel: str) -> str:
@@ -69,6 +71,17 @@ def headers_of(kernel: str) -> str:
     return f"linux-headers-{name.removeprefix('linux-image-')}{equals}{version}"
 
 
+def build_root(inputs: Inputs) -> bootstrap.Inputs:
+    """The root in which they are compiled; it is made with `OPTIONS`.
+
+    Raises:
+        RecipeError: as `headers_of`.
+    """
+    packages = tuple(sorted((headers_of(inputs.kernel), "dkms", "make", *inputs.merged_usr, *inputs.packages)))
+    where = (inputs.suite, inputs.architecture, inputs.mirrors)
+    return bootstrap.Inputs(*where, packages, inputs.created, inputs.archives, inputs.lock)
+
+
 def drivers(inputs: Inputs, out: Path, say: Say) -> None:
     """Write `out/modules`, the compiled modules under their own names, and `out/version`, the kernel's version.
 
@@ -77,11 +90,7 @@ def drivers(inputs: Inputs, out: Path, say: Say) -> None:
         RecipeError: the packages bring no sources, or such that do not compile (with the compiler's words).
         SourceUnavailableError: a mirror changed after it was asked.
     """
-    packages = tuple(sorted((headers_of(inputs.kernel), "dkms", "make", *inputs.merged_usr, *inputs.packages)))
-    wanted = bootstrap.Inputs(
-        inputs.suite, inputs.architecture, inputs.mirrors, packages, inputs.created, inputs.archives
-    )
-    bootstrap.bootstrap(wanted, out, say, OPTIONS)
+    bootstrap.bootstrap(build_root(inputs), out, say, OPTIONS)
     root = out / "root"
     version = _kernel(root)
     if not list(root.glob("usr/src/*/dkms.conf")):
@@ -89,10 +98,11 @@ def drivers(inputs: Inputs, out: Path, say: Say) -> None:
     say(f"compiling {', '.join(inputs.packages)} for {version}")
     _compile(root, version, inputs, say)
     (out / "modules").mkdir()
-    for path in sorted(root.glob(f"var/lib/dkms/*/*/{version}/*/module/*.ko")):
+    for path in sorted(root.glob(f"var/lib/dkms/*/*/{version}/*/module/*.ko*")):
+        data = modules.unpack(path)
         # dkms.conf may rename a file (Debian: nvidia-current.ko); a module's own name is what aliases and depmod know.
-        (name,) = elf.modinfo(path.read_bytes()).get("name", [path.stem])
-        shutil.copyfile(path, out / f"modules/{name.replace('_', '-')}.ko")
+        (name,) = elf.modinfo(data).get("name", [modules.module_name(path.name)])
+        (out / f"modules/{name.replace('_', '-')}.ko").write_bytes(data)
     if not any((out / "modules").iterdir()):
         raise RecipeError(f"drivers: {', '.join(inputs.packages)}: no module for kernel {version} came of it")
     (out / "version").write_text(f"{version}\n", encoding="ascii")
@@ -101,8 +111,8 @@ def drivers(inputs: Inputs, out: Path, say: Say) -> None:
 
 def _kernel(root: Path) -> str:
     """The version of the only kernel that there are headers for."""
-    modules = root / "usr/lib/modules"  # `build` in each is a link to /usr/src, which leads elsewhere from here
-    found = sorted(path.name for path in modules.glob("*") if (path / "build").is_symlink())
+    folder = root / "usr/lib/modules"  # `build` in each is a link to /usr/src, which leads elsewhere from here
+    found = sorted(path.name for path in folder.glob("*") if (path / "build").is_symlink())
     if len(found) != 1:
         raise RecipeError(f"drivers: there are headers of {len(found)} kernels ({', '.join(found)}), not of one")
     return found[0]
@@ -129,5 +139,5 @@ STEP = Step(
     VERSION,
     drivers,
     outputs=("modules", "version"),
-    sources=(Path(bootstrap.__file__), Path(elf.__file__)),
+    sources=tuple(Path(str(module.__file__)) for module in (bootstrap, elf, modules)),
 )

@@ -35,7 +35,7 @@ def wanted(recipe: Recipe, releases: tuple[str, ...]) -> Wanted:
         architecture=recipe.architecture,
         requires=recipe.requires,
         nvidia=recipe.nvidia,
-        initrd=tuple(dict.fromkeys((*ALWAYS, *recipe.modules.initrd))),
+        initrd=tuple(dict.fromkeys((recipe.root_format, *ALWAYS, *recipe.modules.initrd))),
         root=recipe.modules.root,
         arguments=recipe.kernel.arguments,
         secure_boot=recipe.secure_boot,

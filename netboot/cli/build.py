@@ -164,7 +164,8 @@ def _show(result: dict[str, Any], output: str) -> None:
     if output == "json":
         click.echo(json.dumps(result, indent=2, sort_keys=True))
         return
-    sizes = ", ".join(f"{name} {size / 2**20:.1f}" for name, size in result["bytes"].items() if name != "packages")
+    fetched = {name: size for name, size in result["bytes"].items() if name in ("kernel", "initrd", "root", "uki")}
+    sizes = ", ".join(f"{name} {size / 2**20:.1f}" for name, size in fetched.items())
     click.echo(f"{result['image']}  {result['name']}")
     click.echo(f"kernel {result['kernel_version']}; MiB: {sizes}; needs {result['ram_mib']} MiB of memory")
     click.echo(f"{len(result['gates'])} gates passed")

@@ -46,8 +46,10 @@ def diff_(old: str, new: str, whole: bool, config: Path | None, store: Path | No
     more = compare.compare(mine, theirs, (digests[0][:12], digests[1][:12]))
     value = {"old": digests[0], "new": digests[1], **dataclasses.asdict(found), **compare.facts(more)}
     limit = None if whole else SHOWN
-    show(output, value, ("", "old", "new"), rows_of(found, more, limit), "nothing differs")
-    if output == "table":
+    known = digests[0] == digests[1] or not more.unknown
+    empty = "nothing differs" if known else "nothing differs of what can be compared"
+    show(output, value, ("", "old", "new"), rows_of(found, more, limit), empty)
+    if output == "table" and not known:
         for line in more.unknown:
             click.echo(line, err=True)
 
@@ -114,4 +116,4 @@ def _packages(store: Store, manifest: Manifest) -> Packages:
 def _mib(size: int | None) -> str:
     if size is None:
         return ""
-    return f"{size / (1 << 20):,.1f} MiB" if size >= 1 << 20 else f"{size / (1 << 10):,.1f} KiB"
+    return f"{size / (1 << 20):,.1f} MiB" if size >= 1 << 20 else f"{size:,} bytes"

@@ -82,8 +82,8 @@ def rotate(config: Path | None, keys: Path | None, output: str) -> None:
     said = (
         f"key {new.id} signs from now on\n"
         "next, in this order: build images, which trust both keys (`netboot image build`); move the channels to them;\n"
-        "sign the site bundle again (`netboot config bundle`), which older images will not believe; retire the old\n"
-        "key (`netboot key retire`) when nothing boots what it signed"
+        "sign the site bundle again (`netboot config bundle`: both keys sign); older images that are to be served on\n"
+        "get the new signature by `netboot image sign`; retire the old key (`netboot key retire`) last"
     )
     show(output, dataclasses.asdict(new), (), (), said)
 

@@ -32,6 +32,15 @@ def built(work: Path) -> BuiltImage:
 
 
 @pytest.fixture(scope="session")
+def built_erofs(work: Path) -> BuiltImage:
+    """The same in its other forms: root as erofs, and a unified kernel image."""
+    recipe = work / "recipe-erofs/formats.yaml"
+    recipe.parent.mkdir(parents=True, exist_ok=True)
+    recipe.write_text(f"base: {RECIPE}\nroot_format: erofs\nuki: true\n")
+    return build(work / "erofs-builder", str(recipe))
+
+
+@pytest.fixture(scope="session")
 def built_node(work: Path) -> BuiltImage:
     """The same of a node, with the lab's kubelet and container images."""
     return build(work / "node-builder", str(node_recipe(NODE_RECIPE, work / "recipe", CACHE)))

@@ -248,7 +248,7 @@ def test_what_is_no_image_of_ours(scene: Scene) -> None:
         }
         body = {"schemaVersion": 2, "mediaType": OCI_MANIFEST, "config": entry, "layers": []}
         client.put_manifest("nginx", json.dumps(body).encode())
-    what = f"is no image of netboot's but {OCI_MANIFEST!r}: push one with `netboot image push`"
+    what = f"is no image of netboot's but {OCI_MANIFEST}: push one with `netboot image push`"
     assert scene.pull("nginx") == (1, "", f"error: {scene.place}:nginx {what}\n")
 
 

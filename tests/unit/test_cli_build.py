@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from cryptography.hazmat.primitives.asymmetric import rsa
 from rich.console import Console
 
 from images.cache import Cache
@@ -15,12 +16,14 @@ from images.keyring import KeyRing
 from images.manifest import Artifacts, Manifest
 from images.pipeline import Built
 from images.recipe import Recipe
+from images.secureboot import SecureBootKey
 from images.step import Product
 from images.steps import manifest as manifest_step
 from images.store import Store
 from images.strict import FaultsError
 from netboot.cli import build as command
 from netboot.cli.building import Building
+from tests.unit.images.test_secureboot import write_pair
 
 
 @pytest.fixture
@@ -37,7 +40,10 @@ def invoke(site: Path, *arguments: str) -> Any:
 def fake_build(content: str = "root") -> Any:
     """A build that ends at once, with the profile's name in its root image."""
 
-    def build(recipe: Recipe, keys: dict[str, bytes], cache: Cache, progress: Building) -> Built:
+    def build(
+        recipe: Recipe, keys: dict[str, bytes], cache: Cache, progress: Building, secure_boot: SecureBootKey | None
+    ) -> Built:
+        signed = f" signed by {secure_boot.certificate_file.name}" if secure_boot else ""
         folder = cache._folder / f"fake-{content}-{recipe.profile}"
         folder.mkdir(exist_ok=True)
         progress.begin("bootstrap")
@@ -46,7 +52,7 @@ def fake_build(content: str = "root") -> Any:
         progress.end("root", 0.001, cached=True)
         paths = {name: folder / name for name in ("kernel", "initrd", "root", "packages")}
         for name, path in paths.items():
-            path.write_text(f"{name} {content} {recipe.profile}")
+            path.write_text(f"{name} {content} {recipe.profile}{signed}")
         found = {name: manifest_step.describe(path, chunked=name == "root") for name, path in paths.items()}
         made = Manifest(
             name=recipe.name, distribution="debian", suite="bookworm", architecture="amd64", recipe="5" * 64, epoch=0,
@@ -90,6 +96,24 @@ def test_another_profile(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert invoke(site, "debian-12-minimal", "--profile", "release").exception is None
     (image,) = Store(site / "store").images()
     assert Store(site / "store").blob_path(image.manifest.artifacts.root.sha256).read_text() == "root root release"
+
+
+def test_a_secure_boot_key_is_checked_before_anything_is_done(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(command, "build_image", fake_build())
+    key, certificate = write_pair(site / "sb", rsa.generate_private_key(65537, 2048))
+    (site / "mine.yaml").write_text("base: debian-12-minimal\nuki: true\n")
+    both = ("--uki-key", str(key), "--uki-cert", str(certificate))
+    assert str(invoke(site, f"{site}/mine.yaml", *both[:2]).exception) == (
+        "--uki-key and --uki-cert go together: a key and its certificate"
+    )
+    assert str(invoke(site, "debian-12-minimal", *both).exception) == (
+        "debian-12-minimal has no UKI to sign; put `uki: true` into the recipe"
+    )
+    assert not (site / "cache").exists()
+    assert invoke(site, f"{site}/mine.yaml", *both).exception is None
+    (image,) = Store(site / "store").images()
+    root = Store(site / "store").blob_path(image.manifest.artifacts.root.sha256)
+    assert root.read_text() == "root root dev signed by db.crt"
 
 
 def test_an_unknown_recipe_names_those_that_there_are(site: Path) -> None:

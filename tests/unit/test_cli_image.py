@@ -9,11 +9,13 @@ import click
 import pytest
 
 from images.keyring import KeyRing
+from images.manifest import canonical
 from images.signing import read_public_key
 from images.store import Store
 from netboot.cli.main import cli
 from netboot.cli.output import progress
 from tests.commands import Ran, Run
+from tests.unit.images import samples
 from tests.unit.images.samples import KEY, add
 
 
@@ -97,6 +99,7 @@ def test_an_image_is_shown_whole(site: Path, run: Run) -> None:
         "channels": ["stable"],
         "in_use": ["channel stable points to it"],
         "missing": {},
+        "signatures": [{"key": KEY.public.id, "verdict": "good"}],
     }
 
 
@@ -136,14 +139,161 @@ def test_diff_is_for_people_and_programs(site: Path, run: Run) -> None:
     assert squeezed(run("image", "diff", "sample", "other").out)[1:] == [
         "name sample other",
         f"recipe {store.manifest(one).recipe} {store.manifest(two).recipe}",
-        "initrd 0.0 MiB 0.0 MiB",
-        "root 0.0 MiB 0.0 MiB",
-        "packages 0.0 MiB 0.0 MiB",
+        "initrd 10 bytes 10 bytes",
+        "root 8 bytes 8 bytes",
+        "packages 50 bytes 50 bytes",
+        "packages: 1",
         "bash:amd64 one two",
     ]
     value = run("image", "diff", one, two, "-o", "json").json
     assert (value["old"], value["new"], value["changed"]) == (one, two, {"bash:amd64": ["one", "two"]})
     assert run("image", "diff", "sample", one[:8]) == Ran(0, "nothing differs\n", "")
+
+
+def documented(site: Path, name: str, files: list[dict[str, object]], config: str) -> str:
+    """An image with a listing and a kernel configuration; its digest."""
+    parts = samples.parts(site / "parts" / name, name)
+    parts |= {kind: site / "parts" / name / kind for kind in ("files", "config")}
+    parts["files"].write_bytes(b"".join(map(canonical, files)))
+    parts["config"].write_text(config)
+    data = samples.manifest(parts, name).to_bytes()
+    return Store(site / "store").add_image(data, KEY.sign(data), parts)
+
+
+def entry(path: str, **more: object) -> dict[str, object]:
+    return {"path": path, "kind": "file", "mode": "0644", "uid": 0, "gid": 0, "size": 1, "sha256": "a" * 64, **more}
+
+
+OLD = [
+    entry("/a"),
+    entry("/b", mode="0755"),
+    entry("/lib/modules/6.1/kernel/x.ko.xz"),
+    *(entry(f"/usr/{number:02}") for number in range(25)),
+]
+NEW = [entry("/a", size=2, sha256="b" * 64), entry("/b"), entry("/lib/modules/6.2/kernel/y-z.ko")]
+
+
+def test_diff_shows_files_modules_and_kernel_configuration(site: Path, run: Run) -> None:
+    one = documented(site, "old", OLD, "CONFIG_A=y\nCONFIG_B=m\nCONFIG_C=n\n")
+    two = documented(site, "new", NEW, 'CONFIG_A=y\n# CONFIG_B is not set\nCONFIG_D="x"\n')
+    shown = squeezed(run("image", "diff", one, two).out)
+    assert shown[shown.index("kernel config: 2") :] == [
+        "kernel config: 2",
+        "CONFIG_B m n",
+        'CONFIG_D n "x"',
+        "modules: 2",
+        "y_z added",
+        "x removed",
+        "files: 29",
+        f"/a size 1, content {'a' * 12} size 2, content {'b' * 12}",
+        "/b mode 0755 mode 0644",
+        "/lib/modules/6.1/kernel/x.ko.xz file 0644, 1 bytes",
+        "/lib/modules/6.2/kernel/y-z.ko file 0644, 1 bytes",
+        *(f"/usr/{number:02} file 0644, 1 bytes" for number in range(16)),
+        "... and 9 more (--all)",
+    ]
+    whole = squeezed(run("image", "diff", one, two, "--all").out)
+    assert whole[-1] == "/usr/24 file 0644, 1 bytes"
+    value = run("image", "diff", one, two, "-o", "json").json
+    assert len(value["files"]) == 29
+    assert value["files"][1] == {
+        "path": "/b",
+        "change": "changed",
+        "aspects": ["mode"],
+        "old": OLD[1],
+        "new": NEW[1],
+    }
+    assert value["modules"] == {"added": ["y_z"], "removed": ["x"]}
+    assert value["kernel_config"] == {"CONFIG_B": ["m", "n"], "CONFIG_D": ["n", '"x"']}
+    assert value["unknown"] == []
+
+
+def test_diff_says_what_it_cannot_tell_of_older_images(site: Path, run: Run) -> None:
+    store = Store(site / "store")
+    old, older = add(store, site / "parts", "one"), add(store, site / "parts", "two")
+    new = documented(site, "new", NEW, "")
+    words = [
+        f"image {old[:12]} has no listing of files: files and modules are not compared; build it again for that",
+        f"image {old[:12]} has no kernel configuration: it is not compared; build it again for that",
+    ]
+    assert run("image", "diff", old, new).err.splitlines() == words
+    value = run("image", "diff", old, new, "-o", "json").json
+    assert (value["files"], value["modules"], value["kernel_config"], value["unknown"]) == (None, None, None, words)
+    assert run("image", "diff", old, older).err.splitlines() == [
+        "neither image has a listing of files: files and modules are not compared; build them again for that",
+        "neither image has a kernel configuration: it is not compared; build them again for that",
+    ]
+
+
+def test_a_document_is_printed_as_it_was_signed(site: Path, run: Run) -> None:
+    digest = documented(site, "new", NEW, "CONFIG_A=y\n")
+    store = Store(site / "store")
+    assert run("image", "cat", "new", "config") == Ran(0, "CONFIG_A=y\n", "")
+    assert run("image", "cat", "new", "manifest").out.encode() == store.manifest_bytes(digest)
+    assert run("image", "cat", "new", "sbom") == Ran(
+        1, "", f"error: image {digest[:12]} has no sbom: the netboot that built it made none; build it again\n"
+    )
+    config = store.manifest(digest).artifacts.config
+    assert config
+    blob = store.blob_path(config.sha256)
+    blob.chmod(0o644)
+    blob.write_text("CONFIG_A=n\n")
+    assert run("image", "cat", "new", "config") == Ran(
+        1, "", f"error: config of image {digest[:12]} is damaged; see `netboot image verify {digest[:12]}`\n"
+    )
+
+
+def test_an_image_gets_the_new_keys_signature_and_outlives_the_old_key(site: Path, run: Run) -> None:
+    store, ring = Store(site / "store"), KeyRing(site / "keys")
+    digest = add(store, site / "parts", "one")
+    new = ring.rotate().id
+    old = KEY.public.id
+    assert run("image", "sign", "sample") == Ran(0, f"image {digest[:12]} is signed by key {old} and {new}\n", "")
+    assert run("image", "sign", "sample").out == (
+        f"nothing to do: image {digest[:12]} is signed by key {old} and {new}\n"
+    )
+    ring.retire(old)
+    shown = squeezed(run("image", "show", "sample").out)
+    assert [line for line in shown if line.startswith("signed by")] == [
+        f"signed by key {old}, not trusted here",
+        f"signed by key {new}, trusted here",
+    ]
+    assert run("image", "verify", "sample").status == 0
+
+
+def test_an_image_that_nobody_trusted_signed_is_not_signed_again(site: Path, run: Run) -> None:
+    store, ring = Store(site / "store"), KeyRing(site / "keys")
+    digest = add(store, site / "parts", "one")
+    ring.rotate()
+    ring.retire(KEY.public.id)
+    before = store.signature(digest)
+    assert run("image", "sign", "sample").err == (
+        f"error: signed by key {KEY.public.id}, which is not trusted here (see `netboot key list`)\n"
+    )
+    assert store.signature(digest) == before
+
+
+def test_a_bad_signature_beside_a_good_one_is_found_and_replaced(site: Path, run: Run) -> None:
+    store, ring = Store(site / "store"), KeyRing(site / "keys")
+    digest = add(store, site / "parts", "one")
+    new = ring.rotate().id
+    store.add_signature(digest, ring.signing_key().sign(b"another"))
+    done = run("image", "verify", "sample", "-o", "json")
+    assert done.status == 1
+    assert done.json["findings"] == [
+        {
+            "part": "manifest",
+            "problem": f"the signature of key {new} does not fit, and another key's does",
+            "remedy": "run `netboot image sign` where that key signs: a good signature takes its place",
+            "chunks": [],
+        }
+    ]
+    states = [
+        (item["key"], item["verdict"]) for item in run("image", "show", "sample", "-o", "json").json["signatures"]
+    ]
+    assert states == [(KEY.public.id, "good"), (new, "bad")]
+    assert run("image", "sign", "sample").status == 0
+    assert run("image", "verify", "sample").status == 0
 
 
 def test_gc_and_rm(site: Path, run: Run) -> None:

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from images.bundle import SiteBundle
+from images.check import check_bundle
 from images.keyring import KeyRing
-from images.signing import verify
+from images.signing import signers_of, verify
 from images.store import Store
 from netboot.config import load_config
 from netboot.machines.inventory import load_inventory
@@ -195,8 +196,19 @@ def test_the_bundle_follows_the_configuration(site: Path, run: Run) -> None:
 
 
 def test_a_new_key_signs_the_bundle_again(site: Path, run: Run) -> None:
+    ring = KeyRing(site / "keys")
+    old = ring.signing_key().public
     run("key", "rotate")
+    new = ring.signing_key().public
     assert run("config", "bundle").out == "signed and installed the site bundle of lab\n"
+    assert run("config", "bundle").out == "nothing to do: the site bundle of lab\n"
+    data, signatures = Store(site / "store").bundle()
+    assert signers_of(signatures) == (old.id, new.id)
+    for key in (old, new):  # machines of images from before the rotation know the old one only
+        assert check_bundle(data, signatures, [key]).site == "lab"
+    run("key", "retire", old.id)
+    assert run("config", "bundle").out == "signed and installed the site bundle of lab\n"
+    assert signers_of(Store(site / "store").bundle()[1]) == (new.id,)
 
 
 def test_the_key_may_be_elsewhere(site: Path, tmp_path: Path, run: Run) -> None:

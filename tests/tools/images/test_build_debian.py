@@ -148,6 +148,41 @@ def test_systemd_has_nothing_to_update_at_boot(made: Made) -> None:
     assert times["squashfs-root/usr"] == times["squashfs-root/etc/.updated"] == times["squashfs-root/var/.updated"]
 
 
+def test_the_documents_are_about_all_that_is_in_the_image(made: Made) -> None:
+    packages = json.loads(made.blob("packages").read_bytes())
+    parts = json.loads(made.blob("sbom").read_bytes())["components"]
+    assert sorted([part["name"], part["version"], part["properties"][0]["value"]] for part in parts) == packages
+    assert [part["name"] for part in parts if len(part.get("hashes", ())) != 1 or "purl" not in part] == []
+    licences = [json.loads(line) for line in made.blob("licences").read_bytes().splitlines()]
+    assert sorted([one["package"], one["version"], one["architecture"]] for one in licences) == packages
+    assert [one["package"] for one in licences if one["form"] == "none"] == []
+    assert made.blob("config").read_text().startswith("#\n# Automatically generated file; DO NOT EDIT.\n")
+
+
+def test_the_listing_is_what_is_in_the_root(made: Made) -> None:
+    entries = {entry["path"]: entry for entry in map(json.loads, made.blob("files").read_bytes().splitlines())}
+    assert entries.keys() == made.listing.keys()
+    raised = {path for path, entry in entries.items() if entry["mode"][0] in "4567" and entry["kind"] == "file"}
+    assert raised == {path for path, (mode, _) in made.listing.items() if mode[0] == "-" and mode[3] in "sS"}
+    path = "/usr/lib/os-release"
+    data = made.cat(path).encode()
+    assert (entries[path]["size"], entries[path]["sha256"]) == (len(data), hashlib.sha256(data).hexdigest())
+
+
+def test_the_provenance_is_about_all_artifacts_and_names_all_that_went_in(made: Made) -> None:
+    statement = json.loads(made.blob("provenance").read_bytes())
+    subjects = {one["name"]: one["digest"]["sha256"] for one in statement["subject"]}
+    assert subjects == {name: part.sha256 for name, part in made.manifest.artifacts if name != "provenance"}
+    definition = statement["predicate"]["buildDefinition"]
+    assert definition["externalParameters"]["identity"] == made.manifest.recipe
+    assert definition["externalParameters"]["recipe"]["name"] == "debian-12-minimal"
+    dependencies = definition["resolvedDependencies"]
+    assert [one for one in dependencies if "digest" not in one] == []
+    releases = [one["uri"] for one in dependencies if one["uri"].endswith("/InRelease")]
+    assert len(releases) == 3
+    assert len(dependencies) == len(releases) + len(json.loads(made.blob("packages").read_bytes()))
+
+
 def test_a_second_build_is_the_same_image_from_the_cache(made: Made) -> None:
     result = image_build(made.folder)
     assert result["image"] == made.manifest.digest

@@ -17,6 +17,7 @@ from images.containers import Archive
 from images.errors import CommandError, RecipeError
 from images.inherit import SHIPPED
 from images.overlay import Entry
+from images.recipe import Profile
 from images.sources import Mirror
 from images.step import Product
 from images.steps import bootstrap, configure, initrd, kernel, root
@@ -256,6 +257,26 @@ def test_the_root_image_has_the_same_bytes_every_time(tmp_path: Path, booted: Pr
     shown = subprocess.run(["unsquashfs", "-s", first], capture_output=True, text=True, check=True).stdout
     assert "Compression zstd" in shown
     assert "Block size 131072" in shown
+
+
+def erofs(tmp_path: Path, name: str, created: int = CREATED, profile: Profile = "release") -> Path:
+    out = tmp_path / name
+    out.mkdir()
+    root.root(root.Inputs(Product("k", tmp_path / "tree"), profile, created, "erofs"), out, quiet)
+    return out / "root.img"
+
+
+def test_erofs_has_the_same_bytes_every_time_too(tmp_path: Path, booted: Product) -> None:
+    first = erofs(tmp_path, "1")
+    for path in sorted((tmp_path / "tree/root").rglob("*")):
+        os.utime(path, follow_symlinks=False)
+    assert first.read_bytes() == erofs(tmp_path, "2").read_bytes()
+    assert first.read_bytes() != erofs(tmp_path, "3", CREATED + 1).read_bytes()
+    assert erofs(tmp_path, "4", profile="dev").read_bytes()[1024:1028] == bytes.fromhex("e2e1f5e0"), "erofs's magic"
+    shown = subprocess.run(
+        ["dump.erofs", "--path=/boot/vmlinuz-6.1", first], capture_output=True, text=True, check=True
+    ).stdout
+    assert "Size: 6 " in shown
 
 
 def test_no_tree_no_root_image(tmp_path: Path) -> None:

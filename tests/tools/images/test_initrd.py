@@ -181,3 +181,21 @@ def test_an_initrd_needs_a_key_and_a_whole_one(root: Path, tmp_path: Path) -> No
     with pytest.raises(RecipeError) as bad:
         build(root, VERSION, [], [tmp_path / "bad.pub"], tmp_path / "initrd")
     assert str(bad.value).startswith(f"{tmp_path}/bad.pub cannot be trusted by an initrd: ")
+
+
+def test_a_root_of_another_format_brings_its_own_module(root: Path, keys: list[Path], tmp_path: Path) -> None:
+    folder = root / f"usr/lib/modules/{VERSION}"
+    (folder / "kernel/erofs.ko").write_bytes(module())
+    with (folder / "modules.dep").open("a") as table:
+        table.write("kernel/erofs.ko:\n")
+    made = build(root, VERSION, [], keys, tmp_path / "initrd", root_format="erofs")
+    assert made.modules == ("erofs", "loop", "overlay")
+
+
+def test_a_kernel_that_cannot_mount_the_format_is_refused(root: Path, keys: list[Path], tmp_path: Path) -> None:
+    with pytest.raises(RecipeError) as caught:
+        build(root, VERSION, [], keys, tmp_path / "initrd", root_format="erofs")
+    assert str(caught.value) == (
+        f"kernel {VERSION} cannot mount root_format: erofs: it has no such module; "
+        "take another root_format, or the package of a kernel that has it"
+    )

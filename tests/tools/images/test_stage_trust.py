@@ -258,6 +258,7 @@ manifests = st.builds(
     kernel_version=st.sampled_from(["6.1.0-1-amd64", "size", "1"]),
     kernel_arguments=st.lists(st.sampled_from(["epoch=1", "root:0", "size:5"]), max_size=3).map(tuple),
     ram_mib=st.integers(1, 10**6),
+    root_format=st.sampled_from(["squashfs", "erofs"]),
     artifacts=st.builds(Artifacts, kernel=artifacts, initrd=artifacts, root=artifacts, packages=artifacts),
 )
 
@@ -266,10 +267,10 @@ manifests = st.builds(
 @given(manifests)
 def test_the_shell_reads_manifests_as_python_does(stage: Stage, image: Manifest) -> None:
     (stage.folder / "m").write_bytes(image.to_bytes())
-    done = stage.sh('root_of_manifest m; echo "$(number epoch m) $ROOT $SIZE $CHUNK $COUNT"; cat m.chunks')
+    done = stage.sh('root_of_manifest m; echo "$(number epoch m) $ROOT $SIZE $FORMAT $CHUNK $COUNT"; cat m.chunks')
     root = image.artifacts.root
     assert done.stdout.splitlines() == [
-        f"{image.epoch} {root.sha256} {root.size} {image.chunk_size} {len(root.chunks)}",
+        f"{image.epoch} {root.sha256} {root.size} {image.root_format} {image.chunk_size} {len(root.chunks)}",
         *(f"{number} {digest}" for number, digest in enumerate(root.chunks)),
     ]
 

@@ -11,7 +11,7 @@ import pytest
 
 from images.errors import NotFoundError, SignatureError, StoreError
 from images.keyring import KeyRing
-from images.signing import SigningKey, verify
+from images.signing import MOST, SigningKey, verify
 from tests.unit.images import faults
 
 
@@ -141,3 +141,16 @@ def test_a_rotation_killed_or_refused_at_any_step_leaves_a_key_that_signs(fast: 
             assert verify(b"m", key.sign(b"m"), ring.trusted()) == key.public
             assert all(not path.stat().st_mode & 0o077 for path in ring.folder.glob("*.key*"))
             ring.rotate()
+
+
+def test_all_trusted_keys_sign_the_active_one_last_and_never_more_than_a_file_may_have(tmp_path: Path) -> None:
+    ring = KeyRing(tmp_path / "keys")
+    ids = [ring.create().id, *(ring.rotate().id for _ in range(MOST + 2))]
+    for at, name in enumerate(ids):
+        for path in ring.folder.glob(f"{name}.*"):
+            os.utime(path, (at, at))
+    ring.retire(ids[-2])
+    (ring.folder / f"{ids[-3]}.key").unlink()
+    found = ring.signing_keys()
+    assert [key.public.id for key in found] == [*ids[1:-3], ids[-1]]
+    assert len(found) == MOST

@@ -106,3 +106,14 @@ def test_a_kernel_that_is_damaged(damaged: bytes, why: str, tmp_path: Path) -> N
     with pytest.raises(RecipeError) as caught:
         unpacked(tmp_path, damaged)
     assert str(caught.value).startswith(f"the kernel /boot/vmlinuz-6.8 is damaged: {why}")
+
+
+def test_the_documented_heir_for_a_mirror_with_the_bluefield_flavour(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[3] / "docs/recipes.md").read_text()
+    (tmp_path / "bluefield.yaml").write_text(page.partition("```yaml\n# bluefield.yaml\n")[2].partition("```")[0])
+    for name in ("ubuntu.asc", "doca.asc"):
+        (tmp_path / name).write_bytes((KEYS / "ubuntu-archive-2018.asc").read_bytes())
+    recipe = inherit.load(tmp_path / "bluefield.yaml")
+    assert (recipe.architecture, recipe.kernel.package) == ("arm64", "linux-image-bluefield-64k")
+    assert [source.name for source in recipe.sources] == ["ubuntu", "kubernetes", "doca"]
+    assert "linux-modules-extra-{kernel}" not in recipe.packages

@@ -25,16 +25,8 @@ def quiet(line: str) -> None:
 
 def test_steps_in_their_order_with_versions() -> None:
     assert [step.name for step in STEPS] == [
-        "bootstrap",
-        "drivers",
-        "configure",
-        "kernel",
-        "root",
-        "gather",
-        "initrd",
-        "uki",
-        "gates",
-        "manifest",
+        *("bootstrap", "drivers", "configure", "kernel", "documents", "root"),
+        *("gather", "initrd", "uki", "gates", "manifest"),
     ]
     assert all(step.version >= 1 and step.outputs for step in STEPS)
     assert len({step.identity() for step in STEPS}) == len(STEPS)
@@ -316,12 +308,33 @@ def test_over_budget_the_largest_contributors_are_named(tmp_path: Path) -> None:
     with pytest.raises(BudgetError) as caught:
         manifest.manifest(described(tmp_path, budget=2), tmp_path / "root", quiet)
     assert str(caught.value) == (
-        "mine is 2.4 MiB (kernel, initrd and root as a machine fetches them), its recipe allows budget_mib: 2. "
-        "The largest parts, uncompressed:\n"
-        "      2.9 MiB  b\n"
-        "      1.9 MiB  /usr/lib/big\n"
-        "      0.0 MiB  /var/lib/dpkg"
+        "this image must not be booted, and was not stored; 1 finding:\n"
+        "budget: mine is 2.4 MiB (kernel, initrd and root as a machine fetches them), its recipe allows budget_mib: 2\n"
+        "  raise it, or leave something out. The largest parts, uncompressed:\n"
+        f"{LARGEST}"
     )
+
+
+LARGEST = """\
+        2.9 MiB  b
+        1.9 MiB  /usr/lib/big
+        0.0 MiB  /var/lib/dpkg"""
+
+
+def test_over_half_of_the_machines_memory_the_largest_contributors_are_named(tmp_path: Path) -> None:
+    inputs = replace(described(tmp_path, budget=3), machine_memory_mib=400)
+    with pytest.raises(BudgetError) as caught:
+        manifest.manifest(inputs, tmp_path / "root", quiet)
+    assert str(caught.value) == (
+        "this image must not be booted, and was not stored; 1 finding:\n"
+        "memory: mine needs 263 MiB of memory (root, kernel, initrd, container images, overlay), "
+        "and half of machine_memory_mib: 400 is 200\n"
+        "  boot it on larger machines, or leave something out. The largest parts, uncompressed:\n"
+        f"{LARGEST}"
+    )
+    out = tmp_path / "out"
+    out.mkdir()
+    manifest.manifest(replace(inputs, machine_memory_mib=526), out, quiet)
 
 
 def test_a_signature_that_the_images_own_initrd_would_refuse_is_not_made(tmp_path: Path) -> None:

@@ -65,6 +65,7 @@ class World:
             "add": lambda store: store.add_image(self.next, KEY.sign(self.next), self.files),
             "add again": lambda store: store.add_image(old, KEY.sign(old), parts),
             "sign again": lambda store: store.add_image(old, other.sign(old)),
+            "sign too": lambda store: store.add_signature(self.old, other.sign(old)),
             "blob": lambda store: store.add_blob(io.BytesIO(b"more")),
             "channel": lambda store: store.set_channel("stable", self.new),
             "new channel": lambda store: store.set_channel("next", self.idle),
@@ -118,6 +119,7 @@ NAMES = [
     "references",
     "remove",
     "sign again",
+    "sign too",
 ]
 
 

@@ -1,0 +1,362 @@
+"""For each gate a recipe that trips it, through the real build, and the whole message.
+
+Heirs of debian-12-minimal: what is installed comes from the cache, the rest is built in a folder that goes again.
+"""
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from images import inherit
+from images.cache import Cache
+from images.errors import BudgetError, ImageError, RecipeError
+from images.pipeline import Built, build
+from tests.tools.images.test_build_debian import CACHE, ROOT
+from tests.unit.images.elf_samples import module, program
+from tests.unit.images.samples import KEY
+
+pytestmark = pytest.mark.tools
+
+KEYS = {"test.pub": KEY.public.to_bytes()}
+DRIVER = "580.95.05"
+
+
+class Silent:
+    """A build that nobody watches; which of its steps were made is written down."""
+
+    def __init__(self) -> None:
+        self.made: list[str] = []
+
+    def begin(self, step: str) -> None:
+        pass
+
+    def line(self, step: str, text: str) -> None:
+        pass
+
+    def end(self, step: str, seconds: float, *, cached: bool) -> None:
+        if not cached:
+            self.made.append(step)
+
+
+@dataclass(frozen=True)
+class Kitchen:
+    """The shipped recipe, built, and a cache for its heirs that has all of it."""
+
+    base: Built
+    cache: Cache
+    folder: Path
+
+    @property
+    def kernel(self) -> str:
+        return self.base.manifest.kernel_version
+
+    def build(self, recipe: str, **beside: bytes) -> Built:
+        """Build an heir of debian-12-minimal; `{kernel}` stands for its kernel's version, `beside` for files there."""
+        for name, data in beside.items():
+            (self.folder / name).write_bytes(data)
+        path = self.folder / "mine.yaml"
+        path.write_text("base: debian-12-minimal\n" + recipe.replace("{kernel}", self.kernel), encoding="utf-8")
+        silent = Silent()
+        try:
+            return build(inherit.load(path), KEYS, self.cache, silent)
+        finally:
+            assert "bootstrap" not in silent.made, "an heir that installs anything costs minutes"
+
+    def refused(self, recipe: str, **beside: bytes) -> str:
+        """What the build says that must fail."""
+        with pytest.raises(ImageError) as caught:
+            self.build(recipe, **beside)
+        return str(caught.value)
+
+
+@pytest.fixture(scope="module")
+def kitchen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kitchen]:
+    with Cache(CACHE) as shared:
+        base = build(inherit.load(inherit.find("debian-12-minimal")), KEYS, shared, Silent())
+        with shared.scratch() as scratch:
+            products = scratch / "cache/products"
+            products.mkdir(parents=True)
+            for product in base.products.values():
+                (products / product.path.name).symlink_to(product.path)
+            with Cache(scratch / "cache") as own:
+                yield Kitchen(base, own, tmp_path_factory.mktemp("recipes"))
+
+
+def findings(*lines: str) -> str:
+    """The message with these findings, each a cause and a remedy."""
+    count = len(lines) // 2
+    head = f"this image must not be booted, and was not stored; {count} finding{'s' if count > 1 else ''}:"
+    return "\n".join([head, *(line if index % 2 == 0 else f"  {line}" for index, line in enumerate(lines))])
+
+
+def test_the_shipped_recipe_passes_and_says_what_was_looked_at(kitchen: Kitchen) -> None:
+    looked = {
+        gate["gate"]: gate["looked_at"]
+        for gate in json.loads((kitchen.base.products["gates"] / "gates.json").read_bytes())
+    }
+    assert list(looked) == [
+        "kernel",
+        "architecture",
+        "nvidia",
+        "nouveau",
+        "required",
+        "signatures",
+        "skew",
+        "pairs",
+        "sources",
+        "identity",
+        "secrets",
+    ]
+    assert looked["nvidia"] == "no NVIDIA driver"
+    assert looked["skew"] == "kubelet none, cluster not named"
+    (signed,) = re.findall(r"^(\d+) of \1 modules signed; not asked for$", looked["signatures"])
+    assert int(signed) > 10
+    assert re.fullmatch(r"\d{3} packages, 3 releases", looked["sources"])
+
+
+def test_kernel(kitchen: Kitchen) -> None:
+    recipe = "files: {/usr/lib/modules/{kernel}/updates/dkms/old.ko: {source: old.ko}}\n"
+    old = module(name="old", vermagic="5.10.0-9-amd64 SMP mod_unload modversions ")
+    assert kitchen.refused(recipe, **{"old.ko": old}) == findings(
+        f"kernel: /usr/lib/modules/{kitchen.kernel}/updates/dkms/old.ko was made for kernel 5.10.0-9-amd64, "
+        f"and the image's kernel is {kitchen.kernel}",
+        "compile or install it for the image's own kernel (kernel.package), or take it out with 'remove'",
+    )
+
+
+def test_architecture(kitchen: Kitchen) -> None:
+    foreign = bytearray(program(interpreter="/lib/ld-linux-aarch64.so.1"))
+    foreign[18] = 183  # EM_AARCH64
+    recipe = "files: {/usr/local/bin/tool: {source: tool, mode: '0755'}}\n"
+    assert kitchen.refused(recipe, tool=bytes(foreign)) == findings(
+        "architecture: the image is for amd64, and 1 file is for arm64: /usr/local/bin/tool",
+        "take them built for amd64, or leave them out",
+    )
+
+
+def nvidia(kernel: str, version: str = DRIVER) -> bytes:
+    return module(name="nvidia", version=version, vermagic=f"{kernel} SMP preempt mod_unload modversions ")
+
+
+NVIDIA = f"""\
+files:
+  /usr/lib/modules/{{kernel}}/updates/dkms/nvidia.ko: {{source: nvidia.ko}}
+  /usr/lib/firmware/nvidia/{DRIVER}/gsp_ga10x.bin: {{content: firmware}}
+"""
+
+
+def test_nvidia(kitchen: Kitchen) -> None:
+    recipe = (
+        NVIDIA
+        + """\
+  /usr/lib/firmware/nvidia/575.57.08/gsp_ga10x.bin: {content: firmware}
+  /usr/lib/x86_64-linux-gnu/libcuda.so.575.57.08: {content: library}
+  /usr/lib/x86_64-linux-gnu/libnvidia-ml.so.575.57.08: {content: library}
+  /usr/lib/modprobe.d/nouveau.conf: {content: "blacklist nouveau\\n"}
+"""
+    )
+    module_ = f"the kernel module's version 580.95.05 (/usr/lib/modules/{kitchen.kernel}/updates/dkms/nvidia.ko)"
+    remedy = "take all parts of the driver from one release: pin their versions alike under 'packages'"
+    assert kitchen.refused(recipe, **{"nvidia.ko": nvidia(kitchen.kernel)}) == findings(
+        f"nvidia: GSP firmware 575.57.08 (/usr/lib/firmware/nvidia/575.57.08) is not of {module_}",
+        remedy,
+        f"nvidia: library 575.57.08 (/usr/lib/x86_64-linux-gnu/libcuda.so.575.57.08 and 1 more) is not of {module_}",
+        remedy,
+    )
+
+
+def test_nouveau(kitchen: Kitchen) -> None:
+    recipe = NVIDIA + f"  /usr/lib/x86_64-linux-gnu/libnvidia-ml.so.{DRIVER}: {{content: library}}\n"
+    assert kitchen.refused(recipe, **{"nvidia.ko": nvidia(kitchen.kernel)}) == findings(
+        "nouveau: the image has NVIDIA's kernel modules, and nothing keeps nouveau from taking the GPUs first",
+        'add to the recipe: files: {/etc/modprobe.d/nouveau.conf: {content: "blacklist nouveau\\n"}}',
+    )
+
+
+def test_required(kitchen: Kitchen) -> None:
+    recipe = "requires: {root: [mlx5_ib], firmware: [mellanox/*.mfa2], packages: [rdma-core]}\n"
+    assert kitchen.refused(recipe) == findings(
+        "required: the root lacks the kernel module mlx5_ib, which the recipe requires",
+        "add the package that brings it (on Ubuntu often linux-modules-extra-...), and the name to modules.root",
+        "required: the root has no firmware /usr/lib/firmware/mellanox/*.mfa2, which the recipe requires",
+        "add the package that brings it, or correct requires.firmware",
+        "required: the package rdma-core, which the recipe requires, is not installed",
+        "add rdma-core to 'packages'",
+    )
+
+
+def test_required_by_what_is_required(kitchen: Kitchen) -> None:
+    recipe = "remove: ['/usr/lib/modules/*/kernel/fs/fat/fat.ko']\n"
+    assert kitchen.refused(recipe) == findings(
+        "required: the root lacks the kernel module fat, which vfat depends on",
+        "add fat to modules.root, and see that nothing under 'remove' takes it out",
+    )
+
+
+def test_a_module_of_the_initrd_that_the_kernel_has_not(kitchen: Kitchen) -> None:
+    with pytest.raises(RecipeError) as caught:
+        kitchen.build("modules: {initrd: [mlx6_core]}\n")
+    assert str(caught.value) == (
+        f"kernel {kitchen.kernel} has no module mlx6_core; did you mean mlx5_core or mlx4_core?"
+    )
+
+
+def test_signatures(kitchen: Kitchen) -> None:
+    recipe = "secure_boot: true\nfiles: {/usr/lib/modules/{kernel}/updates/dkms/mine.ko: {source: mine.ko}}\n"
+    mine = module(name="mine", vermagic=f"{kitchen.kernel} SMP ")
+    assert kitchen.refused(recipe, **{"mine.ko": mine}) == findings(
+        "signatures: 1 kernel module is not signed, and the recipe asks for Secure Boot: "
+        f"/usr/lib/modules/{kitchen.kernel}/updates/dkms/mine.ko",
+        "take signed modules of the distribution, sign them with a key that the machines' firmware knows, "
+        "or take secure_boot out of the recipe",
+    )
+
+
+def says(text: str) -> str:
+    """A program's entry under `files` that says one line."""
+    return f'{{mode: "0755", content: "#!/bin/busybox sh\\necho {text}\\n"}}'
+
+
+def test_skew(kitchen: Kitchen) -> None:
+    recipe = f'kubernetes: "1.34"\nfiles: {{/usr/bin/kubelet: {says("Kubernetes v1.36.2")}}}\n'
+    assert kitchen.refused(recipe) == findings(
+        "skew: the kubelet is 1.36.2, which is newer than a cluster of Kubernetes 1.34 (1.31 to 1.34 may join it)",
+        "take the kubelet from the cluster's own minor version, or correct 'kubernetes' in the recipe",
+    )
+
+
+def test_pairs(kitchen: Kitchen) -> None:
+    containerd = says("containerd github.com/containerd/containerd 1.7.28 abcdef")
+    recipe = f"files:\n  /usr/bin/kubelet: {says('Kubernetes v1.38.0')}\n  /usr/bin/containerd: {containerd}\n"
+    assert kitchen.refused(recipe) == findings(
+        "pairs: kubelet 1.38.0 does not work with containerd 1.7.28: the kubelet asks containerd for its cgroup driver "
+        "(RuntimeConfig), which came with 2.0, and does not start (https://github.com/kubernetes/enhancements/pull/6087)",
+        "take containerd 2.0 or later, or a kubelet before 1.38",
+    )
+
+
+def test_sources(kitchen: Kitchen) -> None:
+    status = (kitchen.base.products["kernel"] / "root/var/lib/dpkg/status").read_bytes()
+    theirs = b"Package: theirs\nStatus: install ok installed\nArchitecture: all\nVersion: 6.6\n\n"
+    recipe = "files: {/var/lib/dpkg/status: {source: status}}\n"
+    assert kitchen.refused(recipe, status=status + theirs) == findings(
+        "sources: the package theirs 6.6 (all) is in none of the recipe's signed sources",
+        "add a signed repository that has it to 'sources', or leave the package out",
+    )
+
+
+def test_identity(kitchen: Kitchen) -> None:
+    recipe = """\
+files:
+  /etc/nvme/config.json: {content: '[{"hostnqn": "nqn.2014-08.org.nvmexpress:uuid:6d6e0c62-2f0c-4d5e"}]'}
+  /var/lib/apt/lists/mirror_Packages: {content: "Package: a"}
+"""
+    assert kitchen.refused(recipe) == findings(
+        "identity: /var/lib/apt/lists/mirror_Packages is apt's state, of the day of the build",
+        "take it out of the recipe",
+        "identity: /etc/nvme/config.json has an NVMe host's own name in it (nqn.2014-08.org.nvmexpress:uuid:...)",
+        "leave hostnqn and hostid out: nvme makes them from the machine's own UUID",
+    )
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/etc/ssh/ssh_host_ed25519_key",
+        "/var/lib/dbus/machine-id",
+        "/etc/nvme/hostnqn",
+        "/etc/nvme/hostid",
+        "/var/lib/systemd/random-seed",
+        "/var/lib/dhcp/dhclient.leases",
+    ],
+)
+def test_identity_by_path_is_refused_at_once(kitchen: Kitchen, path: str) -> None:
+    with pytest.raises(RecipeError) as caught:
+        kitchen.build(f"files: {{{path}: {{content: x}}}}\n")
+    assert str(caught.value) == (
+        f"{path} names one machine, and an image is for many; take it out of the recipe's files"
+    )
+
+
+def test_secrets(kitchen: Kitchen) -> None:
+    shadow = "root:*:20000::::::\nops:$6$saltsalt$" + "a" * 86 + ":20000::::::\nguest::20000::::::\n"
+    recipe = """\
+files:
+  /etc/ssl/private/site.pem: {source: site.pem}
+  /etc/htpasswd: {content: "admin:$2y$05$abcdefghijklmnopqrstuuJ3h1yZ0123456789012345678901234\\n"}
+  /etc/shadow: {source: shadow, mode: '0640'}
+"""
+    lock = "lock it with '*' in place of the password; log in with keys or certificates"
+    said = kitchen.refused(recipe, shadow=shadow.encode(), **{"site.pem": KEY.to_pem()})
+    assert said == findings(
+        "secrets: /etc/ssl/private/site.pem holds a private key (PEM)",
+        "take it out of the recipe; machines make or fetch their keys when they run (docs/join.md)",
+        "secrets: /etc/htpasswd holds a password hash (crypt(5))",
+        "take it out of the recipe; a hash that everybody can read is a password that anybody can guess",
+        "secrets: user ops in /etc/shadow has a password hash",
+        lock,
+        "secrets: user guest in /etc/shadow needs no password",
+        lock,
+    )
+
+
+def test_budget_and_memory(kitchen: Kitchen) -> None:
+    with pytest.raises(BudgetError) as caught:
+        kitchen.build("budget_mib: 10\nmachine_memory_mib: 512\n")
+    said = str(caught.value)
+    size = sum(getattr(kitchen.base.manifest.artifacts, name).size for name in ("kernel", "initrd", "root"))
+    parts = re.findall(r"^ +(\d+\.\d) MiB  (\S+)$", said, re.MULTILINE)
+    largest = "\n".join(f"  {float(megabytes):9.1f} MiB  {name}" for megabytes, name in parts[:10])
+    assert said == findings(
+        f"budget: mine is {size / 2**20:.1f} MiB (kernel, initrd and root as a machine fetches them), "
+        "its recipe allows budget_mib: 10",
+        f"raise it, or leave something out. The largest parts, uncompressed:\n{largest}",
+        f"memory: mine needs {kitchen.base.manifest.ram_mib} MiB of memory "
+        "(root, kernel, initrd, container images, overlay), and half of machine_memory_mib: 512 is 256",
+        f"boot it on larger machines, or leave something out. The largest parts, uncompressed:\n{largest}",
+    )
+    assert len(parts) == 20
+    assert parts[:10] == parts[10:] == sorted(parts[:10], key=lambda part: -float(part[0]))
+    assert {"systemd", "udev", "libc6"} <= {name for _, name in parts}
+
+
+def test_all_findings_at_once_on_the_command_line(kitchen: Kitchen, tmp_path: Path) -> None:
+    """The real command: what people see, what programs get, and that nothing is stored."""
+    (tmp_path / "mine.yaml").write_text(
+        "base: debian-12-minimal\nkubernetes: '1.34'\nrequires: {packages: [rdma-core]}\n", encoding="utf-8"
+    )
+    argv = [sys.executable, "-m", "netboot.cli.main"]
+    subprocess.run([*argv, "key", "create", "--keys", f"{tmp_path}/keys"], cwd=ROOT, check=True, capture_output=True)
+    paths = ["--store", f"{tmp_path}/store", "--keys", f"{tmp_path}/keys", "--cache", str(CACHE)]
+    argv += ["image", "build", f"{tmp_path}/mine.yaml", *paths, "--output", "json"]
+    done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=900, check=False)
+    assert done.returncode == 1
+    skew = "the recipe is for a cluster of Kubernetes 1.34, and the image has no kubelet"
+    assert json.loads(done.stdout) == {
+        "findings": [
+            {
+                "gate": "required",
+                "cause": "the package rdma-core, which the recipe requires, is not installed",
+                "remedy": "add rdma-core to 'packages'",
+            },
+            {
+                "gate": "skew",
+                "cause": skew,
+                "remedy": "add the package kubelet, or take 'kubernetes' out of the recipe",
+            },
+        ]
+    }
+    assert done.stderr.endswith(
+        "error: this image must not be booted, and was not stored; 2 findings:\n"
+        "required: the package rdma-core, which the recipe requires, is not installed\n"
+        "  add rdma-core to 'packages'\n"
+        f"skew: {skew}\n"
+        "  add the package kubelet, or take 'kubernetes' out of the recipe\n"
+    )
+    assert not list((tmp_path / "store").glob("images/*"))
