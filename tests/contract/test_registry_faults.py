@@ -31,7 +31,7 @@ from tests.sites import add_image, make_site
 
 PASSWORD = "open-sesame-of-a-test"
 HTPASSWD = "builder:$2b$04$abcdefghijklmnopqrstuur8xT6Erayvc20SN/yKmwfWIXh/4hTMW\n"
-PATHS = {"blobs", "images", "channels", "refs", "bundles", "site", "tmp", "lock"}
+PATHS = {"incoming", "blobs", "images", "channels", "refs", "bundles", "site", "tmp", "lock"}
 
 
 class Scene:
@@ -70,6 +70,7 @@ class Scene:
         assert store.digests() == ()
         assert not (store.root / "blobs").exists() or list((store.root / "blobs").iterdir()) == []
         assert {one.name for one in store.root.iterdir()} <= PATHS
+        assert not (store.root / "incoming").exists() or list((store.root / "incoming").iterdir()) == []
 
 
 @pytest.fixture
@@ -280,7 +281,7 @@ def test_ctrl_c_leaves_nothing(scene: Scene) -> None:
     )
     try:
         wait_for(lambda: bool(asked), 120)
-        assert (scene.other.store / "incoming").is_dir()
+        assert len(list((scene.other.store / "incoming").iterdir())) == 1
         child.send_signal(2)
         _, err = child.communicate(timeout=120)
     finally:

@@ -77,6 +77,7 @@ def test_push_wipe_the_store_pull_through_and_serve(scene: Scene) -> None:
         assert said["details"]["fetcher"]["message"] == problem
         shown = service.netboot("channel", "show", "stable")
         assert f"cannot be used: {unusable}" in shown.stdout
+        assert f"service: fetcher: {problem}\n" in service.netboot("doctor").stdout
 
         scene.before.fault = lambda _method, _path: None
         wait_for(lambda: service.outcome(MAC) == "boot", 120)
@@ -86,7 +87,7 @@ def test_push_wipe_the_store_pull_through_and_serve(scene: Scene) -> None:
         wait_for(lambda: "netboot_upstream_images_total 1.0" in service.text("/metrics"), 60)
         assert service.readyz()["details"]["fetcher"]["ok"]
         assert "netboot_upstream_missing_images 0.0" in service.text("/metrics")
-        assert not (scene.config.store / "incoming").exists()
+        assert list((scene.config.store / "incoming").iterdir()) == []
 
 
 def test_a_new_replica_fetches_what_its_inventory_pins(scene: Scene, tmp_path: Path) -> None:
