@@ -66,7 +66,7 @@ def test_push_wipe_the_store_pull_through_and_serve(scene: Scene) -> None:
 
         scene.before.fault = lambda _method, _path: 500
         scene.wipe()
-        problem = f"{scene.place} cannot answer right now: status 500 for image {scene.digest[:12]} (tried 8 times)"
+        problem = f"{scene.place} cannot answer right now: status 500 for image {scene.digest[:12]} (tried 5 times)"
         unusable = f"it is not here yet, tried again: {problem}"
         wait_for(lambda: service.api("/v1/channels/stable")["unusable"] == unusable, 120)
         wait_for(lambda: service.outcome(MAC) == "unavailable", 60)
@@ -92,8 +92,7 @@ def test_push_wipe_the_store_pull_through_and_serve(scene: Scene) -> None:
 
 def test_a_new_replica_fetches_what_its_inventory_pins(scene: Scene, tmp_path: Path) -> None:
     """Nothing but keys, site bundle and inventory is copied to it."""
-    with serving(scene.configured(scene.place), scene.file) as first:
-        scene.push(first)
+    scene.push(Service(scene.config, scene.file))
     pinned = INVENTORY.replace("{name: stable,", f"{{name: stable, image: {scene.digest},")
     scene.before.fault = lambda _method, _path: 503
     replica = make_site(tmp_path / "replica", inventory=pinned)
