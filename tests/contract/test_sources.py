@@ -4,6 +4,7 @@ import contextlib
 import hashlib
 import shutil
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -137,7 +138,7 @@ def spoil(path: Path, data: bytes) -> None:
 
 def all_of(folder: Path) -> list[str]:
     """Everything below a folder but what every writer makes."""
-    kept = {"lock", "tmp", "blobs", "images", "channels", "refs", "bundles"}
+    kept = {"lock", "tmp", "blobs", "images", "channels", "refs", "bundles", "incoming"}
     return sorted(str(one.relative_to(folder)) for one in folder.rglob("*") if str(one.relative_to(folder)) not in kept)
 
 
@@ -156,7 +157,7 @@ def test_what_is_published_comes_back_the_same(world: World, built: Store, here:
     for _, artifact in built.manifest(digest).artifacts:
         data = here.blob_path(artifact.sha256).read_bytes()
         assert hashlib.sha256(data).hexdigest() == artifact.sha256
-    assert not (here.root / "incoming").exists()
+    assert list((here.root / "incoming").iterdir()) == []
     assert fetch(world, here, digest) == 0
 
 
@@ -183,6 +184,18 @@ def test_only_what_is_missing_is_fetched(world: World, built: Store, here: Store
     add(here, tmp_path / "parts", "two")  # the same kernel
     kernel = built.manifest(digest).artifacts.kernel
     assert fetch(world, here, digest) == built.image(digest).size - kernel.size
+
+
+def test_several_at_once_into_one_store(world: World, built: Store, here: Store) -> None:
+    """Replicas that share a store: one writes at a time, and all succeed."""
+    digest = built.digests()[0]
+    world.put(built, digest)
+    with ThreadPoolExecutor(4) as pool:
+        done = list(pool.map(lambda _: fetch(world, Store(here.root, wait=120), digest), range(4)))
+    assert len(done) == 4
+    assert here.digests() == (digest,)
+    assert all_of(here.root / "blobs") == sorted({artifact.sha256 for _, artifact in built.manifest(digest).artifacts})
+    assert list((here.root / "incoming").iterdir()) == []
 
 
 def test_a_damaged_blob_of_ours_is_fetched_again(world: World, built: Store, here: Store) -> None:
