@@ -6,6 +6,7 @@ ImageError
 ├── SourceUnavailableError a package mirror does not answer
 ├── GateError              what was built must not be booted; the message lists every finding
 │   └── BudgetError        the image is larger than its recipe allows, or takes more memory than its machines have
+├── RegistryError          of places elsewhere: images.registry.errors
 ├── StoreError
 │   ├── NotFoundError      no such image, blob, key or channel
 │   ├── CorruptError       what is stored is not what its digest says

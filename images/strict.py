@@ -15,6 +15,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 M = TypeVar("M", bound=BaseModel)
 Location = tuple[int | str, ...]
+_LOGIN = re.compile(r"://[^/@]*@")
+"""What is before a host in a URL may be a password: it is not repeated."""
 MOST_VALUES = 2_000_000
 """Of one file, aliases counted as often as they are used; an inventory of 10,000 machines has about 100,000."""
 
@@ -172,7 +174,7 @@ def faults_of(
         else:
             message = item["msg"].removeprefix("Value error, ")
             if given and not isinstance(item["input"], dict | list | BaseModel):
-                message += f" (given: {item['input']!r:.200})"
+                message += f" (given: {_LOGIN.sub('://…@', repr(item['input'])):.200})"
         faults.append(Fault(document.file, document.line(known), _dotted(known), message))
     return faults
 

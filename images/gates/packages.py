@@ -1,6 +1,7 @@
 """Facts of packages: what is installed, and what signed sources had."""
 
 import hashlib
+import mmap
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -8,7 +9,7 @@ from pathlib import Path
 from images.gates.facts import Package, Sources
 
 _FIELD = re.compile(rb"^(Package|Version|Architecture): *(.*)$", re.MULTILINE)
-_LIST = "_Packages"
+_FIRST = re.compile(rb"^Package: *(\S+)", re.MULTILINE)
 
 
 def installed(status: bytes) -> tuple[Package, ...]:
@@ -39,20 +40,21 @@ def listed(lists: Path, releases: Iterable[str], names: Iterable[str]) -> Source
     wanted = {name.encode() for name in names}
     packages: set[Package] = set()
     strangers = []
-    for path in sorted(lists.glob(f"*{_LIST}")):
-        data = path.read_bytes()
-        if not any(
-            _vouches(text, path.name.removeprefix(prefix), data)
-            for prefix, text in signed.items()
-            if path.name.startswith(prefix)
-        ):
-            strangers.append(path.name.rpartition("_dists_")[2])
-        else:
-            packages |= set(_of_names(data, wanted))
+    for path in sorted(path for path in lists.glob("*_Packages") if path.stat().st_size):
+        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            texts = (
+                (path.name.removeprefix(prefix), text)
+                for prefix, text in signed.items()
+                if path.name.startswith(prefix)
+            )
+            if any(_vouches(text, name, data) for name, text in texts):
+                packages |= set(_of_names(data, wanted))
+            else:
+                strangers.append(path.name.rpartition("_dists_")[2])
     return Sources(frozenset(packages), tuple(strangers))
 
 
-def _vouches(release: bytes, name: str, data: bytes) -> bool:
+def _vouches(release: bytes, name: str, data: mmap.mmap) -> bool:
     """`name`: a list's path in its repository, with apt's `_` for `/`."""
     path = re.escape(name).replace("_", "[_/]").encode()
     said = re.findall(rb"^ ([0-9a-f]{64}) +\d+ " + path + rb"$", release, re.MULTILINE)
@@ -61,8 +63,9 @@ def _vouches(release: bytes, name: str, data: bytes) -> bool:
     return re.search(rb"^ [0-9a-f]{64} +\d+ " + path + rb"\.\w+$", release, re.MULTILINE) is not None
 
 
-def _of_names(data: bytes, names: set[bytes]) -> Iterator[Package]:
-    for paragraph in data.split(b"\n\n"):
-        first = re.match(rb"\s*Package: *(\S+)", paragraph)
-        if first and first[1] in names:
-            yield _package(paragraph)
+def _of_names(data: mmap.mmap, names: set[bytes]) -> Iterator[Package]:
+    """Mapped and searched, not held: a distribution's list has 50 MB and more."""
+    for match in _FIRST.finditer(data):
+        if match[1] in names:
+            end = data.find(b"\n\n", match.start())
+            yield _package(data[match.start() : len(data) if end < 0 else end])

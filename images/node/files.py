@@ -6,6 +6,8 @@ from pathlib import Path
 from images.overlay import Entry, read_file
 
 HOME = "/usr/lib/netboot"
+HEALTH = f"{HOME}/health"
+"""Not beside the agent: `images` there are container images."""
 SHARED = ("__init__.py", "errors.py", "wire.py")
 """Of `tokens`, what node and server share: standard library only."""
 
@@ -29,8 +31,8 @@ def health_files() -> tuple[Entry, ...]:
     code = [*health.rglob("*.py"), top / "__init__.py", top / "node/__init__.py"]
     units = (read_file(f"/usr/lib/systemd/system/{path.name}", path, 0o644) for path in health.glob("systemd/*"))
     entries = [
-        Entry(f"{HOME}/images/node/agent", link="../../agent"),
-        *(read_file(f"{HOME}/images/{path.relative_to(top).as_posix()}", path, 0o644) for path in code),
+        Entry(f"{HEALTH}/images/node/agent", link="../../../agent"),
+        *(read_file(f"{HEALTH}/images/{path.relative_to(top).as_posix()}", path, 0o644) for path in code),
         *units,
     ]
     return tuple(sorted(entries, key=lambda entry: entry.path))

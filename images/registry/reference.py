@@ -107,7 +107,9 @@ def read_origin(text: str) -> tuple[Origin, str | None]:
         sound = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:
         raise wrong from None
-    if not sound or parts.username is not None or parts.password is not None or parts.query or parts.fragment:
+    if "@" in parts.netloc:
+        raise BadReferenceError("a plain origin is written without a user: no login is sent to it")
+    if not sound or parts.query or parts.fragment:
         raise wrong
     if not re.fullmatch(r"[!-~]+", text):
         raise wrong

@@ -80,6 +80,8 @@ def pull(place: str, config: Path | None, store: Path | None, keys: Path | None,
     """
     paths, how = find_paths(config, store, keys), Access(**access)
     if is_url(place):
+        if how.username is not None or how.credentials is not None:
+            raise click.UsageError("a plain origin takes no login: what it serves is signed, and no secret")
         origin, digest = read_origin(place)
         if digest is None:
             raise click.UsageError(f"{place} names no image: its URL ends in /images/DIGEST")

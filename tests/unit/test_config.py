@@ -185,3 +185,33 @@ def test_caches_come_first_and_the_service_is_the_last_resort(tmp_path: Path) ->
 def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(FaultsError, match=r"nowhere.yaml:1: cannot be read: No such file or directory"):
         load_config(tmp_path / "nowhere.yaml")
+
+
+def test_upstream(tmp_path: Path) -> None:
+    text = LEAST + "upstream: {place: 'registry.example:5000/netboot/images', credentials: secrets/registry.json}\n"
+    upstream = load(tmp_path, text).upstream
+    assert upstream is not None
+    assert upstream.place == "registry.example:5000/netboot/images"
+    assert upstream.credentials == tmp_path / "secrets/registry.json"
+    assert (upstream.authority, upstream.plain_http) == (None, False)
+    origin = load(tmp_path, LEAST + "upstream: {place: 'http://cache.example:8000/v1/'}\n").upstream
+    assert origin is not None
+    assert origin.place == "http://cache.example:8000/v1"
+
+
+ORIGIN = "write http://HOST[:PORT]/v1/images/DIGEST, without user, query or spaces"
+REGISTRY = "write REGISTRY/REPOSITORY[:TAG], like registry.example:5000/netboot/images:stable"
+
+
+@pytest.mark.parametrize(
+    ("place", "words"),
+    [
+        ("r.example/a:b", "images are asked for by their digests here: write REGISTRY/REPOSITORY without a tag"),
+        ("netboot/images", f"'netboot/images' names no registry: {REGISTRY}"),
+        ("https://r.example/v1?a", f"'https://r.example/v1?a' is no plain origin: {ORIGIN}"),
+        ("https://…@r.example/v1", "a plain origin is written without a user: no login is sent to it"),
+    ],
+)
+def test_an_upstream_that_is_none(tmp_path: Path, place: str, words: str) -> None:
+    found = faults(tmp_path, LEAST + f"upstream: {{place: {place.replace('…', 'user:word')!r}}}\n")
+    assert found == [f"netboot.yaml:3: upstream.place: {words} (given: {place!r})"]

@@ -10,13 +10,14 @@ from images.errors import BusyError
 from images.keyring import KeyRing
 from images.signing import SigningKey
 from images.store import Store
-from netboot.config import Config
+from netboot.config import Config, UpstreamPlace
 from netboot.controllers.keeper import Keeper
 from netboot.join.enrolment import Act, OpenWindow
 from netboot.lifecycle.errors import StateUnavailableError
 from netboot.lifecycle.phases import Phase
 from netboot.lifecycle.snapshot import BootWindow, Snapshot
 from netboot.lifecycle.state import Batch
+from netboot.lifecycle.upstream import wanted
 from netboot.machines.values import Inventory
 from netboot.stores.enrolment import SqliteEnrolments
 from netboot.stores.shelf import StoreShelf
@@ -326,3 +327,63 @@ def test_boot_windows_are_published_at_the_next_look_after_a_change(
     kept.now += 60
     assert keeper.step()
     assert kept.published().windows == {}
+
+
+def fetching(kept: Kept, words: dict[str, str]) -> Keeper:
+    """The keeper of a site with an upstream, whose fetcher says `words`."""
+    shelf = StoreShelf(kept.store, KeyRing(kept.config.keys))
+    config = kept.config.model_copy(update={"upstream": UpstreamPlace(place="registry.example/images")})
+    return Keeper(config, shelf, shelf, kept.states, Fixed(), monotonic=lambda: kept.now, upstream=lambda: words)
+
+
+def test_an_image_that_upstream_may_have_is_being_fetched(kept: Kept) -> None:
+    digest, words = "ab" * 32, dict[str, str]()
+    kept.file.write_text(INVENTORY.replace("{name: stable,", f"{{name: stable, image: {digest},"))
+    keeper = fetching(kept, words)
+    assert keeper.step()
+    coming = "it is not here yet: being fetched from registry.example/images"
+    assert kept.published().unusable == {"stable": coming}
+    words[digest] = "it is not here yet, tried again: it rains"
+    assert keeper.step()
+    assert kept.published().unusable == {"stable": "it is not here yet, tried again: it rains"}
+    assert not keeper.step()
+
+
+def test_a_blob_that_is_gone_is_being_fetched_and_then_in_force(kept: Kept) -> None:
+    digest = add_image(kept.config)
+    kept.store.set_channel("stable", digest)
+    keeper = fetching(kept, {})
+    assert keeper.step()
+    assert kept.published().channels == {"stable": digest}
+    kernel = kept.store.blob_path(kept.store.manifest(digest).artifacts.kernel.sha256)
+    data = kernel.read_bytes()
+    kernel.unlink()
+    assert keeper.step()
+    assert kept.published().unusable == {"stable": "it is not here yet: being fetched from registry.example/images"}
+    kernel.write_bytes(data)
+    assert keeper.step()
+    assert kept.published().channels == {"stable": digest}
+
+
+def test_upstream_does_not_help_against_a_signature(kept: Kept) -> None:
+    """Fetching it again would bring the same one."""
+    digest = add_image(kept.config, key=SigningKey.generate())
+    kept.store.set_channel("stable", digest)
+    keeper = fetching(kept, {})
+    assert keeper.step()
+    assert "which is not trusted here" in kept.published().unusable["stable"]
+    assert wanted(kept.published().inventory, StoreShelf(kept.store, KeyRing(kept.config.keys))) == []
+
+
+def test_what_is_to_be_fetched(kept: Kept) -> None:
+    shelf = StoreShelf(kept.store, KeyRing(kept.config.keys))
+    kept.keeper.step()
+    inventory = kept.published().inventory
+    assert wanted(inventory, shelf) == []  # not set
+    digest = add_image(kept.config)
+    kept.store.set_channel("stable", digest)
+    assert wanted(inventory, shelf) == []
+    kept.store.blob_path(kept.store.manifest(digest).artifacts.root.sha256).unlink()
+    assert wanted(inventory, shelf) == [digest]
+    (kept.config.store / "channels" / "stable.json").write_text("{")
+    assert wanted(inventory, shelf) == []  # nobody can tell what it was

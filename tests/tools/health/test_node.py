@@ -109,11 +109,12 @@ def program(path: Path, script: str) -> None:
 def run(root: Path) -> tuple[dict[str, Any], list[str]]:
     """The document that is kept, and what was said."""
     unit = (root / "usr/lib/systemd/system/netboot-health.service").read_text()
-    start = next(line for line in unit.splitlines() if line.startswith("ExecStart=")).split()
-    assert start == ["ExecStart=/usr/bin/python3", "-Bs", "-m", "images.node.health"]
+    settings = dict(line.split("=", 1) for line in unit.splitlines() if "=" in line and line[0] != "#")
+    start = settings["ExecStart"].split()
+    assert start == ["/usr/bin/python3", "-Bs", "-m", "images.node.health"]
     done = subprocess.run(
         [sys.executable, *start[1:], str(root)],
-        cwd=root / "usr/lib/netboot",
+        cwd=root / settings["WorkingDirectory"].lstrip("/"),
         env={"PATH": f"{root}/bin:/usr/bin:/bin"},
         stderr=subprocess.PIPE,
         text=True,
@@ -188,7 +189,7 @@ def test_what_was_not_started_by_netboot_is_left_alone(tmp_path: Path) -> None:
     for entry in agent_files() + health_files():
         tree.write(tmp_path, entry)
     argv = [sys.executable, "-Bs", "-m", "images.node.health", str(tmp_path)]
-    done = subprocess.run(argv, cwd=tmp_path / "usr/lib/netboot", env={}, stderr=subprocess.PIPE, text=True)
+    done = subprocess.run(argv, cwd=tmp_path / "usr/lib/netboot/health", env={}, stderr=subprocess.PIPE, text=True)
     assert done.returncode == 1
     where = tmp_path / "run/netboot/boot.env"
     assert done.stderr == (f"netboot-health: cannot read {where}: this system was not started by netboot's initrd\n")

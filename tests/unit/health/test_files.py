@@ -4,7 +4,7 @@ import ast
 import sys
 from pathlib import Path, PurePosixPath
 
-from images.node.files import HOME, agent_files, health_files
+from images.node.files import HEALTH, agent_files, health_files
 from images.node.health.checks import CHECKS
 from images.node.health.runner import AT_ONCE
 from images.node.health.service import ASK_SECONDS
@@ -15,10 +15,10 @@ PYTHON = {entry.path: entry.content.decode() for entry in health_files() if entr
 
 def test_the_package_and_its_units_are_there_and_started() -> None:
     paths = {entry.path for entry in health_files()}
-    assert f"{HOME}/images/node/health/__main__.py" in paths
-    assert {f"{HOME}/images/node/health/checks/{check.name.replace('-', '_')}.py" for check in CHECKS} <= paths
+    assert f"{HEALTH}/images/node/health/__main__.py" in paths
+    assert {f"{HEALTH}/images/node/health/checks/{check.name.replace('-', '_')}.py" for check in CHECKS} <= paths
     (link,) = [entry for entry in health_files() if entry.link is not None]
-    assert (link.path, link.link) == (f"{HOME}/images/node/agent", "../../agent")
+    assert (link.path, link.link) == (f"{HEALTH}/images/node/agent", "../../../agent")
     assert sorted(installable(health_files())) == ["netboot-health.service", "netboot-health.timer"]
 
 

@@ -129,7 +129,6 @@ def test_origins(text: str, found: tuple[str, str | None]) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "http://user:word@origin.example/v1",
         "http://origin.example/v1?token=1",
         "http://origin.example/v1 2",
         "http:///v1",
@@ -144,6 +143,12 @@ def test_what_is_no_origin(text: str) -> None:
     assert str(error.value) == (
         f"{text!r} is no plain origin: write http://HOST[:PORT]/v1/images/DIGEST, without user, query or spaces"
     )
+
+
+def test_a_login_in_a_url_is_refused_and_not_repeated() -> None:
+    with pytest.raises(BadReferenceError) as error:
+        read_origin("http://user:word@origin.example/v1")
+    assert str(error.value) == "a plain origin is written without a user: no login is sent to it"
 
 
 def test_a_place_names_no_image() -> None:
