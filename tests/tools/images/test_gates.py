@@ -7,7 +7,7 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +17,8 @@ from images import inherit
 from images.cache import Cache
 from images.errors import BudgetError, ImageError, RecipeError
 from images.pipeline import Built, build
+from images.recipe import Source
+from images.sources import Mirror, probe
 from tests.tools.images.test_build_debian import CACHE, ROOT
 from tests.unit.images.elf_samples import module, program
 from tests.unit.images.samples import KEY
@@ -79,10 +81,25 @@ class Kitchen:
 
 @pytest.fixture(scope="module")
 def kitchen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kitchen]:
-    with Cache(CACHE) as shared:
+    with pytest.MonkeyPatch.context() as patched, Cache(CACHE) as shared:
+        # Mirrors are asked once: should one publish meanwhile, heirs are still of what the base was built from.
+        patched.setattr("images.pipeline.probe", once())
         base = build(inherit.load(inherit.find("debian-12-minimal")), KEYS, shared, Silent())
         with shared.scratch() as scratch, Cache(linked(base, scratch / "own")) as own:
             yield Kitchen(base, own, tmp_path_factory.mktemp("recipes"), linked(base, scratch / "another"))
+
+
+def once() -> Callable[[tuple[Source, ...]], tuple[Mirror, ...]]:
+    """`probe` that asks for the same sources one time."""
+    answers: dict[str, tuple[Mirror, ...]] = {}
+
+    def ask(sources: tuple[Source, ...]) -> tuple[Mirror, ...]:
+        key = repr(sources)
+        if key not in answers:
+            answers[key] = probe(sources)
+        return answers[key]
+
+    return ask
 
 
 def linked(base: Built, folder: Path) -> Path:
