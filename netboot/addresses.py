@@ -1,4 +1,4 @@
-"""The forms of what a configuration names: addresses to listen at and URLs, each checked with words for what is wanted."""
+"""The forms of what a configuration names: addresses to listen at, and URLs; each fault says what is wanted."""
 
 import ipaddress
 from typing import Annotated, NamedTuple
