@@ -172,7 +172,8 @@ def drivers_inputs(
     merged = tuple(name for name in recipe.packages if name == "usr-is-merged")
     wanted = (recipe.kernel.package, recipe.drivers, merged)
     locked = lock.of_build() if lock else None
-    return drivers.Inputs(recipe.suite, recipe.architecture, mirrors, *wanted, created, archives, locked)
+    patches = tuple((path.name, path.read_bytes()) for path in recipe.driver_patches)
+    return drivers.Inputs(recipe.suite, recipe.architecture, mirrors, *wanted, created, patches, archives, locked)
 
 
 def configure_inputs(
