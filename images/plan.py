@@ -66,11 +66,18 @@ class Plan:
         """What is compiled: the recipe's drivers, for its kernel."""
         recipe = self.recipe
         merged = tuple(name for name in recipe.packages if name == "usr-is-merged")
-        wanted = (recipe.kernel.package, recipe.drivers, merged)
-        patches = tuple((path.name, path.read_bytes()) for path in recipe.driver_patches)
-        made = (*wanted, self.created, patches)
-        locked = self.lock.of_build() if self.lock else None
-        return drivers.Inputs(recipe.suite, recipe.architecture, self.mirrors, *made, self.packages, locked)
+        return drivers.Inputs(
+            suite=recipe.suite,
+            architecture=recipe.architecture,
+            mirrors=self.mirrors,
+            kernel=recipe.kernel.package,
+            packages=recipe.drivers,
+            merged_usr=merged,
+            created=self.created,
+            patches=tuple((path.name, path.read_bytes()) for path in recipe.driver_patches),
+            archives=self.packages,
+            lock=self.lock.of_build() if self.lock else None,
+        )
 
     def configure(self, base: Product, compiled: Product | None = None) -> configure.Inputs:
         """What the tree becomes: our own units and files, then the recipe's."""

@@ -18,7 +18,7 @@ from images.registry.pull import announce, missing, pull
 from images.registry.push import absent, push
 from images.registry.reference import Origin
 from images.registry.sources import FolderSource, OriginSource, RegistrySource, Source
-from images.signing import SigningKey
+from images.signing import SigningKey, signers_of
 from images.store import Store
 from lab.registry import Registry, registry
 from lab.servers import Misbehaving, misbehaving
@@ -257,6 +257,19 @@ def test_signed_by_a_key_that_is_not_trusted(world: World, built: Store, here: S
         announce(world.source, digest, (SigningKey.generate().public,), IMPATIENT)
     assert str(error.value) == f"signed by key {KEY.public.id}, which is not trusted here (see `netboot key list`)"
     assert not here.root.exists()
+
+
+def test_signatures_of_several_keys(world: World, built: Store, here: Store) -> None:
+    """They travel; and one that only we have stays, for machines may believe no other."""
+    digest, second, third = built.digests()[0], SigningKey.generate(), SigningKey.generate()
+    manifest = built.manifest_bytes(digest)
+    built.add_signature(digest, second.sign(manifest))
+    world.put(built, digest)
+    fetch(world, here, digest)
+    assert signers_of(here.signature(digest)) == (KEY.public.id, second.public.id)
+    here.add_signature(digest, third.sign(manifest))
+    fetch(world, here, digest)
+    assert signers_of(here.signature(digest)) == (KEY.public.id, second.public.id, third.public.id)
 
 
 def test_another_image_under_that_digest(world: World, built: Store) -> None:
