@@ -51,6 +51,8 @@ class Kitchen:
     base: Built
     cache: Cache
     folder: Path
+    another: Path
+    """A second such cache, for other processes."""
 
     @property
     def kernel(self) -> str:
@@ -79,13 +81,16 @@ class Kitchen:
 def kitchen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kitchen]:
     with Cache(CACHE) as shared:
         base = build(inherit.load(inherit.find("debian-12-minimal")), KEYS, shared, Silent())
-        with shared.scratch() as scratch:
-            products = scratch / "cache/products"
-            products.mkdir(parents=True)
-            for product in base.products.values():
-                (products / product.path.name).symlink_to(product.path)
-            with Cache(scratch / "cache") as own:
-                yield Kitchen(base, own, tmp_path_factory.mktemp("recipes"))
+        with shared.scratch() as scratch, Cache(linked(base, scratch / "own")) as own:
+            yield Kitchen(base, own, tmp_path_factory.mktemp("recipes"), linked(base, scratch / "another"))
+
+
+def linked(base: Built, folder: Path) -> Path:
+    """A cache that has what was built: in a folder of its own, since what one cache holds another waits for."""
+    (folder / "products").mkdir(parents=True)
+    for product in base.products.values():
+        (folder / "products" / product.path.name).symlink_to(product.path)
+    return folder
 
 
 def findings(*lines: str) -> str:
@@ -201,10 +206,8 @@ def test_required_by_what_is_required(kitchen: Kitchen) -> None:
 
 def test_a_module_of_the_initrd_that_the_kernel_has_not(kitchen: Kitchen) -> None:
     with pytest.raises(RecipeError) as caught:
-        kitchen.build("modules: {initrd: [mlx6_core]}\n")
-    assert str(caught.value) == (
-        f"kernel {kitchen.kernel} has no module mlx6_core; did you mean mlx5_core or mlx4_core?"
-    )
+        kitchen.build("modules: {initrd: [igbvf]}\n")
+    assert str(caught.value) == f"kernel {kitchen.kernel} has no module igbvf; did you mean ixgbevf?"
 
 
 def test_signatures(kitchen: Kitchen) -> None:
@@ -323,7 +326,7 @@ def test_budget_and_memory(kitchen: Kitchen) -> None:
     )
     assert len(parts) == 20
     assert parts[:10] == parts[10:] == sorted(parts[:10], key=lambda part: -float(part[0]))
-    assert {"systemd", "udev", "libc6"} <= {name for _, name in parts}
+    assert {"systemd", "libc6"} <= {name for _, name in parts}
 
 
 def test_all_findings_at_once_on_the_command_line(kitchen: Kitchen, tmp_path: Path) -> None:
@@ -333,7 +336,7 @@ def test_all_findings_at_once_on_the_command_line(kitchen: Kitchen, tmp_path: Pa
     )
     argv = [sys.executable, "-m", "netboot.cli.main"]
     subprocess.run([*argv, "key", "create", "--keys", f"{tmp_path}/keys"], cwd=ROOT, check=True, capture_output=True)
-    paths = ["--store", f"{tmp_path}/store", "--keys", f"{tmp_path}/keys", "--cache", str(CACHE)]
+    paths = ["--store", f"{tmp_path}/store", "--keys", f"{tmp_path}/keys", "--cache", str(kitchen.another)]
     argv += ["image", "build", f"{tmp_path}/mine.yaml", *paths, "--output", "json"]
     done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=900, check=False)
     assert done.returncode == 1

@@ -7,7 +7,7 @@ import pytest
 
 from images.errors import CommandError, RecipeError
 from images.inherit import find, load
-from images.pipeline import drivers_inputs
+from images.plan import Plan
 from images.sources import Mirror
 from images.step import Product
 from images.steps import bootstrap, configure, drivers
@@ -151,7 +151,7 @@ def test_what_is_compiled_depends_on_mirrors_kernel_and_packages_and_not_on_wher
 
 
 def test_the_recipe_of_a_gpu_server_compiles_for_its_own_kernel() -> None:
-    inputs = drivers_inputs(load(find("debian-12-gpu")), (MIRROR,), 1000)
+    inputs = Plan(load(find("debian-12-gpu")), {}, (MIRROR,)).drivers()
     assert (inputs.kernel, inputs.packages) == ("linux-image-amd64", ("nvidia-open-kernel-dkms",))
     assert inputs.merged_usr == ("usr-is-merged",)
 
