@@ -87,7 +87,7 @@ def origins(lists: Path, wanted: frozenset[Identity]) -> dict[Identity, tuple[Or
                     publisher, fields["SHA256"], fields.get("Filename", ""), int(size) if size.isdecimal() else 0
                 )
                 known = found.setdefault(identity, [])
-                if origin not in known:
+                if origin.sha256 not in {other.sha256 for other in known}:  # main and security have the same file
                     known.append(origin)
     return {identity: tuple(known) for identity, known in found.items()}
 

@@ -268,3 +268,13 @@ def test_any_text_has_paragraphs_of_fields(text: str) -> None:
     for fields in debian.paragraphs(text):
         assert fields
         assert all(":" not in name and name.strip() == name for name in fields)
+
+
+def test_one_file_in_two_lists_is_one_origin(tmp_path: Path) -> None:
+    """Debian's point releases have what security had, under another path."""
+    lists = tree(tmp_path)[0] / "root/var/lib/apt/lists"
+    text = (lists / "deb.example_debian_dists_bookworm_main_binary-amd64_Packages").read_text()
+    (lists / "other_Packages").write_text(text.replace("pool/", "pool/updates/"))
+    wanted = ("gcc-12-base", "12.2.0-14", "amd64")
+    found = debian.origins(lists, frozenset({wanted}))
+    assert found == {wanted: (Origin("Debian", "a" * 64, "pool/gcc-12-base.deb", 7),)}
