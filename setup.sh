@@ -13,6 +13,7 @@ packages=(
   swtpm swtpm-tools tpm2-tools                              # real TPMs, for machines and for the tests of tokens
   gpg gpg-agent                                             # signs the lab's own apt repository
   qemu-system-x86 ovmf ipxe-qemu ipxe                       # machines and their firmware
+  qemu-system-arm qemu-efi-aarch64                          # … of arm64
   etcd-server                                               # below the control plane of `make cluster`
   iproute2 dnsmasq-base nginx-light                         # a provisioning network, a second origin
   docker-registry                                           # a real registry, to push to and pull from

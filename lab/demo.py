@@ -129,7 +129,7 @@ def _joins(demo: Demo, *, networked: bool) -> bool:
     if recipe.architecture != "amd64":
         raise UnusableError(
             f"the demo's machines are amd64, and {recipe.name} is for {recipe.architecture}; "
-            f"`netboot image build {demo.options.recipe}` builds it"
+            f"`netboot image build {demo.options.recipe}` builds it, tests/boot/test_arm64.py boots one of arm64"
         )
     joins = recipe.join
     if joins and not networked:

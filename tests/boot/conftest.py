@@ -11,6 +11,7 @@ from lab.accelerator import accelerator
 from lab.kube.recipe import node_recipe
 from lab.site import make_site
 from lab.work import CACHE, work_folder
+from tests import arm64
 from tests.boot.centre import BuiltImage
 
 RECIPE = "debian-12-minimal"
@@ -43,6 +44,12 @@ def built_erofs(work: Path) -> BuiltImage:
 def built_node(work: Path) -> BuiltImage:
     """The same of a node, with the lab's kubelet and container images."""
     return build(work / "node-builder", str(node_recipe(NODE_RECIPE, work / "recipe", CACHE)))
+
+
+@pytest.fixture(scope="session")
+def built_arm64(work: Path) -> BuiltImage:
+    """The same of an arm64 server, whose kubelet is none."""
+    return build(work / "arm64-builder", str(arm64.recipe("debian-12-arm64", work / "arm64-recipe")))
 
 
 @pytest.fixture(scope="session")

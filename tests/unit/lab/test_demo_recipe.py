@@ -18,7 +18,7 @@ def test_a_recipe_of_another_architecture_is_refused_before_anything_is_built() 
         demo._joins(of("debian-12-arm64"), networked=True)
     assert str(caught.value) == (
         "the demo's machines are amd64, and debian-12-arm64 is for arm64; "
-        "`netboot image build debian-12-arm64` builds it"
+        "`netboot image build debian-12-arm64` builds it, tests/boot/test_arm64.py boots one of arm64"
     )
 
 

@@ -1,0 +1,37 @@
+"""A machine of another architecture than this one's: from UEFI to multi-user.target, and what it must not get."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from lab import arm64
+from lab.site import CommandFailedError
+from tests.boot.centre import WHOLE, BuiltImage, centre, entry, hardware
+
+pytestmark = pytest.mark.boot
+
+SECONDS = 900.0
+"""From power-on to Booted: every instruction of the machine is emulated, and every page of it unpacked by one."""
+
+
+def test_an_arm64_machine_boots_its_image_and_no_other_machine_gets_it(built_arm64: BuiltImage, folder: Path) -> None:
+    mine, other = replace(hardware(1), memory=2048, cpus=2), hardware(2)
+    with centre(folder, built_arm64, user_network=True) as here:
+        here.declare(entry(mine, ", architecture: arm64"), entry(other))
+        here.service.wait_until("both are known", lambda: arm64.ask(here.site, other, "x86_64")[0] == "unavailable", 60)
+        assert arm64.ask(here.site, mine, "x86_64")[0] == "refused"
+        here.service.wait_until("its script is there", lambda: arm64.ask(here.site, mine)[0] == "boot", 60)
+
+        with arm64.machine(mine, here.site, folder) as machine:
+            here.service.wait_for(mine.name, "Booted", SECONDS)
+            assert here.trace(mine.name) == WHOLE
+            assert here.latest(mine.name)["failures"] == []
+            machine.wait_for_console(f"netboot: image {built_arm64.digest} is signed by a trusted key", 1)
+
+        here.declare(entry(other))
+        with pytest.raises(CommandFailedError) as refused:
+            here.service.set_channel("stable", built_arm64.digest)
+        assert f"the image is for arm64; every machine of channel stable is of another: {other.name}" in str(
+            refused.value
+        )
