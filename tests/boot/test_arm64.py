@@ -19,9 +19,12 @@ def test_an_arm64_machine_boots_its_image_and_no_other_machine_gets_it(built_arm
     mine, other = replace(hardware(1), memory=2048, cpus=2), hardware(2)
     with centre(folder, built_arm64, user_network=True) as here:
         here.declare(entry(mine, ", architecture: arm64"), entry(other))
-        here.service.wait_until("both are known", lambda: arm64.ask(here.site, other, "x86_64")[0] == "unavailable", 60)
-        assert arm64.ask(here.site, mine, "x86_64")[0] == "refused"
-        here.service.wait_until("its script is there", lambda: arm64.ask(here.site, mine)[0] == "boot", 60)
+        outcome, script = arm64.ask(here.site, other, "x86_64")
+        assert outcome == "unavailable"
+        assert f"that image is for arm64 and {other.name} is amd64" in script.replace("\\\n", "")
+        outcome, script = arm64.ask(here.site, mine, "x86_64")
+        assert outcome == "refused"
+        assert f"its firmware is amd64, the inventory declares {mine.name} as arm64" in script
 
         with arm64.machine(mine, here.site, folder) as machine:
             here.service.wait_for(mine.name, "Booted", SECONDS)
