@@ -152,7 +152,7 @@ def mkosi_argv(recipe: Recipe, work: Path) -> list[str]:
         *("mkosi", "--distribution", recipe.distribution, "--release", recipe.suite),
         *("--mirror", recipe.sources[0].url, "--repositories", ",".join(recipe.sources[0].components)),
         *("--format", "plain_squashfs", "--compress-fs", "zstd", "--bootable", "no", "--manifest-format="),
-        *("--base-packages", "no", "--without-docs", "--package", ",".join(packages)),
+        *("--base-packages", "no", "--with-docs", "no", "--package", ",".join(packages)),
         *(f"--remove-files={path}" for path in removed),
         *("--output", str(work / "out/image"), "--workspace-dir", str(work / "workspace"), "--force", "build"),
     ]

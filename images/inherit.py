@@ -188,8 +188,9 @@ def _located(document: Document) -> dict[str, Any]:
     folder, value = Path(document.file).parent, dict(document.value)
     if "overlay" in value:
         value["overlay"] = [str(folder / item) for item in value["overlay"]]
-    if "container_images" in value:
-        value["container_images"] = [str(folder / item) for item in value["container_images"]]
+    for key in ("container_images", "driver_patches"):
+        if key in value:
+            value[key] = [str(folder / item) for item in value[key]]
     if value.get("lock") is not None:
         value["lock"] = str(folder / value["lock"])
     if "sources" in value:

@@ -121,6 +121,8 @@ class Recipe(Strict):
     packages: Annotated[tuple[fields.OfKernel, ...], AfterValidator(some)]
     drivers: tuple[fields.Package, ...] = ()
     """Packages of module sources (DKMS), compiled for the image's kernel; they are not installed in the image."""
+    driver_patches: tuple[fields.OwnFile, ...] = ()
+    """Patches of these sources (patch -p1), where they do not compile with a newer kernel."""
     overlay: tuple[fields.OwnFolder, ...] = ()
     files: dict[fields.ImagePath, File] = Field(default_factory=dict)
     units: dict[fields.Unit, Literal["enable", "disable", "mask"]] = Field(default_factory=dict)
@@ -152,12 +154,12 @@ class Recipe(Strict):
     def identity(self, steps: tuple[str, ...], keys: tuple[bytes, ...]) -> str:
         """Hash of all that the recipe says, of the files that it names, of each build step and of the keys baked in."""
         keyrings = [source.signed_by.read_bytes() for source in self.sources]
-        archives = [file_digest(path) for path in self.container_images]
+        archives = [file_digest(path) for path in (*self.container_images, *self.driver_patches)]
         return digest([self.said(), plain(keyrings), plain(self.entries()), archives, list(steps), plain(keys)])
 
     def said(self) -> dict[str, Any]:
         """All that the recipe says, as JSON has it, but for files that it names: where they lie here says nothing."""
-        read: Any = {"overlay": True, "files": True, "container_images": True, "lock": True}
+        read: Any = {"overlay": True, "files": True, "container_images": True, "driver_patches": True, "lock": True}
         said: dict[str, Any] = self.model_dump(mode="json", exclude={"sources": {"__all__": {"signed_by"}}, **read})
         for source in said["sources"]:
             if source["url"].startswith("file:"):

@@ -10,7 +10,8 @@ from images.documents import debian
 from images.errors import ImageError
 from images.graph import Progress
 from images.locking import Lock, Locked, LockedSource
-from images.pipeline import bootstrap_inputs, drivers_inputs, timed
+from images.pipeline import timed
+from images.plan import Plan
 from images.recipe import Recipe
 from images.sources import probe
 from images.step import Product
@@ -27,14 +28,13 @@ def resolve(recipe: Recipe, cache: Cache, progress: Progress) -> Lock:
         raise ImageError("a lock is made by installing the packages once, and that needs root; run it with sudo")
     recipe = recipe.model_copy(update={"lock": None})
     mirrors = timed(progress, "mirrors", lambda: (probe(recipe.sources), False))
-    created = max(mirror.newest for mirror in mirrors)
-    inputs = bootstrap_inputs(recipe, mirrors, created, cache.packages)
+    plan = Plan(recipe, {}, mirrors, packages=cache.packages)
 
     def install() -> tuple[Product, bool]:
-        return cache.obtain(bootstrap.STEP, inputs, partial(progress.line, bootstrap.STEP.name))
+        return cache.obtain(bootstrap.STEP, plan.bootstrap(), partial(progress.line, bootstrap.STEP.name))
 
     def compiler() -> tuple[tuple[Locked, ...], bool]:
-        wanted = drivers.build_root(drivers_inputs(recipe, mirrors, created, cache.packages))
+        wanted = drivers.build_root(plan.drivers())
         with cache.scratch() as scratch:
             say = partial(progress.line, drivers.STEP.name)
             bootstrap.bootstrap(wanted, scratch, say, drivers.OPTIONS)
@@ -47,7 +47,7 @@ def resolve(recipe: Recipe, cache: Cache, progress: Progress) -> Lock:
         recipe=recipe.name,
         suite=recipe.suite,
         architecture=recipe.architecture,
-        created=created,
+        created=plan.created,
         wanted=recipe.installs(),
         packages=found,
         build_wanted=recipe.compiles(),

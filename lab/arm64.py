@@ -7,8 +7,10 @@ arguments that the answer names are handed to the machine's UEFI, which starts t
 import contextlib
 import re
 import socket
+import threading
 from collections.abc import Iterator
 from pathlib import Path
+from time import monotonic
 
 import requests
 
@@ -25,11 +27,19 @@ SECONDS = 120.0
 
 
 def ask(site: Site, hardware: Hardware, architecture: str = "arm64") -> tuple[str, str]:
-    """What the service answers to iPXE on this machine: the outcome, and the script."""
+    """What the service answers to iPXE on this machine: the outcome, and the script.
+
+    As iPXE does, it asks again for as long as the machine is unknown: each worker hears of the inventory by itself.
+    """
     claim = {"mac": hardware.mac, "uuid": hardware.uuid, "serial": hardware.serial, "arch": architecture}
-    answer = requests.get(_here(f"{site.url}/v1/boot"), params={**claim, "platform": "efi"}, timeout=SECONDS)
-    answer.raise_for_status()
-    return answer.headers["Netboot-Outcome"], answer.text
+    deadline, pause = monotonic() + SECONDS, threading.Event()
+    while True:
+        answer = requests.get(_here(f"{site.url}/v1/boot"), params={**claim, "platform": "efi"}, timeout=SECONDS)
+        answer.raise_for_status()
+        outcome = answer.headers["Netboot-Outcome"]
+        if outcome != "unknown" or monotonic() > deadline:
+            return outcome, answer.text
+        pause.wait(0.2)
 
 
 @contextlib.contextmanager

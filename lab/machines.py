@@ -148,4 +148,5 @@ def _nic(hardware: Hardware, attachment: Attachment) -> list[str]:
         network = f"user,id=net,bootfile={attachment.bootfile}"
     # QEMU's default for this NIC is efi-virtio.rom of the package ipxe-qemu: iPXE for BIOS and for UEFI in one ROM.
     rom = "" if hardware.rom else ",romfile="
-    return ["-netdev", network, "-device", f"virtio-net-pci,netdev=net,mac={hardware.mac},bootindex=0{rom}"]
+    turn = 1 if hardware.program else 0
+    return ["-netdev", network, "-device", f"virtio-net-pci,netdev=net,mac={hardware.mac},bootindex={turn}{rom}"]

@@ -3,112 +3,26 @@
 Paths in the file are relative to the file. Every key, its unit, default and reason: `docs/configuration.md`.
 """
 
-import ipaddress
 import itertools
 import os
 from pathlib import Path
-from typing import Annotated, NamedTuple, Self, TypeVar
-from urllib.parse import urlsplit
+from typing import Annotated, Self, TypeVar
 
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 from pydantic import (
     AfterValidator,
-    BeforeValidator,
     Field,
-    PlainSerializer,
-    TypeAdapter,
     model_validator,
 )
 
 from images import strict
-from images.bundle import HttpUrl, SiteBundle
+from images.bundle import SiteBundle
 from images.manifest import Name
 from images.registry.errors import BadReferenceError
 from images.registry.reference import read_place
 from images.strict import Fault, FaultsError, Strict
-
-_URL = TypeAdapter(HttpUrl)
-
-
-class Address(NamedTuple):
-    """Where a listener listens: an IPv4 or IPv6 address (never a name: the service starts without DNS) and a port."""
-
-    host: str
-    port: int
-
-    def __str__(self) -> str:
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
-
-    @property
-    def wildcard(self) -> bool:
-        """Whether it means every address of the machine."""
-        return ipaddress.ip_address(self.host).is_unspecified
-
-
-def parse_address(value: object) -> Address:
-    """`192.0.2.1:8080`, `[2001:db8::1]:8080`, `[::]:8080` → Address.
-
-    Raises:
-        ValueError: no address and port, or a host name.
-    """
-    if isinstance(value, Address):
-        return value
-    wrong = ValueError("must be 'address:port' or '[IPv6 address]:port', in quotes, port 1 to 65535; not a host name")
-    host, colon, port = value.rpartition(":") if isinstance(value, str) else ("", "", "")
-    bracketed = host.startswith("[") and host.endswith("]")
-    if not colon or not port.isascii() or not port.isdigit() or len(port) > 5 or not 1 <= int(port) <= 65535:
-        raise wrong
-    try:
-        address = ipaddress.ip_address(host[1:-1] if bracketed else host)
-    except ValueError:
-        raise wrong from None
-    if bracketed != (address.version == 6):
-        raise wrong
-    return Address(str(address), int(port))
-
-
-def parse_url(value: str) -> str:
-    """A URL without trailing slash that is safe in a script and on a kernel command line.
-
-    Raises:
-        ValueError: it is not.
-    """
-    stripped = value.rstrip("/")
-    try:
-        _URL.validate_python(stripped)
-        sound = urlsplit(stripped).port != 0  # reading the port raises where it is above 65535
-    except ValueError:
-        sound = False
-    if not sound:
-        raise ValueError(
-            "must be http:// or https://, a host or address, and if need be a port and a path; no user, query or spaces"
-        )
-    return stripped
-
-
-def parse_machine_url(value: str) -> str:
-    """A URL from which machines fetch.
-
-    Raises:
-        ValueError: it is not one, or wants TLS, which the boot stage does not speak.
-    """
-    url = parse_url(value)
-    if not url.startswith("http://"):
-        raise ValueError("must be http://: machines fetch in plain HTTP and believe signatures, not connections")
-    return url
-
-
-def parse_tls_url(value: str) -> str:
-    """A URL over which credentials may travel.
-
-    Raises:
-        ValueError: it is not one, or not https.
-    """
-    url = parse_url(value)
-    if not url.startswith("https://"):
-        raise ValueError("must be https://: credentials travel here")
-    return url
+from netboot.addresses import Address, Listen, MachineUrl, TlsUrl, Url
 
 
 def _jitter(value: tuple[int, int]) -> tuple[int, int]:
@@ -121,13 +35,6 @@ def _cores() -> int:
     return len(os.sched_getaffinity(0))
 
 
-Url = Annotated[str, AfterValidator(parse_url)]
-"""A URL without trailing slash that is safe in a script and on a kernel command line."""
-MachineUrl = Annotated[str, AfterValidator(parse_machine_url)]
-"""The same, and plain HTTP: for what goes into scripts and onto kernel command lines."""
-TlsUrl = Annotated[str, AfterValidator(parse_tls_url)]
-"""The same, and TLS: for what carries credentials."""
-Listen = Annotated[Address, BeforeValidator(parse_address), PlainSerializer(str)]
 Seconds = Annotated[float, Field(gt=0, le=3600)]
 Second = Annotated[int, Field(ge=1, le=3600)]
 Jitter = Annotated[tuple[Second, Second], AfterValidator(_jitter)]

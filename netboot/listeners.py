@@ -4,7 +4,7 @@ import errno
 import socket
 from contextlib import suppress
 
-from netboot.config import Address
+from netboot.addresses import Address
 
 BACKLOG = 4096
 

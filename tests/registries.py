@@ -1,7 +1,11 @@
 """A real registry for tests, and what stands before it: a proxy that fails where it is told to."""
 
+import base64
 import contextlib
+import hashlib
 import http.client
+import json
+import ssl
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -12,7 +16,7 @@ from typing import Any
 from images.registry.client import OciRegistry
 from images.registry.patience import Patience
 from images.registry.reference import read_reference
-from lab.registry import Registry, registry
+from lab.registry import Registry, Tls, registry
 
 IMPATIENT = Patience(attempts=3, sleep=lambda _seconds: None)
 """Tries thrice, and waits for nothing."""
@@ -43,13 +47,24 @@ class Proxy:
         self.ranges = True
         self.asked: list[tuple[str, str, str]] = []
         """Method, path and Range of each request."""
+        self.login = ""
+        """`name:password` that its token service wants; with it, requests without its token are answered 401."""
+
+    @property
+    def token(self) -> str:
+        """What the token service gives."""
+        return hashlib.sha256(self.login.encode()).hexdigest()
 
 
 @contextlib.contextmanager
-def proxy(target: str) -> Iterator[Proxy]:
-    """A proxy for the length of a block."""
+def proxy(target: str, tls: Tls | None = None) -> Iterator[Proxy]:
+    """A proxy for the length of a block; with `tls` that is what it speaks."""
     state = Proxy(target)
     server = _Server(("127.0.0.1", 0), type("Handler", (_Passing,), {"state": state}))
+    if tls is not None:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(tls.certificate, tls.key)
+        server.socket = context.wrap_socket(server.socket, server_side=True)
     state.address = f"127.0.0.1:{server.server_address[1]}"
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
@@ -85,6 +100,8 @@ class _Passing(BaseHTTPRequestHandler):
     def _pass(self) -> None:
         self.state.asked.append((self.command, self.path, self.headers.get("Range", "")))
         body = self._body()
+        if self.state.login and not self._authorised():
+            return
         status = self.state.fault(self.command, self.path)
         if status is not None:
             self._say(status, {"Content-Length": "0"}, b"")
@@ -99,6 +116,22 @@ class _Passing(BaseHTTPRequestHandler):
             self._say(answer.status, dict(answer.getheaders()), answer.read())
         finally:
             connection.close()
+
+    def _authorised(self) -> bool:
+        """The token service of the distribution's specification, and who has not been there is sent there."""
+        state, said = self.state, self.headers.get("Authorization", "")
+        if self.path.startswith("/token?"):
+            right = said == "Basic " + base64.b64encode(state.login.encode()).decode()
+            body = json.dumps({"token": state.token}).encode() if right else b""
+            self._say(200 if right else 401, {"Content-Length": str(len(body))}, body)
+            return False
+        if said != f"Bearer {state.token}":
+            scope = "repository:site/images:pull,push"
+            where = f'Bearer realm="https://{state.address}/token",service="lab",scope="{scope}"'
+            self._say(401, {"WWW-Authenticate": where, "Content-Length": "0"}, b"")
+            return False
+        del self.headers["Authorization"]
+        return True
 
     def _body(self) -> bytes:
         if "chunked" not in self.headers.get("Transfer-Encoding", ""):

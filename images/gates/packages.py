@@ -56,7 +56,7 @@ def listed(lists: Path, releases: Iterable[str], names: Iterable[str]) -> Source
 
 def _vouches(release: bytes, name: str, data: mmap.mmap) -> bool:
     """`name`: a list's path in its repository, with apt's `_` for `/`."""
-    path = re.escape(name).replace("_", "[_/]").encode()
+    path = rb"(?:\./)?" + re.escape(name).replace("_", "[_/]").encode()
     said = re.findall(rb"^ ([0-9a-f]{64}) +\d+ " + path + rb"$", release, re.MULTILINE)
     if said:
         return hashlib.sha256(data).hexdigest().encode() in said

@@ -9,6 +9,7 @@ import json
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from images import signing
 from images.manifest import Artifact, Manifest, canonical
 from images.pointers import is_digest
 from images.registry.errors import RegistryError
@@ -22,7 +23,7 @@ EMPTY = b"{}"
 _EMPTY_TYPE = "application/vnd.oci.empty.v1+json"
 _TITLE = "org.opencontainers.image.title"
 MOST_MANIFEST = 4 << 20
-MOST_SIGNATURE = 2048
+MOST_SIGNATURE = 2048 * signing.MOST
 
 
 class Descriptor(NamedTuple):

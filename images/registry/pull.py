@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from images import signing
-from images.errors import CorruptError, NotFoundError
+from images.errors import CorruptError, NotFoundError, SignatureError
 from images.manifest import Artifact, Manifest, read_manifest
 from images.measure import measure
 from images.pointers import is_digest
@@ -87,8 +87,19 @@ def pull(
                 download(source, name, artifact, path, patience, progress)
                 fetched += artifact.size
             by_digest[artifact.sha256] = parts[name] = path or store.blob_path(artifact.sha256)
-        store.add_image(announced.papers.manifest, announced.papers.signature, parts)
+        store.add_image(announced.papers.manifest, _joined(store, announced), parts)
     return fetched
+
+
+def _joined(store: Store, announced: Announced) -> bytes:
+    """The signatures that came, and ours by other keys: a place that lacks one must not take it from us."""
+    joined = announced.papers.signature
+    with suppress(NotFoundError, SignatureError):
+        lines = store.signature(announced.digest).splitlines(keepends=True)
+        for ours in (b"".join(lines[at : at + 2]) for at in range(0, len(lines), 2)):
+            if signing.signers_of(ours)[0] not in signing.signers_of(joined):
+                joined = signing.add(joined, ours)
+    return joined
 
 
 def _stored(store: Store, artifact: Artifact) -> Path | None:

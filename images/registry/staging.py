@@ -27,37 +27,41 @@ def staging(store: Path) -> Iterator[Path]:
     parent = store / INCOMING
     try:
         parent.mkdir(parents=True, exist_ok=True)
-        _sweep(parent)
-        folder = Path(mkdtemp(prefix="", dir=parent))
-        held = _hold(folder)
+        with _held(parent):  # so that nobody sweeps a folder between its making and its lock
+            _sweep(parent)
+            folder = Path(mkdtemp(prefix="", dir=parent))
+            lock = _open(folder)
+            fcntl.flock(lock, fcntl.LOCK_EX)
     except OSError as error:
         raise files.refused(f"cannot write to {parent}", error) from error
     try:
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-        os.close(held)
-        with suppress(OSError):  # another download is there
-            parent.rmdir()
+        os.close(lock)
 
 
-def _hold(folder: Path) -> int:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    fcntl.flock(descriptor, fcntl.LOCK_EX)
-    return descriptor
+def _open(folder: Path) -> int:
+    return os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+
+
+@contextmanager
+def _held(folder: Path) -> Iterator[None]:
+    descriptor = _open(folder)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def _sweep(parent: Path) -> None:
     """Remove what belongs to nobody any more."""
     for folder in parent.iterdir():
-        try:
-            descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        except OSError:
-            continue
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            shutil.rmtree(folder, ignore_errors=True)
-        except OSError:  # somebody holds it
-            continue
-        finally:
-            os.close(descriptor)
+        with suppress(OSError):  # gone meanwhile; or somebody holds it
+            descriptor = _open(folder)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(folder, ignore_errors=True)
+            finally:
+                os.close(descriptor)

@@ -28,6 +28,19 @@ FRAMEWORK = "mok_signing_key=/nonexistent/key\n"
 """dkms(8) would make a key and sign with it, another one each time; where it cannot be made modules stay unsigned."""
 COMPILE = """\
 set -eu
+for patch in /netboot-patches/*; do
+  fits=
+  for conf in /usr/src/*/dkms.conf; do
+    if [ -e "$patch" ] && patch --dry-run -sfp1 -d "${conf%/*}" <"$patch" >/dev/null; then
+      patch -sfp1 -d "${conf%/*}" <"$patch"
+      fits=1
+    fi
+  done
+  [ ! -e "$patch" ] || [ -n "$fits" ] || {
+    echo "the patch ${patch##*/} fits none of the sources; take it out where the package has it already" >&2
+    exit 1
+  }
+done
 for conf in /usr/src/*/dkms.conf; do
   ( set +u; kernelver=$1; . "$conf"; dkms build "$PACKAGE_NAME/$PACKAGE_VERSION" -k "$1" -j "$2" ) || {
     tail -n 40 /var/lib/dkms/*/*/build/make.log >&2
@@ -50,6 +63,8 @@ class Inputs:
     """`usr-is-merged` where the image has it."""
     created: int
     """Seconds since 1970: the image's time."""
+    patches: tuple[tuple[str, bytes], ...] = ()
+    """Of the sources, by file name."""
     archives: Path | None = field(default=None, metadata=PLACE)
     """Where packages are kept between builds (`images.packages`); None: nowhere."""
     lock: Lock | None = None
@@ -123,6 +138,9 @@ def _compile(root: Path, version: str, inputs: Inputs, say: Say) -> None:
     framework = root / "etc/dkms/framework.conf.d/netboot.conf"
     framework.parent.mkdir(exist_ok=True)
     framework.write_text(FRAMEWORK, encoding="ascii")
+    (root / "netboot-patches").mkdir()
+    for number, (name, content) in enumerate(inputs.patches):
+        (root / f"netboot-patches/{number:02}-{name}").write_bytes(content)
     argv: list[str | Path] = [
         *("unshare", "--mount", "--pid", "--net", "--uts", "--fork", "--kill-child", f"--mount-proc={root}/proc", "--"),
         *("chroot", root, "bash", "-c", COMPILE, "compile", version, str(os.cpu_count() or 1)),

@@ -13,10 +13,11 @@ from pydantic import TypeAdapter, ValidationError
 from images import files
 from images.keyring import KeyRing
 from images.manifest import Name
+from netboot.addresses import parse_machine_url, parse_tls_url
 from netboot.cli import bundles
 from netboot.cli.authority import new_authority
 from netboot.cli.joining import write_certificate
-from netboot.config import Join, load_config, parse_machine_url, parse_tls_url
+from netboot.config import Join, load_config
 from netboot.stores.sealing import NONCES, SEALING, new_key, write_keys
 from tokens.sealed import Keyset
 

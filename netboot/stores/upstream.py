@@ -15,7 +15,7 @@ from images.registry.sources import OriginSource, RegistrySource, Source
 from images.store import Store
 from netboot.config import Config
 
-ATTEMPTS = 8
+ATTEMPTS = 5
 """Of each request; who calls tries the whole again, later."""
 _STORE_SECONDS = 60.0
 

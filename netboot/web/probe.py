@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from netboot.config import Address
+from netboot.addresses import Address
 
 TIMEOUT_SECONDS = 2.0
 KEPT_SECONDS = 1.0

@@ -15,8 +15,9 @@ import requests
 
 from lab.kube.accounts import Admin
 from lab.kube.cluster import Cluster
-from netboot.config import Address, Config, Provisioning
+from netboot.addresses import Address
 from netboot.config import Cluster as ClusterConfig
+from netboot.config import Config, Provisioning
 from netboot.join.enrolment import Act, Import
 from netboot.join.ports import Credential, Csr
 from netboot.kube.connection import connect

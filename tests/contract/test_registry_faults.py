@@ -31,7 +31,7 @@ from tests.sites import add_image, make_site
 
 PASSWORD = "open-sesame-of-a-test"
 HTPASSWD = "builder:$2b$04$abcdefghijklmnopqrstuur8xT6Erayvc20SN/yKmwfWIXh/4hTMW\n"
-PATHS = {"blobs", "images", "channels", "refs", "bundles", "site", "tmp", "lock"}
+PATHS = {"incoming", "blobs", "images", "channels", "refs", "bundles", "site", "tmp", "lock"}
 
 
 class Scene:
@@ -70,6 +70,7 @@ class Scene:
         assert store.digests() == ()
         assert not (store.root / "blobs").exists() or list((store.root / "blobs").iterdir()) == []
         assert {one.name for one in store.root.iterdir()} <= PATHS
+        assert not (store.root / "incoming").exists() or list((store.root / "incoming").iterdir()) == []
 
 
 @pytest.fixture
@@ -280,7 +281,7 @@ def test_ctrl_c_leaves_nothing(scene: Scene) -> None:
     )
     try:
         wait_for(lambda: bool(asked), 120)
-        assert (scene.other.store / "incoming").is_dir()
+        assert len(list((scene.other.store / "incoming").iterdir())) == 1
         child.send_signal(2)
         _, err = child.communicate(timeout=120)
     finally:
@@ -323,6 +324,29 @@ def test_a_login_over_tls(scene: Scene, locked: tuple[Registry, Path], monkeypat
     assert (status, err) == (0, "")
     assert Store(scene.other.store).digests() == (scene.digest,)
     assert PASSWORD not in (real.storage.parent / "registry.log").read_text()
+
+
+def test_a_token_from_the_registry_s_token_service(scene: Scene, tmp_path: Path) -> None:
+    """As hubs, Harbor and clouds do it: a login for a token, the token for each request."""
+    tls, login = _certificate(tmp_path), tmp_path / "login.json"
+    how = ("--authority", str(tls.certificate), "--credentials", str(login))
+    with proxy(scene.real.address, tls) as hub:
+        hub.login, place = f"builder:{PASSWORD}", f"{hub.address}/site/images"
+        for word in ("guess", PASSWORD):
+            auth = base64.b64encode(f"builder:{word}".encode()).decode()
+            login.write_text(json.dumps({"auths": {hub.address: {"auth": auth}}}))
+            status, _, err = scene.run("push", scene.digest, f"{place}:stable", *how)
+            if word != PASSWORD:
+                kernel = Store(scene.site.store).manifest(scene.digest).artifacts.kernel.sha256[:12]
+                refused = f"error: {place} does not accept the login of 'builder' for blob {kernel}\n"
+                assert (status, err) == (1, refused)
+        assert (status, err) == (0, "")
+        status, _, err = scene.run("pull", f"{place}:stable", *how, at=scene.other)
+        assert (status, err) == (0, "")
+        assert [path for _, path, _ in hub.asked if "token" in path] == [
+            "/token?service=lab&scope=repository%3Asite%2Fimages%3Apull%2Cpush"
+        ] * 3
+    assert Store(scene.other.store).digests() == (scene.digest,)
 
 
 def test_no_password_in_plain_http(scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

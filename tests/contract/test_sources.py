@@ -4,6 +4,7 @@ import contextlib
 import hashlib
 import shutil
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ from images.registry.pull import announce, missing, pull
 from images.registry.push import absent, push
 from images.registry.reference import Origin
 from images.registry.sources import FolderSource, OriginSource, RegistrySource, Source
-from images.signing import SigningKey
+from images.signing import SigningKey, signers_of
 from images.store import Store
 from lab.registry import Registry, registry
 from lab.servers import Misbehaving, misbehaving
@@ -137,7 +138,7 @@ def spoil(path: Path, data: bytes) -> None:
 
 def all_of(folder: Path) -> list[str]:
     """Everything below a folder but what every writer makes."""
-    kept = {"lock", "tmp", "blobs", "images", "channels", "refs", "bundles"}
+    kept = {"lock", "tmp", "blobs", "images", "channels", "refs", "bundles", "incoming"}
     return sorted(str(one.relative_to(folder)) for one in folder.rglob("*") if str(one.relative_to(folder)) not in kept)
 
 
@@ -156,7 +157,7 @@ def test_what_is_published_comes_back_the_same(world: World, built: Store, here:
     for _, artifact in built.manifest(digest).artifacts:
         data = here.blob_path(artifact.sha256).read_bytes()
         assert hashlib.sha256(data).hexdigest() == artifact.sha256
-    assert not (here.root / "incoming").exists()
+    assert list((here.root / "incoming").iterdir()) == []
     assert fetch(world, here, digest) == 0
 
 
@@ -183,6 +184,18 @@ def test_only_what_is_missing_is_fetched(world: World, built: Store, here: Store
     add(here, tmp_path / "parts", "two")  # the same kernel
     kernel = built.manifest(digest).artifacts.kernel
     assert fetch(world, here, digest) == built.image(digest).size - kernel.size
+
+
+def test_several_at_once_into_one_store(world: World, built: Store, here: Store) -> None:
+    """Replicas that share a store: one writes at a time, and all succeed."""
+    digest = built.digests()[0]
+    world.put(built, digest)
+    with ThreadPoolExecutor(4) as pool:
+        done = list(pool.map(lambda _: fetch(world, Store(here.root, wait=120), digest), range(4)))
+    assert len(done) == 4
+    assert here.digests() == (digest,)
+    assert all_of(here.root / "blobs") == sorted({artifact.sha256 for _, artifact in built.manifest(digest).artifacts})
+    assert list((here.root / "incoming").iterdir()) == []
 
 
 def test_a_damaged_blob_of_ours_is_fetched_again(world: World, built: Store, here: Store) -> None:
@@ -244,6 +257,19 @@ def test_signed_by_a_key_that_is_not_trusted(world: World, built: Store, here: S
         announce(world.source, digest, (SigningKey.generate().public,), IMPATIENT)
     assert str(error.value) == f"signed by key {KEY.public.id}, which is not trusted here (see `netboot key list`)"
     assert not here.root.exists()
+
+
+def test_signatures_of_several_keys(world: World, built: Store, here: Store) -> None:
+    """They travel; and one that only we have stays, for machines may believe no other."""
+    digest, second, third = built.digests()[0], SigningKey.generate(), SigningKey.generate()
+    manifest = built.manifest_bytes(digest)
+    built.add_signature(digest, second.sign(manifest))
+    world.put(built, digest)
+    fetch(world, here, digest)
+    assert signers_of(here.signature(digest)) == (KEY.public.id, second.public.id)
+    here.add_signature(digest, third.sign(manifest))
+    fetch(world, here, digest)
+    assert signers_of(here.signature(digest)) == (KEY.public.id, second.public.id, third.public.id)
 
 
 def test_another_image_under_that_digest(world: World, built: Store) -> None:

@@ -42,7 +42,7 @@ def test_out_into_a_folder_and_into_another_store(run: Run, site: Config, tmp_pa
         (one, key, str(folder)) for one in digests
     }
     assert set(Store(other).digests()) == digests
-    assert not (other / "incoming").exists()
+    assert list((other / "incoming").iterdir()) == []
 
 
 def test_a_damaged_file_of_the_folder_is_written_again(run: Run, site: Config, tmp_path: Path) -> None:

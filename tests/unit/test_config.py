@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from images.bundle import SiteBundle
 from images.strict import FaultsError
-from netboot.config import Address, Config, Provisioning, Retry, load_config, parse_address
+from netboot.addresses import Address, parse_address
+from netboot.config import Config, Provisioning, Retry, load_config
 
 LEAST = "site: lab\nprovisioning: {url: 'http://192.0.2.1:8080/'}\n"
 

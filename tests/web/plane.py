@@ -12,9 +12,10 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from images.manifest import Artifact
+from netboot.addresses import Address
 from netboot.boot.nonces import Seal
 from netboot.boot.worker import SystemClock, Worker
-from netboot.config import Address, Config, Provisioning
+from netboot.config import Config, Provisioning
 from netboot.lifecycle.bootid import mint
 from netboot.lifecycle.events import Record
 from netboot.lifecycle.snapshot import ImageFacts, Snapshot

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from netboot.config import Address, Config, Provisioning
+from netboot.addresses import Address
+from netboot.config import Config, Provisioning
 from netboot.stores.journal_reader import read_after
 from netboot.stores.snapshot import write_snapshot
 from tests.web.plane import MAC1, ROOT, Plane, close, digest_of, fill_store, parse, snapshot

@@ -66,7 +66,7 @@ def test_push_wipe_the_store_pull_through_and_serve(scene: Scene) -> None:
 
         scene.before.fault = lambda _method, _path: 500
         scene.wipe()
-        problem = f"{scene.place} cannot answer right now: status 500 for image {scene.digest[:12]} (tried 8 times)"
+        problem = f"{scene.place} cannot answer right now: status 500 for image {scene.digest[:12]} (tried 5 times)"
         unusable = f"it is not here yet, tried again: {problem}"
         wait_for(lambda: service.api("/v1/channels/stable")["unusable"] == unusable, 120)
         wait_for(lambda: service.outcome(MAC) == "unavailable", 60)
@@ -77,6 +77,7 @@ def test_push_wipe_the_store_pull_through_and_serve(scene: Scene) -> None:
         assert said["details"]["fetcher"]["message"] == problem
         shown = service.netboot("channel", "show", "stable")
         assert f"cannot be used: {unusable}" in shown.stdout
+        assert f"service: fetcher: {problem}\n" in service.netboot("doctor").stdout
 
         scene.before.fault = lambda _method, _path: None
         wait_for(lambda: service.outcome(MAC) == "boot", 120)
@@ -86,13 +87,12 @@ def test_push_wipe_the_store_pull_through_and_serve(scene: Scene) -> None:
         wait_for(lambda: "netboot_upstream_images_total 1.0" in service.text("/metrics"), 60)
         assert service.readyz()["details"]["fetcher"]["ok"]
         assert "netboot_upstream_missing_images 0.0" in service.text("/metrics")
-        assert not (scene.config.store / "incoming").exists()
+        assert list((scene.config.store / "incoming").iterdir()) == []
 
 
 def test_a_new_replica_fetches_what_its_inventory_pins(scene: Scene, tmp_path: Path) -> None:
     """Nothing but keys, site bundle and inventory is copied to it."""
-    with serving(scene.configured(scene.place), scene.file) as first:
-        scene.push(first)
+    scene.push(Service(scene.config, scene.file))
     pinned = INVENTORY.replace("{name: stable,", f"{{name: stable, image: {scene.digest},")
     scene.before.fault = lambda _method, _path: 503
     replica = make_site(tmp_path / "replica", inventory=pinned)

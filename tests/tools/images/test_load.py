@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from images.pipeline import NODE
+from images.plan import NODE
 
 pytestmark = pytest.mark.tools
 

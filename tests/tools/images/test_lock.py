@@ -15,7 +15,7 @@ from images.errors import LockError
 from images.inherit import load
 from images.locking import Lock, read
 from images.pinning import lock_of
-from images.pipeline import bootstrap_inputs
+from images.plan import Plan
 from images.sources import probe
 from images.steps import bootstrap, configure
 from tests.tools.images.flat import Flat, repository
@@ -63,7 +63,7 @@ class World:
     def tree(self, name: str) -> Path:
         """What a recipe comes to now, configured: as it goes into an image."""
         recipe = load(self.folder / name)
-        inputs = bootstrap_inputs(recipe, probe(recipe.sources), self.lock.created, lock=lock_of(recipe))
+        inputs = Plan(recipe, {}, probe(recipe.sources), lock=lock_of(recipe)).bootstrap()
         base, _ = self.cache.obtain(bootstrap.STEP, inputs, lambda line: None)
         done = configure.Inputs(base, (), (), (), {}, (), self.lock.created)
         return self.cache.obtain(configure.STEP, done, lambda line: None)[0] / "root"

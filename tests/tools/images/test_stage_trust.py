@@ -8,8 +8,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from images.bundle import SiteBundle
+from images.errors import SignatureError
 from images.manifest import CHUNK_SIZE, Artifact, Artifacts, ContainerImage, Manifest
-from images.signing import MOST, SigningKey
+from images.signing import MOST, SigningKey, verify
 from tests.tools.images.origin import Origin, serving
 from tests.tools.images.stage import Stage
 
@@ -138,6 +139,24 @@ def test_a_signature_of_an_earlier_document_is_not_tried_again(site: Site) -> No
     assert site.trust(image) == f"ImageRefused:{refused}"
     left = sorted(path.name for path in site.stage.run_folder.glob("bundle.sig.*"))
     assert left == ["bundle.sig.1"]
+
+
+FAKE = 'small() { cp "$1" "$2"; }; refuse() { return 1; }; signed_document doc out && echo believed || echo refused'
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.tuples(st.sampled_from([KEY, OTHER, STRANGER]), st.booleans()), min_size=1, max_size=MOST))
+def test_the_shell_believes_what_python_believes(stage: Stage, signed: list[tuple[SigningKey, bool]]) -> None:
+    for key in (KEY, OTHER):
+        (stage.folder / f"keys/{key.public.id}.pub").write_bytes(key.public.to_bytes())
+    signatures = b"".join(key.sign(b"m" if fits else b"other") for key, fits in signed)
+    (stage.folder / "doc.json").write_bytes(b"m")
+    (stage.folder / "doc.sig").write_bytes(signatures)
+    try:
+        expected = "believed" if verify(b"m", signatures, [KEY.public, OTHER.public]) else ""
+    except SignatureError:
+        expected = "refused"
+    assert stage.sh(FAKE).stdout == f"{expected}\n"
 
 
 def test_eight_signatures_are_looked_at_and_no_more(site: Site) -> None:

@@ -8,7 +8,7 @@ from images.node.files import HEALTH, agent_files, health_files
 from images.node.health.checks import CHECKS
 from images.node.health.runner import AT_ONCE
 from images.node.health.service import ASK_SECONDS
-from images.pipeline import installable
+from images.plan import installable
 
 PYTHON = {entry.path: entry.content.decode() for entry in health_files() if entry.path.endswith(".py")}
 

@@ -7,7 +7,7 @@ import pytest
 
 from images.errors import CommandError, RecipeError
 from images.inherit import find, load
-from images.pipeline import drivers_inputs
+from images.plan import Plan
 from images.sources import Mirror
 from images.step import Product
 from images.steps import bootstrap, configure, drivers
@@ -108,6 +108,14 @@ def test_modules_get_their_own_names_and_the_build_root_goes(root: Root, tmp_pat
     assert removing == ["rm", "-rf", "--one-file-system", f"{tmp_path}/root"]
 
 
+def test_patches_lie_where_the_sources_are_patched_before_they_are_compiled(root: Root, tmp_path: Path) -> None:
+    patched = replace(INPUTS, patches=(("b.patch", b"first"), ("a.patch", b"second")))
+    drivers.drivers(patched, tmp_path, quiet)
+    there = {path.name: path.read_bytes() for path in (tmp_path / "root/netboot-patches").iterdir()}
+    assert there == {"00-b.patch": b"first", "01-a.patch": b"second"}
+    assert drivers.STEP.key(patched) != drivers.STEP.key(INPUTS)
+
+
 def refused(root: Root, tmp_path: Path) -> str:
     with pytest.raises(RecipeError) as caught:
         drivers.drivers(INPUTS, tmp_path, quiet)
@@ -151,9 +159,10 @@ def test_what_is_compiled_depends_on_mirrors_kernel_and_packages_and_not_on_wher
 
 
 def test_the_recipe_of_a_gpu_server_compiles_for_its_own_kernel() -> None:
-    inputs = drivers_inputs(load(find("debian-12-gpu")), (MIRROR,), 1000)
+    inputs = Plan(load(find("debian-12-gpu")), {}, (MIRROR,)).drivers()
     assert (inputs.kernel, inputs.packages) == ("linux-image-amd64", ("nvidia-open-kernel-dkms",))
     assert inputs.merged_usr == ("usr-is-merged",)
+    assert [name for name, _ in inputs.patches] == ["nvidia-535-pci-resize.patch"]
 
 
 def test_modules_for_another_kernel_than_the_images_are_refused(tmp_path: Path) -> None:

@@ -180,7 +180,7 @@ def test_packages_of_signed_lists(tmp_path: Path) -> None:
     flat = lists(
         tmp_path,
         "srv_flat",
-        release(f"{'0' * 64} 10 Packages.gz"),
+        release(f"{'0' * 64} 10 ./Packages.gz"),
         b"Package: half\nVersion: 3\nArchitecture: all",
         "Packages",
     )

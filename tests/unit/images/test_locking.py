@@ -11,7 +11,7 @@ from images.documents.debian import Identity, Origin
 from images.errors import LockError
 from images.inherit import find, load
 from images.locking import Lock, LockedSource
-from images.pipeline import bootstrap_inputs, drivers_inputs
+from images.plan import Plan
 from images.sources import Mirror
 from images.steps import bootstrap, drivers
 
@@ -135,9 +135,9 @@ def test_what_compiles_modules_is_locked_by_itself(tmp_path: Path) -> None:
     )
     mirror = Mirror("http://m.example/d", ("a",), ("main",), b"key", ".asc", ("1" * 64,), 1000)
     recipe = load(find("debian-12-gpu"))
-    inputs = drivers.build_root(drivers_inputs(recipe, (mirror,), 7, None, made))
+    inputs = drivers.build_root(Plan(recipe, {}, (mirror,), lock=made).drivers())
     assert "--include=gcc=12" in bootstrap.argv(inputs, Path("/c/root"), Path("/c/n.sources"))
-    assert bootstrap_inputs(recipe, (mirror,), 7, None, made).lock == made
+    assert Plan(recipe, {}, (mirror,), lock=made).bootstrap().lock == made
 
 
 def test_what_the_mirrors_have_no_more_is_named() -> None:

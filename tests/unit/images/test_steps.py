@@ -8,7 +8,7 @@ import pytest
 from images.errors import BudgetError, RecipeError, SourceUnavailableError, UnknownSignerError
 from images.manifest import CHUNK_SIZE, ContainerImage, read_manifest
 from images.overlay import Entry
-from images.pipeline import STEPS, installable
+from images.plan import STEPS, installable
 from images.signing import SigningKey
 from images.sources import Mirror
 from images.step import Product

@@ -20,7 +20,7 @@ def test_gone_when_the_block_ends(tmp_path: Path) -> None:
         with staging(tmp_path) as other:
             assert other != folder
         assert (folder / "part").exists()
-    assert list(tmp_path.iterdir()) == []
+    assert list((tmp_path / "incoming").iterdir()) == []
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, OSError])
@@ -28,7 +28,7 @@ def test_gone_when_it_is_broken_off(tmp_path: Path, error: type[BaseException]) 
     with pytest.raises(error), staging(tmp_path) as folder:
         (folder / "part").write_bytes(b"half")
         raise error
-    assert list(tmp_path.iterdir()) == []
+    assert list((tmp_path / "incoming").iterdir()) == []
 
 
 def test_what_a_killed_one_left_is_swept_by_the_next(tmp_path: Path) -> None:
