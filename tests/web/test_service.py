@@ -80,7 +80,8 @@ def test_from_init_to_the_trace_of_a_boot(tmp_path: Path) -> None:
         lines = [line.split() for line in shown.splitlines()]
         assert lines[0] == ["machine", "gpu-001", "boot", boot, "Booted"]
         assert lines[1] == ["image", digest[:12], "of", "channel", "stable,", "profile", "default"]
-        assert [line[:2] for line in lines[4:]] == [
+        assert " ".join(lines[2]) == "health no health report of its current boot"
+        assert [line[:2] for line in lines[5:]] == [
             ["ScriptServed", "served"],
             ["InitrdStarted", "reported"],
             ["ImageFetched", "reported"],

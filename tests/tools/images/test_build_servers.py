@@ -98,7 +98,10 @@ def test_a_cpu_images_disks_units_are_sound_and_nothing_is_assembled_by_itself(c
     assert {"netboot-disks.service", "var-lib-containerd.mount", "var-lib-kubelet.mount"} <= wants
     assert "AUTO -all" in (cpu.root / "etc/mdadm/mdadm.conf").read_text()
     shown = subprocess.run(
-        ["chroot", str(cpu.root), "lvmconfig", "activation/auto_activation_volume_list"],
+        [
+            *("unshare", "--mount", "--pid", "--fork", f"--mount-proc={cpu.root}/proc"),  # lvm reads /proc/devices
+            *("chroot", str(cpu.root), "lvmconfig", "activation/auto_activation_volume_list"),
+        ],
         capture_output=True,
         text=True,
         check=True,
