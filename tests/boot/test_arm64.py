@@ -33,6 +33,12 @@ def test_an_arm64_machine_boots_its_image_and_no_other_machine_gets_it(built_arm
             machine.wait_for_console(f"netboot: image {built_arm64.digest} is signed by a trusted key", 1)
 
         here.declare(entry(other))
+        machines = "/v1/machines"
+        here.service.wait_until(
+            "the inventory is read again",
+            lambda: [one["name"] for one in here.service.api(machines)["machines"]] == [other.name],
+            60,
+        )
         with pytest.raises(CommandFailedError) as refused:
             here.service.set_channel("stable", built_arm64.digest)
         assert f"the image is for arm64; every machine of channel stable is of another: {other.name}" in str(
