@@ -74,8 +74,9 @@ class Network:
         return f"fd6e:6574:626f:6f{self.number:02x}::"
 
     def tap(self, name: str) -> Tap:
-        """One more port of the bridge, for a machine."""
-        self.run("ip", "tuntap", "add", "dev", name, "mode", "tap")
+        """The port of the bridge with this name, for a machine; a machine that is switched on again has its own."""
+        if f" {name}:" not in self.run("ip", "-oneline", "link", "show", "type", "tun"):
+            self.run("ip", "tuntap", "add", "dev", name, "mode", "tap")
         self.run("ip", "link", "set", name, "master", "br0", "up")
         return Tap(self.namespace, name)
 
