@@ -25,7 +25,7 @@ from images.errors import ImageError
 from images.run import run
 from images.step import I, Product, Say, Step
 
-DEFAULT_LIMIT = 8 * 1024**3
+DEFAULT_LIMIT = 16 * 1024**3
 """Bytes that products and packages may take; the least recently used go first, those that a build is using never."""
 
 _SIZE = ".size"
