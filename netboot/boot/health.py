@@ -3,14 +3,13 @@
 Nothing of it is secret, and nothing of it is proven: a report is the word of whoever has the boot's id.
 """
 
-from urllib.parse import parse_qs
-
 from aiohttp import web
 
 from netboot.boot import answers, bodies
 from netboot.boot.limits import connection_of
 from netboot.boot.live import Live
 from netboot.boot.metrics import Tally
+from netboot.boot.queries import machine_and_mac
 from netboot.lifecycle import bootid
 from netboot.lifecycle.decide import View
 from netboot.lifecycle.errors import NoSuchBootError, NotReadyError
@@ -18,7 +17,6 @@ from netboot.lifecycle.events import HealthRecord
 from netboot.lifecycle.health import HealthReport
 from netboot.lifecycle.ports import Clock, Journal
 from netboot.machines.health import expected_of
-from netboot.machines.identity import parse_mac
 from netboot.machines.values import Machine
 
 LONGEST_BODY = 32 * 1024
@@ -40,7 +38,7 @@ class Health:
         Raises:
             NoSuchBootError, NotReadyError: see `netboot.failures`.
         """
-        name, mac = _asked(query)
+        name, mac = machine_and_mac(query)
         view = self._view()
         machine = self._machine(view, boot_id, name, mac)
         expected = expected_of(view.profiles[machine.profile].health, machine.health)
@@ -88,16 +86,3 @@ class Health:
         if machine is None or not bootid.belongs(self._key, boot_id, machine.name):
             raise NoSuchBootError("no such boot of this machine")
         return machine
-
-
-def _asked(query: str) -> tuple[str, str]:
-    """Machine and MAC of a query; "" for what is not there once, or is no MAC."""
-    try:
-        fields = parse_qs(query, max_num_fields=8)
-    except ValueError:
-        return "", ""
-    machine, mac = (found[0] if len(found := fields.get(name, [])) == 1 else "" for name in ("machine", "mac"))
-    try:
-        return machine, parse_mac(mac)
-    except ValueError:
-        return machine, ""

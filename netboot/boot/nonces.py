@@ -10,7 +10,6 @@ import base64
 import gzip
 import logging
 from typing import Protocol
-from urllib.parse import parse_qs
 
 from aiohttp import web
 
@@ -18,10 +17,10 @@ from images import cpio
 from netboot.boot import answers
 from netboot.boot.live import Live
 from netboot.boot.prompt import Prompt
+from netboot.boot.queries import machine_and_mac
 from netboot.lifecycle import bootid
 from netboot.lifecycle.ports import Clock
 from netboot.lifecycle.snapshot import BootWindow
-from netboot.machines.identity import parse_mac
 
 log = logging.getLogger(__name__)
 
@@ -50,7 +49,7 @@ class Nonces:
         Raises:
             CannotTellError: it cannot be sealed right now.
         """
-        machine, mac = _asked(query)
+        machine, mac = machine_and_mac(query)
         now = self._clock.now_ms()
         window = self._window(machine, mac, now)
         if self._seal is None or window is None or not bootid.belongs(self._key, boot_id, machine):
@@ -75,16 +74,3 @@ def archive(sealed: bytes) -> bytes:
     """The nonce as an initrd file: below `/`, for its owner alone."""
     text = base64.b64encode(sealed) + b"\n"
     return gzip.compress(cpio.archive([cpio.file(PATH, text, MODE)]), mtime=0)
-
-
-def _asked(query: str) -> tuple[str, str]:
-    """Machine and MAC of a query; "" for what is not there once, or is no MAC."""
-    try:
-        fields = parse_qs(query, max_num_fields=8)
-    except ValueError:
-        return "", ""
-    machine, mac = (found[0] if len(found := fields.get(name, [])) == 1 else "" for name in ("machine", "mac"))
-    try:
-        return machine, parse_mac(mac)
-    except ValueError:
-        return machine, ""
