@@ -31,7 +31,7 @@ lint: setup ## ruff, import contracts, mypy, shellcheck
 	@shellcheck -s dash images/node/initrd/init images/node/initrd/*.sh images/node/*/usr/lib/netboot/*.sh images/recipes/features/*/usr/lib/netboot/*.sh
 
 unit: setup
-	@$(PY) -m pytest tests/unit tests/contract tests/web -q
+	@$(PY) -m pytest tests/unit tests/contract -q
 
 cluster: setup ## a Kubernetes control plane to play with, until Ctrl-C
 	@$(PY) -m lab.kube
