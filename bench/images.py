@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from bench.serving import AbsentError, BenchError
-from images.inherit import load
-from images.keyring import KeyRing
-from images.recipe import Recipe
+from images.artifact.keyring import KeyRing
+from images.recipe.inherit import load
+from images.recipe.recipe import Recipe
 
 BASE = "debian-12-minimal"
 ROOT = Path(__file__).resolve().parent.parent

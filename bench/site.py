@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.serving import HOST, BenchError, Server, free_port, serving, tail
-from images.keyring import KeyRing
-from images.manifest import Artifacts, Manifest
-from images.measure import measure
-from images.store import Store
+from images.artifact.keyring import KeyRing
+from images.artifact.manifest import Artifacts, Manifest
+from images.artifact.measure import measure
+from images.store.store import Store
 
 _CLI = (sys.executable, "-m", "netboot.cli.main")
 _ROOT = Path(__file__).resolve().parent.parent

@@ -19,7 +19,7 @@ ImageError
 
 from collections.abc import Sequence
 
-from images.gates.finding import Finding
+from images.values.finding import Finding
 
 
 class ImageError(Exception):

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from images import ending
+from images import cancel
 from images.errors import CommandError
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -43,7 +43,7 @@ def run(
 
     Raises:
         CommandError: not installed, ran out of time, or failed; with the command to paste and the last lines.
-        EndedError: this thread's work is to end (`images.ending`); the tool has ended.
+        EndedError: this thread's work is to end (`images.cancel`); the tool has ended.
     """
     words = [str(word) for word in argv]
     environment = clean_environment() | dict(env or {})
@@ -130,7 +130,7 @@ class _Output:
 
     def read(self, deadline: float | None) -> bool:
         """Read until the process has ended; False when the deadline (monotonic seconds) came first."""
-        ended, told = os.pidfd_open(self._process.pid), ending.current()
+        ended, told = os.pidfd_open(self._process.pid), cancel.current()
         try:
             with selectors.DefaultSelector() as selector:
                 selector.register(ended, selectors.EVENT_READ)
@@ -159,7 +159,7 @@ class _Output:
             for pipe in self._pipes:
                 if pipe in ready and self._take(pipe) is False:
                     selector.unregister(pipe)
-            ending.check()
+            cancel.check()
 
     def _take(self, pipe: int) -> bool | None:
         """Read once: True for something, False at the end, None when nothing is there yet."""

@@ -17,8 +17,8 @@ from time import monotonic, time
 
 from rich.console import Console
 
-from images import inherit
-from images.strict import FaultsError
+from images.recipe import inherit
+from images.values.strict import FaultsError
 from lab.accelerator import accelerator
 from lab.errors import LabError, UnusableError
 from lab.joining import joining

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from images.inherit import shipped
+from images.recipe.inherit import shipped
 from lab.kube.accounts import apply_manifests
 from lab.kube.binaries import VERSION, find
 from lab.kube.cluster import Cluster, cluster

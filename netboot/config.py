@@ -16,12 +16,12 @@ from pydantic import (
     model_validator,
 )
 
-from images import strict
-from images.bundle import SiteBundle
-from images.manifest import Name
+from images.artifact.bundle import SiteBundle
+from images.artifact.manifest import Name
 from images.registry.errors import BadReferenceError
 from images.registry.reference import read_place
-from images.strict import Fault, FaultsError, Strict
+from images.values import strict
+from images.values.strict import Fault, FaultsError, Strict
 from netboot.addresses import Address, Listen, MachineUrl, TlsUrl, Url
 
 
@@ -200,7 +200,7 @@ class Config(Strict):
         """What the machines of this site are told, to be signed; `issued` in seconds since 1970.
 
         Raises:
-            images.strict.FaultsError: join's authorities cannot be read.
+            images.values.strict.FaultsError: join's authorities cannot be read.
         """
         return SiteBundle(
             site=self.site,
@@ -217,7 +217,7 @@ def read_authorities(path: Path, key: str) -> tuple[str, ...]:
     """The certificates of a PEM file, one or several, each in its usual form. `key`: which names the file, for words.
 
     Raises:
-        images.strict.FaultsError: it cannot be read, holds none, or one that is none.
+        images.values.strict.FaultsError: it cannot be read, holds none, or one that is none.
     """
     try:
         found = x509.load_pem_x509_certificates(path.read_bytes())
@@ -241,7 +241,7 @@ def load_config(path: Path) -> Config:
     """Read, validate and resolve a configuration file.
 
     Raises:
-        images.strict.FaultsError: with every fault, each with its line, dotted key, bound and the value given.
+        images.values.strict.FaultsError: with every fault, each with its line, dotted key, bound and the value given.
     """
     path = path.absolute()
     return strict.load(path, Config, given=True).resolved(path.parent)

@@ -7,7 +7,7 @@ import logging
 from typing import Literal, NamedTuple
 
 from images import errors as images
-from images.strict import FaultsError
+from images.values.strict import FaultsError
 from netboot.join import errors as join
 from netboot.lifecycle import errors as lifecycle
 

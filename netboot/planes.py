@@ -6,7 +6,7 @@ import signal
 from contextlib import suppress
 from typing import Literal
 
-from images.strict import Strict
+from images.values.strict import Strict
 from netboot.config import Config
 
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from images.registry.client import OciRegistry
-from images.registry.patience import Patience
 from images.registry.reference import read_reference
+from images.registry.retry import Patience
 from lab.registry import Registry, Tls, registry
 
 IMPATIENT = Patience(attempts=3, sleep=lambda _seconds: None)

@@ -4,10 +4,10 @@ import hashlib
 import socket
 from pathlib import Path
 
-from images.keyring import KeyRing
-from images.manifest import Artifact, Artifacts, Manifest
-from images.signing import SigningKey
-from images.store import Store
+from images.artifact.keyring import KeyRing
+from images.artifact.manifest import Artifact, Artifacts, Manifest
+from images.artifact.signing import SigningKey
+from images.store.store import Store
 from netboot.config import Config, load_config
 
 TOKEN = "an-operators-token-of-a-test"

@@ -21,7 +21,7 @@ UNANSWERED = re.compile(
     r"Check the network, set http_proxy \(or apt's Acquire::http::Proxy\) where a proxy is needed, "
     r"or name another mirror under 'sources' in the recipe"
 )
-"""The one message with which a build may end instead of an image: whole, as images.sources writes it."""
+"""The one message with which a build may end instead of an image: whole, as images.build.sources writes it."""
 
 
 class Unbuilt:

@@ -9,10 +9,10 @@ import json
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from images import signing
-from images.manifest import Artifact, Manifest, canonical
-from images.pointers import is_digest
+from images.artifact import signing
+from images.artifact.manifest import Artifact, Manifest, canonical
 from images.registry.errors import RegistryError
+from images.store.pointers import is_digest
 
 ARTIFACT_TYPE = "application/vnd.netboot.image.v1"
 OCI_MANIFEST = "application/vnd.oci.image.manifest.v1+json"

@@ -14,12 +14,12 @@ import requests
 from dxf import DXF, DXFBase
 from dxf.exceptions import DXFAuthInsecureError, DXFError, DXFUnauthorizedError
 
-from images.pointers import is_digest
 from images.registry.answers import TIMEOUT, Stream, bounded, in_words, stream
 from images.registry.artifact import MOST_MANIFEST, OCI_MANIFEST
 from images.registry.credentials import Login
 from images.registry.errors import AbsentError, DeniedError, RegistryError
 from images.registry.reference import Reference
+from images.store.pointers import is_digest
 
 _INDEX = "application/vnd.oci.image.index.v1+json"
 _DOCKER = "application/vnd.docker.distribution.manifest.v2+json"

@@ -5,11 +5,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
 
-from images import files
-from images.manifest import Artifact
+from images.artifact.manifest import Artifact
 from images.registry.errors import DamagedError, UnreachableError
-from images.registry.patience import Patience
+from images.registry.retry import Patience
 from images.registry.sources import Source, blob_words
+from images.values import files
 
 Progress = Callable[[int], None]
 """Told how many more bytes are there; fewer than none where a place began again."""

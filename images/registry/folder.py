@@ -4,15 +4,15 @@ import hashlib
 from collections.abc import Collection
 from pathlib import Path
 
-from images import files
+from images.artifact.manifest import Manifest
+from images.artifact.measure import blocks
+from images.artifact.signing import PublicKey
 from images.errors import CorruptError, StoreError
-from images.manifest import Manifest
-from images.measure import blocks
 from images.registry.artifact import read_blobs
 from images.registry.download import Progress
 from images.registry.push import publishable
-from images.signing import PublicKey
-from images.store import Store
+from images.store.store import Store
+from images.values import files
 
 
 def export(store: Store, digest: str, folder: Path, trusted: Collection[PublicKey], progress: Progress) -> int:

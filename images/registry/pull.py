@@ -6,19 +6,19 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from images import signing
+from images.artifact import signing
+from images.artifact.manifest import Artifact, Manifest, read_manifest
+from images.artifact.measure import measure
+from images.artifact.signing import PublicKey
 from images.errors import CorruptError, NotFoundError, SignatureError
-from images.manifest import Artifact, Manifest, read_manifest
-from images.measure import measure
-from images.pointers import is_digest
 from images.registry.artifact import read_blobs
 from images.registry.download import Progress, download
 from images.registry.errors import DamagedError
-from images.registry.patience import Patience
+from images.registry.retry import Patience
 from images.registry.sources import Papers, Source
 from images.registry.staging import staging
-from images.signing import PublicKey
-from images.store import Store
+from images.store.pointers import is_digest
+from images.store.store import Store
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,18 +5,18 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from functools import partial
 
-from images import check
+from images.artifact.manifest import Artifact, Manifest
+from images.artifact.signing import PublicKey
 from images.errors import CorruptError
-from images.manifest import Artifact, Manifest
 from images.registry.artifact import EMPTY, Descriptor, read_artifact, read_blobs, write_artifact
 from images.registry.client import OciRegistry
 from images.registry.download import Progress
 from images.registry.errors import AbsentError, DamagedError
-from images.registry.patience import Patience
 from images.registry.pull import Announced, announce
+from images.registry.retry import Patience
 from images.registry.sources import RegistrySource, blob_words
-from images.signing import PublicKey
-from images.store import Store
+from images.store import check
+from images.store.store import Store
 
 
 @dataclass(frozen=True, slots=True)

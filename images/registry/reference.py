@@ -8,8 +8,8 @@ import re
 from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 
-from images.pointers import is_digest
 from images.registry.errors import BadReferenceError
+from images.store.pointers import is_digest
 
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9]([a-z0-9.-]*[a-z0-9])?)(:[0-9]{1,5})?", re.IGNORECASE)
 _REPOSITORY = re.compile(r"[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*(/[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*)*")

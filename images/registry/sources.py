@@ -8,15 +8,15 @@ from typing import BinaryIO, NamedTuple, Protocol
 
 import requests
 
-from images import files
+from images.artifact.manifest import Artifact
 from images.errors import StoreError
-from images.manifest import Artifact
-from images.pointers import is_digest
 from images.registry.answers import BLOCK, TIMEOUT, Stream, bounded, in_words, stream
 from images.registry.artifact import MOST_MANIFEST, MOST_SIGNATURE, Descriptor, read_artifact
 from images.registry.client import OciRegistry
 from images.registry.errors import AbsentError, DamagedError, RegistryError
 from images.registry.reference import Origin
+from images.store.pointers import is_digest
+from images.values import files
 
 
 class Papers(NamedTuple):

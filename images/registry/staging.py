@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import mkdtemp
 
-from images import files
+from images.values import files
 
 INCOMING = "incoming"
 

@@ -13,7 +13,7 @@ from typing import Protocol
 
 from aiohttp import web
 
-from images import cpio
+from images.formats import cpio
 from netboot.boot import answers
 from netboot.boot.live import Live
 from netboot.boot.prompt import Prompt

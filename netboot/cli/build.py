@@ -11,17 +11,17 @@ from typing import Any
 
 import click
 
-from images import features, inherit
-from images.cache import Cache
-from images.compare import differences
+from images.artifact.keyring import KeyRing
+from images.build.cache import Cache
+from images.build.compare import differences
+from images.build.pipeline import Built, publish
+from images.build.pipeline import build as build_image
+from images.build.secureboot import SecureBootKey, read_key
+from images.build.steps import gates
 from images.errors import GateError, ImageError, RecipeError
-from images.keyring import KeyRing
-from images.pipeline import Built, publish
-from images.pipeline import build as build_image
-from images.recipe import Recipe
-from images.secureboot import SecureBootKey, read_key
-from images.steps import gates
-from images.store import Store
+from images.recipe import features, inherit
+from images.recipe.recipe import Recipe
+from images.store.store import Store
 from netboot.cli.building import Building
 from netboot.cli.output import output_option
 from netboot.cli.paths import config_option, find_paths, keys_option, store_option
@@ -112,7 +112,7 @@ def load_recipe(name: str, profile: str | None) -> Recipe:
     """The recipe of that name or path, with another profile if one is given.
 
     Raises:
-        RecipeError: no such recipe. images.strict.FaultsError: with all its faults.
+        RecipeError: no such recipe. images.values.strict.FaultsError: with all its faults.
     """
     path = inherit.find(name)
     if not path.is_file():

@@ -3,12 +3,12 @@
 import contextlib
 from time import time
 
-from images.bundle import SiteBundle
+from images.artifact.bundle import SiteBundle
+from images.artifact.keyring import KeyRing
+from images.artifact.signing import sign, signers_of, verify
 from images.errors import ImageError, NotFoundError
-from images.keyring import KeyRing
-from images.signing import sign, signers_of, verify
-from images.store import Store
-from images.strict import FaultsError
+from images.store.store import Store
+from images.values.strict import FaultsError
 from netboot.config import Config
 from netboot.lifecycle import publish
 

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from images import strict
+from images.artifact.keyring import KeyRing
 from images.errors import ImageError, NotFoundError
-from images.keyring import KeyRing
-from images.store import Store
-from images.strict import Fault, FaultsError
+from images.store.store import Store
+from images.values import strict
+from images.values.strict import Fault, FaultsError
 from netboot.cli import joining
 from netboot.cli.bundles import faults_of_bundle
 from netboot.config import Config, UpstreamPlace, load_config

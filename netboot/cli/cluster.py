@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from images import files
+from images.values import files
 from netboot.cli.paths import config_option, find_config
 from netboot.cli.times import moment
 

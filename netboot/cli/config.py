@@ -7,12 +7,12 @@ from pathlib import Path
 
 import click
 
-from images import signing
-from images.bundle import SiteBundle
+from images.artifact import signing
+from images.artifact.bundle import SiteBundle
+from images.artifact.keyring import KeyRing
 from images.errors import NotFoundError
-from images.keyring import KeyRing
-from images.store import Store
-from images.strict import FaultsError
+from images.store.store import Store
+from images.values.strict import FaultsError
 from netboot.cli import bundles, joining
 from netboot.cli.check import check_site
 from netboot.cli.output import output_option, show

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import click
 
-from images.diff import Diff, Packages, diff, read_packages
-from images.documents import compare
-from images.documents.compare import Change, Comparison
-from images.documents.listing import Entry
-from images.manifest import Manifest
-from images.measure import blocks
-from images.resolve import resolve
-from images.store import Store
+from images.artifact.diff import Diff, Packages, diff, read_packages
+from images.artifact.manifest import Manifest
+from images.artifact.measure import blocks
+from images.build.documents import compare
+from images.build.documents.compare import Change, Comparison
+from images.build.documents.listing import Entry
+from images.store.lookup import resolve
+from images.store.store import Store
 from netboot.cli.output import output_option, show
 from netboot.cli.paths import config_option, find_paths, store_option
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import click
 
+from images.artifact.measure import blocks
 from images.errors import CorruptError, NotFoundError
-from images.measure import blocks
-from images.resolve import resolve
-from images.store import Store
+from images.store.lookup import resolve
+from images.store.store import Store
 from netboot.cli.paths import config_option, find_paths, store_option
 
 DOCUMENTS = ("manifest", "packages", "config", "files", "sbom", "provenance", "licences")

@@ -8,13 +8,13 @@ from typing import Any
 
 import click
 
-from images import check
-from images.collect import GRACE_SECONDS, collect, needed, remove
+from images.artifact.keyring import KeyRing
+from images.artifact.signing import Verdict, examine
 from images.errors import ImageError
-from images.keyring import KeyRing
-from images.resolve import resolve
-from images.signing import Verdict, examine
-from images.store import Image, Store
+from images.store import check
+from images.store.gc import GRACE_SECONDS, collect, needed, remove
+from images.store.lookup import resolve
+from images.store.store import Image, Store
 from netboot.cli.output import output_option, progress, show
 from netboot.cli.paths import config_option, find_paths, keys_option, store_option
 

@@ -10,9 +10,9 @@ from urllib.parse import urlsplit
 import click
 from pydantic import TypeAdapter, ValidationError
 
-from images import files
-from images.keyring import KeyRing
-from images.manifest import Name
+from images.artifact.keyring import KeyRing
+from images.artifact.manifest import Name
+from images.values import files
 from netboot.addresses import parse_machine_url, parse_tls_url
 from netboot.cli import bundles
 from netboot.cli.authority import new_authority

@@ -11,8 +11,8 @@ from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import serialization
 
-from images import files
-from images.strict import Fault, FaultsError
+from images.values import files
+from images.values.strict import Fault, FaultsError
 from netboot.cli.authority import new_certificate
 from netboot.config import Cluster, Config, Join, read_authorities
 from netboot.lifecycle.errors import LifecycleError

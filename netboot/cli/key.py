@@ -6,7 +6,7 @@ from time import localtime, strftime
 
 import click
 
-from images.keyring import KeyInfo, KeyRing
+from images.artifact.keyring import KeyInfo, KeyRing
 from netboot.cli import sealing
 from netboot.cli.output import output_option, show
 from netboot.cli.paths import config_option, find_paths, keys_option

@@ -4,9 +4,10 @@ from pathlib import Path
 
 import click
 
-from images import files, resolution
-from images.cache import Cache
-from images.inherit import find
+from images.build import resolve
+from images.build.cache import Cache
+from images.recipe.inherit import find
+from images.values import files
 from netboot.cli.build import default_cache, load_recipe
 from netboot.cli.building import Building
 
@@ -29,7 +30,7 @@ def lock(recipe: str, target: Path | None, cache: Path | None) -> None:
     chosen = load_recipe(recipe, None)
     path = target or Path(f"{find(recipe).stem}.lock")
     with Building() as progress, Cache(cache or default_cache()) as opened:
-        made = resolution.resolve(chosen, opened, progress)
+        made = resolve.resolve(chosen, opened, progress)
     files.write(path.absolute(), made.to_bytes())
     click.echo(f"{path}: {len(made.packages)} packages of {made.recipe}, {made.suite} {made.architecture}")
     click.echo(f"next: `lock: {path.name}` in the recipe, with the file beside it")

@@ -67,7 +67,7 @@ def main(arguments: list[str] | None = None) -> Any:
     Exit status: 0 done, 1 refused or failed (the message says why), 2 wrong usage, 130 interrupted.
     """
     from images.errors import ImageError
-    from images.strict import FaultsError
+    from images.values.strict import FaultsError
     from netboot.lifecycle.errors import LifecycleError
 
     try:

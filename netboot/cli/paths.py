@@ -31,7 +31,7 @@ def find_config(given: Path | None) -> Config:
     """Load the configuration.
 
     Raises:
-        NotFoundError: there is none, with the remedy. images.strict.FaultsError: it has faults.
+        NotFoundError: there is none, with the remedy. images.values.strict.FaultsError: it has faults.
     """
     path = config_path(given)
     if not path.exists():

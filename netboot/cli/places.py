@@ -11,8 +11,8 @@ import click
 
 from images.registry.credentials import Login, default_file, read_login
 from images.registry.errors import BadReferenceError, RegistryError
-from images.registry.patience import Patience
 from images.registry.reference import Reference
+from images.registry.retry import Patience
 
 if TYPE_CHECKING:
     from images.registry.client import OciRegistry

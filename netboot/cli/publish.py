@@ -5,13 +5,13 @@ from typing import Any
 
 import click
 
+from images.artifact.keyring import KeyRing
 from images.errors import NotFoundError
-from images.keyring import KeyRing
-from images.pointers import is_digest
 from images.registry.reference import is_url, read_origin, read_reference
 from images.registry.sources import FolderSource, OriginSource, RegistrySource, Source
-from images.resolve import resolve
-from images.store import Store
+from images.store.lookup import resolve
+from images.store.pointers import is_digest
+from images.store.store import Store
 from netboot.cli.output import output_option, progress, show
 from netboot.cli.paths import Paths, config_option, find_paths, keys_option, store_option
 from netboot.cli.places import Access, access_options, check_authority, open_registries, patience

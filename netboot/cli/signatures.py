@@ -4,11 +4,11 @@ from pathlib import Path
 
 import click
 
-from images import check
-from images.keyring import KeyRing
-from images.resolve import resolve
-from images.signing import signers_of
-from images.store import Store
+from images.artifact.keyring import KeyRing
+from images.artifact.signing import signers_of
+from images.store import check
+from images.store.lookup import resolve
+from images.store.store import Store
 from netboot.cli.output import output_option, show
 from netboot.cli.paths import config_option, find_paths, keys_option, store_option
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from images.errors import BusyError, ImageError
-from images.strict import FaultsError
+from images.values.strict import FaultsError
 from netboot.config import Config
 from netboot.controllers.changes import Changes
 from netboot.lifecycle import publish

@@ -8,7 +8,7 @@ from typing import Literal
 
 from cryptography.x509 import Certificate
 
-from images.strict import Strict
+from images.values.strict import Strict
 from netboot.join.enrolment import Details
 from tokens.ekcert import read_ek_certificate, verify_chain
 from tokens.errors import TokenError

@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple, Protocol
 
 from pydantic import ValidationError
 
-from images.strict import Strict
+from images.values.strict import Strict
 from netboot.join.errors import RefusedError
 from netboot.join.ports import Enrolment, Enrolments
 

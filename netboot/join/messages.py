@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BeforeValidator, Field, StringConstraints, ValidationError
 
-from images.manifest import Name
-from images.strict import Strict
+from images.artifact.manifest import Name
+from images.values.strict import Strict
 from netboot.join.ports import Rung
 from netboot.lifecycle.errors import BadClaimError
 from netboot.lifecycle.events import BootId

@@ -6,7 +6,7 @@ Every method raises `ClusterUnavailableError` (or StateUnavailableError) when it
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, Protocol
 
-from images.strict import Strict
+from images.values.strict import Strict
 
 Rung = Literal["tpm", "nonce", "address"]
 

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 
 from cryptography.x509 import Certificate
 
-from images.strict import Strict
+from images.values.strict import Strict
 from netboot.join.certified import Certified, certified
 from netboot.join.enrolment import (
     Act,

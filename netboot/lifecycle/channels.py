@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from images.errors import CorruptError, NotFoundError
-from images.strict import Strict
+from images.values.strict import Strict
 from netboot.lifecycle.errors import ChannelPinnedError, NoSuchChannelError, NoSuchImageError, UnfitImageError
 from netboot.lifecycle.shelf import Shelf, ShelfKeeper, Shelved
 from netboot.lifecycle.snapshot import Snapshot

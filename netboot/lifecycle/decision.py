@@ -4,8 +4,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from images.manifest import Architecture, Name
-from images.strict import Strict
+from images.artifact.manifest import Architecture, Name
+from images.values.strict import Strict
 from netboot.lifecycle.snapshot import ImageFacts
 from netboot.machines.values import Machine, Profile
 

@@ -3,10 +3,10 @@
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 
-from images.bundle import HttpUrl, SiteBundle
+from images.artifact.bundle import HttpUrl, SiteBundle
+from images.artifact.manifest import Manifest
 from images.errors import CorruptError, ImageError, NotFoundError
-from images.manifest import Manifest
-from images.strict import Strict
+from images.values.strict import Strict
 from netboot.lifecycle.shelf import Shelf
 from netboot.lifecycle.snapshot import BootWindow, ImageFacts, Snapshot
 from netboot.machines.values import Channel, Inventory

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
-from images.bundle import SiteBundle
-from images.manifest import Manifest
+from images.artifact.bundle import SiteBundle
+from images.artifact.manifest import Manifest
 
 
 class Shelved(NamedTuple):

@@ -6,9 +6,9 @@ server or a network still boots machines from what was last accepted.
 
 from pydantic import Field
 
-from images.bundle import HttpUrl
-from images.manifest import Architecture, Artifact, KernelArgument, Name, Sha256
-from images.strict import Strict
+from images.artifact.bundle import HttpUrl
+from images.artifact.manifest import Architecture, Artifact, KernelArgument, Name, Sha256
+from images.values.strict import Strict
 from netboot.machines.values import Inventory
 
 

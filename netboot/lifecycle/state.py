@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from enum import IntEnum
 from typing import Literal, NamedTuple, Protocol
 
-from images.strict import Strict
+from images.values.strict import Strict
 from netboot.lifecycle.events import AnyRecord, BootId, DiscoveryRecord, HealthRecord, SafeText
 from netboot.lifecycle.health import HealthStatus
 from netboot.lifecycle.phases import Phase, Source

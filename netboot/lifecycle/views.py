@@ -3,7 +3,7 @@
 import difflib
 from collections.abc import Mapping
 
-from images.strict import Strict
+from images.values.strict import Strict
 from netboot.lifecycle.decide import View, decide_machine
 from netboot.lifecycle.decision import Decision
 from netboot.lifecycle.errors import NoSuchMachineError

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field, StringConstraints
 
-from images.strict import Strict
+from images.values.strict import Strict
 
 Count = Annotated[int, Field(ge=0, lt=2**31)]
 Words = Annotated[str, StringConstraints(pattern=r"^[ -~]{1,64}$")]

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from images import strict
-from images.strict import Document, Fault, FaultsError
+from images.values import strict
+from images.values.strict import Document, Fault, FaultsError
 from netboot.machines.identity import parse_mac, parse_serial, parse_uuid
 from netboot.machines.values import Inventory
 
@@ -41,7 +41,7 @@ def load_inventory(folder: Path) -> Inventory:
     """Everything that the files of `folder` declare, merged in the order of their names.
 
     Raises:
-        images.strict.FaultsError: with every fault of every file: form, names declared twice, identifiers of two
+        images.values.strict.FaultsError: with every fault of every file: form, names declared twice, identifiers of two
             machines, references to what is not declared.
     """
     documents, faults = _documents(folder)

@@ -5,8 +5,8 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, model_validator
 
-from images.manifest import Architecture, KernelArgument, Name, Sha256
-from images.strict import Strict
+from images.artifact.manifest import Architecture, KernelArgument, Name, Sha256
+from images.values.strict import Strict
 from netboot.machines.health import Health
 from netboot.machines.identity import parse_mac, parse_serial, parse_uuid
 

@@ -9,7 +9,7 @@ import sqlite3
 from contextlib import closing, suppress
 from pathlib import Path
 
-from images.files import sync_folder
+from images.values.files import sync_folder
 from netboot.lifecycle.errors import StateUnavailableError
 
 MIGRATIONS = (

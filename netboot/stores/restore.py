@@ -16,11 +16,11 @@ from typing import BinaryIO
 
 from pydantic import ValidationError
 
-from images import strict
 from images.errors import ImageError
-from images.files import sync_folder
-from images.store import Store
-from images.strict import FaultsError
+from images.store.store import Store
+from images.values import strict
+from images.values.files import sync_folder
+from images.values.strict import FaultsError
 from netboot.config import Config, load_config
 from netboot.stores.backup import DATABASES, FORMAT, MANIFEST, PLAIN, BackupError, Contents, Entry, folders, places
 from netboot.stores.lock import RESTORING, sole_instance

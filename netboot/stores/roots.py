@@ -5,7 +5,7 @@ from pathlib import Path
 from cryptography import x509
 
 from images.errors import StoreError
-from images.files import names
+from images.values.files import names
 from netboot.lifecycle.errors import StateUnavailableError
 from tokens.ekcert import read_certificates
 from tokens.errors import MalformedError

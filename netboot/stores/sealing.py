@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from images import files
+from images.values import files
 from netboot.lifecycle.errors import StateUnavailableError
 from tokens.sealed import Keyset, SealingKey
 

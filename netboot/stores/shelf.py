@@ -5,13 +5,14 @@ from collections.abc import Sequence
 
 from pydantic import ValidationError
 
-from images import check, signing
-from images.bundle import SiteBundle
+from images.artifact import signing
+from images.artifact.bundle import SiteBundle
+from images.artifact.keyring import KeyRing
+from images.artifact.manifest import Manifest
+from images.artifact.signing import PublicKey
 from images.errors import CorruptError, NotFoundError, SignatureError
-from images.keyring import KeyRing
-from images.manifest import Manifest
-from images.signing import PublicKey
-from images.store import Store
+from images.store import check
+from images.store.store import Store
 from netboot.lifecycle.shelf import Shelved
 
 log = logging.getLogger(__name__)

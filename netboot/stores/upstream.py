@@ -5,14 +5,14 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from time import sleep as _sleep
 
-from images.keyring import KeyRing
+from images.artifact.keyring import KeyRing
 from images.registry.credentials import Login, read_login
 from images.registry.errors import AbsentError
-from images.registry.patience import Patience
 from images.registry.pull import announce, missing, pull
 from images.registry.reference import is_url, read_origin, read_reference
+from images.registry.retry import Patience
 from images.registry.sources import OriginSource, RegistrySource, Source
-from images.store import Store
+from images.store.store import Store
 from netboot.config import Config
 
 ATTEMPTS = 5

@@ -6,7 +6,7 @@ from typing import Annotated
 from flask import Blueprint, Response, jsonify, request
 from pydantic import StringConstraints, ValidationError
 
-from images.strict import Strict
+from images.values.strict import Strict
 from netboot.lifecycle.channels import channel_states, declared, move
 from netboot.lifecycle.errors import BadClaimError
 from netboot.machines.inventory import declared_at

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from flask import Flask, Response, jsonify, request
 from werkzeug.exceptions import HTTPException
 
-from images.strict import Fault
+from images.values.strict import Fault
 from netboot.failures import answer_to
 
 log = logging.getLogger(__name__)

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from flask import Blueprint, Response, jsonify, request
 from pydantic import Field, StringConstraints
 
-from images.strict import Strict
+from images.values.strict import Strict
 from netboot.join.enrolment import Act
 from netboot.join.errors import NoSuchTokenError
 from netboot.join.parts import Parts

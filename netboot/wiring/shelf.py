@@ -1,7 +1,7 @@
 """The artifact store as the service uses it."""
 
-from images.keyring import KeyRing
-from images.store import Store
+from images.artifact.keyring import KeyRing
+from images.store.store import Store
 from netboot.config import Config
 from netboot.stores.shelf import StoreShelf
 

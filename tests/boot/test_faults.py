@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from images.signing import SigningKey
+from images.artifact.signing import SigningKey
 from lab.errors import LabError
 from lab.servers import Misbehaving, misbehaving, nginx
 from lab.site import CommandFailedError

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from images import inherit
 from images.node.agent import kubelet as agent
 from images.node.agent.answers import Admission, Taint
+from images.recipe import inherit
 from lab.kube.binaries import find
 
 CACHE = Path(__file__).parents[2] / ".cache"

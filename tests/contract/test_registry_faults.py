@@ -17,11 +17,11 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from images.keyring import KeyRing
+from images.artifact.keyring import KeyRing
+from images.artifact.signing import SigningKey
 from images.registry.artifact import OCI_MANIFEST
-from images.registry.patience import Patience
-from images.signing import SigningKey
-from images.store import Store
+from images.registry.retry import Patience
+from images.store.store import Store
 from lab.registry import Registry, Tls, registry
 from netboot.config import Config
 from tests.commands import Run, caller

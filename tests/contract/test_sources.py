@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from images.artifact.manifest import Artifact
+from images.artifact.signing import SigningKey, signers_of
 from images.errors import UnknownSignerError
-from images.manifest import Artifact
 from images.registry.artifact import write_artifact
 from images.registry.errors import AbsentError, DamagedError
 from images.registry.folder import export
@@ -18,8 +19,7 @@ from images.registry.pull import announce, missing, pull
 from images.registry.push import absent, push
 from images.registry.reference import Origin
 from images.registry.sources import FolderSource, OriginSource, RegistrySource, Source
-from images.signing import SigningKey, signers_of
-from images.store import Store
+from images.store.store import Store
 from lab.registry import Registry, registry
 from lab.servers import Misbehaving, misbehaving
 from tests.registries import IMPATIENT, repository

@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from images.bundle import SiteBundle
-from images.check import check_bundle, check_image, check_signature
-from images.collect import Collected, collect, remove
+from images.artifact.bundle import SiteBundle
+from images.artifact.manifest import CHUNK_SIZE
+from images.artifact.measure import measure
+from images.artifact.signing import SigningKey
 from images.errors import BusyError, CorruptError, InUseError, NotFoundError, StoreError
-from images.manifest import CHUNK_SIZE
-from images.measure import measure
-from images.resolve import resolve
-from images.signing import SigningKey
-from images.store import Store
+from images.store.check import check_bundle, check_image, check_signature
+from images.store.gc import Collected, collect, remove
+from images.store.lookup import resolve
+from images.store.store import Store
 from tests.unit.images import samples
 from tests.unit.images.samples import KEY, add
 

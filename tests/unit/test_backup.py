@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from images.store import Store
+from images.store.store import Store
 from netboot.cli.main import main
 from netboot.config import load_config
 from netboot.join.enrolment import Act, Import

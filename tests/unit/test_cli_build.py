@@ -9,18 +9,18 @@ from click.testing import CliRunner
 from cryptography.hazmat.primitives.asymmetric import rsa
 from rich.console import Console
 
-from images.cache import Cache
+from images.artifact.keyring import KeyRing
+from images.artifact.manifest import Artifacts, Manifest
+from images.build.cache import Cache
+from images.build.pipeline import Built
+from images.build.secureboot import SecureBootKey
+from images.build.step import Product
+from images.build.steps import manifest as manifest_step
 from images.errors import GateError, ImageError, RecipeError
-from images.gates.finding import Finding
-from images.keyring import KeyRing
-from images.manifest import Artifacts, Manifest
-from images.pipeline import Built
-from images.recipe import Recipe
-from images.secureboot import SecureBootKey
-from images.step import Product
-from images.steps import manifest as manifest_step
-from images.store import Store
-from images.strict import FaultsError
+from images.recipe.recipe import Recipe
+from images.store.store import Store
+from images.values.finding import Finding
+from images.values.strict import FaultsError
 from netboot.cli import build as command
 from netboot.cli.building import Building
 from tests.unit.images.test_secureboot import write_pair

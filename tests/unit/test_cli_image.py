@@ -8,10 +8,10 @@ from pathlib import Path
 import click
 import pytest
 
-from images.keyring import KeyRing
-from images.manifest import canonical
-from images.signing import read_public_key
-from images.store import Store
+from images.artifact.keyring import KeyRing
+from images.artifact.manifest import canonical
+from images.artifact.signing import read_public_key
+from images.store.store import Store
 from netboot.cli.main import cli
 from netboot.cli.output import progress
 from tests.commands import Ran, Run

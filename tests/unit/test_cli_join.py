@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from cryptography import x509
 
-from images.bundle import SiteBundle
-from images.store import Store
+from images.artifact.bundle import SiteBundle
+from images.store.store import Store
 from netboot.cli.authority import new_authority, new_certificate
 from netboot.cli.joining import faults
 from netboot.config import load_config, read_authorities

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from images.keyring import KeyRing
-from images.store import Store
+from images.artifact.keyring import KeyRing
+from images.store.store import Store
 from netboot.config import Config
 from tests.commands import Run, caller
 from tests.sites import add_image, make_site

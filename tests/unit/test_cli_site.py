@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from images.bundle import SiteBundle
-from images.check import check_bundle
-from images.keyring import KeyRing
-from images.signing import signers_of, verify
-from images.store import Store
+from images.artifact.bundle import SiteBundle
+from images.artifact.keyring import KeyRing
+from images.artifact.signing import signers_of, verify
+from images.store.check import check_bundle
+from images.store.store import Store
 from netboot.config import load_config
 from netboot.machines.inventory import load_inventory
 from tests.commands import Ran, Run

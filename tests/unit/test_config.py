@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from images.bundle import SiteBundle
-from images.strict import FaultsError
+from images.artifact.bundle import SiteBundle
+from images.values.strict import FaultsError
 from netboot.addresses import Address, parse_address
 from netboot.config import Config, Provisioning, Retry, load_config
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from images.manifest import Artifact
+from images.artifact.manifest import Artifact
 from netboot.lifecycle.decide import View, decide, decide_machine
 from netboot.lifecycle.decision import Boot, Claim, Decision, Refused, Unavailable, Unknown
 from netboot.lifecycle.scripts import boot_values, waiting_values

@@ -7,7 +7,7 @@ from cryptography.hazmat.primitives import serialization
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from images.strict import FaultsError
+from images.values.strict import FaultsError
 from netboot.join.ek_list import MOST_ROWS, read_ek_list, write_ek_list
 from tests.unit.tokens.ek_certificates import der, ek_certificate, maker, pem
 from tests.unit.tokens.soft import EK_ATTRIBUTES, RSA_EK, public

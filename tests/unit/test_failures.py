@@ -6,7 +6,7 @@ from types import ModuleType
 import pytest
 
 from images import errors as images
-from images.strict import Fault, FaultsError
+from images.values.strict import Fault, FaultsError
 from netboot.failures import TABLE, UNEXPECTED, Answer, answer_to
 from netboot.join import errors as join
 from netboot.lifecycle import errors as lifecycle

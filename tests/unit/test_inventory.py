@@ -6,7 +6,7 @@ from typing import Literal
 import pytest
 from hypothesis import given
 
-from images.strict import FaultsError
+from images.values.strict import FaultsError
 from netboot.machines.health import Health, expected_of
 from netboot.machines.inventory import load_inventory
 from netboot.machines.values import Channel, Inventory, Machine, Match, Profile

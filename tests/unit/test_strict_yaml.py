@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import Field
 
-from images.strict import Document, FaultsError, Strict, check, parse
+from images.values.strict import Document, FaultsError, Strict, check, parse
 
 
 class Inner(Strict):

@@ -9,8 +9,8 @@ from typing import Any
 
 from flask.testing import FlaskClient
 
-from images.keyring import KeyRing
-from images.store import Store
+from images.artifact.keyring import KeyRing
+from images.store.store import Store
 from netboot.controllers.keeper import Keeper
 from netboot.join.parts import Parts as Joining
 from netboot.join.parts import Target

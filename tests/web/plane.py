@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from images.manifest import Artifact
+from images.artifact.manifest import Artifact
 from netboot.addresses import Address
 from netboot.boot.nonces import Seal
 from netboot.boot.worker import SystemClock, Worker

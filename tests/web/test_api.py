@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from images.signing import SigningKey
+from images.artifact.signing import SigningKey
 from netboot.lifecycle.phases import Phase
 from netboot.lifecycle.state import Batch
 from tests.records import boot_id, event, script, sighted

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from images.store import Store
+from images.store.store import Store
 from netboot.config import load_config
 from tests.processes import wait_for
 from tests.sites import add_image, free_ports, make_site

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from images.store import Store
+from images.store.store import Store
 from netboot.join.register import Register
 from netboot.stores.enrolment import SqliteEnrolments
 from netboot.stores.live import LiveView

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from images.artifact.keyring import KeyRing
+from images.artifact.signing import SigningKey
 from images.errors import BusyError
-from images.keyring import KeyRing
-from images.signing import SigningKey
-from images.store import Store
+from images.store.store import Store
 from netboot.config import Config, UpstreamPlace
 from netboot.controllers.keeper import Keeper
 from netboot.join.enrolment import Act, OpenWindow

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from images.store import Store
+from images.store.store import Store
 from lab.registry import Registry
 from netboot.config import Config, load_config
 from tests.processes import wait_for

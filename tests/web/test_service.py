@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 import requests
 
-from images.keyring import KeyRing
-from images.store import Store
+from images.artifact.keyring import KeyRing
+from images.store.store import Store
 from netboot.config import load_config
 from tests.processes import environment, runs, wait_for
 from tests.sites import INVENTORY, TOKEN, add_image, free_ports, make_site

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from images.store import Store
+from images.store.store import Store
 from netboot.lifecycle.bootid import minted_ms
 from netboot.lifecycle.events import EventRecord
 from netboot.lifecycle.phases import Phase

@@ -1,6 +1,6 @@
 # shellcheck shell=sh disable=SC2034 # variables in capitals are shared by the parts
 # The site bundle and the manifest: fetched from anywhere, believed only with a signature by a key that was baked in.
-# Both are canonical JSON (images.manifest.canonical), in which `"key":` can only be a key: sed reads it.
+# Both are canonical JSON (images.artifact.manifest.canonical), in which `"key":` can only be a key: sed reads it.
 
 establish_trust() {
   REFUSED='' UNREACHED=''
@@ -49,7 +49,7 @@ manifest_from() { # ORIGIN
 signed_document() { # URL FILE, both without their ends .json and .sig
   rm -f "$2.json" "$2.sig" "$2".sig.*
   small "$1.json" "$2.new" && small "$1.sig" "$2.sig" || return 1
-  # Several keys may have signed, two lines each (images.signing.MOST); signify reads the first of a file.
+  # Several keys may have signed, two lines each (images.artifact.signing.MOST); signify reads the first of a file.
   awk -v name="$2.sig." 'NR > 16 { exit } { print >(name int((NR + 1) / 2)) }' "$2.sig"
   for signature in "$2".sig.*; do
     for key in "$KEYS"/*.pub; do

@@ -24,7 +24,7 @@ matches() { # TEXT REGULAR-EXPRESSION: the whole of it
   printf '%s\n' "$1" | grep -Eqx -e "$2"
 }
 
-is_url() { # the same as images.bundle.HttpUrl
+is_url() { # the same as images.artifact.bundle.HttpUrl
   matches "$1" 'https?://(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?(/[A-Za-z0-9._~/-]*)?'
 }
 

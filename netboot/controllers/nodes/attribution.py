@@ -6,7 +6,7 @@ latest attested boot, unless it is one that an earlier boot registered, or was m
 
 from collections.abc import Collection, Sequence
 
-from images.strict import Strict
+from images.values.strict import Strict
 from netboot.join.ports import NodeView
 from netboot.lifecycle.events import EventRecord
 from netboot.lifecycle.phases import Phase

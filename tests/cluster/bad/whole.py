@@ -19,7 +19,7 @@ import yaml
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from images.store import Store
+from images.store.store import Store
 from lab.kube.accounts import Admin
 from lab.kube.cluster import Cluster
 from netboot.cli.authority import new_authority, new_certificate

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from images import tree
+from images.build.node_files import agent_files
+from images.formats import tree
 from images.node.agent.request import PATH
-from images.node.files import agent_files
 from tests.agents import Handler, Site, machine, serving
 from tests.tools.tokens.swtpm import Tpm, swtpm
 

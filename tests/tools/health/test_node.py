@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from images import tree
-from images.node.files import agent_files, health_files
+from images.build.node_files import agent_files, health_files
+from images.formats import tree
 from netboot.lifecycle.health import HealthReport
 from tests.unit.health.recorded import FIXTURES, WHOLE, links, plant
 

@@ -5,7 +5,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from images.initrd import STAGE
+from images.build.initrd import STAGE
 
 BUSYBOX = shutil.which("busybox") or "/bin/busybox"
 QUICK = "pause() { :; }\nnproc() { echo 2; }\ndeliver() { :; }\n"

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from images import architecture
-from images.keyring import KeyRing
-from images.manifest import Manifest
-from images.store import Store
+from images.artifact.keyring import KeyRing
+from images.artifact.manifest import Manifest
+from images.build import architecture
+from images.store.store import Store
 from lab.work import CACHE, ROOT
 from tests.arm64 import recipe
 from tests.unbuilt import Unbuilt

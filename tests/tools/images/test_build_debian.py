@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from images.keyring import KeyRing
-from images.manifest import Manifest
-from images.signing import verify
-from images.steps.configure import IDENTITY
-from images.store import Store
+from images.artifact.keyring import KeyRing
+from images.artifact.manifest import Manifest
+from images.artifact.signing import verify
+from images.build.steps.configure import IDENTITY
+from images.store.store import Store
 
 pytestmark = pytest.mark.tools
 

@@ -18,13 +18,13 @@ PATIENCE = 120.0
 BUILD = """
 import sys
 from pathlib import Path
-from images.cache import Cache
-from images.graph import Graph
-from images.inherit import SHIPPED
+from images.build.cache import Cache
+from images.build.graph import Graph
+from images.recipe.inherit import SHIPPED
 from images.run import run
-from images.sources import Mirror
-from images.step import Step
-from images.steps import bootstrap
+from images.build.sources import Mirror
+from images.build.step import Step
+from images.build.steps import bootstrap
 from tests.unit.images.test_graph import Inputs, Told
 
 url, folder = sys.argv[1], Path(sys.argv[2])

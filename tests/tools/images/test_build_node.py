@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from images.artifact.keyring import KeyRing
+from images.artifact.manifest import Manifest
+from images.build.sources import Mirror
+from images.build.steps import bootstrap
 from images.errors import CommandError
-from images.keyring import KeyRing
-from images.manifest import Manifest
-from images.sources import Mirror
-from images.steps import bootstrap
-from images.store import Store
+from images.store.store import Store
 from lab.kube.repository import KEY, Repository, repository
 from tests.unit.images import archives
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from images import elf
-from images.keyring import KeyRing
-from images.manifest import Manifest
-from images.store import Store
+from images.artifact.keyring import KeyRing
+from images.artifact.manifest import Manifest
+from images.formats import elf
+from images.store.store import Store
 from lab.kube.recipe import node_recipe
 from lab.work import CACHE, ROOT
 

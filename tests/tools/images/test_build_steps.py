@@ -13,14 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from images.containers import Archive
+from images.build.containers import Archive
+from images.build.sources import Mirror
+from images.build.step import Product
+from images.build.steps import bootstrap, configure, initrd, kernel, root
 from images.errors import CommandError, RecipeError
-from images.inherit import SHIPPED
-from images.overlay import Entry
-from images.recipe import Profile
-from images.sources import Mirror
-from images.step import Product
-from images.steps import bootstrap, configure, initrd, kernel, root
+from images.formats.overlay import Entry
+from images.recipe.inherit import SHIPPED
+from images.recipe.recipe import Profile
 
 pytestmark = pytest.mark.tools
 

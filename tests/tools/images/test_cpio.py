@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from images import cpio
+from images.formats import cpio
 
 pytestmark = pytest.mark.tools
 

@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from images import inherit
-from images.cache import Cache
+from images.build.cache import Cache
+from images.build.pipeline import Built, build
+from images.build.sources import Mirror, probe
 from images.errors import BudgetError, ImageError, RecipeError
-from images.pipeline import Built, build
-from images.recipe import Source
-from images.sources import Mirror, probe
+from images.recipe import inherit
+from images.recipe.recipe import Source
 from tests.tools.images.test_build_debian import CACHE, ROOT
 from tests.unit.images.elf_samples import module, program
 from tests.unit.images.samples import KEY
@@ -83,7 +83,7 @@ class Kitchen:
 def kitchen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kitchen]:
     with pytest.MonkeyPatch.context() as patched, Cache(CACHE) as shared:
         # Mirrors are asked once: should one publish meanwhile, heirs are still of what the base was built from.
-        patched.setattr("images.pipeline.probe", once())
+        patched.setattr("images.build.pipeline.probe", once())
         base = build(inherit.load(inherit.find("debian-12-minimal")), KEYS, shared, Silent())
         with shared.scratch() as scratch, Cache(linked(base, scratch / "own")) as own:
             yield Kitchen(base, own, tmp_path_factory.mktemp("recipes"), linked(base, scratch / "another"))

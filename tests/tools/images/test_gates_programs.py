@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from images.gates.programs import versions
+from images.build.gates.programs import versions
 
 pytestmark = pytest.mark.tools
 

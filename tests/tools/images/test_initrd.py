@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from images.artifact.signing import SigningKey
+from images.build.initrd import STAGE, Gathered, compress, gather
 from images.errors import RecipeError
-from images.initrd import STAGE, Gathered, compress, gather
-from images.signing import SigningKey
 from tests.unit.images.elf_samples import module, program
 
 pytestmark = pytest.mark.tools

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from images.plan import NODE
+from images.build.plan import NODE
 
 pytestmark = pytest.mark.tools
 

@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from images import resolution
-from images.cache import Cache
-from images.compare import tree_differences
+from images.build import resolve
+from images.build.cache import Cache
+from images.build.compare import tree_differences
+from images.build.plan import Plan
+from images.build.sources import probe
+from images.build.steps import bootstrap, configure
 from images.errors import LockError
-from images.inherit import load
-from images.locking import Lock, read
-from images.pinning import lock_of
-from images.plan import Plan
-from images.sources import probe
-from images.steps import bootstrap, configure
+from images.recipe.inherit import load
+from images.recipe.lockfile import Lock, read
+from images.recipe.pinning import lock_of
 from tests.tools.images.flat import Flat, repository
 
 pytestmark = pytest.mark.tools
@@ -78,7 +78,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         (folder / "sample.yaml").write_text(RECIPE.format(flat=flat.folder))
         (folder / "locked.yaml").write_text(RECIPE.format(flat=flat.folder) + "lock: sample.lock\n")
         flat.publish(DAY, *ONE)
-        lock = resolution.resolve(load(folder / "sample.yaml"), cache, Quiet())
+        lock = resolve.resolve(load(folder / "sample.yaml"), cache, Quiet())
         (folder / "sample.lock").write_bytes(lock.to_bytes())
         yield World(folder, flat, cache, lock)
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from images.artifact.keyring import KeyRing
+from images.artifact.signing import SigningKey, read_public_key, sign, verify
 from images.errors import BadSignatureError
-from images.keyring import KeyRing
-from images.signing import SigningKey, read_public_key, sign, verify
-from images.store import Store
+from images.store.store import Store
 from tests.unit.images.samples import KEY, add
 
 pytestmark = pytest.mark.tools

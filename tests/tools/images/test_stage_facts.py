@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from images.bundle import SiteBundle
+from images.artifact.bundle import SiteBundle
 from images.node.agent.settings import read_settings, sealed_nonce
 from tests.tools.images.stage import Stage
 

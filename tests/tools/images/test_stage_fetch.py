@@ -10,7 +10,7 @@ from subprocess import CompletedProcess
 
 import pytest
 
-from images.manifest import CHUNK_SIZE
+from images.artifact.manifest import CHUNK_SIZE
 from tests.tools.images.origin import Origin, serving
 from tests.tools.images.stage import Stage
 

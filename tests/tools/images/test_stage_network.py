@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from images.initrd import STAGE
+from images.build.initrd import STAGE
 from tests.tools.images.stage import BUSYBOX, Stage
 
 pytestmark = pytest.mark.tools

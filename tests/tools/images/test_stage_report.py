@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from images.initrd import STAGE
+from images.build.initrd import STAGE
 from netboot.lifecycle.events import BootEvent
 from tests.tools.images.origin import Origin, serving
 from tests.tools.images.stage import Stage

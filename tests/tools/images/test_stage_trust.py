@@ -7,10 +7,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from images.bundle import SiteBundle
+from images.artifact.bundle import SiteBundle
+from images.artifact.manifest import CHUNK_SIZE, Artifact, Artifacts, ContainerImage, Manifest
+from images.artifact.signing import MOST, SigningKey, verify
 from images.errors import SignatureError
-from images.manifest import CHUNK_SIZE, Artifact, Artifacts, ContainerImage, Manifest
-from images.signing import MOST, SigningKey, verify
 from tests.tools.images.origin import Origin, serving
 from tests.tools.images.stage import Stage
 

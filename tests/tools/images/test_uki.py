@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from images import pe
+from images.build.secureboot import read_key
+from images.build.step import Product
+from images.build.steps import uki
 from images.errors import RecipeError
-from images.secureboot import read_key
-from images.step import Product
-from images.steps import uki
+from images.formats import pe
 from tests.unit.images.pe_samples import program
 from tests.unit.images.test_secureboot import write_pair
 

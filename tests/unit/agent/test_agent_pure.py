@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from images.build.node_files import agent_files
 from images.node.agent import clock, kubelet, loop, responses, settings, tpm
 from images.node.agent.answers import Admission, Taint, read_admission, read_challenge
 from images.node.agent.errors import AgentError, AnswerError, NetworkError, RefusedError, RequestError, SettingsError
@@ -18,7 +19,6 @@ from images.node.agent.exchange import Facts, prove
 from images.node.agent.key import keep
 from images.node.agent.net import said
 from images.node.agent.request import outcome
-from images.node.files import agent_files
 from lab.kube.authority import Authority
 from netboot.join import messages
 from netboot.join.attest import attest

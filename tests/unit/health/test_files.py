@@ -4,11 +4,11 @@ import ast
 import sys
 from pathlib import Path, PurePosixPath
 
-from images.node.files import HEALTH, agent_files, health_files
+from images.build.node_files import HEALTH, agent_files, health_files
+from images.build.plan import installable
 from images.node.health.checks import CHECKS
 from images.node.health.runner import AT_ONCE
 from images.node.health.service import ASK_SECONDS
-from images.plan import installable
 
 PYTHON = {entry.path: entry.content.decode() for entry in health_files() if entry.path.endswith(".py")}
 

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from images.cache import Cache
-from images.step import Product, Say, Step
+from images.build.cache import Cache
+from images.build.step import Product, Say, Step
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from images.step import Product
+from images.build.step import Product
 
 STATUS = """\
 Package: gcc-12-base

@@ -1,4 +1,4 @@
-"""Small ELF files, written by hand: enough for the readers of `images.elf`."""
+"""Small ELF files, written by hand: enough for the readers of `images.formats.elf`."""
 
 import struct
 

@@ -4,9 +4,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from images.gates.facts import Content, Facts, Module, Sources, Wanted
-from images.modules import Tree
-from images.recipe import Nvidia, Requires
+from images.build.gates.facts import Content, Facts, Module, Sources, Wanted
+from images.formats.modules import Tree
+from images.recipe.recipe import Nvidia, Requires
 
 KERNEL = "6.1.0-9-amd64"
 CONTENT = Content(

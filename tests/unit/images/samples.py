@@ -6,10 +6,10 @@ from pathlib import Path
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from images.manifest import Artifact, Artifacts, Manifest
-from images.measure import measure
-from images.signing import SigningKey
-from images.store import Store
+from images.artifact.manifest import Artifact, Artifacts, Manifest
+from images.artifact.measure import measure
+from images.artifact.signing import SigningKey
+from images.store.store import Store
 
 KEY = SigningKey(Ed25519PrivateKey.from_private_bytes(b"only for tests, the same for all"))
 

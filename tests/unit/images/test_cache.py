@@ -15,9 +15,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from images.cache import Cache
+from images.build.cache import Cache
+from images.build.step import Product, Say, Step, plain
 from images.errors import ImageError
-from images.step import Product, Say, Step, plain
 from tests.processes import wait_for
 
 

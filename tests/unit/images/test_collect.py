@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, precondition, rule
 
-from images.check import check_image
-from images.collect import Collected, collect, plan, remove
 from images.errors import InUseError
-from images.store import Store
+from images.store.check import check_image
+from images.store.gc import Collected, collect, plan, remove
+from images.store.store import Store
 from tests.unit.images.samples import KEY, add
 
 GRACE = 60

@@ -3,11 +3,11 @@
 import os
 from pathlib import Path
 
-from images.compare import differences, tree_differences
-from images.manifest import Artifacts, Manifest
-from images.pipeline import Built
-from images.step import Product
-from images.steps.manifest import describe
+from images.artifact.manifest import Artifacts, Manifest
+from images.build.compare import differences, tree_differences
+from images.build.pipeline import Built
+from images.build.step import Product
+from images.build.steps.manifest import describe
 
 TREES = ("bootstrap", "configure", "kernel")
 

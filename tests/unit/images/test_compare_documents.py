@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from images.documents import compare, listing
+from images.build.documents import compare, listing
 
 PATHS = st.text("ab./", min_size=1, max_size=5).map(lambda text: "/" + text)
 ENTRIES = st.fixed_dictionaries(

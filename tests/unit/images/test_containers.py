@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from images.containers import read
+from images.artifact.manifest import ContainerImage
+from images.build.containers import read
+from images.build.step import plain
 from images.errors import RecipeError
-from images.manifest import ContainerImage
-from images.step import plain
 from tests.unit.images import archives
 
 PACKED = len(gzip.compress(archives.LAYER, mtime=0))

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from images import cpio
+from images.formats import cpio
 
 ENTRIES = [
     cpio.directory("etc", 0o700),

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from images.diff import Diff, diff, read_packages
+from images.artifact.diff import Diff, diff, read_packages
+from images.artifact.manifest import Artifact, Artifacts, ContainerImage, Manifest
 from images.errors import CorruptError
-from images.manifest import Artifact, Artifacts, ContainerImage, Manifest
 from tests.unit.images import samples
 
 

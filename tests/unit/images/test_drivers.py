@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from images.build.plan import Plan
+from images.build.sources import Mirror
+from images.build.step import Product
+from images.build.steps import bootstrap, configure, drivers
 from images.errors import CommandError, RecipeError
-from images.inherit import find, load
-from images.plan import Plan
-from images.sources import Mirror
-from images.step import Product
-from images.steps import bootstrap, configure, drivers
+from images.recipe.inherit import find, load
 from tests.unit.images.elf_samples import module
 
 MIRROR = Mirror("http://m.example/d", ("a",), ("main",), b"key", ".asc", ("1" * 64,), 1000)

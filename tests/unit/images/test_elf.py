@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from images import elf
+from images.formats import elf
 from tests.unit.images.elf_samples import module, module_of, program
 
 PROGRAM = program(("libbsd.so.0", "libc.so.6"), "/lib64/ld-linux-x86-64.so.2")

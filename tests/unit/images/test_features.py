@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from images import features
-from images.inherit import load
-from images.recipe import Recipe
-from images.strict import FaultsError
+from images.recipe import features
+from images.recipe.inherit import load
+from images.recipe.recipe import Recipe
+from images.values.strict import FaultsError
 from tests.unit.images.test_recipe import MINIMAL, faults, write
 
 SHIPPED = (
@@ -161,7 +161,7 @@ def test_every_shipped_feature_is_sound_or_says_that_it_has_nothing(folder: Path
 
 @pytest.mark.parametrize("distribution", ["debian-12", "ubuntu-24.04"])
 def test_a_gpu_image_has_rdma_and_no_nouveau(distribution: str) -> None:
-    from images.inherit import find
+    from images.recipe.inherit import find
 
     recipe = load(find(f"{distribution}-gpu"))
     assert {"mlx5_ib", "ib_umad", "nvidia"} <= set(recipe.requires.root)

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from images.gates import architecture, kernel, required, signatures
-from images.gates.gates import GATES, findings, report
-from images.gates.kmod import SIGNED, describe
-from images.recipe import Requires
+from images.build.gates import architecture, kernel, required, signatures
+from images.build.gates.gates import GATES, findings, report
+from images.build.gates.kmod import SIGNED, describe
+from images.recipe.recipe import Requires
 from tests.unit.images import elf_samples
 from tests.unit.images.gate_facts import CONTENT, KERNEL, facts, known, module, modules, said, wanted
 

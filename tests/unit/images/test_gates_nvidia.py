@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from images.gates import nouveau, nvidia
-from images.recipe import Nvidia
+from images.build.gates import nouveau, nvidia
+from images.recipe.recipe import Nvidia
 from tests.unit.images.gate_facts import KERNEL, facts, module, modules, said, wanted
 
 V = "535.261.03"

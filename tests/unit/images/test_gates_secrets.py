@@ -17,9 +17,9 @@ from cryptography.hazmat.primitives.serialization import (
 from hypothesis import given
 from hypothesis import strategies as st
 
-from images.gates import secrets
-from images.gates.accounts import with_password
-from images.gates.keys import password_hash, private_key
+from images.build.gates import secrets
+from images.build.gates.accounts import with_password
+from images.build.gates.keys import password_hash, private_key
 from tests.unit.images.gate_facts import CONTENT, facts, said
 
 EC = ec.generate_private_key(ec.SECP256R1())

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from images import cpio
+from images.build.gates import content, early, gather, identity, kmod, packages, sources
+from images.build.gates.facts import Sources
+from images.build.steps.configure import ARCHIVES
 from images.errors import ImageError
-from images.gates import content, early, gather, identity, kmod, packages, sources
-from images.gates.facts import Sources
-from images.steps.configure import ARCHIVES
+from images.formats import cpio
 from tests.unit.images import elf_samples
 from tests.unit.images.gate_facts import KERNEL, facts, said
 

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from images.cache import Cache
+from images.build.cache import Cache
+from images.build.graph import Graph
+from images.build.step import Product, Say, Step
 from images.errors import CommandError, ImageError
-from images.graph import Graph
 from images.run import run
-from images.step import Product, Say, Step
 from tests.unit.images.test_run import wait_gone
 
 PATIENCE = 60.0
@@ -200,8 +200,8 @@ def test_of_two_threads_that_want_the_same_product_one_makes_it(tmp_path: Path) 
 INTERRUPTED = """
 import sys
 from pathlib import Path
-from images.cache import Cache
-from images.graph import Graph
+from images.build.cache import Cache
+from images.build.graph import Graph
 from tests.unit.images.test_graph import Inputs, Told, named
 from images.run import run
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from images.artifact.keyring import KeyRing
+from images.artifact.signing import MOST, SigningKey, verify
 from images.errors import NotFoundError, SignatureError, StoreError
-from images.keyring import KeyRing
-from images.signing import MOST, SigningKey, verify
 from tests.unit.images import faults
 
 

@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from images import locking, pinning
-from images.documents.debian import Identity, Origin
+from images.build.documents.debian import Identity, Origin
+from images.build.plan import Plan
+from images.build.sources import Mirror
+from images.build.steps import bootstrap, drivers
 from images.errors import LockError
-from images.inherit import find, load
-from images.locking import Lock, LockedSource
-from images.plan import Plan
-from images.sources import Mirror
-from images.steps import bootstrap, drivers
+from images.recipe import lockfile, pinning
+from images.recipe.inherit import find, load
+from images.recipe.lockfile import Lock, LockedSource
 
 BASH, LIBC, I386 = ("bash", "5.2-1", "amd64"), ("tzdata", "2026a", "all"), ("libc6", "2.36", "i386")
 GCC = ("gcc", "12", "amd64")
@@ -34,9 +34,9 @@ def lock(there: dict[Identity, tuple[Origin, ...]] = THERE, *wanted: str, compil
         architecture="amd64",
         created=7,
         wanted=wanted or ("bash",),
-        packages=locking.locked([LIBC, BASH, I386], there),
+        packages=lockfile.locked([LIBC, BASH, I386], there),
         build_wanted=compiles,
-        build_packages=locking.locked([GCC], there) if compiles else (),
+        build_packages=lockfile.locked([GCC], there) if compiles else (),
         sources=(LockedSource(url="http://m.example/debian", suite="bookworm", inrelease="1" * 64),),
     )
 
@@ -67,7 +67,7 @@ def test_a_lock_is_a_line_for_each_package_and_is_read_back(tmp_path: Path) -> N
 }}
 """
     )
-    assert locking.read(path) == lock()
+    assert lockfile.read(path) == lock()
 
 
 @given(st.binary(max_size=100) | st.text(max_size=100).map(str.encode))
@@ -75,7 +75,7 @@ def test_any_bytes_are_no_lock(tmp_path_factory: pytest.TempPathFactory, data: b
     path = tmp_path_factory.getbasetemp() / "any.lock"
     path.write_bytes(data)
     with pytest.raises(LockError, match="is not a lock as `netboot image lock` writes it"):
-        locking.read(path)
+        lockfile.read(path)
 
 
 @pytest.mark.parametrize("package", ["bash,evil", "bash\nPin: x", "-y", "Bash"])
@@ -83,12 +83,12 @@ def test_nothing_but_a_package_reaches_apts_command_line(tmp_path: Path, package
     text = lock().to_bytes().decode().replace('"name": "bash"', f'"name": "{package}"'.replace("\n", "\\n"))
     (tmp_path / "x.lock").write_text(text)
     with pytest.raises(LockError, match=r"packages\.0\.name"):
-        locking.read(tmp_path / "x.lock")
+        lockfile.read(tmp_path / "x.lock")
 
 
 def test_what_apt_is_told() -> None:
-    assert locking.include(lock()) == ("bash=5.2-1", "libc6:i386=2.36", "tzdata=2026a")
-    assert locking.preferences(lock()) == (
+    assert lockfile.include(lock()) == ("bash=5.2-1", "libc6:i386=2.36", "tzdata=2026a")
+    assert lockfile.preferences(lock()) == (
         "Package: bash\nPin: version 5.2-1\nPin-Priority: 1001\n\n"
         "Package: libc6:i386\nPin: version 2.36\nPin-Priority: 1001\n\n"
         "Package: tzdata\nPin: version 2026a\nPin-Priority: 1001\n"
@@ -113,12 +113,12 @@ def message(work: object, *arguments: object) -> str:
 
 def test_a_lock_that_does_not_fit_says_so() -> None:
     made = lock(THERE, "bash", "vim")
-    locking.check_recipe(made, "bookworm", "amd64", ("vim", "bash"))
-    assert message(locking.check_recipe, made, "bookworm", "amd64", ("bash", "nano", "dash")) == (
+    lockfile.check_recipe(made, "bookworm", "amd64", ("vim", "bash"))
+    assert message(lockfile.check_recipe, made, "bookworm", "amd64", ("bash", "nano", "dash")) == (
         "the lock does not fit the recipe: the recipe has dash, nano, which the lock does not know; "
         "the lock has vim, which the recipe has not. Lock anew: `netboot image lock`"
     )
-    assert message(locking.check_recipe, made, "trixie", "arm64", ("bash", "vim")) == (
+    assert message(lockfile.check_recipe, made, "trixie", "arm64", ("bash", "vim")) == (
         "the lock is for bookworm amd64, the recipe says trixie arm64; lock anew: `netboot image lock`"
     )
 
@@ -126,10 +126,12 @@ def test_a_lock_that_does_not_fit_says_so() -> None:
 def test_what_compiles_modules_is_locked_by_itself(tmp_path: Path) -> None:
     made = lock(THERE, compiles=("linux-image-amd64", "vendor-dkms"))
     (tmp_path / "x.lock").write_bytes(made.to_bytes())
-    assert locking.read(tmp_path / "x.lock") == made
-    assert locking.include(made.of_build()) == ("gcc=12",)
-    locking.check_recipe(made, "bookworm", "amd64", ("bash",), ("linux-image-amd64", "vendor-dkms"))
-    assert message(locking.check_recipe, made, "bookworm", "amd64", ("bash",), ("linux-image-amd64", "other-dkms")) == (
+    assert lockfile.read(tmp_path / "x.lock") == made
+    assert lockfile.include(made.of_build()) == ("gcc=12",)
+    lockfile.check_recipe(made, "bookworm", "amd64", ("bash",), ("linux-image-amd64", "vendor-dkms"))
+    assert message(
+        lockfile.check_recipe, made, "bookworm", "amd64", ("bash",), ("linux-image-amd64", "other-dkms")
+    ) == (
         "the lock does not fit the recipe: the recipe has to compile other-dkms, which the lock does not know; "
         "the lock has to compile vendor-dkms, which the recipe has not. Lock anew: `netboot image lock`"
     )
@@ -142,13 +144,13 @@ def test_what_compiles_modules_is_locked_by_itself(tmp_path: Path) -> None:
 
 def test_what_the_mirrors_have_no_more_is_named() -> None:
     there = {**THERE, I386: origin(A)}
-    locking.check_lists(lock(there), there)
-    assert message(locking.check_lists, lock(there), {BASH: origin(A)}) == (
+    lockfile.check_lists(lock(there), there)
+    assert message(lockfile.check_lists, lock(there), {BASH: origin(A)}) == (
         "the mirrors do not have any more what the lock asks for: libc6=2.36:i386, tzdata=2026a:all; "
         "take them from a mirror of that day (a snapshot service's address as the source's url), "
         "or lock anew: `netboot image lock`"
     )
-    assert message(locking.check_lists, lock(there), {**there, BASH: origin(B)}) == (
+    assert message(lockfile.check_lists, lock(there), {**there, BASH: origin(B)}) == (
         "the mirrors have other files of the same versions than were locked: bash=5.2-1:amd64; "
         "whoever publishes them has replaced them: find out why before you lock anew (`netboot image lock`)"
     )
@@ -156,21 +158,21 @@ def test_what_the_mirrors_have_no_more_is_named() -> None:
         lock().model_dump(by_alias=True)
         | {"packages": [{"name": f"p{n:02}", "version": "1", "architecture": "all"} for n in range(13)]}
     )
-    assert "p09=1:all and 3 more; take them" in message(locking.check_lists, many, {})
+    assert "p09=1:all and 3 more; take them" in message(lockfile.check_lists, many, {})
 
 
 def test_a_package_whose_digest_no_list_told_is_held_by_its_version() -> None:
-    locking.check_lists(lock(), {**THERE, I386: origin("c" * 64)})
+    lockfile.check_lists(lock(), {**THERE, I386: origin("c" * 64)})
 
 
 def test_one_mirror_of_two_with_another_file_is_not_trusted_to_be_the_right_one() -> None:
     both = (*origin(A), *origin(B))
-    assert "bash=5.2-1:amd64" in message(locking.check_lists, lock(), {**THERE, I386: (), BASH: both})
+    assert "bash=5.2-1:amd64" in message(lockfile.check_lists, lock(), {**THERE, I386: (), BASH: both})
 
 
 def test_more_or_less_than_locked_is_refused() -> None:
-    locking.check_installed(lock(), [I386, BASH, LIBC])
-    assert message(locking.check_installed, lock(), [BASH, LIBC, ("vim", "9", "amd64")]) == (
+    lockfile.check_installed(lock(), [I386, BASH, LIBC])
+    assert message(lockfile.check_installed, lock(), [BASH, LIBC, ("vim", "9", "amd64")]) == (
         "what was installed is not what the lock says: missing libc6=2.36:i386, and beyond it vim=9:amd64; "
         "take them from a mirror of that day (a snapshot service's address as the source's url), "
         "or lock anew: `netboot image lock`"

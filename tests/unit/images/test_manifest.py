@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from images.artifact.manifest import Artifact, Artifacts, ContainerImage, Manifest, canonical, read_manifest, schema
 from images.errors import CorruptError
-from images.manifest import Artifact, Artifacts, ContainerImage, Manifest, canonical, read_manifest, schema
 from tests.unit.images import samples
 
 DOCS = Path(__file__).parents[3] / "docs"
@@ -65,7 +65,7 @@ WHOLE = samples.manifest_of(
 
 
 def test_the_published_schema_is_the_models() -> None:
-    """Write it anew: `import json; from images.manifest import schema; print(json.dumps(schema(), indent=2))`."""
+    """Write it anew: `from images.artifact.manifest import schema; print(json.dumps(schema(), indent=2))`."""
     published = (DOCS / "manifest.schema.json").read_text()
     assert published == json.dumps(schema(), indent=2) + "\n"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from images.errors import RecipeError
-from images.modules import Module, Tree, module_name
+from images.formats.modules import Module, Tree, module_name
 from tests.unit.images.elf_samples import module
 
 DEP = """\

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 import yaml
 
-from images import inherit
-from images.node.files import agent_files
-from images.overlay import Entry
-from images.recipe import Recipe
+from images.build.node_files import agent_files
+from images.formats.overlay import Entry
+from images.recipe import inherit
+from images.recipe.recipe import Recipe
 
 NODES = ("debian-12-node", "ubuntu-24.04-node")
 DEMOS = tuple(f"{name}-demo" for name in NODES)

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from images import inherit
+from images.build.step import Product
+from images.build.steps import kernel
 from images.errors import RecipeError
-from images.recipe import Recipe
-from images.step import Product
-from images.steps import kernel
-from images.strict import FaultsError
+from images.recipe import inherit
+from images.recipe.recipe import Recipe
+from images.values.strict import FaultsError
 
 KEYS = inherit.SHIPPED / "keys"
 IMAGE = b"MZ\x00\x91" + bytes(52) + b"ARM\x64" + bytes(100)

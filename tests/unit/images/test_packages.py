@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from images import packages
-from images.cache import Cache
+from images.build import packages
+from images.build.cache import Cache
 
 
 def sha256(data: bytes) -> str:

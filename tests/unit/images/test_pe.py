@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from images.errors import RecipeError
-from images.pe import Section, sections, with_sections
+from images.formats.pe import Section, sections, with_sections
 from tests.unit.images.pe_samples import program
 
 STUB = program((".text", b"code" * 200), (".sbat", b"sbat,1"), behind=b"symbols")

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from images import inherit
 from images.errors import RecipeError
-from images.inherit import SHIPPED, load, merge
-from images.overlay import Entry
-from images.recipe import Recipe
-from images.strict import FaultsError
+from images.formats.overlay import Entry
+from images.recipe import inherit
+from images.recipe.inherit import SHIPPED, load, merge
+from images.recipe.recipe import Recipe
+from images.values.strict import FaultsError
 
 MINIMAL = """\
 distribution: debian

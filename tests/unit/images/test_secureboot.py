@@ -11,9 +11,9 @@ from cryptography.hazmat.primitives.asymmetric.types import CertificateIssuerPri
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 
+from images.build.secureboot import read_key
+from images.build.step import plain
 from images.errors import ImageError
-from images.secureboot import read_key
-from images.step import plain
 
 BEGIN = datetime(2024, 1, 1, tzinfo=UTC)
 

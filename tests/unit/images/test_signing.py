@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from images.artifact.keyring import KeyRing
+from images.artifact.signing import MOST, SigningKey, add, examine, read_public_key, sign, signers_of, verify
 from images.errors import BadSignatureError, InUseError, NotFoundError, SignatureError, UnknownSignerError
-from images.keyring import KeyRing
-from images.signing import MOST, SigningKey, add, examine, read_public_key, sign, signers_of, verify
 
 KEY, STRANGER = SigningKey.generate(), SigningKey.generate()
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from images import sources
+from images.build import sources
 from images.errors import SourceUnavailableError
-from images.recipe import Source
+from images.recipe.recipe import Source
 
 RELEASE = b"-----BEGIN PGP SIGNED MESSAGE-----\nHash: SHA256\n\nSuite: x\nDate: Fri, 20 Nov 2026  1:29:49 UTC\n"
 OLDER = RELEASE.replace(b"20 Nov", b"19 Nov")

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
+from images.artifact.manifest import CHUNK_SIZE, ContainerImage, read_manifest
+from images.artifact.signing import SigningKey
+from images.build.plan import STEPS, installable
+from images.build.sources import Mirror
+from images.build.step import Product
+from images.build.steps import bootstrap, configure, kernel, manifest, root, sign
 from images.errors import BudgetError, RecipeError, SourceUnavailableError, UnknownSignerError
-from images.manifest import CHUNK_SIZE, ContainerImage, read_manifest
-from images.overlay import Entry
-from images.plan import STEPS, installable
-from images.signing import SigningKey
-from images.sources import Mirror
-from images.step import Product
-from images.steps import bootstrap, configure, kernel, manifest, root, sign
+from images.formats.overlay import Entry
 
 MIRROR = Mirror(
     "http://m.example/d", ("a", "a-updates"), ("main", "universe"), b"key", ".asc", ("1" * 64, "2" * 64), 1000

@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from images.bundle import SiteBundle
-from images.check import check_bundle, check_image
-from images.collect import collect, needed, remove
+from images.artifact.bundle import SiteBundle
+from images.artifact.manifest import read_manifest
+from images.artifact.signing import SigningKey
 from images.errors import NotFoundError, StoreError
-from images.manifest import read_manifest
-from images.signing import SigningKey
-from images.store import Store
+from images.store.check import check_bundle, check_image
+from images.store.gc import collect, needed, remove
+from images.store.store import Store
 from tests.unit.images import faults, samples
 from tests.unit.images.samples import KEY, add
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from images.check import check_image
-from images.store import Store
+from images.store.check import check_image
+from images.store.store import Store
 from tests.unit.images import samples
 from tests.unit.images.samples import KEY, add
 
@@ -24,7 +24,7 @@ WRITER = """
 import sys
 import tempfile
 from pathlib import Path
-from images.store import Store
+from images.store.store import Store
 from tests.unit.images.samples import add
 store, folder, number = Store(Path(sys.argv[1])), Path(sys.argv[2]), 0
 print("ready", flush=True)
@@ -58,7 +58,7 @@ def test_a_writer_killed_at_any_moment_leaves_whole_images(store: Store, tmp_pat
 SMALL_DISK = """
 import resource, signal, sys
 from pathlib import Path
-from images.store import Store
+from images.store.store import Store
 from tests.unit.images.test_store_writers import add_ready
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import Field
 
-from images.strict import FaultsError, Strict, check, load, parse
+from images.values.strict import FaultsError, Strict, check, load, parse
 
 
 class Disk(Strict):

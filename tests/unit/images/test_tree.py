@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from images import tree
 from images.errors import RecipeError
-from images.overlay import Entry
+from images.formats import tree
+from images.formats.overlay import Entry
 
 
 @pytest.fixture

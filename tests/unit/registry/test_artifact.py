@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from images.manifest import Manifest
+from images.artifact.manifest import Manifest
 from images.registry.artifact import ARTIFACT_TYPE, MANIFEST, SIGNATURE, read_artifact, read_blobs, write_artifact
 from images.registry.errors import RegistryError
 from tests.unit.images.samples import KEY, manifest, parts

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from images.artifact.manifest import Artifact
 from images.errors import StoreError
-from images.manifest import Artifact
 from images.registry.answers import Stream
 from images.registry.download import download
 from images.registry.errors import DamagedError, RegistryError, UnreachableError
-from images.registry.patience import Patience
+from images.registry.retry import Patience
 from images.registry.sources import Papers
 
 DATA = bytes(range(200))

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from images.registry.errors import AbsentError, UnreachableError
-from images.registry.patience import Patience
+from images.registry.retry import Patience
 
 
 class Failing:

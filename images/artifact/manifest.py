@@ -1,0 +1,178 @@
+"""The manifest: what an image is. Its canonical bytes are signed, and their SHA-256 is the image's digest.
+
+The initrd reads the same bytes with sed, so the form is fixed: JSON with sorted keys, no white space, ASCII only, one
+newline at the end (`canonical`).
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, GetCoreSchemaHandler, GetJsonSchemaHandler, StringConstraints, ValidationError
+from pydantic_core import CoreSchema
+from pydantic_core.core_schema import no_info_after_validator_function
+
+from images.errors import CorruptError
+from images.values.strict import Strict
+
+
+@dataclass(frozen=True, slots=True)
+class _Matching:
+    """A pattern whose fault says what is allowed, not how it is checked; a JSON Schema has the pattern."""
+
+    pattern: str
+    words: str
+
+    def check(self, value: str) -> str:
+        if not re.fullmatch(self.pattern, value):
+            raise ValueError(self.words)
+        return value
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return no_info_after_validator_function(self.check, handler(source))
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        return handler(schema) | {"pattern": f"^({self.pattern})$"}
+
+
+Sha256 = Annotated[str, _Matching(r"[0-9a-f]{64}", "must be a SHA-256 digest: 64 lower-case hexadecimal characters")]
+Name = Annotated[
+    str,
+    _Matching(
+        r"[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?",
+        "must be lower-case letters, digits, '-' and '.', at most 63, beginning and ending with a letter or digit",
+    ),
+]
+KernelArgument = Annotated[
+    str,
+    _Matching(r"[A-Za-z0-9_.,:/=@+-]{1,200}", "must be 1 to 200 letters, digits and _.,:/=@+- (one argument each)"),
+]
+Architecture = Literal["amd64", "arm64"]
+RootFormat = Literal["squashfs", "erofs"]
+
+ContainerName = Annotated[
+    str,
+    _Matching(
+        r"(localhost|[a-z0-9-]+(\.[a-z0-9-]+)+|[a-z0-9-]+(?=:[0-9]))(:[0-9]{1,5})?(/[a-z0-9]+([._-]+[a-z0-9]+)*)+:[A-Za-z0-9_][A-Za-z0-9._-]{0,127}",
+        "must be a container image's full name, registry/name:tag, like localhost/pause:1",
+    ),
+]
+
+CHUNK_SIZE = 4 * 1024 * 1024
+"""Bytes per chunk of the root image: the unit that a machine fetches again when it arrives damaged."""
+
+
+class Artifact(Strict):
+    """One blob of an image: its digest and size in bytes; the root image also has the digest of each chunk."""
+
+    sha256: Sha256
+    size: Annotated[int, Field(ge=0)]
+    chunks: tuple[Sha256, ...] = ()
+
+
+class Artifacts(Strict):
+    """The blobs of an image: what a machine boots, and the documents about it.
+
+    Iterating gives (name, artifact) of those that are there.
+    """
+
+    kernel: Artifact
+    initrd: Artifact
+    root: Artifact
+    packages: Artifact
+    """The list of installed packages as JSON: [[name, version, architecture], …]."""
+    uki: Artifact | None = None
+    """Kernel, initrd and the recipe's arguments in one PE file."""
+    config: Artifact | None = None
+    """The kernel's configuration, as its package has it."""
+    files: Artifact | None = None
+    """Every path of the root: what `netboot image diff` compares."""
+    sbom: Artifact | None = None
+    provenance: Artifact | None = None
+    licences: Artifact | None = None
+
+    def __iter__(self) -> Iterator[tuple[str, Artifact]]:  # type: ignore[override]
+        return ((name, value) for name in type(self).model_fields if (value := getattr(self, name)) is not None)
+
+
+class ContainerImage(Strict):
+    """A container image that the root brings and loads at boot."""
+
+    name: ContainerName
+    digest: Sha256
+    """Its id: SHA-256 of its configuration (what `crictl images` shows)."""
+    size: Annotated[int, Field(ge=0)]
+    """Bytes that it takes in containerd's state, which is memory: its layers as they are stored, and unpacked."""
+
+
+class Manifest(Strict):
+    """What an image is, whole: enough to verify it, to boot it and to say where it came from."""
+
+    schema_: Annotated[Literal["netboot.dev/manifest/v1"], Field(alias="schema")] = "netboot.dev/manifest/v1"
+    name: Name
+    distribution: Name
+    suite: Name
+    architecture: Architecture
+    recipe: Sha256
+    """Identity of the recipe: hash of the validated recipe and of every step's version."""
+    epoch: Annotated[int, Field(ge=0)]
+    """Raised by the recipe's author when older images must not boot any more; compared with the site's minimum."""
+    created: Annotated[int, Field(ge=0)]
+    """Seconds since 1970 of the newest source, never of the build: the same recipe gives the same bytes."""
+    kernel_version: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9.+~_-]{1,100}$")]
+    kernel_arguments: tuple[KernelArgument, ...] = ()
+    ram_mib: Annotated[int, Field(ge=1)]
+    """The least memory of a machine that can boot this image, MiB."""
+    chunk_size: Literal[4194304] = 4194304
+    root_format: RootFormat = "squashfs"
+    artifacts: Artifacts
+    container_images: tuple[ContainerImage, ...] = ()
+
+    def to_bytes(self) -> bytes:
+        """The canonical bytes, which are signed."""
+        value = self.model_dump(mode="json", by_alias=True)
+        value["artifacts"] = {name: part for name, part in value["artifacts"].items() if part is not None}
+        # What came later is left out where it says nothing new, so that manifests of before are in canonical form too.
+        if not self.container_images:
+            del value["container_images"]
+        if self.root_format == "squashfs":
+            del value["root_format"]
+        return canonical(value)
+
+    @property
+    def digest(self) -> str:
+        """The image's digest: 64 hexadecimal characters."""
+        return hashlib.sha256(self.to_bytes()).hexdigest()
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema (2020-12) of a manifest, `docs/manifest.schema.json`; docs/manifest.md says what it cannot."""
+    found = Manifest.model_json_schema(by_alias=True, mode="validation")
+    required = [*found["required"], "schema", "kernel_arguments", "chunk_size"]
+    about = {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": "https://netboot.dev/manifest/v1"}
+    return about | found | {"required": required}
+
+
+def canonical(value: Any) -> bytes:
+    """The one form in which signed documents are written."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode() + b"\n"
+
+
+def read_manifest(data: bytes) -> Manifest:
+    """The manifest in `data`.
+
+    Raises:
+        CorruptError: not a manifest of a known version, or not in canonical form.
+    """
+    try:
+        manifest = Manifest.model_validate_json(data)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(map(str, first["loc"]))
+        raise CorruptError(f"not a manifest: {where + ': ' if where else ''}{first['msg']}") from None
+    if manifest.to_bytes() != data:
+        raise CorruptError("not a manifest: its bytes are not in canonical form")
+    return manifest

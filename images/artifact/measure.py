@@ -1,0 +1,40 @@
+"""Files as artifacts: size, digest, digests of chunks."""
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from images.artifact.manifest import CHUNK_SIZE, Artifact
+from images.values import files
+
+
+def blocks(source: Path | BinaryIO) -> Iterator[bytes]:
+    """The content of a file, or what is left in an open one, in blocks of `CHUNK_SIZE`; only the last may be shorter.
+
+    Raises:
+        StoreError: it cannot be read.
+    """
+    try:
+        if isinstance(source, Path):
+            with source.open("rb") as file:
+                yield from iter(lambda: file.read(CHUNK_SIZE), b"")
+        else:
+            yield from iter(lambda: source.read(CHUNK_SIZE), b"")
+    except OSError as error:
+        raise files.refused(f"cannot read {source}", error) from error
+
+
+def measure(path: Path, *, chunks: bool = False) -> Artifact:
+    """A file as an artifact: its size, its digest, and, for a root image, the digest of each chunk.
+
+    Raises:
+        StoreError: it cannot be read.
+    """
+    whole, parts, size = hashlib.sha256(), list[str](), 0
+    for chunk in blocks(path):
+        whole.update(chunk)
+        size += len(chunk)
+        if chunks:
+            parts.append(hashlib.sha256(chunk).hexdigest())
+    return Artifact(sha256=whole.hexdigest(), size=size, chunks=tuple(parts))

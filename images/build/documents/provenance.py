@@ -1,0 +1,86 @@
+"""Where an image came from: an in-toto Statement (v1) with SLSA's provenance predicate (v1).
+
+Not signed by itself: its digest is in the manifest, which is. Nothing in it is of one build (no time, no host, no
+random number), so the same image has the same provenance.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from images.artifact.manifest import Artifact, canonical
+from images.build.documents.debian import Identity, Origin, Package
+from images.build.documents.sbom import Subject, purl
+
+BUILD_TYPE = "https://netboot.dev/image-build/v1"
+BUILDER = "https://netboot.dev/netboot"
+Release = tuple[str, str, str]
+"""A mirror's address ("file:" for a folder of the builder's), a suite, and the SHA-256 of its InRelease file."""
+
+
+def predicate(
+    subject: Subject,
+    recipe: Mapping[str, Any],
+    steps: Sequence[tuple[str, int, str]],
+    dependencies: Sequence[Mapping[str, Any]],
+) -> dict[str, Any]:
+    """SLSA's predicate: the recipe as it was after merging, each step's name, version and identity, what went in."""
+    return {
+        "buildDefinition": {
+            "buildType": BUILD_TYPE,
+            "externalParameters": {"recipe": dict(recipe), "identity": subject.recipe},
+            "internalParameters": {
+                "steps": [{"name": name, "version": version, "identity": identity} for name, version, identity in steps]
+            },
+            "resolvedDependencies": list(dependencies),
+        },
+        "runDetails": {"builder": {"id": BUILDER}},
+    }
+
+
+def release_dependencies(releases: Iterable[Release]) -> list[dict[str, Any]]:
+    """The release files that apt verified, each with the key that the recipe names for it."""
+    return [
+        {
+            "name": f"InRelease of {suite}",
+            "uri": url if url.startswith("file:") else f"{url.rstrip('/')}/{_place(suite)}InRelease",
+            "digest": {"sha256": digest},
+        }
+        for url, suite, digest in releases
+    ]
+
+
+def _place(suite: str) -> str:
+    return suite.lstrip("/") if suite.endswith("/") else f"dists/{suite}/"
+
+
+def package_dependencies(
+    subject: Subject, packages: Iterable[Package], origins: Mapping[Identity, tuple[Origin, ...]]
+) -> list[dict[str, Any]]:
+    """The packages, each with its .deb's digest where apt's lists tell one, and with the source it was built from."""
+    return [_dependency(subject, package, origins.get(package.identity, ())) for package in packages]
+
+
+def _dependency(subject: Subject, package: Package, origins: tuple[Origin, ...]) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "uri": purl(package, origins[0].publisher if origins else "", subject).to_string(),
+        "annotations": {"source": package.source, "source_version": package.source_version},
+    }
+    if len(origins) == 1:
+        found["digest"] = {"sha256": origins[0].sha256}
+        found["annotations"]["path"] = origins[0].path
+    elif origins:  # apt took one of these, and does not say which
+        found["annotations"]["sha256_one_of"] = [origin.sha256 for origin in origins]
+    return found
+
+
+def statement(artifacts: Mapping[str, Artifact], predicate: Mapping[str, Any]) -> bytes:
+    """The whole statement about these artifacts of an image, in canonical form."""
+    subjects = [{"name": name, "digest": {"sha256": artifact.sha256}} for name, artifact in sorted(artifacts.items())]
+    return canonical(
+        {
+            "_type": "https://in-toto.io/Statement/v1",
+            "subject": subjects,
+            "predicateType": "https://slsa.dev/provenance/v1",
+            "predicate": dict(predicate),
+        }
+    )

@@ -1,0 +1,47 @@
+"""Gate *secrets*: no private key and no password is inside. Whoever can reach the boot network can read an image."""
+
+from images.build.gates.facts import Facts
+from images.build.gates.gate import Gate
+from images.values.finding import Finding
+
+
+def check(facts: Facts) -> list[Finding]:
+    """One finding for each file with a key or a hash, and for each account with a password."""
+    content = facts.content
+    keys = [
+        *content.private_keys.items(),
+        *((f"{path} in the initrd", kind) for path, kind in facts.early_keys.items()),
+    ]
+    return [
+        *(
+            Finding(
+                "secrets",
+                f"{path} holds a private key ({kind})",
+                "take it out of the recipe; machines make or fetch their keys when they run (docs/join.md)",
+            )
+            for path, kind in keys
+        ),
+        *(
+            Finding(
+                "secrets",
+                f"{path} holds a password hash (crypt(5))",
+                "take it out of the recipe; a hash that everybody can read is a password that anybody can guess",
+            )
+            for path in content.password_hashes
+        ),
+        *(
+            Finding(
+                "secrets",
+                account,
+                "lock it with '*' in place of the password; log in with keys or certificates",
+            )
+            for account in facts.accounts
+        ),
+    ]
+
+
+def _looked(facts: Facts) -> str:
+    return f"{facts.content.files} files, {facts.content.size >> 20} MiB"
+
+
+GATE = Gate("secrets", check, _looked)

@@ -1,0 +1,106 @@
+"""Steps that run as soon as what they need is there, side by side: a thread each, because tools do the work.
+
+The first that fails ends the others, their tools too, and its error is the one that is raised. Ctrl-C does the same.
+"""
+
+import threading
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import Protocol, Self
+
+from images.build.cache import Cache
+from images.cancel import Ending
+from images.build.step import I, Product, Step
+
+
+class Progress(Protocol):
+    """Who wants to know how a build goes. Several steps may be under way; one call at a time is made."""
+
+    def begin(self, step: str) -> None:
+        """A step begins."""
+
+    def line(self, step: str, text: str) -> None:
+        """What a step says."""
+
+    def end(self, step: str, seconds: float, *, cached: bool) -> None:
+        """A step ended after `seconds`; `cached`: its product was there."""
+
+
+class Graph:
+    """A context manager that ends when all steps have ended. `products`: what they made, by the steps' names."""
+
+    def __init__(self, cache: Cache, progress: Progress) -> None:
+        self._cache, self._progress = cache, progress
+        self._guard = threading.Lock()
+        self._threads: list[tuple[threading.Thread, threading.Event]] = []
+        self._failure: BaseException | None = None
+        self._ending = Ending()
+        self.products: dict[str, Product] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if value is not None:
+            self._fail(value)
+        while running := [end for thread, end in self._threads if thread.ident and not end.is_set()]:
+            try:
+                for end in running:
+                    end.wait()
+            except KeyboardInterrupt as error:  # tools are told to end, then killed: this does not take long
+                self._fail(error)
+        self._ending.close()
+        if self._failure is not None and self._failure is not value:
+            raise self._failure from None
+
+    def step(self, step: Step[I], inputs: Callable[[], I]) -> Callable[[], Product]:
+        """Begin a step as soon as its inputs are there, and return what waits for its product.
+
+        Args:
+            inputs: called in the step's own thread, where it waits for the products of other steps.
+        """
+
+        def run() -> None:
+            self._ending.adopt()
+            try:
+                self._run(step, inputs())
+            except BaseException as error:  # noqa: BLE001 - raised again by the thread that waits for all
+                self._fail(error)
+            finally:
+                end.set()
+
+        def wait() -> Product:
+            end.wait()
+            self._ending.check()
+            return self.products[step.name]
+
+        # Not Thread.join: a join that Ctrl-C interrupts may take a running thread for one that ended (Python < 3.13).
+        end = threading.Event()
+        thread = threading.Thread(target=run, name=step.name)
+        self._threads.append((thread, end))
+        thread.start()
+        return wait
+
+    def _run(self, step: Step[I], inputs: I) -> None:
+        self._tell(lambda: self._progress.begin(step.name))
+        start = time.monotonic()
+        product, cached = self._cache.obtain(
+            step, inputs, lambda line: self._tell(lambda: self._progress.line(step.name, line))
+        )
+        self._tell(lambda: self._progress.end(step.name, time.monotonic() - start, cached=cached))
+        self.products[step.name] = product
+
+    def _tell(self, what: Callable[[], None]) -> None:
+        with self._guard:
+            self._ending.check()
+            what()
+
+    def _fail(self, error: BaseException) -> None:
+        """The first error is the cause; those that follow from it say nothing."""
+        with self._guard:
+            if self._failure is None:
+                self._failure = error
+        self._ending.tell()

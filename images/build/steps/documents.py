@@ -1,0 +1,75 @@
+"""The documents about an image, from its finished tree: kernel configuration, listing, bill of materials, licences.
+
+The provenance is finished by the manifest step, which alone knows the digests of all that it is about.
+"""
+
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from images.artifact.manifest import ContainerImage, canonical
+from images.build.documents import debian, licences, listing, provenance, sbom
+from images.build.documents.provenance import Release
+from images.build.documents.sbom import Subject
+from images.build.step import Product, Say, Step
+
+VERSION = 1
+NAMES = ("config", "files", "sbom", "licences")
+"""Artifacts that this step writes, each as a file of that name; `config` only where the kernel's package has one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """The installed tree (with apt's lists), the configured one (with /boot), the final one; and what they are of."""
+
+    base: Product
+    tree: Product
+    kernel: Product
+    subject: Subject
+    recipe: Mapping[str, Any]
+    """The recipe as it was after merging, as JSON has it."""
+    steps: tuple[tuple[str, int, str], ...]
+    """Name, version and identity of each step of the build."""
+    releases: tuple[Release, ...]
+    containers: tuple[ContainerImage, ...] = ()
+
+
+def documents(inputs: Inputs, out: Path, say: Say) -> None:
+    """Write `out/files`, `out/sbom`, `out/licences`, `out/predicate.json`, and `out/config` where there is one."""
+    root = inputs.kernel / "root"
+    version = (inputs.kernel / "version").read_text(encoding="ascii").strip()
+    config = inputs.tree / f"root/boot/config-{version}"
+    if config.is_file():
+        shutil.copyfile(config, out / "config")
+    say(f"{listing.write(root, out / 'files')} paths listed")
+    packages = debian.installed((root / "var/lib/dpkg/status").read_text(encoding="utf-8"))
+    identities = frozenset(package.identity for package in packages)
+    origins = debian.origins(inputs.base / "root/var/lib/apt/lists", identities)
+    found = licences.read(root, packages)
+    (out / "licences").write_bytes(licences.listing(found))
+    by_package = {licence.package.identity: licence for licence in found}
+    (out / "sbom").write_bytes(sbom.sbom(inputs.subject, packages, origins, by_package, inputs.containers))
+    dependencies = [
+        *provenance.release_dependencies(inputs.releases),
+        *provenance.package_dependencies(inputs.subject, packages, origins),
+    ]
+    made = provenance.predicate(inputs.subject, inputs.recipe, inputs.steps, dependencies)
+    (out / "predicate.json").write_bytes(canonical(made))
+    without = len(identities - origins.keys())
+    say(f"{len(packages)} packages" + (f", {without} of them in none of apt's lists" if without else ""))
+
+
+def artifacts(made: Product) -> dict[str, Path]:
+    """The artifacts that this step made, by the manifest's names."""
+    return {name: made / name for name in NAMES if (made / name).is_file()}
+
+
+STEP = Step(
+    "documents",
+    VERSION,
+    documents,
+    outputs=("files", "sbom", "licences", "predicate.json"),
+    sources=(Path(debian.__file__).parent,),
+)

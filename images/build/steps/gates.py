@@ -1,0 +1,78 @@
+"""All gates over the finished tree and initrd: the step fails with every finding at once (docs/gates.md)."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import images.build.gates
+from images.build.gates.facts import Wanted
+from images.build.gates.gates import findings, report
+from images.build.gates.gather import gather
+from images.build.initrd import ALWAYS
+from images.build.step import Product, Say, Step
+from images.build.steps import configure, initrd
+from images.errors import GateError
+from images.formats import elf, modules, tree
+from images.recipe.recipe import Recipe
+
+VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """What was installed (with apt's lists), what it became, what of it stays, the initrd, what the recipe wants."""
+
+    installed: Product
+    tree: Product
+    kernel: Product
+    initrd: Product
+    wanted: Wanted
+
+
+def wanted(recipe: Recipe, releases: tuple[str, ...]) -> Wanted:
+    """What of a recipe the gates go by; `releases`: SHA-256 of its sources' InRelease files."""
+    return Wanted(
+        architecture=recipe.architecture,
+        requires=recipe.requires,
+        nvidia=recipe.nvidia,
+        initrd=tuple(dict.fromkeys((recipe.root_format, *ALWAYS, *recipe.modules.initrd))),
+        root=recipe.modules.root,
+        arguments=recipe.kernel.arguments,
+        secure_boot=recipe.secure_boot,
+        kubernetes=recipe.kubernetes,
+        releases=releases,
+    )
+
+
+def gates(inputs: Inputs, out: Path, say: Say) -> None:
+    """Write `out/gates.json`: what each gate looked at.
+
+    Raises:
+        GateError: with every finding of every gate.
+    """
+    facts = gather(
+        inputs.installed / "root/var/lib/apt/lists",
+        inputs.tree / "root",
+        inputs.kernel / "root",
+        (inputs.kernel / "version").read_text(encoding="ascii").strip(),
+        inputs.initrd / initrd.IMAGE,
+        inputs.wanted,
+    )
+    found = findings(facts)
+    if found:
+        raise GateError(found)
+    looked = report(facts)
+    say(f"{len(looked)} gates passed")
+    (out / "gates.json").write_text(json.dumps(looked, indent=2) + "\n", encoding="utf-8")
+
+
+STEP = Step(
+    "gates",
+    VERSION,
+    gates,
+    outputs=("gates.json",),
+    sources=(
+        Path(images.build.gates.__file__).parent,
+        *(Path(str(module.__file__)) for module in (configure, elf, modules, tree)),
+    ),
+)

@@ -1,0 +1,150 @@
+"""What was made, counted and weighed: the manifest, the package list, the budget."""
+
+import hashlib
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import images.artifact.manifest
+from images.artifact.manifest import CHUNK_SIZE, Architecture, Artifact, Artifacts, ContainerImage, Manifest, RootFormat
+from images.build.documents import provenance
+from images.build.gates import budget
+from images.build.step import Product, Say, Step
+from images.build.steps import documents, uki
+from images.build.steps import initrd as early
+from images.build.steps import root as packed
+from images.errors import BudgetError
+
+VERSION = 2
+MIB = 1024 * 1024
+
+UNPACKED = 4
+"""How much larger than its file a kernel or an initrd is in memory, at most: packed and unpacked are there at once."""
+MARGIN_MIB = 256
+"""The kernel's own tables, systemd and its services, page cache, and the overlay that takes what the machine writes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """Products to describe, and what the recipe says about the image as a whole."""
+
+    kernel: Product
+    root: Product
+    initrd: Product
+    name: str
+    distribution: str
+    suite: str
+    architecture: Architecture
+    recipe: str
+    epoch: int
+    created: int
+    arguments: tuple[str, ...]
+    budget_mib: int
+    containers: tuple[ContainerImage, ...] = ()
+    root_format: RootFormat = "squashfs"
+    uki: Product | None = None
+    machine_memory_mib: int | None = None
+    documents: Product | None = None
+
+
+def manifest(inputs: Inputs, out: Path, say: Say) -> None:
+    """Write `out/manifest.json` (canonical, unsigned), `out/packages.json`, and `out/provenance` with documents.
+
+    Raises:
+        BudgetError: too large, or too much for the machines' memory; with the ten largest contributors.
+    """
+    tree = inputs.kernel / "root"
+    packages = installed((tree / "var/lib/dpkg/status").read_text(encoding="utf-8"))
+    (out / "packages.json").write_bytes(packages_json(packages))
+    kernel = describe(inputs.kernel / "vmlinuz")
+    initrd = describe(inputs.initrd / early.IMAGE)
+    root = describe(inputs.root / packed.IMAGE, chunked=True)
+    size = kernel.size + initrd.size + root.size
+    memory = ram_mib(kernel.size, initrd.size, root.size, sum(image.size for image in inputs.containers))
+    say(f"{size / MIB:.1f} of {inputs.budget_mib} MiB")
+    found = [
+        *budget.budget(inputs.name, size, inputs.budget_mib, tree),
+        *budget.memory(inputs.name, memory, inputs.machine_memory_mib, tree),
+    ]
+    if found:
+        raise BudgetError(found)
+    made = Manifest(
+        name=inputs.name,
+        distribution=inputs.distribution,
+        suite=inputs.suite,
+        architecture=inputs.architecture,
+        recipe=inputs.recipe,
+        epoch=inputs.epoch,
+        created=inputs.created,
+        kernel_version=(inputs.kernel / "version").read_text(encoding="ascii").strip(),
+        kernel_arguments=inputs.arguments,
+        ram_mib=memory,
+        artifacts=with_documents(
+            Artifacts(
+                kernel=kernel,
+                initrd=initrd,
+                root=root,
+                packages=describe(out / "packages.json"),
+                uki=describe(inputs.uki / uki.IMAGE) if inputs.uki else None,
+            ),
+            inputs,
+            out,
+        ),
+        container_images=inputs.containers,
+        root_format=inputs.root_format,
+    )
+    (out / "manifest.json").write_bytes(made.to_bytes())
+
+
+def with_documents(known: Artifacts, inputs: Inputs, out: Path) -> Artifacts:
+    """The artifacts with the documents about them; the provenance, which is about all others, is written here."""
+    if inputs.documents is None:
+        return known
+    found = {name: describe(path) for name, path in documents.artifacts(inputs.documents).items()}
+    predicate = json.loads((inputs.documents / "predicate.json").read_bytes())
+    (out / "provenance").write_bytes(provenance.statement(dict(known) | found, predicate))
+    return known.model_copy(update=found | {"provenance": describe(out / "provenance")})
+
+
+def describe(path: Path, *, chunked: bool = False) -> Artifact:
+    """A file's digest and size, and the digests of its chunks."""
+    whole, chunks = hashlib.sha256(), []
+    with path.open("rb") as file:
+        while chunk := file.read(CHUNK_SIZE):
+            whole.update(chunk)
+            chunks.append(hashlib.sha256(chunk).hexdigest())
+    return Artifact(sha256=whole.hexdigest(), size=path.stat().st_size, chunks=tuple(chunks) if chunked else ())
+
+
+def ram_mib(kernel: int, initrd: int, root: int, containers: int = 0) -> int:
+    """The least memory of a machine for artifacts of these sizes (bytes), MiB.
+
+    The packed root stays in memory; kernel and initrd are there packed and unpacked when the machine starts;
+    container images are in the root, and once more as containerd keeps them.
+    """
+    return -(-(root + containers + UNPACKED * (kernel + initrd)) // MIB) + MARGIN_MIB
+
+
+def installed(status: str) -> list[list[str]]:
+    """[[name, version, architecture], …] of the installed packages in a dpkg status file, sorted."""
+    found = []
+    for paragraph in re.split(r"\n\n+", status):
+        fields = dict(re.findall(r"^([A-Za-z-]+): (.*)$", paragraph, re.MULTILINE))
+        if fields.get("Status", "").endswith(" installed"):
+            found.append([fields["Package"], fields["Version"], fields["Architecture"]])
+    return sorted(found)
+
+
+def packages_json(packages: list[list[str]]) -> bytes:
+    """The package list as it is stored: a line for each package, so that two lists can be compared by eye."""
+    return ("[\n" + ",\n".join(json.dumps(package) for package in packages) + "\n]\n").encode()
+
+
+STEP = Step(
+    "manifest",
+    VERSION,
+    manifest,
+    outputs=("manifest.json", "packages.json"),
+    sources=(Path(images.artifact.manifest.__file__), Path(budget.__file__), Path(provenance.__file__)),
+)

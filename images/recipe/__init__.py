@@ -1,0 +1,1 @@
+"""What an image is to be: recipes, their fields and features, how they inherit, and lockfiles."""

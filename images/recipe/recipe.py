@@ -1,0 +1,175 @@
+"""A recipe: what an image is to be, as a validated value. `inherit` reads it from YAML; keys: `docs/recipes.md`.
+
+Validators look at files beside the recipe only where the validation context names its folder (`{"folder": Path}`);
+paths are absolute from then on.
+"""
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import AfterValidator, Field, model_validator
+
+from images.artifact.manifest import Architecture, Name, RootFormat
+from images.build.step import digest, file_digest, plain
+from images.formats.overlay import Entry, read_file, read_folder
+from images.recipe import fields
+from images.recipe.fields import some
+from images.values.strict import Strict
+
+Profile = Literal["dev", "release"]
+Fit = Literal["exact", "major"]
+
+
+class Source(Strict):
+    """Suites of one package mirror, and the public keys that must have signed them.
+
+    An heir's source takes the place of the base's of the same name.
+    """
+
+    name: Name | None = None
+    url: fields.Address
+    suites: fields.Suites
+    components: Annotated[fields.Components, Field(validate_default=True)] = ()
+    signed_by: fields.Keyring
+
+
+class Kernel(Strict):
+    """The kernel's package, and the arguments that every machine boots it with."""
+
+    package: fields.Package
+    arguments: tuple[fields.Argument, ...] = ()
+
+
+class Modules(Strict):
+    """Kernel modules by place; what they depend on comes along. `root` None: all that the kernel's package has."""
+
+    initrd: tuple[fields.Module, ...] = ()
+    root: fields.RootModules = None
+
+
+class File(Strict):
+    """One file of the root: its text, a file beside the recipe, or where a symbolic link points to."""
+
+    content: str | None = None
+    source: fields.OwnFile | None = None
+    link: Annotated[str, Field(min_length=1)] | None = None
+    mode: fields.Permissions | None = None
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> Self:
+        given = [name for name in ("content", "source", "link") if getattr(self, name) is not None]
+        if len(given) != 1:
+            raise ValueError(f"must have one of content, source and link, and has {' and '.join(given) or 'none'}")
+        if self.link is not None and self.mode is not None:
+            raise ValueError("a link has no mode")
+        return self
+
+    def entry(self, path: str) -> Entry:
+        """The file, read."""
+        mode = None if self.mode is None else int(self.mode, 8)
+        if self.source is not None:
+            return read_file(path, self.source, mode)
+        if self.link is not None:
+            return Entry(path, link=self.link)
+        return Entry(path, 0o644 if mode is None else mode, (self.content or "").encode())
+
+
+def _distinct(value: tuple[Source, ...]) -> tuple[Source, ...]:
+    names = [source.name for source in value if source.name]
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"two sources are named {name!r}, and one would take the other's place")
+    return value
+
+
+class Requires(Strict):
+    """What the image must have, beyond what `modules` names: a gate looks for each of these, and builds nothing."""
+
+    root: tuple[fields.Module, ...] = ()
+    """Kernel modules of the root, with their softdeps; for recipes whose `modules.root` is all."""
+    firmware: tuple[fields.FirmwarePattern, ...] = ()
+    """Paths below /usr/lib/firmware; `*`, `?` and `[…]` stand for parts of one name."""
+    packages: tuple[fields.Package, ...] = ()
+    """Packages that must have been installed, whatever brought them."""
+
+
+class Nvidia(Strict):
+    """How parts of NVIDIA's driver must fit its kernel module: to the last digit, or by the version's first number.
+
+    There is no such choice for firmware, libraries, nvidia-smi and fabric manager: the driver refuses those of another
+    version.
+    """
+
+    persistenced: Fit = "exact"
+    nscq: Fit = "exact"
+
+
+class Recipe(Strict):
+    """All that decides what an image holds. Paths are absolute once `images.recipe.inherit.load` has returned it."""
+
+    name: Name
+    base: Annotated[str, Field(min_length=1)] | None = None
+    features: tuple[fields.Feature, ...] = ()
+    """Fragments that were merged in, in their order: `images/recipes/features/`."""
+    description: str = ""
+    distribution: Name
+    suite: Name
+    architecture: Architecture
+    profile: Profile = "dev"
+    sources: Annotated[tuple[Source, ...], AfterValidator(some), AfterValidator(_distinct)]
+    kernel: Kernel
+    modules: Modules = Modules()
+    packages: Annotated[tuple[fields.OfKernel, ...], AfterValidator(some)]
+    drivers: tuple[fields.Package, ...] = ()
+    """Packages of module sources (DKMS), compiled for the image's kernel; they are not installed in the image."""
+    driver_patches: tuple[fields.OwnFile, ...] = ()
+    """Patches of these sources (patch -p1), where they do not compile with a newer kernel."""
+    overlay: tuple[fields.OwnFolder, ...] = ()
+    files: dict[fields.ImagePath, File] = Field(default_factory=dict)
+    units: dict[fields.Unit, Literal["enable", "disable", "mask"]] = Field(default_factory=dict)
+    remove: tuple[fields.Pattern, ...] = ()
+    container_images: tuple[fields.OwnFile, ...] = ()
+    lock: fields.OwnFile | None = None
+    """Versions of all packages, as `netboot image lock` wrote them (`images.recipe.lockfile`)."""
+    join: bool = False
+    requires: Requires = Requires()
+    nvidia: Nvidia = Nvidia()
+    secure_boot: bool = False
+    """Whether every kernel module must be signed."""
+    kubernetes: Annotated[str, Field(pattern=r"^1\.[0-9]{1,3}$")] | None = None
+    """The cluster's version, like 1.34: the kubelet may be up to three minor versions older and never newer."""
+    root_format: RootFormat = "squashfs"
+    uki: bool = False
+    """Whether kernel, initrd and arguments are made into one PE file too."""
+    budget_mib: Annotated[int, Field(ge=1, le=65536)]
+    machine_memory_mib: Annotated[int, Field(ge=128, le=2**24)] | None = None
+    """Memory of the smallest machine that is to boot it: what the image needs in memory must fit into half of it."""
+    epoch: Annotated[int, Field(ge=0, le=2**31)] = 0
+
+    def entries(self) -> tuple[Entry, ...]:
+        """The overlay as it is to be written: folders in their order, then files; of two with one path the later."""
+        found = {entry.path: entry for folder in self.overlay for entry in read_folder(folder)}
+        found |= {path: file.entry(path) for path, file in self.files.items()}
+        return tuple(found[path] for path in sorted(found))
+
+    def identity(self, steps: tuple[str, ...], keys: tuple[bytes, ...]) -> str:
+        """Hash of all that the recipe says, of the files that it names, of each build step and of the keys baked in."""
+        keyrings = [source.signed_by.read_bytes() for source in self.sources]
+        archives = [file_digest(path) for path in (*self.container_images, *self.driver_patches)]
+        return digest([self.said(), plain(keyrings), plain(self.entries()), archives, list(steps), plain(keys)])
+
+    def said(self) -> dict[str, Any]:
+        """All that the recipe says, as JSON has it, but for files that it names: where they lie here says nothing."""
+        read: Any = {"overlay": True, "files": True, "container_images": True, "driver_patches": True, "lock": True}
+        said: dict[str, Any] = self.model_dump(mode="json", exclude={"sources": {"__all__": {"signed_by"}}, **read})
+        for source in said["sources"]:
+            if source["url"].startswith("file:"):
+                source["url"] = "file:"  # where it lies here says nothing about the packages in it
+        return said | ({"lock": file_digest(self.lock)} if self.lock else {})
+
+    def compiles(self) -> tuple[str, ...]:
+        """What modules are compiled from, and the kernel's package that they are for; empty without drivers."""
+        return tuple(sorted({*self.drivers, self.kernel.package})) if self.drivers else ()
+
+    def installs(self) -> tuple[str, ...]:
+        """The packages that are asked for: those of the list, and the kernel's."""
+        return tuple(sorted({*self.packages, self.kernel.package}))

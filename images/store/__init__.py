@@ -1,0 +1,1 @@
+"""The artifact store: blobs by digest, channels and references, garbage collection, checks."""
