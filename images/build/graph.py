@@ -10,8 +10,8 @@ from types import TracebackType
 from typing import Protocol, Self
 
 from images.build.cache import Cache
-from images.cancel import Ending
 from images.build.step import I, Product, Step
+from images.cancel import Ending
 
 
 class Progress(Protocol):
