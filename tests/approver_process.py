@@ -12,7 +12,7 @@ from netboot import logs
 from netboot.config import Config
 from netboot.controllers.approver import approver, process
 from netboot.kube.secrets import KubeTokens
-from netboot.wiring.clock import SystemClock
+from netboot.processes.clock import SystemClock
 
 
 def _die(_self: KubeTokens, _token_id: str) -> None:

@@ -4,7 +4,7 @@ import json
 
 from aiohttp import web
 
-from netboot.boot.prompt import SERVER
+from netboot.boot.prepared import SERVER
 from netboot.failures import Answer, answer_to
 
 _TEXT = "text/plain; charset=utf-8"

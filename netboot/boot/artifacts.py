@@ -10,7 +10,7 @@ from aiohttp import web
 from netboot.boot import answers
 from netboot.boot.limits import connection_of
 from netboot.boot.metrics import Tally
-from netboot.boot.prompt import Prompt
+from netboot.boot.prepared import Prompt
 from netboot.boot.ranges import none_match, still_same, wanted_span
 from netboot.boot.transfers import OpenFile, Transfer, open_file, send
 from netboot.lifecycle.errors import JournalUnavailableError

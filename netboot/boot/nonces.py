@@ -16,7 +16,7 @@ from aiohttp import web
 from images.formats import cpio
 from netboot.boot import answers
 from netboot.boot.live import Live
-from netboot.boot.prompt import Prompt
+from netboot.boot.prepared import Prompt
 from netboot.boot.queries import machine_and_mac
 from netboot.lifecycle import bootid
 from netboot.lifecycle.ports import Clock

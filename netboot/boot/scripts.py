@@ -9,7 +9,7 @@ from netboot.boot.catalogue import Ready
 from netboot.boot.discoveries import Discoveries
 from netboot.boot.live import Live
 from netboot.boot.metrics import Tally
-from netboot.boot.prompt import Prompt
+from netboot.boot.prepared import Prompt
 from netboot.config import Config
 from netboot.lifecycle import bootid
 from netboot.lifecycle.decide import decide

@@ -26,8 +26,8 @@ def command(config: Path | None) -> None:
     from netboot import logs
     from netboot.cli.paths import find_config
     from netboot.listeners import ListenError
+    from netboot.processes.service import serve
     from netboot.stores.lock import AlreadyRunningError
-    from netboot.wiring.service import serve
 
     found = find_config(config)
     logs.set_up("supervisor")
@@ -51,8 +51,8 @@ def command(config: Path | None) -> None:
 @click.argument("name")
 def plane(name: str) -> None:  # noqa: ARG001 — it is there for `ps`
     """Be one of the service's processes, under a supervisor."""
-    from netboot.planes import Orders, OrphanedError
-    from netboot.wiring.processes import run_plane
+    from netboot.process import Orders, OrphanedError
+    from netboot.processes.processes import run_plane
 
     try:
         run_plane(Orders.model_validate_json(sys.stdin.buffer.read()))

@@ -9,8 +9,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from netboot.controllers.keeper import Keeper
-from netboot.controllers.projector import Projector
+from netboot.controllers.projection import Projector
+from netboot.controllers.snapshot_publisher import Keeper
 from netboot.lifecycle.ports import Clock
 
 log = logging.getLogger(__name__)

@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import load_der_public_key
 
-from netboot.join import identify, issue, lower
+from netboot.join import fallback, identify, issue
 from netboot.join.credential import Presented
 from netboot.join.errors import PendingError, RefusedError, StaleError, UnknownMachineError
 from netboot.join.hello import FIRMWARE_PCRS, public_key, settle, tpm_words
@@ -45,7 +45,7 @@ def attest(parts: Parts, message: Attest, peer: str) -> AttestAnswer:
             raise RefusedError(f"{state.machine} said that it has a TPM, and gave no statement of it")
         counters = _proven(state, known, message.tpm, message.state, spki)
     else:
-        lower.recheck(parts, known, state.rung, peer)
+        fallback.recheck(parts, known, state.rung, peer)
     settle(parts, known, state.boot)
 
     def presented(existing: Credential | None) -> Presented:
@@ -61,7 +61,7 @@ def attest(parts: Parts, message: Attest, peer: str) -> AttestAnswer:
             counters=counters,
             continued=_continued(existing, message),
             window=state.window,
-            window_open=state.rung == "nonce" and lower.window_open(known, state.window, now),
+            window_open=state.rung == "nonce" and fallback.window_open(known, state.window, now),
         )
 
     return issue.issue(parts, known.machine, presented, peer)

@@ -9,7 +9,7 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_der_public_key
 
-from netboot.join import identify, lower
+from netboot.join import fallback, identify
 from netboot.join.enrolment import Details
 from netboot.join.errors import RefusedError
 from netboot.join.identify import Known
@@ -38,7 +38,7 @@ def hello(parts: Parts, message: Hello, peer: str) -> HelloAnswer:
     if message.tpm is not None:
         return _with_tpm(parts, message, message.tpm, hints, peer, now)
     known = identify.by_hints(parts.view(), parts.enrolments, hints)
-    rung, window = lower.rung_of(parts, known, hints, message.nonce, peer, now)
+    rung, window = fallback.rung_of(parts, known, hints, message.nonce, peer, now)
     settle(parts, known, message.boot)
     state = _state(known, message).model_copy(update={"rung": rung, "window": window})
     sealed = seal(parts.keyset(), parts.site, state, now, parts.random)

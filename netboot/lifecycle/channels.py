@@ -6,7 +6,7 @@ from typing import Literal
 from images.errors import CorruptError, NotFoundError
 from images.values.strict import Strict
 from netboot.lifecycle.errors import ChannelPinnedError, NoSuchChannelError, NoSuchImageError, UnfitImageError
-from netboot.lifecycle.shelf import Shelf, ShelfKeeper, Shelved
+from netboot.lifecycle.image_repository import Shelf, ShelfKeeper, Shelved
 from netboot.lifecycle.snapshot import Snapshot
 from netboot.machines.values import Channel
 

@@ -7,7 +7,7 @@ from images.artifact.bundle import HttpUrl, SiteBundle
 from images.artifact.manifest import Manifest
 from images.errors import CorruptError, ImageError, NotFoundError
 from images.values.strict import Strict
-from netboot.lifecycle.shelf import Shelf
+from netboot.lifecycle.image_repository import Shelf
 from netboot.lifecycle.snapshot import BootWindow, ImageFacts, Snapshot
 from netboot.machines.values import Channel, Inventory
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from images.errors import CorruptError, ImageError, NotFoundError
-from netboot.lifecycle.shelf import Shelf
+from netboot.lifecycle.image_repository import Shelf
 from netboot.machines.values import Inventory
 
 

@@ -12,9 +12,9 @@ from pydantic import Field, StringConstraints
 from images.values.strict import Strict
 from netboot.join.enrolment import Act
 from netboot.join.errors import NoSuchTokenError
+from netboot.join.operator_tokens import Vouched, issued, open_boot_window, revoke, vouch
 from netboot.join.parts import Parts
 from netboot.join.ports import Credential
-from netboot.join.vouch import Vouched, issued, open_boot_window, revoke, vouch
 from netboot.lifecycle import bootid
 from netboot.lifecycle.errors import BadClaimError, CannotTellError
 from netboot.lifecycle.views import machine_named

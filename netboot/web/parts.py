@@ -1,4 +1,4 @@
-"""What views work with. `netboot.wiring` puts it together; tests put fakes in."""
+"""What views work with. `netboot.processes` puts it together; tests put fakes in."""
 
 import threading
 from collections.abc import Callable
@@ -10,8 +10,8 @@ from flask import current_app
 
 from netboot.join.parts import Parts as Joining
 from netboot.join.register import Register
+from netboot.lifecycle.image_repository import Shelf, ShelfKeeper
 from netboot.lifecycle.ports import Clock
-from netboot.lifecycle.shelf import Shelf, ShelfKeeper
 from netboot.lifecycle.state import Sightings, States
 from netboot.stores.live import LiveView
 from netboot.web.tokens import TokenFile

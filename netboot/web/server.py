@@ -10,7 +10,7 @@ from typing import Any
 from flask import Flask
 from gunicorn.app.base import BaseApplication
 
-from netboot.planes import end_with
+from netboot.process import end_with
 
 THREADS = 32
 """Four times as many as may watch: a watcher keeps one busy."""

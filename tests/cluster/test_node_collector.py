@@ -12,7 +12,7 @@ from netboot.kube.nodes import KubeNodes
 from netboot.lifecycle.phases import Phase
 from netboot.lifecycle.state import Batch
 from netboot.machines.values import Machine, Match
-from netboot.wiring.clock import SystemClock
+from netboot.processes.clock import SystemClock
 from tests.kube_world import NODES, RealWorld
 from tests.processes import wait_for
 from tests.records import event

@@ -25,9 +25,9 @@ from tests.agents import Told
 from tests.nonces import nonce_text
 from tests.processes import wait_for
 from tests.sites import add_image, free_ports, make_site
+from tests.sockets.join_site import fill_join
+from tests.sockets.service import Service, serving
 from tests.soft_tpm import Machine, text
-from tests.web.join_site import fill_join
-from tests.web.service import Service, serving
 
 pytestmark = pytest.mark.cluster
 NODES = "/api/v1/nodes"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from netboot.controllers.projector import Projector
+from netboot.controllers.projection import Projector
 from netboot.lifecycle.errors import StateUnavailableError
 from netboot.lifecycle.events import DiscoveryRecord, EventRecord, ScriptRecord
 from netboot.lifecycle.phases import Phase

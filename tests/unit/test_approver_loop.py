@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from netboot.controllers import following
 from netboot.controllers.approver import approver as module
 from netboot.controllers.approver.approver import Approver, Cluster
 from netboot.controllers.approver.knowledge import Knowledge, Machines
@@ -110,9 +109,9 @@ class Stage:
 
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(following, "FIRST_WAIT", 0.01)
-    monkeypatch.setattr(following, "LONGEST_WAIT", 0.05)
-    monkeypatch.setattr(following, "SHORT_SECONDS", 0.05)
+    monkeypatch.setattr(reflector, "FIRST_WAIT", 0.01)
+    monkeypatch.setattr(reflector, "LONGEST_WAIT", 0.05)
+    monkeypatch.setattr(reflector, "SHORT_SECONDS", 0.05)
     monkeypatch.setattr(module, "GRACE_SECONDS", 0.0)
 
 

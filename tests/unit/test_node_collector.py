@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netboot.controllers import following
 from netboot.controllers.nodes import collector as module
 from netboot.controllers.nodes.attribution import SKEW_MS, belongs, facts, seen
 from netboot.controllers.nodes.collector import Collector
@@ -149,7 +148,7 @@ class Stage:
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, seconds in (("FIRST_WAIT", 0.01), ("LONGEST_WAIT", 0.05), ("SHORT_SECONDS", 0.05)):
-        monkeypatch.setattr(following, name, seconds)
+        monkeypatch.setattr(reflector, name, seconds)
     for name in ("LOOK_SECONDS", "PATIENT_SECONDS"):
         monkeypatch.setattr(module, name, 0.01)
 

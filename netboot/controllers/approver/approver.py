@@ -16,7 +16,7 @@ from netboot.controllers.approver.backlog import Backlog, Task
 from netboot.controllers.approver.decision import Approve, Deny, LeaveAlone, decide, purpose_of, token_of
 from netboot.controllers.approver.knowledge import Knowledge
 from netboot.controllers.approver.remembered import Remembered
-from netboot.controllers.following import Following, backoff
+from netboot.controllers.reflector import Following, backoff
 from netboot.join.errors import ConflictError, RefusedError
 from netboot.join.ports import CertificateRequests, Csr, Leases, Tokens
 from netboot.lifecycle.errors import CannotTellError

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from netboot.config import Config
-from netboot.controllers import beside
+from netboot.controllers import runner
 from netboot.controllers.approver.approver import Approver, Cluster
 from netboot.controllers.approver.knowledge import Knowledge, Machines
 from netboot.kube.connection import connect
@@ -24,7 +24,7 @@ def run(config: Config, cluster: str, clock: Clock, ready: Callable[[], None]) -
     machines = Machines(cluster, LiveView(config.data / "snapshot.json").view)
     knowledge = Knowledge(cluster, machines, SqliteEnrolments(config.data / "enrolment.db"))
     approver = Approver(cluster, lambda: connected(config, cluster), knowledge, facts, clock)
-    beside.run(approver, lambda said: write_status(config.data / "status", name, said), ready)
+    runner.run(approver, lambda said: write_status(config.data / "status", name, said), ready)
     facts.close()
 
 

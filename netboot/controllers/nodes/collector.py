@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from netboot.controllers.following import Following
 from netboot.controllers.nodes.attribution import Seen, belongs, facts, seen
+from netboot.controllers.reflector import Following
 from netboot.join.ports import Nodes, NodeView
 from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.events import EventRecord

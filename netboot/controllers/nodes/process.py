@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from netboot.config import Config
-from netboot.controllers import beside
+from netboot.controllers import runner
 from netboot.controllers.approver.knowledge import Machines
 from netboot.controllers.nodes.collector import Collector
 from netboot.join.ports import Nodes
@@ -27,5 +27,5 @@ def run(config: Config, cluster: str, clock: Clock, ready: Callable[[], None]) -
         return KubeNodes(connect(config.clusters[cluster].nodes))
 
     collector = Collector(nodes, machines.all, states, facts, clock)
-    beside.run(collector, lambda said: write_status(config.data / "status", name, said), ready)
+    runner.run(collector, lambda said: write_status(config.data / "status", name, said), ready)
     facts.close()

@@ -21,7 +21,7 @@ from netboot.stores.live import LiveView
 from netboot.stores.register import open_register
 from netboot.stores.sealing import NONCES, SealingKeys
 from netboot.stores.status import write_status
-from netboot.web.join import create_app, fitness
+from netboot.web.join import create_app, preflight
 from netboot.web.join.health import said
 from netboot.web.join.limits import Buckets
 from netboot.web.join.parts import Desk
@@ -36,7 +36,7 @@ def compose(
     certificate: Certificate,
     clock: Clock,
     stopping: Callable[[], bool],
-    connect: Callable[[str, Cluster], fitness.Connected] | None = None,
+    connect: Callable[[str, Cluster], preflight.Connected] | None = None,
 ) -> Flask:
     """The application of process `join-<index>`, and the thread that asks the clusters whether they are fit.
 
@@ -50,7 +50,7 @@ def compose(
     live, keys = LiveView(config.data / "snapshot.json"), SealingKeys(config.join.sealing_keys)
     facts = Facts(config.data / "journal" / f"join-{index}.db")
     clusters = {name: partial(connect or _reach, name, one) for name, one in config.clusters.items()}
-    fit = fitness.Fitness(clusters, clock.now_ms, sweeps=index == 0)
+    fit = preflight.Fitness(clusters, clock.now_ms, sweeps=index == 0)
     parts = Parts(
         site=config.site,
         clusters=fit,
@@ -92,7 +92,7 @@ def _report_for_ever(config: Config, index: int, desk: Desk) -> None:
         time.sleep(REPORT_SECONDS)
 
 
-def _reach(name: str, cluster: Cluster) -> fitness.Connected:
+def _reach(name: str, cluster: Cluster) -> preflight.Connected:
     from netboot.kube.targets import reach  # half a second that tests with a cluster in memory need not wait
 
     return reach(name, cluster)

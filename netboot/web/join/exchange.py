@@ -8,8 +8,8 @@ from werkzeug.exceptions import RequestEntityTooLarge
 
 from netboot.join import messages
 from netboot.join.attest import attest
+from netboot.join.fallback import plain_address
 from netboot.join.hello import hello
-from netboot.join.lower import plain_address
 from netboot.lifecycle.errors import OverloadedError
 from netboot.web import errors, render
 from netboot.web.join.limits import Buckets

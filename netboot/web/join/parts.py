@@ -1,4 +1,4 @@
-"""What join's views work with. `netboot.wiring` puts it together; tests put fakes in."""
+"""What join's views work with. `netboot.processes` puts it together; tests put fakes in."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -7,8 +7,8 @@ from typing import cast
 from flask import current_app
 
 from netboot.join.parts import Parts
-from netboot.web.join.fitness import Fitness
 from netboot.web.join.limits import Buckets
+from netboot.web.join.preflight import Fitness
 
 EXTENSION = "netboot.join"
 

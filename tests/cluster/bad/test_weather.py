@@ -15,8 +15,8 @@ from netboot.stores.sealing import added, new_key, promoted, read_keys, retired,
 from tests.cluster.bad.whole import LEASES, NODES, SERVE, Whole, failed
 from tests.kubelets import client, pem, renewal
 from tests.processes import wait_for
+from tests.sockets.join_site import JoinSite
 from tests.soft_tpm import new_key as agent_key
-from tests.web.join_site import JoinSite
 
 pytestmark = pytest.mark.cluster
 

@@ -1,7 +1,7 @@
 """A whole `netboot serve` in front of a real control plane, machines that join it, and whoever means ill.
 
 Nothing of the service is a fake: boot plane, join in TLS, approver and node collector run as they ship, each with an
-account of its own. Another replica of join is a process of the same code (`tests.web.joined`); tests move its clock.
+account of its own. Another replica of join is the same code (`tests.sockets.joined`); tests move its clock.
 """
 
 import base64
@@ -33,8 +33,8 @@ from tests.cluster.bad.kit import Kit
 from tests.kubelets import client
 from tests.processes import wait_for
 from tests.sites import add_image, free_ports, make_site
-from tests.web.join_site import JoinSite, Said
-from tests.web.service import Service, serving
+from tests.sockets.join_site import JoinSite, Said
+from tests.sockets.service import Service, serving
 from tokens.sealed import Keyset
 
 CSRS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from netboot.join.errors import ClusterUnavailableError
 from netboot.join.parts import Target
 from netboot.join.preconditions import Finding
-from netboot.web.join.fitness import CHECK_SECONDS, RECHECK_SECONDS, TRUSTED_SECONDS, Connected, Fitness
 from netboot.web.join.limits import Buckets
+from netboot.web.join.preflight import CHECK_SECONDS, RECHECK_SECONDS, TRUSTED_SECONDS, Connected, Fitness
 from tests.joining import NOW, Stage, boot_id, pinned
 from tests.soft_tpm import Machine
 

@@ -7,7 +7,7 @@ import pytest
 
 from netboot.join.enrolment import Act, Entry, OpenWindow
 from netboot.join.errors import HeldError, JoinError, RefusedError, StaleError
-from netboot.join.lower import plain_address
+from netboot.join.fallback import plain_address
 from netboot.join.state import Nonce, seal_nonce
 from netboot.machines.values import Machine as Declared
 from tests.joining import NOW, PEER, Stage, boot_id, declared, pinned

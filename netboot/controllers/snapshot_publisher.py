@@ -1,0 +1,247 @@
+"""The keeper: the only author of `data/snapshot.json`. Inventory, channels and images in; one consistent view out.
+
+All or nothing: an inventory with any fault leaves the one before in force, also over a restart: it is taken from the
+published file then. Channels and images are looked at on their own account: they move on beside a broken edit.
+"""
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from images.errors import BusyError, ImageError
+from images.values.strict import FaultsError
+from netboot.config import Config
+from netboot.controllers.changes import Changes
+from netboot.lifecycle import publish
+from netboot.lifecycle.errors import CannotTellError, NotReadyError
+from netboot.lifecycle.image_repository import Shelf, ShelfKeeper
+from netboot.lifecycle.ports import Clock
+from netboot.lifecycle.snapshot import BootWindow, Snapshot
+from netboot.lifecycle.state import States
+from netboot.lifecycle.upstream import fetching
+from netboot.machines.inventory import load_inventory
+from netboot.machines.values import Inventory
+from netboot.stores.snapshot import read_snapshot, write_snapshot
+
+log = logging.getLogger(__name__)
+
+RECHECK_SECONDS = 15.0
+"""What is in force is composed anew this often, whether anything looks changed or not."""
+BOOTS_LOOKED_AT = 500
+FAULTS_SHOWN = 20
+Windows = Callable[[Inventory, int], Mapping[str, BootWindow]]
+
+
+class Keeper:
+    """`step` as often as you like; it costs a few `stat`s where nothing changed."""
+
+    def __init__(
+        self,
+        config: Config,
+        shelf: Shelf,
+        shelf_keeper: ShelfKeeper,
+        states: States,
+        clock: Clock,
+        monotonic: Callable[[], float] = time.monotonic,
+        windows: Windows | None = None,
+        upstream: Callable[[], Mapping[str, str]] | None = None,
+    ) -> None:
+        """`windows(inventory, now_ms)`: the open boot windows by machine, or CannotTellError; None: there are none.
+        `upstream()`: digests of images that are not here, and why; None: none are fetched from anywhere."""
+        self._config, self._shelf, self._shelf_keeper, self._states = config, shelf, shelf_keeper, states
+        self._clock, self._monotonic = clock, monotonic
+        self._path = config.data / "snapshot.json"
+        self._inventory_changes = Changes(lambda: config.inventory.glob("*.yaml"))
+        self._store_changes = Changes(self._store_files, by_content=False)
+        self._window_changes = Changes(self._enrolment_files, by_content=False)
+        self._windows_of, self._windows_problem = windows, ""
+        self._upstream, self._absent = upstream, dict[str, str]()
+        self._published = _last(self._path)
+        self._inventory: Inventory | None = self._published.inventory if self._published else None
+        self._faults: tuple[str, ...] = ()
+        self._composed = float("-inf")
+        self._wanted: bool = True
+        self._problem: str | None = None
+
+    @property
+    def valid(self) -> bool:
+        """Whether the inventory's files, as they are now, are in force."""
+        return not self._faults
+
+    def step(self, *, now: bool = False) -> bool:
+        """Look, and publish where something changed; whether something was published. `now`: do not wait for files
+        to settle, and take nothing for unchanged (SIGHUP)."""
+        if self._inventory_changes.settled(now=now):
+            self._load()
+            self._wanted = True
+        if self._store_changes.settled(now=True) or self._monotonic() - self._composed >= RECHECK_SECONDS or now:
+            self._wanted = True
+        if self._windows_of is not None and self._window_changes.settled(now=True):
+            self._wanted = True
+        if self._upstream is not None and (absent := dict(self._upstream())) != self._absent:
+            self._absent, self._wanted = absent, True
+        if not self._wanted or self._inventory is None:
+            return False
+        return self._publish(self._inventory)
+
+    def _load(self) -> None:
+        faults: tuple[str, ...] = ()
+        try:
+            self._inventory = load_inventory(self._config.inventory)
+        except FaultsError as error:
+            faults = tuple(map(str, error.faults))
+        if self._faults and not faults:
+            log.warning("inventory: in order again")
+        if faults and faults != self._faults:
+            log.error("inventory: %d faults; %s", len(faults), self._kept())
+            for fault in faults[:FAULTS_SHOWN]:
+                log.error("inventory: %s", fault)
+        self._faults = faults
+
+    def _kept(self) -> str:
+        return "the one before stays in force" if self._inventory is not None else "nothing is in force"
+
+    def _publish(self, inventory: Inventory) -> bool:
+        config = self._config
+        facts = publish.SiteFacts(
+            site=config.site,
+            url=config.provisioning.url,
+            origins=config.all_origins,
+            minimum_epoch=config.minimum_epoch,
+        )
+        now = self._clock.now_ms()
+        absent = self._why_absent if self._upstream is not None else None
+        snapshot = publish.compose(inventory, self._shelf, facts, now, self._windows(inventory, now), absent)
+        self._composed = self._monotonic()
+        if publish.same(self._published, snapshot):
+            self._wanted = False
+            return False
+        try:
+            write_snapshot(self._path, snapshot)
+        except OSError as error:
+            self._trouble(f"{self._path} cannot be written: {error.strerror}; what was published before stays in force")
+            return False
+        self._trouble(None)
+        _tell(self._published, snapshot)
+        self._published, self._wanted = snapshot, False
+        return True
+
+    def _why_absent(self, digest: str) -> str:
+        assert self._config.upstream is not None
+        return self._absent.get(digest) or fetching(self._config.upstream.place)
+
+    def _windows(self, inventory: Inventory, now_ms: int) -> Mapping[str, BootWindow]:
+        """Those that are open. Where that cannot be told, those of before: they end by themselves, and join asks again
+        before it believes in any."""
+        if self._windows_of is None:
+            return {}
+        problem = ""
+        try:
+            return self._windows_of(inventory, now_ms)
+        except CannotTellError as error:
+            problem = str(error)
+            if problem != self._windows_problem:
+                log.warning("boot windows: %s", problem)
+            return self._published.windows if self._published is not None else {}
+        finally:
+            self._windows_problem = problem
+
+    def protect(self) -> None:
+        """Tell the store which images must outlive garbage collection: of boots, and those that the inventory pins."""
+        channels = self._inventory.channels if self._inventory is not None else ()
+        try:
+            present = {one.digest for one in self._shelf.images()}
+            self._shelf_keeper.keep("inventory", [one for one in publish.pinned(channels) if one in present])
+            self._shelf_keeper.keep("boots", sorted(self._booted() & present))
+        except BusyError as error:
+            log.debug("references: %s", error)
+        except (ImageError, CannotTellError) as error:
+            log.warning("references of boots are not written: %s", error)
+
+    def _booted(self) -> set[str]:
+        known = [one for state in self._states.machines().values() for one in (state.current, state.pending)]
+        traces = [*known, *self._states.boots(None, BOOTS_LOOKED_AT)]
+        return {trace.script.image for trace in traces if trace is not None and trace.script is not None}
+
+    def status(self) -> dict[str, Any]:
+        """For `/readyz` and metrics."""
+        return {
+            "at_ms": self._clock.now_ms(),
+            "inventory": self._inventory_status(),
+            "images": self._images_status(),
+            "bundle": self._bundle_status(),
+        }
+
+    def _inventory_status(self) -> dict[str, Any]:
+        said: dict[str, Any] = {"ok": self.valid and self._problem is None, "valid": self.valid, "message": "in force"}
+        if self._problem is not None:
+            said |= {"message": self._problem, "remedy": "free space, and let the service write there"}
+        if self._faults:
+            message = f"{len(self._faults)} faults; {self._kept()}"
+            said |= {"message": message, "faults": self._faults[:FAULTS_SHOWN], "remedy": "run `netboot config check`"}
+        return said
+
+    def _images_status(self) -> dict[str, Any]:
+        unusable = self._published.unusable if self._published is not None else {}
+        if not unusable:
+            return {"ok": True, "message": "every channel that is set can be used", "unusable": {}}
+        message = f"cannot be used: the images of {', '.join(sorted(unusable))}"
+        return {"ok": False, "message": message, "unusable": unusable, "remedy": "set the channel to a usable image"}
+
+    def _bundle_status(self) -> dict[str, Any]:
+        remedy = "run `netboot config bundle`, where the private key is"
+        try:
+            bundle = self._shelf.bundle()
+        except ImageError as error:
+            return {"ok": False, "message": f"the site bundle: {error}", "remedy": remedy}
+        if bundle is None:
+            return {
+                "ok": False,
+                "message": "there is no signed site bundle: machines will wait for one",
+                "remedy": remedy,
+            }
+        try:
+            found = publish.differences(bundle, self._config.site_bundle(bundle.issued))
+        except FaultsError as error:
+            return {"ok": False, "message": f"the site bundle: {error}", "remedy": "see `netboot config check`"}
+        return {"ok": not found, "message": "; ".join(found) or "fits the configuration", "remedy": remedy}
+
+    def _store_files(self) -> Iterable[Path]:
+        root = self._config.store
+        yield from (root / "channels").glob("*.json")
+        yield from self._config.keys.glob("*.pub")
+        yield root / "images"
+        for image in self._published.images.values() if self._published is not None else ():
+            yield root / "images" / image.digest / "manifest.json"
+            yield root / "blobs" / image.kernel.sha256
+            yield root / "blobs" / image.initrd.sha256
+
+    def _enrolment_files(self) -> Iterable[Path]:
+        path = self._config.data / "enrolment.db"
+        return path, path.with_name(path.name + "-wal")
+
+    def _trouble(self, problem: str | None) -> None:
+        if problem is not None and problem != self._problem:
+            log.error("snapshot: %s", problem)
+        self._problem = problem
+
+
+def _last(path: Path) -> Snapshot | None:
+    try:
+        return read_snapshot(path)
+    except NotReadyError as error:
+        if path.exists():
+            log.warning("snapshot: %s; it is made anew from the inventory", error)
+        return None
+
+
+def _tell(before: Snapshot | None, now: Snapshot) -> None:
+    log.info("published: %d machines, %d channels", len(now.inventory.machines), len(now.channels))
+    known = before.unusable if before is not None else {}
+    for channel, why in now.unusable.items():
+        if known.get(channel) != why:
+            log.error("channel %s cannot be used: %s", channel, why)
+    for channel in known.keys() - now.unusable.keys():
+        log.warning("channel %s can be used again", channel)

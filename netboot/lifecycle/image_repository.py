@@ -1,0 +1,60 @@
+"""What the service needs of the artifact store. The adapter is `netboot.stores.image_repository`."""
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+from images.artifact.bundle import SiteBundle
+from images.artifact.manifest import Manifest
+
+
+class Shelved(NamedTuple):
+    """An image as it is listed: nothing about it has been verified."""
+
+    digest: str
+    name: str
+    added_ms: int
+    """When it came into the store, milliseconds since 1970."""
+
+
+class Shelf(Protocol):
+    """Reading. Every method raises images.errors.StoreError when the store cannot be read."""
+
+    def channel(self, name: str) -> str | None:
+        """The digest of the image that a channel points to; None: it was never set.
+
+        Raises:
+            images.errors.CorruptError: what was set cannot be read, in words.
+        """
+        ...
+
+    def images(self) -> list[Shelved]:
+        """Every image, the newest first."""
+        ...
+
+    def verified(self, digest: str) -> Manifest:
+        """The manifest of an image whose signature is by a trusted key and whose blobs are there, of the right size.
+
+        Raises:
+            images.errors.ImageError: NotFoundError, SignatureError or CorruptError, in words.
+        """
+        ...
+
+    def bundle(self) -> SiteBundle | None:
+        """The site bundle; None: there is none yet.
+
+        Raises:
+            images.errors.ImageError: SignatureError or CorruptError, in words.
+        """
+        ...
+
+
+class ShelfKeeper(Protocol):
+    """Writing, of the little that the service writes. Raises images.errors.StoreError (BusyError: try again)."""
+
+    def point(self, channel: str, digest: str) -> str | None:
+        """Let a channel point to an image; the image that it pointed to before."""
+        ...
+
+    def keep(self, owner: str, digests: Sequence[str]) -> None:
+        """From now on the images that gc must keep for `owner` are these."""
+        ...

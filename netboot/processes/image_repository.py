@@ -1,0 +1,11 @@
+"""The artifact store as the service uses it."""
+
+from images.artifact.keyring import KeyRing
+from images.store.store import Store
+from netboot.config import Config
+from netboot.stores.image_repository import StoreShelf
+
+
+def open_shelf(config: Config) -> StoreShelf:
+    """The store of a site, with the keys that are trusted there."""
+    return StoreShelf(Store(config.store), KeyRing(config.keys))

@@ -1,0 +1,99 @@
+"""A join process for tests: `python -m tests.sockets.joined` with its orders as JSON on standard input.
+
+The service's own composition, server and TLS. The cluster is the configuration's, or one in memory, steered by files in
+the site's folder:
+`down` (its content is why the apiserver does not answer), `unfit` (what the self-check refuses), `clock` (ms ahead).
+"""
+
+import json
+import os
+import socket
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from netboot import logs
+from netboot.config import Cluster, load_config
+from netboot.join.parts import Target
+from netboot.join.preconditions import Finding
+from netboot.process import end_with
+from netboot.web.join import preflight
+from netboot.web.join.compose import compose
+from netboot.web.join.preflight import Connected
+from netboot.web.join.server import settings
+from netboot.web.join.tls import Certificate
+from netboot.web.server import Server
+from tests.joining import AUTHORITIES
+from tests.kube_fake import FakeCluster
+
+
+class Steered(FakeCluster):
+    """Down while the file says so."""
+
+    folder: Path
+
+    def enter(self, call: str, argument: str = "") -> None:
+        self.down = said(self.folder / "down")
+        super().enter(call, argument)
+
+
+def said(path: Path) -> str:
+    """A file's content; "" where there is none."""
+    try:
+        return path.read_text()
+    except OSError:
+        return ""
+
+
+class Clock:
+    """The machine's, and as far ahead as the file says."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def now_ms(self) -> int:
+        """Milliseconds since 1970."""
+        return time.time_ns() // 1_000_000 + int(said(self._path) or 0)
+
+
+def main() -> None:
+    """Serve until SIGTERM."""
+    orders: dict[str, Any] = json.loads(sys.stdin.read())
+    end_with(orders["supervisor"])
+    folder = Path(orders["folder"])
+    logs.set_up(orders["name"])
+    preflight.CHECK_SECONDS = preflight.RECHECK_SECONDS = 0.5  # nobody wants to wait for half a minute here
+    config = load_config(folder / "netboot.yaml")
+    assert config.join is not None
+    certificate = Certificate(config.join.certificate, config.join.key)
+
+    def connect(name: str, cluster: Cluster) -> Connected:
+        fake = Steered()
+        fake.folder = folder
+        target = Target(name, cluster.endpoints, AUTHORITIES, fake.leases, fake.tokens, fake.nodes, lambda: None)
+
+        def check() -> tuple[Finding, ...]:
+            fake.enter("check")
+            words = said(folder / "unfit")
+            return (Finding("renewals", "refuse" if words else "ok", words or "in order", "delete it"),)
+
+        return target, check
+
+    Server(
+        socket.socket(fileno=orders["listener"]),
+        lambda stopping: compose(
+            config,
+            orders["index"],
+            certificate,
+            Clock(folder / orders["clock"]),
+            stopping,
+            connect if orders["cluster"] == "memory" else None,
+        ),
+        lambda: (os.write(orders["ready"], b"1"), None)[1],
+        settings=settings(config.join, certificate),
+    ).run()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,357 @@
+"""The management API: what it answers, to whom, and in which words it refuses."""
+
+import json
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from images.artifact.signing import SigningKey
+from netboot.lifecycle.phases import Phase
+from netboot.lifecycle.state import Batch
+from tests.records import boot_id, event, script, sighted
+from tests.sites import INVENTORY, TOKEN, add_image
+from tests.sockets.api import NOW, Api
+
+PROTECTED = (
+    "/v1/machines",
+    "/v1/machines/gpu-001",
+    "/v1/machines/gpu-001/explain",
+    "/v1/explain?mac=525400000001",
+    "/v1/discovered",
+    "/v1/boots",
+    "/v1/boots/watch",
+    f"/v1/boots/{boot_id('gpu-001', 1)}",
+    "/v1/channels",
+    "/v1/channels/stable",
+)
+
+
+@pytest.fixture
+def api(tmp_path: Path) -> Api:
+    return Api(tmp_path)
+
+
+def error(answer: Any) -> tuple[int, str, str, str]:
+    """Status, code, message, remedy."""
+    assert set(answer.json) == {"error"}
+    said = answer.json["error"]
+    return answer.status_code, said["code"], said["message"], said["remedy"]
+
+
+@pytest.mark.parametrize("path", PROTECTED)
+@pytest.mark.parametrize(
+    "header", [None, "Bearer", "Bearer wrong-token-wrong-token", f"Basic {TOKEN}", f"Bearer {TOKEN}x"]
+)
+def test_nobody_gets_in_without_the_token(api: Api, path: str, header: str | None) -> None:
+    answer = api.client.get(path, headers={"Authorization": header} if header is not None else {})
+    assert error(answer) == (
+        401,
+        "not-authenticated",
+        "the operator's token is missing or wrong",
+        "send the token of management.token_file",
+    )
+    assert answer.headers["WWW-Authenticate"] == 'Bearer realm="netboot"'
+
+
+def test_every_route_but_health_and_metrics_is_protected(api: Api) -> None:
+    open_routes = {"/healthz", "/readyz", "/metrics"}
+    routes = {str(rule) for rule in api.client.application.url_map.iter_rules()}
+    assert open_routes <= routes
+    for route in routes - open_routes:
+        path = route.replace("<name>", "x").replace("<boot>", "x")
+        for method in ("GET", "PUT", "POST", "DELETE"):
+            assert api.client.open(path, method=method).status_code in (401, 405)
+
+
+def test_the_token_file_is_read_again_and_may_hold_several(api: Api) -> None:
+    file = api.config.management.token_file
+    file.write_text(f"# old\n{TOKEN}\n\nanother-token-of-sixteen\n")
+    assert api.get("/v1/channels").status_code == 200
+    assert api.get("/v1/channels", "another-token-of-sixteen").status_code == 200
+    file.write_text("another-token-of-sixteen\n")
+    assert api.get("/v1/channels").status_code == 401
+    file.write_text("short\n")
+    assert error(api.get("/v1/channels", "short"))[:2] == (503, "no-tokens")
+    file.unlink()
+    assert error(api.get("/v1/channels"))[:2] == (503, "no-tokens")
+    assert api.get("/readyz").json["details"]["token"]["ok"] is False
+
+
+def test_a_token_that_others_can_read_is_pointed_out(api: Api) -> None:
+    file = api.config.management.token_file
+    file.chmod(0o644)
+    said = api.get("/readyz").json
+    assert (said["ready"], said["degraded"]) == (True, True)
+    assert said["details"]["token"]["message"] == f"{file} can be read by others than its owner; run `chmod 600 {file}`"
+
+
+def test_machines_with_what_is_known_of_them(api: Api) -> None:
+    api.states.take(Batch("boot-0.db", 1, 2, [script("gpu-001", 1), event("gpu-001", 1, Phase.BOOTED, 9_000)]))
+    found = api.get("/v1/machines").json["machines"]
+    assert [one["name"] for one in found] == ["gpu-001", "gpu-002", "off-001"]
+    assert (found[0]["current"]["state"], found[0]["claims"]["served"]) == ("Booted", 1)
+    assert (found[1]["current"], found[1]["claims"]["served"]) == (None, 0)
+    one = api.get("/v1/machines/gpu-001").json
+    assert one["match"]["macs"] == ["52:54:00:00:00:01"]
+    assert [boot["boot"] for boot in one["boots"]] == [boot_id("gpu-001", 1)]
+    assert one["decision"]["outcome"] == "unavailable"
+    assert error(api.get("/v1/machines/gpu-01")) == (
+        404,
+        "no-such-machine",
+        "the inventory has no machine of that name; did you mean gpu-001?",
+        "see `netboot machine list`",
+    )
+
+
+def test_boots(api: Api) -> None:
+    api.states.take(
+        Batch("boot-0.db", 1, 3, [script("gpu-001", 1), event("gpu-001", 1, Phase.FAILED), script("gpu-002", 2)])
+    )
+    assert [one["machine"] for one in api.get("/v1/boots").json["boots"]] == ["gpu-002", "gpu-001"]
+    assert [one["machine"] for one in api.get("/v1/boots?limit=1").json["boots"]] == ["gpu-002"]
+    only = api.get("/v1/boots?machine=gpu-001").json["boots"]
+    assert [(one["state"], one["claim"], one["last_served"]) for one in only] == [("Failed", False, "ScriptServed")]
+    assert api.get(f"/v1/boots/{boot_id('gpu-002', 2)}").json["claim"] is True
+    assert api.get("/v1/boots?machine=off-001").json == {"boots": []}
+    assert api.get("/v1/boots?machine=nobody").status_code == 404
+    assert error(api.get("/v1/boots/x"))[:3] == (404, "no-such-boot", "no such boot of this machine")
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ("limit=0", "limit must be a whole number from 1 to 1000"),
+        ("limit=1001", "limit must be a whole number from 1 to 1000"),
+        ("limit=%C2%B2", "limit must be a whole number from 1 to 1000"),
+        ("limit=" + "9" * 30, "limit must be a whole number from 1 to 1000"),
+        ("machnie=gpu-001", "unknown parameters: machnie; there are: limit, machine"),
+    ],
+)
+def test_parameters_that_make_no_sense(api: Api, query: str, words: str) -> None:
+    assert error(api.get(f"/v1/boots?{query}")) == (400, "bad-request", words, "correct the request")
+
+
+def test_the_discovered(api: Api) -> None:
+    api.states.take(Batch("boot-0.db", 1, 1, [sighted("52:54:00:00:00:99")]))
+    assert [one["mac"] for one in api.get("/v1/discovered").json["discovered"]] == ["52:54:00:00:00:99"]
+
+
+def test_explain_is_the_decision_that_is_served(api: Api) -> None:
+    digest = add_image(api.config)
+    api.store.set_channel("stable", digest)
+    api.keeper.step()
+    said = api.get("/v1/machines/gpu-001/explain").json["decision"]
+    assert (said["outcome"], said["image"]["digest"]) == ("boot", digest)
+    assert said["because"] == [
+        "machine gpu-001 (inventory)",
+        "profile compute uses channel stable",
+        f"channel stable is image tiny {digest[:12]}",
+    ]
+    for claim, outcome in (
+        ("mac=5254.0000.0001&arch=x86_64", "boot"),
+        ("mac=525400000099", "unknown"),
+        ("mac=52-54-00-00-00-01&serial=S2", "refused"),
+        ("mac=525400000003", "refused"),
+        ("", "unknown"),
+    ):
+        assert api.get(f"/v1/explain?{claim}").json["decision"]["outcome"] == outcome
+    assert api.get("/v1/explain?mac=zz").json["claim"]["ignored"] != []
+    assert api.get("/v1/explain?name=x").status_code == 400
+    assert api.states.entries == []
+
+
+def test_without_a_snapshot_nothing_can_be_told(tmp_path: Path) -> None:
+    api = Api(tmp_path, publish=False)
+    for path in ("/v1/machines", "/v1/channels", "/v1/explain?mac=525400000001"):
+        answer = api.get(path)
+        assert error(answer)[:2] == (503, "not-ready")
+        assert answer.headers["Retry-After"] == "5"
+    assert api.get("/readyz").status_code == 503
+    assert api.get("/healthz").json == {"healthy": True}
+
+
+def test_moving_a_channel(api: Api, caplog: pytest.LogCaptureFixture) -> None:
+    first, second = add_image(api.config), add_image(api.config, name="other", salt="2")
+    with caplog.at_level(logging.INFO):
+        said = api.put("/v1/channels/stable", {"image": first}).json
+    assert (said["image"], said["image_name"], said["in_force"], said["machines"]) == (first, "tiny", None, 3)
+    audit = next(record for record in caplog.records if record.getMessage() == "channel moved")
+    assert audit.__dict__["fields"] == {
+        "operator": "9d913f87",
+        "peer": "127.0.0.1",
+        "channel": "stable",
+        "image": first,
+    }
+    assert TOKEN not in caplog.text
+    api.keeper.step()
+    assert api.get("/v1/channels/stable").json["in_force"] == first
+    assert api.put("/v1/channels/stable", {"image": "other"}).json["image"] == second
+    assert api.put("/v1/channels/stable", {"image": first[:9]}).json["image"] == first
+
+
+def test_a_channel_is_not_moved_to_what_cannot_boot(tmp_path: Path) -> None:
+    api = Api(tmp_path, inventory=INVENTORY + f"  - {{name: frozen, image: {'a' * 64}}}\n")
+    stranger = SigningKey.generate()
+    strange = add_image(api.config, name="strange", key=stranger)
+    add_image(api.config, name="arm", architecture="arm64")
+    add_image(api.config, name="broken", salt="b")
+    broken = next(one for one in api.store.images() if one.manifest.name == "broken")
+    api.store.blob_path(broken.manifest.artifacts.initrd.sha256).unlink()
+    place = f"{api.config.inventory / 'site.yaml'}:9"
+
+    def refused(channel: str, image: object) -> tuple[int, str, str]:
+        return error(api.put(f"/v1/channels/{channel}", {"image": image}))[:3]
+
+    assert refused("nope", "arm") == (
+        404,
+        "no-such-channel",
+        "the inventory declares no such channel; declared: stable, frozen",
+    )
+    assert refused("frozen", "arm") == (
+        409,
+        "channel-pinned",
+        f"channel frozen is pinned to {'a' * 12} in {place}: edit it there",
+    )
+    assert refused("stable", "nothing") == (
+        404,
+        "no-such-image",
+        "no image of the store has that name or digest; images: arm, broken, strange",
+    )
+    assert refused("stable", strange)[:2] == (422, "unknown-signer")
+    assert refused("stable", "broken")[:2] == (502, "corrupt")
+    assert refused("stable", "arm") == (
+        422,
+        "unfit-image",
+        "the image is for arm64; every machine of channel stable is of another: gpu-001, gpu-002, off-001",
+    )
+    assert refused("stable", 7)[:2] == (400, "bad-request")
+    assert refused("stable", "../../etc/passwd")[:2] == (400, "bad-request")
+    assert api.store.channels() == {}
+
+
+def test_bodies_are_json_and_small(api: Api) -> None:
+    headers = {"Authorization": f"Bearer {TOKEN}"}
+    plain = api.client.put("/v1/channels/stable", data="image=x", headers=headers)
+    assert error(plain)[:2] == (415, "unsupported-media-type")
+    broken = api.client.put("/v1/channels/stable", data="{", headers=headers, content_type="application/json")
+    assert error(broken)[:2] == (400, "bad-request")
+    large = api.put("/v1/channels/stable", {"image": "a" * 70_000})
+    assert error(large)[:2] == (413, "request-entity-too-large")
+    assert error(api.put("/v1/channels/stable", {"image": "tiny", "force": True}))[0] == 400
+
+
+def test_what_there_is_not(api: Api) -> None:
+    assert error(api.get("/v2/machines"))[:2] == (404, "not-found")
+    answer = api.client.delete("/v1/channels/stable", headers={"Authorization": f"Bearer {TOKEN}"})
+    assert error(answer)[:2] == (405, "method-not-allowed")
+    assert set(answer.headers["Allow"].replace(" ", "").split(",")) == {"GET", "HEAD", "OPTIONS", "PUT"}
+
+
+def test_what_nobody_expected_tells_nothing(
+    api: Api, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fails(*_: object) -> None:
+        raise RuntimeError("the secret of the house")
+
+    monkeypatch.setattr(api.states, "discovered", fails)
+    answer = api.get("/v1/discovered")
+    assert error(answer) == (500, "internal", "internal error", "see the log of the service")
+    assert "the secret of the house" in caplog.text
+
+
+def test_readiness_in_order(api: Api) -> None:
+    said = api.get("/readyz", None)
+    assert said.status_code == 200
+    assert (said.json["ready"], said.json["degraded"]) == (True, False)
+    assert said.headers["Cache-Control"] == "no-store"
+    assert said.json["details"]["snapshot"] == {"ok": True, "message": "in force", "machines": 3, "age_seconds": 0}
+
+
+@pytest.mark.parametrize(
+    ("status", "detail", "message", "code"),
+    [
+        ({"planes": {"state": "stopping", "planes": {}}}, "planes", "the service is stopping", 503),
+        (
+            {"planes": {"state": "running", "planes": {"boot-0": {"ready": False}, "web": {"ready": True}}}},
+            "planes",
+            "not ready: boot-0",
+            200,
+        ),
+        ({"keeper": {"at_ms": NOW - 60_000}}, "keeper", "has said nothing for 60 s", 200),
+        (
+            {"keeper": {"at_ms": NOW, "inventory": {"ok": False, "message": "2 faults", "faults": ["a", "b"]}}},
+            "inventory",
+            "2 faults",
+            200,
+        ),
+        ({"keeper": {"at_ms": NOW, "bundle": {"ok": False, "message": "no bundle"}}}, "bundle", "no bundle", 200),
+        (
+            {"projector": {"at_ms": NOW, "lag_records": {"boot-0.db": 50_000}, "problems": {}}},
+            "journals",
+            "50000 records wait to be taken over",
+            200,
+        ),
+        (
+            {"projector": {"at_ms": NOW, "lag_records": {}, "problems": {"boot-0.db": "cannot be read"}}},
+            "journals",
+            "cannot be read",
+            200,
+        ),
+    ],
+)
+def test_what_is_not_in_order_is_said(api: Api, status: dict[str, Any], detail: str, message: str, code: int) -> None:
+    api.status |= status
+    answer = api.get("/readyz", None)
+    assert answer.status_code == code
+    assert answer.json["degraded"] is True
+    assert (answer.json["details"][detail]["ok"], answer.json["details"][detail]["message"]) == (False, message)
+
+
+def test_without_the_provisioning_listener_it_is_not_ready(api: Api) -> None:
+    api.probe = {"ok": False, "message": "127.0.0.1:8080 does not answer: timed out"}
+    answer = api.get("/readyz", None)
+    assert answer.status_code == 503
+    assert answer.json["details"]["provisioning"]["message"] == "127.0.0.1:8080 does not answer: timed out"
+
+
+def test_metrics(api: Api) -> None:
+    api.states.take(Batch("boot-0.db", 1, 2, [script("gpu-001", 1), event("gpu-001", 1, Phase.BOOTED)]))
+    lines = api.get("/metrics", None).text.splitlines()
+    for line in (
+        "netboot_machines 3.0",
+        'netboot_machines_by_state{state="Booted"} 1.0',
+        "netboot_inventory_valid 1.0",
+        'netboot_projector_lag_records{journal="boot-0.db"} 0.0',
+        'netboot_plane_ready{plane="boot-0"} 1.0',
+    ):
+        assert line in lines
+    api.status["keeper"] = {**api.status["keeper"], "inventory": {"ok": False, "valid": False, "message": "broken"}}
+    assert "netboot_inventory_valid 0.0" in api.get("/metrics", None).text.splitlines()
+
+
+def test_watching(api: Api) -> None:
+    api.states.take(Batch("boot-0.db", 1, 2, [script("gpu-001", 1), script("gpu-002", 1)]))
+    answer = api.get("/v1/boots/watch?since=0&machine=gpu-002")
+    lines = iter(answer.response)
+    first, beat = json.loads(next(lines)), json.loads(next(lines))
+    assert (first["event"]["machine"], first["event"]["phase"]) == ("gpu-002", "ScriptServed")
+    assert beat == {"heartbeat": NOW, "since": 2}
+    api.states.take(Batch("boot-0.db", 1, 3, [event("gpu-002", 1, Phase.BOOTED)]))
+    assert json.loads(next(lines))["event"]["phase"] == "Booted"
+    api.stopping = True
+    assert list(lines) == []
+    answer.close()
+
+
+def test_watchers_are_bounded_and_give_their_places_back(api: Api) -> None:
+    watching = [api.get("/v1/boots/watch") for _ in range(2)]
+    assert error(api.get("/v1/boots/watch"))[:2] == (503, "overloaded")
+    assert error(api.get("/v1/boots/watch?machine=nobody"))[0] == 404
+    for one in watching:
+        one.close()
+        one.close()
+    again = api.get("/v1/boots/watch")
+    assert again.status_code == 200
+    again.close()

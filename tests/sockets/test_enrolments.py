@@ -1,0 +1,177 @@
+"""Enrolment through the management API: what it answers, in which words it refuses, what it writes into the log."""
+
+import base64
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from netboot.join.enrolment import Details
+from netboot.lifecycle.errors import StateUnavailableError
+from tests.sites import INVENTORY, TOKEN
+from tests.sockets.api import NOW, Api
+from tests.unit.tokens.ek_certificates import der, ek_certificate, maker
+from tokens.ekcert import read_ek_certificate
+
+A, B = "a1" * 32, "b2" * 32
+CERTIFICATE = der(ek_certificate(maker()[1]))
+EK = read_ek_certificate(CERTIFICATE).ek_sha256
+PINNED = INVENTORY.replace('["52:54:00:00:00:02"]', f'["52:54:00:00:00:02"], ek_sha256: {B}').replace(
+    "profile: compute, enabled", 'profile: compute, pcrs: {"7": [' + "0" * 64 + "]}, enabled"
+)
+
+
+@pytest.fixture
+def api(tmp_path: Path) -> Api:
+    return Api(tmp_path)
+
+
+def act(api: Api, name: str, act: str, **body: Any) -> Any:
+    return api.post(f"/v1/machines/{name}/{act}", body)
+
+
+def error(answer: Any) -> tuple[int, str, str]:
+    said = answer.json["error"]
+    return answer.status_code, said["code"], said["message"]
+
+
+def shown_details() -> str:
+    encoded = base64.b64encode(CERTIFICATE).decode()
+    return Details(ek_certificate=encoded, serial="S1", macs=("52:54:00:00:00:01",), peer="192.0.2.7").model_dump_json()
+
+
+def test_from_window_to_approval(api: Api, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    api.config.management.token_file.write_text(f"# alice\n{TOKEN}\n")
+    opened = act(api, "gpu-001", "enroll", window_seconds=600, reason="new board")
+    assert opened.status_code == 200
+    assert opened.json["enrolment"]["window"] == "enrol"
+    assert opened.json["enrolment"]["window_until_ms"] == NOW + 600_000
+    api.register.propose("gpu-001", EK, shown_details(), NOW)
+    found = api.get("/v1/machines/gpu-001/enrolment").json
+    assert (found["enrolment"]["state"], found["enrolment"]["ek_sha256"]) == ("pending", EK)
+    assert found["enrolment"]["details"]["serial"] == "S1"
+    assert found["enrolment"]["certificate"]["verdict"] == "unchecked"
+    assert (found["pcr_policy"], found["identity"]) == ("no PCR policy", "tpm")
+    stale = act(api, "gpu-001", "approve", ek_sha256=A)
+    assert error(stale) == (
+        403,
+        "refused",
+        f"the enrolment of gpu-001 is not what was shown: its EK is {EK[:16]}... now; look again",
+    )
+    done = act(api, "gpu-001", "approve", ek_sha256=EK, revision=found["enrolment"]["revision"], reason="checked")
+    assert done.json["enrolment"]["state"] == "approved"
+    history = [(one["act"], one["operator"], one["reason"]) for one in done.json["history"]]
+    assert history == [("approved", "alice", "checked"), ("proposed", "", ""), ("window-opened", "alice", "new board")]
+    audited = [one.fields for one in caplog.records if one.name == "netboot.audit"]  # type: ignore[attr-defined]
+    assert [(one["act"], one["operator"], one["machine"], one["reason"]) for one in audited] == [
+        ("enroll", "alice", "gpu-001", "new board"),
+        ("approve", "alice", "gpu-001", "checked"),
+    ]
+    assert TOKEN not in caplog.text
+
+
+def test_release_replace_retire(api: Api) -> None:
+    api.post("/v1/enrolments", f"machine,ek_sha256\ngpu-001,{A}\n")
+    assert act(api, "gpu-001", "release").json["enrolment"]["generation"] == 1
+    replaced = act(api, "gpu-001", "replace", part="tpm", window_seconds=60).json["enrolment"]
+    assert (replaced["state"], replaced["window"], replaced["generation"]) == ("none", "enrol", 2)
+    retired = act(api, "gpu-001", "retire", reason="sold").json
+    assert retired["enrolment"]["state"] == "retired"
+    assert retired["history"][0]["operator"].startswith("token ")
+    back = act(api, "gpu-001", "approve", ek_sha256=None).json["enrolment"]
+    assert (back["state"], back["generation"]) == ("none", 3)
+
+
+def test_a_list_is_taken_whole_or_not_at_all(api: Api) -> None:
+    done = api.post("/v1/enrolments", f"machine,ek_sha256\ngpu-001,{A}\ngpu-002,{B}\n")
+    assert done.json == {"machines": 2, "enrolled": ["gpu-001", "gpu-002"]}
+    again = api.post("/v1/enrolments", f"machine,ek_sha256\ngpu-001,{A}\noff-001,{EK}\n")
+    assert again.json == {"machines": 2, "enrolled": ["off-001"]}
+    bad = api.post("/v1/enrolments", f"machine,ek_sha256\nnobody,{A}\ngpu-001,x\n")
+    assert error(bad) == (422, "faults", "2 faults; nothing was changed")
+    assert bad.json["error"]["faults"] == [
+        "list:2: the inventory has no machine 'nobody'",
+        "list:3: ek_sha256: not 64 hexadecimal digits",
+    ]
+    other = "c3" * 32
+    conflict = api.post("/v1/enrolments", f"machine,ek_sha256\ngpu-001,{other}\n\ngpu-002,{B}\n")
+    [fault] = conflict.json["error"]["faults"]
+    assert fault == (
+        "list:2: gpu-001 has another TPM on record, approved (EK a1a1a1a1a1a1a1a1...); "
+        "`netboot machine replace gpu-001 --part tpm` first"
+    )
+    listed = api.get("/v1/enrolments").json["enrolments"]
+    assert [(one["machine"], one["state"], one["source"]) for one in listed] == [
+        ("gpu-001", "approved", "imported"),
+        ("gpu-002", "approved", "imported"),
+        ("off-001", "approved", "imported"),
+    ]
+
+
+def test_a_list_may_be_larger_than_other_bodies(api: Api) -> None:
+    text = f"machine,ek_sha256\ngpu-001,{A}\n" + "\n" * 70_000
+    assert api.post("/v1/enrolments", text).status_code == 200
+    assert api.post("/v1/machines/gpu-001/release", {"reason": "x" * 70_000}).status_code == 413
+
+
+@pytest.mark.parametrize(
+    ("name", "what", "body", "words"),
+    [
+        ("gpu-001", "enroll", {"window_seconds": 59}, "window_seconds: Input should be greater than or equal to 60"),
+        ("gpu-001", "enroll", {"window": 90}, "window: Extra inputs are not permitted"),
+        ("gpu-001", "replace", {}, "part: Field required"),
+        ("gpu-001", "replace", {"part": "nic"}, "part: Input should be 'tpm'"),
+        ("gpu-001", "approve", {}, "ek_sha256: Field required"),
+        ("gpu-001", "retire", {"reason": "x" * 501}, "reason: String should have at most 500 characters"),
+    ],
+)
+def test_bodies_that_make_no_sense(api: Api, name: str, what: str, body: dict[str, Any], words: str) -> None:
+    assert error(act(api, name, what, **body)) == (400, "bad-request", words)
+    assert api.enrolments.records() == []
+
+
+@pytest.mark.parametrize("what", ["enroll", "approve", "release", "replace", "retire"])
+def test_a_machine_that_nobody_declared(api: Api, what: str) -> None:
+    bodies: dict[str, dict[str, Any]] = {"approve": {"ek_sha256": None}, "replace": {"part": "tpm"}}
+    body = bodies.get(what, {})
+    assert error(act(api, "gpu-01", what, **body)) == (
+        404,
+        "no-such-machine",
+        "the inventory has no machine of that name; did you mean gpu-001?",
+    )
+    assert api.get("/v1/machines/gpu-01/enrolment").status_code == 404
+    assert api.enrolments.records() == []
+
+
+def test_what_is_left_of_a_machine_that_was_renamed_can_be_settled(api: Api) -> None:
+    """Its EK is on record under the old name, and belongs to the new one."""
+    api.post("/v1/enrolments", f"machine,ek_sha256\ngpu-001,{A}\n")
+    file = api.config.inventory / "site.yaml"
+    file.write_text(file.read_text().replace("gpu-001", "rack1-001"))
+    api.keeper.step(now=True)
+    assert act(api, "gpu-001", "enroll").status_code == 404
+    assert act(api, "gpu-001", "replace", part="tpm").status_code == 200
+    assert api.get("/v1/machines/gpu-001/enrolment").json["pcr_policy"] == "not in the inventory"
+    assert api.post("/v1/enrolments", f"machine,ek_sha256\nrack1-001,{A}\n").json["enrolled"] == ["rack1-001"]
+
+
+def test_machines_show_who_they_are(tmp_path: Path) -> None:
+    api = Api(tmp_path, inventory=PINNED)
+    found = api.get("/v1/machines/gpu-002").json
+    assert (found["enrolment"]["state"], found["enrolment"]["source"]) == ("approved", "inventory")
+    assert found["enrolment"]["ek_sha256"] == B
+    assert found["pcr_policy"] == "no PCR policy"
+    assert api.get("/v1/machines/off-001/explain").json["pcr_policy"] == "PCR 7: 1 allowed"
+
+
+def test_a_record_that_cannot_be_read_hides_no_machine(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise StateUnavailableError("the disk fails")
+
+    monkeypatch.setattr(api.enrolments, "record", fail)
+    found = api.get("/v1/machines/gpu-001").json
+    assert (found["enrolment"], found["name"]) == (None, "gpu-001")
+    assert found["enrolment_problem"] == "the record of enrolments cannot be read right now"
+    assert error(api.get("/v1/machines/gpu-001/enrolment"))[:2] == (503, "state-unavailable")

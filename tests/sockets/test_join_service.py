@@ -1,0 +1,126 @@
+"""Join as planes of a whole `netboot serve`: started, restarted, stopped; boots go on whatever its clusters do."""
+
+import http.client
+import json
+import os
+import signal
+import ssl
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lab.kube.authority import Authority, kubeconfig, write_private
+from netboot.config import load_config
+from netboot.stores.status import read_status
+from tests.processes import wait_for
+from tests.sites import add_image, free_ports, make_site
+from tests.sockets.join_site import fill_join
+from tests.sockets.service import Service, serving
+from tests.soft_tpm import Machine
+
+MACHINE = Machine("")
+INVENTORY = f"""\
+machines:
+  - name: gpu-001
+    match: {{macs: ["52:54:00:00:00:01"], ek_sha256: {MACHINE.ek_sha256}}}
+    profile: compute
+profiles: [{{name: compute, channel: stable}}]
+channels: [{{name: stable}}]
+"""
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """A site whose cluster's apiserver does not answer."""
+    root = tmp_path_factory.mktemp("serve")
+    config = make_site(root, workers=1, inventory=INVENTORY)
+    (port, nobody) = free_ports(2)
+    file = root / "netboot.yaml"
+    file.write_text(
+        file.read_text()
+        + f"""\
+join: {{listen: "127.0.0.1:{port}", url: "https://127.0.0.1:{port}", workers: 2}}
+clusters:
+  default: {{endpoints: ["https://192.0.2.1:6443"], authority: tls/ca.crt}}
+"""
+    )
+    fill_join(root)
+    authority = Authority("nobody")
+    for name in ("issuer", "approver", "nodes"):
+        data = kubeconfig(f"https://127.0.0.1:{nobody}", authority.pair.certificate, authority.issue(name))
+        write_private(root / "secrets" / f"{name}.kubeconfig", data)
+    pinned = INVENTORY.replace("{name: stable}", f"{{name: stable, image: {add_image(config)}}}")
+    (root / "inventory" / "site.yaml").write_text(pinned)
+    with serving(load_config(file), file) as made:
+        yield made
+
+
+def ask(service: Service, method: str, path: str, body: Any = None) -> tuple[int, Any]:
+    """Ask whichever process the kernel chooses."""
+    join = service.config.join
+    assert join is not None
+    context = ssl.create_default_context(cafile=str(join.authorities))
+    connection = http.client.HTTPSConnection("127.0.0.1", join.listen.port, context=context, timeout=20)
+    try:
+        connection.request(method, path, json.dumps(body) if body is not None else None)
+        answer = connection.getresponse()
+        return answer.status, json.loads(answer.read())
+    finally:
+        connection.close()
+
+
+def planes(service: Service) -> Any:
+    status = read_status(service.config.data / "status", "planes")
+    return (status or {}).get("planes", {})
+
+
+def test_join_has_processes_of_its_own_and_says_what_it_waits_for(service: Service) -> None:
+    assert {"join-0", "join-1"} <= set(planes(service))
+    join = service.config.join
+    assert join is not None
+    assert f"join (machines, TLS)      {join.listen}, reached as {join.url}" in service.out.read_text()
+    assert ask(service, "GET", "/healthz") == (200, {"healthy": True})
+    status, said = ask(service, "GET", "/readyz")
+    assert (status, said["ready"]) == (503, False)
+    assert said["problems"][0].startswith("cluster default cannot be used: ")
+    MACHINE.boot = service.boot("52:54:00:00:00:01")
+    status, said = ask(service, "POST", "/v1/join/hello", MACHINE.hello())
+    assert (status, said["error"]["code"]) == (503, "cluster-unavailable")
+
+
+def test_machines_boot_while_no_cluster_answers(service: Service) -> None:
+
+    def told() -> Any:
+        said = service.readyz()
+        detail = said["details"].get("join-1", {"message": ""})
+        return said if detail["message"].startswith("cluster default cannot be used: ") else None
+
+    said = wait_for(told, 60)
+    assert said["ready"] and said["degraded"]
+    assert service.outcome("52:54:00:00:00:01") == "boot"
+
+
+def test_a_boot_that_this_service_did_not_mint_is_refused(service: Service) -> None:
+    MACHINE.boot = "01a0c450-6fe8-8000-8001-000000000000"
+    status, said = ask(service, "POST", "/v1/join/hello", MACHINE.hello())
+    assert (status, said["error"]["code"]) == (403, "refused")
+    assert said["error"]["message"].startswith(f"{MACHINE.boot} is not a boot of gpu-001")
+
+
+def test_a_join_process_that_dies_is_started_again_and_its_journal_followed(service: Service) -> None:
+    before = planes(service)["join-0"]["pid"]
+    os.kill(before, signal.SIGKILL)
+    wait_for(lambda: planes(service)["join-0"]["ready"] and planes(service)["join-0"]["pid"] != before)
+    assert planes(service)["join-0"]["restarts"] == 1
+    assert ask(service, "GET", "/healthz")[0] == 200
+    folder = Path(service.config.data / "journal")
+    wait_for(lambda: {"join-0.db", "join-1.db", "boot-0.db"} <= {path.name for path in folder.glob("*.db")})
+
+
+def test_the_stop_is_clean(service: Service) -> None:
+    assert service.stop() == 0
+    assert "Traceback" not in service.log
+    key = (service.file.parent / "secrets" / "sealing.keys").read_text().splitlines()[1].split()[0]
+    assert key not in service.log

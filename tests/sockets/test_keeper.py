@@ -1,0 +1,389 @@
+"""The keeper on real files: what is published, what stays in force, what it says about it."""
+
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from images.artifact.keyring import KeyRing
+from images.artifact.signing import SigningKey
+from images.errors import BusyError
+from images.store.store import Store
+from netboot.config import Config, UpstreamPlace
+from netboot.controllers.snapshot_publisher import Keeper
+from netboot.join.enrolment import Act, OpenWindow
+from netboot.lifecycle.errors import StateUnavailableError
+from netboot.lifecycle.phases import Phase
+from netboot.lifecycle.snapshot import BootWindow, Snapshot
+from netboot.lifecycle.state import Batch
+from netboot.lifecycle.upstream import wanted
+from netboot.machines.values import Inventory
+from netboot.stores.enrolment import SqliteEnrolments
+from netboot.stores.image_repository import StoreShelf
+from netboot.stores.snapshot import read_snapshot
+from tests.records import event, script
+from tests.sites import INVENTORY, add_image, make_site
+from tests.states import MemoryStates
+
+
+class Fixed:
+    """A clock that stands still."""
+
+    def now_ms(self) -> int:
+        return 1_700_000_000_000
+
+
+class Kept:
+    """A site and its keeper."""
+
+    def __init__(self, root: Path) -> None:
+        self.config: Config = make_site(root / "site")
+        self.config.data.mkdir()
+        self.store = Store(self.config.store)
+        self.states = MemoryStates()
+        self.now = 0.0
+        self.keeper = self.again()
+
+    def again(self) -> Keeper:
+        shelf = StoreShelf(self.store, KeyRing(self.config.keys))
+        self.keeper = Keeper(self.config, shelf, shelf, self.states, Fixed(), monotonic=lambda: self.now)
+        return self.keeper
+
+    @property
+    def file(self) -> Path:
+        return self.config.inventory / "site.yaml"
+
+    def published(self) -> Snapshot:
+        return read_snapshot(self.config.data / "snapshot.json")
+
+    def look(self) -> bool:
+        """Twice, for an edit counts when it has settled; whether something was published."""
+        return any([self.keeper.step(), self.keeper.step()])
+
+
+@pytest.fixture
+def kept(tmp_path: Path) -> Kept:
+    return Kept(tmp_path)
+
+
+def test_the_first_look_publishes_and_the_next_changes_nothing(kept: Kept) -> None:
+    assert kept.keeper.step()
+    before = (kept.config.data / "snapshot.json").stat().st_ino
+    assert not kept.look()
+    kept.now += 3600
+    assert not kept.look()
+    assert (kept.config.data / "snapshot.json").stat().st_ino == before
+    snapshot = kept.published()
+    assert [machine.name for machine in snapshot.inventory.machines] == ["gpu-001", "gpu-002", "off-001"]
+    assert (snapshot.channels, snapshot.unusable) == ({"stable": None}, {})
+    assert snapshot.url == kept.config.provisioning.url
+
+
+def test_an_edit_is_published_when_it_has_settled(kept: Kept) -> None:
+    kept.keeper.step()
+    kept.file.write_text(INVENTORY.replace("gpu-002", "gpu-020"))
+    assert not kept.keeper.step()
+    kept.file.write_text(INVENTORY.replace("gpu-002", "gpu-0200"))
+    assert not kept.keeper.step()
+    assert kept.keeper.step()
+    assert kept.published().inventory.machines[1].name == "gpu-0200"
+
+
+def test_on_a_signal_an_edit_is_published_at_once(kept: Kept) -> None:
+    kept.keeper.step()
+    kept.file.write_text(INVENTORY.replace("gpu-002", "gpu-020"))
+    assert kept.keeper.step(now=True)
+
+
+def test_a_broken_edit_leaves_the_old_one_in_force_and_says_so(kept: Kept, caplog: pytest.LogCaptureFixture) -> None:
+    kept.keeper.step()
+    kept.file.write_text(INVENTORY.replace("profile: compute}", "profile: copmute}", 1))
+    with caplog.at_level(logging.ERROR):
+        assert not kept.look()
+        assert not kept.look()
+    fault = f"{kept.file}:2: machines[0].profile: no profile is named 'copmute'; did you mean 'compute'?"
+    assert [record.getMessage() for record in caplog.records] == [
+        "inventory: 1 faults; the one before stays in force",
+        f"inventory: {fault}",
+    ]
+    assert kept.keeper.status()["inventory"] == {
+        "ok": False,
+        "valid": False,
+        "message": "1 faults; the one before stays in force",
+        "faults": (fault,),
+        "remedy": "run `netboot config check`",
+    }
+    kept.file.write_text(INVENTORY)
+    kept.look()
+    assert kept.keeper.status()["inventory"] == {"ok": True, "valid": True, "message": "in force"}
+
+
+def test_a_broken_inventory_over_a_restart(kept: Kept) -> None:
+    kept.keeper.step()
+    digest = add_image(kept.config)
+    kept.file.write_text("machines: [")
+    kept.again()
+    kept.keeper.step()
+    assert not kept.keeper.valid
+    kept.store.set_channel("stable", digest)
+    assert kept.keeper.step()
+    assert kept.published().channels == {"stable": digest}
+    assert len(kept.published().inventory.machines) == 3
+
+
+def test_without_any_usable_inventory_nothing_is_published(kept: Kept) -> None:
+    kept.file.write_text("machines: [")
+    assert not kept.keeper.step()
+    assert not (kept.config.data / "snapshot.json").exists()
+    assert kept.keeper.status()["inventory"]["message"] == "1 faults; nothing is in force"
+
+
+def test_a_channel_that_is_set_is_in_force_with_the_facts_of_its_image(kept: Kept) -> None:
+    kept.keeper.step()
+    digest = add_image(kept.config)
+    kept.store.set_channel("stable", digest)
+    assert kept.keeper.step()
+    snapshot = kept.published()
+    assert snapshot.channels == {"stable": digest}
+    assert snapshot.images[digest].name == "tiny"
+    assert snapshot.images[digest].kernel_arguments == ("console=ttyS0",)
+
+
+def unusable(kept: Kept) -> str:
+    """Why the image of `stable` cannot be used; it is not in force then."""
+    snapshot = kept.published()
+    assert (snapshot.channels, snapshot.images) == ({"stable": None}, {})
+    assert kept.keeper.status()["images"]["unusable"] == snapshot.unusable
+    return snapshot.unusable["stable"]
+
+
+def test_an_image_signed_by_a_stranger_is_not_admitted(kept: Kept) -> None:
+    stranger = SigningKey.generate()
+    kept.store.set_channel("stable", add_image(kept.config, key=stranger))
+    kept.keeper.step()
+    assert unusable(kept) == f"signed by key {stranger.public.id}, which is not trusted here (see `netboot key list`)"
+
+
+def test_a_signature_that_does_not_fit_is_not_admitted(kept: Kept) -> None:
+    digest, other = add_image(kept.config), add_image(kept.config, salt="other")
+    folder = kept.config.store / "images"
+    (folder / digest / "manifest.sig").unlink()
+    (folder / digest / "manifest.sig").write_bytes((folder / other / "manifest.sig").read_bytes())
+    kept.store.set_channel("stable", digest)
+    kept.keeper.step()
+    assert unusable(kept).endswith("does not fit: altered after it was signed")
+
+
+@pytest.mark.parametrize(("part", "words"), [("kernel", "is missing"), ("root", "has 5 bytes, 1300 were signed")])
+def test_an_image_whose_blobs_are_not_whole_is_not_admitted(kept: Kept, part: str, words: str) -> None:
+    digest = add_image(kept.config)
+    blob = kept.store.blob_path(getattr(kept.store.manifest(digest).artifacts, part).sha256)
+    blob.unlink()
+    if part == "root":
+        blob.write_bytes(b"short")
+    kept.store.set_channel("stable", digest)
+    kept.keeper.step()
+    assert f"{part}: blob {blob.name[:12]} {words}" in unusable(kept)
+
+
+def test_an_image_below_the_minimum_epoch_is_not_admitted(kept: Kept) -> None:
+    kept.config = kept.config.model_copy(update={"minimum_epoch": 3})
+    kept.store.set_channel("stable", add_image(kept.config, epoch=2))
+    kept.again().step()
+    assert unusable(kept) == "its epoch is 2, below the site's minimum_epoch 3: build a newer image"
+    kept.store.set_channel("stable", add_image(kept.config, epoch=3, salt="newer"))
+    assert kept.keeper.step()
+    assert kept.published().unusable == {}
+
+
+def test_a_retired_key_stops_its_images(kept: Kept) -> None:
+    ring = KeyRing(kept.config.keys)
+    old = ring.infos()[0].id
+    kept.store.set_channel("stable", add_image(kept.config))
+    kept.keeper.step()
+    assert kept.published().unusable == {}
+    ring.rotate()
+    ring.retire(old)
+    assert kept.keeper.step()
+    assert unusable(kept).startswith(f"signed by key {old}, which is not trusted here")
+
+
+def test_a_file_that_is_no_key_stops_nothing(kept: Kept) -> None:
+    kept.store.set_channel("stable", add_image(kept.config))
+    kept.keeper.step()
+    (kept.config.keys / "notes.pub").write_text("not a key\n")
+    kept.now += 60
+    kept.look()
+    assert kept.published().unusable == {}
+
+
+def test_a_blob_that_goes_missing_later_is_noticed(kept: Kept) -> None:
+    digest = add_image(kept.config)
+    kept.store.set_channel("stable", digest)
+    kept.keeper.step()
+    kept.store.blob_path(kept.store.manifest(digest).artifacts.kernel.sha256).unlink()
+    assert kept.keeper.step()
+    assert "is missing" in unusable(kept)
+
+
+def test_a_snapshot_that_cannot_be_written_is_tried_again(kept: Kept) -> None:
+    target = kept.config.data / "snapshot.json"
+    target.mkdir()
+    assert not kept.keeper.step()
+    assert not kept.keeper.status()["inventory"]["ok"]
+    target.rmdir()
+    assert kept.keeper.step()
+    assert kept.keeper.status()["inventory"]["ok"]
+
+
+def test_the_bundle_must_fit_the_configuration(kept: Kept) -> None:
+    assert kept.keeper.status()["bundle"]["ok"]
+    kept.config = kept.config.model_copy(update={"minimum_epoch": 4, "origins": ("http://192.0.2.1",)})
+    said = kept.again().status()["bundle"]
+    url = kept.config.provisioning.url
+    assert said == {
+        "ok": False,
+        "message": f"minimum_epoch is 0 in the bundle and 4 in the configuration; origins is {url} in the bundle and "
+        f"http://192.0.2.1, {url} in the configuration",
+        "remedy": "run `netboot config bundle`, where the private key is",
+    }
+    (kept.config.store / "site" / "bundle.json").unlink()
+    assert kept.keeper.status()["bundle"]["message"] == "there is no signed site bundle: machines will wait for one"
+
+
+def test_images_of_boots_and_of_pinned_channels_outlive_garbage_collection(kept: Kept) -> None:
+    booted, pinned = add_image(kept.config), add_image(kept.config, salt="pinned")
+    kept.file.write_text(INVENTORY + f"  - {{name: frozen, image: {pinned}}}\n")
+    kept.keeper.step()
+    claim = script("gpu-001", 1).model_copy(update={"image": booted})
+    gone = script("gpu-002", 1).model_copy(update={"image": "f" * 64})
+    kept.states.take(Batch("boot-0.db", 1, 3, [claim, event("gpu-001", 1, Phase.BOOTED), gone]))
+    kept.keeper.protect()
+    assert kept.store.references() == {"boots": frozenset({booted}), "inventory": frozenset({pinned})}
+
+
+class Busy(StoreShelf):
+    """A store that another writer holds."""
+
+    def keep(self, owner: str, digests: Sequence[str]) -> None:
+        raise BusyError("another process is writing")
+
+
+def test_a_busy_store_is_left_for_later(kept: Kept, caplog: pytest.LogCaptureFixture) -> None:
+    shelf = Busy(kept.store, KeyRing(kept.config.keys))
+    keeper = Keeper(kept.config, shelf, shelf, kept.states, Fixed())
+    with caplog.at_level(logging.INFO):
+        keeper.protect()
+    assert caplog.records == []
+
+
+class Windows:
+    """Boot windows that a test opens and closes; counts how often it is asked."""
+
+    def __init__(self) -> None:
+        self.open: dict[str, BootWindow] = {}
+        self.asked = 0
+        self.broken = False
+
+    def __call__(self, _inventory: Inventory, _now_ms: int) -> dict[str, BootWindow]:
+        self.asked += 1
+        if self.broken:
+            raise StateUnavailableError("enrolment.db cannot be used: disk I/O error")
+        return self.open
+
+
+def test_boot_windows_are_published_at_the_next_look_after_a_change(
+    kept: Kept, caplog: pytest.LogCaptureFixture
+) -> None:
+    shelf, windows = StoreShelf(kept.store, KeyRing(kept.config.keys)), Windows()
+    keeper = Keeper(kept.config, shelf, shelf, kept.states, Fixed(), monotonic=lambda: kept.now, windows=windows)
+    enrolments = SqliteEnrolments(kept.config.data / "enrolment.db")
+    until = Fixed().now_ms() + 60_000
+    assert keeper.step()
+    assert kept.published().windows == {}
+    assert not keeper.step()
+    before = windows.asked
+    assert not keeper.step()
+    assert windows.asked == before, "nothing is read where nothing changed"
+
+    enrolments.apply([("gpu-001", OpenWindow("boot", "w", until))], Act(), 1)
+    windows.open = {"gpu-001": BootWindow(id="w", until_ms=until)}
+    assert keeper.step()
+    assert kept.published().windows == windows.open
+
+    windows.broken = True
+    enrolments.use_window("gpu-001", "w", 2)
+    kept.store.set_channel("stable", add_image(kept.config))
+    assert keeper.step()
+    assert kept.published().windows == windows.open, "it ends by itself"
+    assert kept.published().channels["stable"] is not None
+    kept.now += 60
+    keeper.step()
+    assert [one.getMessage() for one in caplog.records if "windows" in one.getMessage()] == [
+        "boot windows: enrolment.db cannot be used: disk I/O error"
+    ]
+    windows.broken, windows.open = False, {}
+    kept.now += 60
+    assert keeper.step()
+    assert kept.published().windows == {}
+
+
+def fetching(kept: Kept, words: dict[str, str]) -> Keeper:
+    """The keeper of a site with an upstream, whose fetcher says `words`."""
+    shelf = StoreShelf(kept.store, KeyRing(kept.config.keys))
+    config = kept.config.model_copy(update={"upstream": UpstreamPlace(place="registry.example/images")})
+    return Keeper(config, shelf, shelf, kept.states, Fixed(), monotonic=lambda: kept.now, upstream=lambda: words)
+
+
+def test_an_image_that_upstream_may_have_is_being_fetched(kept: Kept) -> None:
+    digest, words = "ab" * 32, dict[str, str]()
+    kept.file.write_text(INVENTORY.replace("{name: stable,", f"{{name: stable, image: {digest},"))
+    keeper = fetching(kept, words)
+    assert keeper.step()
+    coming = "it is not here yet: being fetched from registry.example/images"
+    assert kept.published().unusable == {"stable": coming}
+    words[digest] = "it is not here yet, tried again: it rains"
+    assert keeper.step()
+    assert kept.published().unusable == {"stable": "it is not here yet, tried again: it rains"}
+    assert not keeper.step()
+
+
+def test_a_blob_that_is_gone_is_being_fetched_and_then_in_force(kept: Kept) -> None:
+    digest = add_image(kept.config)
+    kept.store.set_channel("stable", digest)
+    keeper = fetching(kept, {})
+    assert keeper.step()
+    assert kept.published().channels == {"stable": digest}
+    kernel = kept.store.blob_path(kept.store.manifest(digest).artifacts.kernel.sha256)
+    data = kernel.read_bytes()
+    kernel.unlink()
+    assert keeper.step()
+    assert kept.published().unusable == {"stable": "it is not here yet: being fetched from registry.example/images"}
+    kernel.write_bytes(data)
+    assert keeper.step()
+    assert kept.published().channels == {"stable": digest}
+
+
+def test_upstream_does_not_help_against_a_signature(kept: Kept) -> None:
+    """Fetching it again would bring the same one."""
+    digest = add_image(kept.config, key=SigningKey.generate())
+    kept.store.set_channel("stable", digest)
+    keeper = fetching(kept, {})
+    assert keeper.step()
+    assert "which is not trusted here" in kept.published().unusable["stable"]
+    assert wanted(kept.published().inventory, StoreShelf(kept.store, KeyRing(kept.config.keys))) == []
+
+
+def test_what_is_to_be_fetched(kept: Kept) -> None:
+    shelf = StoreShelf(kept.store, KeyRing(kept.config.keys))
+    kept.keeper.step()
+    inventory = kept.published().inventory
+    assert wanted(inventory, shelf) == []  # not set
+    digest = add_image(kept.config)
+    kept.store.set_channel("stable", digest)
+    assert wanted(inventory, shelf) == []
+    kept.store.blob_path(kept.store.manifest(digest).artifacts.root.sha256).unlink()
+    assert wanted(inventory, shelf) == [digest]
+    (kept.config.store / "channels" / "stable.json").write_text("{")
+    assert wanted(inventory, shelf) == []  # nobody can tell what it was

@@ -1,0 +1,306 @@
+"""`netboot serve`, whole: real processes, real sockets, the real command line; and what is killed under it."""
+
+import itertools
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+
+from images.artifact.keyring import KeyRing
+from images.store.store import Store
+from netboot.config import load_config
+from tests.processes import environment, runs, wait_for
+from tests.sites import INVENTORY, TOKEN, add_image, free_ports, make_site
+from tests.sockets.service import COMMAND, Service, serving
+
+MAC1, MAC2 = "52:54:00:00:00:01", "52:54:00:00:00:02"
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """One service for the tests that leave it as it was."""
+    root = tmp_path_factory.mktemp("site")
+    config = make_site(root)
+    Store(config.store).set_channel("stable", add_image(config))
+    with serving(config, root / "netboot.yaml") as service:
+        yield service
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Iterator[Service]:
+    """One for a test that kills it."""
+    config = make_site(tmp_path / "site")
+    Store(config.store).set_channel("stable", add_image(config))
+    with serving(config, tmp_path / "site" / "netboot.yaml") as service:
+        yield service
+
+
+def test_from_init_to_the_trace_of_a_boot(tmp_path: Path) -> None:
+    """What `netboot init` writes serves; an image goes into the store, a channel to the image, a machine through it."""
+    provisioning, management = free_ports()
+    folder = tmp_path / "site"
+    made = subprocess.run(
+        [*COMMAND, "init", str(folder), "--url", f"http://127.0.0.1:{provisioning}"],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert made.returncode == 0, made.stderr
+    file = folder / "netboot.yaml"
+    text = file.read_text().replace("127.0.0.1:8081", f"127.0.0.1:{management}")
+    file.write_text(re.sub(r'listen: "\S+:8080"', f'listen: "127.0.0.1:{provisioning}"', text))
+    [inventory] = (folder / "inventory").glob("*.yaml")
+    machine = f'machines:\n- {{name: gpu-001, match: {{macs: ["{MAC1}"]}}, profile: default}}\n'
+    inventory.write_text(inventory.read_text().replace("machines: []", machine))
+    config = load_config(file)
+    assert config.provisioning.listen.port == provisioning
+    digest = add_image(config)
+    with serving(config, file) as service:
+        moved = service.netboot("channel", "set", "stable", "tiny")
+        assert moved.returncode == 0, moved.stderr
+        wait_for(lambda: service.netboot("explain", "gpu-001").returncode == 0)
+        for _ in range(config.provisioning.workers * 2):  # each has its own copy of the snapshot
+            service.machines.close()
+            wait_for(lambda: service.outcome(MAC1) == "boot")
+        boot = service.boot(MAC1)
+        for phase in ("InitrdStarted", "ImageFetched", "ImageVerified", "Switched", "Booted"):
+            assert service.post(boot, MAC1, phase, uptime_ms=2_000, detail=f"all of {phase}") == 204
+        shown = wait_for(lambda: _when_reported(service, boot, 5))
+        lines = [line.split() for line in shown.splitlines()]
+        assert lines[0] == ["machine", "gpu-001", "boot", boot, "Booted"]
+        assert lines[1] == ["image", digest[:12], "of", "channel", "stable,", "profile", "default"]
+        assert " ".join(lines[2]) == "health no health report of its current boot"
+        assert [line[:2] for line in lines[5:]] == [
+            ["ScriptServed", "served"],
+            ["InitrdStarted", "reported"],
+            ["ImageFetched", "reported"],
+            ["ImageVerified", "reported"],
+            ["Switched", "reported"],
+            ["Booted", "reported"],
+        ]
+        assert service.stop() == 0
+
+
+def _when_reported(service: Service, boot: str, phases: int) -> str:
+    """What `netboot boot show` prints, once it has so many reported phases; else nothing."""
+    shown = service.netboot("boot", "show", boot).stdout
+    return shown if shown.count("reported") == phases else ""
+
+
+def test_it_says_where_it_listens_and_that_it_is_ready(shared: Service) -> None:
+    listen, url = shared.config.provisioning.listen, shared.config.provisioning.url
+    assert shared.out.read_text() == (
+        f"provisioning (machines)   {listen}, reached as {url}\n"
+        f"management (operators)    {shared.config.management.listen}, reached as {shared.management}\n"
+        "ready\n"
+    )
+    said = wait_for(lambda: (found := shared.readyz())["degraded"] is False and found)
+    assert {name: plane["ready"] for name, plane in said["details"]["planes"]["planes"].items()} == {
+        "boot-0": True,
+        "boot-1": True,
+        "controllers": True,
+        "web": True,
+    }
+
+
+def test_a_second_instance_on_the_same_data_is_refused(shared: Service) -> None:
+    second = shared.netboot("serve")
+    assert second.returncode == 1
+    assert shared.process is not None
+    pid, data = shared.process.pid, shared.config.data
+    words = f"process {pid} already serves {data}; stop it first (`kill {pid}`), or give this instance another `data`"
+    assert second.stderr.splitlines()[-1] == f"Error: {words}"
+    assert shared.readyz()["ready"] is True
+
+
+@pytest.mark.parametrize("key", ["provisioning.listen", "management.listen"])
+def test_a_port_that_is_taken_names_the_key(tmp_path: Path, key: str) -> None:
+    config = make_site(tmp_path)
+    address = config.provisioning.listen if key.startswith("prov") else config.management.listen
+    with socket.socket() as other:
+        other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        other.bind(tuple(address))
+        other.listen()
+        ended = Service(config, tmp_path / "netboot.yaml").netboot("serve")
+    assert ended.returncode == 1
+    assert f"Error: {key}: cannot listen on {address}: the port is taken" in ended.stderr
+
+
+def test_operators_commands_keep_the_outcomes_apart(shared: Service) -> None:
+    def status(*arguments: str) -> int:
+        return shared.netboot(*arguments).returncode
+
+    assert status("explain", "gpu-001") == 0
+    assert status("explain", "--mac", "5254.0000.0001") == 0
+    assert status("explain", "nobody") == 3
+    assert status("explain", "--mac", "52:54:00:00:00:99") == 3
+    assert status("explain", "off-001") == 4
+    ambiguous = shared.netboot("explain", "--mac", MAC1, "--serial", "S2")
+    assert ambiguous.returncode == 4
+    assert ambiguous.stdout.splitlines() == [
+        "gpu-001 and gpu-002 may not boot: it is told why, and asks again (ambiguous)",
+        f"  because MAC {MAC1} is machine gpu-001 (inventory)",
+        "  because serial S2 is machine gpu-002 (inventory)",
+        "  because one machine cannot be gpu-001 and gpu-002: correct the inventory, or the part that was moved",
+    ]
+    assert status("explain") == 2
+    assert status("channel", "set", "stable", "nothing") == 3
+    assert status("boot", "show", "nothing") == 3
+    assert status("machine", "list", "--server", "http://127.0.0.1:1") == 5
+
+
+def test_tables_and_json(shared: Service) -> None:
+    channels = json.loads(shared.netboot("channel", "list", "--output", "json").stdout)["channels"]
+    assert [one["name"] for one in channels] == ["stable"]
+    table = shared.netboot("machine", "list").stdout.splitlines()
+    assert table[0].split()[:4] == ["machine", "cluster", "profile", "state"]
+    assert [line.split()[0] for line in table[1:]] == ["gpu-001", "gpu-002", "off-001"]
+
+
+def test_watch_shows_what_happens_and_ends_cleanly(shared: Service) -> None:
+    command = [*COMMAND, "boot", "watch", "--config", str(shared.file), "--machine", "gpu-002"]
+    log = shared.file.parent / "watch"
+    # Ctrl-C must mean what it means on a terminal, also where the tests run with it ignored
+    program = (
+        "import signal, runpy, sys; signal.signal(signal.SIGINT, signal.default_int_handler); sys.argv[0] = 'netboot'; "
+    )
+    program += "from netboot.cli.main import main; main()"
+    with log.open("w") as out, log.with_suffix(".err").open("w") as err:
+        arguments = [sys.executable, "-u", "-c", program, *command[3:]]
+        watching = subprocess.Popen(arguments, stdout=out, stderr=err, env=environment())
+
+    def seen() -> str:
+        boot = shared.boot(MAC2)
+        shared.boot(MAC1)
+        return boot if "ScriptServed" in log.read_text() else ""
+
+    wait_for(seen)
+    watching.send_signal(signal.SIGINT)
+    assert watching.wait(20) == 130
+    assert log.with_suffix(".err").read_text().strip() == "interrupted"
+    assert "gpu-001" not in log.read_text()
+
+
+def test_a_worker_that_is_killed_is_replaced_and_nothing_acknowledged_is_lost(own: Service) -> None:
+    boot = own.boot(MAC1)
+    assert own.post(boot, MAC1, "InitrdStarted") == 204
+    workers = [own.readyz()["details"]["planes"]["planes"][f"boot-{number}"]["pid"] for number in range(2)]
+    for pid in workers:
+        os.kill(pid, signal.SIGKILL)
+    wait_for(lambda: all(own.readyz()["details"]["planes"]["planes"][f"boot-{n}"]["restarts"] == 1 for n in range(2)))
+    own.machines.close()
+    wait_for(lambda: own.post(boot, MAC1, "Booted") == 204)
+    found = wait_for(lambda: (trace := own.api(f"/v1/boots/{boot}")).get("state") == "Booted" and trace)
+    assert [one["phase"] for one in found["reached"]] == ["ScriptServed", "InitrdStarted", "Booted"]
+    assert "boot-0 ended: killed by SIGKILL; started again in" in own.log
+
+
+def test_killed_while_64_machines_post_nothing_acknowledged_is_lost(own: Service) -> None:
+    macs = [f"52:54:00:00:01:{number:02x}" for number in range(64)]
+    more = "".join(f'  - {{name: m{n}, match: {{macs: ["{mac}"]}}, profile: compute}}\n' for n, mac in enumerate(macs))
+    (own.config.inventory / "site.yaml").write_text(INVENTORY.replace("profiles:\n", more + "profiles:\n"))
+    wait_for(lambda: own.outcome(macs[-1]) == "boot")
+    # each machine's own posts, spread over so many boots that no trace reaches its bound of failures
+    boots = {mac: [own.boot(mac) for _ in range(4)] for mac in macs}
+    acknowledged: list[tuple[str, str]] = []
+    answers = itertools.count(1)
+
+    def post_until_it_is_killed(mac: str) -> None:
+        for number, boot in enumerate(itertools.cycle(boots[mac])):
+            detail = f"number {number}"
+            body = json.dumps({"mac": mac, "phase": "Failed", "detail": detail})
+            try:
+                answer = requests.post(f"{own.provisioning}/v1/boots/{boot}/events", data=body, timeout=10)
+            except requests.exceptions.RequestException:
+                return  # not acknowledged: the machine would try again
+            if answer.status_code == 204:
+                acknowledged.append((boot, detail))
+            if next(answers) == 300:
+                own.kill()
+
+    with ThreadPoolExecutor(64) as pool:
+        for one in [pool.submit(post_until_it_is_killed, mac) for mac in macs]:
+            one.result()
+    assert len(acknowledged) >= 300
+    own.start()
+    known = {boot: _details(own, boot) for boot in itertools.chain(*boots.values())}
+    assert [one for one in acknowledged if one[1] not in known[one[0]]] == []
+
+
+def _details(service: Service, boot: str) -> set[str]:
+    """What failures a boot's trace holds, once everything that was journalled has been taken over."""
+    wait_for(lambda: sum(service.readyz()["details"]["journals"].get("lag_records", {"unknown": 1}).values()) == 0)
+    return {one["detail"] for one in service.api(f"/v1/boots/{boot}").get("failures", [])}
+
+
+def test_a_broken_edit_leaves_the_service_ready_and_says_so_everywhere(own: Service) -> None:
+    file = own.config.inventory / "site.yaml"
+    file.write_text(INVENTORY.replace("profile: compute}", "profile: copmute}", 1))
+    said = wait_for(lambda: (found := own.readyz())["degraded"] and found)
+    assert said["ready"] is True
+    assert said["details"]["inventory"]["faults"] == [
+        f"{file}:2: machines[0].profile: no profile is named 'copmute'; did you mean 'compute'?"
+    ]
+    assert "netboot_inventory_valid 0.0" in requests.get(f"{own.management}/metrics", timeout=10).text
+    assert "level=error plane=controllers" in own.log
+    own.boot(MAC1)
+    file.write_text(INVENTORY.replace("52:54:00:00:00:02", "52:54:00:00:00:22"))
+    wait_for(lambda: own.api("/v1/explain?mac=525400000022")["decision"]["outcome"] == "boot")
+    wait_for(lambda: not own.readyz()["degraded"])
+    wait_for(lambda: own.outcome("52-54-00-00-00-22") == "boot")
+
+
+def test_a_stop_cuts_no_request_and_leaves_nothing(own: Service) -> None:
+    pids = own.pids()
+    boot = own.boot(MAC1)
+    with socket.create_connection((own.config.provisioning.listen.host, own.config.provisioning.listen.port)) as slow:
+        body = json.dumps({"mac": MAC1, "phase": "InitrdStarted"}).encode()
+        head = f"POST /v1/boots/{boot}/events HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n"
+        slow.sendall(head.encode() + body[:5])
+        assert own.process is not None
+        wait_for(lambda: requests.get(f"{own.provisioning}/readyz", timeout=5).status_code == 200)
+        own.process.send_signal(signal.SIGTERM)
+        wait_for(lambda: "stopping" in own.log)
+        slow.sendall(body[5:])
+        assert slow.recv(100).startswith(b"HTTP/1.1 204")
+    assert own.process.wait(60) == 0
+    wait_for(lambda: not any(map(runs, pids)))
+    assert "killed, for not ending" not in own.log
+
+
+def test_no_secret_is_in_the_log_or_the_process_list(own: Service) -> None:
+    own.netboot("machine", "list")
+    requests.get(f"{own.management}/v1/machines", headers={"Authorization": "Bearer wrong-wrong-wrong"}, timeout=5)
+    arguments = [Path(f"/proc/{pid}/cmdline").read_bytes().decode() for pid in own.pids()]
+    private = (own.config.keys / f"{KeyRing(own.config.keys).infos()[0].id}.key").read_text().splitlines()[1]
+    for text in (own.log, own.out.read_text(), *arguments):
+        assert TOKEN not in text
+        assert "wrong-wrong-wrong" not in text
+        assert private not in text
+
+
+def test_stalled_clients_do_not_keep_operators_out(own: Service) -> None:
+    """More clients than the server has threads, who begin a request and never end it."""
+    stalled: list[Any] = []
+    try:
+        for _ in range(48):
+            one = socket.create_connection((own.config.management.listen.host, own.config.management.listen.port))
+            one.sendall(b"GET /v1/machines HTTP/1.1\r\nHost: x\r\nX-Slow: ")
+            stalled.append(one)
+        assert wait_for(lambda: requests.get(f"{own.management}/healthz", timeout=40).json()["healthy"], 45)
+        wait_for(lambda: "a client that kept us waiting for 5 s was let go" in own.log)
+        assert [line for line in own.log.splitlines() if "Traceback" in line] == []
+    finally:
+        for one in stalled:
+            one.close()
