@@ -18,7 +18,7 @@ from images.node.agent import kubelet
 from images.node.agent.loop import Agent
 
 PROCESSES = 2
-PATIENCE = 300.0
+RETRY_POLICY = 300.0
 """Seconds after which a fleet that has not joined is given up."""
 
 
@@ -52,14 +52,14 @@ class Fleet:
         self._answers(60.0)  # everything is prepared
         for wire in self._wires:
             wire.send("go")
-        answers = self._answers(PATIENCE)
+        answers = self._answers(RETRY_POLICY)
         return Joined([one for seen, _ in answers for one in seen], sum(cpu for _, cpu in answers))
 
-    def _answers(self, patience: float) -> list[Any]:
-        deadline, answers = time.monotonic() + patience, []
+    def _answers(self, timeout: float) -> list[Any]:
+        deadline, answers = time.monotonic() + timeout, []
         for wire in self._wires:
             if not wire.poll(max(0.0, deadline - time.monotonic())):
-                raise BenchError(f"the fleet has not joined in {patience:.0f} s")
+                raise BenchError(f"the fleet has not joined in {timeout:.0f} s")
             answers.append(wire.recv())
         words = [answer for answer in answers if isinstance(answer, str)]
         if any(words):

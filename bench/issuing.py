@@ -103,7 +103,7 @@ def _issue(parts: Parts, one: Member, key: bytes) -> str:
             machine=one.name,
             cluster=machine.cluster,
             node=machine.node_name,
-            rung="tpm",
+            assurance="tpm",
             boot=one.boot,
             holder=hashlib.sha256(key).hexdigest(),
             holder_spki=base64.b64encode(key).decode(),

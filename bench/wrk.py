@@ -81,7 +81,7 @@ def _load(server: Server, paths: Path, seconds: float, *, close: bool) -> Load:
     wrk = shutil.which("wrk")
     if wrk is None:
         raise BenchError("wrk is not installed: run ./setup.sh")
-    # wrk takes whole seconds; 30 s of patience, since a peer with thousands of groups needs seconds for an answer.
+    # wrk takes whole seconds; and 30 s more, since a peer with thousands of groups needs seconds for an answer.
     argv = [wrk, "-t1", f"-c{CONNECTIONS}", f"-d{max(1, round(seconds))}s", "--timeout", "30s", "--latency"]
     argv += ["-s", str(_LUA), f"http://{HOST}:{server.port}", "--", str(paths), *(["close"] if close else [])]
     before, before_front = cpu_seconds(server.pid), cpu_seconds(server.pid, named=server.front)

@@ -6,14 +6,14 @@ from contextvars import ContextVar
 
 from images.errors import ImageError
 
-_CURRENT: ContextVar["Ending | None"] = ContextVar("images.cancel", default=None)
+_CURRENT: ContextVar["Cancellation | None"] = ContextVar("images.cancel", default=None)
 
 
 class EndedError(ImageError):
     """What was going on was ended: because something else failed, or by Ctrl-C. It is never the cause itself."""
 
 
-class Ending:
+class Cancellation:
     """Told once, for good. Whoever waits for something else may wait for its file descriptor too."""
 
     def __init__(self) -> None:
@@ -43,7 +43,7 @@ class Ending:
             raise EndedError("ended, because another step failed or the build was interrupted")
 
 
-def current() -> Ending | None:
+def current() -> Cancellation | None:
     """What ends this thread's work; None: nothing but itself."""
     return _CURRENT.get()
 

@@ -95,8 +95,8 @@ def network(folder: Path) -> Iterator[Network]:
     if os.geteuid() != 0:
         raise UnusableError("a network namespace with taps needs root: run it with sudo, or use QEMU's user network")
     folder.mkdir(parents=True, exist_ok=True)
-    keeper = ["unshare", "--net", "sh", "-c", "echo ready; exec sleep infinity"]
-    with _number() as number, child("namespace", keeper, folder / "namespace.log", grace=0) as inside:
+    holder = ["unshare", "--net", "sh", "-c", "echo ready; exec sleep infinity"]
+    with _number() as number, child("namespace", holder, folder / "namespace.log", grace=0) as inside:
         inside.said.wait_for("^ready$", READY_SECONDS)
         made = Network(folder, number, inside.pid)
         outer = f"nblab{number}"
@@ -213,8 +213,8 @@ def _booting(network: Network, boot_url: str, mode: Mode, files: Path) -> list[s
 @contextlib.contextmanager
 def _second_dhcp(network: Network) -> Iterator[None]:
     """The operator's own DHCP server: a namespace of its own on the same bridge (two cannot share port 67)."""
-    keeper = ["unshare", "--net", "sh", "-c", "echo ready; exec sleep infinity"]
-    with child("second namespace", keeper, network.folder / "namespace2.log", grace=0) as other:
+    holder = ["unshare", "--net", "sh", "-c", "echo ready; exec sleep infinity"]
+    with child("second namespace", holder, network.folder / "namespace2.log", grace=0) as other:
         other.said.wait_for("^ready$", READY_SECONDS)
         network.run(
             "ip", "link", "add", "dhcp0", "type", "veth", "peer", "name", "up0", "netns", f"/proc/{other.pid}/ns/net"

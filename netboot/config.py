@@ -96,7 +96,7 @@ class Join(Strict):
     """From one address; beyond it 429 with Retry-After."""
     token_seconds: Annotated[int, Field(ge=60, le=900)] = 300
     addresses_attest: bool = False
-    """Whether the rung `address` exists at all: for labs."""
+    """Whether the assurance level `address` exists at all: for labs."""
 
 
 class Cluster(Strict):

@@ -95,7 +95,7 @@ class Supervisor:
             try:
                 while self._stage is None or self._running():
                     self._start_due()
-                    for key, _ in self._selector.select(self._patience()):
+                    for key, _ in self._selector.select(self._timeout()):
                         key.data()
                     self._heed_signals()
                     self._reap()
@@ -106,7 +106,7 @@ class Supervisor:
     def _running(self) -> list[Child]:
         return [child for child in self._children if child.process is not None]
 
-    def _patience(self) -> float:
+    def _timeout(self) -> float:
         due = [child.start_at for child in self._children if child.start_at is not None and self._stage is None]
         return max(0.0, min([*due, self._deadline, time.monotonic() + 60.0]) - time.monotonic())
 

@@ -57,7 +57,7 @@ class Site:
     """None: this server."""
     authorities: str = ""
     """PEM of the API servers; "": this server's."""
-    rung: str = "tpm"
+    assurance: str = "tpm"
     now_ms: int = field(default_factory=lambda: int(time() * 1000))
     url: str = ""
     report_url: str = ""
@@ -78,8 +78,8 @@ class Site:
         spki = unb64(body["spki"])
         self.spkis.append(spki)
         inner: dict[str, Any] = {"spki": body["spki"], "ek": None}
-        answer: dict[str, Any] = {"rung": self.rung, "now_ms": self.now_ms}
-        if self.rung == "tpm":
+        answer: dict[str, Any] = {"assurance": self.assurance, "now_ms": self.now_ms}
+        if self.assurance == "tpm":
             ek, ak = (wire.read_public(unb64(body["tpm"][name])) for name in ("ek_public", "ak_public"))
             self.eks.append(spki_sha256(ek))
             secret = b"s" * 32

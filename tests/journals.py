@@ -7,7 +7,7 @@ from netboot.lifecycle.events import AnyRecord
 
 
 class MemoryJournal:
-    """Keeps bodies in a list. With `failure` every append fails; at most `most_rows` wait for the projector."""
+    """Keeps bodies in a list. With `failure` every append fails; at most `most_rows` wait for the projection."""
 
     def __init__(self, most_rows: int = 1_000_000) -> None:
         self.bodies: list[str] = []

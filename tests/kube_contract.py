@@ -57,7 +57,7 @@ def credential(machine: str, cluster: str = "default", **more: object) -> Creden
         "machine": machine,
         "cluster": cluster,
         "node": f"{machine}.example",
-        "rung": "tpm",
+        "assurance": "tpm",
         "boot": "0192f0c1-2b5a-8abc-9def-0123456789ab",
         "holder": hashlib.sha256(machine.encode()).hexdigest(),
         "holder_spki": "MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE+/==",
@@ -92,7 +92,9 @@ def a_credential_comes_back_as_it_was_written(world: World) -> None:
     for number, given in enumerate(
         (
             credential("m1"),
-            credential("m2", reset_count=None, restart_count=None, token_id=None, token_expires_ms=None, rung="nonce"),
+            credential(
+                "m2", reset_count=None, restart_count=None, token_id=None, token_expires_ms=None, assurance="nonce"
+            ),
             credential("m3-" + "x" * 240, node="n" * 253),
             credential("Ünïcode ✓ /\n", generation=0, issued=0, at_ms=0),
         )

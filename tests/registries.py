@@ -15,10 +15,10 @@ from typing import Any
 
 from images.registry.client import OciRegistry
 from images.registry.reference import read_reference
-from images.registry.retry import Patience
+from images.registry.retry import RetryPolicy
 from lab.registry import Registry, Tls, registry
 
-IMPATIENT = Patience(attempts=3, sleep=lambda _seconds: None)
+IMPATIENT = RetryPolicy(attempts=3, sleep=lambda _seconds: None)
 """Tries thrice, and waits for nothing."""
 Fault = Callable[[str, str], int | None]
 """Method and path → the status that is answered in the registry's place, None: the registry answers."""

@@ -72,7 +72,7 @@ class Machine:
         state = base64.b64decode(answer["state"])
         body = {"version": 1, "state": answer["state"], "proof": text(self.prove(state, self.key))}
         body["previous_proof"] = text(self.prove(state, self.previous)) if self.previous is not None else None
-        body["tpm"] = self.statement(answer, state) if answer["rung"] == "tpm" else None
+        body["tpm"] = self.statement(answer, state) if answer["assurance"] == "tpm" else None
         for name, value in changes.items():
             (body if name in body else body["tpm"])[name] = value
         return body

@@ -11,7 +11,7 @@ from typing import Protocol, Self
 
 from images.build.cache import Cache
 from images.build.step import I, Product, Step
-from images.cancel import Ending
+from images.cancel import Cancellation
 
 
 class Progress(Protocol):
@@ -35,7 +35,7 @@ class Graph:
         self._guard = threading.Lock()
         self._threads: list[tuple[threading.Thread, threading.Event]] = []
         self._failure: BaseException | None = None
-        self._ending = Ending()
+        self._cancellation = Cancellation()
         self.products: dict[str, Product] = {}
 
     def __enter__(self) -> Self:
@@ -52,7 +52,7 @@ class Graph:
                     end.wait()
             except KeyboardInterrupt as error:  # tools are told to end, then killed: this does not take long
                 self._fail(error)
-        self._ending.close()
+        self._cancellation.close()
         if self._failure is not None and self._failure is not value:
             raise self._failure from None
 
@@ -64,7 +64,7 @@ class Graph:
         """
 
         def run() -> None:
-            self._ending.adopt()
+            self._cancellation.adopt()
             try:
                 self._run(step, inputs())
             except BaseException as error:  # noqa: BLE001 - raised again by the thread that waits for all
@@ -74,7 +74,7 @@ class Graph:
 
         def wait() -> Product:
             end.wait()
-            self._ending.check()
+            self._cancellation.check()
             return self.products[step.name]
 
         # Not Thread.join: a join that Ctrl-C interrupts may take a running thread for one that ended (Python < 3.13).
@@ -95,7 +95,7 @@ class Graph:
 
     def _tell(self, what: Callable[[], None]) -> None:
         with self._guard:
-            self._ending.check()
+            self._cancellation.check()
             what()
 
     def _fail(self, error: BaseException) -> None:
@@ -103,4 +103,4 @@ class Graph:
         with self._guard:
             if self._failure is None:
                 self._failure = error
-        self._ending.tell()
+        self._cancellation.tell()

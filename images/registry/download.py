@@ -7,7 +7,7 @@ from typing import BinaryIO
 
 from images.artifact.manifest import Artifact
 from images.registry.errors import DamagedError, UnreachableError
-from images.registry.retry import Patience
+from images.registry.retry import RetryPolicy
 from images.registry.sources import Source, blob_words
 from images.values import files
 
@@ -18,7 +18,7 @@ _TRIES = 2
 
 
 def download(
-    source: Source, name: str, artifact: Artifact, target: Path, patience: Patience, progress: Progress
+    source: Source, name: str, artifact: Artifact, target: Path, retry: RetryPolicy, progress: Progress
 ) -> None:
     """Fetch an artifact.
 
@@ -30,7 +30,7 @@ def download(
         transfer = _Transfer(source, name, artifact, progress)
         try:
             with target.open("wb") as file:
-                transfer.run(file, patience)
+                transfer.run(file, retry)
         except OSError as error:
             raise files.refused(f"cannot write {target}", error) from error
         if transfer.digest.hexdigest() == artifact.sha256:
@@ -49,7 +49,7 @@ class _Transfer:
         self.have = 0
         self.digest = hashlib.sha256()
 
-    def run(self, file: BinaryIO, patience: Patience) -> None:
+    def run(self, file: BinaryIO, retry: RetryPolicy) -> None:
         """To its last byte. An attempt that brought any does not count as failed."""
         failed = 0
         while True:
@@ -58,7 +58,7 @@ class _Transfer:
                 self._attempt(file)
             except UnreachableError as error:
                 failed = 1 if self.have > before else failed + 1
-                patience.wait(failed, error)
+                retry.wait(failed, error)
             else:
                 return
 

@@ -14,8 +14,8 @@ from images.errors import CorruptError, NotFoundError, SignatureError
 from images.registry.artifact import read_blobs
 from images.registry.download import Progress, download
 from images.registry.errors import DamagedError
-from images.registry.retry import Patience
-from images.registry.sources import Papers, Source
+from images.registry.retry import RetryPolicy
+from images.registry.sources import SignedManifest, Source
 from images.registry.staging import staging
 from images.store.pointers import is_digest
 from images.store.store import Store
@@ -26,29 +26,29 @@ class Announced:
     """An image whose signature is in order; no artifact has been read yet. `signer`: the key's id."""
 
     manifest: Manifest
-    papers: Papers
+    signed: SignedManifest
     signer: str
 
     @property
     def digest(self) -> str:
         """The image's digest."""
-        return hashlib.sha256(self.papers.manifest).hexdigest()
+        return hashlib.sha256(self.signed.manifest).hexdigest()
 
 
-def announce(source: Source, name: str, trusted: Collection[PublicKey], patience: Patience) -> Announced:
-    """What an image says of itself, signed by a trusted key. `name`: see `Source.papers`.
+def announce(source: Source, name: str, trusted: Collection[PublicKey], retry: RetryPolicy) -> Announced:
+    """What an image says of itself, signed by a trusted key. `name`: see `Source.signed`.
 
     Raises:
         images.errors.SignatureError: by no trusted key, or altered. DamagedError: not the image that was asked for, or
         not a manifest of ours. RegistryError and its kin.
     """
-    papers = patience(lambda: source.papers(name))
-    key = signing.verify(papers.manifest, papers.signature, trusted)
-    digest = hashlib.sha256(papers.manifest).hexdigest()
+    signed = retry(lambda: source.signed(name))
+    key = signing.verify(signed.manifest, signed.signature, trusted)
+    digest = hashlib.sha256(signed.manifest).hexdigest()
     if is_digest(name) and digest != name:
         raise DamagedError(f"{source.where} gives image {digest[:12]} as {name[:12]}: it is damaged, or deceives")
     try:
-        return Announced(read_manifest(papers.manifest), papers, key.id)
+        return Announced(read_manifest(signed.manifest), signed, key.id)
     except CorruptError as error:
         raise DamagedError(f"image {digest[:12]} of {source.where}: {error}") from None
 
@@ -67,7 +67,7 @@ def pull(
     announced: Announced,
     store: Store,
     wanted: Collection[str],
-    patience: Patience,
+    retry: RetryPolicy,
     progress: Progress,
 ) -> int:
     """Fetch the artifacts `wanted` (of `missing`), verify all, add the image; how many bytes were fetched.
@@ -84,16 +84,16 @@ def pull(
             path = by_digest.get(artifact.sha256)
             if path is None and name in wanted:
                 path = folder / artifact.sha256
-                download(source, name, artifact, path, patience, progress)
+                download(source, name, artifact, path, retry, progress)
                 fetched += artifact.size
             by_digest[artifact.sha256] = parts[name] = path or store.blob_path(artifact.sha256)
-        store.add_image(announced.papers.manifest, _joined(store, announced), parts)
+        store.add_image(announced.signed.manifest, _joined(store, announced), parts)
     return fetched
 
 
 def _joined(store: Store, announced: Announced) -> bytes:
     """The signatures that came, and ours by other keys: a place that lacks one must not take it from us."""
-    joined = announced.papers.signature
+    joined = announced.signed.signature
     with suppress(NotFoundError, SignatureError):
         lines = store.signature(announced.digest).splitlines(keepends=True)
         for ours in (b"".join(lines[at : at + 2]) for at in range(0, len(lines), 2)):

@@ -13,7 +13,7 @@ from images.registry.client import OciRegistry
 from images.registry.download import Progress
 from images.registry.errors import AbsentError, DamagedError
 from images.registry.pull import Announced, announce
-from images.registry.retry import Patience
+from images.registry.retry import RetryPolicy
 from images.registry.sources import RegistrySource, blob_words
 from images.store import check
 from images.store.store import Store
@@ -52,7 +52,7 @@ def publishable(store: Store, digest: str, trusted: Collection[PublicKey]) -> Ma
     return manifest
 
 
-def absent(registry: OciRegistry, manifest: Manifest, patience: Patience) -> dict[str, Artifact]:
+def absent(registry: OciRegistry, manifest: Manifest, retry: RetryPolicy) -> dict[str, Artifact]:
     """The artifacts that the registry does not have, each blob once; by name.
 
     Raises:
@@ -61,7 +61,7 @@ def absent(registry: OciRegistry, manifest: Manifest, patience: Patience) -> dic
     return {
         name: artifact
         for name, artifact in read_blobs(manifest)
-        if not _there(registry, Descriptor(artifact.sha256, artifact.size), name, patience)
+        if not _there(registry, Descriptor(artifact.sha256, artifact.size), name, retry)
     }
 
 
@@ -71,7 +71,7 @@ def push(
     registry: OciRegistry,
     tag: str,
     wanted: Collection[str],
-    patience: Patience,
+    retry: RetryPolicy,
     progress: Progress,
 ) -> Pushed:
     """Upload the artifacts `wanted` (of `absent`), then name the image there by its digest and by `tag`.
@@ -80,30 +80,30 @@ def push(
         RegistryError and its kin; the tag is set last, so it names a whole image or what it named before.
     """
     digest, sent = manifest.digest, 0
-    papers = store.manifest_bytes(digest), store.signature(digest)
+    signed = store.manifest_bytes(digest), store.signature(digest)
     for name, artifact in read_blobs(manifest):
         if name in wanted:
-            _upload(store, registry, name, artifact, patience, progress)
+            _upload(store, registry, name, artifact, retry, progress)
             sent += artifact.size
-    for data, what in (*zip(papers, ("manifest.json", "manifest.sig"), strict=True), (EMPTY, "the configuration")):
-        _upload_bytes(registry, data, what, patience)
-    written = write_artifact(*papers, manifest)
+    for data, what in (*zip(signed, ("manifest.json", "manifest.sig"), strict=True), (EMPTY, "the configuration")):
+        _upload_bytes(registry, data, what, retry)
+    written = write_artifact(*signed, manifest)
     tags = tuple(dict.fromkeys((digest, tag)))
     for one in tags:
-        patience(partial(registry.put_manifest, one, written))
+        retry(partial(registry.put_manifest, one, written))
     return Pushed(digest, f"sha256:{hashlib.sha256(written).hexdigest()}", tags, sent)
 
 
 def promote(
-    source: OciRegistry, name: str, target: OciRegistry, tag: str, trusted: Collection[PublicKey], patience: Patience
+    source: OciRegistry, name: str, target: OciRegistry, tag: str, trusted: Collection[PublicKey], retry: RetryPolicy
 ) -> Promoted:
     """Let `tag` of `target` name the image that `name` names in `source`, of the same registry; no bytes move.
 
     Raises:
         images.errors.SignatureError: by no trusted key: nothing was changed. RegistryError and its kin.
     """
-    found = announce(RegistrySource(source), name, trusted, patience)
-    data = patience(lambda: source.manifest(name))
+    found = announce(RegistrySource(source), name, trusted, retry)
+    data = retry(lambda: source.manifest(name))
     two = read_artifact(data, f"{source.where}:{name}")
     if two.manifest.sha256 != found.digest:
         raise DamagedError(f"{source.where}:{name} was moved while it was looked at: try again")
@@ -111,25 +111,25 @@ def promote(
     blobs |= {one.sha256: (part, one) for part, one in zip(("manifest.json", "manifest.sig"), two, strict=True)}
     empty = Descriptor(hashlib.sha256(EMPTY).hexdigest(), len(EMPTY))
     for part, one in (*blobs.values(), ("the configuration", empty)):
-        if not _there(target, one, part, patience):
+        if not _there(target, one, part, retry):
             if target.where == source.where:
                 raise AbsentError(f"{source.where} lacks {blob_words(part, one.sha256)}: push the image again")
-            patience(partial(target.mount, source.reference.repository, one.sha256, part))
-    before = _named(target, tag, trusted, patience)
+            retry(partial(target.mount, source.reference.repository, one.sha256, part))
+    before = _named(target, tag, trusted, retry)
     for alias in dict.fromkeys((found.digest, tag)):
-        patience(partial(target.put_manifest, alias, data))
+        retry(partial(target.put_manifest, alias, data))
     return Promoted(found.digest, f"sha256:{hashlib.sha256(data).hexdigest()}", before.digest if before else None)
 
 
-def _named(registry: OciRegistry, tag: str, trusted: Collection[PublicKey], patience: Patience) -> Announced | None:
+def _named(registry: OciRegistry, tag: str, trusted: Collection[PublicKey], retry: RetryPolicy) -> Announced | None:
     try:
-        return announce(RegistrySource(registry), tag, trusted, patience)
+        return announce(RegistrySource(registry), tag, trusted, retry)
     except (AbsentError, DamagedError):
         return None
 
 
-def _there(registry: OciRegistry, one: Descriptor, name: str, patience: Patience) -> bool:
-    size = patience(lambda: registry.blob_size(one.sha256))
+def _there(registry: OciRegistry, one: Descriptor, name: str, retry: RetryPolicy) -> bool:
+    size = retry(lambda: registry.blob_size(one.sha256))
     if size is not None and size != one.size:
         # Registries take a blob that they have for whole (distribution, blobwriter.go, moveBlob): a push mends nothing.
         what = f"{blob_words(name, one.sha256)} of {registry.where}"
@@ -141,7 +141,7 @@ def _there(registry: OciRegistry, one: Descriptor, name: str, patience: Patience
 
 
 def _upload(
-    store: Store, registry: OciRegistry, name: str, artifact: Artifact, patience: Patience, progress: Progress
+    store: Store, registry: OciRegistry, name: str, artifact: Artifact, retry: RetryPolicy, progress: Progress
 ) -> None:
     path, what = store.blob_path(artifact.sha256), blob_words(name, artifact.sha256)
 
@@ -159,10 +159,10 @@ def _upload(
             progress(-done)
             raise
 
-    patience.longer()(attempt)
+    retry.longer()(attempt)
 
 
-def _upload_bytes(registry: OciRegistry, data: bytes, what: str, patience: Patience) -> None:
+def _upload_bytes(registry: OciRegistry, data: bytes, what: str, retry: RetryPolicy) -> None:
     one = Descriptor(hashlib.sha256(data).hexdigest(), len(data))
-    if not _there(registry, one, what, patience):
-        patience.longer()(lambda: registry.push_bytes(data, one.sha256, what))
+    if not _there(registry, one, what, retry):
+        retry.longer()(lambda: registry.push_bytes(data, one.sha256, what))

@@ -18,7 +18,7 @@ def _quiet(_words: str) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class RetryPolicy:
     """`attempts` in all; waits are drawn evenly from 0 to `first`, then to twice as much, at most to `most` seconds.
 
     `tell` is told why something is tried again.
@@ -31,7 +31,7 @@ class Patience:
     draw: Callable[[], float] = random.random
     tell: Callable[[str], None] = _quiet
 
-    def longer(self) -> "Patience":
+    def longer(self) -> "RetryPolicy":
         """For what takes two requests, and fails where either does."""
         return replace(self, attempts=2 * self.attempts)
 

@@ -19,7 +19,7 @@ from images.store.pointers import is_digest
 from images.values import files
 
 
-class Papers(NamedTuple):
+class SignedManifest(NamedTuple):
     """An image's manifest and signature as they came."""
 
     manifest: bytes
@@ -34,7 +34,7 @@ class Source(Protocol):
         """The place, for words."""
         ...
 
-    def papers(self, name: str) -> Papers:
+    def signed(self, name: str) -> SignedManifest:
         """Manifest and signature of an image, by its digest; in a registry also by a tag or the registry's digest."""
         ...
 
@@ -54,13 +54,15 @@ class RegistrySource:
         """See `Source.where`."""
         return self._registry.where
 
-    def papers(self, name: str) -> Papers:
-        """See `Source.papers`."""
+    def signed(self, name: str) -> SignedManifest:
+        """See `Source.signed`."""
         data = self._registry.manifest(name)
         if name.startswith("sha256:") and hashlib.sha256(data).hexdigest() != name.removeprefix("sha256:"):
             raise DamagedError(f"what {self.where} gives as {name} is something else: push the image again")
         found = read_artifact(data, f"{self.where}{'@' if ':' in name else ':'}{name}")
-        return Papers(self._small(found.manifest, "manifest.json"), self._small(found.signature, "manifest.sig"))
+        return SignedManifest(
+            self._small(found.manifest, "manifest.json"), self._small(found.signature, "manifest.sig")
+        )
 
     def blob(self, artifact: Artifact, name: str, offset: int) -> AbstractContextManager[Stream]:
         """See `Source.blob`."""
@@ -97,13 +99,13 @@ class OriginSource:
         """Close what is open."""
         self._session.close()
 
-    def papers(self, name: str) -> Papers:
-        """See `Source.papers`."""
+    def signed(self, name: str) -> SignedManifest:
+        """See `Source.signed`."""
         if not is_digest(name):
             raise AbsentError(f"{self.where} knows images by their digests only, not {name[:80]!r}")
         # The signature first: an image is listed there from the instant its manifest is, which is written last.
         signature = self._small(f"images/{name}/manifest.sig", MOST_SIGNATURE, name)
-        return Papers(self._small(f"images/{name}/manifest.json", MOST_MANIFEST, name), signature)
+        return SignedManifest(self._small(f"images/{name}/manifest.json", MOST_MANIFEST, name), signature)
 
     @contextmanager
     def blob(self, artifact: Artifact, name: str, offset: int) -> Iterator[Stream]:
@@ -152,13 +154,15 @@ class FolderSource:
             raise AbsentError(f"{self.where} has no images: `netboot image export IMAGE {self.where}` puts one there")
         return found
 
-    def papers(self, name: str) -> Papers:
-        """See `Source.papers`."""
+    def signed(self, name: str) -> SignedManifest:
+        """See `Source.signed`."""
         if not is_digest(name):
             raise AbsentError(f"{self.where} knows images by their digests only, not {name[:80]!r}")
         what = f"image {name[:12]}"
         signature = self._small(self._root / "images" / name / "manifest.sig", MOST_SIGNATURE, what)
-        return Papers(self._small(self._root / "images" / name / "manifest.json", MOST_MANIFEST, what), signature)
+        return SignedManifest(
+            self._small(self._root / "images" / name / "manifest.json", MOST_MANIFEST, what), signature
+        )
 
     @contextmanager
     def blob(self, artifact: Artifact, name: str, offset: int) -> Iterator[Stream]:

@@ -9,8 +9,8 @@ from aiohttp import web
 
 from netboot.boot import answers
 from netboot.boot.limits import connection_of
-from netboot.boot.metrics import Tally
-from netboot.boot.prepared import Prompt
+from netboot.boot.metrics import Counters
+from netboot.boot.prepared import PreparedResponse
 from netboot.boot.ranges import none_match, still_same, wanted_span
 from netboot.boot.transfers import OpenFile, Transfer, open_file, send
 from netboot.lifecycle.errors import JournalUnavailableError
@@ -25,8 +25,8 @@ Whole = Callable[[str, str, str, str], Awaitable[None]]
 class Artifacts:
     """Answers `/v1/blobs/…`, `/v1/images/…`, `/v1/site/…` from the folder of a store."""
 
-    def __init__(self, store: Path, tally: Tally, whole: Whole, stall_seconds: float) -> None:
-        self._store, self._tally, self._whole = f"{store}/", tally, whole
+    def __init__(self, store: Path, counters: Counters, whole: Whole, stall_seconds: float) -> None:
+        self._store, self._counters, self._whole = f"{store}/", counters, whole
         self._stall_seconds = stall_seconds
         self.transfers: set[Transfer] = set()
         """Those under way."""
@@ -73,7 +73,7 @@ class Artifacts:
         if "If-None-Match" in asked and none_match(asked["If-None-Match"], tag):
             return answers.empty(304, ETag=tag, **{"Cache-Control": _caching(kind)}), None
         if request.method == "HEAD":
-            return Prompt(head, length=size), None
+            return PreparedResponse(head, length=size), None
         wanted = asked.get("Range")
         if "If-Range" in asked and not still_same(asked["If-Range"], tag):
             wanted = None
@@ -81,18 +81,18 @@ class Artifacts:
         if span == "unsatisfiable":
             return answers.text(416, f"the file has {size} bytes", **{"Content-Range": f"bytes */{size}"}), None
         if span == "whole":
-            response, (offset, length) = Prompt(head, length=size), (0, size)
+            response, (offset, length) = PreparedResponse(head, length=size), (0, size)
         else:
             offset, length = span
             where = f"Content-Range: bytes {offset}-{offset + length - 1}/{size}\r\n"
-            response = Prompt(head + where, status=206, length=length)
+            response = PreparedResponse(head + where, status=206, length=length)
         transfer = Transfer(connection_of(request).peer, name, offset, length)
         self.transfers.add(transfer)
         try:
             await send(request, response, file, transfer, self._stall_seconds)
         finally:
             self.transfers.discard(transfer)
-            self._tally.ended(transfer)
+            self._counters.ended(transfer)
         return response, transfer
 
 

@@ -5,7 +5,7 @@ from aiohttp import web
 from netboot.boot import answers, bodies
 from netboot.boot.limits import connection_of
 from netboot.boot.live import Live
-from netboot.boot.metrics import Tally
+from netboot.boot.metrics import Counters
 from netboot.lifecycle import bootid
 from netboot.lifecycle.errors import NoSuchBootError, NotReadyError
 from netboot.lifecycle.events import BootEvent, EventRecord
@@ -19,10 +19,10 @@ class Events:
     """Takes what machines report, and what we know ourselves of artifacts that were fetched."""
 
     def __init__(
-        self, key: bytes, live: Live, journal: Journal, clock: Clock, tally: Tally, body_seconds: float
+        self, key: bytes, live: Live, journal: Journal, clock: Clock, counters: Counters, body_seconds: float
     ) -> None:
         self._key, self._live, self._journal = key, live, journal
-        self._clock, self._tally, self._body_seconds = clock, tally, body_seconds
+        self._clock, self._counters, self._body_seconds = clock, counters, body_seconds
 
     async def reported(self, request: web.BaseRequest, boot_id: str) -> web.StreamResponse:
         """Answer a machine's post: 204 when the event is durable.
@@ -37,7 +37,7 @@ class Events:
         event = bodies.parsed(body, BootEvent, "an event")
         record = self._record(event, boot_id, connection_of(request).peer)
         await self._journal.append(record)
-        self._tally.events["accepted"] += 1
+        self._counters.events["accepted"] += 1
         return answers.empty(204)
 
     async def fetched(self, digest: str, boot_id: str, machine: str, peer: str) -> None:
@@ -75,4 +75,4 @@ class Events:
 
     def count_refused(self) -> None:
         """An event was not one, or of no boot of that machine."""
-        self._tally.events["refused"] += 1
+        self._counters.events["refused"] += 1

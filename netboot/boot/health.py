@@ -8,7 +8,7 @@ from aiohttp import web
 from netboot.boot import answers, bodies
 from netboot.boot.limits import connection_of
 from netboot.boot.live import Live
-from netboot.boot.metrics import Tally
+from netboot.boot.metrics import Counters
 from netboot.boot.queries import machine_and_mac
 from netboot.lifecycle import bootid
 from netboot.lifecycle.decide import View
@@ -27,10 +27,10 @@ class Health:
     """Hands out expectations, takes reports."""
 
     def __init__(
-        self, key: bytes, live: Live, journal: Journal, clock: Clock, tally: Tally, body_seconds: float
+        self, key: bytes, live: Live, journal: Journal, clock: Clock, counters: Counters, body_seconds: float
     ) -> None:
         self._key, self._live, self._journal = key, live, journal
-        self._clock, self._tally, self._body_seconds = clock, tally, body_seconds
+        self._clock, self._counters, self._body_seconds = clock, counters, body_seconds
 
     def expected(self, boot_id: str, query: str) -> web.StreamResponse:
         """Answer a machine that asks what it should have, and what time it is.
@@ -65,12 +65,12 @@ class Health:
             report=report,
         )
         await self._journal.append_json(record.at_ms, record.model_dump_json(by_alias=True))
-        self._tally.health["accepted"] += 1
+        self._counters.health["accepted"] += 1
         return answers.empty(204)
 
     def count_refused(self) -> None:
         """A report was not one, or of no boot of that machine."""
-        self._tally.health["refused"] += 1
+        self._counters.health["refused"] += 1
 
     def _view(self) -> View:
         catalogue = self._live.catalogue

@@ -11,7 +11,7 @@ from netboot.boot.transfers import Transfer
 
 
 @dataclass(slots=True)
-class Tally:
+class Counters:
     """Counts since the process started."""
 
     scripts: dict[str, int] = field(
@@ -31,14 +31,14 @@ class Tally:
 
 
 class Exporter:
-    """Carries the tally over into Prometheus' counters."""
+    """Carries the counters over into Prometheus' counters."""
 
-    def __init__(self, tally: Tally) -> None:
+    def __init__(self, counters: Counters) -> None:
         from prometheus_client import CollectorRegistry, Counter, Gauge
 
         # A registry of its own, unless the files of the multiprocess mode are the registry anyway: tests make several.
         registry = CollectorRegistry()
-        self._tally = tally
+        self._counters = counters
         self._seen: dict[str, int] = {}
         self._labelled = {
             "scripts": Counter("netboot_scripts", "Scripts served.", ["outcome"], registry=registry),
@@ -65,12 +65,12 @@ class Exporter:
     def flush(self, *, lag: int, open_connections: int, refused: int) -> None:
         """Bring the counters up to date; called about once a second."""
         for name, counter in self._labelled.items():
-            for label, value in getattr(self._tally, name).items():
+            for label, value in getattr(self._counters, name).items():
                 if more := self._more(f"{name}/{label}", value):
                     counter.labels(label).inc(more)
         totals = {
-            "bytes_sent": self._tally.bytes_sent,
-            "discoveries_dropped": self._tally.discoveries_dropped,
+            "bytes_sent": self._counters.bytes_sent,
+            "discoveries_dropped": self._counters.discoveries_dropped,
             "refused": refused,
         }
         for name, value in totals.items():

@@ -16,7 +16,7 @@ from aiohttp import web
 from images.formats import cpio
 from netboot.boot import answers
 from netboot.boot.live import Live
-from netboot.boot.prepared import Prompt
+from netboot.boot.prepared import PreparedResponse
 from netboot.boot.queries import machine_and_mac
 from netboot.lifecycle import bootid
 from netboot.lifecycle.ports import Clock
@@ -57,7 +57,7 @@ class Nonces:
         sealed = self._seal(mac=mac, address=peer, machine=machine, window=window.id, now_ms=now)
         fields = {"machine": machine, "boot": boot_id, "peer": peer, "window": window.id}
         log.info("the nonce of a boot window was fetched", extra={"fields": fields})
-        return Prompt(_HEAD, archive(sealed))
+        return PreparedResponse(_HEAD, archive(sealed))
 
     def _window(self, machine: str, mac: str, now_ms: int) -> BootWindow | None:
         """The open window of the machine, if it is known by this MAC."""

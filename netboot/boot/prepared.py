@@ -10,7 +10,7 @@ from aiohttp.http import HttpVersion11
 SERVER = "netboot"
 
 
-class Prompt(web.StreamResponse):
+class PreparedResponse(web.StreamResponse):
     """`head`: header lines, each ended by CRLF; Date, Content-Length and Connection are added here. Never compressed.
 
     `length`: bytes of the body where that is more than `content`; whoever says so sends the rest once it is `prepared`.

@@ -21,7 +21,7 @@ from netboot.boot.events import Events
 from netboot.boot.health import Health
 from netboot.boot.limits import Gate, Limited, gate_of, prepare_listener
 from netboot.boot.live import Live
-from netboot.boot.metrics import Exporter, Tally
+from netboot.boot.metrics import Counters, Exporter
 from netboot.boot.nonces import Nonces, Seal
 from netboot.boot.readiness import Readiness
 from netboot.boot.scripts import Scripts
@@ -72,16 +72,16 @@ class Worker:
     def __init__(self, config: Config, index: int, clock: Clock, seal: Seal | None = None) -> None:
         key = load_or_create(config.data / "boot-id.key")
         self._limits = config.provisioning
-        self.tally = Tally()
+        self.counters = Counters()
         self.journal = SqliteJournal(config.data / "journal" / f"boot-{index}.db")
         self.live = Live(config.data / "snapshot.json", config.retry.unavailable_seconds)
         self.discoveries = Discoveries(self.journal, clock)
         self.readiness = Readiness(self.live, self.journal)
         self.gate: Gate = gate_of(config.provisioning)
-        scripts = Scripts(config, key, self.live, self.journal, clock, self.tally, self.discoveries)
-        events = Events(key, self.live, self.journal, clock, self.tally, config.provisioning.body_seconds)
-        health = Health(key, self.live, self.journal, clock, self.tally, config.provisioning.body_seconds)
-        self.artifacts = Artifacts(config.store, self.tally, events.fetched, config.provisioning.send_stall_seconds)
+        scripts = Scripts(config, key, self.live, self.journal, clock, self.counters, self.discoveries)
+        events = Events(key, self.live, self.journal, clock, self.counters, config.provisioning.body_seconds)
+        health = Health(key, self.live, self.journal, clock, self.counters, config.provisioning.body_seconds)
+        self.artifacts = Artifacts(config.store, self.counters, events.fetched, config.provisioning.send_stall_seconds)
         nonces = Nonces(key, self.live, clock, seal)
         self.app = App(scripts, self.artifacts, events, health, nonces, self.readiness)
         self.server = Limited(self.app.handle, self.gate, config.provisioning.idle_seconds)
@@ -94,7 +94,7 @@ class Worker:
 
     async def export(self) -> None:
         """Carry counts into Prometheus' files until cancelled, and once more then."""
-        exporter = Exporter(self.tally)
+        exporter = Exporter(self.counters)
         try:
             while True:
                 self._flush(exporter)
@@ -103,7 +103,7 @@ class Worker:
             self._flush(exporter)
 
     def _flush(self, exporter: Exporter) -> None:
-        self.tally.discoveries_dropped = self.discoveries.dropped
+        self.counters.discoveries_dropped = self.discoveries.dropped
         exporter.flush(lag=self.journal.lag, open_connections=self.gate.open, refused=self.gate.refused)
 
     async def drain(self, listening: asyncio.Server) -> None:

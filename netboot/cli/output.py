@@ -42,8 +42,8 @@ def show(
 
 
 @contextmanager
-def progress(what: str, total: int, patience: float = 2.0) -> Iterator[Callable[[int], None]]:
-    """A progress bar for `total` bytes, on a terminal's stderr, once it has taken `patience` seconds.
+def progress(what: str, total: int, after: float = 2.0) -> Iterator[Callable[[int], None]]:
+    """A progress bar for `total` bytes, on a terminal's stderr, once it has taken `after` seconds.
 
     Gives what is told each step.
     """
@@ -53,7 +53,7 @@ def progress(what: str, total: int, patience: float = 2.0) -> Iterator[Callable[
 
     def advance(step: int) -> None:
         nonlocal shown
-        if not shown and sys.stderr.isatty() and monotonic() - begun >= patience:
+        if not shown and sys.stderr.isatty() and monotonic() - begun >= after:
             shown = True
             bar.start()
         bar.update(task, advance=step)

@@ -12,7 +12,7 @@ import click
 from images.registry.credentials import Login, default_file, read_login
 from images.registry.errors import BadReferenceError, RegistryError
 from images.registry.reference import Reference
-from images.registry.retry import Patience
+from images.registry.retry import RetryPolicy
 
 if TYPE_CHECKING:
     from images.registry.client import OciRegistry
@@ -46,9 +46,9 @@ def access_options(function: F) -> F:
     return function
 
 
-def patience() -> Patience:
+def retry() -> RetryPolicy:
     """Ten attempts; why one is made again is said on stderr."""
-    return Patience(tell=lambda words: click.echo(words, err=True))
+    return RetryPolicy(tell=lambda words: click.echo(words, err=True))
 
 
 def login(access: Access, registry: str) -> Login | None:

@@ -14,7 +14,7 @@ from images.store.pointers import is_digest
 from images.store.store import Store
 from netboot.cli.output import output_option, progress, show
 from netboot.cli.paths import Paths, config_option, find_paths, keys_option, store_option
-from netboot.cli.places import Access, access_options, check_authority, open_registries, patience
+from netboot.cli.places import Access, access_options, check_authority, open_registries, retry
 
 _WAIT_SECONDS = 60.0
 """How long a command waits for another writer of the store: a replica may be taking over an image of the same name."""
@@ -44,7 +44,7 @@ def push(
     from images.registry.push import absent, publishable
     from images.registry.push import push as upload
 
-    paths, reference, tries = find_paths(config, store, keys), read_reference(place), patience()
+    paths, reference, tries = find_paths(config, store, keys), read_reference(place), retry()
     if reference.digest is not None:
         raise click.UsageError("a push names a tag: the registry's digest follows from what is pushed")
     opened = Store(paths.store)
@@ -128,7 +128,7 @@ def promote(
     source = read_reference(image) if "/" in image else target.tagged(_digest(paths, image))
     trusted = KeyRing(paths.keys).trusted()
     with open_registries(Access(**access), source, target) as [there, here]:
-        done = move(there, source.name, here, target.tag, trusted, patience())
+        done = move(there, source.name, here, target.tag, trusted, retry())
     value = {"image": done.image, "place": str(target), "digest": done.digest, "before": done.before}
     before = f"; it was {done.before[:12]}" if done.before and done.before != done.image else ""
     show(output, value, (), (), f"{target} is image {done.image[:12]} now{before}")
@@ -187,7 +187,7 @@ def _take(source: Source, name: str, paths: Paths) -> dict[str, Any]:
     from images.registry.pull import announce, missing
     from images.registry.pull import pull as fetch
 
-    store, tries = Store(paths.store, wait=_WAIT_SECONDS), patience()
+    store, tries = Store(paths.store, wait=_WAIT_SECONDS), retry()
     found = announce(source, name, KeyRing(paths.keys).trusted(), tries)
     wanted = missing(store, found.manifest)
     with progress(f"pulling {found.digest[:12]}", sum(one.size for one in wanted.values())) as advance:

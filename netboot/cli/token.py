@@ -96,7 +96,7 @@ def list_(config: Path | None, server: str | None, token_file: Path | None, outp
         click.echo(f"WARNING: cluster {cluster}: {problem}", err=True)
     rows = [
         (
-            *(one["id"], one["machine"], one["node"], one["cluster"], one["rung"], moment(one["issued_ms"])),
+            *(one["id"], one["machine"], one["node"], one["cluster"], one["assurance"], moment(one["issued_ms"])),
             f"{moment(one['expires_ms'])}{' (expired)' if one['expired'] else ''}",
         )
         for one in found["tokens"]

@@ -1,1 +1,1 @@
-"""Loops beside the planes: the inventory keeper and the journal projector."""
+"""Loops beside the planes: the inventory publisher and the journal projection."""

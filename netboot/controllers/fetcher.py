@@ -1,6 +1,6 @@
 """The process `fetcher`: images of channels that are not in the store are fetched from upstream, in the background.
 
-The keeper publishes them when they are there; until then it says, in our words, why they are not.
+The publisher publishes them when they are there; until then it says, in our words, why they are not.
 """
 
 import logging
@@ -52,7 +52,7 @@ class Fetcher:
         self._monotonic, self._draw = monotonic, draw
         self._trying: dict[str, _Trying] = {}
         self._lock = threading.Lock()
-        self._ending = threading.Event()
+        self._cancellation = threading.Event()
         self._thread = threading.Thread(target=self._work, name="fetcher", daemon=True)
         self._now: tuple[str, int, int] | None = None
         self._fetched = self._bytes = self._failed = 0
@@ -63,7 +63,7 @@ class Fetcher:
 
     def stop(self) -> None:
         """See `beside.Controller`."""
-        self._ending.set()
+        self._cancellation.set()
         self._thread.join(STOP_SECONDS)
 
     def step(self) -> bool:
@@ -76,7 +76,7 @@ class Fetcher:
             self._trying = {digest: self._trying.get(digest) or _Trying() for digest in wanted}
         came = False
         for digest in wanted:
-            if not self._ending.is_set() and self._monotonic() >= self._trying[digest].next:
+            if not self._cancellation.is_set() and self._monotonic() >= self._trying[digest].next:
                 came |= self._try(digest)
         return came
 
@@ -86,11 +86,11 @@ class Fetcher:
         Raises:
             Exception: it ends; nothing of the transfer is left.
         """
-        if self._ending.wait(seconds):
+        if self._cancellation.wait(seconds):
             raise _StoppingError
 
     def status(self) -> dict[str, Any]:
-        """For `/readyz`, metrics and the keeper; `images`: digest → why it is not here."""
+        """For `/readyz`, metrics and the publisher; `images`: digest → why it is not here."""
         where = self._upstream.where
         with self._lock:
             trying, now = dict(self._trying), self._now
@@ -117,14 +117,14 @@ class Fetcher:
         return f"it is not here yet, tried again: {one.problem}"
 
     def _work(self) -> None:
-        while not self._ending.is_set():
+        while not self._cancellation.is_set():
             try:
                 self.step()
             except _StoppingError:
                 return
             except Exception:  # a defect of ours must not leave machines waiting for a thread that is gone
                 log.exception("the fetcher failed; it goes on")
-            self._ending.wait(LOOK_SECONDS)
+            self._cancellation.wait(LOOK_SECONDS)
 
     def _try(self, digest: str) -> bool:
         mine, begun = self._trying[digest], self._monotonic()
@@ -155,7 +155,7 @@ class Fetcher:
             self._failed += 1
 
     def _progress(self, digest: str, done: int, of: int) -> None:
-        if self._ending.is_set():
+        if self._cancellation.is_set():
             raise _StoppingError
         with self._lock:
             self._now = (digest, done, of)

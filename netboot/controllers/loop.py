@@ -1,5 +1,5 @@
-"""The controllers' process: the projector in the main thread, the keeper beside it. If either fails, the process ends
-and the supervisor starts it again."""
+"""The controllers' process: the projection in the main thread, the publisher in another. If either fails, the process
+ends and the supervisor starts it again."""
 
 import logging
 import os
@@ -9,8 +9,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from netboot.controllers.projection import Projector
-from netboot.controllers.snapshot_publisher import Keeper
+from netboot.controllers.projection import ProjectionController
+from netboot.controllers.snapshot_publisher import SnapshotPublisher
 from netboot.lifecycle.ports import Clock
 
 log = logging.getLogger(__name__)
@@ -29,27 +29,27 @@ class Controllers:
     Signal handlers only set plain flags: an Event's lock may be held by the very thread that is interrupted.
     """
 
-    def __init__(self, keeper: Keeper, projector: Projector, say: Say, clock: Clock) -> None:
-        self._keeper, self._projector, self._say, self._clock = keeper, projector, say, clock
+    def __init__(self, publisher: SnapshotPublisher, projection: ProjectionController, say: Say, clock: Clock) -> None:
+        self._publisher, self._projection, self._say, self._clock = publisher, projection, say, clock
         self._stop = self._hurry = self._failed = False
 
     def run(self, ready: Callable[[], None]) -> None:
         """Until SIGTERM or SIGINT; then take over what is journalled, and return. SIGHUP: read everything again now.
 
         Raises:
-            RuntimeError: the keeper failed; its log line says how.
+            RuntimeError: the publisher failed; its log line says how.
         """
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, self._heed)
-        self._keeper.step(now=True)
+        self._publisher.step(now=True)
         ready()
-        keeper = threading.Thread(target=self._keep_for_ever, name="keeper", daemon=True)
-        keeper.start()
+        publisher = threading.Thread(target=self._keep_for_ever, name="publisher", daemon=True)
+        publisher.start()
         self._project_for_ever()
-        self._projector.finish()
-        keeper.join(5.0)
+        self._projection.finish()
+        publisher.join(5.0)
         if self._failed:
-            raise RuntimeError("the keeper failed")
+            raise RuntimeError("the publisher failed")
 
     def _heed(self, number: int, _frame: object) -> None:
         if number == signal.SIGHUP:
@@ -63,10 +63,10 @@ class Controllers:
         os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
         said = float("-inf")
         while not self._stop:
-            more = self._projector.step()
+            more = self._projection.step()
             if time.monotonic() - said >= STATUS_SECONDS:
                 said = time.monotonic()
-                self._report("projector", self._projector.progress.status(self._clock.now_ms()))
+                self._report("projection", self._projection.progress.status(self._clock.now_ms()))
             if not more:
                 time.sleep(LOOK_SECONDS)
 
@@ -77,15 +77,15 @@ class Controllers:
                 now = time.monotonic()
                 if self._hurry or now - looked >= KEEP_SECONDS:
                     looked, hurry, self._hurry = now, self._hurry, False
-                    if self._keeper.step(now=hurry) or hurry or now - said >= STATUS_SECONDS:
+                    if self._publisher.step(now=hurry) or hurry or now - said >= STATUS_SECONDS:
                         said = now
-                        self._report("keeper", self._keeper.status())
+                        self._report("publisher", self._publisher.status())
                     if now - protected >= PROTECT_SECONDS:
                         protected = now
-                        self._keeper.protect()
+                        self._publisher.protect()
                 time.sleep(LOOK_SECONDS)
         except BaseException:
-            log.exception("the keeper failed")
+            log.exception("the publisher failed")
             self._failed = self._stop = True
 
     def _report(self, name: str, status: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""The projector: what the service's processes journalled becomes the state that operators see.
+"""The projection: what the service's processes journalled becomes the state that operators see.
 
 For each journal: read what is new, take it over together with the new cursor (exactly once), then tell the journal's
 owner, who purges. Journals do not wait for each other: one that cannot be read is tried again and named in the status.
@@ -65,7 +65,7 @@ class Progress:
         }
 
 
-class Projector:
+class ProjectionController:
     """Follows every `*.db` of `folder`. `owned`: names of the journals that have an owner now; what others left behind
     is drained and then removed."""
 
@@ -162,9 +162,9 @@ class Projector:
     def _trouble(self, followed: _Followed, problem: str | None) -> None:
         if problem != followed.problem:
             if problem is not None:
-                log.error("projector: %s", problem)
+                log.error("projection: %s", problem)
             else:
-                log.warning("projector: journal %s is read again", followed.path.name)
+                log.warning("projection: journal %s is read again", followed.path.name)
         followed.problem = problem
 
 

@@ -22,7 +22,7 @@ def backoff(failures: int, *, draw: Callable[[float, float], float] = random.uni
     return min(LONGEST_WAIT, FIRST_WAIT * 2.0 ** min(failures - 1, 10)) * draw(0.5, 1.0)
 
 
-class Following(Generic[T]):
+class Reflector(Generic[T]):
     """`watch(seconds)` brings everything that there is, then what changes, for about so long. One thread runs this.
 
     `seconds`: of a round; with each, everything is looked at anew, so that nothing that was missed is missed for ever.

@@ -1,4 +1,4 @@
-"""The keeper: the only author of `data/snapshot.json`. Inventory, channels and images in; one consistent view out.
+"""The publisher: the only author of `data/snapshot.json`. Inventory, channels and images in; one consistent view out.
 
 All or nothing: an inventory with any fault leaves the one before in force, also over a restart: it is taken from the
 published file then. Channels and images are looked at on their own account: they move on beside a broken edit.
@@ -16,7 +16,7 @@ from netboot.config import Config
 from netboot.controllers.changes import Changes
 from netboot.lifecycle import publish
 from netboot.lifecycle.errors import CannotTellError, NotReadyError
-from netboot.lifecycle.image_repository import Shelf, ShelfKeeper
+from netboot.lifecycle.image_repository import ImageRepository, ImageRepositoryWriter
 from netboot.lifecycle.ports import Clock
 from netboot.lifecycle.snapshot import BootWindow, Snapshot
 from netboot.lifecycle.state import States
@@ -34,14 +34,14 @@ FAULTS_SHOWN = 20
 Windows = Callable[[Inventory, int], Mapping[str, BootWindow]]
 
 
-class Keeper:
+class SnapshotPublisher:
     """`step` as often as you like; it costs a few `stat`s where nothing changed."""
 
     def __init__(
         self,
         config: Config,
-        shelf: Shelf,
-        shelf_keeper: ShelfKeeper,
+        repository: ImageRepository,
+        repository_writer: ImageRepositoryWriter,
         states: States,
         clock: Clock,
         monotonic: Callable[[], float] = time.monotonic,
@@ -50,7 +50,12 @@ class Keeper:
     ) -> None:
         """`windows(inventory, now_ms)`: the open boot windows by machine, or CannotTellError; None: there are none.
         `upstream()`: digests of images that are not here, and why; None: none are fetched from anywhere."""
-        self._config, self._shelf, self._shelf_keeper, self._states = config, shelf, shelf_keeper, states
+        self._config, self._repository, self._repository_writer, self._states = (
+            config,
+            repository,
+            repository_writer,
+            states,
+        )
         self._clock, self._monotonic = clock, monotonic
         self._path = config.data / "snapshot.json"
         self._inventory_changes = Changes(lambda: config.inventory.glob("*.yaml"))
@@ -113,7 +118,7 @@ class Keeper:
         )
         now = self._clock.now_ms()
         absent = self._why_absent if self._upstream is not None else None
-        snapshot = publish.compose(inventory, self._shelf, facts, now, self._windows(inventory, now), absent)
+        snapshot = publish.compose(inventory, self._repository, facts, now, self._windows(inventory, now), absent)
         self._composed = self._monotonic()
         if publish.same(self._published, snapshot):
             self._wanted = False
@@ -152,9 +157,9 @@ class Keeper:
         """Tell the store which images must outlive garbage collection: of boots, and those that the inventory pins."""
         channels = self._inventory.channels if self._inventory is not None else ()
         try:
-            present = {one.digest for one in self._shelf.images()}
-            self._shelf_keeper.keep("inventory", [one for one in publish.pinned(channels) if one in present])
-            self._shelf_keeper.keep("boots", sorted(self._booted() & present))
+            present = {one.digest for one in self._repository.images()}
+            self._repository_writer.keep("inventory", [one for one in publish.pinned(channels) if one in present])
+            self._repository_writer.keep("boots", sorted(self._booted() & present))
         except BusyError as error:
             log.debug("references: %s", error)
         except (ImageError, CannotTellError) as error:
@@ -193,7 +198,7 @@ class Keeper:
     def _bundle_status(self) -> dict[str, Any]:
         remedy = "run `netboot config bundle`, where the private key is"
         try:
-            bundle = self._shelf.bundle()
+            bundle = self._repository.bundle()
         except ImageError as error:
             return {"ok": False, "message": f"the site bundle: {error}", "remedy": remedy}
         if bundle is None:

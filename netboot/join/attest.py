@@ -40,12 +40,12 @@ def attest(parts: Parts, message: Attest, peer: str) -> AttestAnswer:
         raise RefusedError("the proof is not a signature of this state by the key of hello")
     known = _still(parts, state, now)
     counters = None
-    if state.rung == "tpm":
+    if state.assurance == "tpm":
         if message.tpm is None:
             raise RefusedError(f"{state.machine} said that it has a TPM, and gave no statement of it")
         counters = _proven(state, known, message.tpm, message.state, spki)
     else:
-        fallback.recheck(parts, known, state.rung, peer)
+        fallback.recheck(parts, known, state.assurance, peer)
     settle(parts, known, state.boot)
 
     def presented(existing: Credential | None) -> Presented:
@@ -53,7 +53,7 @@ def attest(parts: Parts, message: Attest, peer: str) -> AttestAnswer:
             machine=state.machine,
             cluster=state.cluster,
             node=state.node,
-            rung=state.rung,
+            assurance=state.assurance,
             boot=state.boot,
             holder=hashlib.sha256(spki).hexdigest(),
             holder_spki=state.spki,
@@ -61,7 +61,7 @@ def attest(parts: Parts, message: Attest, peer: str) -> AttestAnswer:
             counters=counters,
             continued=_continued(existing, message),
             window=state.window,
-            window_open=state.rung == "nonce" and fallback.window_open(known, state.window, now),
+            window_open=state.assurance == "nonce" and fallback.window_open(known, state.window, now),
         )
 
     return issue.issue(parts, known.machine, presented, peer)
@@ -93,7 +93,7 @@ def _still(parts: Parts, state: State, now_ms: int) -> Known:
         StaleError: something was changed since; hello says what is so now. UnknownMachineError, RefusedError.
     """
     view = parts.view()
-    if state.rung == "tpm":
+    if state.assurance == "tpm":
         try:
             known = identify.by_tpm(view, parts.enrolments, state.ek_sha256, _NO_HINTS, "", now_ms)
         except (UnknownMachineError, PendingError):

@@ -7,26 +7,26 @@ machine: they cannot be set back but by TPM2_Clear, which makes them start anew 
 from dataclasses import dataclass
 from typing import Literal
 
-from netboot.join.ports import Credential, Rung
+from netboot.join.ports import AssuranceLevel, Credential
 from netboot.lifecycle.bootid import minted_ms
 
 MOST_REISSUES = 3
 """Of one boot, after the first: an agent that lost an answer asks again; one that does so for ever is no agent."""
-_LADDER: dict[Rung, int] = {"tpm": 2, "nonce": 1, "address": 0}
+_LADDER: dict[AssuranceLevel, int] = {"tpm": 2, "nonce": 1, "address": 0}
 
 
 @dataclass(frozen=True, slots=True)
 class Presented:
-    """What was proven just now. `counters`: the TPM's (resets, restarts); None below the rung `tpm`.
+    """What was proven just now. `counters`: the TPM's (resets, restarts); None below the assurance level `tpm`.
 
-    `continued`: the Lease's holder has signed for the new key. `window`: the boot window, on the rung `nonce`, and
-    whether it is open still.
+    `continued`: the Lease's holder has signed for the new key. `window`: the boot window, on the assurance level
+    `nonce`, and whether it is open still.
     """
 
     machine: str
     cluster: str
     node: str
-    rung: Rung
+    assurance: AssuranceLevel
     boot: str
     holder: str
     holder_spki: str
@@ -53,11 +53,11 @@ class Decision:
 
 def decide_credential(existing: Credential | None, presented: Presented, now_ms: int) -> Decision:
     """Whether `presented` gets a credential beside what the machine's Lease says. `now_ms`: since 1970."""
-    if presented.rung == "nonce" and not presented.window_open and not _repeats(existing, presented):
+    if presented.assurance == "nonce" and not presented.window_open and not _repeats(existing, presented):
         return _used_up(presented)
     if existing is None or existing.generation < presented.generation:
         return _new(existing, presented, now_ms)
-    if _LADDER[existing.rung] != _LADDER[presented.rung]:
+    if _LADDER[existing.assurance] != _LADDER[presented.assurance]:
         return _other_rung(existing, presented, now_ms)
     if _backwards(existing, presented):
         words = (
@@ -80,7 +80,7 @@ def _repeats(existing: Credential | None, presented: Presented) -> bool:
     """Whether it was this very key that used the window up: it may ask again."""
     if existing is None or existing.generation != presented.generation:
         return False
-    return (existing.rung, existing.window, existing.holder) == ("nonce", presented.window, presented.holder)
+    return (existing.assurance, existing.window, existing.holder) == ("nonce", presented.window, presented.holder)
 
 
 def _used_up(presented: Presented) -> Decision:
@@ -97,7 +97,7 @@ def _new(existing: Credential | None, presented: Presented, now_ms: int) -> Deci
         machine=presented.machine,
         cluster=presented.cluster,
         node=presented.node,
-        rung=presented.rung,
+        assurance=presented.assurance,
         boot=presented.boot,
         holder=presented.holder,
         holder_spki=presented.holder_spki,
@@ -139,28 +139,28 @@ def _held(existing: Credential, presented: Presented) -> Decision:
 
 def _other_rung(existing: Credential, presented: Presented, now_ms: int) -> Decision:
     """Up is progress: its TPM was enrolled since. Down is what a thief would try."""
-    if _LADDER[presented.rung] > _LADDER[existing.rung]:
+    if _LADDER[presented.assurance] > _LADDER[existing.assurance]:
         return _new(existing, presented, now_ms)
     words = (
-        f"{presented.machine} has proven itself by {existing.rung} before, and {presented.rung} is less: "
+        f"{presented.machine} has proven itself by {existing.assurance} before, and {presented.assurance} is less: "
         f"`netboot machine release {presented.machine}` if that is meant"
     )
     return Decision("refuse", words, alert=True)
 
 
 def _rebooted(existing: Credential, presented: Presented) -> bool:
-    """Whether this is another boot than the Lease's, by what the rung can know of it."""
-    if presented.rung == "tpm":
+    """Whether this is another boot than the Lease's, by what the assurance level can know of it."""
+    if presented.assurance == "tpm":
         before = _counters(existing)
         return presented.counters is not None and before is not None and presented.counters > before
-    if presented.rung == "nonce":
+    if presented.assurance == "nonce":
         return presented.window != existing.window
     return minted_ms(presented.boot) > minted_ms(existing.boot)
 
 
 def _backwards(existing: Credential, presented: Presented) -> bool:
     before = _counters(existing)
-    return presented.rung == "tpm" and (
+    return presented.assurance == "tpm" and (
         presented.counters is None or (before is not None and presented.counters < before)
     )
 

@@ -1,4 +1,4 @@
-"""The rungs below `tpm`: a boot window's nonce, and in labs the address. Weaker, and tainted so."""
+"""The assurance levels below `tpm`: a boot window's nonce, and in labs the address. Weaker, and tainted so."""
 
 import ipaddress
 
@@ -6,12 +6,14 @@ from netboot.join.errors import RefusedError, StaleError
 from netboot.join.identify import Known
 from netboot.join.messages import Named
 from netboot.join.parts import Parts
-from netboot.join.ports import Rung
+from netboot.join.ports import AssuranceLevel
 from netboot.join.state import unseal_nonce
 
 
-def rung_of(parts: Parts, known: Known, hints: Named, nonce: bytes | None, peer: str, now_ms: int) -> tuple[Rung, str]:
-    """The rung, and the boot window that it is of (rung `nonce`).
+def assurance_of(
+    parts: Parts, known: Known, hints: Named, nonce: bytes | None, peer: str, now_ms: int
+) -> tuple[AssuranceLevel, str]:
+    """The assurance, and the boot window that it is of (assurance `nonce`).
 
     Raises:
         RefusedError: with the rule that is not met. CannotTellError: no key to open a nonce with.
@@ -36,8 +38,8 @@ def rung_of(parts: Parts, known: Known, hints: Named, nonce: bytes | None, peer:
     return "nonce", found.window
 
 
-def recheck(parts: Parts, known: Known, rung: Rung, peer: str) -> None:
-    """That attest comes from where hello came from, and the rung is still allowed.
+def recheck(parts: Parts, known: Known, assurance: AssuranceLevel, peer: str) -> None:
+    """That attest comes from where hello came from, and the assurance level is still allowed.
 
     Raises:
         RefusedError, StaleError.
@@ -45,7 +47,7 @@ def recheck(parts: Parts, known: Known, rung: Rung, peer: str) -> None:
     machine = known.machine
     if not _is_its_address(known, peer):
         raise RefusedError(f"{peer} is not an address of {machine.name} (node.addresses in the inventory)")
-    allowed = machine.identity == "address" and parts.addresses_attest if rung == "address" else True
+    allowed = machine.identity == "address" and parts.addresses_attest if assurance == "address" else True
     if machine.identity == "tpm" or not allowed:
         raise StaleError(f"how {machine.name} proves itself was changed since hello: begin again")
 

@@ -38,11 +38,11 @@ def hello(parts: Parts, message: Hello, peer: str) -> HelloAnswer:
     if message.tpm is not None:
         return _with_tpm(parts, message, message.tpm, hints, peer, now)
     known = identify.by_hints(parts.view(), parts.enrolments, hints)
-    rung, window = fallback.rung_of(parts, known, hints, message.nonce, peer, now)
+    assurance, window = fallback.assurance_of(parts, known, hints, message.nonce, peer, now)
     settle(parts, known, message.boot)
-    state = _state(known, message).model_copy(update={"rung": rung, "window": window})
+    state = _state(known, message).model_copy(update={"assurance": assurance, "window": window})
     sealed = seal(parts.keyset(), parts.site, state, now, parts.random)
-    return HelloAnswer(rung=rung, state=encoded(sealed), now_ms=now)
+    return HelloAnswer(assurance=assurance, state=encoded(sealed), now_ms=now)
 
 
 def _with_tpm(parts: Parts, message: Hello, tpm: TpmKeys, hints: Named, peer: str, now: int) -> HelloAnswer:
@@ -67,7 +67,7 @@ def _with_tpm(parts: Parts, message: Hello, tpm: TpmKeys, hints: Named, peer: st
         }
     )
     return HelloAnswer(
-        rung="tpm",
+        assurance="tpm",
         state=encoded(seal(parts.keyset(), parts.site, state, now, parts.random)),
         credential_blob=encoded(challenge.credential_blob),
         encrypted_secret=encoded(challenge.encrypted_secret),
@@ -91,7 +91,7 @@ def _details(tpm: TpmKeys, hints: Named, peer: str) -> str:
 
 def _state(known: Known, message: Hello) -> State:
     return State(
-        rung="tpm",
+        assurance="tpm",
         machine=known.machine.name,
         cluster=known.machine.cluster,
         node=known.machine.node_name,
@@ -103,7 +103,7 @@ def _state(known: Known, message: Hello) -> State:
 
 
 def settle(parts: Parts, known: Known, boot: str) -> None:
-    """What must hold for every rung.
+    """What must hold for every assurance level.
 
     Raises:
         RefusedError: not a boot of this machine, or a cluster that is not known. CannotTellError: not fit to be used.

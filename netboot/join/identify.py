@@ -1,7 +1,7 @@
-"""Which machine this is, and on which rung of the ladder it stands: `tpm` > `nonce` > `address`.
+"""Which machine this is, and on which assurance level it stands: `tpm` > `nonce` > `address`.
 
 Identity is the pinned endorsement key. What a machine calls itself (MAC, UUID, serial) are hints: they tell an operator
-whom a stranger claims to be, and on the lower rungs they are all that there is.
+whom a stranger claims to be, and on the lower assurance levels they are all that there is.
 """
 
 from typing import NamedTuple

@@ -13,7 +13,7 @@ from netboot.join.credential import Decision, Presented, decide_credential
 from netboot.join.errors import ClusterUnavailableError, ConflictError, HeldError, RefusedError
 from netboot.join.messages import AttestAnswer
 from netboot.join.parts import Parts, Target
-from netboot.join.ports import Credential, Rung
+from netboot.join.ports import AssuranceLevel, Credential
 from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.events import EventRecord
 from netboot.lifecycle.phases import Phase
@@ -59,7 +59,7 @@ def _allowed(parts: Parts, target: Target, decision: Decision, wanted: Presented
         if decision.alert:
             _alert(parts, wanted, decision.words)
         raise HeldError(decision.words) if decision.alert else RefusedError(decision.words)
-    if decision.kind == "new" and wanted.rung != "tpm":
+    if decision.kind == "new" and wanted.assurance != "tpm":
         node = target.nodes.node(wanted.node)
         if node is not None and node.ready:
             raise RefusedError(f"{wanted.node} is a Ready node: only a TPM can show that it is this machine that asks")
@@ -99,7 +99,7 @@ def _issued(
     now = parts.now_ms()
     _record(parts, wanted, Phase.TOKEN_ISSUED, now, f"token {token.id}, {parts.token_seconds} s", peer)
     log.info("token issued", extra={"fields": {"machine": machine.name, "boot": wanted.boot, "token": token.id}})
-    return _answer(machine, target, token, expires // 1000 * 1000, wanted.rung, now)
+    return _answer(machine, target, token, expires // 1000 * 1000, wanted.assurance, now)
 
 
 def _close_window(parts: Parts, existing: Credential | None, wanted: Presented, now_ms: int) -> None:
@@ -108,7 +108,7 @@ def _close_window(parts: Parts, existing: Credential | None, wanted: Presented, 
     Raises:
         HeldError: somebody else has closed it meanwhile.
     """
-    if wanted.rung != "nonce" or parts.enrolments.use_window(wanted.machine, wanted.window, now_ms):
+    if wanted.assurance != "nonce" or parts.enrolments.use_window(wanted.machine, wanted.window, now_ms):
         return
     if existing is None or (existing.window, existing.holder) != (wanted.window, wanted.holder):
         words = f"the boot window of {wanted.machine} was used by another machine: open another"
@@ -119,9 +119,14 @@ def _close_window(parts: Parts, existing: Credential | None, wanted: Presented, 
 def _alert(parts: Parts, wanted: Presented, words: str) -> None:
     """What may be an attack: into the log and the machine's history. Whoever asked is refused whether or not it can be
     written down."""
-    fields = {"machine": wanted.machine, "boot": wanted.boot, "rung": wanted.rung, "holder": wanted.holder[:12]}
+    fields = {
+        "machine": wanted.machine,
+        "boot": wanted.boot,
+        "assurance": wanted.assurance,
+        "holder": wanted.holder[:12],
+    }
     log.warning("alert: %s", words, extra={"fields": fields})
-    said = f"{words} (rung {wanted.rung}, boot {wanted.boot}, key {wanted.holder[:12]})"
+    said = f"{words} (assurance {wanted.assurance}, boot {wanted.boot}, key {wanted.holder[:12]})"
     try:
         parts.enrolments.alert(wanted.machine, said, parts.now_ms())
     except CannotTellError as error:
@@ -143,16 +148,16 @@ def _record(parts: Parts, wanted: Presented, phase: Phase, at_ms: int, detail: s
 
 
 def _proof_words(machine: Machine, wanted: Presented) -> str:
-    if wanted.rung != "tpm":
-        return f"by {wanted.rung}, without a TPM"
+    if wanted.assurance != "tpm":
+        return f"by {wanted.assurance}, without a TPM"
     indices = ", ".join(sorted(machine.pcrs, key=int))
     return f"by tpm, PCR policy: {indices or 'none'}"
 
 
-def taints_of(machine: Machine, rung: Rung) -> tuple[str, ...]:
+def taints_of(machine: Machine, assurance: AssuranceLevel) -> tuple[str, ...]:
     """With which taints the node is to register: those that are declared, and ours."""
     taints = list(machine.node.taints)
-    ours = [UNCHECKED] if rung == "tpm" else [UNCHECKED, UNATTESTED]
+    ours = [UNCHECKED] if assurance == "tpm" else [UNCHECKED, UNATTESTED]
     keys = {_key(taint) for taint in taints}
     return (*taints, *(taint for taint in ours if _key(taint) not in keys))
 
@@ -162,7 +167,7 @@ def _key(taint: str) -> str:
 
 
 def _answer(
-    machine: Machine, target: Target, token: BootstrapToken, expires_ms: int, rung: Rung, now_ms: int
+    machine: Machine, target: Target, token: BootstrapToken, expires_ms: int, assurance: AssuranceLevel, now_ms: int
 ) -> AttestAnswer:
     return AttestAnswer(
         token=token.reveal(),
@@ -172,6 +177,6 @@ def _answer(
         apiservers=target.endpoints,
         authorities=target.authorities,
         labels=dict(machine.node.labels),
-        taints=taints_of(machine, rung),
+        taints=taints_of(machine, assurance),
         now_ms=now_ms,
     )

@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, Field, StringConstraints, ValidationError
 
 from images.artifact.manifest import Name
 from images.values.strict import Strict
-from netboot.join.ports import Rung
+from netboot.join.ports import AssuranceLevel
 from netboot.lifecycle.errors import BadClaimError
 from netboot.lifecycle.events import BootId
 from netboot.machines.identity import parse_mac, parse_serial, parse_uuid
@@ -91,9 +91,9 @@ class Attest(Strict):
 
 
 class HelloAnswer(Strict):
-    """The answer to hello; bytes in base64. What is of a TPM is left out on other rungs."""
+    """The answer to hello; bytes in base64. What is of a TPM is left out on other assurance levels."""
 
-    rung: Rung
+    assurance: AssuranceLevel
     state: str
     now_ms: int
     credential_blob: str | None = None

@@ -65,7 +65,7 @@ def vouch(parts: Parts, register: Register, wanted: Vouched, window_id: str, act
         machine=machine.name,
         cluster=machine.cluster,
         node=machine.node_name,
-        rung="nonce",
+        assurance="nonce",
         boot=wanted.boot,
         holder=hashlib.sha256(wanted.spki).hexdigest(),
         holder_spki=base64.b64encode(wanted.spki).decode(),

@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 from images.values.strict import Strict
 
-Rung = Literal["tpm", "nonce", "address"]
+AssuranceLevel = Literal["tpm", "nonce", "address"]
 
 
 class Credential(Strict):
@@ -17,7 +17,7 @@ class Credential(Strict):
     machine: str
     cluster: str
     node: str
-    rung: Rung
+    assurance: AssuranceLevel
     boot: str
     holder: str
     """Hex SHA-256 of the SPKI that the credential is for."""
@@ -28,7 +28,7 @@ class Credential(Strict):
     generation: int = 0
     """The enrolment's: `machine release` and `replace` raise it, and what an older one says binds nobody."""
     window: str = ""
-    """Rung `nonce`: the window that this credential used up."""
+    """AssuranceLevel `nonce`: the window that this credential used up."""
     issued: int = 0
     """Tokens handed out for this boot. 0: claimed only; the Node of the boot before may be there still."""
     token_id: str | None = None

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from images.artifact.manifest import Name, Sha256
 from images.values.strict import Strict
 from netboot.join.errors import RefusedError, StaleError
-from netboot.join.ports import Rung
+from netboot.join.ports import AssuranceLevel
 from netboot.lifecycle.events import BootId
 from netboot.machines.values import Machine, NodeName
 from tokens.errors import ExpiredStateError, ForgedStateError, StateError
@@ -26,7 +26,7 @@ Random = Callable[[int], bytes]
 class State(Strict):
     """Everything that the exchange has settled so far. Bytes in base64."""
 
-    rung: Rung
+    assurance: AssuranceLevel
     machine: Name
     cluster: Name
     node: NodeName
@@ -46,7 +46,7 @@ class State(Strict):
 
 
 class Nonce(Strict):
-    """What a boot script's second initrd file holds on the rung `nonce`."""
+    """What a boot script's second initrd file holds on the assurance level `nonce`."""
 
     mac: str
     address: str

@@ -6,7 +6,7 @@ from typing import Literal
 from images.errors import CorruptError, NotFoundError
 from images.values.strict import Strict
 from netboot.lifecycle.errors import ChannelPinnedError, NoSuchChannelError, NoSuchImageError, UnfitImageError
-from netboot.lifecycle.image_repository import Shelf, ShelfKeeper, Shelved
+from netboot.lifecycle.image_repository import ImageRepository, ImageRepositoryWriter, ListedImage
 from netboot.lifecycle.snapshot import Snapshot
 from netboot.machines.values import Channel
 
@@ -29,15 +29,17 @@ class ChannelState(Strict):
     source: Literal["inventory", "store"] = "store"
 
 
-def channel_states(snapshot: Snapshot, shelf: Shelf) -> list[ChannelState]:
+def channel_states(snapshot: Snapshot, repository: ImageRepository) -> list[ChannelState]:
     """Every declared channel, in the order of the inventory."""
-    names = {one.digest: one.name for one in shelf.images()}
+    names = {one.digest: one.name for one in repository.images()}
     of_profile = {profile.name: profile.channel for profile in snapshot.inventory.profiles}
     users: dict[str, int] = {}
     for machine in snapshot.inventory.machines:
         channel = of_profile.get(machine.profile, "")
         users[channel] = users.get(channel, 0) + 1
-    return [_state(channel, snapshot, _where(channel, shelf), names, users) for channel in snapshot.inventory.channels]
+    return [
+        _state(channel, snapshot, _where(channel, repository), names, users) for channel in snapshot.inventory.channels
+    ]
 
 
 def _state(
@@ -56,9 +58,9 @@ def _state(
     )
 
 
-def _where(channel: Channel, shelf: Shelf) -> str | None:
+def _where(channel: Channel, repository: ImageRepository) -> str | None:
     try:
-        return channel.image or shelf.channel(channel.name)
+        return channel.image or repository.channel(channel.name)
     except CorruptError:
         return None  # the snapshot's `unusable` says so
 
@@ -76,7 +78,7 @@ def declared(snapshot: Snapshot, name: str) -> Channel:
     raise NoSuchChannelError(f"the inventory declares no such channel; declared: {names}")
 
 
-def resolve(images: Sequence[Shelved], wanted: str) -> Shelved:
+def resolve(images: Sequence[ListedImage], wanted: str) -> ListedImage:
     """The image that an operator means: by digest, by the beginning of one, or by name (the newest of that name).
 
     Raises:
@@ -94,7 +96,14 @@ def resolve(images: Sequence[Shelved], wanted: str) -> Shelved:
     return matching[0]
 
 
-def move(snapshot: Snapshot, shelf: Shelf, keeper: ShelfKeeper, name: str, wanted: str, pinned_at: str) -> ChannelState:
+def move(
+    snapshot: Snapshot,
+    repository: ImageRepository,
+    publisher: ImageRepositoryWriter,
+    name: str,
+    wanted: str,
+    pinned_at: str,
+) -> ChannelState:
     """Let a channel point to an image that machines may boot. `pinned_at`: where the inventory declares the channel.
 
     Raises:
@@ -105,14 +114,14 @@ def move(snapshot: Snapshot, shelf: Shelf, keeper: ShelfKeeper, name: str, wante
     channel = declared(snapshot, name)
     if channel.image is not None:
         raise ChannelPinnedError(f"channel {name} is pinned to {channel.image[:12]} in {pinned_at}: edit it there")
-    shelved = resolve(shelf.images(), wanted)
+    shelved = resolve(repository.images(), wanted)
     try:
-        manifest = shelf.verified(shelved.digest)
+        manifest = repository.verified(shelved.digest)
     except NotFoundError as error:
         raise NoSuchImageError(str(error)) from None
     _fits(snapshot, name, manifest.architecture)
-    keeper.point(name, shelved.digest)
-    states = {state.name: state for state in channel_states(snapshot, shelf)}
+    publisher.point(name, shelved.digest)
+    states = {state.name: state for state in channel_states(snapshot, repository)}
     return states[name]
 
 

@@ -7,7 +7,7 @@ from images.artifact.bundle import SiteBundle
 from images.artifact.manifest import Manifest
 
 
-class Shelved(NamedTuple):
+class ListedImage(NamedTuple):
     """An image as it is listed: nothing about it has been verified."""
 
     digest: str
@@ -16,7 +16,7 @@ class Shelved(NamedTuple):
     """When it came into the store, milliseconds since 1970."""
 
 
-class Shelf(Protocol):
+class ImageRepository(Protocol):
     """Reading. Every method raises images.errors.StoreError when the store cannot be read."""
 
     def channel(self, name: str) -> str | None:
@@ -27,7 +27,7 @@ class Shelf(Protocol):
         """
         ...
 
-    def images(self) -> list[Shelved]:
+    def images(self) -> list[ListedImage]:
         """Every image, the newest first."""
         ...
 
@@ -48,7 +48,7 @@ class Shelf(Protocol):
         ...
 
 
-class ShelfKeeper(Protocol):
+class ImageRepositoryWriter(Protocol):
     """Writing, of the little that the service writes. Raises images.errors.StoreError (BusyError: try again)."""
 
     def point(self, channel: str, digest: str) -> str | None:

@@ -7,7 +7,7 @@ from images.artifact.bundle import HttpUrl, SiteBundle
 from images.artifact.manifest import Manifest
 from images.errors import CorruptError, ImageError, NotFoundError
 from images.values.strict import Strict
-from netboot.lifecycle.image_repository import Shelf
+from netboot.lifecycle.image_repository import ImageRepository
 from netboot.lifecycle.snapshot import BootWindow, ImageFacts, Snapshot
 from netboot.machines.values import Channel, Inventory
 
@@ -23,7 +23,7 @@ class SiteFacts(Strict):
 
 def compose(
     inventory: Inventory,
-    shelf: Shelf,
+    repository: ImageRepository,
     facts: SiteFacts,
     now_ms: int,
     windows: Mapping[str, BootWindow] | None = None,
@@ -40,11 +40,11 @@ def compose(
     for channel in inventory.channels:
         channels[channel.name] = digest = None
         try:
-            digest = channel.image or shelf.channel(channel.name)
+            digest = channel.image or repository.channel(channel.name)
             if digest is None:
                 continue
             if digest not in images:
-                images[digest] = image_facts(digest, shelf.verified(digest))
+                images[digest] = image_facts(digest, repository.verified(digest))
             old = _too_old(images[digest], facts.minimum_epoch)
         except ImageError as error:
             unusable[channel.name] = str(error)

@@ -1,7 +1,7 @@
 """The snapshot: everything that a boot decision needs, immutable, published whole and swapped whole.
 
-The keeper is its only author; boot workers read it. It is a file, so that a restart without a usable inventory, an API
-server or a network still boots machines from what was last accepted.
+The publisher is its only author; boot workers read it. It is a file, so that a restart without a usable inventory, an
+API server or a network still boots machines from what was last accepted.
 """
 
 from pydantic import Field

@@ -216,7 +216,7 @@ class Sightings(Protocol):
 
 
 class Projection(Protocol):
-    """Writing, for the projector alone."""
+    """Writing, for the projection alone."""
 
     def cursor(self, journal: str) -> tuple[int, int]:
         """(identity, last id) of what has been taken of a journal; (0, 0) for one never seen."""

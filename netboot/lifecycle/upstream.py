@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from images.errors import CorruptError, ImageError, NotFoundError
-from netboot.lifecycle.image_repository import Shelf
+from netboot.lifecycle.image_repository import ImageRepository
 from netboot.machines.values import Inventory
 
 
@@ -32,18 +32,18 @@ def fetching(where: str) -> str:
     return f"it is not here yet: being fetched from {where}"
 
 
-def wanted(inventory: Inventory, shelf: Shelf) -> list[str]:
+def wanted(inventory: Inventory, repository: ImageRepository) -> list[str]:
     """The images of channels that are not in the store, or not whole there: what is to be fetched."""
     found = dict[str, None]()
     for channel in inventory.channels:
         try:
-            digest = channel.image or shelf.channel(channel.name)
+            digest = channel.image or repository.channel(channel.name)
         except ImageError:  # nobody can tell what was meant
             continue
         if digest is None or digest in found:
             continue
         try:
-            shelf.verified(digest)
+            repository.verified(digest)
         except (NotFoundError, CorruptError):
             found[digest] = None
         except ImageError:  # signed by nobody whom we trust, or the store cannot be read: fetching would not mend it

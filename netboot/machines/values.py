@@ -74,7 +74,7 @@ class Node(Strict):
     labels: dict[Label, LabelValue] = Field(default_factory=dict)
     taints: tuple[Taint, ...] = ()
     addresses: tuple[IpAddress, ...] = ()
-    """Addresses that its serving certificate may name; the rung `address` and `nonce` also ask for one of them."""
+    """Addresses that its serving certificate may name; the levels `address` and `nonce` also ask for one of them."""
 
 
 class Machine(Strict):
@@ -89,7 +89,7 @@ class Machine(Strict):
     """False: the machine is told, on its console, that it may not boot."""
     node: Node = Node()
     identity: Literal["tpm", "nonce", "address"] = "tpm"
-    """The lowest rung on which it may prove itself. One with a TPM on record never falls below `tpm`."""
+    """The lowest assurance on which it may prove itself. One with a TPM on record never falls below `tpm`."""
     pcrs: dict[PcrIndex, tuple[Sha256, ...]] = Field(default_factory=dict)
     """SHA-256 PCRs and the values that are allowed in each; empty: no policy, and shown as such."""
     health: Health = Health()

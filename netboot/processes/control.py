@@ -12,7 +12,7 @@ from netboot.join.register import Register
 from netboot.lifecycle.decide import View
 from netboot.lifecycle.errors import CannotTellError
 from netboot.processes.clock import SystemClock
-from netboot.processes.image_repository import open_shelf
+from netboot.processes.image_repository import open_image_repository
 from netboot.stores.bootkey import load_or_create
 from netboot.stores.live import LiveView
 from netboot.stores.register import open_register
@@ -29,7 +29,7 @@ from netboot.web.watch import MOST_WATCHERS
 def make_web(config: Config, stopping: Callable[[], bool]) -> Any:
     """The control plane's application."""
     live, states = LiveView(config.data / "snapshot.json"), SqliteStates(config.data / "state.db")
-    shelf = open_shelf(config)
+    repository = open_image_repository(config)
     register = open_register(config, lambda: live.view().snapshot.inventory)
 
     def status(name: str) -> dict[str, Any] | None:
@@ -41,8 +41,8 @@ def make_web(config: Config, stopping: Callable[[], bool]) -> Any:
             live=live,
             states=states,
             sightings=states,
-            shelf=shelf,
-            shelf_keeper=shelf,
+            repository=repository,
+            repository_writer=repository,
             tokens=TokenFile(config.management.token_file),
             clock=SystemClock(),
             inventory=config.inventory,

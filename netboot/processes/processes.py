@@ -85,23 +85,23 @@ def _boot_windows(config: Config) -> "Windows":
 
 def _run_controllers(orders: Orders) -> None:
     from netboot.controllers.loop import Controllers
-    from netboot.controllers.projection import Projector
-    from netboot.controllers.snapshot_publisher import Keeper
-    from netboot.processes.image_repository import open_shelf
+    from netboot.controllers.projection import ProjectionController
+    from netboot.controllers.snapshot_publisher import SnapshotPublisher
+    from netboot.processes.image_repository import open_image_repository
     from netboot.stores.state import SqliteStates
     from netboot.stores.state_writer import SqliteProjection
 
     config, clock = orders.config, SystemClock()
-    shelf = open_shelf(config)
+    repository = open_image_repository(config)
     windows = _boot_windows(config) if config.join is not None else None
     upstream = partial(_absent, config.data / "status") if config.upstream is not None else None
     states = SqliteStates(config.data / "state.db")
-    keeper = Keeper(config, shelf, shelf, states, clock, windows=windows, upstream=upstream)
+    publisher = SnapshotPublisher(config, repository, repository, states, clock, windows=windows, upstream=upstream)
     projection = SqliteProjection(config.data / "state.db")
-    projector = Projector(config.data / "journal", projection, owned=journals(config))
+    controller = ProjectionController(config.data / "journal", projection, owned=journals(config))
     _make(projection)
     status = config.data / "status"
-    Controllers(keeper, projector, lambda name, said: write_status(status, name, said), clock).run(
+    Controllers(publisher, controller, lambda name, said: write_status(status, name, said), clock).run(
         lambda: say_ready(orders)
     )
     projection.close()
@@ -129,15 +129,15 @@ def _run_fetcher(orders: Orders) -> None:
     from netboot.controllers import runner
     from netboot.controllers.fetcher import Fetcher
     from netboot.lifecycle.upstream import wanted
-    from netboot.processes.image_repository import open_shelf
+    from netboot.processes.image_repository import open_image_repository
     from netboot.stores.live import LiveView
     from netboot.stores.upstream import StoreUpstream
 
     config = orders.config
-    live, shelf = LiveView(config.data / "snapshot.json"), open_shelf(config)
+    live, repository = LiveView(config.data / "snapshot.json"), open_image_repository(config)
     fetcher: Fetcher
     upstream = StoreUpstream(config, lambda seconds: fetcher.pause(seconds))
-    fetcher = Fetcher(upstream, lambda: wanted(live.view().snapshot.inventory, shelf), SystemClock())
+    fetcher = Fetcher(upstream, lambda: wanted(live.view().snapshot.inventory, repository), SystemClock())
     say = partial(write_status, config.data / "status", "fetcher")
     runner.run(fetcher, say, lambda: say_ready(orders))
 
@@ -168,6 +168,6 @@ def _run_join(orders: Orders) -> None:
 
 
 def _make(projection: "SqliteProjection") -> None:
-    """So that the control plane finds the state file; where it cannot be made the projector says so soon enough."""
+    """So that the control plane finds the state file; where it cannot be made the projection says so soon enough."""
     with suppress(CannotTellError):
         projection.cursor("")

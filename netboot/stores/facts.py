@@ -21,7 +21,7 @@ _Waiting = tuple[int, str, "Future[str | None]"]
 
 
 class Facts:
-    """Safe for threads; not for a process that forks after making it. What the projector has taken over is purged."""
+    """Safe for threads; not for a process that forks after making it. What the projection has taken over is purged."""
 
     def __init__(self, path: Path, *, most_rows: int = MOST_ROWS, most_bytes: int = MOST_BYTES) -> None:
         self._file = JournalFile(path, most_rows, most_bytes)

@@ -13,12 +13,12 @@ from images.artifact.signing import PublicKey
 from images.errors import CorruptError, NotFoundError, SignatureError
 from images.store import check
 from images.store.store import Store
-from netboot.lifecycle.image_repository import Shelved
+from netboot.lifecycle.image_repository import ListedImage
 
 log = logging.getLogger(__name__)
 
 
-class StoreShelf:
+class StoreImageRepository:
     """Verifies with the public keys that are in the ring *now*: one that was retired stops its images."""
 
     def __init__(self, store: Store, ring: KeyRing) -> None:
@@ -27,17 +27,17 @@ class StoreShelf:
         self._problem: str | None = None
 
     def channel(self, name: str) -> str | None:
-        """See `Shelf.channel`."""
+        """See `ImageRepository.channel`."""
         state = self._store.channel(name)
         return state.image if state else None
 
-    def images(self) -> list[Shelved]:
-        """See `Shelf.images`."""
+    def images(self) -> list[ListedImage]:
+        """See `ImageRepository.images`."""
         found = self._store.images()
-        return [Shelved(one.digest, one.manifest.name, one.added * 1000) for one in found]
+        return [ListedImage(one.digest, one.manifest.name, one.added * 1000) for one in found]
 
     def verified(self, digest: str) -> Manifest:
-        """See `Shelf.verified`."""
+        """See `ImageRepository.verified`."""
         check.check_signature(self._store, digest, self._keys())
         manifest = self._store.manifest(digest)
         findings = check.check_sizes(self._store, manifest)
@@ -46,7 +46,7 @@ class StoreShelf:
         return manifest
 
     def bundle(self) -> SiteBundle | None:
-        """See `Shelf.bundle`."""
+        """See `ImageRepository.bundle`."""
         try:
             data, signature = self._store.bundle()
         except NotFoundError:
@@ -58,13 +58,13 @@ class StoreShelf:
             raise CorruptError("the site bundle is not one of a known version: run `netboot config bundle`") from None
 
     def point(self, channel: str, digest: str) -> str | None:
-        """See `ShelfKeeper.point`."""
+        """See `ImageRepositoryWriter.point`."""
         before = self.channel(channel)
         self._store.set_channel(channel, digest)
         return before
 
     def keep(self, owner: str, digests: Sequence[str]) -> None:
-        """See `ShelfKeeper.keep`."""
+        """See `ImageRepositoryWriter.keep`."""
         try:
             known = self._store.references().get(owner)
         except CorruptError:

@@ -1,6 +1,6 @@
 """The journal of one process: SQLite in WAL mode, one file, one writer, group commit with fsync.
 
-The projector reads `data/journal/boot-<n>.db` (`journal_reader`) and writes the highest id that it has safely taken
+The projection reads `data/journal/boot-<n>.db` (`journal_reader`) and writes the highest id that it has safely taken
 over into `boot-<n>.cursor` (decimal digits); the owner then purges those rows. The file itself: `journal_file`.
 
 Whoever appends waits for the commit that holds the record; while one commit is on its way to the disk, everything that
@@ -25,7 +25,7 @@ from netboot.stores.journal_file import HOUSEKEEPING_SECONDS, ROWS_A_STATEMENT, 
 log = logging.getLogger(__name__)
 
 MOST_ROWS = 2_000_000
-"""Records that the projector has not yet taken over; beyond it machines are told to come back."""
+"""Records that the projection has not yet taken over; beyond it machines are told to come back."""
 MOST_BYTES = 2 * 1024**3
 QUICK_SECONDS = 0.002
 """Commits that take less on average are made by the event loop itself; everything else on it waits as long."""
@@ -35,7 +35,7 @@ _Waiting = tuple[int, str, "asyncio.Future[None]"]
 class SqliteJournal:
     """`netboot.lifecycle.ports.Journal` on a file. Belongs to the event loop that it was opened on.
 
-    `most_rows`, `most_bytes`: how much may wait for the projector. The file is opened at once, and again after any
+    `most_rows`, `most_bytes`: how much may wait for the projection. The file is opened at once, and again after any
     failure, so that a disk that comes back is used again without a restart.
     """
 
@@ -57,7 +57,7 @@ class SqliteJournal:
 
     @property
     def lag(self) -> int:
-        """Records that the projector has not yet taken over."""
+        """Records that the projection has not yet taken over."""
         return self._file.unshipped
 
     async def append(self, record: AnyRecord) -> None:

@@ -121,7 +121,7 @@ class JournalFile:
         if self.unshipped + max(more, 1) > self._most_rows or self._bytes > self._most_bytes:
             return (
                 f"the journal {self._path.name} is full: {self.unshipped} records ({self._bytes} bytes) wait for the "
-                "projector; look why `netboot serve` does not run its controllers process, or why that one fails"
+                "projection; look why `netboot serve` does not run its controllers process, or why that one fails"
             )
         return None
 
@@ -154,7 +154,7 @@ def _insert(db: sqlite3.Connection, rows: Rows) -> None:
 
 
 def _continue_after(db: sqlite3.Connection, cursor: int) -> int:
-    """The last id given out. A file that was lost must not give out ids again that the projector has passed."""
+    """The last id given out. A file that was lost must not give out ids again that the projection has passed."""
     row = db.execute("SELECT seq FROM sqlite_sequence WHERE name = 'records'").fetchone()
     last: int = row[0] if row else 0
     if last >= cursor:

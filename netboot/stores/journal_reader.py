@@ -1,4 +1,4 @@
-"""Reading a journal from another process, and telling its owner how far one has got. The projector's side.
+"""Reading a journal from another process, and telling its owner how far one has got. The projection's side.
 
 For each `data/journal/boot-<n>.db`: read batches by `read_after`, make them durable elsewhere, then `write_cursor`.
 A cursor is written *after* what it stands for is durable, so a crash means reading again, never losing; readers take

@@ -1,4 +1,4 @@
-"""The snapshot file: the keeper publishes it, boot workers read it."""
+"""The snapshot file: the publisher publishes it, boot workers read it."""
 
 import os
 from pathlib import Path

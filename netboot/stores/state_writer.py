@@ -1,4 +1,4 @@
-"""Writing `data/state.db`: `netboot.lifecycle.state.Projection`. One process writes, the projector's."""
+"""Writing `data/state.db`: `netboot.lifecycle.state.Projection`. One process writes, the projection's."""
 
 import logging
 import sqlite3

@@ -10,7 +10,7 @@ from images.registry.credentials import Login, read_login
 from images.registry.errors import AbsentError
 from images.registry.pull import announce, missing, pull
 from images.registry.reference import is_url, read_origin, read_reference
-from images.registry.retry import Patience
+from images.registry.retry import RetryPolicy
 from images.registry.sources import OriginSource, RegistrySource, Source
 from images.store.store import Store
 from netboot.config import Config
@@ -27,7 +27,7 @@ class StoreUpstream:
         assert config.upstream is not None
         self._place = config.upstream
         self._store, self._ring = Store(config.store, wait=_STORE_SECONDS), KeyRing(config.keys)
-        self._patience = Patience(attempts=ATTEMPTS, sleep=sleep)
+        self._retry = RetryPolicy(attempts=ATTEMPTS, sleep=sleep)
 
     @property
     def where(self) -> str:
@@ -38,7 +38,7 @@ class StoreUpstream:
         """See `Upstream.fetch`."""
         with self._open() as source:
             try:
-                found = announce(source, digest, self._ring.trusted(), self._patience)
+                found = announce(source, digest, self._ring.trusted(), self._retry)
             except AbsentError as error:
                 raise AbsentError(f"{error}: push the image there with `netboot image push`") from None
             lacking = missing(self._store, found.manifest)
@@ -50,7 +50,7 @@ class StoreUpstream:
                 progress(done, of)
 
             told(0)
-            return pull(source, found, self._store, lacking, self._patience, told)
+            return pull(source, found, self._store, lacking, self._retry, told)
 
     @contextmanager
     def _open(self) -> Iterator[Source]:

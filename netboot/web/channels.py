@@ -29,7 +29,7 @@ class Wanted(Strict):
 def listed() -> Response:
     """Every channel of the inventory."""
     query.only(())
-    found = channel_states(parts().live.view().snapshot, parts().shelf)
+    found = channel_states(parts().live.view().snapshot, parts().repository)
     return jsonify({"channels": [render.plain(one) for one in found]})
 
 
@@ -40,7 +40,7 @@ def shown(name: str) -> Response:
     snapshot = parts().live.view().snapshot
     channel = declared(snapshot, name)
     return jsonify(
-        next(render.plain(one) for one in channel_states(snapshot, parts().shelf) if one.name == channel.name)
+        next(render.plain(one) for one in channel_states(snapshot, parts().repository) if one.name == channel.name)
     )
 
 
@@ -50,7 +50,7 @@ def moved(name: str) -> Response:
     query.only(())
     mine, wanted = parts(), _wanted()
     place = declared_at(mine.inventory, "channel", name) or str(mine.inventory)
-    state = move(mine.live.view().snapshot, mine.shelf, mine.shelf_keeper, name, wanted, place)
+    state = move(mine.live.view().snapshot, mine.repository, mine.repository_writer, name, wanted, place)
     fields = {"operator": operator().fingerprint, "peer": request.remote_addr, "channel": name, "image": state.image}
     log.info("channel moved", extra={"fields": fields})
     return jsonify(render.plain(state))

@@ -147,7 +147,7 @@ def _shown(one: Credential, now_ms: int) -> dict[str, Any]:
         "machine": one.machine,
         "node": one.node,
         "cluster": one.cluster,
-        "rung": one.rung,
+        "assurance": one.assurance,
         "boot": one.boot,
         "holder": one.holder,
         "issued_ms": one.at_ms,

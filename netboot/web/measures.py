@@ -35,8 +35,8 @@ class Now(Collector):
         """All gauges."""
         yield from self._snapshot()
         yield from self._machines()
-        yield from self._keeper(self._status("keeper") or {})
-        yield from self._projector(self._status("projector") or {})
+        yield from self._publisher(self._status("publisher") or {})
+        yield from self._projector(self._status("projection") or {})
         yield from self._fetcher(self._status("fetcher") or {})
         planes = self._status("planes") or {}
         yield from self._planes(planes)
@@ -68,7 +68,7 @@ class Now(Collector):
             checked.add_metric([status], health.get(status, 0))
         yield checked
 
-    def _keeper(self, said: dict[str, Any]) -> Iterator[Metric]:
+    def _publisher(self, said: dict[str, Any]) -> Iterator[Metric]:
         for name, metric, words in (
             ("inventory", "netboot_inventory_valid", "1: the inventory's files, as they are now, are in force."),
             ("images", "netboot_images_usable", "1: every channel that is set points to a usable image."),
@@ -79,8 +79,8 @@ class Now(Collector):
 
     def _projector(self, said: dict[str, Any]) -> Iterator[Metric]:
         if "lag_records" in said:
-            words = "Records of a journal that the projector has yet to take over."
-            family = GaugeMetricFamily("netboot_projector_lag_records", words, labels=["journal"])
+            words = "Records of a journal that the projection has yet to take over."
+            family = GaugeMetricFamily("netboot_projection_lag_records", words, labels=["journal"])
             for journal, lag in sorted(said["lag_records"].items()):
                 family.add_metric([journal], lag)
             yield family

@@ -10,7 +10,7 @@ from flask import current_app
 
 from netboot.join.parts import Parts as Joining
 from netboot.join.register import Register
-from netboot.lifecycle.image_repository import Shelf, ShelfKeeper
+from netboot.lifecycle.image_repository import ImageRepository, ImageRepositoryWriter
 from netboot.lifecycle.ports import Clock
 from netboot.lifecycle.state import Sightings, States
 from netboot.stores.live import LiveView
@@ -31,8 +31,8 @@ class Parts:
     live: LiveView
     states: States
     sightings: Sightings
-    shelf: Shelf
-    shelf_keeper: ShelfKeeper
+    repository: ImageRepository
+    repository_writer: ImageRepositoryWriter
     tokens: TokenFile
     clock: Clock
     inventory: Path

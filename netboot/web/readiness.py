@@ -48,14 +48,14 @@ class Readiness:
 def assess(parts: Parts) -> Readiness:
     """How everything is now."""
     now = parts.clock.now_ms()
-    keeper, projector = parts.status("keeper"), parts.status("projector")
+    publisher, projection = parts.status("publisher"), parts.status("projection")
     details = {"snapshot": _snapshot(parts, now), "provisioning": _provisioning(parts)}
     details["planes"] = _planes(parts.status("planes"))
-    details["keeper"] = _alive("keeper", keeper, now)
-    details["projector"] = _alive("projector", projector, now)
+    details["publisher"] = _alive("publisher", publisher, now)
+    details["projection"] = _alive("projection", projection, now)
     for name, vital in (("inventory", False), ("images", False), ("bundle", False)):
-        details[name] = _said(name, keeper, vital=vital)
-    details["journals"] = _journals(projector)
+        details[name] = _said(name, publisher, vital=vital)
+    details["journals"] = _journals(projection)
     details |= _clusters(parts, now)
     problem = parts.tokens.problem()
     details["token"] = Detail(problem is None, problem or "in order", "see management.token_file")
@@ -100,8 +100,8 @@ def _alive(name: str, status: dict[str, Any] | None, now: int) -> Detail:
     return Detail(quiet <= FRESH_MS, message, "see the log of the controllers; `kill` that process to start it again")
 
 
-def _said(name: str, keeper: dict[str, Any] | None, *, vital: bool) -> Detail:
-    said = (keeper or {}).get(name)
+def _said(name: str, publisher: dict[str, Any] | None, *, vital: bool) -> Detail:
+    said = (publisher or {}).get(name)
     if not isinstance(said, dict):
         return Detail(ok=False, message="not known yet", remedy="see the log of the controllers", vital=vital)
     facts = {key: content for key, content in said.items() if key not in {"ok", "message", "remedy"}}
@@ -125,11 +125,11 @@ def _said_whole(said: dict[str, Any]) -> Detail:
     return Detail(bool(said.get("ok")), str(said.get("message")), str(said.get("remedy", "")), facts=facts)
 
 
-def _journals(projector: dict[str, Any] | None) -> Detail:
-    if projector is None:
+def _journals(projection: dict[str, Any] | None) -> Detail:
+    if projection is None:
         return Detail(ok=False, message="not known yet", remedy="see the log of the controllers")
-    lag: dict[str, int] = projector.get("lag_records", {})
-    problems: dict[str, str] = projector.get("problems", {})
+    lag: dict[str, int] = projection.get("lag_records", {})
+    problems: dict[str, str] = projection.get("problems", {})
     facts = {"lag_records": lag, "problems": problems}
     if problems:
         return Detail(ok=False, message="; ".join(problems.values()), remedy="check the disk", facts=facts)

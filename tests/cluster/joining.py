@@ -78,7 +78,7 @@ class Site:
         before = leases.read("default", name)
         leases.write(
             Credential(
-                machine=name, cluster="default", node=name, rung="tpm", boot=boot_id(name, 1), holder="f" * 64,
+                machine=name, cluster="default", node=name, assurance="tpm", boot=boot_id(name, 1), holder="f" * 64,
                 holder_spki=base64.b64encode(spki(key)).decode(), token_id=token.id, token_expires_ms=at_ms + 300_000,
                 at_ms=at_ms, version=before.version if before else "",
             )

@@ -34,7 +34,7 @@ def test_real(case: Callable[[World], None], world: RealWorld) -> None:
         ("netboot.dev/issued", "many", "netboot.dev/issued is not a number"),
         ("netboot.dev/issued", "-1", "netboot.dev/issued is not a number"),
         ("netboot.dev/generation", None, "netboot.dev/generation is missing"),
-        ("netboot.dev/rung", "friend", "netboot.dev/rung: Input should be 'tpm', 'nonce' or 'address'"),
+        ("netboot.dev/assurance", "friend", "netboot.dev/assurance: Input should be 'tpm', 'nonce' or 'address'"),
         ("netboot.dev/boot", None, "netboot.dev/boot: Field required"),
         ("netboot.dev/machine", "other", "it is of machine other in cluster default"),
     ],
@@ -75,7 +75,7 @@ def test_a_lease_is_readable_with_kubectl(world: RealWorld, as_admin: Admin) -> 
         "netboot.dev/node": "gpu-001.example",
         "netboot.dev/reset-count": "7",
         "netboot.dev/restart-count": "4294967295",
-        "netboot.dev/rung": "tpm",
+        "netboot.dev/assurance": "tpm",
         "netboot.dev/token-expires-ms": "1790000300000",
         "netboot.dev/token-id": "abc123",
     }

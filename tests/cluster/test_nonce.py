@@ -1,4 +1,4 @@
-"""The rung `nonce`, whole: the operator's window, the boot script's nonce, join, the approver, a real control plane."""
+"""The assurance level `nonce`: the operator's window, the boot script's nonce, join, the approver, a real control plane."""
 
 import base64
 import contextlib
@@ -189,7 +189,7 @@ def test_the_owner_joins_tainted_a_thief_is_an_alert_and_a_ready_node_stays(
     elsewhere = post(service, "/v1/join/hello", thief.hello(), source="127.0.0.2")
     assert refusal(elsewhere) == (403, "127.0.0.2 is not an address of owner-1 (node.addresses in the inventory)")
     begun = post(service, "/v1/join/hello", thief.hello())
-    assert (begun[0], begun[1]["rung"]) == (200, "nonce")
+    assert (begun[0], begun[1]["assurance"]) == (200, "nonce")
 
     root, told = machine_root(tmp_path, service, boot, nonce, mac, "S1"), Patient()
     told.agent(root, open_tpm=no_tpm).run()

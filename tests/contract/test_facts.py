@@ -1,4 +1,4 @@
-"""Facts on a real file: durable when `append` returns, whatever the threads, the disk and the projector do."""
+"""Facts on a real file: durable when `append` returns, whatever the threads, the disk and the projection do."""
 
 import sqlite3
 import threading
@@ -55,7 +55,7 @@ def test_many_threads_lose_nothing(facts: Facts, path: Path) -> None:
     assert len({row.body for row in read_after(path, 0)}) == 160
 
 
-def test_what_the_projector_took_is_purged_without_another_append(facts: Facts, path: Path) -> None:
+def test_what_the_projection_took_is_purged_without_another_append(facts: Facts, path: Path) -> None:
     facts.append(event("gpu-001", 1, Phase.ATTESTED))
     write_cursor(cursor_path(path), 1)
     wait_for(lambda: rows(path) == 0)
@@ -76,7 +76,7 @@ def test_a_disk_that_refuses_is_said_and_used_again_when_it_does_not(tmp_path: P
 def test_a_full_journal_says_what_to_look_at(path: Path) -> None:
     facts = Facts(path, most_rows=1)
     facts.append(event("gpu-001", 1, Phase.ATTESTED))
-    with pytest.raises(JournalUnavailableError, match=r"is full: 1 records .* wait for the projector"):
+    with pytest.raises(JournalUnavailableError, match=r"is full: 1 records .* wait for the projection"):
         facts.append(event("gpu-001", 2, Phase.ATTESTED))
     facts.close()
 

@@ -119,7 +119,7 @@ def test_one_that_nobody_waits_for_any_more_is_kept_and_harms_nobody(kind: Kind)
     assert kind.bodies() == [script("n1", 1).model_dump_json(), script("n1", 2).model_dump_json()]
 
 
-def test_a_full_journal_refuses_until_the_projector_has_taken_some_over(kind: Kind) -> None:
+def test_a_full_journal_refuses_until_the_projection_has_taken_some_over(kind: Kind) -> None:
     async def use(journal: Kept) -> None:
         for number in range(3):
             await journal.append(script("n1", number))

@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from images.artifact.keyring import KeyRing
 from images.artifact.signing import SigningKey
 from images.registry.artifact import OCI_MANIFEST
-from images.registry.retry import Patience
+from images.registry.retry import RetryPolicy
 from images.store.store import Store
 from lab.registry import Registry, Tls, registry
 from netboot.config import Config
@@ -77,7 +77,7 @@ class Scene:
 def scene(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Scene]:
     monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path / "no-docker"))
     monkeypatch.delenv("REGISTRY_AUTH_FILE", raising=False)
-    monkeypatch.setattr("netboot.cli.publish.patience", lambda: IMPATIENT)
+    monkeypatch.setattr("netboot.cli.publish.retry", lambda: IMPATIENT)
     with faulty(tmp_path / "registry") as (real, before):
         yield Scene(tmp_path, real, before, caller(capsys))
 
@@ -175,8 +175,8 @@ def test_nobody_answers(scene: Scene) -> None:
 def test_a_registry_that_answers_500_half_of_the_time(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     """Push and pull both come through, by trying again; the draws are seeded, and so are the tries."""
     told: list[str] = []
-    patient = Patience(sleep=lambda _seconds: None, tell=told.append)
-    monkeypatch.setattr("netboot.cli.publish.patience", lambda: patient)
+    patient = RetryPolicy(sleep=lambda _seconds: None, tell=told.append)
+    monkeypatch.setattr("netboot.cli.publish.retry", lambda: patient)
     draw = random.Random(7)
     scene.before.fault = lambda _method, _path: 500 if draw.random() < 0.5 else None
     scene.push()

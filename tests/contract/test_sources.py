@@ -93,8 +93,8 @@ class Real(World):
         return self.real.blob(sha256)
 
     def rename(self, store: Store, digest: str, other: str) -> None:
-        papers = store.manifest_bytes(digest), store.signature(digest)
-        self.client.put_manifest(other, write_artifact(*papers, store.manifest(digest)))
+        signed = store.manifest_bytes(digest), store.signature(digest)
+        self.client.put_manifest(other, write_artifact(*signed, store.manifest(digest)))
 
 
 @pytest.fixture(params=["registry", "origin", "folder"])
@@ -150,8 +150,8 @@ def fetch(world: World, store: Store, digest: str) -> int:
 def test_what_is_published_comes_back_the_same(world: World, built: Store, here: Store) -> None:
     digest = built.digests()[0]
     world.put(built, digest)
-    papers = world.source.papers(digest)
-    assert papers == (built.manifest_bytes(digest), built.signature(digest))
+    signed = world.source.signed(digest)
+    assert signed == (built.manifest_bytes(digest), built.signature(digest))
     assert fetch(world, here, digest) == built.image(digest).size
     assert here.digests() == (digest,)
     for _, artifact in built.manifest(digest).artifacts:

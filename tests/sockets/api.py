@@ -11,11 +11,11 @@ from flask.testing import FlaskClient
 
 from images.artifact.keyring import KeyRing
 from images.store.store import Store
-from netboot.controllers.snapshot_publisher import Keeper
+from netboot.controllers.snapshot_publisher import SnapshotPublisher
 from netboot.join.parts import Parts as Joining
 from netboot.join.parts import Target
 from netboot.join.register import Register
-from netboot.stores.image_repository import StoreShelf
+from netboot.stores.image_repository import StoreImageRepository
 from netboot.stores.live import LiveView
 from netboot.web import create_app
 from netboot.web.measures import Now, exposition
@@ -30,13 +30,13 @@ from tokens.sealed import Keyset
 NOW = 1_700_000_100_000
 WELL: dict[str, dict[str, Any]] = {
     "planes": {"state": "running", "planes": {"boot-0": {"ready": True, "restarts": 0}, "web": {"ready": True}}},
-    "keeper": {
+    "publisher": {
         "at_ms": NOW - 1_000,
         "inventory": {"ok": True, "valid": True, "message": "in force"},
         "images": {"ok": True, "message": "all", "unusable": {}},
         "bundle": {"ok": True, "message": "fits"},
     },
-    "projector": {"at_ms": NOW - 1_000, "taken": 3, "unreadable": 0, "lag_records": {"boot-0.db": 0}, "problems": {}},
+    "projection": {"at_ms": NOW - 1_000, "taken": 3, "unreadable": 0, "lag_records": {"boot-0.db": 0}, "problems": {}},
 }
 
 
@@ -63,10 +63,10 @@ class Api:
         self.stopping = False
         self.fit: Callable[[], None] = lambda: None
         self.watchers = threading.BoundedSemaphore(2)
-        self.shelf = StoreShelf(self.store, KeyRing(self.config.keys))
-        self.keeper = Keeper(self.config, self.shelf, self.shelf, self.states, Fixed())
+        self.repository = StoreImageRepository(self.store, KeyRing(self.config.keys))
+        self.publisher = SnapshotPublisher(self.config, self.repository, self.repository, self.states, Fixed())
         if publish:
-            self.keeper.step()
+            self.publisher.step()
         self.live = LiveView(self.config.data / "snapshot.json")
         self.enrolments = MemoryEnrolments()
         self.register = Register(self.enrolments, lambda: self.live.view().snapshot.inventory)
@@ -99,8 +99,8 @@ class Api:
             live=self.live,
             states=self.states,
             sightings=self.states,
-            shelf=self.shelf,
-            shelf_keeper=self.shelf,
+            repository=self.repository,
+            repository_writer=self.repository,
             tokens=TokenFile(self.config.management.token_file),
             clock=Fixed(),
             inventory=self.config.inventory,

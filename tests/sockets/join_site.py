@@ -58,7 +58,7 @@ class JoinSite:
         return mint(key, machine, time.time_ns() // 1_000_000 + number, number.to_bytes(4, "big"))
 
     def publish(self, *machines: Machine) -> None:
-        """What the keeper would."""
+        """What the publisher would."""
         write_snapshot(self.config.data / "snapshot.json", snapshot_of(*machines))
 
     def say(self, name: str, words: str) -> None:

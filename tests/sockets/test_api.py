@@ -141,7 +141,7 @@ def test_the_discovered(api: Api) -> None:
 def test_explain_is_the_decision_that_is_served(api: Api) -> None:
     digest = add_image(api.config)
     api.store.set_channel("stable", digest)
-    api.keeper.step()
+    api.publisher.step()
     said = api.get("/v1/machines/gpu-001/explain").json["decision"]
     assert (said["outcome"], said["image"]["digest"]) == ("boot", digest)
     assert said["because"] == [
@@ -185,7 +185,7 @@ def test_moving_a_channel(api: Api, caplog: pytest.LogCaptureFixture) -> None:
         "image": first,
     }
     assert TOKEN not in caplog.text
-    api.keeper.step()
+    api.publisher.step()
     assert api.get("/v1/channels/stable").json["in_force"] == first
     assert api.put("/v1/channels/stable", {"image": "other"}).json["image"] == second
     assert api.put("/v1/channels/stable", {"image": first[:9]}).json["image"] == first
@@ -279,22 +279,22 @@ def test_readiness_in_order(api: Api) -> None:
             "not ready: boot-0",
             200,
         ),
-        ({"keeper": {"at_ms": NOW - 60_000}}, "keeper", "has said nothing for 60 s", 200),
+        ({"publisher": {"at_ms": NOW - 60_000}}, "publisher", "has said nothing for 60 s", 200),
         (
-            {"keeper": {"at_ms": NOW, "inventory": {"ok": False, "message": "2 faults", "faults": ["a", "b"]}}},
+            {"publisher": {"at_ms": NOW, "inventory": {"ok": False, "message": "2 faults", "faults": ["a", "b"]}}},
             "inventory",
             "2 faults",
             200,
         ),
-        ({"keeper": {"at_ms": NOW, "bundle": {"ok": False, "message": "no bundle"}}}, "bundle", "no bundle", 200),
+        ({"publisher": {"at_ms": NOW, "bundle": {"ok": False, "message": "no bundle"}}}, "bundle", "no bundle", 200),
         (
-            {"projector": {"at_ms": NOW, "lag_records": {"boot-0.db": 50_000}, "problems": {}}},
+            {"projection": {"at_ms": NOW, "lag_records": {"boot-0.db": 50_000}, "problems": {}}},
             "journals",
             "50000 records wait to be taken over",
             200,
         ),
         (
-            {"projector": {"at_ms": NOW, "lag_records": {}, "problems": {"boot-0.db": "cannot be read"}}},
+            {"projection": {"at_ms": NOW, "lag_records": {}, "problems": {"boot-0.db": "cannot be read"}}},
             "journals",
             "cannot be read",
             200,
@@ -323,11 +323,14 @@ def test_metrics(api: Api) -> None:
         "netboot_machines 3.0",
         'netboot_machines_by_state{state="Booted"} 1.0',
         "netboot_inventory_valid 1.0",
-        'netboot_projector_lag_records{journal="boot-0.db"} 0.0',
+        'netboot_projection_lag_records{journal="boot-0.db"} 0.0',
         'netboot_plane_ready{plane="boot-0"} 1.0',
     ):
         assert line in lines
-    api.status["keeper"] = {**api.status["keeper"], "inventory": {"ok": False, "valid": False, "message": "broken"}}
+    api.status["publisher"] = {
+        **api.status["publisher"],
+        "inventory": {"ok": False, "valid": False, "message": "broken"},
+    }
     assert "netboot_inventory_valid 0.0" in api.get("/metrics", None).text.splitlines()
 
 

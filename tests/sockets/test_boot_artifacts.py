@@ -22,8 +22,8 @@ def test_a_blob_whole_and_its_headers(tmp_path: Path) -> None:
         assert answer.headers["etag"] == TAG
         assert answer.headers["cache-control"] == "public, max-age=31536000, immutable"
         assert answer.headers["accept-ranges"] == "bytes"
-        assert plane.worker.tally.transfers == {"whole": 1, "broken": 0}
-        assert plane.worker.tally.bytes_sent == len(ROOT)
+        assert plane.worker.counters.transfers == {"whole": 1, "broken": 0}
+        assert plane.worker.counters.bytes_sent == len(ROOT)
         assert plane.worker.artifacts.transfers == set()
 
     serve(tmp_path, use)
@@ -241,8 +241,8 @@ def test_a_reader_that_stands_still_is_ended_and_its_transfer_was_not_whole(tmp_
         writer.write(f"GET /v1/blobs/{digest_of(big)} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
         await until(lambda: plane.worker.gate.open == 1 and bool(plane.worker.artifacts.transfers))
         await until(lambda: plane.worker.gate.open == 0)
-        assert plane.worker.tally.transfers == {"whole": 0, "broken": 1}
-        assert plane.worker.tally.bytes_sent < len(big)
+        assert plane.worker.counters.transfers == {"whole": 0, "broken": 1}
+        assert plane.worker.counters.bytes_sent < len(big)
         await close(writer)
 
     serve(tmp_path, use, send_stall_seconds=0.5)
@@ -258,7 +258,7 @@ def test_a_reader_that_dribbles_is_ended_by_what_it_has_to_take(
         reader, writer = await asyncio.open_connection("127.0.0.1", plane.port, limit=1)
         writer.write(f"GET /v1/blobs/{digest_of(big)} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
         dribbling = asyncio.ensure_future(dribble(reader))
-        await until(lambda: plane.worker.tally.transfers["broken"] == 1)
+        await until(lambda: plane.worker.counters.transfers["broken"] == 1)
         dribbling.cancel()
         await until(lambda: plane.worker.gate.open == 0)
         await close(writer)
@@ -281,7 +281,7 @@ def test_a_reader_that_goes_away_ends_its_transfer_and_nothing_is_said_of_the_bo
         writer.write(f"GET /v1/blobs/{digest_of(big)} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
         await until(lambda: bool(plane.worker.artifacts.transfers))
         writer.transport.abort()
-        await until(lambda: plane.worker.tally.transfers["broken"] == 1)
+        await until(lambda: plane.worker.counters.transfers["broken"] == 1)
         await until(lambda: plane.worker.gate.open == 0)
         assert (await plane.ask(f"/v1/boot?mac={MAC1}")).status == 200
 
@@ -308,7 +308,7 @@ def test_a_file_that_became_shorter_is_never_taken_for_whole(tmp_path: Path, mon
             said = b""
         assert len(said.partition(b"\r\n\r\n")[2]) <= 10
         await close(writer)
-        assert plane.worker.tally.transfers == {"whole": 0, "broken": 1}
+        assert plane.worker.counters.transfers == {"whole": 0, "broken": 1}
         assert events(plane) == []
 
     serve(tmp_path, use)

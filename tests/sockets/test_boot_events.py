@@ -38,7 +38,7 @@ def test_an_event_is_acknowledged_when_it_is_durable(tmp_path: Path) -> None:
             detail="ok",
             peer="127.0.0.1",
         )
-        assert plane.worker.tally.events == {"accepted": 1, "refused": 0}
+        assert plane.worker.counters.events == {"accepted": 1, "refused": 0}
 
     serve(tmp_path, use)
 
@@ -90,7 +90,7 @@ def test_what_is_not_an_event_is_refused_with_words(tmp_path: Path, sent: bytes,
         if words is not None:
             assert answer.body.decode() == words + "\n"
         assert plane.records() == []
-        assert plane.worker.tally.events == {"accepted": 0, "refused": 1}
+        assert plane.worker.counters.events == {"accepted": 0, "refused": 1}
 
     serve(tmp_path, use)
 

@@ -45,8 +45,8 @@ def test_a_report_is_acknowledged_when_it_is_durable(tmp_path: Path) -> None:
         (record,) = plane.records()
         assert (record.kind, record.boot, record.machine, record.peer) == ("health", boot, "gpu-001", "127.0.0.1")
         assert record.report == HealthReport.model_validate_json(body())
-        assert plane.worker.tally.health == {"accepted": 1, "refused": 0}
-        assert plane.worker.tally.events == {"accepted": 0, "refused": 0}
+        assert plane.worker.counters.health == {"accepted": 1, "refused": 0}
+        assert plane.worker.counters.events == {"accepted": 0, "refused": 0}
 
     serve(tmp_path, use)
 
@@ -84,7 +84,7 @@ def test_what_is_no_report_is_refused_with_words(tmp_path: Path, sent: bytes, wo
             assert answer.body.decode() == f"not a health report: {words}; correct the request\n"
         assert answer.body.startswith(b"not a health report: ")
         assert plane.records() == []
-        assert plane.worker.tally.health == {"accepted": 0, "refused": 1}
+        assert plane.worker.counters.health == {"accepted": 0, "refused": 1}
 
     serve(tmp_path, use)
 

@@ -150,7 +150,7 @@ def test_what_is_left_of_a_machine_that_was_renamed_can_be_settled(api: Api) -> 
     api.post("/v1/enrolments", f"machine,ek_sha256\ngpu-001,{A}\n")
     file = api.config.inventory / "site.yaml"
     file.write_text(file.read_text().replace("gpu-001", "rack1-001"))
-    api.keeper.step(now=True)
+    api.publisher.step(now=True)
     assert act(api, "gpu-001", "enroll").status_code == 404
     assert act(api, "gpu-001", "replace", part="tpm").status_code == 200
     assert api.get("/v1/machines/gpu-001/enrolment").json["pcr_policy"] == "not in the inventory"

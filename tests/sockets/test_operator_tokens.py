@@ -58,7 +58,7 @@ def test_a_token_is_for_one_machine_and_one_key(api: Api, caplog: pytest.LogCapt
     assert manifest["stringData"]["auth-extra-groups"] == f"system:bootstrappers:netboot,{group}"
     assert manifest["stringData"]["token-secret"] == secret
     lease = api.cluster.credentials["default", "old-001"]
-    assert (lease.token_id, lease.rung, lease.issued, lease.holder_spki) == (token_id, "nonce", 1, spki())
+    assert (lease.token_id, lease.assurance, lease.issued, lease.holder_spki) == (token_id, "nonce", 1, spki())
     assert secret not in caplog.text
     [audited] = [one.fields for one in caplog.records if one.name == "netboot.audit"]  # type: ignore[attr-defined]
     assert (audited["act"], audited["machine"], audited["issued"], audited["reason"]) == (
@@ -130,7 +130,7 @@ def test_a_machine_that_proved_itself_by_its_tpm_does_not_fall(api: Api) -> None
             machine="old-001",
             cluster="default",
             node="worker-1",
-            rung="tpm",
+            assurance="tpm",
             boot="0" * 8 + "-0000-8000-8000-" + "0" * 12,
             holder="ab" * 32,
             holder_spki=spki(OTHER),

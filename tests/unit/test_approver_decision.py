@@ -34,7 +34,7 @@ HELD = Credential(
     machine="gpu-001",
     cluster="default",
     node="gpu-001",
-    rung="tpm",
+    assurance="tpm",
     boot=BOOT,
     holder="f" * 64,
     holder_spki="",
@@ -93,7 +93,7 @@ def test_a_machine_in_service_gets_what_it_asks_for(purpose: str, reason: str) -
             enrolled(generation=1),
             "machine gpu-001 was released, or its TPM replaced, since it proved itself; reboot it",
         ),
-        (held(rung="nonce"), "machine gpu-001 proved itself by nonce, and tpm is asked of it; reboot it"),
+        (held(assurance="nonce"), "machine gpu-001 proved itself by nonce, and tpm is asked of it; reboot it"),
         (
             enrolled(state="none", ek_sha256=None),
             "machine gpu-001 has no TPM on record any more; `netboot machine enroll gpu-001`, then reboot it",
@@ -108,9 +108,9 @@ def test_a_machine_that_may_not_is_told_why(purpose: str, known: Known, because:
 def test_the_rung_that_the_inventory_allows() -> None:
     nobody = Enrolment(machine="gpu-001")
     lab = MACHINE.model_copy(update={"identity": "nonce"})
-    by_nonce = HELD.model_copy(update={"rung": "nonce"})
+    by_nonce = HELD.model_copy(update={"assurance": "nonce"})
     assert isinstance(decide(client(), KNOWN._replace(machine=lab, enrolment=nobody, credential=by_nonce)), Approve)
-    by_address = HELD.model_copy(update={"rung": "address"})
+    by_address = HELD.model_copy(update={"assurance": "address"})
     refused = decide(client(), KNOWN._replace(machine=lab, enrolment=nobody, credential=by_address))
     assert isinstance(refused, Deny)
     assert refused.message.endswith("proved itself by address, and nonce is asked of it; reboot it")
@@ -236,8 +236,8 @@ FACTS = st.builds(
     st.none() | st.builds(lambda state, generation, ek: Enrolment(
         machine="gpu-001", state=state, generation=generation, ek_sha256=ek), STATES, st.integers(0, 2),
         st.sampled_from([None, EK])),
-    st.none() | st.builds(lambda rung, generation, token: HELD.model_copy(
-        update={"rung": rung, "generation": generation, "token_id": token}),
+    st.none() | st.builds(lambda assurance, generation, token: HELD.model_copy(
+        update={"assurance": assurance, "generation": generation, "token_id": token}),
         st.sampled_from(["tpm", "nonce", "address"]), st.integers(0, 2), st.sampled_from([None, "abc123", "zzz999"])),
 )  # fmt: skip
 GROUPS = st.lists(

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from netboot.controllers import reflector
 from netboot.controllers.approver import approver as module
 from netboot.controllers.approver.approver import Approver, Cluster
 from netboot.controllers.approver.knowledge import Knowledge, Machines
@@ -70,7 +71,7 @@ class Stage:
         """As join does before it hands out a token."""
         before = self.cluster.credentials.get(("default", "gpu-001"))
         held = Credential(
-            machine="gpu-001", cluster="default", node="gpu-001", rung="tpm", boot=BOOT, holder="f" * 64,
+            machine="gpu-001", cluster="default", node="gpu-001", assurance="tpm", boot=BOOT, holder="f" * 64,
             holder_spki="", token_id=token, token_expires_ms=START + 300_000, at_ms=START,
             version=before.version if before else "",
         )  # fmt: skip

@@ -394,10 +394,10 @@ def test_every_command_teaches_by_example_and_speaks_json(name: str, command: cl
 def test_a_bar_is_shown_only_on_a_terminal_and_only_when_it_takes_long(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for terminal, patience, shown in ((False, 0.0, False), (True, 60.0, False), (True, 0.0, True)):
+    for terminal, after, shown in ((False, 0.0, False), (True, 60.0, False), (True, 0.0, True)):
         monkeypatch.setattr("sys.stderr.isatty", lambda terminal=terminal: terminal)
         monkeypatch.setenv("TERM", "xterm")
-        with progress("verifying", 10, patience=patience) as advance:
+        with progress("verifying", 10, after=after) as advance:
             advance(5)
             advance(5)
         assert ("verifying" in capsys.readouterr().err) is shown

@@ -34,7 +34,7 @@ def rows(count: int, size: int = 10) -> list[tuple[int, str]]:
     return [(number, "x" * size) for number in range(count)]
 
 
-def test_what_the_projector_has_taken_over_is_purged_by_the_owner(path: Path) -> None:
+def test_what_the_projection_has_taken_over_is_purged_by_the_owner(path: Path) -> None:
     file = file_at(path)
     assert file.commit(rows(10)) is None
     write_cursor(cursor_path(path), 7)
@@ -69,7 +69,7 @@ def test_ids_rise_without_reuse_after_everything_was_purged_and_the_file_opened_
     again.close()
 
 
-def test_a_lost_file_gives_no_id_that_the_projector_has_passed(path: Path) -> None:
+def test_a_lost_file_gives_no_id_that_the_projection_has_passed(path: Path) -> None:
     file = file_at(path)
     assert file.commit(rows(5)) is None
     write_cursor(cursor_path(path), 5)
@@ -103,7 +103,7 @@ def test_too_many_bytes_are_as_full_as_too_many_rows(path: Path) -> None:
     words = file.commit(rows(1))
     assert words is not None and words.startswith("the journal boot-0.db is full: 100 records (")
     assert words.endswith(
-        "wait for the projector; look why `netboot serve` does not run its controllers process, or why that one fails"
+        "wait for the projection; look why `netboot serve` does not run its controllers process, or why that one fails"
     )
     write_cursor(cursor_path(path), 100)
     assert file.commit(rows(1)) is None

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from netboot.controllers import reflector
 from netboot.controllers.nodes import collector as module
 from netboot.controllers.nodes.attribution import SKEW_MS, belongs, facts, seen
 from netboot.controllers.nodes.collector import Collector
@@ -105,7 +106,7 @@ def test_times_never_run_backwards(views: list[tuple[str, bool, int]], step: int
 
 
 class Journal:
-    """Takes records into the state at once, as the projector does a little later."""
+    """Takes records into the state at once, as the projection does a little later."""
 
     def __init__(self, states: MemoryStates) -> None:
         self.states, self.records, self.failure = states, list[EventRecord](), False
@@ -137,7 +138,7 @@ class Stage:
         return self.collector
 
     def know(self, *records: object) -> None:
-        """The projector has taken these over."""
+        """The projection has taken these over."""
         self._taken += len(records)
         self.states.take(Batch("join-0.db", 1, self._taken, records))  # type: ignore[arg-type]
 

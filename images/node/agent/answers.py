@@ -23,7 +23,7 @@ _ENDPOINT = re.compile(r"https://(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9.-]+)(:[0-9]{1,5}
 class Challenge:
     """The answer to hello. `banks` is empty where no TPM is asked for."""
 
-    rung: str
+    assurance: str
     state: bytes = field(repr=False)
     credential_blob: bytes
     encrypted_secret: bytes
@@ -65,12 +65,12 @@ def read_challenge(body: Any) -> Challenge:
     Raises:
         AnswerError: naming the field.
     """
-    rung, now_ms = _text(body, "rung", "tpm|nonce|address"), _time(body, "now_ms")
+    assurance, now_ms = _text(body, "assurance", "tpm|nonce|address"), _time(body, "now_ms")
     state = _bytes(body, "state", 8192)
-    if rung != "tpm":
-        return Challenge(rung, state, b"", b"", {}, now_ms)
+    if assurance != "tpm":
+        return Challenge(assurance, state, b"", b"", {}, now_ms)
     blob, secret = _bytes(body, "credential_blob", 1024), _bytes(body, "encrypted_secret", 1024)
-    return Challenge(rung, state, blob, secret, _banks(_get(body, "pcrs")), now_ms)
+    return Challenge(assurance, state, blob, secret, _banks(_get(body, "pcrs")), now_ms)
 
 
 def read_admission(body: Any) -> Admission:

@@ -50,7 +50,7 @@ def prove(post: Post, tpm: Tpm | None, key: ec.EllipticCurvePrivateKey, facts: F
     challenge = answers.read_challenge(post("/v1/join/hello", {**hello, "tpm": keys, "nonce": nonce}))
     attest = {"version": 1, "state": text(challenge.state), "previous_proof": None}
     attest["proof"] = text(sign(key, PROOF_TAG + challenge.state))
-    attest["tpm"] = _statement(tpm, challenge, public, facts.event_log) if challenge.rung == "tpm" else None
+    attest["tpm"] = _statement(tpm, challenge, public, facts.event_log) if challenge.assurance == "tpm" else None
     return answers.read_admission(post("/v1/join/attest", attest))
 
 

@@ -16,7 +16,7 @@ from netboot.controllers.approver.backlog import Backlog, Task
 from netboot.controllers.approver.decision import Approve, Deny, LeaveAlone, decide, purpose_of, token_of
 from netboot.controllers.approver.knowledge import Knowledge
 from netboot.controllers.approver.remembered import Remembered
-from netboot.controllers.reflector import Following, backoff
+from netboot.controllers.reflector import Reflector, backoff
 from netboot.join.errors import ConflictError, RefusedError
 from netboot.join.ports import CertificateRequests, Csr, Leases, Tokens
 from netboot.lifecycle.errors import CannotTellError
@@ -60,7 +60,7 @@ class Approver:
         self._clock = clock
         self._api: Cluster | None = None
         self._backlog = Backlog()
-        self._following = Following("certificate requests", self._watch, self._seen, ROUND_SECONDS)
+        self._reflector = Reflector("certificate requests", self._watch, self._seen, ROUND_SECONDS)
         self._lock = threading.Lock()
         self._counts: Counter[tuple[str, str]] = Counter()
         self._unavailable = 0
@@ -68,25 +68,25 @@ class Approver:
 
     def start(self) -> None:
         """Begin; the threads end with the process."""
-        named = {"watch": self._following.run}
+        named = {"watch": self._reflector.run}
         named |= {f"worker-{number}": self._work for number in range(WORKERS)}
         for name, run in named.items():
             threading.Thread(target=run, name=name, daemon=True).start()
 
     def stop(self) -> None:
         """Begin nothing new."""
-        self._following.stop()
+        self._reflector.stop()
         self._backlog.close()
 
     def status(self) -> dict[str, Any]:
         """For `/readyz` and metrics."""
         waiting, oldest = len(self._backlog), self._backlog.oldest_seconds()
-        problem = self._following.problem
+        problem = self._reflector.problem
         if problem is None and oldest > SLOW_SECONDS:
             problem = f"{waiting} certificate requests wait, one for {oldest:.0f} s"
         with self._lock:
             decided = [[outcome, what, count] for (outcome, what), count in sorted(self._counts.items())]
-            unavailable = self._unavailable + self._following.unavailable
+            unavailable = self._unavailable + self._reflector.unavailable
         return {
             "at_ms": self._clock.now_ms(),
             "ok": problem is None,

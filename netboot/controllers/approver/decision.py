@@ -7,7 +7,7 @@ import re
 from contextlib import suppress
 from typing import Literal, NamedTuple
 
-from netboot.join.ports import Credential, Csr, Enrolment, Rung
+from netboot.join.ports import AssuranceLevel, Credential, Csr, Enrolment
 from netboot.machines.values import Machine
 from tokens.binding import PREFIX
 from tokens.csr import CLIENT_SIGNER, SERVING_SIGNER, Request, check_client, check_renewal, check_serving, node_of
@@ -16,7 +16,7 @@ from tokens.errors import BindingError, CsrError, ForeignNameError, NotAllowedEr
 Purpose = Literal["client", "renewal", "serving"]
 _TOKEN = "system:bootstrap:"  # noqa: S105 - the beginning of a user's name
 _NODE = "system:node:"
-_LADDER: dict[Rung, int] = {"address": 0, "nonce": 1, "tpm": 2}
+_LADDER: dict[AssuranceLevel, int] = {"address": 0, "nonce": 1, "tpm": 2}
 _REASONS: dict[type[CsrError], str] = {
     BindingError: "NetbootNotBound",
     ForeignNameError: "NetbootForeignName",
@@ -133,7 +133,7 @@ def _approve(csr: Csr, purpose: Purpose, known: Known) -> Approve:
         check_serving(request, names={known.node}, addresses=addresses, allowed=allowed, because=because)
     credential = known.credential
     assert credential is not None  # or it is not allowed
-    message = f"machine {credential.machine}, proven by {credential.rung} in boot {credential.boot}"
+    message = f"machine {credential.machine}, proven by {credential.assurance} in boot {credential.boot}"
     return Approve(purpose, credential.machine, credential.boot, APPROVED[purpose], message)
 
 
@@ -154,16 +154,16 @@ def why_not(known: Known) -> str:
         return f"machine {name} has not proven itself under that name; reboot it"
     if credential.generation < enrolled.generation:
         return f"machine {name} was released, or its TPM replaced, since it proved itself; reboot it"
-    return _rung(machine, enrolled, credential)
+    return _assurance(machine, enrolled, credential)
 
 
-def _rung(machine: Machine, enrolled: Enrolment, credential: Credential) -> str:
-    """A machine with a TPM on record is never on a lower rung, whatever its policy."""
+def _assurance(machine: Machine, enrolled: Enrolment, credential: Credential) -> str:
+    """A machine with a TPM on record is never on a lower assurance level, whatever its policy."""
     name, on_record = machine.name, machine.match.ek_sha256 is not None or enrolled.ek_sha256 is not None
-    floor: Rung = "tpm" if on_record else machine.identity
-    if _LADDER[credential.rung] < _LADDER[floor]:
-        return f"machine {name} proved itself by {credential.rung}, and {floor} is asked of it; reboot it"
-    if credential.rung == "tpm" and not on_record:
+    floor: AssuranceLevel = "tpm" if on_record else machine.identity
+    if _LADDER[credential.assurance] < _LADDER[floor]:
+        return f"machine {name} proved itself by {credential.assurance}, and {floor} is asked of it; reboot it"
+    if credential.assurance == "tpm" and not on_record:
         return f"machine {name} has no TPM on record any more; `netboot machine enroll {name}`, then reboot it"
     return ""
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from netboot.controllers.nodes.attribution import Seen, belongs, facts, seen
-from netboot.controllers.reflector import Following
+from netboot.controllers.reflector import Reflector
 from netboot.join.ports import Nodes, NodeView
 from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.events import EventRecord
@@ -60,7 +60,7 @@ class Collector:
         self._connect, self._machines, self._states, self._facts = connect, machines, states, facts
         self._clock, self._monotonic = clock, monotonic
         self._nodes: Nodes | None = None
-        self._following = Following("nodes", self._watch, self.take, ROUND_SECONDS)
+        self._reflector = Reflector("nodes", self._watch, self.take, ROUND_SECONDS)
         self._stopping = threading.Event()
         self._lock = threading.Lock()
         self._open: dict[str, _Open] = {}
@@ -74,17 +74,17 @@ class Collector:
 
     def start(self) -> None:
         """Begin; the threads end with the process."""
-        for name, run in (("watch", self._following.run), ("writer", self._write_for_ever)):
+        for name, run in (("watch", self._reflector.run), ("writer", self._write_for_ever)):
             threading.Thread(target=run, name=name, daemon=True).start()
 
     def stop(self) -> None:
         """Begin nothing new."""
         self._stopping.set()
-        self._following.stop()
+        self._reflector.stop()
 
     def status(self) -> dict[str, Any]:
         """For `/readyz` and metrics."""
-        problem = self._following.problem or self._problem
+        problem = self._reflector.problem or self._problem
         with self._lock:
             registered, ready = len(self._known), sum(is_ready for _, is_ready in self._known.values())
         return {
@@ -92,7 +92,7 @@ class Collector:
             "ok": problem is None,
             "message": problem or "nodes are followed",
             "remedy": "see the log of the node collector; `netboot doctor` names what the cluster lacks",
-            "unavailable": self._following.unavailable,
+            "unavailable": self._reflector.unavailable,
             "registered": registered,
             "ready": ready,
         }

@@ -89,7 +89,7 @@ def test_a_nonce_used_by_thief_and_owner(whole: Whole) -> None:
     assert failed(whole.hello(far, source=kit.address), 403, "refused").startswith("the nonce was not made for")
     thief, owner = (kit.as_it_is(boot, tpm=False, nonce=nonce) for _ in range(2))
     hellos = [whole.hello(one, source=kit.address) for one in (thief, owner)]
-    assert [(one.status, one.body["rung"]) for one in hellos] == [(200, "nonce")] * 2
+    assert [(one.status, one.body["assurance"]) for one in hellos] == [(200, "nonce")] * 2
     attests = [
         whole.net.ask("serve", "POST", "/v1/join/attest", one.attest(hello.body), source=kit.address)
         for one, hello in zip((thief, owner), hellos, strict=True)

@@ -90,7 +90,7 @@ def test_a_server_that_says_to_come_back_in_a_year_is_mistaken(site: Site, root:
 
 ANSWERS: list[tuple[str, str, Fault, str]] = [
     ("garbage", HELLO, status(200, b"\x00\xffgarbage"), "{url} answered what is no JSON"),
-    ("nothing", HELLO, status(204), "join's answer: there is no rung"),
+    ("nothing", HELLO, status(204), "join's answer: there is no assurance"),
     ("nested", HELLO, status(200, b"[" * 200_000), "{url} answered what is no JSON"),
     ("oversize", HELLO, status(200, bytes(LONGEST + 1)), f"{{url}} answered more than {LONGEST} bytes"),
     (
@@ -139,7 +139,7 @@ def test_a_boot_service_that_is_away_keeps_nobody_from_joining(tmp_path: Path, s
 
 
 def test_a_machine_without_a_tpm_says_so_and_gives_its_nonce(site: Site, root: Path) -> None:
-    site.rung = "nonce"
+    site.assurance = "nonce"
     (root / "run/netboot/nonce").write_text("c2VhbGVk\n")
     joined(root, open_tpm=lambda _root: nullcontext(None))
     hello, attest = (next(body for _, path, body in site.asked if path == one) for one in (HELLO, ATTEST))
@@ -147,8 +147,8 @@ def test_a_machine_without_a_tpm_says_so_and_gives_its_nonce(site: Site, root: P
 
 
 def test_a_server_cannot_ask_a_tpm_of_a_machine_without_one(site: Site, root: Path) -> None:
-    site.rung = "nonce"
-    answer = {"rung": "tpm", "state": "AA==", "now_ms": 1, "credential_blob": "AA==", "encrypted_secret": "AA=="}
+    site.assurance = "nonce"
+    answer = {"assurance": "tpm", "state": "AA==", "now_ms": 1, "credential_blob": "AA==", "encrypted_secret": "AA=="}
     site.faults[HELLO] = [status(200, {**answer, "pcrs": {"sha256": [0]}})]
     assert causes(joined(root, open_tpm=lambda _root: nullcontext(None))) == [
         "join asks for a TPM, and this machine has none"

@@ -14,7 +14,7 @@ import pytest
 
 pytestmark = pytest.mark.tools
 
-PATIENCE = 120.0
+RETRY_POLICY = 120.0
 BUILD = """
 import sys
 from pathlib import Path
@@ -48,7 +48,7 @@ def silent_mirror() -> Iterator[tuple[str, threading.Event]]:
     class Silent(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             asked.set()
-            end.wait(PATIENCE)
+            end.wait(RETRY_POLICY)
 
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002
             pass
@@ -88,10 +88,10 @@ def test_no_process_no_mount_and_nothing_half_made_is_left(tmp_path: Path, monke
         subprocess.Popen([*argv, url, str(tmp_path)], stderr=subprocess.PIPE, text=True) as process,
     ):
         assert (tmp_path / "begun").read_text() == "begun\n"
-        assert asked.wait(PATIENCE)
+        assert asked.wait(RETRY_POLICY)
         assert len(told_of(tmp_path)) > 2
         process.send_signal(signal.SIGINT)
-        _, shown = process.communicate(timeout=PATIENCE)
+        _, shown = process.communicate(timeout=RETRY_POLICY)
     assert process.returncode == -signal.SIGINT
     assert shown.splitlines()[-1] == "KeyboardInterrupt"
     assert told_of(tmp_path) == []

@@ -41,7 +41,7 @@ ANSWER: dict[str, Any] = {
     "now_ms": 1_790_000_000_000,
 }
 CHALLENGE: dict[str, Any] = {
-    "rung": "tpm",
+    "assurance": "tpm",
     "state": "c3RhdGU=",
     "credential_blob": "YQ==",
     "encrypted_secret": "YQ==",
@@ -115,7 +115,7 @@ def test_an_admission_without_a_field(field: str) -> None:
 @pytest.mark.parametrize(
     ("field", "value", "words"),
     [
-        ("rung", "none", "join's answer: rung is not what it should be"),
+        ("assurance", "none", "join's answer: assurance is not what it should be"),
         ("state", "====", "join's answer: state is not up to 8192 bytes in base64"),
         ("state", "A" * 20_000, "join's answer: state is not up to 8192 bytes in base64"),
         ("credential_blob", None, "join's answer: credential_blob is not up to 1024 bytes in base64"),

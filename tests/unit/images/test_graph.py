@@ -17,7 +17,7 @@ from images.errors import CommandError, ImageError
 from images.run import run
 from tests.unit.images.test_run import wait_gone
 
-PATIENCE = 60.0
+RETRY_POLICY = 60.0
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ def named(name: str, work: object = write) -> Step[Inputs]:
 
 def meeting(barrier: threading.Barrier) -> object:
     def work(inputs: Inputs, out: Path, say: Say) -> None:
-        barrier.wait(PATIENCE)
+        barrier.wait(RETRY_POLICY)
         write(inputs, out, say)
 
     return work
@@ -138,7 +138,7 @@ def test_a_step_that_waits_for_another_build_can_be_ended(tmp_path: Path) -> Non
 
     def slow(inputs: Inputs, out: Path, say: Say) -> None:
         begun.set()
-        assert ours_ended.wait(PATIENCE)
+        assert ours_ended.wait(RETRY_POLICY)
         write(inputs, out, say)
 
     step = named("slow", slow)
@@ -150,11 +150,11 @@ def test_a_step_that_waits_for_another_build_can_be_ended(tmp_path: Path) -> Non
     thread = threading.Thread(target=other)
     thread.start()
     try:
-        assert begun.wait(PATIENCE)
+        assert begun.wait(RETRY_POLICY)
         waits = threading.Event()
 
         def fail(inputs: Inputs, out: Path, say: Say) -> None:
-            assert waits.wait(PATIENCE)
+            assert waits.wait(RETRY_POLICY)
             raise ImageError("this is broken")
 
         class Waiting(Told):
@@ -169,7 +169,7 @@ def test_a_step_that_waits_for_another_build_can_be_ended(tmp_path: Path) -> Non
         assert ("another build is making this; waiting for it", "slow") in told.calls
     finally:
         ours_ended.set()
-        thread.join(PATIENCE)
+        thread.join(RETRY_POLICY)
 
 
 def test_of_two_threads_that_want_the_same_product_one_makes_it(tmp_path: Path) -> None:
@@ -179,7 +179,7 @@ def test_of_two_threads_that_want_the_same_product_one_makes_it(tmp_path: Path) 
     def work(inputs: Inputs, out: Path, say: Say) -> None:
         made.append(inputs.text)
         begun.set()
-        assert asked.wait(PATIENCE)
+        assert asked.wait(RETRY_POLICY)
         write(inputs, out, say)
 
     step, found = named("same", work), []
@@ -189,11 +189,11 @@ def test_of_two_threads_that_want_the_same_product_one_makes_it(tmp_path: Path) 
             for _ in range(2)
         ]
         threads[0].start()
-        assert begun.wait(PATIENCE)
+        assert begun.wait(RETRY_POLICY)
         threads[1].start()
         asked.set()
         for thread in threads:
-            thread.join(PATIENCE)
+            thread.join(RETRY_POLICY)
     assert (made, sorted(found)) == (["1"], [False, True])
 
 
@@ -222,7 +222,7 @@ def test_ctrl_c_ends_all_and_leaves_nothing(tmp_path: Path) -> None:
     with subprocess.Popen(argv, stderr=subprocess.PIPE, text=True) as process:
         pids = [int((tmp_path / name).read_text()) for name in ("ready1", "ready2")]
         process.send_signal(signal.SIGINT)
-        _, shown = process.communicate(timeout=PATIENCE)
+        _, shown = process.communicate(timeout=RETRY_POLICY)
     for pid in pids:
         wait_gone(pid)
     assert process.returncode == -signal.SIGINT

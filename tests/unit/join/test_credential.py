@@ -15,7 +15,7 @@ GOOD = Presented(
     machine="gpu-001",
     cluster="default",
     node="gpu-001",
-    rung="tpm",
+    assurance="tpm",
     boot=boot_id("gpu-001"),
     holder="a" * 64,
     holder_spki="c3BraQ==",
@@ -45,7 +45,7 @@ def test_the_first_of_all_is_new() -> None:
             machine="gpu-001",
             cluster="default",
             node="gpu-001",
-            rung="tpm",
+            assurance="tpm",
             boot=GOOD.boot,
             holder="a" * 64,
             holder_spki="c3BraQ==",
@@ -96,8 +96,8 @@ def test_another_key_in_the_same_boot_is_refused_unless_the_holder_signed_for_it
 
 
 def test_a_ladder_is_climbed_and_never_descended() -> None:
-    below = replace(OTHER, rung="nonce", counters=None, window="w1", window_open=True)
-    bottom = replace(OTHER, rung="address", counters=None, boot=boot_id("gpu-001", 9))
+    below = replace(OTHER, assurance="nonce", counters=None, window="w1", window_open=True)
+    bottom = replace(OTHER, assurance="address", counters=None, boot=boot_id("gpu-001", 9))
     for existing, presented in ((GOOD, below), (GOOD, bottom), (below, bottom)):
         decision = decided(lease(existing), presented)
         assert decision.alert and "is less: `netboot machine release gpu-001`" in decision.words
@@ -105,7 +105,7 @@ def test_a_ladder_is_climbed_and_never_descended() -> None:
 
 
 def test_a_window_is_of_the_first_who_uses_it() -> None:
-    first = replace(GOOD, rung="nonce", counters=None, window="w1", window_open=True)
+    first = replace(GOOD, assurance="nonce", counters=None, window="w1", window_open=True)
     assert decided(None, first).kind == "new"
     taken = lease(first)
     for still_open in (True, False):
@@ -118,7 +118,7 @@ def test_a_window_is_of_the_first_who_uses_it() -> None:
 
 
 def test_an_address_is_another_boots_when_the_boot_is_newer() -> None:
-    first = replace(GOOD, rung="address", counters=None)
+    first = replace(GOOD, assurance="address", counters=None)
     taken = lease(first)
     assert decided(taken, replace(first, holder="b" * 64)).kind == "refuse"
     assert decided(taken, replace(first, holder="b" * 64, boot=boot_id("gpu-001", 2))).kind == "new"

@@ -57,7 +57,7 @@ def test_a_good_exchange_ends_with_a_token_for_this_key_alone(ecc: bool) -> None
     group = binding_group("gpu-001", spki(machine.key))
     assert manifest["stringData"]["auth-extra-groups"] == f"system:bootstrappers:netboot,{group}"
     lease = held(stage)
-    assert (lease.rung, lease.boot, lease.reset_count, lease.restart_count) == ("tpm", BOOT, 5, 6)
+    assert (lease.assurance, lease.boot, lease.reset_count, lease.restart_count) == ("tpm", BOOT, 5, 6)
     assert (lease.issued, lease.token_id, lease.token_expires_ms) == (1, token_id, NOW + 300_000)
     assert stage.records == [
         EventRecord(

@@ -189,7 +189,7 @@ def test_a_journal_that_refuses_a_fact_keeps_the_answer_back(stage: Stage, machi
 
 
 @pytest.mark.parametrize(
-    ("taints", "rung", "expected"),
+    ("taints", "assurance", "expected"),
     [
         ((), "tpm", ("netboot.dev/unchecked:NoSchedule",)),
         ((), "nonce", ("netboot.dev/unchecked:NoSchedule", "netboot.dev/unattested:NoSchedule")),
@@ -197,8 +197,8 @@ def test_a_journal_that_refuses_a_fact_keeps_the_answer_back(stage: Stage, machi
         (("netboot.dev/unchecked=x:NoExecute",), "tpm", ("netboot.dev/unchecked=x:NoExecute",)),
     ],
 )
-def test_taints(taints: tuple[str, ...], rung: str, expected: tuple[str, ...]) -> None:
-    assert taints_of(declared(node={"taints": taints}), rung) == expected  # type: ignore[arg-type] # parametrized
+def test_taints(taints: tuple[str, ...], assurance: str, expected: tuple[str, ...]) -> None:
+    assert taints_of(declared(node={"taints": taints}), assurance) == expected  # type: ignore[arg-type] # parametrized
 
 
 # -- clean-up ------------------------------------------------------------------------------------------------------

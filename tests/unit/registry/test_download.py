@@ -14,8 +14,8 @@ from images.errors import StoreError
 from images.registry.answers import Stream
 from images.registry.download import download
 from images.registry.errors import DamagedError, RegistryError, UnreachableError
-from images.registry.retry import Patience
-from images.registry.sources import Papers
+from images.registry.retry import RetryPolicy
+from images.registry.sources import SignedManifest
 
 DATA = bytes(range(200))
 ROOT = Artifact(sha256=hashlib.sha256(DATA).hexdigest(), size=len(DATA))
@@ -36,7 +36,7 @@ class Place:
         self.acts = list(acts)
         self.asked: list[int] = []
 
-    def papers(self, name: str) -> Papers:
+    def signed(self, name: str) -> SignedManifest:
         raise AssertionError(name)
 
     @contextmanager
@@ -56,8 +56,8 @@ class Place:
             raise UnreachableError("there broke off in the middle of root")
 
 
-def patient(attempts: int = 5) -> Patience:
-    return Patience(attempts=attempts, sleep=lambda _seconds: None)
+def patient(attempts: int = 5) -> RetryPolicy:
+    return RetryPolicy(attempts=attempts, sleep=lambda _seconds: None)
 
 
 ACTS = st.tuples(st.none() | st.integers(0, 210), st.booleans(), st.none() | st.integers(0, 220))

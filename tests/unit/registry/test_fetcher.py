@@ -137,7 +137,7 @@ def test_nothing_is_published_yet(scene: Scene) -> None:
 
 def test_a_transfer_ends_with_the_service(scene: Scene) -> None:
     scene.wanted, scene.upstream.sizes = [ONE], {ONE: 5}
-    scene.upstream.during = lambda: scene.fetcher._ending.set()
+    scene.upstream.during = lambda: scene.fetcher._cancellation.set()
     scene.fetcher.start()
     scene.fetcher._thread.join(60)
     assert not scene.fetcher._thread.is_alive()
@@ -145,6 +145,6 @@ def test_a_transfer_ends_with_the_service(scene: Scene) -> None:
 
 
 def test_a_wait_ends_with_the_service(scene: Scene) -> None:
-    scene.fetcher._ending.set()
+    scene.fetcher._cancellation.set()
     with pytest.raises(Exception, match=r"^$"):
         scene.fetcher.pause(3600)

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from images.registry.errors import AbsentError, UnreachableError
-from images.registry.retry import Patience
+from images.registry.retry import RetryPolicy
 
 
 class Failing:
@@ -24,36 +24,36 @@ class Failing:
 def test_until_it_answers() -> None:
     slept: list[float] = []
     told: list[str] = []
-    patience = Patience(attempts=5, first=1.0, most=3.0, sleep=slept.append, draw=lambda: 1.0, tell=told.append)
-    assert patience(Failing(4, UnreachableError("it rains"))) == "answer"
+    retry = RetryPolicy(attempts=5, first=1.0, most=3.0, sleep=slept.append, draw=lambda: 1.0, tell=told.append)
+    assert retry(Failing(4, UnreachableError("it rains"))) == "answer"
     assert slept == [1.0, 2.0, 3.0, 3.0]
     assert told[1] == "it rains; trying again in 2.0 s"
 
 
 def test_not_for_ever() -> None:
-    patience = Patience(attempts=3, sleep=lambda _seconds: None)
+    retry = RetryPolicy(attempts=3, sleep=lambda _seconds: None)
     with pytest.raises(UnreachableError) as error:
-        patience(Failing(3, UnreachableError("it rains", after=7)))
+        retry(Failing(3, UnreachableError("it rains", after=7)))
     assert (str(error.value), error.value.after) == ("it rains (tried 3 times)", 7)
 
 
 def test_what_is_certain_is_not_asked_again() -> None:
     failing = Failing(2, AbsentError("no such tag"))
     with pytest.raises(AbsentError):
-        Patience(sleep=lambda _seconds: None)(failing)
+        RetryPolicy(sleep=lambda _seconds: None)(failing)
     assert failing.left == 1
 
 
 def test_where_the_place_says_how_long() -> None:
     slept: list[float] = []
-    patience = Patience(attempts=3, sleep=slept.append, draw=lambda: 0.0)
-    patience(Failing(1, UnreachableError("later", after=7.0)))
-    patience(Failing(1, UnreachableError("much later", after=86_400.0)))
+    retry = RetryPolicy(attempts=3, sleep=slept.append, draw=lambda: 0.0)
+    retry(Failing(1, UnreachableError("later", after=7.0)))
+    retry(Failing(1, UnreachableError("much later", after=86_400.0)))
     assert slept == [7.0, 60.0]
 
 
 @given(st.integers(1, 40), st.floats(0, 1))
 def test_waits_are_bounded(failed: int, drawn: float) -> None:
     slept: list[float] = []
-    Patience(attempts=100, sleep=slept.append, draw=lambda: drawn).wait(failed, UnreachableError("it rains"))
+    RetryPolicy(attempts=100, sleep=slept.append, draw=lambda: drawn).wait(failed, UnreachableError("it rains"))
     assert 0 <= slept[0] <= min(4.0, 0.25 * 2 ** (failed - 1))

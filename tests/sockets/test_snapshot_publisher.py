@@ -1,4 +1,4 @@
-"""The keeper on real files: what is published, what stays in force, what it says about it."""
+"""The publisher on real files: what is published, what stays in force, what it says about it."""
 
 import logging
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from images.artifact.signing import SigningKey
 from images.errors import BusyError
 from images.store.store import Store
 from netboot.config import Config, UpstreamPlace
-from netboot.controllers.snapshot_publisher import Keeper
+from netboot.controllers.snapshot_publisher import SnapshotPublisher
 from netboot.join.enrolment import Act, OpenWindow
 from netboot.lifecycle.errors import StateUnavailableError
 from netboot.lifecycle.phases import Phase
@@ -20,7 +20,7 @@ from netboot.lifecycle.state import Batch
 from netboot.lifecycle.upstream import wanted
 from netboot.machines.values import Inventory
 from netboot.stores.enrolment import SqliteEnrolments
-from netboot.stores.image_repository import StoreShelf
+from netboot.stores.image_repository import StoreImageRepository
 from netboot.stores.snapshot import read_snapshot
 from tests.records import event, script
 from tests.sites import INVENTORY, add_image, make_site
@@ -35,7 +35,7 @@ class Fixed:
 
 
 class Kept:
-    """A site and its keeper."""
+    """A site and its publisher."""
 
     def __init__(self, root: Path) -> None:
         self.config: Config = make_site(root / "site")
@@ -43,12 +43,14 @@ class Kept:
         self.store = Store(self.config.store)
         self.states = MemoryStates()
         self.now = 0.0
-        self.keeper = self.again()
+        self.publisher = self.again()
 
-    def again(self) -> Keeper:
-        shelf = StoreShelf(self.store, KeyRing(self.config.keys))
-        self.keeper = Keeper(self.config, shelf, shelf, self.states, Fixed(), monotonic=lambda: self.now)
-        return self.keeper
+    def again(self) -> SnapshotPublisher:
+        repository = StoreImageRepository(self.store, KeyRing(self.config.keys))
+        self.publisher = SnapshotPublisher(
+            self.config, repository, repository, self.states, Fixed(), monotonic=lambda: self.now
+        )
+        return self.publisher
 
     @property
     def file(self) -> Path:
@@ -59,7 +61,7 @@ class Kept:
 
     def look(self) -> bool:
         """Twice, for an edit counts when it has settled; whether something was published."""
-        return any([self.keeper.step(), self.keeper.step()])
+        return any([self.publisher.step(), self.publisher.step()])
 
 
 @pytest.fixture
@@ -68,7 +70,7 @@ def kept(tmp_path: Path) -> Kept:
 
 
 def test_the_first_look_publishes_and_the_next_changes_nothing(kept: Kept) -> None:
-    assert kept.keeper.step()
+    assert kept.publisher.step()
     before = (kept.config.data / "snapshot.json").stat().st_ino
     assert not kept.look()
     kept.now += 3600
@@ -81,23 +83,23 @@ def test_the_first_look_publishes_and_the_next_changes_nothing(kept: Kept) -> No
 
 
 def test_an_edit_is_published_when_it_has_settled(kept: Kept) -> None:
-    kept.keeper.step()
+    kept.publisher.step()
     kept.file.write_text(INVENTORY.replace("gpu-002", "gpu-020"))
-    assert not kept.keeper.step()
+    assert not kept.publisher.step()
     kept.file.write_text(INVENTORY.replace("gpu-002", "gpu-0200"))
-    assert not kept.keeper.step()
-    assert kept.keeper.step()
+    assert not kept.publisher.step()
+    assert kept.publisher.step()
     assert kept.published().inventory.machines[1].name == "gpu-0200"
 
 
 def test_on_a_signal_an_edit_is_published_at_once(kept: Kept) -> None:
-    kept.keeper.step()
+    kept.publisher.step()
     kept.file.write_text(INVENTORY.replace("gpu-002", "gpu-020"))
-    assert kept.keeper.step(now=True)
+    assert kept.publisher.step(now=True)
 
 
 def test_a_broken_edit_leaves_the_old_one_in_force_and_says_so(kept: Kept, caplog: pytest.LogCaptureFixture) -> None:
-    kept.keeper.step()
+    kept.publisher.step()
     kept.file.write_text(INVENTORY.replace("profile: compute}", "profile: copmute}", 1))
     with caplog.at_level(logging.ERROR):
         assert not kept.look()
@@ -107,7 +109,7 @@ def test_a_broken_edit_leaves_the_old_one_in_force_and_says_so(kept: Kept, caplo
         "inventory: 1 faults; the one before stays in force",
         f"inventory: {fault}",
     ]
-    assert kept.keeper.status()["inventory"] == {
+    assert kept.publisher.status()["inventory"] == {
         "ok": False,
         "valid": False,
         "message": "1 faults; the one before stays in force",
@@ -116,34 +118,34 @@ def test_a_broken_edit_leaves_the_old_one_in_force_and_says_so(kept: Kept, caplo
     }
     kept.file.write_text(INVENTORY)
     kept.look()
-    assert kept.keeper.status()["inventory"] == {"ok": True, "valid": True, "message": "in force"}
+    assert kept.publisher.status()["inventory"] == {"ok": True, "valid": True, "message": "in force"}
 
 
 def test_a_broken_inventory_over_a_restart(kept: Kept) -> None:
-    kept.keeper.step()
+    kept.publisher.step()
     digest = add_image(kept.config)
     kept.file.write_text("machines: [")
     kept.again()
-    kept.keeper.step()
-    assert not kept.keeper.valid
+    kept.publisher.step()
+    assert not kept.publisher.valid
     kept.store.set_channel("stable", digest)
-    assert kept.keeper.step()
+    assert kept.publisher.step()
     assert kept.published().channels == {"stable": digest}
     assert len(kept.published().inventory.machines) == 3
 
 
 def test_without_any_usable_inventory_nothing_is_published(kept: Kept) -> None:
     kept.file.write_text("machines: [")
-    assert not kept.keeper.step()
+    assert not kept.publisher.step()
     assert not (kept.config.data / "snapshot.json").exists()
-    assert kept.keeper.status()["inventory"]["message"] == "1 faults; nothing is in force"
+    assert kept.publisher.status()["inventory"]["message"] == "1 faults; nothing is in force"
 
 
 def test_a_channel_that_is_set_is_in_force_with_the_facts_of_its_image(kept: Kept) -> None:
-    kept.keeper.step()
+    kept.publisher.step()
     digest = add_image(kept.config)
     kept.store.set_channel("stable", digest)
-    assert kept.keeper.step()
+    assert kept.publisher.step()
     snapshot = kept.published()
     assert snapshot.channels == {"stable": digest}
     assert snapshot.images[digest].name == "tiny"
@@ -154,14 +156,14 @@ def unusable(kept: Kept) -> str:
     """Why the image of `stable` cannot be used; it is not in force then."""
     snapshot = kept.published()
     assert (snapshot.channels, snapshot.images) == ({"stable": None}, {})
-    assert kept.keeper.status()["images"]["unusable"] == snapshot.unusable
+    assert kept.publisher.status()["images"]["unusable"] == snapshot.unusable
     return snapshot.unusable["stable"]
 
 
 def test_an_image_signed_by_a_stranger_is_not_admitted(kept: Kept) -> None:
     stranger = SigningKey.generate()
     kept.store.set_channel("stable", add_image(kept.config, key=stranger))
-    kept.keeper.step()
+    kept.publisher.step()
     assert unusable(kept) == f"signed by key {stranger.public.id}, which is not trusted here (see `netboot key list`)"
 
 
@@ -171,7 +173,7 @@ def test_a_signature_that_does_not_fit_is_not_admitted(kept: Kept) -> None:
     (folder / digest / "manifest.sig").unlink()
     (folder / digest / "manifest.sig").write_bytes((folder / other / "manifest.sig").read_bytes())
     kept.store.set_channel("stable", digest)
-    kept.keeper.step()
+    kept.publisher.step()
     assert unusable(kept).endswith("does not fit: altered after it was signed")
 
 
@@ -183,7 +185,7 @@ def test_an_image_whose_blobs_are_not_whole_is_not_admitted(kept: Kept, part: st
     if part == "root":
         blob.write_bytes(b"short")
     kept.store.set_channel("stable", digest)
-    kept.keeper.step()
+    kept.publisher.step()
     assert f"{part}: blob {blob.name[:12]} {words}" in unusable(kept)
 
 
@@ -193,7 +195,7 @@ def test_an_image_below_the_minimum_epoch_is_not_admitted(kept: Kept) -> None:
     kept.again().step()
     assert unusable(kept) == "its epoch is 2, below the site's minimum_epoch 3: build a newer image"
     kept.store.set_channel("stable", add_image(kept.config, epoch=3, salt="newer"))
-    assert kept.keeper.step()
+    assert kept.publisher.step()
     assert kept.published().unusable == {}
 
 
@@ -201,17 +203,17 @@ def test_a_retired_key_stops_its_images(kept: Kept) -> None:
     ring = KeyRing(kept.config.keys)
     old = ring.infos()[0].id
     kept.store.set_channel("stable", add_image(kept.config))
-    kept.keeper.step()
+    kept.publisher.step()
     assert kept.published().unusable == {}
     ring.rotate()
     ring.retire(old)
-    assert kept.keeper.step()
+    assert kept.publisher.step()
     assert unusable(kept).startswith(f"signed by key {old}, which is not trusted here")
 
 
 def test_a_file_that_is_no_key_stops_nothing(kept: Kept) -> None:
     kept.store.set_channel("stable", add_image(kept.config))
-    kept.keeper.step()
+    kept.publisher.step()
     (kept.config.keys / "notes.pub").write_text("not a key\n")
     kept.now += 60
     kept.look()
@@ -221,24 +223,24 @@ def test_a_file_that_is_no_key_stops_nothing(kept: Kept) -> None:
 def test_a_blob_that_goes_missing_later_is_noticed(kept: Kept) -> None:
     digest = add_image(kept.config)
     kept.store.set_channel("stable", digest)
-    kept.keeper.step()
+    kept.publisher.step()
     kept.store.blob_path(kept.store.manifest(digest).artifacts.kernel.sha256).unlink()
-    assert kept.keeper.step()
+    assert kept.publisher.step()
     assert "is missing" in unusable(kept)
 
 
 def test_a_snapshot_that_cannot_be_written_is_tried_again(kept: Kept) -> None:
     target = kept.config.data / "snapshot.json"
     target.mkdir()
-    assert not kept.keeper.step()
-    assert not kept.keeper.status()["inventory"]["ok"]
+    assert not kept.publisher.step()
+    assert not kept.publisher.status()["inventory"]["ok"]
     target.rmdir()
-    assert kept.keeper.step()
-    assert kept.keeper.status()["inventory"]["ok"]
+    assert kept.publisher.step()
+    assert kept.publisher.status()["inventory"]["ok"]
 
 
 def test_the_bundle_must_fit_the_configuration(kept: Kept) -> None:
-    assert kept.keeper.status()["bundle"]["ok"]
+    assert kept.publisher.status()["bundle"]["ok"]
     kept.config = kept.config.model_copy(update={"minimum_epoch": 4, "origins": ("http://192.0.2.1",)})
     said = kept.again().status()["bundle"]
     url = kept.config.provisioning.url
@@ -249,21 +251,21 @@ def test_the_bundle_must_fit_the_configuration(kept: Kept) -> None:
         "remedy": "run `netboot config bundle`, where the private key is",
     }
     (kept.config.store / "site" / "bundle.json").unlink()
-    assert kept.keeper.status()["bundle"]["message"] == "there is no signed site bundle: machines will wait for one"
+    assert kept.publisher.status()["bundle"]["message"] == "there is no signed site bundle: machines will wait for one"
 
 
 def test_images_of_boots_and_of_pinned_channels_outlive_garbage_collection(kept: Kept) -> None:
     booted, pinned = add_image(kept.config), add_image(kept.config, salt="pinned")
     kept.file.write_text(INVENTORY + f"  - {{name: frozen, image: {pinned}}}\n")
-    kept.keeper.step()
+    kept.publisher.step()
     claim = script("gpu-001", 1).model_copy(update={"image": booted})
     gone = script("gpu-002", 1).model_copy(update={"image": "f" * 64})
     kept.states.take(Batch("boot-0.db", 1, 3, [claim, event("gpu-001", 1, Phase.BOOTED), gone]))
-    kept.keeper.protect()
+    kept.publisher.protect()
     assert kept.store.references() == {"boots": frozenset({booted}), "inventory": frozenset({pinned})}
 
 
-class Busy(StoreShelf):
+class Busy(StoreImageRepository):
     """A store that another writer holds."""
 
     def keep(self, owner: str, digests: Sequence[str]) -> None:
@@ -271,10 +273,10 @@ class Busy(StoreShelf):
 
 
 def test_a_busy_store_is_left_for_later(kept: Kept, caplog: pytest.LogCaptureFixture) -> None:
-    shelf = Busy(kept.store, KeyRing(kept.config.keys))
-    keeper = Keeper(kept.config, shelf, shelf, kept.states, Fixed())
+    repository = Busy(kept.store, KeyRing(kept.config.keys))
+    publisher = SnapshotPublisher(kept.config, repository, repository, kept.states, Fixed())
     with caplog.at_level(logging.INFO):
-        keeper.protect()
+        publisher.protect()
     assert caplog.records == []
 
 
@@ -296,72 +298,76 @@ class Windows:
 def test_boot_windows_are_published_at_the_next_look_after_a_change(
     kept: Kept, caplog: pytest.LogCaptureFixture
 ) -> None:
-    shelf, windows = StoreShelf(kept.store, KeyRing(kept.config.keys)), Windows()
-    keeper = Keeper(kept.config, shelf, shelf, kept.states, Fixed(), monotonic=lambda: kept.now, windows=windows)
+    repository, windows = StoreImageRepository(kept.store, KeyRing(kept.config.keys)), Windows()
+    publisher = SnapshotPublisher(
+        kept.config, repository, repository, kept.states, Fixed(), monotonic=lambda: kept.now, windows=windows
+    )
     enrolments = SqliteEnrolments(kept.config.data / "enrolment.db")
     until = Fixed().now_ms() + 60_000
-    assert keeper.step()
+    assert publisher.step()
     assert kept.published().windows == {}
-    assert not keeper.step()
+    assert not publisher.step()
     before = windows.asked
-    assert not keeper.step()
+    assert not publisher.step()
     assert windows.asked == before, "nothing is read where nothing changed"
 
     enrolments.apply([("gpu-001", OpenWindow("boot", "w", until))], Act(), 1)
     windows.open = {"gpu-001": BootWindow(id="w", until_ms=until)}
-    assert keeper.step()
+    assert publisher.step()
     assert kept.published().windows == windows.open
 
     windows.broken = True
     enrolments.use_window("gpu-001", "w", 2)
     kept.store.set_channel("stable", add_image(kept.config))
-    assert keeper.step()
+    assert publisher.step()
     assert kept.published().windows == windows.open, "it ends by itself"
     assert kept.published().channels["stable"] is not None
     kept.now += 60
-    keeper.step()
+    publisher.step()
     assert [one.getMessage() for one in caplog.records if "windows" in one.getMessage()] == [
         "boot windows: enrolment.db cannot be used: disk I/O error"
     ]
     windows.broken, windows.open = False, {}
     kept.now += 60
-    assert keeper.step()
+    assert publisher.step()
     assert kept.published().windows == {}
 
 
-def fetching(kept: Kept, words: dict[str, str]) -> Keeper:
-    """The keeper of a site with an upstream, whose fetcher says `words`."""
-    shelf = StoreShelf(kept.store, KeyRing(kept.config.keys))
+def fetching(kept: Kept, words: dict[str, str]) -> SnapshotPublisher:
+    """The publisher of a site with an upstream, whose fetcher says `words`."""
+    repository = StoreImageRepository(kept.store, KeyRing(kept.config.keys))
     config = kept.config.model_copy(update={"upstream": UpstreamPlace(place="registry.example/images")})
-    return Keeper(config, shelf, shelf, kept.states, Fixed(), monotonic=lambda: kept.now, upstream=lambda: words)
+    return SnapshotPublisher(
+        config, repository, repository, kept.states, Fixed(), monotonic=lambda: kept.now, upstream=lambda: words
+    )
 
 
 def test_an_image_that_upstream_may_have_is_being_fetched(kept: Kept) -> None:
     digest, words = "ab" * 32, dict[str, str]()
     kept.file.write_text(INVENTORY.replace("{name: stable,", f"{{name: stable, image: {digest},"))
-    keeper = fetching(kept, words)
-    assert keeper.step()
+    publisher = fetching(kept, words)
+    assert publisher.step()
     coming = "it is not here yet: being fetched from registry.example/images"
     assert kept.published().unusable == {"stable": coming}
     words[digest] = "it is not here yet, tried again: it rains"
-    assert keeper.step()
+    assert publisher.step()
     assert kept.published().unusable == {"stable": "it is not here yet, tried again: it rains"}
-    assert not keeper.step()
+    assert not publisher.step()
 
 
 def test_a_blob_that_is_gone_is_being_fetched_and_then_in_force(kept: Kept) -> None:
     digest = add_image(kept.config)
     kept.store.set_channel("stable", digest)
-    keeper = fetching(kept, {})
-    assert keeper.step()
+    publisher = fetching(kept, {})
+    assert publisher.step()
     assert kept.published().channels == {"stable": digest}
     kernel = kept.store.blob_path(kept.store.manifest(digest).artifacts.kernel.sha256)
     data = kernel.read_bytes()
     kernel.unlink()
-    assert keeper.step()
+    assert publisher.step()
     assert kept.published().unusable == {"stable": "it is not here yet: being fetched from registry.example/images"}
     kernel.write_bytes(data)
-    assert keeper.step()
+    assert publisher.step()
     assert kept.published().channels == {"stable": digest}
 
 
@@ -369,21 +375,21 @@ def test_upstream_does_not_help_against_a_signature(kept: Kept) -> None:
     """Fetching it again would bring the same one."""
     digest = add_image(kept.config, key=SigningKey.generate())
     kept.store.set_channel("stable", digest)
-    keeper = fetching(kept, {})
-    assert keeper.step()
+    publisher = fetching(kept, {})
+    assert publisher.step()
     assert "which is not trusted here" in kept.published().unusable["stable"]
-    assert wanted(kept.published().inventory, StoreShelf(kept.store, KeyRing(kept.config.keys))) == []
+    assert wanted(kept.published().inventory, StoreImageRepository(kept.store, KeyRing(kept.config.keys))) == []
 
 
 def test_what_is_to_be_fetched(kept: Kept) -> None:
-    shelf = StoreShelf(kept.store, KeyRing(kept.config.keys))
-    kept.keeper.step()
+    repository = StoreImageRepository(kept.store, KeyRing(kept.config.keys))
+    kept.publisher.step()
     inventory = kept.published().inventory
-    assert wanted(inventory, shelf) == []  # not set
+    assert wanted(inventory, repository) == []  # not set
     digest = add_image(kept.config)
     kept.store.set_channel("stable", digest)
-    assert wanted(inventory, shelf) == []
+    assert wanted(inventory, repository) == []
     kept.store.blob_path(kept.store.manifest(digest).artifacts.root.sha256).unlink()
-    assert wanted(inventory, shelf) == [digest]
+    assert wanted(inventory, repository) == [digest]
     (kept.config.store / "channels" / "stable.json").write_text("{")
-    assert wanted(inventory, shelf) == []  # nobody can tell what it was
+    assert wanted(inventory, repository) == []  # nobody can tell what it was

@@ -1,4 +1,4 @@
-"""The rungs below the TPM: a boot window's nonce and, in labs, the address."""
+"""The assurance levels below the TPM: a boot window's nonce and, in labs, the address."""
 
 import os
 from typing import Any
@@ -54,7 +54,7 @@ def machine(stage: Stage) -> Machine:
 
 def test_a_boot_window_lets_its_machine_join_once_and_tainted(stage: Stage, machine: Machine) -> None:
     answer = stage.hello(machine)
-    assert set(answer) == {"rung", "state", "now_ms"} and answer["rung"] == "nonce"
+    assert set(answer) == {"assurance", "state", "now_ms"} and answer["assurance"] == "nonce"
     said = stage.attest(machine, answer)
     assert said["taints"] == ["netboot.dev/unchecked:NoSchedule", "netboot.dev/unattested:NoSchedule"]
     assert stage.records[0].detail == "by nonce, without a TPM"
@@ -173,7 +173,7 @@ def test_an_address_is_enough_only_where_it_was_said_twice(stage: Stage, machine
         stage.hello(machine)
     stage.addresses_attest = True
     answer = stage.hello(machine, peer=f"::ffff:{PEER}")
-    assert answer["rung"] == "address"
+    assert answer["assurance"] == "address"
     assert "netboot.dev/unattested:NoSchedule" in stage.attest(machine, answer)["taints"]
     answer = stage.hello(machine)
     stage.addresses_attest = False

@@ -1,4 +1,4 @@
-"""The projector on real journals: exactly once, whatever happens to journals, cursors and processes."""
+"""The projection on real journals: exactly once, whatever happens to journals, cursors and processes."""
 
 import asyncio
 import sqlite3
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from netboot.controllers.projection import Projector
+from netboot.controllers.projection import ProjectionController
 from netboot.lifecycle.errors import StateUnavailableError
 from netboot.lifecycle.events import DiscoveryRecord, EventRecord, ScriptRecord
 from netboot.lifecycle.phases import Phase
@@ -23,7 +23,7 @@ Record = ScriptRecord | EventRecord | DiscoveryRecord
 
 
 class Site:
-    """Journals, the projector and what it made."""
+    """Journals, the projection and what it made."""
 
     def __init__(self, folder: Path, workers: int = 1) -> None:
         self.journals, self.state = folder / "journal", folder / "state.db"
@@ -33,19 +33,19 @@ class Site:
         self.states = SqliteStates(self.state)
         self.now = 0.0
         self.workers = workers
-        self.projector = self.again()
+        self.controller = self.again()
 
-    def again(self, most_rows: int = 5_000) -> Projector:
-        """A projector that has just started."""
-        projector = Projector(
+    def again(self, most_rows: int = 5_000) -> ProjectionController:
+        """A controller that has just started."""
+        controller = ProjectionController(
             self.journals,
             self.projection,
             owned={*(f"boot-{number}.db" for number in range(self.workers)), "join-0.db"},
             most_rows=most_rows,
             monotonic=lambda: self.now,
         )
-        self.projector = projector
-        return projector
+        self.controller = controller
+        return controller
 
     def write(self, *records: Record, number: int = 0) -> None:
         """As a boot worker does, from its opening to its closing."""
@@ -59,7 +59,7 @@ class Site:
 
     def drain(self) -> None:
         self.now += 5
-        while self.projector.step():
+        while self.controller.step():
             pass
 
     def served(self, machine: str = "gpu-001") -> int:
@@ -87,7 +87,7 @@ def test_what_is_journalled_becomes_state_and_is_purged(site: Site) -> None:
     assert site.states.machines()["gpu-001"].current is not None
     assert [one.mac for one in site.states.discovered(5)] == ["52:54:00:00:00:99"]
     assert read_cursor(cursor_path(site.journals / "boot-0.db")) == 3
-    assert (site.projector.progress.taken, site.projector.progress.lag) == (3, {"boot-0.db": 0})
+    assert (site.controller.progress.taken, site.controller.progress.lag) == (3, {"boot-0.db": 0})
     site.write()  # its owner opens it, and purges
     assert site.rows() == 0
 
@@ -102,7 +102,7 @@ def test_several_journals_in_several_batches(tmp_path: Path) -> None:
     site.projection.close()
 
 
-def test_a_projector_killed_between_commit_and_cursor_counts_nothing_twice(site: Site) -> None:
+def test_a_projection_killed_between_commit_and_cursor_counts_nothing_twice(site: Site) -> None:
     site.write(*(script("gpu-001", one) for one in range(10)))
     site.drain()
     cursor_path(site.journals / "boot-0.db").unlink()
@@ -170,7 +170,7 @@ def test_a_damaged_journal_is_named_and_holds_nobody_up(tmp_path: Path) -> None:
     site.drain()
     assert site.served() == 1
     path = site.journals / "boot-0.db"
-    assert site.projector.progress.problems == {
+    assert site.controller.progress.problems == {
         "boot-0.db": f"the journal {path} cannot be read: file is not a database; it is tried again"
     }
     site.projection.close()
@@ -184,7 +184,7 @@ def test_a_record_that_is_none_is_counted_and_passed(site: Site) -> None:
     db.close()
     site.write(script("gpu-001", 2))
     site.drain()
-    assert (site.served(), site.projector.progress.unreadable) == (2, 1)
+    assert (site.served(), site.controller.progress.unreadable) == (2, 1)
 
 
 class Refusing:
@@ -204,15 +204,15 @@ class Refusing:
 
 def test_while_the_state_refuses_nothing_is_purged(site: Site) -> None:
     refusing = Refusing(site.projection)
-    site.projector = Projector(site.journals, refusing, owned={"boot-0.db"}, monotonic=lambda: site.now)
+    site.controller = ProjectionController(site.journals, refusing, owned={"boot-0.db"}, monotonic=lambda: site.now)
     site.write(script("gpu-001", 1))
     site.drain()
-    assert site.projector.progress.problems == {"boot-0.db": "state.db cannot be written: disk full"}
+    assert site.controller.progress.problems == {"boot-0.db": "state.db cannot be written: disk full"}
     site.write()
     assert site.rows() == 1
     refusing.refuses = False
     site.drain()
-    assert (site.served(), site.projector.progress.problems) == (1, {})
+    assert (site.served(), site.controller.progress.problems) == (1, {})
 
 
 def test_a_look_at_unchanged_journals_reads_none(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -222,5 +222,5 @@ def test_a_look_at_unchanged_journals_reads_none(site: Site, monkeypatch: pytest
     looked: list[object] = []
     monkeypatch.setattr("netboot.stores.journal_reader.end_of", looked.append)
     for _ in range(10):
-        site.projector.step()
+        site.controller.step()
     assert looked == []
