@@ -1,4 +1,4 @@
-"""The assurance level `nonce`: the operator's window, the boot script's nonce, join, the approver, a real control plane."""
+"""The assurance level `nonce`: the operator's window, the script's nonce, join, the approver, a real control plane."""
 
 import base64
 import contextlib
