@@ -1,14 +1,13 @@
 """`netboot machine enroll|approve|release|replace|retire|enrolments`: whose TPM is whose. Asks the running service."""
 
 import sys
-from pathlib import Path
 from typing import Any
 
 import click
 
-from netboot.cli.client import NOT_ALLOWED, ApiError, Client, api_options, open_client, segment, with_exit_codes
+from netboot.cli.client import NOT_ALLOWED, ApiError, Client, Connection, api_command, segment
 from netboot.cli.identity import row, shown
-from netboot.cli.output import output_option, show
+from netboot.cli.output import show
 from netboot.cli.times import moment, window_option
 
 SHORTEST_PREFIX = 8
@@ -24,17 +23,13 @@ reason_option = click.option("--reason", default="", help="Why, for the history.
     "--csv", "csv_", metavar="FILE", type=click.File("r", encoding="utf-8"), help="Enrol this list ('-': stdin)."
 )
 @reason_option
-@api_options
-@output_option
-@with_exit_codes
+@api_command
 def enroll(
     machine: str | None,
     window: int,
     csv_: Any,
     reason: str,
-    config: Path | None,
-    server: str | None,
-    token_file: Path | None,
+    connection: Connection,
     output: str,
 ) -> None:
     """Enrol the TPM of MACHINE on first use, or those of a list.
@@ -57,7 +52,7 @@ def enroll(
     """
     if (machine is None) == (csv_ is None):
         raise click.UsageError("name a machine, or give a list with --csv")
-    client = open_client(config, server, token_file)
+    client = connection.open()
     if csv_ is not None:
         file = getattr(csv_, "name", "stdin")  # a pipe need not have one
         try:
@@ -78,16 +73,12 @@ def enroll(
 @click.argument("machine")
 @click.option("--ek", metavar="PREFIX", help=f"Do not ask: it must begin so ({SHORTEST_PREFIX} digits or more).")
 @reason_option
-@api_options
-@output_option
-@with_exit_codes
+@api_command
 def approve(
     machine: str,
     ek: str | None,
     reason: str,
-    config: Path | None,
-    server: str | None,
-    token_file: Path | None,
+    connection: Connection,
     output: str,
 ) -> None:
     """Let the TPM that MACHINE showed in its window join; or bring a retired machine back.
@@ -103,7 +94,7 @@ def approve(
     """
     if ek is not None and not (len(ek) >= SHORTEST_PREFIX and set(ek.lower()) <= set("0123456789abcdef")):
         raise click.UsageError(f"--ek: {SHORTEST_PREFIX} hexadecimal digits or more")
-    client = open_client(config, server, token_file)
+    client = connection.open()
     found = client.get(f"/v1/machines/{segment(machine)}/enrolment")
     seen = found["enrolment"]
     if ek is None:
@@ -125,12 +116,8 @@ def approve(
 @click.command()
 @click.argument("machine")
 @reason_option
-@api_options
-@output_option
-@with_exit_codes
-def release(
-    machine: str, reason: str, config: Path | None, server: str | None, token_file: Path | None, output: str
-) -> None:
+@api_command
+def release(machine: str, reason: str, connection: Connection, output: str) -> None:
     """Forget which key holds the credential of this boot of MACHINE, so that another one may.
 
     For a TPM that was cleared, or a machine that lost its key: it says on its console that it waits for this.
@@ -138,7 +125,7 @@ def release(
     \b
       netboot machine release gpu-001
     """
-    found = _act(open_client(config, server, token_file), machine, "release", {"reason": reason})
+    found = _act(connection.open(), machine, "release", {"reason": reason})
     show(output, found, (), (), f"{machine} is released (generation {found['enrolment']['generation']})")
 
 
@@ -147,17 +134,13 @@ def release(
 @click.option("--part", type=click.Choice(["tpm"]), required=True, help="What was replaced.")
 @window_option
 @reason_option
-@api_options
-@output_option
-@with_exit_codes
+@api_command
 def replace(
     machine: str,
     part: str,
     window: int,
     reason: str,
-    config: Path | None,
-    server: str | None,
-    token_file: Path | None,
+    connection: Connection,
     output: str,
 ) -> None:
     """The TPM of MACHINE has left it (with its board, say): refuse that one for ever, and open a window for the next.
@@ -168,7 +151,7 @@ def replace(
     Example:  netboot machine replace gpu-001 --part tpm --reason "board RMA 4711"
     """
     body = {"part": part, "window_seconds": window, "reason": reason}
-    found = _act(open_client(config, server, token_file), machine, "replace", body)
+    found = _act(connection.open(), machine, "replace", body)
     until = moment(found["enrolment"]["window_until_ms"])
     show(output, found, (), (), f"the old TPM is refused; {machine} may enrol another until {until}")
 
@@ -176,12 +159,8 @@ def replace(
 @click.command()
 @click.argument("machine")
 @reason_option
-@api_options
-@output_option
-@with_exit_codes
-def retire(
-    machine: str, reason: str, config: Path | None, server: str | None, token_file: Path | None, output: str
-) -> None:
+@api_command
+def retire(machine: str, reason: str, connection: Connection, output: str) -> None:
     """Take MACHINE out of service: no new tokens, and its certificate is not renewed.
 
     A certificate that it has stays valid until it ends (a day at most). `netboot machine approve` brings it back.
@@ -189,22 +168,18 @@ def retire(
     \b
       netboot machine retire gpu-001
     """
-    found = _act(open_client(config, server, token_file), machine, "retire", {"reason": reason})
+    found = _act(connection.open(), machine, "retire", {"reason": reason})
     show(output, found, (), (), f"{machine} is retired: no new tokens, no renewals")
 
 
 @click.command()
 @click.option("--export", type=click.Choice(["csv"]), help="As `enroll --csv` reads it.")
 @click.option("--state", type=click.Choice(["pending", "approved", "retired"]), help="Only these.")
-@api_options
-@output_option
-@with_exit_codes
+@api_command
 def enrolments(
     export: str | None,
     state: str | None,
-    config: Path | None,
-    server: str | None,
-    token_file: Path | None,
+    connection: Connection,
     output: str,
 ) -> None:
     """List whose TPM is whose, and what waits for approval.
@@ -214,7 +189,7 @@ def enrolments(
       netboot machine enrolments --state pending
       netboot machine enrolments --state approved --export csv > eks.csv
     """
-    found = open_client(config, server, token_file).get("/v1/enrolments")
+    found = connection.open().get("/v1/enrolments")
     chosen = [one for one in found["enrolments"] if state in (None, one["state"])]
     if export is not None:
         from netboot.join.ek_list import write_ek_list

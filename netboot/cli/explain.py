@@ -1,13 +1,12 @@
 """`netboot explain`: why a machine gets the script that it gets. Asks the running service."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 import click
 
 from netboot.cli import health
-from netboot.cli.client import CANNOT_TELL, NOT_ALLOWED, UNKNOWN, api_options, open_client, segment
+from netboot.cli.client import CANNOT_TELL, NOT_ALLOWED, UNKNOWN, Connection, connection_options, segment
 from netboot.cli.identity import facts
 from netboot.cli.output import output_option
 from netboot.cli.times import boot_words
@@ -27,7 +26,7 @@ _WORDS = {
 @click.option("--uuid", help="… with this SMBIOS UUID.")
 @click.option("--serial", help="… with this serial number.")
 @click.option("--arch", help="… of this architecture, as iPXE says it (x86_64, i386, arm64).")
-@api_options
+@connection_options
 @output_option
 def command(
     machine: str | None,
@@ -35,9 +34,7 @@ def command(
     uuid: str | None,
     serial: str | None,
     arch: str | None,
-    config: Path | None,
-    server: str | None,
-    token_file: Path | None,
+    connection: Connection,
     output: str,
 ) -> None:
     """Explain which script MACHINE gets and why; or whoever makes the claim that the options describe.
@@ -56,7 +53,7 @@ def command(
     claimed = any(value is not None for value in claim.values())
     if (machine is not None) == claimed:
         raise click.UsageError("name a machine, or describe a claim with --mac, --uuid, --serial, --arch")
-    client = open_client(config, server, token_file)
+    client = connection.open()
     path = f"/v1/machines/{segment(machine)}/explain" if machine is not None else "/v1/explain"
     found = client.get(path) if machine is not None else client.get(path, **claim)
     decision = found["decision"]

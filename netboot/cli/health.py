@@ -2,25 +2,20 @@
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import click
 
-from netboot.cli.client import api_options, open_client, segment, with_exit_codes
-from netboot.cli.output import output_option, show
+from netboot.cli.client import Connection, api_command, segment
+from netboot.cli.output import show
 from netboot.cli.times import ago
 
 
 @click.command("health")
 @click.argument("machine")
 @click.option("--facts", "measured", is_flag=True, help="What was measured, below each check.")
-@api_options
-@output_option
-@with_exit_codes
-def command(
-    machine: str, measured: bool, config: Path | None, server: str | None, token_file: Path | None, output: str
-) -> None:
+@api_command
+def command(machine: str, measured: bool, connection: Connection, output: str) -> None:
     """Show what the health checks on MACHINE found, as its current boot reported it.
 
     \b
@@ -35,7 +30,7 @@ def command(
       netboot machine health gpu-001
       netboot machine health gpu-001 --output json
     """
-    found = open_client(config, server, token_file).get(f"/v1/machines/{segment(machine)}/health")
+    found = connection.open().get(f"/v1/machines/{segment(machine)}/health")
     checked = found["checked"]
     if output == "json":
         click.echo(json.dumps(found, indent=2, sort_keys=True))

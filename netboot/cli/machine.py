@@ -1,14 +1,13 @@
 """`netboot machine`: the machines of the inventory and what is known of them. Asks the running service."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 import click
 
 from netboot.cli import enrolment, health, identity
-from netboot.cli.client import Client, api_options, open_client, segment, with_exit_codes
-from netboot.cli.output import output_option, show
+from netboot.cli.client import Client, Connection, api_command, segment
+from netboot.cli.output import show
 from netboot.cli.times import ago, boot_words, moment
 
 DISCOVERED_SHOWN = 100
@@ -33,10 +32,8 @@ for _command in (*enrolment.COMMANDS, health.command):
 
 @group.command("list")
 @click.option("--discovered", "others", is_flag=True, help="Those that asked and may not boot, in place of these.")
-@api_options
-@output_option
-@with_exit_codes
-def list_(others: bool, config: Path | None, server: str | None, token_file: Path | None, output: str) -> None:
+@api_command
+def list_(others: bool, connection: Connection, output: str) -> None:
     """List the machines of the inventory, each with its current boot.
 
     The current boot is the one that proved itself last, by its TPM or in the cluster; of a machine that never did, the
@@ -46,7 +43,7 @@ def list_(others: bool, config: Path | None, server: str | None, token_file: Pat
     \b
       netboot machine list --output json
     """
-    client = open_client(config, server, token_file)
+    client = connection.open()
     if others:
         _discovered(client, output, DISCOVERED_SHOWN)
         return
@@ -58,16 +55,14 @@ def list_(others: bool, config: Path | None, server: str | None, token_file: Pat
 
 @group.command("show")
 @click.argument("machine")
-@api_options
-@output_option
-@with_exit_codes
-def show_(machine: str, config: Path | None, server: str | None, token_file: Path | None, output: str) -> None:
+@api_command
+def show_(machine: str, connection: Connection, output: str) -> None:
     """Show all about MACHINE: how it is recognised, what it boots and why, its latest boots.
 
     \b
       netboot machine show gpu-001
     """
-    found = open_client(config, server, token_file).get(f"/v1/machines/{segment(machine)}")
+    found = connection.open().get(f"/v1/machines/{segment(machine)}")
     if output == "json":
         click.echo(json.dumps(found, indent=2, sort_keys=True))
         return
@@ -96,16 +91,14 @@ def show_(machine: str, config: Path | None, server: str | None, token_file: Pat
 
 @group.command("discovered")
 @click.option("--limit", type=click.IntRange(1, 10_000), default=DISCOVERED_SHOWN, show_default=True, help="How many.")
-@api_options
-@output_option
-@with_exit_codes
-def discovered(limit: int, config: Path | None, server: str | None, token_file: Path | None, output: str) -> None:
+@api_command
+def discovered(limit: int, connection: Connection, output: str) -> None:
     """List machines that asked and may not boot, the latest seen first.
 
     \b
       netboot machine discovered
     """
-    _discovered(open_client(config, server, token_file), output, limit)
+    _discovered(connection.open(), output, limit)
 
 
 def _discovered(client: Client, output: str, limit: int) -> None:

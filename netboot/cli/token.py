@@ -1,13 +1,12 @@
 """`netboot token`: bootstrap tokens by an operator's word. Asks the running service."""
 
 import base64
-from pathlib import Path
 from typing import Any
 
 import click
 
-from netboot.cli.client import api_options, open_client, segment, with_exit_codes
-from netboot.cli.output import output_option, show
+from netboot.cli.client import Connection, api_command, segment
+from netboot.cli.output import show
 from netboot.cli.times import duration, moment, window_option
 
 
@@ -42,18 +41,14 @@ def _lifetime(_context: click.Context, _option: click.Parameter, value: str) -> 
 @click.option("--lifetime", default="5m", show_default=True, callback=_lifetime, help="Of the token, at most 15m.")
 @window_option
 @click.option("--reason", default="", help="Why, for the history.")
-@api_options
-@output_option
-@with_exit_codes
+@api_command
 def issue(
     machine: str,
     spki_file: Any,
     lifetime: int,
     window: int,
     reason: str,
-    config: Path | None,
-    server: str | None,
-    token_file: Path | None,
+    connection: Connection,
     output: str,
 ) -> None:
     """Issue a token with which the holder of that key, and nobody else, may become MACHINE's node.
@@ -70,7 +65,7 @@ def issue(
         body |= {"window_seconds": window}
     else:
         body |= {"spki": base64.b64encode(_spki(spki_file.read())).decode(), "lifetime_seconds": lifetime}
-    found = open_client(config, server, token_file).post("/v1/tokens", body)
+    found = connection.open().post("/v1/tokens", body)
     if spki_file is None:
         until = moment(found["window"]["until_ms"])
         show(output, found, (), (), f"{machine} may join once without a TPM until {until}: boot it")
@@ -82,16 +77,14 @@ def issue(
 
 
 @group.command("list")
-@api_options
-@output_option
-@with_exit_codes
-def list_(config: Path | None, server: str | None, token_file: Path | None, output: str) -> None:
+@api_command
+def list_(connection: Connection, output: str) -> None:
     """List the tokens that are out, by whatever way they were issued; never their secrets.
 
     \b
       netboot token list
     """
-    found = open_client(config, server, token_file).get("/v1/tokens")
+    found = connection.open().get("/v1/tokens")
     for cluster, problem in found["problems"].items():
         click.echo(f"WARNING: cluster {cluster}: {problem}", err=True)
     rows = [
@@ -107,10 +100,8 @@ def list_(config: Path | None, server: str | None, token_file: Path | None, outp
 
 @group.command()
 @click.argument("token")
-@api_options
-@output_option
-@with_exit_codes
-def revoke(token: str, config: Path | None, server: str | None, token_file: Path | None, output: str) -> None:
+@api_command
+def revoke(token: str, connection: Connection, output: str) -> None:
     """Revoke TOKEN (the six characters before the dot).
 
     Kubernetes may go on believing it for ten seconds; only the holder of its key could use it even then.
@@ -118,7 +109,7 @@ def revoke(token: str, config: Path | None, server: str | None, token_file: Path
     \b
       netboot token revoke ab12cd
     """
-    found = open_client(config, server, token_file).delete(f"/v1/tokens/{segment(token)}")
+    found = connection.open().delete(f"/v1/tokens/{segment(token)}")
     show(output, found, (), (), f"token {token} of {found['machine']} is revoked")
 
 
