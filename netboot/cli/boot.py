@@ -8,7 +8,7 @@ import click
 from netboot.cli.client import Connection, api_command, segment
 from netboot.cli.health import overall
 from netboot.cli.output import show
-from netboot.cli.times import clock, moment, seconds
+from netboot.cli.times import clock, moment, seconds, state
 
 
 @click.group()
@@ -26,22 +26,22 @@ def list_(machine: str | None, limit: int, connection: Connection, output: str) 
     \b
       netboot boot list --machine gpu-001
     """
-    found = connection.open().get("/v1/boots", machine=machine, limit=limit)
+    listed = connection.open().get("/v1/boots", machine=machine, limit=limit)
     rows = [
         (
-            one["boot"],
-            one["machine"],
-            moment(one["started_ms"]),
-            one["state"] + (" (claim)" if one["claim"] else ""),
-            one["standing"],
-            seconds(one["last_ms"] - one["started_ms"]),
-            (one["script"] or {}).get("image", "")[:12],
-            one["reason"],
+            trace["boot"],
+            trace["machine"],
+            moment(trace["started_ms"]),
+            state(trace),
+            trace["standing"],
+            seconds(trace["last_ms"] - trace["started_ms"]),
+            (trace["script"] or {}).get("image", "")[:12],
+            trace["reason"],
         )
-        for one in found["boots"]
+        for trace in listed["boots"]
     ]
     columns = ("boot", "machine", "began", "state", "standing", "seconds", "image", "reason")
-    show(output, found, columns, rows, "no boots yet")
+    show(output, listed, columns, rows, "no boots yet")
 
 
 @group.command("show")
@@ -56,39 +56,39 @@ def show_(boot: str, connection: Connection, output: str) -> None:
     \b
       netboot boot show 0195d3c2-8f11-8a3b-9c4d-5e6f7a8b9c0d
     """
-    found = connection.open().get(f"/v1/boots/{segment(boot)}")
+    trace = connection.open().get(f"/v1/boots/{segment(boot)}")
     if output == "table":
-        script = found["script"] or {}
-        click.echo(f"machine {found['machine']}   boot {found['boot']}   {found['state']}")
+        script = trace["script"] or {}
+        click.echo(f"machine {trace['machine']}   boot {trace['boot']}   {trace['state']}")
         if script:
             click.echo(f"image {script['image'][:12]} of channel {script['channel']}, profile {script['profile']}")
-        if found["seconds_to_ready"] is not None:
-            click.echo(f"from the start of its kernel to the Ready node: {found['seconds_to_ready']:.1f} s")
-        click.echo(f"health {overall(found['checked'])}")
+        if trace["seconds_to_ready"] is not None:
+            click.echo(f"from the start of its kernel to the Ready node: {trace['seconds_to_ready']:.1f} s")
+        click.echo(f"health {overall(trace['checked'])}")
         click.echo()
     show(
         output,
-        found,
+        trace,
         ("phase", "source", "time", "seconds", "uptime", "detail"),
-        _phases(found),
+        _phases(trace),
         "nothing is known of it",
     )
 
 
 def _phases(trace: dict[str, Any]) -> list[tuple[object, ...]]:
     """Phases and failures by time; `seconds` since the script, or since the first that was heard."""
-    failed = [{**one, "phase": "Failed", "source": "reported"} for one in trace["failures"]]
-    script = next((one["at_ms"] for one in trace["reached"] if one["phase"] == "ScriptServed"), trace["started_ms"])
+    failed = [{**failure, "phase": "Failed", "source": "reported"} for failure in trace["failures"]]
+    script = next((fact["at_ms"] for fact in trace["reached"] if fact["phase"] == "ScriptServed"), trace["started_ms"])
     return [
         (
-            one["phase"],
-            one["source"],
-            clock(one["at_ms"]),
-            seconds(one["at_ms"] - script),
-            seconds(one["uptime_ms"]),
-            one["detail"],
+            fact["phase"],
+            fact["source"],
+            clock(fact["at_ms"]),
+            seconds(fact["at_ms"] - script),
+            seconds(fact["uptime_ms"]),
+            fact["detail"],
         )
-        for one in sorted([*trace["reached"], *failed], key=lambda one: one["at_ms"])
+        for fact in sorted([*trace["reached"], *failed], key=lambda fact: fact["at_ms"])
     ]
 
 

@@ -21,8 +21,8 @@ def list_(connection: Connection, output: str) -> None:
     \b
       netboot channel list
     """
-    found = connection.open().get("/v1/channels")
-    _show(output, found, found["channels"])
+    listed = connection.open().get("/v1/channels")
+    _show(output, listed, listed["channels"])
 
 
 @group.command("show")
@@ -34,8 +34,8 @@ def show_(channel: str, connection: Connection, output: str) -> None:
     \b
       netboot channel show stable
     """
-    found = connection.open().get(f"/v1/channels/{segment(channel)}")
-    _show(output, found, [found])
+    state = connection.open().get(f"/v1/channels/{segment(channel)}")
+    _show(output, state, [state])
 
 
 @group.command("set")
@@ -50,21 +50,21 @@ def set_(channel: str, image: str, connection: Connection, output: str) -> None:
     \b
       netboot channel set stable debian-12-minimal
     """
-    found = connection.open().put(f"/v1/channels/{segment(channel)}", {"image": image})
-    _show(output, found, [found])
+    state = connection.open().put(f"/v1/channels/{segment(channel)}", {"image": image})
+    _show(output, state, [state])
 
 
 def _show(output: str, value: Any, channels: list[dict[str, Any]]) -> None:
     rows = [
         (
-            one["name"],
-            (one["image"] or "")[:12],
-            one["image_name"],
-            one["machines"],
-            _state(one),
-            one["description"],
+            channel["name"],
+            (channel["image"] or "")[:12],
+            channel["image_name"],
+            channel["machines"],
+            _state(channel),
+            channel["description"],
         )
-        for one in channels
+        for channel in channels
     ]
     show(
         output,
@@ -75,11 +75,11 @@ def _show(output: str, value: Any, channels: list[dict[str, Any]]) -> None:
     )
 
 
-def _state(one: dict[str, Any]) -> str:
-    if one["unusable"]:
-        return f"cannot be used: {one['unusable']}"
-    if one["image"] is None:
+def _state(channel: dict[str, Any]) -> str:
+    if channel["unusable"]:
+        return f"cannot be used: {channel['unusable']}"
+    if channel["image"] is None:
         return "not set"
-    if one["in_force"] != one["image"]:
+    if channel["in_force"] != channel["image"]:
         return "in force within a second"
-    return "in force, pinned by the inventory" if one["pinned"] else "in force"
+    return "in force, pinned by the inventory" if channel["pinned"] else "in force"

@@ -16,7 +16,7 @@ from images.values.strict import FaultsError
 from netboot.cli import bundles, joining
 from netboot.cli.check import check_site
 from netboot.cli.output import output_option, show
-from netboot.cli.paths import config_option, config_path, find_config, find_paths, keys_option
+from netboot.cli.paths import Paths, config_option, config_path, find_config, keys_option
 from netboot.config import Config
 
 
@@ -86,7 +86,7 @@ def bundle(config: Path | None, keys: Path | None, sign: Path | None, signature:
       netboot config bundle --signature SITE-bundle.sig here: installs both
     """
     if sign is not None:
-        mine = KeyRing(keys or find_paths(config, None, None).keys).signing_keys()
+        mine = KeyRing(Paths(config, keys=keys).keys).signing_keys()
         data = _read(sign)
         _parsed(sign, data)
         target = sign.with_suffix(".sig")

@@ -59,14 +59,14 @@ def enroll(
             text = csv_.read()
         except UnicodeDecodeError:
             raise click.ClickException(f"{file} is not UTF-8 text") from None
-        found = client.post("/v1/enrolments", text, reason=reason or None, file=file)
-        changed = len(found["enrolled"])
-        show(output, found, (), (), f"enrolled {changed} machines; {found['machines'] - changed} were already")
+        answer = client.post("/v1/enrolments", text, reason=reason or None, file=file)
+        changed = len(answer["enrolled"])
+        show(output, answer, (), (), f"enrolled {changed} machines; {answer['machines'] - changed} were already")
         return
-    found = _act(client, machine or "", "enroll", {"window_seconds": window, "reason": reason})
-    until = moment(found["enrolment"]["window_until_ms"])
-    said = f"{machine} may enrol its TPM until {until}: boot it, then run `netboot machine approve {machine}`"
-    show(output, found, (), (), said)
+    answer = _act(client, machine or "", "enroll", {"window_seconds": window, "reason": reason})
+    until = moment(answer["enrolment"]["window_until_ms"])
+    summary = f"{machine} may enrol its TPM until {until}: boot it, then run `netboot machine approve {machine}`"
+    show(output, answer, (), (), summary)
 
 
 @click.command()
@@ -95,10 +95,10 @@ def approve(
     if ek is not None and not (len(ek) >= SHORTEST_PREFIX and set(ek.lower()) <= set("0123456789abcdef")):
         raise click.UsageError(f"--ek: {SHORTEST_PREFIX} hexadecimal digits or more")
     client = connection.open()
-    found = client.get(f"/v1/machines/{segment(machine)}/enrolment")
-    seen = found["enrolment"]
+    known = client.get(f"/v1/machines/{segment(machine)}/enrolment")
+    seen = known["enrolment"]
     if ek is None:
-        for name, text in shown(found):
+        for name, text in shown(known):
             click.echo(f"{name:<18} {text}", err=output == "json")
         if seen["state"] in ("pending", "retired"):
             click.confirm("Let it join?", abort=True, err=output == "json")
@@ -109,8 +109,8 @@ def approve(
             NOT_ALLOWED,
         )
     body = {"ek_sha256": seen["ek_sha256"], "revision": seen["revision"], "reason": reason}
-    done = _act(client, machine, "approve", body)
-    show(output, done, (), (), f"{machine} may join with EK {done['enrolment']['ek_sha256'] or 'none'}")
+    answer = _act(client, machine, "approve", body)
+    show(output, answer, (), (), f"{machine} may join with EK {answer['enrolment']['ek_sha256'] or 'none'}")
 
 
 @click.command()
@@ -125,8 +125,8 @@ def release(machine: str, reason: str, connection: Connection, output: str) -> N
     \b
       netboot machine release gpu-001
     """
-    found = _act(connection.open(), machine, "release", {"reason": reason})
-    show(output, found, (), (), f"{machine} is released (generation {found['enrolment']['generation']})")
+    answer = _act(connection.open(), machine, "release", {"reason": reason})
+    show(output, answer, (), (), f"{machine} is released (generation {answer['enrolment']['generation']})")
 
 
 @click.command()
@@ -151,9 +151,9 @@ def replace(
     Example:  netboot machine replace gpu-001 --part tpm --reason "board RMA 4711"
     """
     body = {"part": part, "window_seconds": window, "reason": reason}
-    found = _act(connection.open(), machine, "replace", body)
-    until = moment(found["enrolment"]["window_until_ms"])
-    show(output, found, (), (), f"the old TPM is refused; {machine} may enrol another until {until}")
+    answer = _act(connection.open(), machine, "replace", body)
+    until = moment(answer["enrolment"]["window_until_ms"])
+    show(output, answer, (), (), f"the old TPM is refused; {machine} may enrol another until {until}")
 
 
 @click.command()
@@ -168,8 +168,8 @@ def retire(machine: str, reason: str, connection: Connection, output: str) -> No
     \b
       netboot machine retire gpu-001
     """
-    found = _act(connection.open(), machine, "retire", {"reason": reason})
-    show(output, found, (), (), f"{machine} is retired: no new tokens, no renewals")
+    answer = _act(connection.open(), machine, "retire", {"reason": reason})
+    show(output, answer, (), (), f"{machine} is retired: no new tokens, no renewals")
 
 
 @click.command()
@@ -189,20 +189,20 @@ def enrolments(
       netboot machine enrolments --state pending
       netboot machine enrolments --state approved --export csv > eks.csv
     """
-    found = connection.open().get("/v1/enrolments")
-    chosen = [one for one in found["enrolments"] if state in (None, one["state"])]
+    listed = connection.open().get("/v1/enrolments")
+    chosen = [enrolment for enrolment in listed["enrolments"] if state in (None, enrolment["state"])]
     if export is not None:
         from netboot.join.ek_list import write_ek_list
 
         rows = (
-            (one["machine"], one["ek_sha256"], one["state"], one["source"], one["generation"])
-            for one in chosen
-            if one["ek_sha256"]
+            tuple(enrolment[key] for key in ("machine", "ek_sha256", "state", "source", "generation"))
+            for enrolment in chosen
+            if enrolment["ek_sha256"]
         )
         sys.stdout.write(write_ek_list(rows))
         return
     columns = ("machine", "state", "since", "EK", "source", "window", "conflict")
-    show(output, {"enrolments": chosen}, columns, [row(one) for one in chosen], "none")
+    show(output, {"enrolments": chosen}, columns, [row(enrolment) for enrolment in chosen], "none")
 
 
 COMMANDS = (enroll, approve, release, replace, retire, enrolments)

@@ -9,7 +9,7 @@ from netboot.cli import health
 from netboot.cli.client import CANNOT_TELL, NOT_ALLOWED, UNKNOWN, Connection, connection_options, segment
 from netboot.cli.identity import facts
 from netboot.cli.output import output_option
-from netboot.cli.times import boot_words
+from netboot.cli.times import boot_line
 
 _STATUS = {"boot": 0, "unknown": UNKNOWN, "refused": NOT_ALLOWED, "unavailable": CANNOT_TELL}
 _WORDS = {
@@ -55,17 +55,20 @@ def command(
         raise click.UsageError("name a machine, or describe a claim with --mac, --uuid, --serial, --arch")
     client = connection.open()
     path = f"/v1/machines/{segment(machine)}/explain" if machine is not None else "/v1/explain"
-    found = client.get(path) if machine is not None else client.get(path, **claim)
-    decision = found["decision"]
+    explained = client.get(path) if machine is not None else client.get(path, **claim)
+    decision = explained["decision"]
     if output == "json":
-        click.echo(json.dumps(found, indent=2, sort_keys=True))
+        click.echo(json.dumps(explained, indent=2, sort_keys=True))
     else:
         _print(decision)
         for what in ("current", "pending"):
-            if found.get(what):
-                click.echo(f"  {what:<7} {boot_words(found[what])}")
+            if explained.get(what):
+                click.echo(f"  {what:<7} {boot_line(explained[what])}")
         if machine is not None:
-            for name, text in (*(health.facts(found["checked"]) if "checked" in found else ()), *facts(found)):
+            for name, text in (
+                *(health.facts(explained["checked"]) if "checked" in explained else ()),
+                *facts(explained),
+            ):
                 click.echo(f"  {name:<14} {text}")
     raise click.exceptions.Exit(_STATUS[decision["outcome"]])
 
