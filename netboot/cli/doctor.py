@@ -56,43 +56,43 @@ def command(config: Path | None, output: str, quiet: bool) -> None:
       netboot doctor
       netboot doctor --output json | jq '.[] | select(.outcome == "refuse")'
     """
-    found = diagnose(config_path(config))
-    shown = [one for one in found if one.outcome in ("warn", "refuse")] if quiet else found
+    diagnoses = diagnose(config_path(config))
+    shown = [diagnosis for diagnosis in diagnoses if diagnosis.outcome in ("warn", "refuse")] if quiet else diagnoses
     if output == "json":
-        click.echo(json.dumps([one._asdict() for one in shown], indent=2))
+        click.echo(json.dumps([diagnosis._asdict() for diagnosis in shown], indent=2))
     else:
-        for one in shown:
-            _show(one)
-        _sum_up(found)
-    if any(one.outcome == "refuse" for one in found):
+        for diagnosis in shown:
+            _show(diagnosis)
+        _sum_up(diagnoses)
+    if any(diagnosis.outcome == "refuse" for diagnosis in diagnoses):
         raise click.exceptions.Exit(1)
 
 
-def _show(one: Diagnosis) -> None:
-    mark = click.style(f"{_MARKS[one.outcome]:4}", fg=_COLOURS.get(one.outcome))
-    click.echo(f"{mark}  {one.where}: {one.name}: {one.words}")
-    if one.remedy:
-        click.echo(f"      → {one.remedy}")
+def _show(diagnosis: Diagnosis) -> None:
+    mark = click.style(f"{_MARKS[diagnosis.outcome]:4}", fg=_COLOURS.get(diagnosis.outcome))
+    click.echo(f"{mark}  {diagnosis.where}: {diagnosis.name}: {diagnosis.words}")
+    if diagnosis.remedy:
+        click.echo(f"      → {diagnosis.remedy}")
 
 
-def _sum_up(found: list[Diagnosis]) -> None:
-    wrong = sum(one.outcome == "refuse" for one in found)
-    doubtful = sum(one.outcome == "warn" for one in found)
-    click.echo(f"\n{len(found)} looked at: {wrong} wrong, {doubtful} to look at")
+def _sum_up(diagnoses: list[Diagnosis]) -> None:
+    wrong = sum(diagnosis.outcome == "refuse" for diagnosis in diagnoses)
+    doubtful = sum(diagnosis.outcome == "warn" for diagnosis in diagnoses)
+    click.echo(f"\n{len(diagnoses)} looked at: {wrong} wrong, {doubtful} to look at")
 
 
 def diagnose(path: Path) -> list[Diagnosis]:
     """Everything, in the order in which to put it right."""
     site = check_site(path)
-    found = [_fault(fault.file, str(fault)) for fault in site.faults]
-    if not found:
-        found.append(Diagnosis("site", "files", "ok", "configuration, inventory, keys, token and site bundle"))
+    diagnoses = [_fault(fault.file, str(fault)) for fault in site.faults]
+    if not diagnoses:
+        diagnoses.append(Diagnosis("site", "files", "ok", "configuration, inventory, keys, token and site bundle"))
     if site.config is None:
-        return found
-    found += _service(site.config)
-    found += _join(site.config)
-    found += _clusters(site.config)
-    return found
+        return diagnoses
+    diagnoses += _service(site.config)
+    diagnoses += _join(site.config)
+    diagnoses += _clusters(site.config)
+    return diagnoses
 
 
 def _fault(file: str, words: str) -> Diagnosis:
@@ -109,9 +109,9 @@ def _service(config: Config) -> Iterator[Diagnosis]:
         with requests.Session() as session:
             session.trust_env = False
             answer = session.get(f"{url}/readyz", timeout=SERVICE_SECONDS, allow_redirects=False)
-            said: Any = answer.json()
-            details: dict[str, dict[str, Any]] = said["details"]
-            ready = bool(said["ready"])
+            state: Any = answer.json()
+            details: dict[str, dict[str, Any]] = state["details"]
+            ready = bool(state["ready"])
     except requests.exceptions.ConnectionError:
         yield Diagnosis("service", "running", "refuse", f"nothing answers at {url}", "start it: `netboot serve`")
         return
@@ -198,8 +198,8 @@ def _account(where: str, role: str, cluster: Cluster) -> Iterator[Diagnosis]:
             findings = check(preconditions, cluster.namespace)
         else:
             findings = (rights(preconditions, role, cluster.namespace),)
-        for one in findings:
-            yield Diagnosis(where, one.name, one.outcome, one.words, one.remedy)
+        for finding in findings:
+            yield Diagnosis(where, finding.name, finding.outcome, finding.words, finding.remedy)
     except ClusterUnavailableError as error:
         yield Diagnosis(where, f"apiserver, as the {role}", "refuse", f"cannot be told: {error}")
     finally:

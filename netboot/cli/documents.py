@@ -58,10 +58,10 @@ def cat(image: str, document: str, paths: Paths) -> None:
             f"image {digest[:12]} has no {document}: the netboot that built it made none; build it again"
         )
     path = opened.blob_path(artifact.sha256)
-    found = hashlib.sha256()
+    content = hashlib.sha256()
     for block in blocks(path):
-        found.update(block)
-    if found.hexdigest() != artifact.sha256:
+        content.update(block)
+    if content.hexdigest() != artifact.sha256:
         raise CorruptError(f"{document} of image {digest[:12]} is damaged; see `netboot image verify {digest[:12]}`")
     for block in blocks(path):
         sys.stdout.buffer.write(block)
@@ -84,26 +84,26 @@ def diff_(old: str, new: str, whole: bool, paths: Paths, output: str) -> None:
     opened = Store(paths.store)
     digests = [resolve(opened, text) for text in (old, new)]
     was, now = (opened.manifest(digest) for digest in digests)
-    found = diff(was, now, _packages(opened, was), _packages(opened, now))
+    changes = diff(was, now, _packages(opened, was), _packages(opened, now))
     mine, theirs = (_documents(opened, manifest) for manifest in (was, now))
     more = compare.compare(mine, theirs, (digests[0][:12], digests[1][:12]))
-    value = {"old": digests[0], "new": digests[1], **dataclasses.asdict(found), **compare.facts(more)}
+    value = {"old": digests[0], "new": digests[1], **dataclasses.asdict(changes), **compare.facts(more)}
     limit = None if whole else SHOWN
     known = digests[0] == digests[1] or not more.unknown
     empty = "nothing differs" if known else "nothing differs of what can be compared"
-    show(output, value, ("", "old", "new"), rows_of(found, more, limit), empty)
+    show(output, value, ("", "old", "new"), rows_of(changes, more, limit), empty)
     if output == "table" and not known:
         for line in more.unknown:
             click.echo(line, err=True)
 
 
-def rows_of(found: Diff, more: Comparison, limit: int | None) -> list[Row]:
+def rows_of(changes: Diff, more: Comparison, limit: int | None) -> list[Row]:
     """The parts of a table, each headed by what it counts and cut after `limit` rows."""
-    facts = [(name, old, new) for name, (old, new) in found.facts.items()]
-    sizes = [(name, _mib(old), _mib(new)) for name, (old, new) in found.sizes.items()]
-    packages = [(name, "", version) for name, version in found.added.items()]
-    packages += [(name, version, "") for name, version in found.removed.items()]
-    packages += [(name, old, new) for name, (old, new) in found.changed.items()]
+    facts = [(name, old, new) for name, (old, new) in changes.facts.items()]
+    sizes = [(name, _mib(old), _mib(new)) for name, (old, new) in changes.sizes.items()]
+    packages = [(name, "", version) for name, version in changes.added.items()]
+    packages += [(name, version, "") for name, version in changes.removed.items()]
+    packages += [(name, old, new) for name, (old, new) in changes.changed.items()]
     modules = [(name, "", "added") for name in more.modules_added or ()]
     modules += [(name, "removed", "") for name in more.modules_removed or ()]
     config = [(name, old, new) for name, (old, new) in (more.config or {}).items()]
@@ -137,12 +137,12 @@ def _whole(entry: Entry | None) -> str:
 
 def _aspects(entry: Entry, aspects: tuple[str, ...]) -> str:
     """What is different, as this entry has it; a digest's beginning stands for the content."""
-    words = []
+    texts = []
     for aspect in aspects:
         values = [entry[name] for name in compare.ASPECTS[aspect] if name in entry]
         text = ":".join(map(str, values)) or "none"
-        words.append(f"{aspect} {text[:12] if aspect == 'content' else text}")
-    return ", ".join(words)
+        texts.append(f"{aspect} {text[:12] if aspect == 'content' else text}")
+    return ", ".join(texts)
 
 
 def _documents(store: Store, manifest: Manifest) -> dict[str, Path]:

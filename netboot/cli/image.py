@@ -115,12 +115,12 @@ def show_(image: str, paths: Paths, output: str) -> None:
     Example:  netboot image show debian-12-minimal
     """
     opened = Store(paths.store)
-    found = opened.image(resolve(opened, image))
-    manifest, why = found.manifest, needed(opened).get(found.digest, ())
-    signer, problem, signatures = _signer(opened, found.digest, paths.keys)
+    stored = opened.image(resolve(opened, image))
+    manifest, why = stored.manifest, needed(opened).get(stored.digest, ())
+    signer, problem, signatures = _signer(opened, stored.digest, paths.keys)
     missing = {finding.part: finding.problem for finding in check.check_sizes(opened, manifest)}
     rows = [
-        ("image", found.digest),
+        ("image", stored.digest),
         ("recipe", manifest.name),
         ("distribution", f"{manifest.distribution} {manifest.suite} {manifest.architecture}"),
         ("kernel", manifest.kernel_version),
@@ -133,15 +133,15 @@ def show_(image: str, paths: Paths, output: str) -> None:
             for name, part in manifest.artifacts
         ),
         *(
-            ("container", f"{_mib(image.size):>11}  {image.digest}  {image.name}, loaded at boot")
-            for image in manifest.container_images
+            ("container", f"{_mib(container.size):>11}  {container.digest}  {container.name}, loaded at boot")
+            for container in manifest.container_images
         ),
-        ("size", f"{_mib(found.size):>11}  in all, compressed"),
+        ("size", f"{_mib(stored.size):>11}  in all, compressed"),
         ("memory", f"{manifest.ram_mib:>7} MiB  at least, in the machine"),
         ("in use", "; ".join(why) or "by nobody"),
     ]
-    channels = [name for name, state in opened.channels().items() if state.image == found.digest]
-    value = _facts(found) | {"signer": signer, "verified": problem is None, "problem": problem}
+    channels = [name for name, state in opened.channels().items() if state.image == stored.digest]
+    value = _facts(stored) | {"signer": signer, "verified": problem is None, "problem": problem}
     value |= {"signatures": [{"key": key, "verdict": verdict} for key, verdict in signatures]}
     show(output, value | {"channels": channels, "in_use": list(why), "missing": missing}, ("", ""), rows)
 
@@ -183,8 +183,8 @@ def rm(image: str, paths: Paths, output: str) -> None:
     opened = _store(paths)
     digest = resolve(opened, image)
     remove(opened, digest)
-    said = f"removed image {digest[:12]}; `netboot image gc` frees its blobs"
-    show(output, {"removed": digest}, (), (), said)
+    summary = f"removed image {digest[:12]}; `netboot image gc` frees its blobs"
+    show(output, {"removed": digest}, (), (), summary)
 
 
 def _store(paths: Paths) -> Store:

@@ -57,8 +57,8 @@ def create(paths: Paths, output: str) -> None:
     """
     ring = KeyRing(paths.keys)
     info = ring.create()
-    said = f"created key {info.id} in {ring.folder}; back up its private half (.key) and show it to nobody"
-    show(output, dataclasses.asdict(info), (), (), said)
+    summary = f"created key {info.id} in {ring.folder}; back up its private half (.key) and show it to nobody"
+    show(output, dataclasses.asdict(info), (), (), summary)
 
 
 @group.command()
@@ -71,13 +71,13 @@ def rotate(paths: Paths, output: str) -> None:
     Example:  netboot key rotate
     """
     new = KeyRing(paths.keys).rotate()
-    said = (
+    summary = (
         f"key {new.id} signs from now on\n"
         "next, in this order: build images, which trust both keys (`netboot image build`); move the channels to them;\n"
         "sign the site bundle again (`netboot config bundle`: both keys sign); older images that are to be served on\n"
         "get the new signature by `netboot image sign`; retire the old key (`netboot key retire`) last"
     )
-    show(output, dataclasses.asdict(new), (), (), said)
+    show(output, dataclasses.asdict(new), (), (), summary)
 
 
 @group.command()
@@ -115,5 +115,5 @@ group.add_command(sealing.nonces, "nonces")
 
 
 def _state(info: KeyInfo) -> str:
-    words = ["signs" if info.active else "", "trusted" if info.trusted else "retired"]
-    return ", ".join([word for word in words if word] + ([] if info.private else ["public half only"]))
+    states = ["signs" if info.active else "", "trusted" if info.trusted else "retired"]
+    return ", ".join([state for state in states if state] + ([] if info.private else ["public half only"]))
