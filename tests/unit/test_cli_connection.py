@@ -1,0 +1,86 @@
+"""Which service and which folders a command works on: options before the environment before the configuration."""
+
+from pathlib import Path
+
+import click
+import pytest
+
+from images.errors import NotFoundError
+from netboot.cli.client import NOT_ALLOWED, ApiError, Client, Connection
+from netboot.cli.paths import Paths
+from tests.commands import Run
+
+CONFIGURED = "from-configuration-0123456789"
+VARIABLES = ("NETBOOT_SERVER", "NETBOOT_TOKEN_FILE", "NETBOOT_CONFIG")
+
+
+@pytest.fixture
+def config(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+    assert run("init", tmp_path / "site", "--url", "http://192.0.2.1:8080").status == 0
+    (tmp_path / "site/secrets/operator.token").write_text(f"# ops\n{CONFIGURED}\n")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path / "site/netboot.yaml"
+
+
+def test_the_configuration_names_the_service(config: Path) -> None:
+    hint = f"management in {config}"
+    assert Connection(config).open() == Client("http://127.0.0.1:8081", CONFIGURED, hint)
+
+
+def test_the_environment_goes_before_the_configuration_and_options_before_both(
+    config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "token").write_text("from-environment\n")
+    monkeypatch.setenv("NETBOOT_SERVER", "https://192.0.2.2/")
+    monkeypatch.setenv("NETBOOT_TOKEN_FILE", str(tmp_path / "token"))
+    hint = "--server or $NETBOOT_SERVER"
+    assert Connection().open() == Client("https://192.0.2.2", "from-environment", hint)
+    option = config.parent / "secrets/operator.token"
+    assert Connection(server="http://192.0.2.3", token_file=option).open() == Client(
+        "http://192.0.2.3", CONFIGURED, hint
+    )
+
+
+def test_what_cannot_be_used_is_said_before_anything_is_sent(config: Path, tmp_path: Path) -> None:
+    with pytest.raises(click.UsageError) as wrong:
+        Connection(config, server="192.0.2.2:8081").open()
+    assert str(wrong.value) == "the address of the service must begin with http:// or https://: 192.0.2.2:8081"
+    with pytest.raises(ApiError) as refused:
+        Connection(config, token_file=tmp_path / "none").open()
+    assert str(refused.value) == (
+        f"the token file {tmp_path}/none cannot be read: No such file or directory\n"
+        "Remedy: run as who may read it, or name your own with --token-file"
+    )
+    assert refused.value.exit_code == NOT_ALLOWED
+
+
+def test_folders_come_from_options_then_from_the_configuration(config: Path, tmp_path: Path) -> None:
+    paths = Paths(config, store=tmp_path / "elsewhere")
+    assert (paths.store, paths.keys) == (tmp_path / "elsewhere", config.parent / "keys")
+    assert Paths(None, tmp_path, tmp_path).keys == tmp_path  # no site is needed where both are given
+    with pytest.raises(NotFoundError) as missing:
+        Paths(None, store=tmp_path).check()
+    assert str(missing.value) == (
+        "no configuration at netboot.yaml: change into the folder of a site, give --config, set NETBOOT_CONFIG, "
+        "or make a new site with `netboot init DIR`"
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["machine", "enroll", "gpu-001", "--window", "59s"], "from 1m to 24h"),
+        (["machine", "enroll", "gpu-001", "--window", "25h"], "from 1m to 24h"),
+        (["token", "issue", "--machine", "old-001", "--lifetime", "16m"], "from 1m to 15m"),
+        (
+            ["token", "issue", "--machine", "old-001", "--lifetime", "5"],
+            "a whole number and s, m or h, like 90s, 30m or 2h",
+        ),
+    ],
+)
+def test_durations_have_bounds(run: Run, arguments: list[str], message: str) -> None:
+    done = run(*arguments)
+    assert done.status == 2
+    assert done.err.endswith(f"{message}\n")
