@@ -8,6 +8,7 @@ import pytest
 from images.errors import NotFoundError
 from netboot.cli.client import NOT_ALLOWED, ApiError, Client, Connection
 from netboot.cli.paths import Paths
+from netboot.cli.times import window_option
 from tests.commands import Run
 
 CONFIGURED = "from-configuration-0123456789"
@@ -84,3 +85,14 @@ def test_durations_have_bounds(run: Run, arguments: list[str], message: str) -> 
     done = run(*arguments)
     assert done.status == 2
     assert done.err.endswith(f"{message}\n")
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("60s", 60), ("1m", 60), ("2h", 7_200), ("24h", 86_400)])
+def test_durations_are_seconds_and_bounds_are_inside(text: str, seconds: int) -> None:
+    given: list[int] = []
+
+    def note(window: int) -> None:
+        given.append(window)
+
+    click.command()(window_option(note)).main(["--window", text], standalone_mode=False)
+    assert given == [seconds]
