@@ -163,7 +163,7 @@ def test_the_approver_is_killed_between_approve_and_delete(whole: Whole) -> None
 
 
 def approver(whole: Whole) -> dict[str, Any]:
-    found: dict[str, Any] = whole.service.readyz()["details"]["planes"]["planes"]["approver-default"]
+    found: dict[str, Any] = whole.service.readyz()["details"]["processes"]["processes"]["approver-default"]
     return found
 
 
