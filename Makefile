@@ -25,10 +25,11 @@ test: setup lint ## everything: lint, types, contracts, unit, tools, boots of re
 
 check: setup lint unit ## lint, types, contracts, unit tests: within three minutes
 
-lint: setup ## ruff, import contracts, mypy, shellcheck
+lint: setup ## ruff, import contracts, mypy, dead code, shellcheck
 	@.venv/bin/ruff check . && .venv/bin/ruff format --check .
 	@.venv/bin/lint-imports
 	@.venv/bin/mypy
+	@.venv/bin/vulture
 	@shellcheck setup.sh .ci/run
 	@shellcheck -s dash images/node/initrd/init images/node/initrd/*.sh images/node/*/usr/lib/netboot/*.sh images/recipes/features/*/usr/lib/netboot/*.sh
 
