@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[2]
 def test_machines_are_one_group_and_a_cluster_is_one() -> None:
     assert group("tests/boot/test_node.py::test_a") == group("tests/boot/test_demo.py::test_b") == "machines"
     assert (
-        group("tests/cluster/test_join.py::test_a") == group("tests/cluster/threats/test_chip.py::test_b") == "cluster"
+        group("tests/cluster/test_join.py::test_a") == group("tests/cluster/threats/test_tpm.py::test_b") == "cluster"
     )
     assert group("tests/tools/test_bench.py::test_a[x::y]") == group("tests/cluster/test_bench.py::test_b")
 

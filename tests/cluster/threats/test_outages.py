@@ -187,15 +187,15 @@ def test_a_healthy_machine_s_script_fetched_by_a_stranger_with_false_events(site
 
     before = wait_for(current, 60)
     lease, uid = leases(site), site.admin("GET", f"{NODES}/{chassis.name}").json()["metadata"]["uid"]
-    tale = site.service.boot(chassis.mac)
+    claimed = site.service.boot(chassis.mac)
     for phase in ("InitrdStarted", "ImageFetched", "ImageVerified", "Switched", "Booted", "Joining", "Failed"):
-        assert site.service.post(tale, chassis.mac, phase, uptime_ms=1_000, detail="a tale") == 204
-    assert site.service.post(machine.boot, chassis.mac, "Failed", detail="a tale of the very boot") == 204
+        assert site.service.post(claimed, chassis.mac, phase, uptime_ms=1_000, detail="a false report") == 204
+    assert site.service.post(machine.boot, chassis.mac, "Failed", detail="a false report of the very boot") == 204
     for phase in ("Attested", "TokenIssued", "CSRApproved", "Ready"):
-        assert site.service.post(tale, chassis.mac, phase, uptime_ms=1_000) == 400, "nobody's to tell"
-    wait_for(lambda: site.service.api(f"/v1/boots/{tale}").get("failures"))
+        assert site.service.post(claimed, chassis.mac, phase, uptime_ms=1_000) == 400, "nobody may report it"
+    wait_for(lambda: site.service.api(f"/v1/boots/{claimed}").get("failures"))
     wait_for(lambda: site.service.api(f"/v1/boots/{machine.boot}").get("failures"))
-    stranger = chassis.as_it_is(tale, ek=agent_key())
+    stranger = chassis.as_it_is(claimed, ek=agent_key())
     assert failed(site.hello(stranger), 403, "refused").startswith(
         f"this machine claims to be {chassis.name}, whose TPM"
     )
