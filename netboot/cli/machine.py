@@ -146,7 +146,7 @@ def _current(trace: dict[str, Any] | None) -> str:
 
 
 def _pending(trace: dict[str, Any]) -> str:
-    return f"{boot_words(trace)}: it alters nothing; a reboot on its way, or somebody's tale"
+    return f"{boot_words(trace)}: it alters nothing; a reboot on its way, or a false report"
 
 
 def _state(trace: dict[str, Any]) -> str:
