@@ -6,9 +6,10 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 from time import time
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import click
+from pydantic import ValidationError
 
 from netboot.cli.check import check_site
 from netboot.cli.output import output_option
@@ -19,6 +20,7 @@ from netboot.config import Cluster, Config
 from netboot.join.errors import ClusterUnavailableError
 from netboot.join.preconditions import ADVICE, Finding, check, rights
 from netboot.join.rights import RIGHTS
+from netboot.status import Readiness
 
 if TYPE_CHECKING:
     from netboot.kube.connection import Connection
@@ -109,22 +111,19 @@ def _service(config: Config) -> Iterator[Diagnosis]:
         with requests.Session() as session:
             session.trust_env = False
             answer = session.get(f"{url}/readyz", timeout=SERVICE_SECONDS, allow_redirects=False)
-            state: Any = answer.json()
-            details: dict[str, dict[str, Any]] = state["details"]
-            ready = bool(state["ready"])
+            readiness = Readiness.model_validate_json(answer.content)
     except requests.exceptions.ConnectionError:
         yield Diagnosis("service", "running", "refuse", f"nothing answers at {url}", "start it: `netboot serve`")
         return
-    except (requests.exceptions.RequestException, ValueError, KeyError, TypeError):
+    except (requests.exceptions.RequestException, ValidationError):
         remedy = "look at management.listen and management.url, and at the service's log"
         yield Diagnosis("service", "running", "refuse", f"what answers at {url} is not netboot, or is stuck", remedy)
         return
     yield Diagnosis("service", "running", "ok", f"answers at {url}")
-    for name, detail in details.items():
-        words, remedy = str(detail.get("message", "")), str(detail.get("remedy", ""))
+    for name, detail in readiness.details.items():
         # Which of them is vital the service knows; where it is not ready, any of those that are not in order may be.
-        wrong: Literal["warn", "refuse"] = "warn" if ready else "refuse"
-        yield Diagnosis("service", name, "ok" if detail.get("ok") else wrong, words, remedy)
+        wrong: Literal["warn", "refuse"] = "warn" if readiness.ready else "refuse"
+        yield Diagnosis("service", name, "ok" if detail.ok else wrong, detail.message, detail.remedy)
 
 
 def _join(config: Config) -> Iterator[Diagnosis]:

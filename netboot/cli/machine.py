@@ -139,4 +139,4 @@ def _current(trace: dict[str, Any] | None) -> str:
 
 
 def _pending(trace: dict[str, Any]) -> str:
-    return f"{boot_line(trace)}: it alters nothing; a reboot on its way, or somebody's claim"
+    return f"{boot_line(trace)}: it alters nothing; a reboot on its way, or a false report"
