@@ -39,7 +39,7 @@ _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 
 def coined(text: str) -> list[str]:
     """Those of the words that stand in a text, each once."""
-    text = re.sub(r"control[ _-]planes?", "", text, flags=re.IGNORECASE)
+    text = re.sub(r"control[\s_-]+planes?", "", text, flags=re.IGNORECASE)
     words = {word.lower() for word in _WORD.findall(text)}
     identifiers = set(re.findall(r"\b\w+\b", text))
     return sorted([*(words & GONE.keys()), *(identifiers & NAMES.keys())])
