@@ -73,3 +73,15 @@ def test_a_link_to_a_missing_heading_is_broken(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("# A title, `coded`\n[good](#a-title-coded) [bad](#none) [gone](gone.md) <http://192.0.2.1/>\n")
     assert broken(page) == ["#none", "gone.md"]
+
+
+def test_every_bump_of_a_step_has_its_erratum() -> None:
+    errata = (ROOT / "docs" / "errata.md").read_text(encoding="utf-8")
+    versions = {
+        path.stem: int(found[1])
+        for path in (ROOT / "images" / "build" / "steps").glob("*.py")
+        if (found := re.search(r"^VERSION = (\d+)$", path.read_text(encoding="utf-8"), re.MULTILINE))
+    }
+    assert len(versions) > 10
+    bumps = [f"`{name}` {number}" for name, last in versions.items() for number in range(2, last + 1)]
+    assert [bump for bump in bumps if bump not in errata] == []
