@@ -9,6 +9,7 @@ from pydantic import Field, StringConstraints, ValidationError
 
 from images.artifact.manifest import Name, canonical
 from images.errors import CorruptError
+from images.values.faults import first_fault
 from images.values.strict import Strict
 
 HttpUrl = Annotated[
@@ -46,9 +47,7 @@ def read_bundle(data: bytes) -> SiteBundle:
     try:
         bundle = SiteBundle.model_validate_json(data)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        where = ".".join(map(str, first["loc"]))
-        raise CorruptError(f"not a site bundle: {where + ': ' if where else ''}{first['msg']}") from None
+        raise CorruptError(f"not a site bundle: {first_fault(error)}") from None
     if bundle.to_bytes() != data:
         raise CorruptError("not a site bundle: its bytes are not in canonical form")
     return bundle

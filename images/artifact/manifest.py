@@ -16,6 +16,7 @@ from pydantic_core import CoreSchema
 from pydantic_core.core_schema import no_info_after_validator_function
 
 from images.errors import CorruptError
+from images.values.faults import first_fault
 from images.values.strict import Strict
 
 
@@ -170,9 +171,7 @@ def read_manifest(data: bytes) -> Manifest:
     try:
         manifest = Manifest.model_validate_json(data)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        where = ".".join(map(str, first["loc"]))
-        raise CorruptError(f"not a manifest: {where + ': ' if where else ''}{first['msg']}") from None
+        raise CorruptError(f"not a manifest: {first_fault(error)}") from None
     if manifest.to_bytes() != data:
         raise CorruptError("not a manifest: its bytes are not in canonical form")
     return manifest
