@@ -5,17 +5,13 @@ The very same image digest boots in staging and in production because all that d
 
 from typing import Annotated, Literal
 
-from pydantic import Field, StringConstraints, ValidationError
+from pydantic import Field, ValidationError
 
-from images.artifact.manifest import Name, canonical
+from images.artifact.manifest import canonical
 from images.errors import CorruptError
 from images.values.faults import first_fault
 from images.values.strict import Strict
-
-HttpUrl = Annotated[
-    str, StringConstraints(pattern=r"^https?://(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?(/[A-Za-z0-9._~/-]*)?$")
-]
-"""A URL that is safe in a script, on a kernel command line and in a shell: no user, query, quotes or spaces."""
+from images.values.types import HttpUrl, Name
 
 
 class SiteBundle(Strict):

@@ -16,10 +16,11 @@ from typing import IO, Annotated, Any, NoReturn, TypeVar, cast
 
 from pydantic import BaseModel, StringConstraints, TypeAdapter, ValidationError
 
-from images.artifact.manifest import Architecture, ContainerImage
+from images.artifact.manifest import ContainerImage
 from images.build.step import PLACE, file_digest
 from images.errors import RecipeError
 from images.values.faults import first_fault
+from images.values.types import Architecture
 
 T = TypeVar("T")
 NAME = "io.containerd.image.name"

@@ -10,11 +10,11 @@ from typing import Annotated, Literal
 
 from pydantic import Field, ValidationError
 
-from images.artifact.manifest import Architecture, Name, Sha256
 from images.errors import LockError
 from images.formats.debian import Identity, Origin
 from images.values.faults import first_fault
 from images.values.strict import Strict
+from images.values.types import Architecture, Name, Sha256
 
 _MOST = 10
 """Packages that a message names; more are counted."""

@@ -8,9 +8,9 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BeforeValidator, Field, StringConstraints, ValidationError
 
-from images.artifact.manifest import Name
 from images.values.faults import first_fault
 from images.values.strict import Strict
+from images.values.types import Name
 from netboot.join.ports import AssuranceLevel
 from netboot.lifecycle.errors import BadClaimError
 from netboot.lifecycle.events import BootId
