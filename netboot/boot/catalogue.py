@@ -38,7 +38,7 @@ class Ready:
         return self.nonce_script
 
     def record(self, boot_id: str, at_ms: int, peer: str) -> str:
-        """`ScriptRecord` as JSON. `peer` must need no escaping: an address as `limits.plain_address` makes it."""
+        """`ScriptRecord` as JSON. `peer` must need no escaping: an address as `plain_address` makes it."""
         return f'{{"kind":"script","at_ms":{at_ms},"boot":"{boot_id}",{self.record_rest}"{peer}"}}'
 
 

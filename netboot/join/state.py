@@ -11,9 +11,8 @@ from pydantic import ValidationError
 from images.artifact.manifest import Name, Sha256
 from images.values.strict import Strict
 from netboot.join.errors import RefusedError, StaleError
-from netboot.join.ports import AssuranceLevel
 from netboot.lifecycle.events import BootId
-from netboot.machines.values import Machine, NodeName
+from netboot.machines.values import AssuranceLevel, Machine, NodeName
 from tokens.errors import ExpiredStateError, ForgedStateError, StateError
 from tokens.sealed import Keyset
 

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from flask import current_app
 
-from netboot.join.parts import Parts as Joining
+from netboot.join.issue import Issuer
 from netboot.join.register import Register
 from netboot.lifecycle.image_repository import ImageRepository, ImageRepositoryWriter
 from netboot.lifecycle.ports import Clock
@@ -25,7 +25,7 @@ class Parts:
 
     `status(name)`: what a process says of itself, or None; `probe`: asks the provisioning
     listener for its readiness; `stopping`: whether this process was told to end; `watchers`: a place for each;
-    `joining`: None where this service knows no cluster.
+    `issuer`: None where this service knows no cluster.
     """
 
     live: LiveView
@@ -42,7 +42,7 @@ class Parts:
     stopping: Callable[[], bool]
     watchers: threading.Semaphore
     register: Register
-    joining: Joining | None
+    issuer: Issuer | None
     boot_key: Callable[[], bytes]
 
 

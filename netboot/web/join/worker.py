@@ -16,7 +16,7 @@ from typing import Any
 
 from gunicorn.workers.gthread import TConn, ThreadWorker
 
-from netboot.join.fallback import plain_address
+from netboot.addresses import plain_address
 
 REQUEST_SECONDS = 20.0
 """From the first byte, through the handshake, to the last byte of the answer."""
