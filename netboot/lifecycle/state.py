@@ -39,7 +39,7 @@ def is_claim(trace: Trace) -> bool:
 
 
 class Standing(IntEnum):
-    """What is known of a boot, other than what it says. Each kind is kept apart, so that none pushes out a higher one."""
+    """What is known of a boot but by its own word. Each kind is kept apart, so that none pushes out a higher one."""
 
     CLAIMED = 0
     REPORTED = 1
@@ -83,7 +83,7 @@ def newer_report(known: HealthRecord | None, new: HealthRecord) -> HealthRecord:
 
 class MachineState(Strict):
     """What is known of one machine. `current`: None until it has reported anything. `pending`: a newer boot that was
-    reported and has not proven itself: a reboot on its way, or somebody who sends false reports. `checked`: how the current
+    reported and has not proven itself: a reboot on its way, or somebody's false report. `checked`: how the current
     boot's health checks turned out; None: it reported none."""
 
     machine: str

@@ -195,7 +195,7 @@ def _count_claims(db: sqlite3.Connection, scripts: Iterable[ScriptRecord]) -> No
 
 
 def _prune_boots(db: sqlite3.Connection, claimed: Iterable[str], told: Iterable[str]) -> None:
-    """Each standing is pruned by itself, so that no number of claims or reports pushes out a boot that proved itself."""
+    """Each standing is pruned by itself, so that no number of claims or reports pushes out a proven boot."""
     claim = state.Standing.CLAIMED
     db.executemany(
         "DELETE FROM boots WHERE machine = ?1 AND standing = ?2 AND boot < (SELECT boot FROM boots WHERE "
