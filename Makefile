@@ -19,14 +19,15 @@ demo: setup ## from nothing to a Ready node: image, cluster, service, a disk-les
 	@$(PY) -m lab.demo $(if $(KEEP),--keep) $(if $(RECIPE),--recipe '$(RECIPE)') $(if $(FIRMWARE),--firmware '$(FIRMWARE)')
 
 test: setup lint ## everything: lint, types, contracts, unit, tools, boots of real machines
-	@$(SUDO) $(PY) -m pytest tests --reruns 1 -rR
+	@$(SUDO) $(PY) -m pytest tests --reruns 1 -rR -p tests.support.budgets
 
 check: setup lint unit ## lint, types, contracts, unit tests: within three minutes
 
-lint: setup ## ruff, import contracts, mypy, shellcheck
+lint: setup ## ruff, import contracts, mypy, dead code, shellcheck
 	@.venv/bin/ruff check . && .venv/bin/ruff format --check .
 	@.venv/bin/lint-imports
 	@.venv/bin/mypy
+	@.venv/bin/vulture
 	@shellcheck setup.sh .ci/run
 	@shellcheck -s dash images/node/initrd/init images/node/initrd/*.sh images/node/*/usr/lib/netboot/*.sh images/recipes/features/*/usr/lib/netboot/*.sh
 

@@ -4,7 +4,7 @@ ImageError
 ├── RecipeError            (a recipe asks for what cannot be; faults of form are strict.FaultsError)
 ├── CommandError           a tool failed; the message is a command that can be pasted, and its last words
 ├── SourceUnavailableError a package mirror does not answer
-├── GateError              what was built must not be booted; the message lists every finding
+├── GateError              what was built must not be booted: images.values.finding, with what it lists
 │   └── BudgetError        the image is larger than its recipe allows, or takes more memory than its machines have
 ├── RegistryError          of places elsewhere: images.registry.errors
 ├── StoreError
@@ -16,10 +16,6 @@ ImageError
     ├── UnknownSignerError signed by a key that is not trusted here
     └── BadSignatureError  the signature does not fit the bytes
 """
-
-from collections.abc import Sequence
-
-from images.values.finding import Finding
 
 
 class ImageError(Exception):
@@ -44,21 +40,6 @@ class SourceUnavailableError(ImageError):
 
 class LockError(ImageError):
     """A lock that cannot be read, does not fit its recipe, or cannot be kept."""
-
-
-class GateError(ImageError):
-    """What was built must not be booted: every finding, with cause and remedy (docs/gates.md)."""
-
-    def __init__(self, findings: Sequence[Finding]) -> None:
-        self.findings = tuple(findings)
-        count = "1 finding" if len(self.findings) == 1 else f"{len(self.findings)} findings"
-        super().__init__(
-            "\n".join([f"this image must not be booted, and was not stored; {count}:", *map(str, findings)])
-        )
-
-
-class BudgetError(GateError):
-    """The image is larger than its recipe allows, or takes more memory than its machines have."""
 
 
 class StoreError(ImageError):

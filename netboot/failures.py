@@ -7,6 +7,7 @@ import logging
 from typing import Literal, NamedTuple
 
 from images import errors as images
+from images.values import finding
 from images.values.strict import FaultsError
 from netboot.join import errors as join
 from netboot.lifecycle import errors as lifecycle
@@ -186,7 +187,7 @@ TABLE: dict[type[BaseException], Answer] = {
         "lock anew: `netboot image lock`",
         says=True,
     ),
-    images.GateError: Answer(
+    finding.GateError: Answer(
         422,
         "gates",
         _INFO,
@@ -194,7 +195,7 @@ TABLE: dict[type[BaseException], Answer] = {
         "correct the recipe: docs/gates.md",
         says=True,
     ),
-    images.BudgetError: Answer(
+    finding.BudgetError: Answer(
         422,
         "budget",
         _INFO,

@@ -9,6 +9,7 @@ import struct
 from dataclasses import dataclass
 
 from tokens.errors import MalformedError, UnsupportedKeyError
+from tokens.errors import TokenError as TokenError  # of all that is raised here: the node imports `wire` alone
 
 RH_ENDORSEMENT = 0x4000000B
 GENERATED = 0xFF544347

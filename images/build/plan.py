@@ -8,7 +8,7 @@ from typing import Any
 from images.artifact.manifest import ContainerImage
 from images.build.containers import Archive
 from images.build.documents.sbom import Subject
-from images.build.node_files import agent_files, health_files
+from images.build.node_files import node_files
 from images.build.secureboot import SecureBootKey
 from images.build.sources import Mirror
 from images.build.step import Product, Step, by_content
@@ -83,7 +83,7 @@ class Plan:
         """What the tree becomes: our own units and files, then the recipe's."""
         recipe, node = self.recipe, read_folder(NODE / "root")
         if recipe.join:
-            node += agent_files() + health_files()
+            node += node_files()
         if self.archives:
             node += read_folder(NODE / "containers")
         return configure.Inputs(

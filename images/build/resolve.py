@@ -5,7 +5,6 @@ from functools import partial
 from pathlib import Path
 
 from images.build.cache import Cache
-from images.build.documents import debian
 from images.build.graph import Progress
 from images.build.pipeline import timed
 from images.build.plan import Plan
@@ -13,6 +12,7 @@ from images.build.sources import probe
 from images.build.step import Product
 from images.build.steps import bootstrap, drivers
 from images.errors import ImageError
+from images.formats import debian
 from images.recipe import lockfile
 from images.recipe.lockfile import Lock, Locked, LockedSource
 from images.recipe.recipe import Recipe

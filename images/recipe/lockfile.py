@@ -11,8 +11,8 @@ from typing import Annotated, Literal
 from pydantic import Field, ValidationError
 
 from images.artifact.manifest import Architecture, Name, Sha256
-from images.build.documents.debian import Identity, Origin
 from images.errors import LockError
+from images.formats.debian import Identity, Origin
 from images.values.strict import Strict
 
 _MOST = 10

@@ -3,7 +3,7 @@
 import shlex
 from pathlib import Path
 
-from images.build.documents import debian
+from images.formats import debian
 from images.recipe import lockfile
 from images.recipe.lockfile import Lock
 from images.recipe.recipe import Recipe

@@ -6,7 +6,7 @@ from netboot.boot import answers, bodies
 from netboot.boot.limits import connection_of
 from netboot.boot.live import Live
 from netboot.boot.metrics import Counters
-from netboot.lifecycle import bootid
+from netboot.lifecycle.bootid import machine_of_boot
 from netboot.lifecycle.errors import NoSuchBootError, NotReadyError
 from netboot.lifecycle.events import BootEvent, EventRecord
 from netboot.lifecycle.ports import Clock, Journal
@@ -48,9 +48,9 @@ class Events:
         """
         catalogue = self._live.catalogue
         phase = catalogue.phases.get(digest) if catalogue is not None else None
-        if phase is None or catalogue is None or catalogue.view.index.named(machine) is None:
+        if phase is None or catalogue is None:
             return
-        if bootid.belongs(self._key, boot_id, machine):
+        if machine_of_boot(catalogue.view.index, self._key, boot_id, machine, None) is not None:
             now = self._clock.now_ms()
             await self._journal.append(
                 EventRecord(at_ms=now, boot=boot_id, machine=machine, phase=phase, detail="", peer=peer)
@@ -60,8 +60,8 @@ class Events:
         catalogue = self._live.catalogue
         if catalogue is None:
             raise NotReadyError("nothing has been published yet")
-        machine = catalogue.view.index.by_mac(event.mac)
-        if machine is None or not bootid.belongs(self._key, boot_id, machine.name):
+        machine = machine_of_boot(catalogue.view.index, self._key, boot_id, event.machine, event.mac)
+        if machine is None:
             raise NoSuchBootError("no such boot of this machine")
         return EventRecord(
             at_ms=self._clock.now_ms(),

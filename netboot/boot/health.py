@@ -10,7 +10,7 @@ from netboot.boot.limits import connection_of
 from netboot.boot.live import Live
 from netboot.boot.metrics import Counters
 from netboot.boot.queries import machine_and_mac
-from netboot.lifecycle import bootid
+from netboot.lifecycle.bootid import machine_of_boot
 from netboot.lifecycle.decide import View
 from netboot.lifecycle.errors import NoSuchBootError, NotReadyError
 from netboot.lifecycle.events import HealthRecord
@@ -79,10 +79,7 @@ class Health:
         return catalogue.view
 
     def _machine(self, view: View, boot_id: str, name: str | None, mac: str | None) -> Machine:
-        """By its name, else by a MAC: the boot's id tells whether it is of that machine."""
-        machine = view.index.named(name) if name else None
-        if machine is None and mac:
-            machine = view.index.by_mac(mac)
-        if machine is None or not bootid.belongs(self._key, boot_id, machine.name):
+        machine = machine_of_boot(view.index, self._key, boot_id, name, mac)
+        if machine is None:
             raise NoSuchBootError("no such boot of this machine")
         return machine

@@ -18,9 +18,10 @@ from netboot.boot import answers
 from netboot.boot.live import Live
 from netboot.boot.prepared import PreparedResponse
 from netboot.boot.queries import machine_and_mac
-from netboot.lifecycle import bootid
+from netboot.lifecycle.bootid import machine_of_boot
 from netboot.lifecycle.ports import Clock
 from netboot.lifecycle.snapshot import BootWindow
+from netboot.machines.values import Machine
 
 log = logging.getLogger(__name__)
 
@@ -49,25 +50,31 @@ class Nonces:
         Raises:
             CannotTellError: it cannot be sealed right now.
         """
-        machine, mac = machine_and_mac(query)
+        name, mac = machine_and_mac(query)
         now = self._clock.now_ms()
-        window = self._window(machine, mac, now)
-        if self._seal is None or window is None or not bootid.belongs(self._key, boot_id, machine):
+        machine = self._machine(boot_id, name, mac)
+        window = self._window(machine, now) if machine is not None else None
+        if self._seal is None or machine is None or window is None:
             return answers.text(404, "no nonce for this boot: no boot window of its machine is open")
-        sealed = self._seal(mac=mac, address=peer, machine=machine, window=window.id, now_ms=now)
-        fields = {"machine": machine, "boot": boot_id, "peer": peer, "window": window.id}
+        sealed = self._seal(mac=mac, address=peer, machine=machine.name, window=window.id, now_ms=now)
+        fields = {"machine": machine.name, "boot": boot_id, "peer": peer, "window": window.id}
         log.info("the nonce of a boot window was fetched", extra={"fields": fields})
         return PreparedResponse(_HEAD, archive(sealed))
 
-    def _window(self, machine: str, mac: str, now_ms: int) -> BootWindow | None:
-        """The open window of the machine, if it is known by this MAC."""
+    def _machine(self, boot_id: str, name: str, mac: str) -> Machine | None:
+        """The machine of the boot, if the card is one of its own; any card, where the inventory declares none."""
         catalogue = self._live.catalogue
-        if catalogue is None:
+        if catalogue is None or not mac:
             return None
-        known, window = catalogue.view.index.by_mac(mac), catalogue.snapshot.windows.get(machine)
-        if known is None or known.name != machine or not known.enabled or window is None:
+        machine = machine_of_boot(catalogue.view.index, self._key, boot_id, name, mac)
+        if machine is None or not machine.enabled or (machine.match.macs and mac not in machine.match.macs):
             return None
-        return window if now_ms < window.until_ms else None
+        return machine
+
+    def _window(self, machine: Machine, now_ms: int) -> BootWindow | None:
+        catalogue = self._live.catalogue
+        window = catalogue.snapshot.windows.get(machine.name) if catalogue is not None else None
+        return window if window is not None and now_ms < window.until_ms else None
 
 
 def archive(sealed: bytes) -> bytes:

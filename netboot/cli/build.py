@@ -18,10 +18,11 @@ from images.build.pipeline import Built, publish
 from images.build.pipeline import build as build_image
 from images.build.secureboot import SecureBootKey, read_key
 from images.build.steps import gates
-from images.errors import GateError, ImageError, RecipeError
+from images.errors import ImageError, RecipeError
 from images.recipe import features, inherit
 from images.recipe.recipe import Recipe
 from images.store.store import Store
+from images.values.finding import GateError
 from netboot.cli.building import Building
 from netboot.cli.output import output_option
 from netboot.cli.paths import config_option, find_paths, keys_option, store_option

@@ -8,6 +8,9 @@ import hashlib
 import hmac
 import re
 
+from netboot.machines.match import Index
+from netboot.machines.values import Machine
+
 _SHAPE = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 _HEAD = 10
 _TAIL = 6
@@ -44,6 +47,18 @@ def belongs(key: bytes, boot_id: str, machine: str) -> bool:
         return False
     raw = bytes.fromhex(boot_id.replace("-", ""))
     return hmac.compare_digest(raw[_HEAD:], _tail(key, raw[:_HEAD], machine))
+
+
+def machine_of_boot(index: Index, key: bytes, boot_id: str, name: str | None, mac: str | None) -> Machine | None:
+    """The machine that `boot_id` is of; None: neither `name` nor `mac` leads to it.
+
+    Both are what whoever asks says of itself, and only tell where to look: `name` is what the boot's own script called
+    it (a machine that is declared by UUID or serial alone has nothing else), `mac` the card that it booted from. What
+    proves the machine is the boot id.
+    """
+    by_name = index.named(name) if name else None
+    by_mac = index.by_mac(mac) if mac else None
+    return next((one for one in (by_name, by_mac) if one is not None and belongs(key, boot_id, one.name)), None)
 
 
 def minted_ms(boot_id: str) -> int:

@@ -24,7 +24,8 @@ def _reported(phase: Phase) -> Phase:
 class BootEvent(Strict):
     """The body that a machine posts to `/v1/boots/<id>/events`."""
 
-    mac: Mac
+    mac: Mac | None = None
+    """Of the card that it booted from, where the command line names it (`BOOTIF`)."""
     machine: Name | None = None
     """What the kernel command line called it: for machines that are declared by UUID or serial, not by this MAC."""
     phase: Annotated[Phase, AfterValidator(_reported)]

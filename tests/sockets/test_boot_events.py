@@ -57,7 +57,7 @@ def test_every_phase_that_a_machine_may_report_is_taken(tmp_path: Path) -> None:
     [
         (b"", "not an event: Invalid JSON: EOF while parsing a value at line 1 column 0; correct the request"),
         (b"[]", "not an event: Input should be an object; correct the request"),
-        (b'{"phase":"Booted"}', "not an event: mac: Field required; correct the request"),
+        (b'{"mac":"52:54:00:00:00:01"}', "not an event: phase: Field required; correct the request"),
         (
             b'{"mac":"x","phase":"Booted"}',
             (

@@ -16,10 +16,10 @@ from images.build.pipeline import Built
 from images.build.secureboot import SecureBootKey
 from images.build.step import Product
 from images.build.steps import manifest as manifest_step
-from images.errors import GateError, ImageError, RecipeError
+from images.errors import ImageError, RecipeError
 from images.recipe.recipe import Recipe
 from images.store.store import Store
-from images.values.finding import Finding
+from images.values.finding import Finding, GateError
 from images.values.strict import FaultsError
 from netboot.cli import build as command
 from netboot.cli.building import Building

@@ -6,6 +6,7 @@ from types import ModuleType
 import pytest
 
 from images import errors as images
+from images.values import finding
 from images.values.strict import Fault, FaultsError
 from netboot.failures import TABLE, UNEXPECTED, Answer, answer_to
 from netboot.join import errors as join
@@ -18,7 +19,7 @@ def declared(module: ModuleType) -> set[type[BaseException]]:
 
 def test_every_exception_has_a_row_of_its_own() -> None:
     leaves = declared(join) - {join.ConflictError, lifecycle.CannotTellError, lifecycle.LifecycleError}
-    assert declared(lifecycle) | declared(images) | leaves | {FaultsError} == set(TABLE)
+    assert declared(lifecycle) | declared(images) | declared(finding) | leaves | {FaultsError} == set(TABLE)
 
 
 @pytest.mark.parametrize("answer", [*TABLE.values(), UNEXPECTED])

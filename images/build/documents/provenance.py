@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from images.artifact.manifest import Artifact, canonical
-from images.build.documents.debian import Identity, Origin, Package
 from images.build.documents.sbom import Subject, purl
+from images.formats.debian import Identity, Origin, Package
 
 BUILD_TYPE = "https://netboot.dev/image-build/v1"
 BUILDER = "https://netboot.dev/netboot"

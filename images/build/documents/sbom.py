@@ -18,8 +18,8 @@ from cyclonedx.output.json import JsonV1Dot6
 from packageurl import PackageURL
 
 from images.artifact.manifest import ContainerImage, canonical
-from images.build.documents.debian import Identity, Origin, Package
 from images.build.documents.licences import Licence, atoms, spdx
+from images.formats.debian import Identity, Origin, Package
 
 _NAMESPACE = uuid.uuid5(uuid.NAMESPACE_URL, "https://netboot.dev/sbom")
 

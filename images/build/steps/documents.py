@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from images.artifact.manifest import ContainerImage, canonical
-from images.build.documents import debian, licences, listing, provenance, sbom
+from images.build.documents import licences, listing, provenance, sbom
 from images.build.documents.provenance import Release
 from images.build.documents.sbom import Subject
 from images.build.step import Product, Say, Step
+from images.formats import debian
 
 VERSION = 1
 NAMES = ("config", "files", "sbom", "licences")
@@ -71,5 +72,5 @@ STEP = Step(
     VERSION,
     documents,
     outputs=("files", "sbom", "licences", "predicate.json"),
-    sources=(Path(debian.__file__).parent,),
+    sources=(Path(sbom.__file__).parent, Path(debian.__file__)),
 )

@@ -11,9 +11,9 @@ from images.build.gates.gather import gather
 from images.build.initrd import ALWAYS
 from images.build.step import Product, Say, Step
 from images.build.steps import configure, initrd
-from images.errors import GateError
 from images.formats import elf, modules, tree
 from images.recipe.recipe import Recipe
+from images.values.finding import GateError
 
 VERSION = 1
 

@@ -14,7 +14,7 @@ from images.build.step import Product, Say, Step
 from images.build.steps import documents, uki
 from images.build.steps import initrd as early
 from images.build.steps import root as packed
-from images.errors import BudgetError
+from images.values.finding import BudgetError
 
 VERSION = 2
 MIB = 1024 * 1024

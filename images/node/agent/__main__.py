@@ -1,4 +1,4 @@
-"""`python3 -m agent [ROOT]`: join this machine; ROOT stands for / in tests."""
+"""`python3 -m node.agent [ROOT]`: join this machine; ROOT stands for / in tests."""
 
 import os
 import signal

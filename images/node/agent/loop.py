@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tokens.errors import TokenError
+from tokens.wire import TokenError
 
 from . import clock, exchange, kubelet, settings, tpm
 from .errors import AgentError, RefusedError, ValidityError

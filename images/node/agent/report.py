@@ -15,7 +15,7 @@ class Reporter:
 
     def __init__(self, settings: Settings) -> None:
         self._server = Server(settings.report, seconds=10)
-        self._boot, self._mac, self._name = settings.boot, settings.mac, settings.name or None
+        self._boot, self._mac, self._name = settings.boot, settings.mac or None, settings.name or None
         self._waiting: queue.Queue[dict[str, object] | None] = queue.Queue(64)
         self._last = ""
         self._thread = threading.Thread(target=self._send_all, daemon=True)
@@ -23,7 +23,7 @@ class Reporter:
 
     def say(self, phase: str, detail: str = "") -> None:
         """Report a phase; the same failure again is not news."""
-        if not self._mac or self._last == phase + detail:
+        if not (self._mac or self._name) or self._last == phase + detail:
             return
         self._last = phase + detail
         uptime = int(time.clock_gettime(time.CLOCK_BOOTTIME) * 1000)

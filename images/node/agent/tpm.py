@@ -1,7 +1,7 @@
 """The TPM 2.0, spoken to through the kernel's resource manager: identity, ActivateCredential, quote.
 
 Sources: TCG "TPM 2.0 Library" parts 2 (structures) and 3 (commands); "TCG EK Credential Profile" 2.x, annex B.3
-(templates L-1 and L-2) and 2.2.1.4 (NV indices). Commands are marshalled by hand: it is less than any library.
+(templates L-1 and L-2) and 2.2.1.4 (NV indices).
 """
 
 import contextlib
@@ -19,12 +19,10 @@ from typing import Protocol
 from tokens.wire import HASHES, RH_ENDORSEMENT, Reader, read_quote, sized
 
 from .errors import TpmError
-from .responses import AGAIN, words
+from .tpm_command import Transport, command, transact
 
 Banks = Mapping[str, Sequence[int]]
 """PCR indices by the name of their bank (`sha256`), in the order in which they are quoted."""
-Transport = Callable[[bytes], bytes]
-"""Sends one command and returns its response."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +72,6 @@ EK_ECC = b"\x00\x23" + _EK_HEAD + b"\x00\x03" + _NO_ALG + sized(bytes(32)) + siz
 AK_ECC = bytes.fromhex("0023000b000504720000" + "0010" + "0018000b" + "0003" + "0010" + "0000" + "0000")
 _CERTIFICATES = {EK_RSA: 0x01C00002, EK_ECC: 0x01C0000A}
 _NOT_HERE = (0x81, 0x84, 0x87, 0x8A)  # ASYMMETRIC, VALUE, KEY_SIZE, TYPE: a TPM without RSA-2048
-_PAUSES = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 2.0, 2.0, 2.0)
 
 
 @dataclass
@@ -190,22 +187,7 @@ class Device:
     def _command(
         self, code: int, handles: Sequence[int] = (), sessions: Sequence[int] = (), parameters: bytes = b""
     ) -> Reader:
-        """The response after its header. `sessions`: one for each handle that needs authorisation."""
-        body = b"".join(struct.pack(">I", handle) for handle in handles)
-        if sessions:
-            area = b"".join(struct.pack(">IHBH", session, 0, 1, 0) for session in sessions)
-            body += struct.pack(">I", len(area)) + area
-        body += parameters
-        message = struct.pack(">HII", 0x8002 if sessions else 0x8001, 10 + len(body), code) + body
-        for pause in (*_PAUSES, None):
-            reader = Reader(self.transport(message))
-            _, _, result = reader.number(2), reader.number(4), reader.number(4)
-            if result == 0:
-                return reader
-            if result & 0xFFF not in AGAIN or pause is None:
-                break
-            self.pause(pause)
-        raise TpmError(words(result), result & 0xFFF)
+        return command(self.transport, self.pause, code, handles, sessions, parameters)
 
 
 def _selection(banks: Banks) -> bytes:
@@ -239,19 +221,8 @@ def opened(root: Path) -> Iterator[Device | None]:
             else:
                 file = os.open(path, os.O_RDWR | os.O_CLOEXEC)
                 stack.callback(os.close, file)
-            device = Device(lambda message: _transact(file, message))
+            device = Device(lambda message: transact(file, message))
             stack.callback(device.close)
             yield device
     except OSError as error:
         raise TpmError(f"cannot use {path}: {error.strerror or error}") from None
-
-
-def _transact(file: int, message: bytes) -> bytes:
-    os.write(file, message)
-    data = os.read(file, 4096)
-    while data and len(data) < max(10, int.from_bytes(data[2:6], "big")):  # a socket may give it in pieces
-        more = os.read(file, 4096)
-        if not more:
-            break
-        data += more
-    return data

@@ -1,13 +1,12 @@
-"""`python3 -m images.node.health [ROOT]`: run every check once and tell the service; ROOT stands for / in tests."""
+"""`python3 -m node.health [ROOT]`: run every check once and tell the service; ROOT stands for / in tests."""
 
 import os
 import sys
 from pathlib import Path
 
-from images.node.agent.errors import SettingsError
-from images.node.agent.files import put
-from images.node.agent.settings import RUN, read_settings
-
+from ..agent.errors import SettingsError
+from ..agent.files import put
+from ..agent.settings import RUN, read_settings
 from .checks import CHECKS
 from .document import document, encoded, worst
 from .machine import Machine

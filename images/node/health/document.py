@@ -6,8 +6,8 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from images.node.agent.net import plain
-from images.node.agent.settings import Settings
+from ..agent.net import plain
+from ..agent.settings import Settings
 
 SCHEMA = 1
 LONGEST = 32 * 1024

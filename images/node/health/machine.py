@@ -6,14 +6,20 @@ import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from images.node.agent.files import small
-
+from ..agent.files import small
 from .expected import Expected
-from .result import CannotTellError
 
 LONGEST = 1024 * 1024
 """Bytes of what a tool says, or of a file."""
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+class CannotTellError(Exception):
+    """What a check needs does not answer: the result is `unknown`, with these words."""
+
+    def __init__(self, summary: str, remedy: str = "") -> None:
+        super().__init__(summary)
+        self.remedy = remedy
 
 
 @dataclass(frozen=True, slots=True)

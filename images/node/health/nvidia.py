@@ -4,9 +4,9 @@ import csv
 import re
 from collections.abc import Sequence
 
-from .machine import Machine, Said
+from .machine import CannotTellError, Machine, Said
 from .pci import gpus
-from .result import CannotTellError, Result, counted
+from .result import Result, counted
 
 _NOTHING = re.compile(
     r"\[?(N/A|Not Supported|Unknown Error|Insufficient Permissions|GPU requires reset)\]?", re.IGNORECASE

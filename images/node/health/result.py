@@ -2,10 +2,9 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
-if TYPE_CHECKING:
-    from .machine import Machine
+from .machine import Machine
 
 Status = Literal["pass", "warn", "fail", "unknown", "absent"]
 """`pass`: as it should be. `warn`: works, and somebody should look. `fail`: not as it should be. `unknown`: cannot be
@@ -33,15 +32,7 @@ class Check:
     name: str
     severity: Severity
     seconds: float
-    look: Callable[["Machine"], Result]
-
-
-class CannotTellError(Exception):
-    """What a check needs does not answer: the result is `unknown`, with these words."""
-
-    def __init__(self, summary: str, remedy: str = "") -> None:
-        super().__init__(summary)
-        self.remedy = remedy
+    look: Callable[[Machine], Result]
 
 
 def counted(number: int, one: str, many: str = "") -> str:

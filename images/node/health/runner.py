@@ -15,8 +15,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from .machine import Machine
-from .result import STATUSES, CannotTellError, Check, Result
+from .machine import CannotTellError, Machine
+from .result import STATUSES, Check, Result
 
 AT_ONCE = 4
 """Checks that run side by side: a tool that hangs for one of them holds up none of the others for long."""

@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
-from images.node.agent.errors import AgentError, RefusedError
-from images.node.agent.files import put, small
-from images.node.agent.net import Server
-from images.node.agent.settings import RUN, Settings
-
+from ..agent.errors import AgentError, RefusedError
+from ..agent.files import put, small
+from ..agent.net import Server
+from ..agent.settings import RUN, Settings
 from .expected import Expected, read_expected
 from .machine import Machine, Offset
 from .runner import bounded

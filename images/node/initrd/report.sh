@@ -10,8 +10,8 @@ report() { # PHASE DETAIL
   detail=$(printf '%s' "$2" | tr '"\\\n' "'/ " | tr -cd ' -~' | cut -c1-300)
   events=$((${events:-0} + 1))
   name=$RUN/events/$(printf '%013d-%03d-%d' "$milliseconds" "$events" $$)
-  printf '{"mac":"%s","machine":%s,"phase":"%s","uptime_ms":%d,"detail":"%s"}' \
-    "$MAC" "${NAME:+\"}${NAME:-null}${NAME:+\"}" "$1" "$milliseconds" "$detail" >"$name.new"
+  printf '{"mac":%s,"machine":%s,"phase":"%s","uptime_ms":%d,"detail":"%s"}' \
+    "${MAC:+\"}${MAC:-null}${MAC:+\"}" "${NAME:+\"}${NAME:-null}${NAME:+\"}" "$1" "$milliseconds" "$detail" >"$name.new"
   mv "$name.new" "$name.json"
 }
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from images.build.node_files import agent_files
+from images.build.node_files import node_files
 from images.formats import tree
 from images.node.agent.request import PATH
 from tests.agents import Handler, Site, machine, serving
@@ -34,7 +34,7 @@ def site() -> Iterator[Site]:
 
 @pytest.fixture
 def root(tmp_path: Path, site: Site, tpm: Tpm) -> Path:
-    for entry in agent_files():
+    for entry in node_files():
         tree.write(tmp_path, entry)
     os.utime(tmp_path / "usr", (0, 0))
     (tmp_path / "dev").mkdir()
@@ -44,7 +44,7 @@ def root(tmp_path: Path, site: Site, tpm: Tpm) -> Path:
 
 def start(root: Path) -> subprocess.Popen[str]:
     """As the unit does."""
-    argv = [sys.executable, "-Bs", "-m", "agent", str(root)]
+    argv = [sys.executable, "-Bs", "-m", "node.agent", str(root)]
     home = root / "usr/lib/netboot"
     return subprocess.Popen(argv, cwd=home, env={}, stderr=subprocess.PIPE, text=True)
 
@@ -67,7 +67,7 @@ def test_a_killed_agent_carries_on_and_its_token_was_nowhere(site: Site, root: P
         assert held.asked.wait(60)
         secret = site.issued[0].secret.encode()
         process = Path(f"/proc/{first.pid}")
-        assert b"agent" in (process / "cmdline").read_bytes()
+        assert b"node.agent" in (process / "cmdline").read_bytes()
         assert secret not in (process / "cmdline").read_bytes() + (process / "environ").read_bytes()
         assert not any(secret in path.read_bytes() for path in root.rglob("*") if path.is_file())
         first.kill()

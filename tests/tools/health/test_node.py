@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from images.build.node_files import agent_files, health_files
+from images.build.node_files import node_files
 from images.formats import tree
 from netboot.lifecycle.health import HealthReport
 from tests.unit.health.recorded import FIXTURES, WHOLE, links, plant
@@ -83,7 +83,7 @@ def serving(service: Service) -> Iterator[Service]:
 def node(root: Path, url: str, machine: str = "hgx-h100.tree") -> Path:
     """What an image and its initrd leave on a machine, and tools."""
     plant(root, machine)
-    for entry in agent_files() + health_files():
+    for entry in node_files():
         tree.write(root, entry)
     (root / "run/netboot").mkdir(parents=True)
     env = f"BOOT={BOOT}\nREPORT={url}\nMAC=52:54:00:00:00:01\nNAME=gpu-001\n"
@@ -111,7 +111,7 @@ def run(root: Path) -> tuple[dict[str, Any], list[str]]:
     unit = (root / "usr/lib/systemd/system/netboot-health.service").read_text()
     settings = dict(line.split("=", 1) for line in unit.splitlines() if "=" in line and line[0] != "#")
     start = settings["ExecStart"].split()
-    assert start == ["/usr/bin/python3", "-Bs", "-m", "images.node.health"]
+    assert start == ["/usr/bin/python3", "-Bs", "-m", "node.health"]
     done = subprocess.run(
         [sys.executable, *start[1:], str(root)],
         cwd=root / settings["WorkingDirectory"].lstrip("/"),
@@ -186,10 +186,10 @@ def test_without_the_service_the_results_stay_on_the_machine(tmp_path: Path) -> 
 
 
 def test_what_was_not_started_by_netboot_is_left_alone(tmp_path: Path) -> None:
-    for entry in agent_files() + health_files():
+    for entry in node_files():
         tree.write(tmp_path, entry)
-    argv = [sys.executable, "-Bs", "-m", "images.node.health", str(tmp_path)]
-    done = subprocess.run(argv, cwd=tmp_path / "usr/lib/netboot/health", env={}, stderr=subprocess.PIPE, text=True)
+    argv = [sys.executable, "-Bs", "-m", "node.health", str(tmp_path)]
+    done = subprocess.run(argv, cwd=tmp_path / "usr/lib/netboot", env={}, stderr=subprocess.PIPE, text=True)
     assert done.returncode == 1
     where = tmp_path / "run/netboot/boot.env"
     assert done.stderr == (f"netboot-health: cannot read {where}: this system was not started by netboot's initrd\n")

@@ -16,8 +16,8 @@ HEAD = """
 import json, os, signal, sys, time
 from pathlib import Path
 from images.node.health import runner
-from images.node.health.machine import Machine
-from images.node.health.result import CannotTellError, Check, Result
+from images.node.health.machine import CannotTellError, Machine
+from images.node.health.result import Check, Result
 machine = Machine(Path(sys.argv[1]))
 def well(machine): return Result("pass", "well", facts={"one": 1})
 """

@@ -98,12 +98,22 @@ def test_what_is_started_and_what_waits_for_the_agent(root: Path) -> None:
     assert {"var-lib-containerd.mount", "var-lib-kubelet.mount"} <= wanted["local-fs.target.wants"]
     assert {"containerd.service", "netboot-join.service"} <= wanted["multi-user.target.wants"]
     assert "kubelet.service" not in wanted["multi-user.target.wants"]
-    assert (root / "usr/lib/netboot/agent/__main__.py").is_file()
+    assert (root / "usr/lib/netboot/node/agent/__main__.py").is_file()
     assert not (root / "usr/lib/netboot/tokens/quote.py").exists(), "only what node and server share"
 
 
 def test_the_agent_starts_with_the_roots_own_python(root: Path) -> None:
-    argv = ["chroot", str(root), "/usr/bin/env", "-C", "/usr/lib/netboot", "python3", "-Bs", "-c", "import agent.loop"]
+    argv = [
+        "chroot",
+        str(root),
+        "/usr/bin/env",
+        "-C",
+        "/usr/lib/netboot",
+        "python3",
+        "-Bs",
+        "-c",
+        "import node.agent.loop",
+    ]
     subprocess.run(argv, check=True)
 
 

@@ -16,9 +16,10 @@ import pytest
 from images.build.cache import Cache
 from images.build.pipeline import Built, build
 from images.build.sources import Mirror, probe
-from images.errors import BudgetError, ImageError, RecipeError
+from images.errors import ImageError, RecipeError
 from images.recipe import inherit
 from images.recipe.recipe import Source
+from images.values.finding import BudgetError
 from tests.tools.images.test_build_debian import CACHE, ROOT
 from tests.unit.images.elf_samples import module, program
 from tests.unit.images.samples import KEY

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from images.build.node_files import agent_files
-from images.node.agent import clock, kubelet, loop, responses, settings, tpm
+from images.build.node_files import node_files
+from images.node.agent import clock, kubelet, loop, settings, tpm, tpm_command
 from images.node.agent.answers import Admission, Taint, read_admission, read_challenge
 from images.node.agent.errors import AgentError, AnswerError, NetworkError, RefusedError, RequestError, SettingsError
 from images.node.agent.exchange import Facts, prove
@@ -180,7 +180,7 @@ def test_a_busy_tpm_is_asked_again_and_a_broken_one_is_said() -> None:
     ],
 )
 def test_response_codes_in_words(code: int, words: str) -> None:
-    assert responses.words(code) == f"the TPM {words}"
+    assert tpm_command.meaning(code) == f"the TPM {words}"
 
 
 @pytest.mark.parametrize(
@@ -338,8 +338,8 @@ def test_a_clock_that_cannot_be_set_is_said() -> None:
 
 
 def test_what_an_image_gets() -> None:
-    entries = {entry.path: entry for entry in agent_files()}
+    entries = {entry.path: entry for entry in node_files()}
     assert "/usr/lib/systemd/system/netboot-join.service" in entries
-    assert {"/usr/lib/netboot/agent/__main__.py", "/usr/lib/netboot/tokens/wire.py"} < set(entries)
+    assert {"/usr/lib/netboot/node/agent/__main__.py", "/usr/lib/netboot/tokens/wire.py"} < set(entries)
     assert all(entry.mode == 0o644 for entry in entries.values())
     assert not any("tests" in path or path.endswith(".pyc") for path in entries)

@@ -5,8 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from images.node.health.expected import Expected
-from images.node.health.machine import Machine, Said
-from images.node.health.result import CannotTellError
+from images.node.health.machine import CannotTellError, Machine, Said
 
 FIXTURES = Path(__file__).parent / "fixtures"
 GPUS = {"gpus": 8, "gpu_model": "H100", "nvlinks": 18, "nvswitches": 4, "pcie_width": 16}

@@ -8,8 +8,8 @@ import pytest
 
 from images.node.health.checks import CHECKS
 from images.node.health.expected import Expected
-from images.node.health.machine import Offset, Said
-from images.node.health.result import CannotTellError, Result
+from images.node.health.machine import CannotTellError, Offset, Said
+from images.node.health.result import Result
 from tests.unit.health.recorded import GPUS, TOOLS, WHOLE, Told, expected, links, plant, text
 
 REMAPPED = "New row marked for remapping, reset gpu to activate."

@@ -1,42 +1,79 @@
-"""What of the health checks goes into an image."""
+"""What of the join agent and the health checks goes into an image, and what it imports."""
 
 import ast
 import sys
 from pathlib import Path, PurePosixPath
 
-from images.build.node_files import HEALTH, agent_files, health_files
+from images.build.node_files import HOME, node_files
 from images.build.plan import installable
 from images.node.health.checks import CHECKS
 from images.node.health.runner import AT_ONCE
 from images.node.health.service import ASK_SECONDS
 
-PYTHON = {entry.path: entry.content.decode() for entry in health_files() if entry.path.endswith(".py")}
+PYTHON = {
+    PurePosixPath(entry.path).relative_to(HOME): entry.content.decode()
+    for entry in node_files()
+    if entry.path.endswith(".py")
+}
+NODE = {path: text for path, text in PYTHON.items() if path.parts[0] == "node"}
 
 
-def test_the_package_and_its_units_are_there_and_started() -> None:
-    paths = {entry.path for entry in health_files()}
-    assert f"{HEALTH}/images/node/health/__main__.py" in paths
-    assert {f"{HEALTH}/images/node/health/checks/{check.name.replace('-', '_')}.py" for check in CHECKS} <= paths
-    (link,) = [entry for entry in health_files() if entry.link is not None]
-    assert (link.path, link.link) == (f"{HEALTH}/images/node/agent", "../../../agent")
-    assert sorted(installable(health_files())) == ["netboot-health.service", "netboot-health.timer"]
+def module(path: PurePosixPath) -> str:
+    """`node/health/__init__.py` is `node.health`."""
+    return ".".join(path.with_suffix("").parts).removesuffix(".__init__")
 
 
-def test_nothing_but_the_standard_library_and_what_is_in_the_image_is_imported() -> None:
-    there = {PurePosixPath(entry.path).with_suffix("").name for entry in agent_files()}
-    for path, text in PYTHON.items():
-        for node in ast.walk(ast.parse(text)):
-            names = [one.name for one in node.names] if isinstance(node, ast.Import) else []
-            if isinstance(node, ast.ImportFrom) and not node.level:
-                names.append(str(node.module))
-            for name in names:
-                top, *rest = name.split(".")
-                known = rest[0] == "node" and (rest[1] == "health" or rest[2] in there) if top == "images" else False
-                assert known or top in sys.stdlib_module_names, f"{path} imports {name}"
+def imports(path: PurePosixPath, text: str) -> set[str]:
+    """Modules by their absolute names; relative imports are resolved as Python does."""
+    names = set()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            base = ".".join(path.parts[: len(path.parts) - node.level]) if node.level else ""
+            whole = f"{base}.{node.module}" if base and node.module else base or str(node.module)
+            modules = {f"{whole}.{alias.name}" for alias in node.names} & {module(other) for other in PYTHON}
+            names |= modules or {whole}
+    return names
+
+
+def test_the_packages_and_their_units_are_there_and_started() -> None:
+    paths = {entry.path for entry in node_files()}
+    assert {f"{HOME}/node/{name}/__main__.py" for name in ("agent", "health")} < paths
+    assert {f"{HOME}/node/health/checks/{check.name.replace('-', '_')}.py" for check in CHECKS} < paths
+    assert {path.name for path in PYTHON if path.parts[0] == "tokens"} == {"__init__.py", "errors.py", "wire.py"}
+    assert {path.parts[0] for path in PYTHON} == {"node", "tokens"}
+    assert not [entry.path for entry in node_files() if entry.link is not None]
+    units = ["netboot-health.service", "netboot-health.timer", "netboot-join.service"]
+    assert sorted(installable(node_files())) == units
+
+
+def test_what_runs_on_a_machine_imports_itself_the_standard_library_and_tokens_wire_alone() -> None:
+    known = {module(path) for path in NODE} | {"tokens.wire"}
+    for path, text in NODE.items():
+        more = {"cryptography"} if path.parts[1] == "agent" else set()
+        for name in imports(path, text) - known:
+            assert name.partition(".")[0] in sys.stdlib_module_names | more, f"{path} imports {name}"
+    for path in PYTHON.keys() - NODE.keys():
+        for name in imports(path, PYTHON[path]):
+            assert name == "tokens.errors" or name in sys.stdlib_module_names, f"{path} imports {name}"
+
+
+def test_our_own_modules_are_imported_by_relative_names_so_that_they_run_where_they_are_shipped() -> None:
+    for path, text in NODE.items():
+        absolute = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ImportFrom) and not node.level]
+        assert not [node.module for node in absolute if str(node.module).startswith(("images", "node"))], path
+
+
+def test_no_two_modules_of_a_machine_import_each_other() -> None:
+    ours = {module(path): imports(path, text) for path, text in NODE.items()}
+    while ends := {name for name, needs in ours.items() if not needs & ours.keys() - {name}}:
+        ours = {name: needs for name, needs in ours.items() if name not in ends}
+    assert not ours, f"a circle among {', '.join(sorted(ours))}"
 
 
 def test_a_run_in_which_every_check_hangs_ends_before_its_unit_is_ended() -> None:
-    unit = next(entry for entry in health_files() if entry.path.endswith(".service")).content.decode()
+    unit = next(entry for entry in node_files() if entry.path.endswith("/netboot-health.service")).content.decode()
     (limit,) = [int(line.partition("=")[2]) for line in unit.splitlines() if line.startswith("TimeoutStartSec=")]
     longest = max(check.seconds for check in CHECKS)
     telling = 3 * 15 + 7

@@ -13,11 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from images.artifact.manifest import Artifact, ContainerImage, canonical
-from images.build.documents import debian, licences, listing, provenance, sbom
-from images.build.documents.debian import Origin, Package
+from images.build.documents import licences, listing, provenance, sbom
 from images.build.step import Product
 from images.build.steps import documents
 from images.errors import CorruptError
+from images.formats import debian
+from images.formats.debian import Origin, Package
 from tests.unit.images.debian_tree import STATUS, tree
 
 SUBJECT = sbom.Subject("sample", "e" * 64, "debian", "bookworm", "amd64", 1_700_000_000)

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from images.build.documents.debian import Identity, Origin
 from images.build.plan import Plan
 from images.build.sources import Mirror
 from images.build.steps import bootstrap, drivers
 from images.errors import LockError
+from images.formats.debian import Identity, Origin
 from images.recipe import lockfile, pinning
 from images.recipe.inherit import find, load
 from images.recipe.lockfile import Lock, LockedSource

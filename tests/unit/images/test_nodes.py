@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from images.build.node_files import agent_files
+from images.build.node_files import node_files
 from images.formats.overlay import Entry
 from images.recipe import inherit
 from images.recipe.recipe import Recipe
@@ -96,6 +96,6 @@ def test_the_kubelet_reads_what_the_agent_writes() -> None:
     said = yaml.safe_load(entry(NODES[0], "/etc/kubernetes/kubelet.yaml").content)
     assert said["authentication"]["x509"]["clientCAFile"] == kubelet.CA
     assert (said["rotateCertificates"], said["serverTLSBootstrap"], said["cgroupDriver"]) == (True, True, "systemd")
-    join = next(entry for entry in agent_files() if entry.path.endswith("/netboot-join.service")).content.decode()
+    join = next(entry for entry in node_files() if entry.path.endswith("/netboot-join.service")).content.decode()
     assert "Wants=kubelet.service\n" in join
     assert "Before=shutdown.target kubelet.service\n" in join

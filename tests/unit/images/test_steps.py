@@ -11,8 +11,9 @@ from images.build.plan import STEPS, installable
 from images.build.sources import Mirror
 from images.build.step import Product
 from images.build.steps import bootstrap, configure, kernel, manifest, root, sign
-from images.errors import BudgetError, RecipeError, SourceUnavailableError, UnknownSignerError
+from images.errors import RecipeError, SourceUnavailableError, UnknownSignerError
 from images.formats.overlay import Entry
+from images.values.finding import BudgetError
 
 MIRROR = Mirror(
     "http://m.example/d", ("a", "a-updates"), ("main", "universe"), b"key", ".asc", ("1" * 64, "2" * 64), 1000

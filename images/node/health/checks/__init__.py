@@ -1,7 +1,6 @@
 """Every check, in the order in which they are shown."""
 
-from images.node.health.result import Check
-
+from ..result import Check
 from . import (
     clock,
     cpus,

@@ -1,7 +1,7 @@
 """This machine's clock against the service's, measured when it was asked what to expect (now_ms of its answer)."""
 
-from images.node.health.machine import Machine
-from images.node.health.result import Check, Result
+from ..machine import Machine
+from ..result import Check, Result
 
 TOLERATED_MS = 5_000
 """Without `clock_ms`: a clock without a time service is set from the board's, which counts seconds."""

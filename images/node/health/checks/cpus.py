@@ -1,7 +1,7 @@
 """Processors in use. Source: Linux Documentation/ABI/testing/sysfs-devices-system-cpu (`online`, `present`)."""
 
-from images.node.health.machine import Machine
-from images.node.health.result import Check, Result
+from ..machine import Machine
+from ..result import Check, Result
 
 _HOME = "sys/devices/system/cpu"
 

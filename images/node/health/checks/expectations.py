@@ -1,7 +1,7 @@
 """Whether what the class should have is known here: without it there are facts, and nothing is judged by them."""
 
-from images.node.health.machine import Machine
-from images.node.health.result import Check, Result, listed
+from ..machine import Machine
+from ..result import Check, Result, listed
 
 
 def look(machine: Machine) -> Result:

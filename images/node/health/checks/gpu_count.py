@@ -1,8 +1,8 @@
 """How many NVIDIA GPUs are on the PCI bus, whether any driver knows them or not."""
 
-from images.node.health.machine import Machine
-from images.node.health.pci import gpus
-from images.node.health.result import Check, Result, counted
+from ..machine import Machine
+from ..pci import gpus
+from ..result import Check, Result, counted
 
 
 def look(machine: Machine) -> Result:

@@ -1,8 +1,8 @@
 """Memory errors of GPUs. Source: NVIDIA "GPU Memory Error Management" (row remapping, when a GPU is to be replaced)."""
 
-from images.node.health.machine import Machine
-from images.node.health.nvidia import nothing_to_ask, number, query, yes
-from images.node.health.result import Check, Result, counted, listed
+from ..machine import Machine
+from ..nvidia import nothing_to_ask, number, query, yes
+from ..result import Check, Result, counted, listed
 
 _ECC = ("index", "ecc.mode.current", "ecc.errors.uncorrected.volatile.total", "ecc.errors.corrected.volatile.total")
 _ROWS = ("gpu_uuid", "remapped_rows.uncorrectable", "remapped_rows.pending", "remapped_rows.failure")

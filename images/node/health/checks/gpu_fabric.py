@@ -7,10 +7,10 @@ Source: NVIDIA "Fabric Manager for NVIDIA NVSwitch Systems User Guide" (version 
 import re
 from typing import Any
 
-from images.node.health.machine import Machine
-from images.node.health.nvidia import query
-from images.node.health.pci import devices
-from images.node.health.result import CannotTellError, Check, Result, counted, listed
+from ..machine import CannotTellError, Machine
+from ..nvidia import query
+from ..pci import devices
+from ..result import Check, Result, counted, listed
 
 _VERSION = re.compile(r"\b(\d{3,4}\.\d{1,4}(?:\.\d{1,4})?)\b", re.ASCII)
 _FABRIC = re.compile(r"Fabric Manager version is\s*:\s*(\d{3,4}\.\d{1,4}(?:\.\d{1,4})?)", re.ASCII)

@@ -1,8 +1,8 @@
 """NVLinks of each GPU. Source: `nvidia-smi nvlink --status` (its manual page): a rate, or <inactive>."""
 
-from images.node.health.machine import Machine
-from images.node.health.nvidia import links, nothing_to_ask, refusal
-from images.node.health.result import Check, Result, listed
+from ..machine import Machine
+from ..nvidia import links, nothing_to_ask, refusal
+from ..result import Check, Result, listed
 
 
 def look(machine: Machine) -> Result:

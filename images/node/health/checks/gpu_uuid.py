@@ -1,9 +1,9 @@
 """The GPUs that the driver has: each with a UUID of its own, and of the model that the class has."""
 
-from images.node.health.machine import Machine
-from images.node.health.nvidia import nothing_to_ask, query
-from images.node.health.pci import gpus
-from images.node.health.result import Check, Result, counted, listed
+from ..machine import Machine
+from ..nvidia import nothing_to_ask, query
+from ..pci import gpus
+from ..result import Check, Result, counted, listed
 
 _FIELDS = ("index", "uuid", "name", "pci.bus_id", "driver_version")
 

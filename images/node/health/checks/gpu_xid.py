@@ -3,10 +3,10 @@
 import errno
 import os
 
-from images.node.health.machine import LONGEST, Machine
-from images.node.health.pci import gpus
-from images.node.health.result import CannotTellError, Check, Result, listed
-from images.node.health.xid import Xid, xids
+from ..machine import LONGEST, CannotTellError, Machine
+from ..pci import gpus
+from ..result import Check, Result, listed
+from ..xid import Xid, xids
 
 
 def kernel_log(machine: Machine) -> str:

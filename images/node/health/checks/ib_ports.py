@@ -1,8 +1,8 @@
 """InfiniBand ports: state, rate, LID. Source: Linux Documentation/ABI/stable/sysfs-class-infiniband."""
 
-from images.node.health.machine import Machine
-from images.node.health.rdma import Port, ports
-from images.node.health.result import Check, Result, counted, listed
+from ..machine import Machine
+from ..rdma import Port, ports
+from ..result import Check, Result, counted, listed
 
 _NO_LID = (0, 0xFFFF)
 

@@ -6,8 +6,8 @@ so that one module of many could be gone without being noticed. Blocks are asked
 
 import re
 
-from images.node.health.machine import Machine
-from images.node.health.result import Check, Result
+from ..machine import Machine
+from ..result import Check, Result
 
 _HOME = "sys/devices/system/memory"
 _GIB = 2**30

@@ -3,9 +3,9 @@
 Source: Linux Documentation/ABI/stable/sysfs-class-infiniband (`fw_ver`, `board_id`: the PSID).
 """
 
-from images.node.health.machine import Machine
-from images.node.health.rdma import HOME
-from images.node.health.result import Check, Result, counted, listed
+from ..machine import Machine
+from ..rdma import HOME
+from ..result import Check, Result, counted, listed
 
 
 def look(machine: Machine) -> Result:

@@ -1,7 +1,7 @@
 """NVMe disks. Source: Linux drivers/nvme/host/sysfs.c (`state`, `transport`, `model`, `firmware_rev`)."""
 
-from images.node.health.machine import Machine
-from images.node.health.result import Check, Result, counted, listed
+from ..machine import Machine
+from ..result import Check, Result, counted, listed
 
 _HOME = "sys/class/nvme"
 

@@ -1,8 +1,8 @@
 """Lanes of the PCIe links of GPUs and RDMA cards. Their speed is not judged: idle GPUs lower it to save power."""
 
-from images.node.health.machine import Machine
-from images.node.health.pci import Device, devices
-from images.node.health.result import Check, Result, counted, listed
+from ..machine import Machine
+from ..pci import Device, devices
+from ..result import Check, Result, counted, listed
 
 
 def look(machine: Machine) -> Result:

@@ -2,9 +2,9 @@
 
 import ipaddress
 
-from images.node.health.machine import Machine
-from images.node.health.rdma import HOME, Port, ports
-from images.node.health.result import Check, Result, counted, listed
+from ..machine import Machine
+from ..rdma import HOME, Port, ports
+from ..result import Check, Result, counted, listed
 
 
 def routable(gid: str) -> bool:

@@ -1,0 +1,75 @@
+"""The documentation holds together: links, anchors, paths and pages are there, and every page can be found."""
+
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+ROOT = Path(__file__).parents[2]
+MAP = ROOT / "docs" / "README.md"
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+ROOMS = ("bench", "deploy", "docs", "images", "ipxe", "lab", "netboot", "tests", "tokens")
+PATH = re.compile(rf"(?<![\w/.<-])(?:{'|'.join(ROOMS)})/[\w./-]*\w\.(?:py|sh|md|yaml|ipxe|service|json)")
+
+
+@cache
+def tokens(page: Path) -> tuple[Token, ...]:
+    return tuple(MarkdownIt().enable("table").parse(page.read_text(encoding="utf-8")))
+
+
+@cache
+def anchors(page: Path) -> frozenset[str]:
+    """Of its headings, as GitHub makes them."""
+    parsed = tokens(page)
+    titles = [parsed[at + 1] for at, token in enumerate(parsed) if token.type == "heading_open"]
+    texts = ("".join(child.content for child in title.children or ()).lower() for title in titles)
+    return frozenset(re.sub(r"[^\w\- ]", "", text).replace(" ", "-") for text in texts)
+
+
+def targets(page: Path) -> list[str]:
+    inline = [child for token in tokens(page) for child in token.children or ()]
+    links = [str(child.attrs["href"]) for child in inline if child.type == "link_open"]
+    return [link for link in links if "://" not in link and not link.startswith("mailto:")]
+
+
+def broken(page: Path) -> list[str]:
+    faults = []
+    for link in targets(page):
+        name, _, anchor = link.partition("#")
+        file = (page.parent / name).resolve() if name else page
+        if not file.exists() or (anchor and file.suffix == ".md" and anchor not in anchors(file)):
+            faults.append(link)
+    return faults
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    assert broken(page) == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_files_that_a_page_names_are_there(page: Path) -> None:
+    named = set(PATH.findall(" ".join(re.findall(r"`[^`\n]+`", page.read_text(encoding="utf-8")))))
+    assert sorted(path for path in named if not (ROOT / path).exists()) == []
+
+
+def test_every_page_is_reached_from_the_map() -> None:
+    reached, ahead = set(), [MAP]
+    while ahead:
+        page = ahead.pop()
+        if page in reached or not page.exists():
+            continue
+        reached.add(page)
+        if page.suffix == ".md":
+            ahead += [(page.parent / link.partition("#")[0]).resolve() for link in targets(page) if link[0] != "#"]
+    documents = {path for path in (ROOT / "docs").rglob("*") if path.is_file()}
+    assert sorted(str(path.relative_to(ROOT)) for path in documents - reached) == []
+
+
+def test_a_link_to_a_missing_heading_is_broken(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("# A title, `coded`\n[good](#a-title-coded) [bad](#none) [gone](gone.md) <http://192.0.2.1/>\n")
+    assert broken(page) == ["#none", "gone.md"]

@@ -1,0 +1,78 @@
+"""Words of ours that the field has another word for are gone: from code, documents, logs and help."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PLACES = ("netboot", "images", "ipxe", "tokens", "lab", "bench", "tests", "docs", "deploy", ".ci")
+FILES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "Makefile", "pyproject.toml", "setup.sh")
+GONE = {
+    "shelf": "image repository",
+    "shelves": "image repository",
+    "keeper": "snapshot publisher",
+    "projector": "projection",
+    "plane": "server, process (the control plane is Kubernetes')",
+    "planes": "servers, processes",
+    "desk": "context",
+    "rung": "assurance level",
+    "rungs": "assurance levels",
+    "ladder": "assurance levels",
+    "vouch": "sign, prove; an operator-issued token",
+    "vouched": "sign, prove",
+    "tally": "counters",
+    "papers": "signed manifest",
+    "patience": "retry policy",
+    "fitness": "preflight checks",
+    "weather": "faults of network, disk and clock",
+    "tale": "claim, scenario",
+    "tales": "scenarios",
+    "kit": "fixtures",
+}
+"""Parts of identifiers and of prose, in lower case; what to write in their place."""
+NAMES = {"Orders": "ProcessSpec", "Parts": "context", "Prompt": "prepared response", "Following": "reflector"}
+"""Identifiers as a whole: in prose the same words are plain English."""
+SPARED = {Path(__file__).name, "LICENSE"}
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+
+
+def coined(text: str) -> list[str]:
+    """Those of the words that stand in a text, each once."""
+    text = re.sub(r"control[ _-]planes?", "", text, flags=re.IGNORECASE)
+    words = {word.lower() for word in _WORD.findall(text)}
+    identifiers = set(re.findall(r"\b\w+\b", text))
+    return sorted([*(words & GONE.keys()), *(identifiers & NAMES.keys())])
+
+
+def read() -> list[tuple[str, str]]:
+    paths = [ROOT / name for name in FILES]
+    paths += [path for place in PLACES for path in sorted((ROOT / place).rglob("*")) if path.is_file()]
+    texts = []
+    for path in paths:
+        if path.name not in SPARED and "__pycache__" not in path.parts:
+            try:
+                texts.append((str(path.relative_to(ROOT)), path.read_text(encoding="utf-8")))
+            except UnicodeDecodeError:
+                continue
+    return texts
+
+
+def test_no_coined_word_stands_outside_of_the_glossary() -> None:
+    found = {name: coined(f"{name}\n{text}") for name, text in read()}
+    assert {name: words for name, words in found.items() if words} == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("class ShelfKeeper: ...", ["keeper", "shelf"]),
+        ("the boot plane", ["plane"]),
+        ("Kubernetes' control plane, control_plane, the control planes", []),
+        ("a toolkit, a housekeeper, shelfless, in_orders_of", []),
+        ("parts = Parts()", ["Parts"]),
+        ("_LADDER", ["ladder"]),
+    ],
+)
+def test_words_are_found_in_prose_and_in_identifiers(text: str, words: list[str]) -> None:
+    assert coined(text) == words
