@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 import ipxe.render
 from netboot.lifecycle.claims import parse_claim
-from netboot.lifecycle.decide import View, decide
-from netboot.lifecycle.decision import Boot, Claim, Refused, Unavailable, Unknown
+from netboot.lifecycle.decide import Boot, Claim, Refused, Unavailable, Unknown, View, decide
 from netboot.lifecycle.events import ScriptRecord
 from netboot.lifecycle.phases import Phase
 from netboot.lifecycle.scripts import boot_values

@@ -20,8 +20,8 @@ from netboot.join.preconditions import Connected, Finding
 from netboot.process import end_with
 from netboot.web.join import preflight
 from netboot.web.join.compose import compose
-from netboot.web.join.server import settings
 from netboot.web.join.tls import Certificate
+from netboot.web.join.worker import settings
 from netboot.web.server import Server
 from tests.joining import AUTHORITIES
 from tests.kube_fake import FakeCluster
