@@ -8,9 +8,10 @@ from pathlib import Path
 import click
 
 from images.artifact import signing
-from images.artifact.bundle import SiteBundle
+from images.artifact.bundle import read_bundle
 from images.artifact.keyring import KeyRing
-from images.errors import NotFoundError
+from images.errors import CorruptError, NotFoundError
+from images.store.check import check_bundle
 from images.store.store import Store
 from images.values.strict import FaultsError
 from netboot.cli import bundles, joining
@@ -88,7 +89,7 @@ def bundle(config: Path | None, keys: Path | None, sign: Path | None, signature:
     if sign is not None:
         mine = KeyRing(Paths(config, keys=keys).keys).signing_keys()
         data = _read(sign)
-        _parsed(sign, data)
+        _require_bundle(sign, data)
         target = sign.with_suffix(".sig")
         target.write_bytes(signing.sign(data, mine))
         signers = " and ".join(key.public.id for key in mine)
@@ -135,8 +136,9 @@ def join_certificate(config: Path | None, authority_key: Path | None, names: tup
 
 def _install_signed(config: Config, signature: Path) -> None:
     data, signed = _read(signature.with_suffix(".json")), _read(signature)
-    signing.verify(data, signed, KeyRing(config.keys).trusted())
-    differences = bundles.differences(_parsed(signature.with_suffix(".json"), data), config)
+    trusted = KeyRing(config.keys).trusted()
+    bundle = check_bundle(data, signed, trusted)
+    differences = bundles.differences(bundle, config)
     if differences:
         raise click.ClickException("that bundle is not of this configuration: " + "; ".join(differences))
     Store(config.store).set_bundle(data, signed)
@@ -152,11 +154,11 @@ def _unsigned(config: Config, error: NotFoundError) -> click.ClickException:
     )
 
 
-def _parsed(path: Path, data: bytes) -> SiteBundle:
+def _require_bundle(path: Path, data: bytes) -> None:
     try:
-        return SiteBundle.model_validate_json(data)
-    except ValueError:
-        raise click.ClickException(f"{path} is not a site bundle as `netboot config bundle` writes it") from None
+        read_bundle(data)
+    except CorruptError as error:
+        raise click.ClickException(f"{path} is {error}") from None
 
 
 def _read(path: Path) -> bytes:

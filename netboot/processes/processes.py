@@ -156,8 +156,8 @@ def _run_web(orders: Orders) -> None:
 
 def _run_join(orders: Orders) -> None:
     from netboot.web.join.compose import compose
-    from netboot.web.join.server import settings
     from netboot.web.join.tls import Certificate
+    from netboot.web.join.worker import settings
     from netboot.web.server import Server
 
     config, index = orders.config, orders.index
