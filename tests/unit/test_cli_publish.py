@@ -121,3 +121,15 @@ def test_no_password_on_standard_input(run: Run, site: Config, monkeypatch: pyte
         monkeypatch.setattr("sys.stdin", empty)
         done = run("image", "pull", "registry.example/images", "--username", "me")
     assert done.err == "error: no password for 'me' on standard input: pipe it in, on one line\n"
+
+
+def test_a_site_that_is_missing_is_said_before_a_login_is_asked_for(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = run("image", "pull", "registry.invalid/images:stable", "--username", "ops")
+    assert (done.status, done.out) == (1, "")
+    assert done.err == (
+        "error: no configuration at netboot.yaml: change into the folder of a site, give --config, "
+        "set NETBOOT_CONFIG, or make a new site with `netboot init DIR`\n"
+    )
