@@ -38,9 +38,9 @@ class Now(Collector):
         yield from self._publisher(self._status("publisher") or {})
         yield from self._projector(self._status("projection") or {})
         yield from self._fetcher(self._status("fetcher") or {})
-        planes = self._status("planes") or {}
-        yield from self._planes(planes)
-        yield from self._clusters(sorted(planes.get("planes", {})))
+        processes = self._status("processes") or {}
+        yield from self._processes(processes)
+        yield from self._clusters(sorted(processes.get("processes", {})))
 
     def _snapshot(self) -> Iterator[Metric]:
         try:
@@ -96,16 +96,16 @@ class Now(Collector):
             ):
                 yield CounterMetricFamily(metric, f"{words[:-1]}, since the process was started.", value=said[key])
 
-    def _planes(self, said: dict[str, Any]) -> Iterator[Metric]:
-        planes: dict[str, dict[str, Any]] = said.get("planes", {})
+    def _processes(self, said: dict[str, Any]) -> Iterator[Metric]:
+        processes: dict[str, dict[str, Any]] = said.get("processes", {})
         ready = GaugeMetricFamily("netboot_plane_ready", "1: the process runs and is ready.", labels=["plane"])
         restarts = GaugeMetricFamily("netboot_plane_restarts", "Restarts since the service began.", labels=["plane"])
-        for name, plane in sorted(planes.items()):
-            ready.add_metric([name], int(bool(plane.get("ready"))))
-            restarts.add_metric([name], int(plane.get("restarts", 0)))
+        for name, process in sorted(processes.items()):
+            ready.add_metric([name], int(bool(process.get("ready"))))
+            restarts.add_metric([name], int(process.get("restarts", 0)))
         yield from (ready, restarts)
 
-    def _clusters(self, planes: Iterable[str]) -> Iterator[Metric]:
+    def _clusters(self, processes: Iterable[str]) -> Iterator[Metric]:
         words = "Certificate requests by what the approver did, since it was started; reason or purpose."
         decided = CounterMetricFamily("netboot_certificate_requests", words, labels=["cluster", "outcome", "what"])
         words = "Times that the cluster could not be asked, since the process was started."
@@ -115,12 +115,12 @@ class Now(Collector):
         )
         words = "Nodes of machines of the inventory, as the cluster has them."
         nodes = GaugeMetricFamily("netboot_nodes", words, labels=["cluster", "state"])
-        for plane in planes:
-            kind, _, cluster = plane.partition("-")
-            said = self._status(plane) if kind in ("approver", "nodes") else None
+        for name in processes:
+            kind, _, cluster = name.partition("-")
+            said = self._status(name) if kind in ("approver", "nodes") else None
             if said is None:
                 continue
-            unavailable.add_metric([plane], said.get("unavailable", 0))
+            unavailable.add_metric([name], said.get("unavailable", 0))
             if kind == "approver":
                 waiting.add_metric([cluster], said.get("waiting", 0))
                 for outcome, what, count in said.get("decided", ()):

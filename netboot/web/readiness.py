@@ -50,7 +50,7 @@ def assess(parts: Parts) -> Readiness:
     now = parts.clock.now_ms()
     publisher, projection = parts.status("publisher"), parts.status("projection")
     details = {"snapshot": _snapshot(parts, now), "provisioning": _provisioning(parts)}
-    details["planes"] = _planes(parts.status("planes"))
+    details["processes"] = _processes(parts.status("processes"))
     details["publisher"] = _alive("publisher", publisher, now)
     details["projection"] = _alive("projection", projection, now)
     for name, vital in (("inventory", False), ("images", False), ("bundle", False)):
@@ -79,15 +79,15 @@ def _provisioning(parts: Parts) -> Detail:
     return Detail(bool(said.get("ok")), str(said.get("message", "")), remedy, vital=True)
 
 
-def _planes(status: dict[str, Any] | None) -> Detail:
+def _processes(status: dict[str, Any] | None) -> Detail:
     if status is None:
         return Detail(ok=False, message="the supervisor has not said anything", remedy="start it with `netboot serve`")
-    planes: dict[str, dict[str, Any]] = status.get("planes", {})
+    processes: dict[str, dict[str, Any]] = status.get("processes", {})
     if status.get("state") == "stopping":
-        return Detail(ok=False, message="the service is stopping", vital=True, facts={"planes": planes})
-    down = sorted(name for name, plane in planes.items() if not plane.get("ready"))
+        return Detail(ok=False, message="the service is stopping", vital=True, facts={"processes": processes})
+    down = sorted(name for name, process in processes.items() if not process.get("ready"))
     message = f"not ready: {', '.join(down)}" if down else "all ready"
-    return Detail(not down, message, "see why in the log of the service", facts={"planes": planes})
+    return Detail(not down, message, "see why in the log of the service", facts={"processes": processes})
 
 
 def _alive(name: str, status: dict[str, Any] | None, now: int) -> Detail:
@@ -110,9 +110,9 @@ def _said(name: str, publisher: dict[str, Any] | None, *, vital: bool) -> Detail
 
 def _clusters(parts: Parts, now: int) -> dict[str, Detail]:
     """What join, approvers, node collectors and the fetcher say; none is vital: what is here boots without them."""
-    planes: dict[str, Any] = (parts.status("planes") or {}).get("planes", {})
+    processes: dict[str, Any] = (parts.status("processes") or {}).get("processes", {})
     found = {}
-    for name in sorted(planes):
+    for name in sorted(processes):
         if name == "fetcher" or name.startswith(("approver-", "join-", "nodes-")):
             said = parts.status(name)
             alive = _alive(name, said, now)

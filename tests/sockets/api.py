@@ -29,7 +29,10 @@ from tokens.sealed import Keyset
 
 NOW = 1_700_000_100_000
 WELL: dict[str, dict[str, Any]] = {
-    "planes": {"state": "running", "planes": {"boot-0": {"ready": True, "restarts": 0}, "web": {"ready": True}}},
+    "processes": {
+        "state": "running",
+        "processes": {"boot-0": {"ready": True, "restarts": 0}, "management": {"ready": True}},
+    },
     "publisher": {
         "at_ms": NOW - 1_000,
         "inventory": {"ok": True, "valid": True, "message": "in force"},

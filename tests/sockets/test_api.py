@@ -272,10 +272,15 @@ def test_readiness_in_order(api: Api) -> None:
 @pytest.mark.parametrize(
     ("status", "detail", "message", "code"),
     [
-        ({"planes": {"state": "stopping", "planes": {}}}, "planes", "the service is stopping", 503),
+        ({"processes": {"state": "stopping", "processes": {}}}, "processes", "the service is stopping", 503),
         (
-            {"planes": {"state": "running", "planes": {"boot-0": {"ready": False}, "web": {"ready": True}}}},
-            "planes",
+            {
+                "processes": {
+                    "state": "running",
+                    "processes": {"boot-0": {"ready": False}, "join-0": {"ready": True}},
+                }
+            },
+            "processes",
             "not ready: boot-0",
             200,
         ),
