@@ -25,7 +25,7 @@ from netboot.lifecycle.errors import LifecycleError
 from netboot.stores.facts import Facts
 from netboot.stores.live import LiveView
 from netboot.stores.register import open_register
-from netboot.stores.sealing import NONCES, SealingKeys
+from netboot.stores.sealing import NONCES, sealing_keys
 
 
 @dataclass(frozen=True)
@@ -83,8 +83,8 @@ def _parts(path: Path, facts: Facts) -> Parts:
         clusters=Targets(config.clusters),
         view=view,
         enrolments=open_register(config, lambda: view().snapshot.inventory),
-        keyset=SealingKeys(config.join.sealing_keys),
-        nonce_keyset=SealingKeys(config.join.nonce_keys, NONCES),
+        keyset=sealing_keys(config.join.sealing_keys).current,
+        nonce_keyset=sealing_keys(config.join.nonce_keys, NONCES).current,
         belongs=lambda _boot, _machine: True,
         journal=facts.append,
         now_ms=lambda: time.time_ns() // 1_000_000,

@@ -19,7 +19,7 @@ from netboot.stores.bootkey import load_or_create
 from netboot.stores.facts import Facts
 from netboot.stores.live import LiveView
 from netboot.stores.register import open_register
-from netboot.stores.sealing import NONCES, SealingKeys
+from netboot.stores.sealing import NONCES, sealing_keys
 from netboot.stores.status import write_status
 from netboot.web.join import create_app, preflight
 from netboot.web.join.health import said
@@ -68,7 +68,7 @@ def compose(
     """
     assert config.join is not None
     key = load_or_create(config.data / "boot-id.key")
-    live, keys = LiveView(config.data / "snapshot.json"), SealingKeys(config.join.sealing_keys)
+    live, keys = LiveView(config.data / "snapshot.json"), sealing_keys(config.join.sealing_keys)
     facts = Facts(config.data / "journal" / f"join-{index}.db")
     clusters = {name: partial(connect or _reach, name, one) for name, one in config.clusters.items()}
     fit = preflight.Fitness(clusters, clock.now_ms, sweeps=index == 0)
@@ -77,8 +77,8 @@ def compose(
         clusters=fit,
         view=live.view,
         enrolments=open_register(config, lambda: live.view().snapshot.inventory),
-        keyset=keys,
-        nonce_keyset=SealingKeys(config.join.nonce_keys, NONCES),
+        keyset=keys.current,
+        nonce_keyset=sealing_keys(config.join.nonce_keys, NONCES).current,
         belongs=lambda boot, machine: belongs(key, boot, machine),
         journal=facts.append,
         now_ms=clock.now_ms,
@@ -90,7 +90,7 @@ def compose(
 
     def problems() -> list[str]:
         try:
-            keys()
+            keys.current()
         except CannotTellError as error:
             return [str(error)]
         return [words for words in (keys.problem, certificate.problem, facts.failure) if words is not None]
