@@ -199,7 +199,7 @@ def test_packages_of_signed_lists(tmp_path: Path) -> None:
         release(),
     ],
 )
-def test_a_list_that_its_release_does_not_vouch_for(tmp_path: Path, signed: bytes) -> None:
+def test_a_list_that_its_release_does_not_name(tmp_path: Path, signed: bytes) -> None:
     trusted = lists(tmp_path, "m_dists_x", signed, LISTED, "main_binary-amd64_Packages")
     found = packages.listed(tmp_path, [trusted], {"b"})
     assert found == Sources(frozenset(), ("x_main_binary-amd64_Packages",))
