@@ -1,4 +1,4 @@
-"""The artifact store as the service sees it: `ImageRepository` and its writer` of `images.store`."""
+"""The artifact store as the service sees it: `netboot.lifecycle.image_repository` on `images.store`."""
 
 import logging
 from collections.abc import Sequence
@@ -13,9 +13,15 @@ from images.artifact.signing import PublicKey
 from images.errors import CorruptError, NotFoundError, SignatureError
 from images.store import check
 from images.store.store import Store
+from netboot.config import Config
 from netboot.lifecycle.image_repository import ListedImage
 
 log = logging.getLogger(__name__)
+
+
+def open_image_repository(config: Config) -> "StoreImageRepository":
+    """The store of a site, with the keys that are trusted there."""
+    return StoreImageRepository(Store(config.store), KeyRing(config.keys))
 
 
 class StoreImageRepository:

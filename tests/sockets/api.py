@@ -40,7 +40,7 @@ from tokens.sealed import Keyset
 
 NOW = 1_700_000_100_000
 UP = ProcessStatus(ready=True, pid=1, restarts=0, last_exit=None)
-SUPERVISOR = SupervisorStatus(state="running", pid=1, processes={"boot-0": UP, "web": UP})
+SUPERVISOR = SupervisorStatus(state="running", pid=1, processes={"boot-0": UP, "management": UP})
 PUBLISHER = PublisherStatus(
     at_ms=NOW - 1_000,
     inventory=InventoryStatus(ok=True, valid=True, message="in force"),

@@ -1,4 +1,4 @@
-"""One join process, put together: files, keys, journal, clusters."""
+"""The processes `join-<index>`: machines prove what they are and get a token (docs/join.md)."""
 
 import os
 import secrets
@@ -8,13 +8,13 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 
-from flask import Flask
-
+from netboot.clock import SystemClock
 from netboot.config import Cluster, Config
 from netboot.join.parts import Parts
 from netboot.lifecycle.bootid import belongs
 from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.ports import Clock
+from netboot.process import ProcessSpec
 from netboot.status import ClusterStatus, JoinStatus
 from netboot.stores.bootkey import load_or_create
 from netboot.stores.facts import Facts
@@ -26,9 +26,30 @@ from netboot.web.join import create_app, preflight
 from netboot.web.join.health import said
 from netboot.web.join.limits import Buckets
 from netboot.web.join.parts import Desk
+from netboot.web.join.server import settings
 from netboot.web.join.tls import Certificate
+from netboot.web.server import Server
 
 REPORT_SECONDS = 3.0
+
+
+def run(spec: ProcessSpec) -> None:
+    """Serve until told to stop.
+
+    Raises:
+        StateUnavailableError: the certificate cannot be used, or the boot-id key cannot be read or made.
+    """
+    config = spec.config
+    assert config.join is not None
+    certificate = Certificate(config.join.certificate, config.join.key)
+    certificate.context()  # so that a certificate that cannot be used is said at once, and not to every machine
+    make = partial(compose, config, spec.index, certificate, SystemClock())
+    Server(
+        spec.inherited(),
+        lambda stopping: create_app(make(stopping)),
+        spec.say_ready,
+        settings=settings(config.join, certificate),
+    ).run()
 
 
 def compose(
@@ -38,8 +59,8 @@ def compose(
     clock: Clock,
     stopping: Callable[[], bool],
     connect: Callable[[str, Cluster], preflight.Connected] | None = None,
-) -> Flask:
-    """The application of process `join-<index>`, and the thread that asks the clusters whether they are fit.
+) -> Desk:
+    """What join works with, and the threads that ask the clusters whether they are fit and report it.
 
     `connect`: how a cluster is reached, for tests.
 
@@ -79,11 +100,11 @@ def compose(
     desk = Desk(parts, fit, hellos, attests, problems, stopping)
     for name, target in (("fitness", fit.run), ("report", partial(_report_for_ever, config, index, desk))):
         threading.Thread(target=target, name=name, daemon=True).start()
-    return create_app(desk)
+    return desk
 
 
 def _report_for_ever(config: Config, index: int, desk: Desk) -> None:
-    """For the control plane's `/readyz`; beside the checks, which wait for an apiserver that does not answer."""
+    """For the management server's `/readyz`; beside the checks, which wait for an apiserver that does not answer."""
     while True:
         found = said(desk)
         message = "; ".join(found["problems"]) or "machines can join"

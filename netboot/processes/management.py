@@ -1,19 +1,21 @@
-"""What the control plane works with."""
+"""The process `management`: the operators' API, health of the service, metrics (docs/http-management.md)."""
 
 import os
 import secrets
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
+from netboot.clock import SystemClock
 from netboot.config import Config
 from netboot.join.parts import Parts as Exchange
 from netboot.join.register import Register
 from netboot.lifecycle.decide import View
 from netboot.lifecycle.errors import CannotTellError
-from netboot.processes.clock import SystemClock
-from netboot.processes.image_repository import open_image_repository
+from netboot.process import ProcessSpec
 from netboot.stores.bootkey import load_or_create
+from netboot.stores.image_repository import open_image_repository
 from netboot.stores.live import LiveView
 from netboot.stores.register import open_register
 from netboot.stores.state import SqliteStates
@@ -22,37 +24,40 @@ from netboot.web import create_app
 from netboot.web.dependencies import Dependencies
 from netboot.web.metrics import Now, exposition
 from netboot.web.probe import Probe
+from netboot.web.server import Server
 from netboot.web.tokens import TokenFile
 from netboot.web.watch import MOST_WATCHERS
 
 
-def make_web(config: Config, stopping: Callable[[], bool]) -> Any:
-    """The control plane's application."""
+def run(spec: ProcessSpec) -> None:
+    """Serve until told to stop."""
+    Server(spec.inherited(), lambda stopping: create_app(compose(spec.config, stopping)), spec.say_ready).run()
+
+
+def compose(config: Config, stopping: Callable[[], bool]) -> Dependencies:
+    """What the operators' API works with. `stopping`: whether this process was told to end."""
     live, states = LiveView(config.data / "snapshot.json"), SqliteStates(config.data / "state.db")
     repository = open_image_repository(config)
     register = open_register(config, lambda: live.view().snapshot.inventory)
-
     status = StatusFolder(config.data / "status")
-    now = Now(live, states, status, SystemClock())
-    return create_app(
-        Dependencies(
-            live=live,
-            states=states,
-            sightings=states,
-            repository=repository,
-            repository_writer=repository,
-            tokens=TokenFile(config.management.token_file),
-            clock=SystemClock(),
-            inventory=config.inventory,
-            status=status,
-            probe=Probe(config.provisioning.listen),
-            metrics=lambda: exposition(config.data / "metrics", now),
-            stopping=stopping,
-            watchers=threading.BoundedSemaphore(MOST_WATCHERS),
-            register=register,
-            joining=_joining(config, live.view, register) if config.clusters else None,
-            boot_key=lambda: load_or_create(config.data / "boot-id.key"),
-        )
+    clock = SystemClock()
+    return Dependencies(
+        live=live,
+        states=states,
+        sightings=states,
+        repository=repository,
+        repository_writer=repository,
+        tokens=TokenFile(config.management.token_file),
+        clock=clock,
+        inventory=config.inventory,
+        status=status,
+        probe=Probe(config.provisioning.listen),
+        metrics=partial(exposition, config.data / "metrics", Now(live, states, status, clock)),
+        stopping=stopping,
+        watchers=threading.BoundedSemaphore(MOST_WATCHERS),
+        register=register,
+        joining=_joining(config, live.view, register) if config.clusters else None,
+        boot_key=partial(load_or_create, config.data / "boot-id.key"),
     )
 
 
@@ -61,7 +66,7 @@ def _joining(config: Config, view: Callable[[], View], register: Register) -> Ex
     from netboot.kube.targets import Targets  # the client of Kubernetes is large: only with clusters
 
     def no_keys() -> Any:
-        raise CannotTellError("the control plane has no sealing keys")
+        raise CannotTellError("the management server has no sealing keys")
 
     return Exchange(
         site=config.site,
