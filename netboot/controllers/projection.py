@@ -12,6 +12,7 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
+from images.values.faults import first_fault
 from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.events import AnyRecord, Record
 from netboot.lifecycle.state import Batch, Projection
@@ -138,8 +139,8 @@ class ProjectionController:
                 records.append(_RECORD.validate_json(row.body))
             except ValidationError as error:
                 if not unreadable:
-                    first = error.errors(include_url=False, include_input=False)[0]["msg"]
-                    log.warning("journal %s: record %d cannot be read: %s", followed.path.name, row.id, first)
+                    fault = first_fault(error).message
+                    log.warning("journal %s: record %d cannot be read: %s", followed.path.name, row.id, fault)
                 unreadable += 1
         self._projection.take(Batch(followed.path.name, identity, rows[-1].id, records, unreadable))
         self.progress.taken += len(records)

@@ -4,8 +4,8 @@ Records come from several journals, in any order and sometimes twice. So the fol
 record twice changes nothing: of each phase the first time is kept, and nothing is dropped for having come late.
 """
 
-from images.artifact.manifest import Name, Sha256
 from images.values.strict import Strict
+from images.values.types import Name, Sha256
 from netboot.lifecycle.events import BootId, EventRecord, SafeText, ScriptRecord
 from netboot.lifecycle.phases import Phase, Source, source_of
 
@@ -114,16 +114,6 @@ class Trace(Strict):
         """From the start of the kernel to the Ready node."""
         ready, kernel = self.phase(Phase.READY), self.kernel_ms
         return None if ready is None or kernel is None else (ready.at_ms - kernel) / 1000
-
-    @property
-    def out_of_order(self) -> tuple[Phase, ...]:
-        """Phases that were first heard of before one that should come earlier."""
-        seen, out = -1, []
-        for one in self.reached:
-            if one.at_ms < seen:
-                out.append(one.phase)
-            seen = max(seen, one.at_ms)
-        return tuple(out)
 
     def _furthest(self, source: Source) -> Phase | None:
         return next((one.phase for one in reversed(self.reached) if one.source is source), None)

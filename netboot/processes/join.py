@@ -10,7 +10,9 @@ from functools import partial
 
 from netboot.clock import SystemClock
 from netboot.config import Cluster, Config
-from netboot.join.parts import Parts
+from netboot.join.exchange import Exchange
+from netboot.join.issue import Issuer
+from netboot.join.preconditions import Connected
 from netboot.lifecycle.bootid import belongs
 from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.ports import Clock
@@ -22,12 +24,11 @@ from netboot.stores.live import LiveView
 from netboot.stores.register import open_register
 from netboot.stores.sealing import NONCES, SealingKeys
 from netboot.stores.status import write_status
-from netboot.web.join import create_app, preflight
-from netboot.web.join.health import said
+from netboot.web.join import preflight
+from netboot.web.join.app import Dependencies, create_app, readiness
 from netboot.web.join.limits import Buckets
-from netboot.web.join.parts import Desk
-from netboot.web.join.server import settings
 from netboot.web.join.tls import Certificate
+from netboot.web.join.worker import settings
 from netboot.web.server import Server
 
 REPORT_SECONDS = 3.0
@@ -58,8 +59,8 @@ def compose(
     certificate: Certificate,
     clock: Clock,
     stopping: Callable[[], bool],
-    connect: Callable[[str, Cluster], preflight.Connected] | None = None,
-) -> Desk:
+    connect: Callable[[str, Cluster], Connected] | None = None,
+) -> Dependencies:
     """What join works with, and the threads that ask the clusters whether they are fit and report it.
 
     `connect`: how a cluster is reached, for tests.
@@ -71,20 +72,23 @@ def compose(
     key = load_or_create(config.data / "boot-id.key")
     live, keys = LiveView(config.data / "snapshot.json"), SealingKeys(config.join.sealing_keys)
     facts = Facts(config.data / "journal" / f"join-{index}.db")
-    clusters = {name: partial(connect or _reach, name, one) for name, one in config.clusters.items()}
-    fit = preflight.Fitness(clusters, clock.now_ms, sweeps=index == 0)
-    parts = Parts(
-        site=config.site,
-        clusters=fit,
-        view=live.view,
+    reached = {name: partial(connect or _reach, name, cluster) for name, cluster in config.clusters.items()}
+    clusters = preflight.CheckedClusters(reached, clock.now_ms, sweeps=index == 0)
+    issuer = Issuer(
+        clusters=clusters,
         enrolments=open_register(config, lambda: live.view().snapshot.inventory),
+        journal=facts.append,
+        now_ms=clock.now_ms,
+        choice=secrets.choice,
+    )
+    exchange = Exchange(
+        issuer=issuer,
+        site=config.site,
+        view=live.view,
         keyset=keys,
         nonce_keyset=SealingKeys(config.join.nonce_keys, NONCES),
         belongs=lambda boot, machine: belongs(key, boot, machine),
-        journal=facts.append,
-        now_ms=clock.now_ms,
         random=os.urandom,
-        choice=secrets.choice,
         token_seconds=config.join.token_seconds,
         addresses_attest=config.join.addresses_attest,
     )
@@ -97,25 +101,27 @@ def compose(
         return [words for words in (keys.problem, certificate.problem, facts.failure) if words is not None]
 
     hellos, attests = (Buckets(config.join.hellos_per_minute) for _ in range(2))
-    desk = Desk(parts, fit, hellos, attests, problems, stopping)
-    for name, target in (("fitness", fit.run), ("report", partial(_report_for_ever, config, index, desk))):
+    dependencies = Dependencies(exchange, clusters, hellos, attests, problems, stopping)
+    report = partial(_report_for_ever, config, index, dependencies)
+    for name, target in (("preflight", clusters.run), ("report", report)):
         threading.Thread(target=target, name=name, daemon=True).start()
-    return desk
+    return dependencies
 
 
-def _report_for_ever(config: Config, index: int, desk: Desk) -> None:
+def _report_for_ever(config: Config, index: int, dependencies: Dependencies) -> None:
     """For the management server's `/readyz`; beside the checks, which wait for an apiserver that does not answer."""
     while True:
-        found = said(desk)
-        message = "; ".join(found["problems"]) or "machines can join"
-        clusters = {name: ClusterStatus.model_validate(one) for name, one in found["clusters"].items()}
-        status = JoinStatus(at_ms=desk.parts.now_ms(), ok=found["ready"], message=message, clusters=clusters)
+        state = readiness(dependencies)
+        message = "; ".join(state["problems"]) or "machines can join"
+        clusters = {name: ClusterStatus.model_validate(one) for name, one in state["clusters"].items()}
+        now = dependencies.exchange.issuer.now_ms()
+        status = JoinStatus(at_ms=now, ok=state["ready"], message=message, clusters=clusters)
         with suppress(OSError):
             write_status(config.data / "status", f"join-{index}", status)
         time.sleep(REPORT_SECONDS)
 
 
-def _reach(name: str, cluster: Cluster) -> preflight.Connected:
-    from netboot.kube.targets import reach  # half a second that tests with a cluster in memory need not wait
+def _reach(name: str, cluster: Cluster) -> Connected:
+    from netboot.kube.clusters import reach  # half a second that tests with a cluster in memory need not wait
 
     return reach(name, cluster)

@@ -1,18 +1,14 @@
 """The process `management`: the operators' API, health of the service, metrics (docs/http-management.md)."""
 
-import os
 import secrets
 import threading
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 from netboot.clock import SystemClock
 from netboot.config import Config
-from netboot.join.parts import Parts as Exchange
+from netboot.join.issue import Issuer
 from netboot.join.register import Register
-from netboot.lifecycle.decide import View
-from netboot.lifecycle.errors import CannotTellError
 from netboot.process import ProcessSpec
 from netboot.stores.bootkey import load_or_create
 from netboot.stores.image_repository import open_image_repository
@@ -56,29 +52,18 @@ def compose(config: Config, stopping: Callable[[], bool]) -> Dependencies:
         stopping=stopping,
         watchers=threading.BoundedSemaphore(MOST_WATCHERS),
         register=register,
-        joining=_joining(config, live.view, register) if config.clusters else None,
+        issuer=_issuer(config, register) if config.clusters else None,
         boot_key=partial(load_or_create, config.data / "boot-id.key"),
     )
 
 
-def _joining(config: Config, view: Callable[[], View], register: Register) -> Exchange:
-    """For operators' tokens: no exchange is sealed or opened here, and no fact of a boot is learnt."""
-    from netboot.kube.targets import Targets  # the client of Kubernetes is large: only with clusters
+def _issuer(config: Config, register: Register) -> Issuer:
+    from netboot.kube.clusters import Clusters  # the client of Kubernetes is large: only with clusters
 
-    def no_keys() -> Any:
-        raise CannotTellError("the management server has no sealing keys")
-
-    return Exchange(
-        site=config.site,
-        clusters=Targets(config.clusters),
-        view=view,
+    return Issuer(
+        clusters=Clusters(config.clusters),
         enrolments=register,
-        keyset=no_keys,
-        nonce_keyset=no_keys,
-        belongs=lambda _boot, _machine: False,
-        journal=lambda _record: None,
+        journal=None,
         now_ms=SystemClock().now_ms,
-        random=os.urandom,
         choice=secrets.choice,
-        token_seconds=300,
     )

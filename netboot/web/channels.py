@@ -6,6 +6,7 @@ from typing import Annotated
 from flask import Blueprint, Response, jsonify, request
 from pydantic import StringConstraints, ValidationError
 
+from images.values.faults import first_fault
 from images.values.strict import Strict
 from netboot.lifecycle.channels import channel_states, declared, move
 from netboot.lifecycle.errors import BadClaimError
@@ -62,6 +63,7 @@ def _wanted() -> str:
     try:
         return Wanted.model_validate(request.get_json()).image
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(map(str, first["loc"])) or "the body"
-        raise BadClaimError(f'{where}: {first["msg"]}; expected {{"image": "<digest, prefix or name>"}}') from None
+        fault = first_fault(error)
+        raise BadClaimError(
+            f'{fault.key or "the body"}: {fault.message}; expected {{"image": "<digest, prefix or name>"}}'
+        ) from None

@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 from flask import Blueprint, Response, jsonify, request
 from pydantic import Field, StringConstraints
 
-from images.artifact.manifest import Sha256
 from images.values.strict import Fault, FaultsError, Strict
+from images.values.types import Sha256
 from netboot.join.ek_list import read_ek_list
 from netboot.join.enrolment import Act, Approve, OpenWindow, Order, OrdersRefusedError, Release, Replace, Retire
 from netboot.join.register import EnrolmentView

@@ -15,14 +15,14 @@ from typing import Any
 
 from netboot import logs
 from netboot.config import Cluster, load_config
-from netboot.join.parts import Target
-from netboot.join.preconditions import Finding
+from netboot.join.ports import ClusterAccess
+from netboot.join.preconditions import Connected, Finding
 from netboot.process import end_with
 from netboot.processes.join import compose
-from netboot.web.join import create_app, preflight
-from netboot.web.join.preflight import Connected
-from netboot.web.join.server import settings
+from netboot.web.join import preflight
+from netboot.web.join.app import create_app
 from netboot.web.join.tls import Certificate
+from netboot.web.join.worker import settings
 from netboot.web.server import Server
 from tests.joining import AUTHORITIES
 from tests.kube_fake import FakeCluster
@@ -71,7 +71,7 @@ def main() -> None:
     def connect(name: str, cluster: Cluster) -> Connected:
         fake = Steered()
         fake.folder = folder
-        target = Target(name, cluster.endpoints, AUTHORITIES, fake.leases, fake.tokens, fake.nodes, lambda: None)
+        target = ClusterAccess(name, cluster.endpoints, AUTHORITIES, fake.leases, fake.tokens, fake.nodes, lambda: None)
 
         def check() -> tuple[Finding, ...]:
             fake.enter("check")

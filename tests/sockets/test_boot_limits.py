@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from netboot.boot.limits import Gate, plain_address
+from netboot.boot.limits import Gate
 from tests.sockets.boot_server import MAC1, ROOT, RunningBootServer, close, digest_of, parse, serve
 
 ASK = f"GET /v1/boot?mac={MAC1} HTTP/1.1\r\nHost: x\r\n\r\n".encode()
@@ -176,17 +176,3 @@ def test_a_body_that_nobody_asked_for_does_not_hold_the_connection(tmp_path: Pat
         assert answer.headers["netboot-outcome"] == "boot"
 
     serve(tmp_path, use)
-
-
-@pytest.mark.parametrize(
-    ("peername", "plain"),
-    [
-        (("192.0.2.1", 1), "192.0.2.1"),
-        (("::ffff:192.0.2.1", 1, 0, 0), "192.0.2.1"),
-        (("2001:db8::1", 1, 0, 0), "2001:db8::1"),
-        (("fe80::1%eth0", 1, 0, 2), "fe80::1"),
-        (None, "unknown"),
-    ],
-)
-def test_addresses_as_people_write_them(peername: object, plain: str) -> None:
-    assert plain_address(peername) == plain

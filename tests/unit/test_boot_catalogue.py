@@ -9,7 +9,7 @@ from pydantic import TypeAdapter
 import ipxe.render
 from netboot.boot.catalogue import Catalogue, Ready
 from netboot.lifecycle.bootid import Minter, belongs, mint
-from netboot.lifecycle.decision import Boot, Refused, Unknown
+from netboot.lifecycle.decide import Boot, Refused, Unknown
 from netboot.lifecycle.events import Record, ScriptRecord
 from netboot.lifecycle.phases import Phase
 from netboot.lifecycle.scripts import boot_values

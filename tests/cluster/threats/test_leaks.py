@@ -8,7 +8,7 @@ import pytest
 import requests
 
 from netboot.stores.sealing import read_keys
-from tests.cluster.bad.whole import CSRS, LEASES, Whole
+from tests.cluster.threats.live_site import CSRS, LEASES, LiveSite
 from tests.kubelets import client
 from tests.processes import wait_for
 from tests.sites import TOKEN
@@ -22,9 +22,9 @@ def forms(secret: bytes) -> set[bytes]:
     return {one.rstrip(b"=") for one in text}
 
 
-def secrets_of(whole: Whole) -> dict[str, bytes]:
+def secrets_of(site: LiveSite) -> dict[str, bytes]:
     """By what each is."""
-    config = whole.service.config
+    config = site.service.config
     assert config.join is not None
     found = {"the operator's token": TOKEN.encode()}
     for kind, path in (("sealing", config.join.sealing_keys), ("nonce", config.join.nonce_keys)):
@@ -34,37 +34,37 @@ def secrets_of(whole: Whole) -> dict[str, bytes]:
         text = getattr(config.clusters["default"], name).read_text()
         [token] = re.findall(r'"token": "([^"]+)"', text)
         found[f"the {name}'s token"] = token.encode()
-    for token in sorted(whole.secrets):
+    for token in sorted(site.secrets):
         found[f"the secret of token {token[:6]}"] = token.partition(".")[2].encode()
     pem = config.join.key.read_text().split("-----")[2]
     found["join's TLS key"] = "".join(pem.split()).encode()[30:90]
     return found
 
 
-def leaks(whole: Whole, where: str, data: bytes) -> list[str]:
-    secrets = secrets_of(whole).items()
+def leaks(site: LiveSite, where: str, data: bytes) -> list[str]:
+    secrets = secrets_of(site).items()
     return [f"{what} in {where}" for what, secret in secrets if any(form in data for form in forms(secret))]
 
 
-def test_the_search_finds_what_is_there(whole: Whole) -> None:
-    token = whole.prove(whole.power_on(whole.fresh()))["token"]
+def test_the_search_finds_what_is_there(site: LiveSite) -> None:
+    token = site.prove(site.power_on(site.fresh()))["token"]
     secret = f"the secret of token {token[:6]}"
-    assert leaks(whole, "a line", f"x {token} y".encode()) == [f"{secret} in a line"]
-    assert leaks(whole, "a line", base64.b64encode(token[7:].encode())) == [f"{secret} in a line"]
-    assert len(secrets_of(whole)) >= 8
+    assert leaks(site, "a line", f"x {token} y".encode()) == [f"{secret} in a line"]
+    assert leaks(site, "a line", base64.b64encode(token[7:].encode())) == [f"{secret} in a line"]
+    assert len(secrets_of(site)) >= 8
 
 
-def test_nothing_secret_is_left_behind(whole: Whole, tmp_path: Path) -> None:
+def test_nothing_secret_is_left_behind(site: LiveSite, tmp_path: Path) -> None:
     """A machine joins to the end, one is refused, one boots: then the very values are looked for everywhere."""
-    kit, stolen = whole.fresh(), whole.fresh()
-    machine = whole.power_on(kit)
-    told = whole.agent(tmp_path, machine)
-    said = whole.prove(whole.power_on(stolen))
-    assert whole.decision(whole.ask(whole.bearer(said["token"]), client(kit.name)))[0] == "Denied"
-    assert whole.service.netboot("token", "list").returncode == 0
-    wait_for(lambda: "CSRApproved" in whole.phases(machine.boot), 60)
+    chassis, stolen = site.fresh(), site.fresh()
+    machine = site.power_on(chassis)
+    told = site.agent(tmp_path, machine)
+    said = site.prove(site.power_on(stolen))
+    assert site.decision(site.ask(site.bearer(said["token"]), client(chassis.name)))[0] == "Denied"
+    assert site.service.netboot("token", "list").returncode == 0
+    wait_for(lambda: "CSRApproved" in site.phases(machine.boot), 60)
 
-    service, cluster, seen = whole.service, whole.cluster.folder, dict[str, bytes]()
+    service, cluster, seen = site.service, site.cluster.folder, dict[str, bytes]()
     seen["the service's log"] = service.log.encode() + service.out.read_bytes()
     seen["the agent's lines"] = "\n".join(told.lines).encode()
     seen["the audit log"] = (cluster / "audit.log").read_bytes()
@@ -75,7 +75,7 @@ def test_nothing_secret_is_left_behind(whole: Whole, tmp_path: Path) -> None:
         for name in ("cmdline", "environ"):
             seen[f"/proc/{pid}/{name}"] = Path(f"/proc/{pid}/{name}").read_bytes()
     with requests.Session() as session:
-        script = session.get(f"{service.provisioning}/v1/boot", params={"mac": kit.mac}, timeout=10)
+        script = session.get(f"{service.provisioning}/v1/boot", params={"mac": chassis.mac}, timeout=10)
     assert b"netboot.boot=" in script.content, "with the kernel's command line"
     seen["the boot script"] = script.content + str(script.headers).encode()
     bundle = service.config.store / "site"
@@ -85,13 +85,13 @@ def test_nothing_secret_is_left_behind(whole: Whole, tmp_path: Path) -> None:
             seen[f"data/{path.relative_to(service.config.data)}"] = path.read_bytes()
     for page in ("/metrics", "/readyz"):
         seen[page] = service.text(page).encode()
-    for command in (("token", "list"), ("machine", "show", kit.name), ("boot", "show", machine.boot), ("doctor",)):
+    for command in (("token", "list"), ("machine", "show", chassis.name), ("boot", "show", machine.boot), ("doctor",)):
         done = service.netboot(*command)
         seen[f"netboot {command[0]}"] = (done.stdout + done.stderr).encode()
     seen["the machine's memory"] = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
-    seen["the certificate requests"] = whole.admin("GET", CSRS).content
-    seen["the Leases"] = whole.admin("GET", LEASES).content
+    seen["the certificate requests"] = site.admin("GET", CSRS).content
+    seen["the Leases"] = site.admin("GET", LEASES).content
 
     empty = {name for name, data in seen.items() if not data}
     assert not empty & {"the service's log", "the audit log", "the apiserver's log", "the boot script", "the Leases"}
-    assert [leak for where, data in seen.items() for leak in leaks(whole, where, data)] == []
+    assert [leak for where, data in seen.items() for leak in leaks(site, where, data)] == []

@@ -9,7 +9,7 @@ from tests import soft_tpm
 
 
 @dataclass
-class Kit:
+class Chassis:
     """A machine as it stands in the rack. `declared`: more of its entry in the inventory."""
 
     name: str

@@ -17,7 +17,7 @@ from lab.site import Site, make_site
 
 BOOT_SECONDS = 240.0
 """For one machine from power-on to Booted, in software emulation, on a machine that is busy with other things."""
-WHOLE = [
+COMPLETE_TRACE = [
     ("ScriptServed", "served"),
     ("KernelFetched", "served"),
     ("InitrdFetched", "served"),
@@ -28,7 +28,7 @@ WHOLE = [
     ("Booted", "reported"),
 ]
 """The trace of a boot in which nothing failed."""
-QUICK = "retry: {unknown_seconds: [2, 3], refused_seconds: [2, 3], unavailable_seconds: [2, 3]}\n"
+QUICK_RETRIES = "retry: {unknown_seconds: [2, 3], refused_seconds: [2, 3], unavailable_seconds: [2, 3]}\n"
 PROFILES = "profiles:\n- {name: default, channel: stable}\nchannels:\n- {name: stable}\n"
 
 
@@ -49,7 +49,7 @@ class BuiltImage:
 
 
 @dataclass(frozen=True, slots=True)
-class Centre:
+class DataCentre:
     """Everything that a machine needs to boot, in `folder`, with every log. `net` None: QEMU's user network."""
 
     folder: Path
@@ -97,9 +97,9 @@ def entry(one: Hardware, more: str = "") -> str:
 
 
 @contextlib.contextmanager
-def centre(
+def data_centre(
     folder: Path, built: BuiltImage, *, user_network: bool = False, origins: bool = False, mode: Mode = "authoritative"
-) -> Iterator[Centre]:
+) -> Iterator[DataCentre]:
     """Everything running, the channel pointing at the shared image, no machine declared.
 
     `origins`: do not start the service yet; `with_origins` does.
@@ -109,7 +109,7 @@ def centre(
         host = net.host if net else "127.0.0.1"
         site = make_site(folder / "site", host, None if net else "10.0.2.2", keys=built.site.folder / "keys")
         with site.config.open("a") as config:
-            config.write(QUICK)
+            config.write(QUICK_RETRIES)
         copy_images(built.site.store, site.store)
         site.declare(f"machines: []\n{PROFILES}")
         running = Service(site, folder)
@@ -119,10 +119,10 @@ def centre(
         if net:
             stack.enter_context(dnsmasq(net, f"{site.url}/boot.ipxe", mode))
         stack.callback(running.stop)
-        yield Centre(folder, built, site, net, running)
+        yield DataCentre(folder, built, site, net, running)
 
 
-def start_with_origins(one: Centre, *origins: str) -> None:
+def start_with_origins(one: DataCentre, *origins: str) -> None:
     """Name extra origins in the configuration, sign the site bundle anew, start the service."""
     listed = json.dumps(list(origins))
     text, count = re.subn(r"(?m)^origins: \[\]$", f"origins: {listed}", one.site.config.read_text())

@@ -11,7 +11,7 @@ from pathlib import Path
 from images.run import PATH
 
 
-class Flat:
+class AptRepository:
     """The repository in `folder`; `key` is the public half of what signs it."""
 
     def __init__(self, folder: Path, home: str) -> None:
@@ -63,11 +63,11 @@ def _run(*argv: str) -> None:
 
 
 @contextlib.contextmanager
-def repository(folder: Path) -> Iterator[Flat]:
+def repository(folder: Path) -> Iterator[AptRepository]:
     """An empty repository; the private key goes with the block."""
     with tempfile.TemporaryDirectory(prefix="netboot-gpg-") as home:  # short: its agent's socket lies in it
         folder.mkdir(mode=0o755)
         try:
-            yield Flat(folder, home)
+            yield AptRepository(folder, home)
         finally:
             _run("gpgconf", "--homedir", home, "--kill", "all")

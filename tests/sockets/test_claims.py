@@ -50,24 +50,24 @@ def test_a_healthy_machine_s_script_fetched_by_a_stranger_with_false_events(serv
     before = wait_for(ready)
     metrics = "netboot_machines_by_state"
 
-    tale = service.boot(MAC)  # a stranger asks in its name, and tells
+    claimed = service.boot(MAC)  # a stranger asks in its name, and tells
     for phase in ("InitrdStarted", "ImageFetched", "ImageVerified", "Switched", "Booted", "Joining", "Failed"):
-        assert service.post(tale, MAC, phase, uptime_ms=1_000, detail="a tale") == 204
-    assert service.post(boot, MAC, "Failed", detail="a tale of the very boot") == 204
-    wait_for(lambda: service.api(f"/v1/boots/{tale}").get("failures"))
+        assert service.post(claimed, MAC, phase, uptime_ms=1_000, detail="a false report") == 204
+    assert service.post(boot, MAC, "Failed", detail="a false report of the very boot") == 204
+    wait_for(lambda: service.api(f"/v1/boots/{claimed}").get("failures"))
     wait_for(lambda: service.api(f"/v1/boots/{boot}").get("failures"))
 
     after = service.api("/v1/machines/gpu-001")
     assert {**after["current"], "failures": [], "last_ms": 0} == {**before["current"], "failures": [], "last_ms": 0}
     assert (after["current"]["boot"], after["current"]["standing"]) == (boot, "proven")
-    assert (after["pending"]["boot"], after["pending"]["standing"]) == (tale, "reported")
+    assert (after["pending"]["boot"], after["pending"]["standing"]) == (claimed, "reported")
     assert f'{metrics}{{state="Ready"}} 1.0' in service.text("/metrics")
     shown = service.netboot("machine", "show", "gpu-001").stdout
-    assert f"pending boot    {tale}  Failed" in shown
+    assert f"pending boot    {claimed}  Failed" in shown
     assert f"current boot    {boot}  Ready, proven, Ready " in shown
     explained = service.netboot("explain", "gpu-001").stdout
     assert f"  current {boot}  Ready, proven, Ready " in explained
-    assert f"  pending {tale}  Failed, reported, last heard " in explained
+    assert f"  pending {claimed}  Failed, reported, last heard " in explained
     listed = service.netboot("machine", "list").stdout
     assert "Ready, and an unproven Failed" in listed
 

@@ -12,8 +12,8 @@ from images.node.agent import tpm as agent_tpm
 from images.node.agent.answers import Admission
 from images.node.agent.exchange import Facts, prove
 from images.node.agent.tpm import AK_ECC, Device, Identity
-from tests.cluster.bad.kit import Kit
-from tests.cluster.bad.whole import Whole
+from tests.cluster.threats.chassis import Chassis
+from tests.cluster.threats.live_site import LiveSite
 from tests.soft_tpm import new_key
 from tests.tools.tokens.swtpm import Tpm, swtpm
 from tokens import wire
@@ -71,32 +71,32 @@ def opened(chip: Tpm, kind: type[Device] = Device) -> Iterator[Device]:
 
 
 def exchange(
-    whole: Whole, kit: Kit, chip: Tpm, key: ec.EllipticCurvePrivateKey, kind: type[Device] = Device
+    site: LiveSite, chassis: Chassis, chip: Tpm, key: ec.EllipticCurvePrivateKey, kind: type[Device] = Device
 ) -> Admission:
     """As the agent does it. Raises RefusedError."""
 
     def post(path: str, body: Any) -> Any:
-        said = whole.net.ask("serve", "POST", path, dict(body))
+        said = site.net.ask("serve", "POST", path, dict(body))
         if said.status != 200:
             raise RefusedError(said.status, said.body["error"]["code"], said.message)
         return said.body
 
-    facts = Facts(whole.service.boot(kit.mac), {"uuid": None, "serial": None, "macs": []})
+    facts = Facts(site.service.boot(chassis.mac), {"uuid": None, "serial": None, "macs": []})
     with opened(chip, kind) as device:
         admission = prove(post, device, key, facts)
-    whole.secrets.add(admission.token)
+    site.secrets.add(admission.token)
     return admission
 
 
-def enrolled(whole: Whole, chip: Tpm) -> Kit:
+def enrolled(site: LiveSite, chip: Tpm) -> Chassis:
     """A machine whose TPM an operator has imported from a list."""
-    kit = whole.fresh("new")
+    chassis = site.fresh("new")
     with opened(chip) as device:
         identity: Identity = device.identity()
     ek = spki_sha256(wire.read_public(identity.ek_public))
-    said = whole.service.netboot("machine", "enroll", "--csv", "-", input_=f"machine,ek_sha256\n{kit.name},{ek}\n")
+    said = site.service.netboot("machine", "enroll", "--csv", "-", input_=f"machine,ek_sha256\n{chassis.name},{ek}\n")
     assert said.returncode == 0, said.stderr
-    return kit
+    return chassis
 
 
 def refusal(of: Callable[[], object]) -> tuple[Any, ...]:
@@ -107,38 +107,38 @@ def refusal(of: Callable[[], object]) -> tuple[Any, ...]:
 
 @pytest.mark.parametrize("kind", [Elsewhere, InNull], ids=["owner", "null"])
 def test_a_second_attestation_key_of_another_hierarchy_gets_no_second_credential(
-    whole: Whole, chip: Tpm, kind: type[Device]
+    site: LiveSite, chip: Tpm, kind: type[Device]
 ) -> None:
-    kit = enrolled(whole, chip)
-    assert exchange(whole, kit, chip, new_key()).node_name == kit.name
-    before = whole.tokens()
-    assert refusal(lambda: exchange(whole, kit, chip, new_key(), kind)) == (
+    chassis = enrolled(site, chip)
+    assert exchange(site, chassis, chip, new_key()).node_name == chassis.name
+    before = site.tokens()
+    assert refusal(lambda: exchange(site, chassis, chip, new_key(), kind)) == (
         403,
         "refused",
         "the TPM's statement is not accepted: the attestation key is not under the endorsement hierarchy of this TPM",
     )
-    status, code, words = refusal(lambda: exchange(whole, kit, chip, new_key()))
+    status, code, words = refusal(lambda: exchange(site, chassis, chip, new_key()))
     assert (status, code) == (409, "held"), "nor does another key with the right one"
-    assert words.startswith(f"another key holds the credential of this boot of {kit.name}: reboot it")
-    assert whole.tokens() == before
+    assert words.startswith(f"another key holds the credential of this boot of {chassis.name}: reboot it")
+    assert site.tokens() == before
 
 
-def test_tpm2_clear_and_again(whole: Whole, chip: Tpm) -> None:
+def test_tpm2_clear_and_again(site: LiveSite, chip: Tpm) -> None:
     """Clearing sets the counters back, so that a thief on the machine seems to be in an earlier boot: it waits."""
-    kit = enrolled(whole, chip)
-    exchange(whole, kit, chip, new_key())
-    before = whole.tokens()
+    chassis = enrolled(site, chip)
+    exchange(site, chassis, chip, new_key())
+    before = site.tokens()
     chip.tool("clear", "-c", "p")
-    status, code, words = refusal(lambda: exchange(whole, kit, chip, new_key()))
+    status, code, words = refusal(lambda: exchange(site, chassis, chip, new_key()))
     assert (status, code) == (409, "held")
     assert words == (
-        f"the TPM of {kit.name} counts fewer resets than it did (0.0 after 1.0): was it cleared? If that was you, "
-        f"`netboot machine release {kit.name}`"
+        f"the TPM of {chassis.name} counts fewer resets than it did (0.0 after 1.0): was it cleared? If that was you, "
+        f"`netboot machine release {chassis.name}`"
     )
-    assert whole.tokens() == before
-    assert f"machine={kit.name}" in next(line for line in whole.service.log.splitlines() if words[:30] in line)
-    assert whole.service.netboot("machine", "release", kit.name, "--reason", "cleared it").returncode == 0
+    assert site.tokens() == before
+    assert f"machine={chassis.name}" in next(line for line in site.service.log.splitlines() if words[:30] in line)
+    assert site.service.netboot("machine", "release", chassis.name, "--reason", "cleared it").returncode == 0
     key = new_key()
-    assert exchange(whole, kit, chip, key).node_name == kit.name
-    status, code, _ = refusal(lambda: exchange(whole, kit, chip, new_key()))
+    assert exchange(site, chassis, chip, key).node_name == chassis.name
+    status, code, _ = refusal(lambda: exchange(site, chassis, chip, new_key()))
     assert (status, code) == (409, "held"), "once"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from netboot.join.ports import Csr
-from tests.cluster.bad.whole import NODES, Whole
+from tests.cluster.threats.live_site import NODES, LiveSite
 from tests.kubelets import THIEF, client, pem, renewal, serving
 from tests.processes import wait_for
 from tests.soft_tpm import Machine, new_key
@@ -65,44 +65,44 @@ BENT: dict[str, tuple[Callable[[str, Machine], Csr], str, str]] = {
 
 
 @pytest.mark.parametrize("what", BENT, ids=lambda what: what.replace(" ", "-"))
-def test_a_bent_request_is_denied_and_the_owner_still_joins(whole: Whole, what: str) -> None:
+def test_a_bent_request_is_denied_and_the_owner_still_joins(site: LiveSite, what: str) -> None:
     bend, reason, words = BENT[what]
-    kit = whole.fresh()
-    machine = whole.power_on(kit)
-    said = whole.prove(machine)
-    session = whole.bearer(said["token"])
-    name = whole.ask(session, bend(kit.name, machine))
-    assert whole.decision(name) == ("Denied", reason, words.format(name=kit.name))
-    assert "CSRApproved" not in whole.phases(machine.boot)
-    whole.certificate(whole.ask(session, ours(kit.name, machine)))
+    chassis = site.fresh()
+    machine = site.power_on(chassis)
+    said = site.prove(machine)
+    session = site.bearer(said["token"])
+    name = site.ask(session, bend(chassis.name, machine))
+    assert site.decision(name) == ("Denied", reason, words.format(name=chassis.name))
+    assert "CSRApproved" not in site.phases(machine.boot)
+    site.certificate(site.ask(session, ours(chassis.name, machine)))
 
 
-def test_a_token_replayed_after_use(whole: Whole) -> None:
+def test_a_token_replayed_after_use(site: LiveSite) -> None:
     """Deleting it is not at once: the apiserver believes it for ten seconds more. The key is what binds."""
-    kit = whole.fresh()
-    machine = whole.power_on(kit)
-    said = whole.prove(machine)
-    session = whole.bearer(said["token"])
-    whole.certificate(whole.ask(session, ours(kit.name, machine)))
-    wait_for(lambda: not whole.has_token(said["token"]))
-    for csr in (client(kit.name, key=THIEF), client("k-40", key=THIEF)):
-        kind, reason, _ = whole.decision(whole.ask(session, csr))
+    chassis = site.fresh()
+    machine = site.power_on(chassis)
+    said = site.prove(machine)
+    session = site.bearer(said["token"])
+    site.certificate(site.ask(session, ours(chassis.name, machine)))
+    wait_for(lambda: not site.has_token(said["token"]))
+    for csr in (client(chassis.name, key=THIEF), client("k-40", key=THIEF)):
+        kind, reason, _ = site.decision(site.ask(session, csr))
         assert (kind, reason) == ("Denied", "NetbootNotBound")
 
 
-def test_a_retired_machine_s_certificate_is_not_renewed(whole: Whole) -> None:
-    kit = whole.fresh()
-    machine = whole.power_on(kit)
-    _, session = whole.join(machine)
-    first = whole.ask(session, renewal(kit.name, pem=pem(kit.name, new_key())))
-    assert whole.decision(first)[:2] == ("Approved", "NetbootInService")
-    assert whole.service.netboot("machine", "retire", kit.name, "--reason", "sold").returncode == 0
-    words = f"machine {kit.name} is retired; `netboot machine approve {kit.name}` brings it back"
-    again = whole.ask(session, renewal(kit.name, pem=pem(kit.name, new_key())))
-    assert whole.decision(again) == ("Denied", "NetbootNotAllowed", f"node {kit.name} may not renew: {words}")
-    again = whole.ask(session, serving(kit.name, [kit.name, kit.address]))
-    assert whole.decision(again)[:2] == ("Denied", "NetbootNotAllowed")
-    assert whole.hello(whole.power_on(kit)).status == 403
+def test_a_retired_machine_s_certificate_is_not_renewed(site: LiveSite) -> None:
+    chassis = site.fresh()
+    machine = site.power_on(chassis)
+    _, session = site.join(machine)
+    first = site.ask(session, renewal(chassis.name, pem=pem(chassis.name, new_key())))
+    assert site.decision(first)[:2] == ("Approved", "NetbootInService")
+    assert site.service.netboot("machine", "retire", chassis.name, "--reason", "sold").returncode == 0
+    words = f"machine {chassis.name} is retired; `netboot machine approve {chassis.name}` brings it back"
+    again = site.ask(session, renewal(chassis.name, pem=pem(chassis.name, new_key())))
+    assert site.decision(again) == ("Denied", "NetbootNotAllowed", f"node {chassis.name} may not renew: {words}")
+    again = site.ask(session, serving(chassis.name, [chassis.name, chassis.address]))
+    assert site.decision(again)[:2] == ("Denied", "NetbootNotAllowed")
+    assert site.hello(site.power_on(chassis)).status == 403
 
 
 def node_of(name: str, *taints: dict[str, str]) -> dict[str, Any]:
@@ -110,42 +110,42 @@ def node_of(name: str, *taints: dict[str, str]) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}, "spec": {"taints": list(taints)}}
 
 
-def test_a_node_object_left_by_the_last_boot(whole: Whole) -> None:
+def test_a_node_object_left_by_the_last_boot(site: LiveSite) -> None:
     """A kubelet adopts a Node that is there: it is gone before there is a token, and the next one is tainted."""
-    kit = whole.fresh()
-    _, session = whole.join(whole.power_on(kit))
-    nodes = f"{whole.cluster.url}{NODES}"
-    made = session.post(nodes, json=node_of(kit.name, UNCHECKED), timeout=30)
+    chassis = site.fresh()
+    _, session = site.join(site.power_on(chassis))
+    nodes = f"{site.cluster.url}{NODES}"
+    made = session.post(nodes, json=node_of(chassis.name, UNCHECKED), timeout=30)
     assert made.status_code == 201, made.text
     uid = made.json()["metadata"]["uid"]
     untainted = made.json() | {"spec": {}}  # an operator has looked at it
-    assert whole.admin("PUT", f"{NODES}/{kit.name}", untainted).status_code == 200
+    assert site.admin("PUT", f"{NODES}/{chassis.name}", untainted).status_code == 200
 
-    machine = whole.power_on(kit)
-    hello = whole.hello(machine)
-    assert whole.admin("GET", f"{NODES}/{kit.name}").json()["metadata"]["uid"] == uid, "hello alters nothing"
-    said = whole.attest(machine, hello.body).body
-    assert whole.admin("GET", f"{NODES}/{kit.name}").status_code == 404
+    machine = site.power_on(chassis)
+    hello = site.hello(machine)
+    assert site.admin("GET", f"{NODES}/{chassis.name}").json()["metadata"]["uid"] == uid, "hello alters nothing"
+    said = site.attest(machine, hello.body).body
+    assert site.admin("GET", f"{NODES}/{chassis.name}").status_code == 404
     assert said["taints"] == ["netboot.dev/unchecked:NoSchedule"]
-    after = by_issuer(whole)
-    deleted = next(place for place, one in enumerate(after) if one["verb"] == "delete" and about(one, kit.name))
+    after = by_issuer(site)
+    deleted = next(place for place, one in enumerate(after) if one["verb"] == "delete" and about(one, chassis.name))
     made_then = [one for one in after[deleted:] if (one["verb"], one["objectRef"]["resource"]) == ("create", "secrets")]
     assert [one["responseStatus"]["code"] for one in made_then] == [201], "the token was made after that, and only then"
 
-    bearer = whole.bearer(said["token"])
-    session = whole.as_node(whole.certificate(whole.ask(bearer, ours(kit.name, machine))), machine.key)
-    bare = session.post(nodes, json=node_of(kit.name), timeout=30)
+    bearer = site.bearer(said["token"])
+    session = site.as_node(site.certificate(site.ask(bearer, ours(chassis.name, machine))), machine.key)
+    bare = session.post(nodes, json=node_of(chassis.name), timeout=30)
     assert bare.status_code in (403, 422)
     assert "netboot.dev/unchecked" in bare.text
-    made = session.post(nodes, json=node_of(kit.name, UNCHECKED), timeout=30)
+    made = session.post(nodes, json=node_of(chassis.name, UNCHECKED), timeout=30)
     assert made.status_code == 201, made.text
     assert UNCHECKED in made.json()["spec"]["taints"]
     assert made.json()["metadata"]["uid"] != uid
 
 
-def by_issuer(whole: Whole) -> list[dict[str, Any]]:
+def by_issuer(site: LiveSite) -> list[dict[str, Any]]:
     """What the issuer's account has done, in order."""
-    lines = (whole.cluster.folder / "audit.log").read_text().splitlines()
+    lines = (site.cluster.folder / "audit.log").read_text().splitlines()
     entries = (json.loads(line) for line in lines if "netboot-issuer" in line)
     issuer = "system:serviceaccount:netboot:netboot-issuer"
     return [one for one in entries if one["user"]["username"] == issuer and "objectRef" in one]

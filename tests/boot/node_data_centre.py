@@ -16,14 +16,14 @@ from lab.site import Site, make_site
 from lab.stage import NODE_CPUS, NODE_MEMORY, inventory
 from lab.tpm import ek_sha256
 from lab.work import CACHE
-from tests.boot.centre import QUICK, BuiltImage, copy_images, hardware
+from tests.boot.data_centre import QUICK_RETRIES, BuiltImage, copy_images, hardware
 
 READY_SECONDS = 420.0
 """From power-on to Ready, in software emulation, on a machine that is busy with other things."""
 
 
 @dataclass(frozen=True, slots=True)
-class NodeCentre:
+class NodeDataCentre:
     """Everything that `machine` needs to become a node."""
 
     folder: Path
@@ -52,7 +52,7 @@ class NodeCentre:
 
 
 @contextlib.contextmanager
-def node_centre(folder: Path, built: BuiltImage) -> Iterator[NodeCentre]:
+def node_data_centre(folder: Path, built: BuiltImage) -> Iterator[NodeDataCentre]:
     """Cluster, site, service and DHCP; the machine is declared with its TPM, and off."""
     mine = replace(hardware(1), memory=NODE_MEMORY, cpus=NODE_CPUS, tpm=True)
     with contextlib.ExitStack() as stack:
@@ -62,7 +62,7 @@ def node_centre(folder: Path, built: BuiltImage) -> Iterator[NodeCentre]:
         site = make_site(folder / "site", net.host, keys=built.site.folder / "keys", join=True)
         attach(site, control)
         with site.config.open("a") as config:
-            config.write(QUICK)
+            config.write(QUICK_RETRIES)
         copy_images(built.site.store, site.store)
         address = net.machine(10)
         # what no machine of a laboratory has, so that it is missed
@@ -71,4 +71,4 @@ def node_centre(folder: Path, built: BuiltImage) -> Iterator[NodeCentre]:
         running.set_channel("stable", built.digest)
         stack.enter_context(dnsmasq(net, f"{site.url}/boot.ipxe", hosts={mine.mac: address}))
         kubectl = Kubectl(binaries / "kubectl", control.admin, control.folder)
-        yield NodeCentre(folder, built, site, running, control, kubectl, mine, net.tap("tap0"))
+        yield NodeDataCentre(folder, built, site, running, control, kubectl, mine, net.tap("tap0"))

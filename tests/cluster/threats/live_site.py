@@ -29,7 +29,7 @@ from netboot.stores.sealing import NONCES, new_key, write_keys
 from tests import soft_tpm
 from tests.agent_tpm import SoftTpm
 from tests.agents import Told
-from tests.cluster.bad.kit import Kit
+from tests.cluster.threats.chassis import Chassis
 from tests.kubelets import client
 from tests.processes import wait_for
 from tests.sites import add_image, free_ports, make_site
@@ -55,30 +55,32 @@ class Patient(Told):
 
 
 @dataclass
-class Whole:
-    """`kits`: machines by name. `net`: the listeners of join, the service's own (`SERVE`) and other replicas'."""
+class LiveSite:
+    """`machines`: machines by name. `net`: the listeners of join, the service's own (`SERVE`) and other replicas'."""
 
     service: Service
     net: JoinSite
     cluster: Cluster
     admin: Admin
-    kits: dict[str, Kit]
+    machines: dict[str, Chassis]
     secrets: set[str] = field(default_factory=set)
     """Every token that was handed out."""
     _opened: list[requests.Session] = field(default_factory=list)
     _numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
     _taken: set[str] = field(default_factory=set)
 
-    def fresh(self, kind: str = "k") -> Kit:
+    def fresh(self, kind: str = "k") -> Chassis:
         """A machine that no other test has."""
-        kit = next(one for one in self.kits.values() if one.name.startswith(f"{kind}-") and one.name not in self._taken)
-        self._taken.add(kit.name)
-        return kit
+        chassis = next(
+            one for one in self.machines.values() if one.name.startswith(f"{kind}-") and one.name not in self._taken
+        )
+        self._taken.add(chassis.name)
+        return chassis
 
-    def power_on(self, kit: Kit, **more: Any) -> soft_tpm.Machine:
+    def power_on(self, chassis: Chassis, **more: Any) -> soft_tpm.Machine:
         """A machine boots: it fetches its script, its TPM counts, its agent makes a key."""
-        kit.resets += 1
-        return kit.as_it_is(self.service.boot(kit.mac), **more)
+        chassis.resets += 1
+        return chassis.as_it_is(self.service.boot(chassis.mac), **more)
 
     def hello(self, machine: soft_tpm.Machine, to: str = SERVE, **how: Any) -> Said:
         return self.net.hello(machine, to, **how)
@@ -229,9 +231,9 @@ def failed(said: Said, status: int, code: str) -> str:
 
 
 @contextmanager
-def whole(root: Path, cluster: Cluster, accounts: dict[str, Path], *kits: Kit) -> Iterator[Whole]:
+def live_site(root: Path, cluster: Cluster, accounts: dict[str, Path], *machines: Chassis) -> Iterator[LiveSite]:
     """A service that runs while in the block."""
-    port, inventory = free_ports(1)[0], {"machines": [kit.entry() for kit in kits]}
+    port, inventory = free_ports(1)[0], {"machines": [chassis.entry() for chassis in machines]}
     rest = {"profiles": [{"name": "compute", "channel": "stable"}], "channels": [{"name": "stable"}]}
     make_site(root, workers=1, inventory=yaml.safe_dump(inventory | rest))
     given = {role: str(path) for role, path in accounts.items()}
@@ -251,10 +253,10 @@ def whole(root: Path, cluster: Cluster, accounts: dict[str, Path], *kits: Kit) -
     Store(config.store).set_channel("stable", add_image(config))
     with serving(config, root / "netboot.yaml") as service:
         net = JoinSite(root, config, ports={SERVE: port})
-        one = Whole(service, net, cluster, Admin(cluster), {kit.name: kit for kit in kits})
+        one = LiveSite(service, net, cluster, Admin(cluster), {chassis.name: chassis for chassis in machines})
         try:
             wait_for(lambda: net.ready(SERVE), 60)
-            wait_for(lambda: all(service.outcome(kit.mac) == "boot" for kit in kits), 60)
+            wait_for(lambda: all(service.outcome(chassis.mac) == "boot" for chassis in machines), 60)
             yield one
         finally:
             one.close()
