@@ -3,12 +3,16 @@
 import asyncio
 import gc
 import logging
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Generic, TypeVar
 
-from netboot.boot.catalogue import Catalogue
 from netboot.lifecycle.errors import CannotTellError
+from netboot.lifecycle.snapshot import Snapshot
 from netboot.stores.snapshot import Signature, read_snapshot, signature
+
+C = TypeVar("C")
 
 log = logging.getLogger(__name__)
 
@@ -17,15 +21,16 @@ AGAIN_SECONDS = 10.0
 """A file that could not be used is tried again so often though it looks the same: it may have been the disk."""
 
 
-class Live:
-    """Holds the catalogue in force; None until there is one."""
+class Live(Generic[C]):
+    """Holds what `make` made of the snapshot in force, which is `catalogue`; None until there is one."""
 
-    def __init__(self, path: Path, retry: tuple[int, int]) -> None:
-        self._path, self._retry = path, retry
+    def __init__(self, path: Path, make: Callable[[Snapshot], C]) -> None:
+        self._path, self._make = path, make
         self._seen: Signature | None = None
         self._again = float("-inf")
         self._wake = asyncio.Event()
-        self.catalogue: Catalogue | None = None
+        self.snapshot: Snapshot | None = None
+        self.catalogue: C | None = None
         self.problem: str | None = None
         """Why the file as it is now is not what is in force, in words; None: it is."""
 
@@ -37,17 +42,17 @@ class Live:
         self._seen, self._again = now, float("inf")
         try:
             # In a thread: ten thousand machines take a good part of a second, and scripts go on meanwhile.
-            catalogue = await asyncio.to_thread(self._load)
+            snapshot, catalogue = await asyncio.to_thread(self._load)
         except CannotTellError as error:
             self._again = time + AGAIN_SECONDS
             self._trouble(str(error))
             return
-        self.catalogue = catalogue
+        self.snapshot, self.catalogue = snapshot, catalogue
         gc.freeze()  # it lives long: the collector need not walk ten thousand machines again and again
         if self.problem is not None:
             log.warning("snapshot: in order again")
         self.problem = None
-        log.info("snapshot of %d machines in force", len(catalogue.view.index))
+        log.info("snapshot of %d machines in force", len(snapshot.inventory.machines))
 
     async def watch(self) -> None:
         """Refresh for ever: about twice a second, and at once after `hurry`."""
@@ -63,8 +68,9 @@ class Live:
         """Read the file again now, changed or not (SIGHUP)."""
         self._wake.set()
 
-    def _load(self) -> Catalogue:
-        return Catalogue(read_snapshot(self._path), self._retry)
+    def _load(self) -> tuple[Snapshot, C]:
+        snapshot = read_snapshot(self._path)
+        return snapshot, self._make(snapshot)
 
     def _trouble(self, words: str) -> None:
         kept = "; the one before stays in force" if self.catalogue is not None else ""

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from netboot.boot import live
-from netboot.boot.catalogue import Ready
+from netboot.boot.scripts import Ready
 from tests.sockets.boot_server import MAC1, MAC2, MAC_STRANGER, RunningBootServer, serve, snapshot
 
 
