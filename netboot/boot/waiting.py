@@ -25,7 +25,7 @@ _DEFECT = "the service met an error of its own; see its log"
 
 
 class Waiting:
-    """Each wait is drawn within its bounds (`retry` in the configuration), so that a fleet does not come back at once."""
+    """Each wait is drawn within its bounds (`retry` in netboot.yaml), so that a fleet does not come back at once."""
 
     def __init__(self, config: Config, live: Live[Any], counters: Counters) -> None:
         self._config, self._live, self._counters = config, live, counters
