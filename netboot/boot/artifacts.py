@@ -55,7 +55,7 @@ class Artifacts:
         return response
 
     async def image(self, request: web.BaseRequest, rest: str) -> web.StreamResponse:
-        """`/v1/images/<digest>/manifest.json|.sig`."""
+        """The manifest of an image, or its signature; `rest`: `<digest>/manifest.json` or `.sig`."""
         match = _IMAGE.fullmatch(rest)
         if match is None:
             return answers.text(404, "no such file of an image: it has manifest.json and manifest.sig")
@@ -67,7 +67,7 @@ class Artifacts:
             return (await self._answer(request, file, _tag_of(file), _SIGNATURE, name))[0]
 
     async def site(self, request: web.BaseRequest, name: str) -> web.StreamResponse:
-        """`/v1/site/bundle.json|.sig`."""
+        """The site bundle, or its signature; asked about anew every time, for both are replaced."""
         if name not in ("bundle.json", "bundle.sig"):
             return answers.text(404, "no such file of the site: it has bundle.json and bundle.sig")
         with open_file(f"{self._store}site/{name}", f"{name} of the site") as file:

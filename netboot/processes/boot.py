@@ -88,12 +88,12 @@ def compose(config: Config, index: int, clock: Clock, seal: Seal | None = None) 
 def _nonces(site: str, path: Path) -> Seal:
     """What seals nonces of boot windows: the one key of join that a boot server works with, and never sees."""
     from netboot.join.state import Nonce, seal_nonce  # what opens credentials is loaded only where machines join
-    from netboot.stores.sealing import NONCES, SealingKeys
+    from netboot.stores.sealing import NONCES, sealing_keys
 
-    keys = SealingKeys(path, NONCES)
+    keys = sealing_keys(path, NONCES)
 
     def seal(*, mac: str, address: str, machine: str, window: str, now_ms: int) -> bytes:
         nonce = Nonce(mac=mac, address=address, machine=machine, window=window)
-        return seal_nonce(keys(), site, nonce, now_ms, os.urandom)
+        return seal_nonce(keys.current(), site, nonce, now_ms, os.urandom)
 
     return seal

@@ -22,7 +22,7 @@ from netboot.stores.bootkey import load_or_create
 from netboot.stores.facts import Facts
 from netboot.stores.live import LiveView
 from netboot.stores.register import open_register
-from netboot.stores.sealing import NONCES, SealingKeys
+from netboot.stores.sealing import NONCES, sealing_keys
 from netboot.stores.status import write_status
 from netboot.web.join import preflight
 from netboot.web.join.app import Dependencies, create_app, readiness
@@ -70,7 +70,7 @@ def compose(
     """
     assert config.join is not None
     key = load_or_create(config.data / "boot-id.key")
-    live, keys = LiveView(config.data / "snapshot.json"), SealingKeys(config.join.sealing_keys)
+    live, keys = LiveView(config.data / "snapshot.json"), sealing_keys(config.join.sealing_keys)
     facts = Facts(config.data / "journal" / f"join-{index}.db")
     reached = {name: partial(connect or _reach, name, cluster) for name, cluster in config.clusters.items()}
     clusters = preflight.CheckedClusters(reached, clock.now_ms, sweeps=index == 0)
@@ -85,8 +85,8 @@ def compose(
         issuer=issuer,
         site=config.site,
         view=live.view,
-        keyset=keys,
-        nonce_keyset=SealingKeys(config.join.nonce_keys, NONCES),
+        keyset=keys.current,
+        nonce_keyset=sealing_keys(config.join.nonce_keys, NONCES).current,
         belongs=lambda boot, machine: belongs(key, boot, machine),
         random=os.urandom,
         token_seconds=config.join.token_seconds,
@@ -95,7 +95,7 @@ def compose(
 
     def problems() -> list[str]:
         try:
-            keys()
+            keys.current()
         except CannotTellError as error:
             return [str(error)]
         return [words for words in (keys.problem, certificate.problem, facts.failure) if words is not None]

@@ -35,8 +35,7 @@ def compose(config: Config, stopping: Callable[[], bool]) -> Dependencies:
     live, states = LiveView(config.data / "snapshot.json"), SqliteStates(config.data / "state.db")
     repository = open_image_repository(config)
     register = open_register(config, lambda: live.view().snapshot.inventory)
-    status = StatusFolder(config.data / "status")
-    clock = SystemClock()
+    status, clock = StatusFolder(config.data / "status"), SystemClock()
     return Dependencies(
         live=live,
         states=states,

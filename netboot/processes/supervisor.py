@@ -107,13 +107,13 @@ def _environment(config: Config) -> dict[str, str]:
 
 
 def _status(state: Literal["running", "stopping"], processes: Sequence[Process]) -> SupervisorStatus:
-    statuses = {
+    status = {
         process.definition.name: ProcessStatus(
             ready=process.ready, pid=process.pid, restarts=process.restarts, last_exit=process.last_exit
         )
         for process in processes
     }
-    return SupervisorStatus(state=state, pid=os.getpid(), processes=statuses)
+    return SupervisorStatus(state=state, pid=os.getpid(), processes=status)
 
 
 def _forget_gauges(metrics: Path, pid: int) -> None:
