@@ -1,12 +1,16 @@
-"""Short answers: words with a status, and the row of `netboot.failures` for an exception."""
+"""Answers: words with a status, the row of `netboot.failures` for an exception, and prepared ones for what is much."""
 
 import json
+from http import HTTPStatus
 
 from aiohttp import web
+from aiohttp.abc import AbstractStreamWriter
+from aiohttp.helpers import rfc822_formatted_time
+from aiohttp.http import HttpVersion11
 
-from netboot.boot.prepared import SERVER
 from netboot.failures import Answer, answer_to
 
+SERVER = "netboot"
 _TEXT = "text/plain; charset=utf-8"
 
 
@@ -50,3 +54,55 @@ def wrong_method(*allowed: str) -> web.Response:
     """The path is ours and the method is not."""
     methods = ", ".join(allowed)
     return text(405, f"this path answers {methods} only", Allow=methods)
+
+
+class PreparedResponse(web.StreamResponse):
+    """Its head is put together from prepared lines: one write, no table of headers.
+
+    `head`: header lines, each ended by CRLF; Date, Content-Length and Connection are added here. Never compressed.
+    `length`: bytes of the body where that is more than `content`; whoever says so sends the rest once it is `prepared`.
+    """
+
+    def __init__(self, head: str, content: bytes = b"", *, status: int = 200, length: int | None = None) -> None:
+        super().__init__(status=status)
+        self._head, self._content = head, content
+        self._length = len(content) if length is None else length
+        self._keep = True
+        self._begun = False
+
+    @property
+    def keep_alive(self) -> bool:
+        """Whether the connection stays open afterwards."""
+        return self._keep
+
+    @property
+    def prepared(self) -> bool:
+        """Whether the head has been sent, and `content` with it."""
+        return self._begun
+
+    def force_close(self) -> None:
+        """Close the connection afterwards."""
+        self._keep = False
+
+    async def prepare(self, request: web.BaseRequest) -> AbstractStreamWriter | None:
+        """Send; called by aiohttp where nobody has before."""
+        if self._begun:
+            return None
+        self._begun = True
+        self._keep = self._keep and request.keep_alive
+        if request.version == HttpVersion11:
+            connection = "" if self._keep else "Connection: close\r\n"
+        else:
+            connection = "Connection: keep-alive\r\n" if self._keep else ""
+        head = (
+            f"HTTP/1.1 {self.status} {_PHRASES[self.status]}\r\n{self._head}Server: {SERVER}\r\n"
+            f"Date: {rfc822_formatted_time()}\r\nContent-Length: {self._length}\r\n{connection}\r\n"
+        )
+        await request.writer.write(head.encode("ascii") + (b"" if request.method == "HEAD" else self._content))
+        return None
+
+    async def write_eof(self, data: bytes = b"") -> None:
+        """Nothing is left to send; called by aiohttp."""
+
+
+_PHRASES = {status.value: status.phrase for status in HTTPStatus}

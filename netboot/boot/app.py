@@ -1,54 +1,92 @@
-"""The boot plane's requests: from a path to its handler, and from a failure to its answer.
+"""The boot server's requests: from a path to its handler, and from a failure to its answer.
 
 The path is taken as it came, never decoded: what is encoded, has dots or doubled slashes is simply not one of ours.
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from typing import NamedTuple
 
 from aiohttp import web
 
 from images.errors import ImageError
 from netboot.boot import answers
 from netboot.boot.artifacts import Artifacts
-from netboot.boot.events import Events
-from netboot.boot.health import Health
 from netboot.boot.limits import connection_of
+from netboot.boot.metrics import Counters
 from netboot.boot.nonces import Nonces
 from netboot.boot.readiness import Readiness
+from netboot.boot.reports import Reports
 from netboot.boot.scripts import Scripts
+from netboot.boot.waiting import Waiting
 from netboot.lifecycle.errors import BadClaimError, LifecycleError, NoSuchBootError, OverloadedError
 
 log = logging.getLogger(__name__)
 
-_READING = ("GET", "HEAD")
 _FIRMWARE = frozenset({"/boot.ipxe", "/v1/boot"})
+"""What iPXE asks for: whatever goes wrong, it gets a script."""
+
+
+class Asked(NamedTuple):
+    """One request. `name`: what stands in the path for `<…>`; `query`: as it came; `peer`: the address that asks."""
+
+    request: web.BaseRequest
+    name: str
+    query: str
+    peer: str
+
+
+Handler = Callable[[Asked], web.StreamResponse | Awaitable[web.StreamResponse]]
+
+
+class Route(NamedTuple):
+    """A path, and what answers each method that it has; `<…>` stands for any text. docs/http-provisioning.md."""
+
+    path: str
+    handlers: dict[str, Handler]
+
+    def name_in(self, path: str) -> str | None:
+        """What stands in `path` for this route's `<…>`; None: it is not a path of this route."""
+        before, _, rest = self.path.partition("<")
+        after = rest.rpartition(">")[2]
+        fits = path.startswith(before) and path.endswith(after) and len(path) >= len(before) + len(after)
+        return path[len(before) : len(path) - len(after)] if fits else None
 
 
 class App:
-    """The handler of every request. `in_flight`: those not yet answered."""
+    """The handler of every request. `in_flight`: those not yet answered; `routes`: all that there is to ask for."""
 
     def __init__(
         self,
         scripts: Scripts,
+        waiting: Waiting,
         artifacts: Artifacts,
-        events: Events,
-        health: Health,
+        reports: Reports,
         nonces: Nonces,
         readiness: Readiness,
+        counters: Counters,
     ) -> None:
-        self._scripts, self._events, self._health = scripts, events, health
-        self._nonces, self._readiness = nonces, readiness
-        self._files = (
-            ("/v1/blobs/", artifacts.blob),
-            ("/v1/images/", artifacts.image),
-            ("/v1/site/", artifacts.site),
+        self._waiting, self._readiness, self._counters = waiting, readiness, counters
+        self.routes = (
+            Route("/v1/boot", {"GET": lambda asked: scripts.boot(asked.query, asked.peer)}),
+            Route("/boot.ipxe", _reading(lambda _: waiting.chain())),
+            Route("/v1/blobs/<sha256>", _reading(lambda asked: artifacts.blob(asked.request, asked.name, asked.query))),
+            Route("/v1/images/<digest>/<file>", _reading(lambda asked: artifacts.image(asked.request, asked.name))),
+            Route("/v1/site/<file>", _reading(lambda asked: artifacts.site(asked.request, asked.name))),
+            Route("/v1/boots/<id>/nonce", {"GET": lambda asked: nonces.nonce(asked.name, asked.query, asked.peer)}),
+            Route("/v1/boots/<id>/events", {"POST": lambda asked: reports.event(asked.request, asked.name)}),
+            Route(
+                "/v1/boots/<id>/health",
+                {
+                    "GET": lambda asked: reports.expected(asked.name, asked.query),
+                    "POST": lambda asked: reports.health(asked.request, asked.name),
+                },
+            ),
+            Route("/healthz", _reading(lambda _: readiness.healthy())),
+            Route("/readyz", _reading(lambda _: readiness.ready())),
         )
-        self._fixed: dict[str, Callable[[], web.StreamResponse]] = {
-            "/boot.ipxe": scripts.chain,
-            "/healthz": readiness.healthy,
-            "/readyz": readiness.ready,
-        }
+        self._fixed = {route.path: route for route in self.routes if "<" not in route.path}
+        self._patterns = tuple(route for route in self.routes if "<" in route.path)
         self.in_flight = 0
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -60,64 +98,53 @@ class App:
                 response = self._excess(path)
                 response.force_close()
                 return response
-            response = await self._route(request, path, query)
+            response = await self._answer(request, path, query)
         except (LifecycleError, ImageError) as error:
             response = self._failed(request, path, error)
         except ConnectionError:
             raise
         except Exception:
             log.exception("defect: %s was not answered", path if path in _FIRMWARE else "a request")
-            response = self._scripts.broken() if path in _FIRMWARE else answers.failure(AssertionError())[0]
+            response = self._waiting.broken() if path in _FIRMWARE else answers.failure(AssertionError())[0]
         finally:
             self.in_flight -= 1
         if self._readiness.stopping and not response.prepared:
             response.force_close()
         return response
 
-    async def _route(self, request: web.BaseRequest, path: str, query: str) -> web.StreamResponse:
-        if path == "/v1/boot" and request.method == "GET":
-            return await self._scripts.boot(query, connection_of(request).peer)
-        if path.startswith("/v1/boots/"):
-            return await self._of_boot(request, path, query)
-        for prefix, handler in self._files:
-            if path.startswith(prefix):
-                if request.method not in _READING:
-                    return answers.wrong_method(*_READING)
-                return await handler(request, path[len(prefix) :], query)
-        answer = self._fixed.get(path)
-        if answer is None:
-            return answers.wrong_method("GET") if path == "/v1/boot" else answers.not_found()
-        return answer() if request.method in _READING else answers.wrong_method(*_READING)
-
-    async def _of_boot(self, request: web.BaseRequest, path: str, query: str) -> web.StreamResponse:
-        boot_id, _, last = path[10:].partition("/")
-        if last == "nonce":
-            if request.method != "GET":
-                return answers.wrong_method("GET")
-            return self._nonces.nonce(boot_id, query, connection_of(request).peer)
-        if last == "health":
-            if request.method == "GET":
-                return self._health.expected(boot_id, query)
-            if request.method != "POST":
-                return answers.wrong_method("GET", "POST")
-            return await self._health.reported(request, boot_id)
-        if last != "events":
+    async def _answer(self, request: web.BaseRequest, path: str, query: str) -> web.StreamResponse:
+        route, name = self._route(path)
+        if route is None:
             return answers.not_found()
-        if request.method != "POST":
-            return answers.wrong_method("POST")
-        return await self._events.reported(request, boot_id)
+        handler = route.handlers.get(request.method)
+        if handler is None:
+            return answers.wrong_method(*route.handlers)
+        answer = handler(Asked(request, name, query, connection_of(request).peer))
+        return answer if isinstance(answer, web.StreamResponse) else await answer
+
+    def _route(self, path: str) -> tuple[Route | None, str]:
+        fixed = self._fixed.get(path)
+        if fixed is not None:
+            return fixed, ""
+        names = ((route, route.name_in(path)) for route in self._patterns)
+        return next(((route, name) for route, name in names if name is not None), (None, ""))
 
     def _excess(self, path: str) -> web.StreamResponse:
         if path in _FIRMWARE:
-            return self._scripts.busy()
+            return self._waiting.busy()
         return answers.failure(OverloadedError("too many connections"))[0]
 
     def _failed(self, request: web.BaseRequest, path: str, error: Exception) -> web.StreamResponse:
         response, row = answers.failure(error)
         if isinstance(error, BadClaimError | NoSuchBootError):
-            (self._health if path.endswith("/health") else self._events).count_refused()
+            results = self._counters.health if path.endswith("/health") else self._counters.events
+            results["refused"] += 1
         log.log(row.level, "%s: %s: %s", connection_of(request).peer, row.code, row.text(error))
         return response
+
+
+def _reading(handler: Handler) -> dict[str, Handler]:
+    return {"GET": handler, "HEAD": handler}
 
 
 def _target(request: web.BaseRequest) -> str:

@@ -1,23 +1,32 @@
-"""Files of the store: blobs, manifests, the site bundle. Named by digest, never by a path that a client wrote."""
+"""Files of the store: blobs, manifests, the site bundle. Named by digest, never by a path that a client wrote.
+
+`Range` and conditional headers are as RFC 9110 sections 13 and 14 have them. What we choose where the RFC lets a server
+choose: a request for several ranges, and a malformed one, is answered with the whole file (14.2: a server may ignore
+`Range`). No client of ours asks for several, and a multipart answer would let one request order thousands of pieces.
+"""
 
 import re
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Literal
 
 from aiohttp import web
 
 from netboot.boot import answers
+from netboot.boot.answers import PreparedResponse
 from netboot.boot.limits import connection_of
 from netboot.boot.metrics import Counters
-from netboot.boot.prepared import PreparedResponse
-from netboot.boot.ranges import none_match, still_same, wanted_span
 from netboot.boot.transfers import OpenFile, Transfer, open_file, send
 from netboot.lifecycle.errors import JournalUnavailableError
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
+_ONE = re.compile(r"bytes=[ \t]*([0-9]{0,18})-([0-9]{0,18})[ \t]*", re.IGNORECASE | re.ASCII)
+_TAG = re.compile(r'(?:W/)?"[\x21\x23-\x7e\x80-\xff]*"')
 _IMAGE = re.compile(r"([0-9a-f]{64})/manifest\.(json|sig)")
 
+Span = tuple[int, int]
+"""Offset and length, in bytes."""
 Whole = Callable[[str, str, str, str], Awaitable[None]]
 """Called when a blob went out whole for a boot: digest, boot id, machine, peer."""
 
@@ -45,8 +54,8 @@ class Artifacts:
                     await self._whole(digest, boot_id, machine, transfer.peer)
         return response
 
-    async def image(self, request: web.BaseRequest, rest: str, _query: str = "") -> web.StreamResponse:
-        """`/v1/images/<digest>/manifest.json|.sig`."""
+    async def image(self, request: web.BaseRequest, rest: str) -> web.StreamResponse:
+        """The manifest of an image, or its signature; `rest`: `<digest>/manifest.json` or `.sig`."""
         match = _IMAGE.fullmatch(rest)
         if match is None:
             return answers.text(404, "no such file of an image: it has manifest.json and manifest.sig")
@@ -57,8 +66,8 @@ class Artifacts:
                 return (await self._answer(request, file, f'"{digest}"', _MANIFEST, name))[0]
             return (await self._answer(request, file, _tag_of(file), _SIGNATURE, name))[0]
 
-    async def site(self, request: web.BaseRequest, name: str, _query: str = "") -> web.StreamResponse:
-        """`/v1/site/bundle.json|.sig`."""
+    async def site(self, request: web.BaseRequest, name: str) -> web.StreamResponse:
+        """The site bundle, or its signature; asked about anew every time, for both are replaced."""
         if name not in ("bundle.json", "bundle.sig"):
             return answers.text(404, "no such file of the site: it has bundle.json and bundle.sig")
         with open_file(f"{self._store}site/{name}", f"{name} of the site") as file:
@@ -122,3 +131,30 @@ def _tag_of(file: OpenFile) -> str:
     """The store replaces files whole (rename), so that these three differ whenever the bytes do."""
     status = file.status
     return f'"{status.st_ino:x}-{status.st_size:x}-{status.st_mtime_ns:x}"'
+
+
+def wanted_span(header: str | None, size: int) -> Span | Literal["whole", "unsatisfiable"]:
+    """Which bytes of a file of `size` bytes a `Range` header asks for."""
+    match = _ONE.fullmatch(header) if header is not None and len(header) <= 64 else None
+    if match is None or match[1] == match[2] == "":
+        return "whole"
+    if match[1] == "":
+        length = min(int(match[2]), size)
+        return (size - length, length) if length else "unsatisfiable"
+    first = int(match[1])
+    last = int(match[2]) if match[2] else size - 1
+    if match[2] and last < first:
+        return "whole"  # malformed: to be ignored
+    if first >= size:
+        return "unsatisfiable"
+    return first, min(last, size - 1) - first + 1
+
+
+def none_match(header: str, tag: str) -> bool:
+    """Whether `If-None-Match` has our tag (weak comparison), so that 304 is the answer."""
+    return header.strip() == "*" or tag in (found.removeprefix("W/") for found in _TAG.findall(header))
+
+
+def still_same(header: str, tag: str) -> bool:
+    """Whether `If-Range` has our tag (strong comparison). A date never matches, for we send none."""
+    return header.strip() == tag

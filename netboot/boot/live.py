@@ -3,29 +3,35 @@
 import asyncio
 import gc
 import logging
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Generic, TypeVar
 
-from netboot.boot.catalogue import Catalogue
 from netboot.lifecycle.errors import NotReadyError
+from netboot.lifecycle.snapshot import Snapshot
 from netboot.reread import Reread
 from netboot.stores.snapshot import read_snapshot
+
+C = TypeVar("C")
 
 log = logging.getLogger(__name__)
 
 LOOK_SECONDS = 0.5
 
 
-class Live:
-    """Holds the catalogue in force; None until there is one."""
+class Live(Generic[C]):
+    """Holds what `make` made of the snapshot in force, which is `catalogue`; None until there is one."""
 
-    def __init__(self, path: Path, retry: tuple[int, int]) -> None:
-        def read() -> Catalogue:
-            return Catalogue(read_snapshot(path), retry)
+    def __init__(self, path: Path, make: Callable[[Snapshot], C]) -> None:
+        def read() -> tuple[Snapshot, C]:
+            snapshot = read_snapshot(path)
+            return snapshot, make(snapshot)
 
         self._file = Reread("snapshot", lambda: (path,), read, NotReadyError, replaced_whole=True)
         self._wake = asyncio.Event()
-        self.catalogue: Catalogue | None = None
+        self.snapshot: Snapshot | None = None
+        self.catalogue: C | None = None
 
     @property
     def problem(self) -> str | None:
@@ -39,10 +45,10 @@ class Live:
         # In a thread: ten thousand machines take a good part of a second, and scripts go on meanwhile.
         if not await asyncio.to_thread(self._file.refresh):
             return
-        self.catalogue = self._file.value
-        assert self.catalogue is not None
+        assert self._file.value is not None
+        self.snapshot, self.catalogue = self._file.value
         gc.freeze()  # it lives long: the collector need not walk ten thousand machines again and again
-        log.info("snapshot of %d machines in force", len(self.catalogue.view.index))
+        log.info("snapshot of %d machines in force", len(self.snapshot.inventory.machines))
 
     async def watch(self) -> None:
         """Refresh for ever: about twice a second, and at once after `hurry`."""

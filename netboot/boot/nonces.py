@@ -1,9 +1,9 @@
 """`GET /v1/boots/<id>/nonce`: the second initrd file of a machine that an operator lets join without a TPM.
 
-This plane cannot make a nonce: sealing is handed to it (docs/decisions/009). What it hands out is a cpio archive of one
-file, whole, because firmware differs in what it can wrap: iPXE does so only on BIOS before 2021. It is gzipped, because
-the kernel finds a compressed archive wherever the file before it ends, and a plain one only at multiples of four bytes
-(Linux init/initramfs.c); a UEFI kernel lays its files side by side without padding.
+The boot server cannot make a nonce: sealing is handed to it (docs/decisions/009). What it hands out is a cpio archive
+of one file, whole, because firmware differs in what it can wrap: iPXE does so only on BIOS before 2021. It is gzipped,
+because the kernel finds a compressed archive wherever the file before it ends, and a plain one only at multiples of
+four bytes (Linux init/initramfs.c); a UEFI kernel lays its files side by side without padding.
 """
 
 import base64
@@ -15,9 +15,10 @@ from aiohttp import web
 
 from images.formats import cpio
 from netboot.boot import answers
+from netboot.boot.answers import PreparedResponse
 from netboot.boot.live import Live
-from netboot.boot.prepared import PreparedResponse
-from netboot.boot.queries import machine_and_mac
+from netboot.boot.requests import machine_and_mac
+from netboot.boot.scripts import Catalogue
 from netboot.lifecycle.bootid import machine_of_boot
 from netboot.lifecycle.ports import Clock
 from netboot.lifecycle.snapshot import BootWindow
@@ -41,7 +42,7 @@ class Seal(Protocol):
 class Nonces:
     """Hands out nonces of open boot windows. `seal` None: machines do not join here."""
 
-    def __init__(self, key: bytes, live: Live, clock: Clock, seal: Seal | None) -> None:
+    def __init__(self, key: bytes, live: Live[Catalogue], clock: Clock, seal: Seal | None) -> None:
         self._key, self._live, self._clock, self._seal = key, live, clock, seal
 
     def nonce(self, boot_id: str, query: str, peer: str) -> web.StreamResponse:

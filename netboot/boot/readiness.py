@@ -1,4 +1,6 @@
-"""`/healthz` and `/readyz` of this plane alone."""
+"""`/healthz` and `/readyz` of this boot server alone."""
+
+from typing import Any
 
 from aiohttp import web
 
@@ -10,7 +12,7 @@ from netboot.stores.journal import SqliteJournal
 class Readiness:
     """Alive is answering at all; ready is being able to boot a machine. A broken edit does not make it unready."""
 
-    def __init__(self, live: Live, journal: SqliteJournal) -> None:
+    def __init__(self, live: Live[Any], journal: SqliteJournal) -> None:
         self._live, self._journal = live, journal
         self.stopping = False
 
@@ -20,15 +22,15 @@ class Readiness:
 
     def ready(self) -> web.Response:
         """200, or 503 with why; `problems` may have something to say in either case."""
-        catalogue = self._live.catalogue
-        problems = [words for words in (self._live.problem, self._journal.failure) if words is not None]
+        snapshot = self._live.snapshot
+        problems = [problem for problem in (self._live.problem, self._journal.failure) if problem is not None]
         if self.stopping:
             problems.insert(0, "the service is stopping")
-        ready = catalogue is not None and self._journal.failure is None and not self.stopping
+        ready = snapshot is not None and self._journal.failure is None and not self.stopping
         value = {
             "ready": ready,
-            "machines": len(catalogue.view.index) if catalogue is not None else None,
-            "published_ms": catalogue.snapshot.published_ms if catalogue is not None else None,
+            "machines": len(snapshot.inventory.machines) if snapshot is not None else None,
+            "published_ms": snapshot.published_ms if snapshot is not None else None,
             "problems": problems,
         }
         return answers.document(200 if ready else 503, value)

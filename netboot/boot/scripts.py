@@ -1,89 +1,75 @@
-"""`/boot.ipxe` and `/v1/boot`: always status 200 and always a script, for firmware knows nothing else."""
+"""`/v1/boot`: the script of a machine that boots, rendered ahead but for the boot id, written down, then sent.
 
+Always status 200 and always a script, for firmware knows nothing else; those that wait are in `waiting`.
+"""
+
+import json
 import os
-import secrets
+import zlib
+from dataclasses import dataclass
 
 import ipxe.render
 import ipxe.values
-from netboot.boot.catalogue import Ready
+from netboot.boot.answers import PreparedResponse
 from netboot.boot.discoveries import Discoveries
 from netboot.boot.live import Live
 from netboot.boot.metrics import Counters
-from netboot.boot.prepared import PreparedResponse
-from netboot.config import Config
+from netboot.boot.waiting import HEAD, Waiting
 from netboot.lifecycle import bootid
-from netboot.lifecycle.decide import Claim, Refused, Unavailable, Unknown, decide
+from netboot.lifecycle.claims import parse_claim
+from netboot.lifecycle.decide import Boot, Claim, Refused, Unavailable, Unknown, View, decide
 from netboot.lifecycle.errors import JournalUnavailableError
+from netboot.lifecycle.events import ScriptRecord
+from netboot.lifecycle.phases import Phase
 from netboot.lifecycle.ports import Clock, Journal
-from netboot.lifecycle.scripts import waiting_values
+from netboot.lifecycle.snapshot import Snapshot
 
-_NO_CLAIM = Claim()
-_HEAD = "Content-Type: text/plain; charset=utf-8\r\nCache-Control: no-store\r\n"
+LONGEST_REMEMBERED = 400
+"""Characters of a query; a machine always asks with the same one, and honest ones are shorter."""
 
 
 class Scripts:
-    """Decides, mints, writes down, answers. A script is a claim: recorded, and it alters nothing."""
+    """Decides, mints, writes down, answers. A script is a claim: recorded, it alters nothing. `key`: of boot ids."""
 
     def __init__(
         self,
-        config: Config,
         key: bytes,
-        live: Live,
+        live: "Live[Catalogue]",
         journal: Journal,
         clock: Clock,
         counters: Counters,
         discoveries: Discoveries,
+        waiting: Waiting,
     ) -> None:
-        self._config, self._mint, self._live = config, bootid.Minter(key).mint, live
-        self._random, self._random_at = b"", 0
+        self._mint, self._live, self._waiting = bootid.Minter(key).mint, live, waiting
         self._journal, self._clock, self._counters, self._discoveries = journal, clock, counters, discoveries
-        self._heads = {outcome: f"{_HEAD}Netboot-Outcome: {outcome}\r\n" for outcome in counters.scripts}
-
-    def chain(self) -> PreparedResponse:
-        """`/boot.ipxe`. Only the wait differs from one to the next, so that a fleet does not come back at once."""
-        values = ipxe.values.Chain(
-            url=self._config.provisioning.url, seconds=_drawn(self._config.retry.unavailable_seconds)
-        )
-        return PreparedResponse(_HEAD, ipxe.render.chain_script(values))
+        self._random, self._random_at = b"", 0
 
     async def boot(self, query: str, peer: str) -> PreparedResponse:
-        """`/v1/boot`: the script is sent when its record has survived a power cut."""
+        """The script is sent when its record has survived a power cut."""
         catalogue = self._live.catalogue
         if catalogue is None:
-            decision = decide(None, _NO_CLAIM)
+            decision = decide(None, Claim())
             assert isinstance(decision, Unavailable)
-            return self._waiting(decision, _NO_CLAIM)
+            return self._waiting.script(decision)
         found = catalogue.find(query)
         if isinstance(found, Ready):
             return await self._served(found, peer)
         decision, claim = found
         if not isinstance(decision, Unavailable):
             await self._discoveries.note(decision, claim, peer)
-        return self._waiting(decision, claim)
+        return self._waiting.script(decision, claim)
 
-    def busy(self) -> PreparedResponse:
-        """For a machine whose connection is one too many."""
-        return self._waiting(
-            Unavailable(reason="busy", because=("too many connections at once, or too many from this address",)),
-            _NO_CLAIM,
-        )
-
-    def broken(self) -> PreparedResponse:
-        """For a machine that has met a defect of ours; the log has it."""
-        return self._waiting(
-            Unavailable(reason="busy", because=("the service met an error of its own; see its log",)), _NO_CLAIM
-        )
-
-    async def _served(self, ready: Ready, peer: str) -> PreparedResponse:
+    async def _served(self, ready: "Ready", peer: str) -> PreparedResponse:
         now = self._clock.now_ms()
         boot_id = self._mint(ready.machine, now, self._random4())
         try:
             await self._journal.append_json(now, ready.record(boot_id, now, peer))
         except JournalUnavailableError:
             because = f"machine {ready.machine} may boot, but its boot cannot be written down right now"
-            return self._waiting(Unavailable(reason="journal", because=(because,)), _NO_CLAIM)
+            return self._waiting.script(Unavailable(reason="journal", because=(because,)))
         self._counters.scripts["boot"] += 1
-        return PreparedResponse(self._heads["boot"], ready.script_at(now).fill(boot_id))
+        return PreparedResponse(_HEAD, ready.script_at(now).fill(boot_id))
 
     def _random4(self) -> bytes:
         """From a stock: asking the kernel gives up the interpreter's lock, and for four bytes that is dear."""
@@ -93,21 +79,113 @@ class Scripts:
         self._random_at = at + 4
         return self._random[at : at + 4]
 
-    def _waiting(self, decision: Unknown | Refused | Unavailable, claim: Claim) -> PreparedResponse:
-        retry = self._config.retry
-        bounds = {
-            "unknown": retry.unknown_seconds,
-            "refused": retry.refused_seconds,
-            "unavailable": retry.unavailable_seconds,
-        }[decision.outcome]
-        catalogue = self._live.catalogue
-        url = catalogue.snapshot.url if catalogue is not None else self._config.provisioning.url
-        values = waiting_values(decision, claim, self._config.site, url, _drawn(bounds))
-        self._counters.scripts[decision.outcome] += 1
-        return PreparedResponse(self._heads[decision.outcome], ipxe.render.waiting_script(values))
+
+_HEAD = f"{HEAD}Netboot-Outcome: boot\r\n"
 
 
-def _drawn(bounds: tuple[int, int]) -> int:
-    """Evenly from [least, most] seconds."""
-    least, most = bounds
-    return least + secrets.randbelow(most - least + 1)
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """A machine's script, and its journal record, but for what differs from boot to boot."""
+
+    machine: str
+    script: ipxe.render.Prepared
+    nonce_script: ipxe.render.Prepared | None
+    """The same, fetching a nonce too; until `nonce_until_ms`."""
+    nonce_until_ms: int
+    record_rest: str
+    """The record's JSON from after `boot` up to `peer`'s value."""
+
+    def script_at(self, now_ms: int) -> ipxe.render.Prepared:
+        """The script of this moment."""
+        if self.nonce_script is None or now_ms >= self.nonce_until_ms:
+            return self.script
+        return self.nonce_script
+
+    def record(self, boot_id: str, at_ms: int, peer: str) -> str:
+        """`ScriptRecord` as JSON. `peer` must need no escaping: an address as `plain_address` makes it."""
+        return f'{{"kind":"script","at_ms":{at_ms},"boot":"{boot_id}",{self.record_rest}"{peer}"}}'
+
+
+class Catalogue:
+    """One published snapshot, made ready for serving: finds what a query gets. It never changes but for its memory of
+    what it has rendered; a new snapshot is a new one, swapped whole.
+
+    `retry`: least and most seconds before a machine asks again after its script failed.
+    """
+
+    def __init__(self, snapshot: Snapshot, retry: tuple[int, int]) -> None:
+        self.view = View.of(snapshot)
+        self.snapshot = snapshot
+        self._retry = retry
+        self._by_query: dict[str, Ready] = {}
+        self._by_machine: dict[tuple[str, str], Ready] = {}
+        self._most = 1024 + 2 * len(snapshot.inventory.machines)
+        self.phases = {facts.kernel.sha256: Phase.KERNEL_FETCHED for facts in snapshot.images.values()} | {
+            facts.initrd.sha256: Phase.INITRD_FETCHED for facts in snapshot.images.values()
+        }
+        """Blob → the phase that a machine reaches by fetching it whole."""
+
+    def find(self, query: str) -> Ready | tuple[Unknown | Refused | Unavailable, Claim]:
+        """What the machine that asks with this query string gets."""
+        ready = self._by_query.get(query)
+        if ready is not None:
+            return ready
+        claim = parse_claim(query)
+        decision = decide(self.view, claim)
+        if not isinstance(decision, Boot):
+            return decision, claim
+        ready = self._ready(decision)
+        if len(query) <= LONGEST_REMEMBERED:
+            if len(self._by_query) >= self._most:  # somebody makes queries up: forget, and start again
+                self._by_query.clear()
+            self._by_query[query] = ready
+        return ready
+
+    def _ready(self, decision: Boot) -> Ready:
+        key = (decision.machine.name, decision.image.digest)
+        ready = self._by_machine.get(key)
+        if ready is None:
+            window = self.snapshot.windows.get(decision.machine.name)
+            ready = self._by_machine[key] = Ready(
+                decision.machine.name,
+                self._script(decision),
+                self._script(decision, nonce=True) if window is not None else None,
+                window.until_ms if window is not None else 0,
+                _record_rest(decision),
+            )
+        return ready
+
+    def _script(self, decision: Boot, *, nonce: bool = False) -> ipxe.render.Prepared:
+        return ipxe.render.prepare(boot_values(decision, self.snapshot, self._retry, nonce=nonce))
+
+
+def _record_rest(decision: Boot) -> str:
+    fields = {
+        "machine": decision.machine.name,
+        "cluster": decision.machine.cluster,
+        "image": decision.image.digest,
+        "profile": decision.profile.name,
+        "channel": decision.channel,
+    }
+    assert {"kind", "at_ms", "boot", "peer", *fields} == set(ScriptRecord.model_fields)
+    return "".join(f"{json.dumps(name)}:{json.dumps(value)}," for name, value in fields.items()) + '"peer":'
+
+
+def boot_values(decision: Boot, snapshot: Snapshot, retry: tuple[int, int], *, nonce: bool = False) -> ipxe.values.Boot:
+    """The script of a machine that boots; `retry`: least and most seconds before it asks again after a failure;
+    `nonce`: a boot window of it is open.
+
+    The wait is spread over machines by their names, so that scripts can be rendered ahead.
+    """
+    least, most = retry
+    return ipxe.values.Boot(
+        url=snapshot.url,
+        machine=decision.machine.name,
+        image=decision.image.digest,
+        kernel=decision.image.kernel.sha256,
+        initrd=decision.image.initrd.sha256,
+        origins=snapshot.origins,
+        arguments=decision.kernel_arguments,
+        seconds=least + zlib.crc32(decision.machine.name.encode()) % (most - least + 1),
+        nonce=nonce,
+    )

@@ -15,6 +15,7 @@ from netboot.boot.limits import Gate, Limited, prepare_listener
 from netboot.boot.live import Live
 from netboot.boot.metrics import Counters, Exporter
 from netboot.boot.readiness import Readiness
+from netboot.boot.scripts import Catalogue
 from netboot.config import Provisioning
 from netboot.stores.journal import SqliteJournal
 
@@ -39,7 +40,7 @@ class BootServer:
     gate: Gate
     journal: SqliteJournal
     limits: Provisioning
-    live: Live
+    live: Live[Catalogue]
     readiness: Readiness
     server: Limited
 

@@ -7,20 +7,21 @@ socket's queue for the one that takes its place. Each has a journal of its own; 
 
 import asyncio
 import os
+from functools import partial
 from pathlib import Path
 
 from netboot.boot.app import App
 from netboot.boot.artifacts import Artifacts
 from netboot.boot.discoveries import Discoveries
-from netboot.boot.events import Events
-from netboot.boot.health import Health
 from netboot.boot.limits import Limited, gate_of
 from netboot.boot.live import Live
 from netboot.boot.metrics import Counters
 from netboot.boot.nonces import Nonces, Seal
 from netboot.boot.readiness import Readiness
-from netboot.boot.scripts import Scripts
+from netboot.boot.reports import Reports
+from netboot.boot.scripts import Catalogue, Scripts
 from netboot.boot.server import BootServer, allow_files
+from netboot.boot.waiting import Waiting
 from netboot.clock import SystemClock
 from netboot.config import Config
 from netboot.lifecycle.ports import Clock
@@ -54,18 +55,20 @@ def compose(config: Config, index: int, clock: Clock, seal: Seal | None = None) 
     """
     limits, key, counters = config.provisioning, load_or_create(config.data / "boot-id.key"), Counters()
     journal = SqliteJournal(config.data / "journal" / f"boot-{index}.db")
-    live = Live(config.data / "snapshot.json", config.retry.unavailable_seconds)
+    live = Live(config.data / "snapshot.json", partial(Catalogue, retry=config.retry.unavailable_seconds))
     discoveries = Discoveries(journal, clock)
     readiness = Readiness(live, journal)
-    events = Events(key, live, journal, clock, counters, limits.body_seconds)
-    artifacts = Artifacts(config.store, counters, events.fetched, limits.send_stall_seconds)
+    waiting = Waiting(config, live, counters)
+    reports = Reports(key, live, journal, clock, counters, limits.body_seconds)
+    artifacts = Artifacts(config.store, counters, reports.fetched, limits.send_stall_seconds)
     app = App(
-        Scripts(config, key, live, journal, clock, counters, discoveries),
+        Scripts(key, live, journal, clock, counters, discoveries, waiting),
+        waiting,
         artifacts,
-        events,
-        Health(key, live, journal, clock, counters, limits.body_seconds),
+        reports,
         Nonces(key, live, clock, seal),
         readiness,
+        counters,
     )
     gate = gate_of(limits)
     return BootServer(

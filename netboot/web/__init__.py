@@ -1,18 +1,19 @@
-"""The control plane: the operators' API, health and metrics (Flask)."""
+"""The management server: the operators' API, health and metrics (Flask)."""
 
-from flask import Flask
+from collections.abc import Callable
+
+from flask import Flask, Response, request
 
 from netboot.web import (
     boots,
     channels,
-    discovered,
     enrolments,
     errors,
-    explain,
     join_tokens,
     machines,
     metrics,
     node_health,
+    operators,
     readiness,
     watch,
 )
@@ -21,14 +22,55 @@ from netboot.web.dependencies import EXTENSION, Dependencies
 LARGEST_BODY = 64 * 1024
 """Bytes; the largest honest body is a channel and a digest."""
 
+OPEN: tuple[tuple[str, str, Callable[..., Response]], ...] = (
+    ("GET", "/healthz", readiness.healthy),
+    ("GET", "/readyz", readiness.ready),
+    ("GET", "/metrics", metrics.metrics),
+)
+"""What anybody may ask."""
+
+ROUTES: tuple[tuple[str, str, Callable[..., Response]], ...] = (
+    *OPEN,
+    ("GET", "/v1/machines", machines.listed),
+    ("GET", "/v1/machines/<name>", machines.shown),
+    ("GET", "/v1/machines/<name>/explain", machines.explained),
+    ("GET", "/v1/machines/<name>/health", node_health.shown),
+    ("GET", "/v1/explain", machines.claim_explained),
+    ("GET", "/v1/discovered", boots.discovered),
+    ("GET", "/v1/boots", boots.listed),
+    ("GET", "/v1/boots/<boot>", boots.shown),
+    ("GET", "/v1/boots/watch", watch.watched),
+    ("GET", "/v1/channels", channels.listed),
+    ("GET", "/v1/channels/<name>", channels.shown),
+    ("PUT", "/v1/channels/<name>", channels.moved),
+    ("GET", "/v1/enrolments", enrolments.listed),
+    ("POST", "/v1/enrolments", enrolments.imported),
+    ("GET", "/v1/machines/<name>/enrolment", enrolments.shown),
+    ("POST", "/v1/machines/<name>/enroll", enrolments.enroll),
+    ("POST", "/v1/machines/<name>/approve", enrolments.approve),
+    ("POST", "/v1/machines/<name>/release", enrolments.release),
+    ("POST", "/v1/machines/<name>/replace", enrolments.replace),
+    ("POST", "/v1/machines/<name>/retire", enrolments.retire),
+    ("GET", "/v1/tokens", join_tokens.listed),
+    ("POST", "/v1/tokens", join_tokens.created),
+    ("DELETE", "/v1/tokens/<token_id>", join_tokens.revoked),
+)
+"""Everything that there is to ask for: docs/http-management.md."""
+
 
 def create_app(own: Dependencies) -> Flask:
-    """The application; every request finds `own` in it (`dependencies`)."""
+    """The application; every request finds `own` in it (`dependencies`), and but for `OPEN` wants an operator."""
     app = Flask("netboot.web", static_folder=None)
     app.config["MAX_CONTENT_LENGTH"] = LARGEST_BODY
     app.extensions[EXTENSION] = own
     errors.install(app)
-    plain = (readiness, metrics, machines, node_health, discovered, explain, boots, watch, channels)
-    for module in (*plain, enrolments, join_tokens):
-        app.register_blueprint(module.blueprint)
+    for method, path, view in ROUTES:
+        app.add_url_rule(path, f"{method} {path}", view, methods=[method])
+    app.before_request(_let_in)
     return app
+
+
+def _let_in() -> None:
+    unguarded = {path for _, path, _ in OPEN}
+    if request.url_rule is not None and request.url_rule.rule not in unguarded:
+        operators.operator()

@@ -3,7 +3,7 @@
 import logging
 from typing import Annotated
 
-from flask import Blueprint, Response, jsonify, request
+from flask import Response, jsonify, request
 from pydantic import StringConstraints, ValidationError
 
 from images.values.faults import first_fault
@@ -11,12 +11,10 @@ from images.values.strict import Strict
 from netboot.lifecycle.channels import channel_states, declared, move
 from netboot.lifecycle.errors import BadClaimError
 from netboot.machines.inventory import declared_at
-from netboot.web import query, render
-from netboot.web.auth import operator, protect
+from netboot.web import inputs, render
 from netboot.web.dependencies import dependencies
+from netboot.web.operators import operator
 
-blueprint = Blueprint("channels", __name__)
-protect(blueprint)
 log = logging.getLogger(__name__)
 
 
@@ -26,18 +24,16 @@ class Wanted(Strict):
     image: Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9.-]{0,63}$")]
 
 
-@blueprint.get("/v1/channels")
 def listed() -> Response:
     """Every channel of the inventory."""
-    query.only(())
+    inputs.only(())
     found = channel_states(dependencies().live.view().snapshot, dependencies().repository)
     return jsonify({"channels": [render.plain(one) for one in found]})
 
 
-@blueprint.get("/v1/channels/<name>")
 def shown(name: str) -> Response:
     """One channel."""
-    query.only(())
+    inputs.only(())
     snapshot = dependencies().live.view().snapshot
     channel = declared(snapshot, name)
     return jsonify(
@@ -47,10 +43,9 @@ def shown(name: str) -> Response:
     )
 
 
-@blueprint.put("/v1/channels/<name>")
 def moved(name: str) -> Response:
     """Let the channel point to another image: written into the store, in force within a second."""
-    query.only(())
+    inputs.only(())
     mine, wanted = dependencies(), _wanted()
     place = declared_at(mine.inventory, "channel", name) or str(mine.inventory)
     state = move(mine.live.view().snapshot, mine.repository, mine.repository_writer, name, wanted, place)

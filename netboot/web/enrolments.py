@@ -3,7 +3,7 @@
 import secrets
 from typing import Annotated, Literal
 
-from flask import Blueprint, Response, jsonify, request
+from flask import Response, jsonify, request
 from pydantic import Field, StringConstraints
 
 from images.values.strict import Fault, FaultsError, Strict
@@ -14,15 +14,11 @@ from netboot.join.register import EnrolmentView
 from netboot.lifecycle.errors import BadClaimError, NoSuchMachineError
 from netboot.lifecycle.views import machine_named
 from netboot.machines.values import Machine
-from netboot.web import query, render
-from netboot.web.audit import audit
-from netboot.web.auth import operator, protect
-from netboot.web.body import parsed
+from netboot.web import inputs, render
 from netboot.web.dependencies import dependencies
 from netboot.web.errors import faulty
-
-blueprint = Blueprint("enrolments", __name__)
-protect(blueprint)
+from netboot.web.inputs import parsed
+from netboot.web.operators import audit, operator
 
 HISTORY_SHOWN = 20
 LARGEST_LIST = 64 * 1024 * 1024
@@ -57,18 +53,16 @@ class Approval(Plain):
     revision: int | None = None
 
 
-@blueprint.get("/v1/enrolments")
 def listed() -> Response:
     """Every machine's."""
-    query.only(())
+    inputs.only(())
     found = dependencies().register.views(dependencies().clock.now_ms())
     return jsonify({"enrolments": [render.plain(one) for one in found]})
 
 
-@blueprint.post("/v1/enrolments")
 def imported() -> Response:
     """A list of EKs as CSV: all, or none and every fault."""
-    query.only(("reason", "file"))
+    inputs.only(("reason", "file"))
     request.max_content_length = LARGEST_LIST
     mine, reason = dependencies(), request.args.get("reason", "").strip()
     file = request.args.get("file", "list")
@@ -91,41 +85,35 @@ def imported() -> Response:
     return jsonify({"machines": len(rows), "enrolled": [one.record.machine for one in changed if one.act]})
 
 
-@blueprint.get("/v1/machines/<name>/enrolment")
 def shown(name: str) -> Response:
     """One machine's, with its history."""
-    query.only(())
+    inputs.only(())
     return _answer(name)
 
 
-@blueprint.post("/v1/machines/<name>/enroll")
 def enroll(name: str) -> Response:
     """Open a window in which its TPM may enrol on first use."""
     body = parsed(Window)
     return _do(name, OpenWindow("enrol", new_window(), _until(body.window_seconds)), body.reason, declared=True)
 
 
-@blueprint.post("/v1/machines/<name>/approve")
 def approve(name: str) -> Response:
     """Let the TPM that was shown join; or bring a retired machine back."""
     body = parsed(Approval)
     return _do(name, Approve(body.ek_sha256, body.revision), body.reason, declared=True)
 
 
-@blueprint.post("/v1/machines/<name>/release")
 def release(name: str) -> Response:
     """What its Lease says binds nobody any more."""
     return _do(name, Release(), parsed(Plain).reason)
 
 
-@blueprint.post("/v1/machines/<name>/replace")
 def replace(name: str) -> Response:
     """Its TPM has left it: that one is refused for ever, and a window opens for the next."""
     body = parsed(Replacement)
     return _do(name, Replace(new_window(), _until(body.window_seconds)), body.reason)
 
 
-@blueprint.post("/v1/machines/<name>/retire")
 def retire(name: str) -> Response:
     """Out of service: no tokens, no renewals."""
     return _do(name, Retire(), parsed(Plain).reason)
@@ -155,7 +143,7 @@ def _until(seconds: int) -> int:
 
 def _do(name: str, order: Order, reason: str, *, declared: bool = False) -> Response:
     """`declared`: only for machines of the inventory; else what is left of one that was taken out of it will do."""
-    query.only(())
+    inputs.only(())
     mine = dependencies()
     try:
         machine_named(mine.live.view(), name)

@@ -6,7 +6,7 @@ import re
 import secrets
 from typing import Annotated, Any
 
-from flask import Blueprint, Response, jsonify, request
+from flask import Response, jsonify, request
 from pydantic import Field, StringConstraints
 
 from images.values.strict import Strict
@@ -20,16 +20,13 @@ from netboot.lifecycle import bootid
 from netboot.lifecycle.errors import BadClaimError, CannotTellError
 from netboot.lifecycle.views import machine_named
 from netboot.machines.values import Machine
-from netboot.web import query
-from netboot.web.audit import audit
-from netboot.web.auth import operator, protect
-from netboot.web.body import parsed
+from netboot.web import inputs
 from netboot.web.dependencies import dependencies
 from netboot.web.enrolments import Reason, WindowSeconds, new_window
+from netboot.web.inputs import parsed
+from netboot.web.operators import audit, operator
 from netboot.web.render import uncached
 
-blueprint = Blueprint("tokens", __name__)
-protect(blueprint)
 _ID = re.compile(r"[a-z0-9]{6}")
 
 
@@ -44,10 +41,9 @@ class Wanted(Strict):
     reason: Reason = ""
 
 
-@blueprint.post("/v1/tokens")
 def created() -> Response:
     """A token for one machine and one key (201); without a key, a boot window for that machine (202)."""
-    query.only(())
+    inputs.only(())
     body = parsed(Wanted)
     machine = machine_named(dependencies().live.view(), body.machine)
     act = Act(operator().who, body.reason)
@@ -82,10 +78,9 @@ def _token(machine: Machine, body: Wanted, spki: str, act: Act) -> Response:
     return response
 
 
-@blueprint.get("/v1/tokens")
 def listed() -> Response:
     """What the Leases say of tokens, without their secrets; clusters that cannot tell are named."""
-    query.only(())
+    inputs.only(())
     issuer, now = _issuer(), dependencies().clock.now_ms()
     found: list[dict[str, Any]] = []
     problems: dict[str, str] = {}
@@ -100,10 +95,9 @@ def listed() -> Response:
     return jsonify({"tokens": found, "problems": problems})
 
 
-@blueprint.delete("/v1/tokens/<token_id>")
 def revoked(token_id: str) -> Response:
     """Delete a token's Secret."""
-    query.only(())
+    inputs.only(())
     if not _ID.fullmatch(token_id):
         raise BadClaimError("a token's id is six lower-case letters and digits, without the secret")
     problem: CannotTellError | None = None

@@ -1,33 +1,29 @@
-"""`/v1/machines[/<name>]`, `/v1/machines/<name>/explain`."""
+"""`/v1/machines[/<name>]`, `/v1/machines/<name>/explain`; `/v1/explain`: the same for whoever claims to be one."""
 
 import logging
 from typing import Any
 
-from flask import Blueprint, Response, jsonify
+from flask import Response, jsonify, request
 
 from netboot.join.enrolment import ALERT
-from netboot.lifecycle.decide import decide_machine
+from netboot.lifecycle.claims import parse_claim
+from netboot.lifecycle.decide import decide, decide_machine
 from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.state import MachineState
 from netboot.lifecycle.views import machine_detail, machine_named, machine_views
 from netboot.machines.values import Machine
-from netboot.web import node_health, query, render
-from netboot.web.auth import protect
+from netboot.web import inputs, node_health, render
 from netboot.web.dependencies import dependencies
 from netboot.web.enrolments import HISTORY_SHOWN, pcr_policy
-
-blueprint = Blueprint("machines", __name__)
-protect(blueprint)
 
 log = logging.getLogger(__name__)
 
 BOOTS_SHOWN = 10
 
 
-@blueprint.get("/v1/machines")
 def listed() -> Response:
     """Every machine of the inventory with its current boot."""
-    query.only(())
+    inputs.only(())
     found = machine_views(dependencies().live.view(), dependencies().states.machines())
     return jsonify(
         {
@@ -45,10 +41,9 @@ def listed() -> Response:
     )
 
 
-@blueprint.get("/v1/machines/<name>")
 def shown(name: str) -> Response:
     """One machine: what it would be served now, and its latest boots."""
-    query.only(())
+    inputs.only(())
     states = dependencies().states
     view = dependencies().live.view()
     machine_named(view, name)
@@ -67,13 +62,20 @@ def shown(name: str) -> Response:
     )
 
 
-@blueprint.get("/v1/machines/<name>/explain")
 def explained(name: str) -> Response:
     """What this machine gets, however it is recognised, and why; and how far the boot is that it has."""
-    query.only(())
+    inputs.only(())
     view = dependencies().live.view()
     machine = machine_named(view, name)
     return jsonify({"decision": render.plain(decide_machine(view, machine)), **_identity(machine), **_boots(name)})
+
+
+def claim_explained() -> Response:
+    """What whoever claims this would get, and why. Nothing is recorded."""
+    inputs.only(("mac", "uuid", "serial", "arch", "platform"))
+    claim = parse_claim(request.query_string.decode("ascii", "replace"))
+    decision = decide(dependencies().live.view(), claim)
+    return jsonify({"claim": render.plain(claim), "decision": render.plain(decision)})
 
 
 def _boots(name: str) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
-from flask import Blueprint, Response
+from flask import Response
 from prometheus_client import CollectorRegistry, Metric, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.multiprocess import MultiProcessCollector
@@ -34,10 +34,7 @@ from netboot.web.dependencies import dependencies
 S = TypeVar("S", bound=Strict)
 HEALTH = ("pass", "warn", "fail", "unknown", "stale", "none")
 
-blueprint = Blueprint("metrics", __name__)
 
-
-@blueprint.get("/metrics")
 def metrics() -> Response:
     """Everything that can be told."""
     return Response(dependencies().metrics(), content_type="text/plain; version=0.0.4; charset=utf-8")

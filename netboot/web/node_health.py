@@ -2,25 +2,20 @@
 
 from typing import Any
 
-from flask import Blueprint, Response, jsonify
+from flask import Response, jsonify
 
 from netboot.lifecycle.health import STALE_MS
 from netboot.lifecycle.state import Checked, MachineState
 from netboot.lifecycle.trace import Trace
 from netboot.lifecycle.views import machine_named
 from netboot.machines.health import expected_of
-from netboot.web import query, render
-from netboot.web.auth import protect
+from netboot.web import inputs, render
 from netboot.web.dependencies import dependencies
 
-blueprint = Blueprint("node_health", __name__)
-protect(blueprint)
 
-
-@blueprint.get("/v1/machines/<name>/health")
 def shown(name: str) -> Response:
     """The report of its current boot, and what the inventory expects now."""
-    query.only(())
+    inputs.only(())
     view = dependencies().live.view()
     machine = machine_named(view, name)
     current = dependencies().states.machines([name]).get(name, MachineState(machine=name)).current

@@ -2,7 +2,7 @@
 
 from typing import TypeVar
 
-from flask import Blueprint, Response, jsonify
+from flask import Response, jsonify
 
 from images.values.strict import Strict
 from netboot.lifecycle.errors import CannotTellError
@@ -28,16 +28,12 @@ VITAL = ("snapshot", "provisioning")
 """Without these no machine can boot; nor while the service is stopping."""
 _LOG = "see the log of the controllers"
 
-blueprint = Blueprint("readiness", __name__)
 
-
-@blueprint.get("/healthz")
 def healthy() -> Response:
     """This process answers."""
     return render.uncached(jsonify({"healthy": True}))
 
 
-@blueprint.get("/readyz")
 def ready() -> Response:
     """Whether machines can boot now; and in every case, detail by detail, what is not as it should be."""
     readiness = assess(dependencies())

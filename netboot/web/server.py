@@ -1,4 +1,4 @@
-"""Gunicorn around the control plane: one process with threads, on a socket that the supervisor bound."""
+"""Gunicorn around the management server: one process with threads, on a socket that the supervisor bound."""
 
 import logging
 import socket
@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 
 
 class Lines:
-    """Gunicorn's log, as lines of ours; requests are not logged one by one."""
+    """Gunicorn's log, as lines of ours."""
 
     def __init__(self, _config: Any) -> None:
         self.access_log_enabled = False
@@ -42,7 +42,7 @@ class Lines:
             log.exception(message, *arguments)
 
     def access(self, *_arguments: Any) -> None:
-        """Nothing."""
+        """Requests are not logged one by one."""
 
     def reopen_files(self) -> None:
         """There are none."""

@@ -4,17 +4,13 @@ import json
 import time
 from collections.abc import Callable, Generator, Iterator
 
-from flask import Blueprint, Response, request
+from flask import Response, request
 
 from netboot.lifecycle.errors import CannotTellError, OverloadedError
 from netboot.lifecycle.state import FeedEntry
 from netboot.lifecycle.views import machine_named
-from netboot.web import query, render
-from netboot.web.auth import protect
+from netboot.web import inputs, render
 from netboot.web.dependencies import Dependencies, dependencies
-
-blueprint = Blueprint("watch", __name__)
-protect(blueprint)
 
 MOST_WATCHERS = 8
 """Each keeps a thread busy; the server has four times as many."""
@@ -24,12 +20,11 @@ HEARTBEAT_SECONDS = 5.0
 PAGE = 500
 
 
-@blueprint.get("/v1/boots/watch")
 def watched() -> Response:
     """Lines `{"event": {…}}` and `{"heartbeat": milliseconds}`; without `since` from now on."""
-    query.only(("machine", "since"))
+    inputs.only(("machine", "since"))
     name = request.args.get("machine")
-    since = query.whole("since", -1, 0, 2**62)
+    since = inputs.whole("since", -1, 0, 2**62)
     mine = dependencies()
     if name is not None:
         machine_named(mine.live.view(), name)

@@ -6,6 +6,7 @@ import datetime
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from images.errors import SignatureError
 from images.store.store import Store
 from netboot import reread
 from netboot.boot.live import Live
+from netboot.boot.scripts import Catalogue
 from netboot.lifecycle.errors import NotAuthenticatedError, NoTokensError, NotReadyError, StateUnavailableError
 from netboot.stores.image_repository import StoreImageRepository
 from netboot.stores.live import LiveView
@@ -142,7 +144,7 @@ class Snapshots(Reader):
 class BootServers(Snapshots):
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
-        self.live = Live(self.path, (1, 2))
+        self.live = Live(self.path, partial(Catalogue, retry=(1, 2)))
 
     def value(self) -> Any:
         asyncio.run(self.live.refresh())

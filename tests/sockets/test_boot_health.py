@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from netboot.boot import bodies
+from netboot.boot import requests
 from netboot.lifecycle.errors import BadClaimError
 from netboot.lifecycle.health import HealthReport
 from netboot.machines.health import Health
@@ -161,7 +161,7 @@ def test_before_anything_was_published_both_are_to_come_again(tmp_path: Path) ->
 )
 def test_any_bytes_are_a_report_or_refused(sent: bytes) -> None:
     try:
-        found = bodies.parsed(sent, HealthReport, "a health report")
+        found = requests.parsed(sent, HealthReport, "a health report")
     except BadClaimError as error:
         assert str(error).startswith("not a health report: ")
     else:

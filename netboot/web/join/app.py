@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
-from flask import Blueprint, Flask, Response, current_app, jsonify, request
+from flask import Flask, Response, current_app, jsonify, request
 from werkzeug.exceptions import RequestEntityTooLarge
 
 from netboot.addresses import plain_address
@@ -22,7 +22,6 @@ from netboot.web.join.preflight import CheckedClusters
 EXTENSION = "netboot.join"
 LONGEST_DRAINED = 4 * 1024 * 1024
 
-blueprint = Blueprint("join", __name__)
 M = TypeVar("M", messages.Hello, messages.Attest)
 
 
@@ -39,17 +38,6 @@ class Dependencies:
     stopping: Callable[[], bool]
 
 
-def create_app(dependencies: Dependencies) -> Flask:
-    """The application; every request finds `dependencies` in it."""
-    app = Flask("netboot.web.join", static_folder=None)
-    app.config["MAX_CONTENT_LENGTH"] = messages.LONGEST_ATTEST
-    app.extensions[EXTENSION] = dependencies
-    errors.install(app, "docs/http-join.md")
-    app.register_blueprint(blueprint)
-    return app
-
-
-@blueprint.post("/v1/join/hello")
 def answer_hello() -> Response:
     """A challenge for the machine's TPM."""
     given = _dependencies()
@@ -59,7 +47,6 @@ def answer_hello() -> Response:
     return _answered(hello(given.exchange, _message(messages.Hello, messages.LONGEST_HELLO), _peer()).as_json())
 
 
-@blueprint.post("/v1/join/attest")
 def answer_attest() -> Response:
     """The token, in the body of this one answer."""
     given = _dependencies()
@@ -69,19 +56,37 @@ def answer_attest() -> Response:
     return _answered(attest(given.exchange, _message(messages.Attest, messages.LONGEST_ATTEST), _peer()).as_json())
 
 
-@blueprint.get("/healthz")
 def healthy() -> Response:
     """This process answers."""
     return _answered({"healthy": True})
 
 
-@blueprint.get("/readyz")
 def ready() -> Response:
     """200: machines of every cluster can join through this process; else 503 with what stands in the way."""
     state = readiness(_dependencies())
     response = _answered(state)
     response.status_code = 200 if state["ready"] else 503
     return response
+
+
+ROUTES = (
+    ("POST", "/v1/join/hello", answer_hello),
+    ("POST", "/v1/join/attest", answer_attest),
+    ("GET", "/healthz", healthy),
+    ("GET", "/readyz", ready),
+)
+"""Everything that there is to ask for: docs/http-join.md."""
+
+
+def create_app(dependencies: Dependencies) -> Flask:
+    """The application; every request finds `dependencies` in it."""
+    app = Flask("netboot.web.join", static_folder=None)
+    app.config["MAX_CONTENT_LENGTH"] = messages.LONGEST_ATTEST
+    app.extensions[EXTENSION] = dependencies
+    errors.install(app, "docs/http-join.md")
+    for method, path, view in ROUTES:
+        app.add_url_rule(path, f"{method} {path}", view, methods=[method])
+    return app
 
 
 def readiness(dependencies: Dependencies) -> dict[str, Any]:

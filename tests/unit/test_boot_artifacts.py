@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netboot.boot.ranges import none_match, still_same, wanted_span
+from netboot.boot.artifacts import none_match, still_same, wanted_span
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,28 @@
-"""Query parameters: a few, each with its bounds."""
+"""What a request says: query parameters, each with its bounds, and JSON of a declared shape, or a 400 in words."""
 
 from collections.abc import Collection
+from typing import TypeVar
 
 from flask import request
+from pydantic import BaseModel, ValidationError
 
+from images.values.faults import first_fault
 from netboot.lifecycle.errors import BadClaimError
+
+M = TypeVar("M", bound=BaseModel)
+
+
+def parsed(model: type[M]) -> M:
+    """The body of this request.
+
+    Raises:
+        BadClaimError: not JSON of that shape; names the first fault. werkzeug's for what is not JSON at all.
+    """
+    try:
+        return model.model_validate(request.get_json())
+    except ValidationError as error:
+        fault = first_fault(error)
+        raise BadClaimError(f"{fault.key or 'the body'}: {fault.message}") from None
 
 
 def only(names: Collection[str]) -> None:
@@ -30,15 +48,3 @@ def whole(name: str, default: int, least: int, most: int) -> int:
     if not (text.isascii() and text.isdigit() and len(text) < 19 and least <= int(text) <= most):
         raise BadClaimError(f"{name} must be a whole number from {least} to {most}")
     return int(text)
-
-
-def flag(name: str) -> bool:
-    """`1`, `true`, `yes`, or the opposite; not there is no.
-
-    Raises:
-        BadClaimError: anything else.
-    """
-    text = request.args.get(name, "no").lower()
-    if text not in {"1", "true", "yes", "0", "false", "no"}:
-        raise BadClaimError(f"{name} must be yes or no")
-    return text in {"1", "true", "yes"}

@@ -1,7 +1,8 @@
-"""Bodies that machines post: bounded in size and time, and strict."""
+"""What machines send: bodies, bounded in size and time and strict; and the query of one that is in a boot."""
 
 import asyncio
 from typing import TypeVar
+from urllib.parse import parse_qs
 
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
@@ -10,6 +11,7 @@ from pydantic import BaseModel, ValidationError
 from images.values.faults import first_fault
 from netboot.boot import answers
 from netboot.lifecycle.errors import BadClaimError
+from netboot.machines.identity import parse_mac
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -40,6 +42,19 @@ def parsed(body: bytes, model: type[M], what: str) -> M:
         return model.model_validate_json(body)
     except ValidationError as error:
         raise BadClaimError(f"not {what}: {first_fault(error)}") from None
+
+
+def machine_and_mac(query: str) -> tuple[str, str]:
+    """`machine` and `mac` of a query as it came; "" for what is not there once, or is no MAC."""
+    try:
+        fields = parse_qs(query, max_num_fields=8)
+    except ValueError:
+        return "", ""
+    machine, mac = (found[0] if len(found := fields.get(name, [])) == 1 else "" for name in ("machine", "mac"))
+    try:
+        return machine, parse_mac(mac)
+    except ValueError:
+        return machine, ""
 
 
 def _refused(status: int, words: str) -> web.Response:

@@ -1,0 +1,125 @@
+"""What machines in a boot report, acknowledged when durable; and what they are told to have (docs/health.md).
+
+Nothing of it is secret, and nothing of it is proven: a report is the word of whoever has the boot's id.
+"""
+
+from aiohttp import web
+
+from netboot.boot import answers, requests
+from netboot.boot.limits import connection_of
+from netboot.boot.live import Live
+from netboot.boot.metrics import Counters
+from netboot.boot.scripts import Catalogue
+from netboot.lifecycle.bootid import machine_of_boot
+from netboot.lifecycle.errors import NoSuchBootError, NotReadyError
+from netboot.lifecycle.events import BootEvent, EventRecord, HealthRecord
+from netboot.lifecycle.health import HealthReport
+from netboot.lifecycle.ports import Clock, Journal
+from netboot.machines.health import expected_of
+from netboot.machines.values import Machine
+
+LONGEST_EVENT = 4096
+"""Bytes; an honest event has fewer than 500."""
+LONGEST_HEALTH_REPORT = 32 * 1024
+"""Bytes; a report of a machine with eight GPUs and ten ports has about 8,000."""
+
+
+class Reports:
+    """Takes what machines report, and what we know ourselves of artifacts that were fetched. `key`: of boot ids."""
+
+    def __init__(
+        self,
+        key: bytes,
+        live: Live[Catalogue],
+        journal: Journal,
+        clock: Clock,
+        counters: Counters,
+        body_seconds: float,
+    ) -> None:
+        self._key, self._live, self._journal = key, live, journal
+        self._clock, self._counters, self._body_seconds = clock, counters, body_seconds
+
+    async def event(self, request: web.BaseRequest, boot_id: str) -> web.StreamResponse:
+        """`POST /v1/boots/<id>/events`: 204 when the event is durable.
+
+        Raises:
+            BadClaimError, NoSuchBootError, NotReadyError, JournalUnavailableError: see `netboot.failures`.
+        """
+        body = await requests.taken(request, LONGEST_EVENT, self._body_seconds, "an event")
+        if isinstance(body, web.Response):
+            self._counters.events["refused"] += 1
+            return body
+        event = requests.parsed(body, BootEvent, "an event")
+        machine = self._machine(self._catalogue(), boot_id, event.machine, event.mac)
+        record = EventRecord(
+            at_ms=self._clock.now_ms(),
+            boot=boot_id,
+            machine=machine.name,
+            phase=event.phase,
+            uptime_ms=event.uptime_ms,
+            detail=event.detail,
+            peer=connection_of(request).peer,
+        )
+        await self._journal.append(record)
+        self._counters.events["accepted"] += 1
+        return answers.empty(204)
+
+    async def fetched(self, digest: str, boot_id: str, name: str, peer: str) -> None:
+        """A blob went out whole for a boot: a phase, if it is a kernel or initrd and the boot is that machine's.
+
+        Raises:
+            JournalUnavailableError: it cannot be written down.
+        """
+        catalogue = self._live.catalogue
+        phase = catalogue.phases.get(digest) if catalogue is not None else None
+        if phase is None or catalogue is None:
+            return
+        machine = machine_of_boot(catalogue.view.index, self._key, boot_id, name, None)
+        if machine is not None:
+            now = self._clock.now_ms()
+            await self._journal.append(
+                EventRecord(at_ms=now, boot=boot_id, machine=machine.name, phase=phase, detail="", peer=peer)
+            )
+
+    def expected(self, boot_id: str, query: str) -> web.StreamResponse:
+        """`GET /v1/boots/<id>/health`: what the machine should have, and what time it is.
+
+        Raises:
+            NoSuchBootError, NotReadyError: see `netboot.failures`.
+        """
+        name, mac = requests.machine_and_mac(query)
+        catalogue = self._catalogue()
+        machine = self._machine(catalogue, boot_id, name, mac)
+        expected = expected_of(catalogue.view.profiles[machine.profile].health, machine.health)
+        fields = expected.model_dump(mode="json", exclude_defaults=True)
+        return answers.document(200, {"schema": 1, "now_ms": self._clock.now_ms(), "expected": fields})
+
+    async def health(self, request: web.BaseRequest, boot_id: str) -> web.StreamResponse:
+        """`POST /v1/boots/<id>/health`: 204 when the report is durable.
+
+        Raises:
+            BadClaimError, NoSuchBootError, NotReadyError, JournalUnavailableError: see `netboot.failures`.
+        """
+        body = await requests.taken(request, LONGEST_HEALTH_REPORT, self._body_seconds, "a health report")
+        if isinstance(body, web.Response):
+            self._counters.health["refused"] += 1
+            return body
+        report = requests.parsed(body, HealthReport, "a health report")
+        machine = self._machine(self._catalogue(), boot_id, report.machine, report.mac)
+        peer = connection_of(request).peer
+        now = self._clock.now_ms()
+        record = HealthRecord(at_ms=now, boot=boot_id, machine=machine.name, peer=peer, report=report)
+        await self._journal.append_json(now, record.model_dump_json(by_alias=True))
+        self._counters.health["accepted"] += 1
+        return answers.empty(204)
+
+    def _catalogue(self) -> Catalogue:
+        if self._live.catalogue is None:
+            raise NotReadyError("nothing has been published yet")
+        return self._live.catalogue
+
+    def _machine(self, catalogue: Catalogue, boot_id: str, name: str | None, mac: str | None) -> Machine:
+        machine = machine_of_boot(catalogue.view.index, self._key, boot_id, name, mac)
+        if machine is None:
+            raise NoSuchBootError("no such boot of this machine")
+        return machine

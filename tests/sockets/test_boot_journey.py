@@ -1,0 +1,41 @@
+"""What a boot request goes through is what docs/contributing/boot-request.md says, file by file."""
+
+import asyncio
+import re
+from pathlib import Path
+
+import pytest
+
+from netboot.stores import journal
+from tests.journeys import ROOT, Journey
+from tests.sockets.boot_server import MAC1, MAC2, Answer, RunningBootServer, close, parse, serve
+
+PAGE = ROOT / "docs" / "contributing" / "boot-request.md"
+MOST = 15
+
+
+async def boot(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, mac: str) -> Answer:
+    """One request of a connection that stays open: only the request is recorded, not how connections come and go."""
+    writer.write(f"GET /v1/boot?mac={mac} HTTP/1.1\r\nHost: netboot\r\n\r\n".encode())
+    answer = parse(await reader.readuntil(b"\r\n\r\n"))
+    answer.body = await reader.readexactly(int(answer.headers["content-length"]))
+    return answer
+
+
+def test_a_boot_request_goes_through_the_files_that_are_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    journey, files = Journey(), list[str]()
+
+    async def use(server: RunningBootServer) -> None:
+        monkeypatch.setattr(journal, "QUICK_SECONDS", 3600.0)  # commits in the recorded thread, however slow the disk
+        reader, writer = await server.connect()
+        await boot(reader, writer, MAC2)
+        journey.files.clear()
+        answer = await boot(reader, writer, MAC1)
+        files.extend(journey.files)
+        assert answer.headers["netboot-outcome"] == "boot"
+        assert [record.machine for record in server.records()] == ["gpu-002", "gpu-001"]
+        await close(writer)
+
+    journey.record(lambda: serve(tmp_path, use))
+    assert files == re.findall(r"^\d+\. `([\w/.]+)`: \S", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    assert len(files) <= MOST
