@@ -13,9 +13,9 @@ from netboot.join import fallback, identify
 from netboot.join.credential import Presented
 from netboot.join.errors import PendingError, RefusedError, StaleError, UnknownMachineError
 from netboot.join.exchange import FIRMWARE_PCRS, Exchange, public_key, settle, tpm_errors
-from netboot.join.identify import Known
+from netboot.join.identify import Identified
 from netboot.join.issue import issue
-from netboot.join.messages import Attest, AttestAnswer, Named, TpmStatement
+from netboot.join.messages import Attest, AttestAnswer, Identifiers, TpmStatement
 from netboot.join.ports import Credential
 from netboot.join.state import State, policy_sha256, unseal
 from tokens import wire
@@ -24,7 +24,7 @@ from tokens.quote import check_policy, verify_quote
 from tokens.wire import PROOF_TAG, Selection, quote_nonce
 
 SHA256 = 0xB
-_NO_HINTS = Named()
+_NO_HINTS = Identifiers()
 
 
 def attest(exchange: Exchange, message: Attest, peer: str) -> AttestAnswer:
@@ -86,7 +86,7 @@ def _continued(existing: Credential | None, message: Attest) -> bool:
     return isinstance(holder, ec.EllipticCurvePublicKey) and signed(holder, message.previous_proof, message.state)
 
 
-def _still(exchange: Exchange, state: State, now_ms: int) -> Known:
+def _still(exchange: Exchange, state: State, now_ms: int) -> Identified:
     """The machine, if everything is as it was at hello: identity, name, cluster, policy, generation.
 
     Raises:
@@ -102,7 +102,7 @@ def _still(exchange: Exchange, state: State, now_ms: int) -> Known:
         machine = view.index.named(state.machine)
         if machine is None:
             raise UnknownMachineError(f"the inventory has no machine {state.machine} (any more)")
-        hints = Named(macs=machine.match.macs, uuid=machine.match.uuid, serial=machine.match.serial)
+        hints = Identifiers(macs=machine.match.macs, uuid=machine.match.uuid, serial=machine.match.serial)
         known = identify.by_hints(view, exchange.issuer.enrolments, hints)
     machine = known.machine
     was = (state.machine, state.cluster, state.node, state.generation, state.policy_sha256)
@@ -112,7 +112,7 @@ def _still(exchange: Exchange, state: State, now_ms: int) -> Known:
     return known
 
 
-def _proven(state: State, known: Known, tpm: TpmStatement, sealed: bytes, spki: bytes) -> tuple[int, int]:
+def _proven(state: State, known: Identified, tpm: TpmStatement, sealed: bytes, spki: bytes) -> tuple[int, int]:
     """The TPM's counters, once its statement holds in every part."""
     if not hmac.compare_digest(hashlib.sha256(tpm.secret).hexdigest(), state.secret_sha256):
         raise RefusedError("the secret is not the one that only this TPM could open")

@@ -87,13 +87,16 @@ def compose(
 
 
 def _report_for_ever(config: Config, index: int, dependencies: Dependencies) -> None:
-    """For the control plane's `/readyz`; beside the checks, which wait for an apiserver that does not answer."""
+    """For the management server's `/readyz`, until this process is told to stop. A thread of its own, for the checks
+    wait for an apiserver that does not answer."""
     while True:
         state = readiness(dependencies)
         message = "; ".join(state["problems"]) or "machines can join"
         status = {"at_ms": dependencies.exchange.issuer.now_ms(), "ok": state["ready"], "message": message}
         with suppress(OSError):
             write_status(config.data / "status", f"join-{index}", status | {"clusters": state["clusters"]})
+        if dependencies.stopping():
+            return
         time.sleep(REPORT_SECONDS)
 
 
