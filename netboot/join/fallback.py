@@ -31,10 +31,10 @@ def assurance_of(
         return "address", ""
     if machine.match.serial is None or hints.serial != machine.match.serial:
         raise RefusedError(f"{name} must show the serial number that the inventory gives it, to use a boot window")
-    found = unseal_nonce(exchange.nonce_keyset(), exchange.site, nonce, now_ms)
-    if found.machine != name or found.mac not in hints.macs or not same_address(found.address, peer):
+    shown = unseal_nonce(exchange.nonce_keyset(), exchange.site, nonce, now_ms)
+    if shown.machine != name or shown.mac not in hints.macs or not same_address(shown.address, peer):
         raise RefusedError(f"the nonce was not made for {name} at {peer}")
-    return "nonce", found.window
+    return "nonce", shown.window
 
 
 def recheck(exchange: Exchange, known: Identified, assurance: AssuranceLevel, peer: str) -> None:

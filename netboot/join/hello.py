@@ -69,7 +69,7 @@ def _with_tpm(exchange: Exchange, message: Hello, tpm: TpmKeys, hints: Identifie
 
 def _details(tpm: TpmKeys, hints: Identifiers, peer: str) -> str:
     """For the operator who is to approve this TPM."""
-    said = Details(
+    details = Details(
         ek_certificate=encoded(tpm.ek_certificate) if tpm.ek_certificate is not None else None,
         ek_public=encoded(tpm.ek_public),
         uuid=hints.uuid,
@@ -77,7 +77,7 @@ def _details(tpm: TpmKeys, hints: Identifiers, peer: str) -> str:
         macs=hints.macs[:8],
         peer=peer,
     )
-    return said.model_dump_json(exclude_defaults=True)
+    return details.model_dump_json(exclude_defaults=True)
 
 
 def _state(known: Identified, message: Hello) -> State:

@@ -41,13 +41,13 @@ def by_tpm(
         raise UnknownMachineError(f"this TPM is enrolled as {name}, which the inventory does not have (any more)")
     if machine.match.ek_sha256 not in (None, ek_sha256):
         raise RefusedError(f"the inventory pins another TPM to {name} than was enrolled: correct match.ek_sha256")
-    found = Identified(machine, enrolments.of(name))
-    _in_service(found)
+    known = Identified(machine, enrolments.of(name))
+    _in_service(known)
     if enrolled is not None and enrolled.state == "retired":
         raise RefusedError(f"this TPM was taken out of {name} by an operator's word; it is not let in again")
     if pinned is None and enrolled is not None and enrolled.state != "approved":
         raise _pending(name, ek_sha256)
-    return found
+    return known
 
 
 def by_hints(view: View, enrolments: Enrolments, hints: Identifiers) -> Identified:
@@ -62,9 +62,9 @@ def by_hints(view: View, enrolments: Enrolments, hints: Identifiers) -> Identifi
     if len(named) > 1:
         raise RefusedError(f"one machine cannot be {' and '.join(named)}: correct the inventory")
     machine = named[next(iter(named))]
-    found = Identified(machine, enrolments.of(machine.name))
-    _in_service(found)
-    if has_tpm(*found):
+    known = Identified(machine, enrolments.of(machine.name))
+    _in_service(known)
+    if has_tpm(*known):
         raise RefusedError(
             f"{machine.name} has a TPM on record and never joins without it: see that its firmware shows it, or "
             f"`netboot machine replace {machine.name} --part tpm`"
@@ -73,7 +73,7 @@ def by_hints(view: View, enrolments: Enrolments, hints: Identifiers) -> Identifi
         raise RefusedError(
             f"{machine.name} must prove itself by its TPM (its `identity` in the inventory), and says it has none"
         )
-    return found
+    return known
 
 
 def has_tpm(machine: Machine, enrolment: Enrolment) -> bool:
@@ -124,5 +124,5 @@ def _pending(name: str, ek_sha256: str) -> PendingError:
 def _named(view: View, hints: Identifiers) -> dict[str, Machine]:
     """Every machine that any hint names."""
     macs = hints.macs or (None,)
-    found = {one.machine.name: one.machine for mac in macs for one in view.index.find(mac, hints.uuid, hints.serial)}
-    return dict(sorted(found.items()))
+    matches = [match for mac in macs for match in view.index.find(mac, hints.uuid, hints.serial)]
+    return dict(sorted((match.machine.name, match.machine) for match in matches))

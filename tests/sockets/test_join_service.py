@@ -1,4 +1,4 @@
-"""Join as planes of a whole `netboot serve`: started, restarted, stopped; boots go on whatever its clusters do."""
+"""Join as processes of a whole `netboot serve`: started, restarted, stopped; boots go on whatever its clusters do."""
 
 import http.client
 import json
@@ -71,13 +71,13 @@ def ask(service: Service, method: str, path: str, body: Any = None) -> tuple[int
         connection.close()
 
 
-def planes(service: Service) -> Any:
+def processes(service: Service) -> Any:
     status = read_status(service.config.data / "status", "planes")
     return (status or {}).get("planes", {})
 
 
 def test_join_has_processes_of_its_own_and_says_what_it_waits_for(service: Service) -> None:
-    assert {"join-0", "join-1"} <= set(planes(service))
+    assert {"join-0", "join-1"} <= set(processes(service))
     join = service.config.join
     assert join is not None
     assert f"join (machines, TLS)      {join.listen}, reached as {join.url}" in service.out.read_text()
@@ -110,10 +110,10 @@ def test_a_boot_that_this_service_did_not_mint_is_refused(service: Service) -> N
 
 
 def test_a_join_process_that_dies_is_started_again_and_its_journal_followed(service: Service) -> None:
-    before = planes(service)["join-0"]["pid"]
+    before = processes(service)["join-0"]["pid"]
     os.kill(before, signal.SIGKILL)
-    wait_for(lambda: planes(service)["join-0"]["ready"] and planes(service)["join-0"]["pid"] != before)
-    assert planes(service)["join-0"]["restarts"] == 1
+    wait_for(lambda: processes(service)["join-0"]["ready"] and processes(service)["join-0"]["pid"] != before)
+    assert processes(service)["join-0"]["restarts"] == 1
     assert ask(service, "GET", "/healthz")[0] == 200
     folder = Path(service.config.data / "journal")
     wait_for(lambda: {"join-0.db", "join-1.db", "boot-0.db"} <= {path.name for path in folder.glob("*.db")})
