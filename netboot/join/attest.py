@@ -48,23 +48,27 @@ def attest(exchange: Exchange, message: Attest, peer: str) -> AttestAnswer:
         fallback.recheck(exchange, known, state.assurance, peer)
     settle(exchange, known, state.boot)
 
-    def presented(existing: Credential | None) -> Presented:
-        return Presented(
-            machine=state.machine,
-            cluster=state.cluster,
-            node=state.node,
-            assurance=state.assurance,
-            boot=state.boot,
-            holder=hashlib.sha256(spki).hexdigest(),
-            holder_spki=state.spki,
-            generation=state.generation,
-            counters=counters,
-            continued=_continued(existing, message),
-            window=state.window,
-            window_open=state.assurance == "nonce" and fallback.window_open(known, state.window, now),
-        )
+    resets, restarts = counters if counters is not None else (None, None)
+    asked = Credential(
+        machine=state.machine,
+        cluster=state.cluster,
+        node=state.node,
+        assurance=state.assurance,
+        boot=state.boot,
+        holder=hashlib.sha256(spki).hexdigest(),
+        holder_spki=state.spki,
+        reset_count=resets,
+        restart_count=restarts,
+        generation=state.generation,
+        window=state.window,
+        at_ms=now,
+    )
+    is_open = state.assurance == "nonce" and fallback.window_open(known, state.window, now)
 
-    return issue(exchange.issuer, known.machine, presented, exchange.token_seconds, peer)
+    def present(existing: Credential | None) -> Presented:
+        return Presented(asked, _continued(existing, message), is_open)
+
+    return issue(exchange.issuer, known.machine, present, exchange.token_seconds, peer)
 
 
 def signed(key: ec.EllipticCurvePublicKey, signature: bytes, state: bytes) -> bool:
