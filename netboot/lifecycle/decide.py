@@ -5,8 +5,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from images.artifact.manifest import Architecture, Name
 from images.values.strict import Strict
+from images.values.types import Architecture, Name
 from netboot.lifecycle.snapshot import ImageFacts, Snapshot
 from netboot.machines.match import Found, Index
 from netboot.machines.values import Machine, Profile
@@ -100,7 +100,7 @@ def decide(view: View | None, claim: Claim) -> Decision:
 
 
 def decide_machine(view: View, machine: Machine) -> Decision:
-    """What this machine gets however it is recognised: what servers render ahead, and `explain <machine>` shows."""
+    """What this machine gets however it is recognised: what boot servers render ahead, `explain <machine>` shows."""
     return _known(view, machine, Claim(), (f"machine {machine.name} (inventory)",))
 
 

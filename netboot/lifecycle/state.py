@@ -83,7 +83,7 @@ def newer_report(known: HealthRecord | None, new: HealthRecord) -> HealthRecord:
 
 class MachineState(Strict):
     """What is known of one machine. `current`: None until it has reported anything. `pending`: a newer boot that was
-    reported and has not proven itself: a reboot on its way, or somebody's false report. `checked`: how the current
+    reported and has not proven itself: a reboot on its way, or a false report. `checked`: how the current
     boot's health checks turned out; None: it reported none."""
 
     machine: str

@@ -5,20 +5,9 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from images.values.faults import first_fault
 from netboot.lifecycle.errors import NotReadyError
 from netboot.lifecycle.snapshot import Snapshot
-
-Signature = tuple[int, int, int]
-"""Inode, modification time (ns), size: differs whenever the file was published again, for it is replaced whole."""
-
-
-def signature(path: Path) -> Signature | None:
-    """What tells one published file from the next; None: there is none, or it cannot be looked at."""
-    try:
-        status = path.stat()
-    except OSError:
-        return None
-    return status.st_ino, status.st_mtime_ns, status.st_size
 
 
 def read_snapshot(path: Path) -> Snapshot:
@@ -34,9 +23,7 @@ def read_snapshot(path: Path) -> Snapshot:
     except OSError as error:
         raise NotReadyError(f"{path} cannot be read: {error.strerror}") from None
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(map(str, first["loc"]))
-        raise NotReadyError(f"{path} is not a snapshot: {where + ': ' if where else ''}{first['msg']}") from None
+        raise NotReadyError(f"{path} is not a snapshot: {first_fault(error)}") from None
 
 
 def write_snapshot(path: Path, snapshot: Snapshot) -> None:

@@ -1,4 +1,4 @@
-"""A join process for tests: `python -m tests.sockets.joined` with its orders as JSON on standard input.
+"""A join process for tests: `python -m tests.sockets.joined` with what it needs as JSON on standard input.
 
 The service's own composition, server and TLS. The cluster is the configuration's, or one in memory, steered by files in
 the site's folder:
@@ -18,8 +18,9 @@ from netboot.config import Cluster, load_config
 from netboot.join.ports import ClusterAccess
 from netboot.join.preconditions import Connected, Finding
 from netboot.process import end_with
+from netboot.processes.join import compose
 from netboot.web.join import preflight
-from netboot.web.join.compose import compose
+from netboot.web.join.app import create_app
 from netboot.web.join.tls import Certificate
 from netboot.web.join.worker import settings
 from netboot.web.server import Server
@@ -58,10 +59,10 @@ class Clock:
 
 def main() -> None:
     """Serve until SIGTERM."""
-    orders: dict[str, Any] = json.loads(sys.stdin.read())
-    end_with(orders["supervisor"])
-    folder = Path(orders["folder"])
-    logs.set_up(orders["name"])
+    spec: dict[str, Any] = json.loads(sys.stdin.read())
+    end_with(spec["supervisor"])
+    folder = Path(spec["folder"])
+    logs.set_up(spec["name"])
     preflight.CHECK_SECONDS = preflight.RECHECK_SECONDS = 0.5  # nobody wants to wait for half a minute here
     config = load_config(folder / "netboot.yaml")
     assert config.join is not None
@@ -80,16 +81,18 @@ def main() -> None:
         return target, check
 
     Server(
-        socket.socket(fileno=orders["listener"]),
-        lambda stopping: compose(
-            config,
-            orders["index"],
-            certificate,
-            Clock(folder / orders["clock"]),
-            stopping,
-            connect if orders["cluster"] == "memory" else None,
+        socket.socket(fileno=spec["listener"]),
+        lambda stopping: create_app(
+            compose(
+                config,
+                spec["index"],
+                certificate,
+                Clock(folder / spec["clock"]),
+                stopping,
+                connect if spec["cluster"] == "memory" else None,
+            )
         ),
-        lambda: (os.write(orders["ready"], b"1"), None)[1],
+        lambda: (os.write(spec["ready"], b"1"), None)[1],
         settings=settings(config.join, certificate),
     ).run()
 

@@ -14,7 +14,7 @@ from netboot.lifecycle.events import Record, ScriptRecord
 from netboot.lifecycle.phases import Phase
 from netboot.lifecycle.scripts import boot_values
 from tests.records import KEY, boot_id
-from tests.sockets.plane import IMAGE, INITRD, KERNEL, MAC1, MAC_OFF, MAC_STRANGER, digest_of, snapshot
+from tests.sockets.boot_server import IMAGE, INITRD, KERNEL, MAC1, MAC_OFF, MAC_STRANGER, digest_of, snapshot
 
 
 def found(query: str) -> object:

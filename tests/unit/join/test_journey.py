@@ -1,16 +1,16 @@
 """A join, from hello to the token, goes through the files that the page for contributors lists, and no others."""
 
 import threading
-import time
 from pathlib import Path
 
 import pytest
 
+from netboot.clock import SystemClock
 from netboot.config import Cluster
 from netboot.join.ports import ClusterAccess
 from netboot.join.preconditions import Connected
-from netboot.web.join.app import EXTENSION
-from netboot.web.join.compose import compose
+from netboot.processes.join import compose
+from netboot.web.join.app import create_app
 from netboot.web.join.tls import Certificate
 from tests import soft_tpm
 from tests.joining import AUTHORITIES, ENDPOINTS, pinned
@@ -21,14 +21,6 @@ from tests.sockets.join_site import JoinSite, make_join_site
 
 PAGE = ROOT / "docs" / "contributing" / "join.md"
 MOST = 45
-
-
-class Clock:
-    """The machine's."""
-
-    def now_ms(self) -> int:
-        """Milliseconds since 1970."""
-        return time.time_ns() // 1_000_000
 
 
 @pytest.fixture
@@ -45,8 +37,8 @@ def journey(tmp_path: Path) -> list[str]:
         return access, tuple
 
     certificate = Certificate(site.config.join.certificate, site.config.join.key)
-    app = compose(site.config, 0, certificate, Clock(), ended.is_set, connect)
-    client = app.test_client()
+    dependencies = compose(site.config, 0, certificate, SystemClock(), ended.is_set, connect)
+    client = create_app(dependencies).test_client()
     wait_for(lambda: client.get("/readyz").status_code == 200)
     hello = machine.hello()
     challenge = recorded.record(lambda: client.post("/v1/join/hello", json=hello).get_json())
@@ -54,7 +46,7 @@ def journey(tmp_path: Path) -> list[str]:
     answer = recorded.record(lambda: client.post("/v1/join/attest", json=statement).get_json())
     assert isinstance(answer, dict) and answer["node_name"] == "gpu-001" and answer["token"]
     assert fake.secrets
-    app.extensions[EXTENSION].clusters.end()
+    dependencies.clusters.end()
     ended.set()
     return recorded.files
 
