@@ -47,28 +47,31 @@ def attest(exchange: Exchange, message: Attest, peer: str) -> AttestAnswer:
     else:
         fallback.recheck(exchange, known, state.assurance, peer)
     settle(exchange, known, state.boot)
-
-    resets, restarts = counters if counters is not None else (None, None)
-    asked = Credential(
-        machine=state.machine,
-        cluster=state.cluster,
-        node=state.node,
-        assurance=state.assurance,
-        boot=state.boot,
-        holder=hashlib.sha256(spki).hexdigest(),
-        holder_spki=state.spki,
-        reset_count=resets,
-        restart_count=restarts,
-        generation=state.generation,
-        window=state.window,
-        at_ms=now,
-    )
+    asked = _asked(state, hashlib.sha256(spki).hexdigest(), counters, now)
     is_open = state.assurance == "nonce" and fallback.window_open(known, state.window, now)
 
     def present(existing: Credential | None) -> Presented:
         return Presented(asked, _continued(existing, message), is_open)
 
     return issue(exchange.issuer, known.machine, present, exchange.token_seconds, peer)
+
+
+def _asked(state: State, holder: str, counters: tuple[int, int] | None, now_ms: int) -> Credential:
+    resets, restarts = counters if counters is not None else (None, None)
+    return Credential(
+        machine=state.machine,
+        cluster=state.cluster,
+        node=state.node,
+        assurance=state.assurance,
+        boot=state.boot,
+        holder=holder,
+        holder_spki=state.spki,
+        reset_count=resets,
+        restart_count=restarts,
+        generation=state.generation,
+        window=state.window,
+        at_ms=now_ms,
+    )
 
 
 def signed(key: ec.EllipticCurvePublicKey, signature: bytes, state: bytes) -> bool:
