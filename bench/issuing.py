@@ -84,17 +84,16 @@ def _issuing(path: Path, fleet: Sequence[Member], seconds: float) -> Issuing:
 
 
 def _issue(issuer: Issuer, machine: Machine, one: Member, key: bytes, token_seconds: int) -> str:
-    def presented(_existing: Credential | None) -> Presented:
-        return Presented(
-            machine=one.name,
-            cluster=machine.cluster,
-            node=machine.node_name,
-            assurance="tpm",
-            boot=one.boot,
-            holder=hashlib.sha256(key).hexdigest(),
-            holder_spki=base64.b64encode(key).decode(),
-            generation=0,
-            counters=(one.resets, 0),
-        )
-
-    return issue(issuer, machine, presented, token_seconds, one.address).node_name
+    asked = Credential(
+        machine=one.name,
+        cluster=machine.cluster,
+        node=machine.node_name,
+        assurance="tpm",
+        boot=one.boot,
+        holder=hashlib.sha256(key).hexdigest(),
+        holder_spki=base64.b64encode(key).decode(),
+        reset_count=one.resets,
+        restart_count=0,
+        at_ms=issuer.now_ms(),
+    )
+    return issue(issuer, machine, lambda _existing: Presented(asked), token_seconds, one.address).node_name

@@ -13,9 +13,9 @@ from netboot.join import fallback, identify
 from netboot.join.credential import Presented
 from netboot.join.errors import PendingError, RefusedError, StaleError, UnknownMachineError
 from netboot.join.exchange import FIRMWARE_PCRS, Exchange, public_key, settle, tpm_errors
-from netboot.join.identify import Known
+from netboot.join.identify import Identified
 from netboot.join.issue import issue
-from netboot.join.messages import Attest, AttestAnswer, Named, TpmStatement
+from netboot.join.messages import Attest, AttestAnswer, Identifiers, TpmStatement
 from netboot.join.ports import Credential
 from netboot.join.state import State, policy_sha256, unseal
 from tokens import wire
@@ -24,7 +24,7 @@ from tokens.quote import check_policy, verify_quote
 from tokens.wire import PROOF_TAG, Selection, quote_nonce
 
 SHA256 = 0xB
-_NO_HINTS = Named()
+_NO_HINTS = Identifiers()
 
 
 def attest(exchange: Exchange, message: Attest, peer: str) -> AttestAnswer:
@@ -47,24 +47,31 @@ def attest(exchange: Exchange, message: Attest, peer: str) -> AttestAnswer:
     else:
         fallback.recheck(exchange, known, state.assurance, peer)
     settle(exchange, known, state.boot)
+    asked = _asked(state, hashlib.sha256(spki).hexdigest(), counters, now)
+    is_open = state.assurance == "nonce" and fallback.window_open(known, state.window, now)
 
-    def presented(existing: Credential | None) -> Presented:
-        return Presented(
-            machine=state.machine,
-            cluster=state.cluster,
-            node=state.node,
-            assurance=state.assurance,
-            boot=state.boot,
-            holder=hashlib.sha256(spki).hexdigest(),
-            holder_spki=state.spki,
-            generation=state.generation,
-            counters=counters,
-            continued=_continued(existing, message),
-            window=state.window,
-            window_open=state.assurance == "nonce" and fallback.window_open(known, state.window, now),
-        )
+    def present(existing: Credential | None) -> Presented:
+        return Presented(asked, _continued(existing, message), is_open)
 
-    return issue(exchange.issuer, known.machine, presented, exchange.token_seconds, peer)
+    return issue(exchange.issuer, known.machine, present, exchange.token_seconds, peer)
+
+
+def _asked(state: State, holder: str, counters: tuple[int, int] | None, now_ms: int) -> Credential:
+    resets, restarts = counters if counters is not None else (None, None)
+    return Credential(
+        machine=state.machine,
+        cluster=state.cluster,
+        node=state.node,
+        assurance=state.assurance,
+        boot=state.boot,
+        holder=holder,
+        holder_spki=state.spki,
+        reset_count=resets,
+        restart_count=restarts,
+        generation=state.generation,
+        window=state.window,
+        at_ms=now_ms,
+    )
 
 
 def signed(key: ec.EllipticCurvePublicKey, signature: bytes, state: bytes) -> bool:
@@ -86,7 +93,7 @@ def _continued(existing: Credential | None, message: Attest) -> bool:
     return isinstance(holder, ec.EllipticCurvePublicKey) and signed(holder, message.previous_proof, message.state)
 
 
-def _still(exchange: Exchange, state: State, now_ms: int) -> Known:
+def _still(exchange: Exchange, state: State, now_ms: int) -> Identified:
     """The machine, if everything is as it was at hello: identity, name, cluster, policy, generation.
 
     Raises:
@@ -102,7 +109,7 @@ def _still(exchange: Exchange, state: State, now_ms: int) -> Known:
         machine = view.index.named(state.machine)
         if machine is None:
             raise UnknownMachineError(f"the inventory has no machine {state.machine} (any more)")
-        hints = Named(macs=machine.match.macs, uuid=machine.match.uuid, serial=machine.match.serial)
+        hints = Identifiers(macs=machine.match.macs, uuid=machine.match.uuid, serial=machine.match.serial)
         known = identify.by_hints(view, exchange.issuer.enrolments, hints)
     machine = known.machine
     was = (state.machine, state.cluster, state.node, state.generation, state.policy_sha256)
@@ -112,7 +119,7 @@ def _still(exchange: Exchange, state: State, now_ms: int) -> Known:
     return known
 
 
-def _proven(state: State, known: Known, tpm: TpmStatement, sealed: bytes, spki: bytes) -> tuple[int, int]:
+def _proven(state: State, known: Identified, tpm: TpmStatement, sealed: bytes, spki: bytes) -> tuple[int, int]:
     """The TPM's counters, once its statement holds in every part."""
     if not hmac.compare_digest(hashlib.sha256(tpm.secret).hexdigest(), state.secret_sha256):
         raise RefusedError("the secret is not the one that only this TPM could open")

@@ -30,16 +30,16 @@ def certified(details: Details, ek_sha256: str, roots: Sequence[Certificate] | N
     if details.ek_certificate is None:
         return Certified(verdict="absent", words="the machine sent no EK certificate")
     try:
-        found = read_ek_certificate(base64.b64decode(details.ek_certificate, validate=True))
+        certificate = read_ek_certificate(base64.b64decode(details.ek_certificate, validate=True))
     except (TokenError, binascii.Error, ValueError) as error:
         return Certified(verdict="bad", words=f"its EK certificate cannot be read: {error}")
-    said = {"subject": found.subject, "issuer": found.issuer, "tpm": found.tpm}
-    if found.ek_sha256 != ek_sha256:
-        return Certified(verdict="bad", words="the EK certificate is of another EK", **said)
+    names = {"subject": certificate.subject, "issuer": certificate.issuer, "tpm": certificate.tpm}
+    if certificate.ek_sha256 != ek_sha256:
+        return Certified(verdict="bad", words="the EK certificate is of another EK", **names)
     if roots is None:
-        return Certified(verdict="unchecked", words="not checked: no join.tpm_roots", **said)
+        return Certified(verdict="unchecked", words="not checked: no join.tpm_roots", **names)
     try:
-        chain = verify_chain(found, roots, datetime.fromtimestamp(now_ms / 1000, UTC))
+        chain = verify_chain(certificate, roots, datetime.fromtimestamp(now_ms / 1000, UTC))
     except TokenError as error:
-        return Certified(verdict="bad", words=str(error), **said)
-    return Certified(verdict="good", words=f"leads to {chain[-1]}", **said)
+        return Certified(verdict="bad", words=str(error), **names)
+    return Certified(verdict="good", words=f"leads to {chain[-1]}", **names)

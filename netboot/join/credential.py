@@ -9,7 +9,7 @@ from typing import Literal
 
 from netboot.join.ports import Credential
 from netboot.lifecycle.bootid import minted_ms
-from netboot.machines.values import AssuranceLevel, weaker
+from netboot.machines.values import weaker
 
 MOST_REISSUES = 3
 """Of one boot, after the first: an agent that lost an answer asks again; one that does so for ever is no agent."""
@@ -17,23 +17,15 @@ MOST_REISSUES = 3
 
 @dataclass(frozen=True, slots=True)
 class Presented:
-    """What was proven just now. `counters`: the TPM's (resets, restarts); None below the assurance level `tpm`.
+    """What was proven just now. `asked`: the credential as the Lease would say it, were none there before; the TPM's
+    counters are None below the assurance level `tpm`.
 
-    `continued`: the Lease's holder has signed for the new key. `window`: the boot window, on the assurance level
-    `nonce`, and whether it is open still.
+    `continued`: the Lease's holder has signed for the new key. `window_open`: whether the boot window of `asked`, on
+    the assurance level `nonce`, is open still.
     """
 
-    machine: str
-    cluster: str
-    node: str
-    assurance: AssuranceLevel
-    boot: str
-    holder: str
-    holder_spki: str
-    generation: int
-    counters: tuple[int, int] | None = None
+    asked: Credential
     continued: bool = False
-    window: str = ""
     window_open: bool = False
 
 
@@ -53,75 +45,63 @@ class Decision:
 
 def decide_credential(existing: Credential | None, presented: Presented, now_ms: int) -> Decision:
     """Whether `presented` gets a credential, given what the machine's Lease says. `now_ms`: since 1970."""
-    if presented.assurance == "nonce" and not presented.window_open and not _repeats(existing, presented):
-        return _used_up(presented)
-    if existing is None or existing.generation < presented.generation:
-        return _new(existing, presented, now_ms)
-    if existing.assurance != presented.assurance:
-        return _other_level(existing, presented, now_ms)
-    if _backwards(existing, presented):
+    asked = presented.asked
+    if asked.assurance == "nonce" and not presented.window_open and not _repeats(existing, asked):
+        return _used_up(asked)
+    if existing is None or existing.generation < asked.generation:
+        return _new(existing, asked, now_ms)
+    if existing.assurance != asked.assurance:
+        return _other_level(existing, asked, now_ms)
+    if _backwards(existing, asked):
         words = (
-            f"the TPM of {presented.machine} counts fewer resets than it did ({_words(presented.counters)} after "
+            f"the TPM of {asked.machine} counts fewer resets than it did ({_words(_counters(asked))} after "
             f"{_words(_counters(existing))}): was it cleared? If that was you, `netboot machine release "
-            f"{presented.machine}`{_restored(existing, presented)}"
+            f"{asked.machine}`{_restored(existing, asked)}"
         )
         return Decision("refuse", words, alert=True)
-    if _rebooted(existing, presented):
-        return _new(existing, presented, now_ms)
-    if existing.node != presented.node:
-        words = f"{presented.machine} joined as {existing.node} in this boot, it is {presented.node} now: reboot it"
+    if _rebooted(existing, asked):
+        return _new(existing, asked, now_ms)
+    if existing.node != asked.node:
+        words = f"{asked.machine} joined as {existing.node} in this boot, it is {asked.node} now: reboot it"
         return Decision("refuse", words)
-    if existing.holder == presented.holder or presented.continued:
-        return _reissue(existing, presented, now_ms)
-    return _held(existing, presented)
+    if existing.holder == asked.holder or presented.continued:
+        return _reissue(existing, asked, now_ms)
+    return _held(existing, asked)
 
 
-def _repeats(existing: Credential | None, presented: Presented) -> bool:
+def _repeats(existing: Credential | None, asked: Credential) -> bool:
     """Whether it was this very key that used the window up: it may ask again."""
-    if existing is None or existing.generation != presented.generation:
+    if existing is None or existing.generation != asked.generation:
         return False
-    return (existing.assurance, existing.window, existing.holder) == ("nonce", presented.window, presented.holder)
+    return (existing.assurance, existing.window, existing.holder) == ("nonce", asked.window, asked.holder)
 
 
-def _used_up(presented: Presented) -> Decision:
+def _used_up(asked: Credential) -> Decision:
     words = (
-        f"the boot window of {presented.machine} is closed, or another key was first to use it: look which machine "
+        f"the boot window of {asked.machine} is closed, or another key was first to use it: look which machine "
         "that was, then open another"
     )
     return Decision("refuse", words, alert=True)
 
 
-def _new(existing: Credential | None, presented: Presented, now_ms: int) -> Decision:
-    resets, restarts = presented.counters or (None, None)
-    claimed = Credential(
-        machine=presented.machine,
-        cluster=presented.cluster,
-        node=presented.node,
-        assurance=presented.assurance,
-        boot=presented.boot,
-        holder=presented.holder,
-        holder_spki=presented.holder_spki,
-        reset_count=resets,
-        restart_count=restarts,
-        generation=presented.generation if existing is None else max(presented.generation, existing.generation),
-        window=presented.window,
-        at_ms=now_ms,
-        version="" if existing is None else existing.version,
-    )
-    return Decision("new", credential=claimed)
+def _new(existing: Credential | None, asked: Credential, now_ms: int) -> Decision:
+    changes: dict[str, object] = {"at_ms": now_ms}
+    if existing is not None:
+        changes |= {"generation": max(asked.generation, existing.generation), "version": existing.version}
+    return Decision("new", credential=asked.model_copy(update=changes))
 
 
-def _reissue(existing: Credential, presented: Presented, now_ms: int) -> Decision:
+def _reissue(existing: Credential, asked: Credential, now_ms: int) -> Decision:
     if existing.issued > MOST_REISSUES:
         words = (
-            f"{presented.machine} has had {existing.issued} tokens for this boot, and that is the limit: reboot it, or "
-            f"`netboot machine release {presented.machine}`"
+            f"{asked.machine} has had {existing.issued} tokens for this boot, and that is the limit: reboot it, or "
+            f"`netboot machine release {asked.machine}`"
         )
         return Decision("refuse", words, alert=True)
     changes = {
-        "holder": presented.holder,
-        "holder_spki": presented.holder_spki,
-        "boot": presented.boot,
+        "holder": asked.holder,
+        "holder_spki": asked.holder_spki,
+        "boot": asked.boot,
         "token_id": None,
         "token_expires_ms": None,
         "at_ms": now_ms,
@@ -129,40 +109,38 @@ def _reissue(existing: Credential, presented: Presented, now_ms: int) -> Decisio
     return Decision("reissue", credential=existing.model_copy(update=changes))
 
 
-def _held(existing: Credential, presented: Presented) -> Decision:
+def _held(existing: Credential, asked: Credential) -> Decision:
     words = (
-        f"another key holds the credential of this boot of {presented.machine}: reboot it; if that does not help, "
-        f"`netboot machine release {presented.machine}`{_restored(existing, presented)}"
+        f"another key holds the credential of this boot of {asked.machine}: reboot it; if that does not help, "
+        f"`netboot machine release {asked.machine}`{_restored(existing, asked)}"
     )
     return Decision("refuse", words, alert=True)
 
 
-def _other_level(existing: Credential, presented: Presented, now_ms: int) -> Decision:
+def _other_level(existing: Credential, asked: Credential, now_ms: int) -> Decision:
     """Up is progress: its TPM was enrolled since. Down is what a thief would try."""
-    if weaker(existing.assurance, presented.assurance):
-        return _new(existing, presented, now_ms)
+    if weaker(existing.assurance, asked.assurance):
+        return _new(existing, asked, now_ms)
     words = (
-        f"{presented.machine} has proven itself by {existing.assurance} before, and {presented.assurance} is less: "
-        f"`netboot machine release {presented.machine}` if that is meant"
+        f"{asked.machine} has proven itself by {existing.assurance} before, and {asked.assurance} is less: "
+        f"`netboot machine release {asked.machine}` if that is meant"
     )
     return Decision("refuse", words, alert=True)
 
 
-def _rebooted(existing: Credential, presented: Presented) -> bool:
+def _rebooted(existing: Credential, asked: Credential) -> bool:
     """Whether this is another boot than the Lease's, by what the assurance level can know of it."""
-    if presented.assurance == "tpm":
-        before = _counters(existing)
-        return presented.counters is not None and before is not None and presented.counters > before
-    if presented.assurance == "nonce":
-        return presented.window != existing.window
-    return minted_ms(presented.boot) > minted_ms(existing.boot)
+    if asked.assurance == "tpm":
+        before, now = _counters(existing), _counters(asked)
+        return now is not None and before is not None and now > before
+    if asked.assurance == "nonce":
+        return asked.window != existing.window
+    return minted_ms(asked.boot) > minted_ms(existing.boot)
 
 
-def _backwards(existing: Credential, presented: Presented) -> bool:
-    before = _counters(existing)
-    return presented.assurance == "tpm" and (
-        presented.counters is None or (before is not None and presented.counters < before)
-    )
+def _backwards(existing: Credential, asked: Credential) -> bool:
+    before, now = _counters(existing), _counters(asked)
+    return asked.assurance == "tpm" and (now is None or (before is not None and now < before))
 
 
 def _counters(credential: Credential) -> tuple[int, int] | None:
@@ -175,11 +153,11 @@ def _words(counters: tuple[int, int] | None) -> str:
     return "unknown" if counters is None else f"{counters[0]}.{counters[1]}"
 
 
-def _restored(existing: Credential, presented: Presented) -> str:
+def _restored(existing: Credential, asked: Credential) -> str:
     """An enrolment that was restored from an old backup counts fewer releases than the Lease has seen."""
-    if existing.generation <= presented.generation:
+    if existing.generation <= asked.generation:
         return ""
     return (
         f" (as often as it takes: the Lease is of generation {existing.generation}, enrolment says "
-        f"{presented.generation}; was it restored from a backup?)"
+        f"{asked.generation}; was it restored from a backup?)"
     )

@@ -18,7 +18,7 @@ ALERT = "alert"
 
 
 class Details(Strict):
-    """What the machine said beside its EK when it was enrolled: for the operator who approves, never identity."""
+    """What the machine said of itself when it showed its EK: for the operator who approves, never identity."""
 
     ek_certificate: str | None = None
     """Base64 DER."""
@@ -146,7 +146,7 @@ class Change(NamedTuple):
 
 
 class OrdersRefusedError(RefusedError):
-    """Orders given together of which some cannot be: (position, why) of each; none was carried out."""
+    """Of orders given together some cannot be carried out: (position, why) of each; none was carried out."""
 
     def __init__(self, refusals: Sequence[tuple[int, str]]) -> None:
         self.refusals = tuple(refusals)

@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_der_public_key
 
 from netboot.join.errors import RefusedError
-from netboot.join.identify import Known
+from netboot.join.identify import Identified
 from netboot.join.issue import Issuer
 from netboot.lifecycle.decide import View
 from netboot.lifecycle.errors import BadClaimError
@@ -42,7 +42,7 @@ class Exchange:
     addresses_attest: bool = False
 
 
-def settle(exchange: Exchange, known: Known, boot: str) -> None:
+def settle(exchange: Exchange, known: Identified, boot: str) -> None:
     """What must hold for every assurance level.
 
     Raises:

@@ -3,14 +3,14 @@
 from netboot.addresses import same_address
 from netboot.join.errors import RefusedError, StaleError
 from netboot.join.exchange import Exchange
-from netboot.join.identify import Known
-from netboot.join.messages import Named
+from netboot.join.identify import Identified
+from netboot.join.messages import Identifiers
 from netboot.join.state import unseal_nonce
 from netboot.machines.values import AssuranceLevel
 
 
 def assurance_of(
-    exchange: Exchange, known: Known, hints: Named, nonce: bytes | None, peer: str, now_ms: int
+    exchange: Exchange, known: Identified, hints: Identifiers, nonce: bytes | None, peer: str, now_ms: int
 ) -> tuple[AssuranceLevel, str]:
     """The assurance, and the boot window that it is of (assurance `nonce`).
 
@@ -31,13 +31,13 @@ def assurance_of(
         return "address", ""
     if machine.match.serial is None or hints.serial != machine.match.serial:
         raise RefusedError(f"{name} must show the serial number that the inventory gives it, to use a boot window")
-    found = unseal_nonce(exchange.nonce_keyset(), exchange.site, nonce, now_ms)
-    if found.machine != name or found.mac not in hints.macs or not same_address(found.address, peer):
+    shown = unseal_nonce(exchange.nonce_keyset(), exchange.site, nonce, now_ms)
+    if shown.machine != name or shown.mac not in hints.macs or not same_address(shown.address, peer):
         raise RefusedError(f"the nonce was not made for {name} at {peer}")
-    return "nonce", found.window
+    return "nonce", shown.window
 
 
-def recheck(exchange: Exchange, known: Known, assurance: AssuranceLevel, peer: str) -> None:
+def recheck(exchange: Exchange, known: Identified, assurance: AssuranceLevel, peer: str) -> None:
     """That attest comes from where hello came from, and the assurance level is still allowed.
 
     Raises:
@@ -51,11 +51,11 @@ def recheck(exchange: Exchange, known: Known, assurance: AssuranceLevel, peer: s
         raise StaleError(f"how {machine.name} proves itself was changed since hello: begin again")
 
 
-def window_open(known: Known, window: str, now_ms: int) -> bool:
+def window_open(known: Identified, window: str, now_ms: int) -> bool:
     """Whether that boot window of the machine is open now."""
     enrolment = known.enrolment
     return enrolment.window == "boot" and enrolment.window_id == window and now_ms < enrolment.window_until_ms
 
 
-def _is_its_address(known: Known, peer: str) -> bool:
+def _is_its_address(known: Identified, peer: str) -> bool:
     return any(same_address(peer, address) for address in known.machine.node.addresses)

@@ -5,8 +5,8 @@ import hashlib
 from netboot.join import fallback, identify
 from netboot.join.enrolment import Details
 from netboot.join.exchange import FIRMWARE_PCRS, Exchange, public_key, settle, tpm_errors
-from netboot.join.identify import Known
-from netboot.join.messages import Hello, HelloAnswer, Named, TpmKeys, encoded, normalised
+from netboot.join.identify import Identified
+from netboot.join.messages import Hello, HelloAnswer, Identifiers, TpmKeys, encoded, normalised
 from netboot.join.state import State, policy_sha256, seal
 from netboot.lifecycle.errors import BadClaimError
 from tokens import wire
@@ -36,7 +36,7 @@ def hello(exchange: Exchange, message: Hello, peer: str) -> HelloAnswer:
     return HelloAnswer(assurance=assurance, state=encoded(sealed), now_ms=now)
 
 
-def _with_tpm(exchange: Exchange, message: Hello, tpm: TpmKeys, hints: Named, peer: str, now: int) -> HelloAnswer:
+def _with_tpm(exchange: Exchange, message: Hello, tpm: TpmKeys, hints: Identifiers, peer: str, now: int) -> HelloAnswer:
     with tpm_errors():
         ek, ak = wire.read_public(tpm.ek_public), wire.read_public(tpm.ak_public)
         ek_sha256 = spki_sha256(ek)
@@ -67,9 +67,9 @@ def _with_tpm(exchange: Exchange, message: Hello, tpm: TpmKeys, hints: Named, pe
     )
 
 
-def _details(tpm: TpmKeys, hints: Named, peer: str) -> str:
+def _details(tpm: TpmKeys, hints: Identifiers, peer: str) -> str:
     """For the operator who is to approve this TPM."""
-    said = Details(
+    details = Details(
         ek_certificate=encoded(tpm.ek_certificate) if tpm.ek_certificate is not None else None,
         ek_public=encoded(tpm.ek_public),
         uuid=hints.uuid,
@@ -77,10 +77,10 @@ def _details(tpm: TpmKeys, hints: Named, peer: str) -> str:
         macs=hints.macs[:8],
         peer=peer,
     )
-    return said.model_dump_json(exclude_defaults=True)
+    return details.model_dump_json(exclude_defaults=True)
 
 
-def _state(known: Known, message: Hello) -> State:
+def _state(known: Identified, message: Hello) -> State:
     return State(
         assurance="tpm",
         machine=known.machine.name,

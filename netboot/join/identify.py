@@ -7,20 +7,22 @@ whom a stranger claims to be, and on the lower assurance levels they are all tha
 from typing import NamedTuple
 
 from netboot.join.errors import PendingError, RefusedError, UnknownMachineError
-from netboot.join.messages import Named
+from netboot.join.messages import Identifiers
 from netboot.join.ports import Enrolment, Enrolments
 from netboot.lifecycle.decide import View
 from netboot.machines.values import Machine
 
 
-class Known(NamedTuple):
+class Identified(NamedTuple):
     """A machine of the inventory and what is on record of it."""
 
     machine: Machine
     enrolment: Enrolment
 
 
-def by_tpm(view: View, enrolments: Enrolments, ek_sha256: str, hints: Named, details: str, now_ms: int) -> Known:
+def by_tpm(
+    view: View, enrolments: Enrolments, ek_sha256: str, hints: Identifiers, details: str, now_ms: int
+) -> Identified:
     """The machine to which this EK is pinned. A stranger may enrol, where an operator has opened a window.
 
     Raises:
@@ -39,16 +41,16 @@ def by_tpm(view: View, enrolments: Enrolments, ek_sha256: str, hints: Named, det
         raise UnknownMachineError(f"this TPM is enrolled as {name}, which the inventory does not have (any more)")
     if machine.match.ek_sha256 not in (None, ek_sha256):
         raise RefusedError(f"the inventory pins another TPM to {name} than was enrolled: correct match.ek_sha256")
-    found = Known(machine, enrolments.of(name))
-    _in_service(found)
+    known = Identified(machine, enrolments.of(name))
+    _in_service(known)
     if enrolled is not None and enrolled.state == "retired":
         raise RefusedError(f"this TPM was taken out of {name} by an operator's word; it is not let in again")
     if pinned is None and enrolled is not None and enrolled.state != "approved":
         raise _pending(name, ek_sha256)
-    return found
+    return known
 
 
-def by_hints(view: View, enrolments: Enrolments, hints: Named) -> Known:
+def by_hints(view: View, enrolments: Enrolments, hints: Identifiers) -> Identified:
     """The one machine that the hints name, for a machine that says it has no TPM.
 
     Raises:
@@ -60,9 +62,9 @@ def by_hints(view: View, enrolments: Enrolments, hints: Named) -> Known:
     if len(named) > 1:
         raise RefusedError(f"one machine cannot be {' and '.join(named)}: correct the inventory")
     machine = named[next(iter(named))]
-    found = Known(machine, enrolments.of(machine.name))
-    _in_service(found)
-    if has_tpm(*found):
+    known = Identified(machine, enrolments.of(machine.name))
+    _in_service(known)
+    if has_tpm(*known):
         raise RefusedError(
             f"{machine.name} has a TPM on record and never joins without it: see that its firmware shows it, or "
             f"`netboot machine replace {machine.name} --part tpm`"
@@ -71,7 +73,7 @@ def by_hints(view: View, enrolments: Enrolments, hints: Named) -> Known:
         raise RefusedError(
             f"{machine.name} must prove itself by its TPM (its `identity` in the inventory), and says it has none"
         )
-    return found
+    return known
 
 
 def has_tpm(machine: Machine, enrolment: Enrolment) -> bool:
@@ -79,7 +81,7 @@ def has_tpm(machine: Machine, enrolment: Enrolment) -> bool:
     return machine.match.ek_sha256 is not None or enrolment.ek_sha256 is not None
 
 
-def _in_service(known: Known) -> None:
+def _in_service(known: Identified) -> None:
     name = known.machine.name
     if not known.machine.enabled:
         raise RefusedError(f"{name} is disabled: set `enabled: true` in the inventory to let it join")
@@ -88,7 +90,7 @@ def _in_service(known: Known) -> None:
 
 
 def _stranger(
-    view: View, enrolments: Enrolments, ek_sha256: str, hints: Named, details: str, now_ms: int
+    view: View, enrolments: Enrolments, ek_sha256: str, hints: Identifiers, details: str, now_ms: int
 ) -> UnknownMachineError | RefusedError:
     short = ek_sha256[:12]
     named = _named(view, hints)
@@ -96,7 +98,7 @@ def _stranger(
         claimed = f"claims to be {' and '.join(named)}" if named else "has no MAC, UUID or serial of the inventory"
         return UnknownMachineError(f"no machine has the TPM {short}..., which {claimed}")
     machine = named[next(iter(named))]
-    known, name = Known(machine, enrolments.of(machine.name)), machine.name
+    known, name = Identified(machine, enrolments.of(machine.name)), machine.name
     if has_tpm(*known):
         return RefusedError(
             f"this machine claims to be {name}, whose TPM is another one than {short}...: if it was replaced, "
@@ -119,8 +121,8 @@ def _pending(name: str, ek_sha256: str) -> PendingError:
     )
 
 
-def _named(view: View, hints: Named) -> dict[str, Machine]:
+def _named(view: View, hints: Identifiers) -> dict[str, Machine]:
     """Every machine that any hint names."""
     macs = hints.macs or (None,)
-    found = {one.machine.name: one.machine for mac in macs for one in view.index.find(mac, hints.uuid, hints.serial)}
-    return dict(sorted(found.items()))
+    matches = [match for mac in macs for match in view.index.find(mac, hints.uuid, hints.serial)]
+    return dict(sorted((match.machine.name, match.machine) for match in matches))

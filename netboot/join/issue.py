@@ -77,8 +77,8 @@ def issue(
         existing = cluster.leases.read(machine.cluster, machine.name)
         presented = present(existing)
         decision = decide_credential(existing, presented, issuer.now_ms())
-        credential = _allowed(issuer, cluster, decision, presented)
-        attempt = _Attempt(issuer, cluster, machine, existing, presented, token_seconds, peer)
+        credential = _allowed(issuer, cluster, decision, presented.asked)
+        attempt = _Attempt(issuer, cluster, machine, existing, presented.asked, token_seconds, peer)
         try:
             return attempt.issued(credential)
         except ConflictError:
@@ -86,7 +86,7 @@ def issue(
     raise ClusterUnavailableError(f"the Lease of {machine.name} is written by others all the time; try again")
 
 
-def _allowed(issuer: Issuer, cluster: ClusterAccess, decision: Decision, presented: Presented) -> Credential:
+def _allowed(issuer: Issuer, cluster: ClusterAccess, decision: Decision, asked: Credential) -> Credential:
     """The credential to claim.
 
     Raises:
@@ -94,14 +94,12 @@ def _allowed(issuer: Issuer, cluster: ClusterAccess, decision: Decision, present
     """
     if decision.credential is None:
         if decision.alert:
-            _alert(issuer, presented, decision.words)
+            _alert(issuer, asked, decision.words)
         raise HeldError(decision.words) if decision.alert else RefusedError(decision.words)
-    if decision.kind == "new" and presented.assurance != "tpm":
-        node = cluster.nodes.node(presented.node)
+    if decision.kind == "new" and asked.assurance != "tpm":
+        node = cluster.nodes.node(asked.node)
         if node is not None and node.ready:
-            raise RefusedError(
-                f"{presented.node} is a Ready node: only a TPM can show that it is this machine that asks"
-            )
+            raise RefusedError(f"{asked.node} is a Ready node: only a TPM can show that it is this machine that asks")
     return decision.credential
 
 
@@ -113,7 +111,7 @@ class _Attempt:
     cluster: ClusterAccess
     machine: Machine
     existing: Credential | None
-    presented: Presented
+    asked: Credential
     token_seconds: int
     peer: str
 
@@ -123,7 +121,7 @@ class _Attempt:
         Raises:
             ConflictError: the Lease, or the token's id, is somebody else's by now.
         """
-        issuer, cluster, presented = self.issuer, self.cluster, self.presented
+        issuer, cluster, asked = self.issuer, self.cluster, self.asked
         started = issuer.now_ms()
         token = mint(issuer.choice)
         if self.existing is not None and self.existing.token_id is not None:
@@ -133,7 +131,7 @@ class _Attempt:
             credential.model_copy(update={"token_id": token.id, "token_expires_ms": expires, "at_ms": started})
         )
         self._close_window(started)
-        self._record(Phase.ATTESTED, started, _proof_words(self.machine, presented))
+        self._record(Phase.ATTESTED, started, _proof_words(self.machine, asked))
         if claimed.issued == 0:
             _delete_old_node(cluster, claimed.node)
         at, lifetime = datetime.fromtimestamp(started / 1000, UTC), timedelta(seconds=self.token_seconds)
@@ -146,9 +144,9 @@ class _Attempt:
             raise
         now = issuer.now_ms()
         self._record(Phase.TOKEN_ISSUED, now, f"token {token.id}, {self.token_seconds} s")
-        fields = {"machine": self.machine.name, "boot": presented.boot, "token": token.id}
+        fields = {"machine": self.machine.name, "boot": asked.boot, "token": token.id}
         log.info("token issued", extra={"fields": fields})
-        return _answer(self.machine, cluster, token, expires // 1000 * 1000, presented.assurance, now)
+        return _answer(self.machine, cluster, token, expires // 1000 * 1000, asked.assurance, now)
 
     def _close_window(self, now_ms: int) -> None:
         """The first success closes a boot window; whoever repeats it finds it closed by itself.
@@ -156,37 +154,37 @@ class _Attempt:
         Raises:
             HeldError: somebody else has closed it meanwhile.
         """
-        presented, existing = self.presented, self.existing
-        if presented.assurance != "nonce":
+        asked, existing = self.asked, self.existing
+        if asked.assurance != "nonce":
             return
-        if self.issuer.enrolments.use_window(presented.machine, presented.window, now_ms):
+        if self.issuer.enrolments.use_window(asked.machine, asked.window, now_ms):
             return
-        if existing is None or (existing.window, existing.holder) != (presented.window, presented.holder):
-            words = f"the boot window of {presented.machine} was used by another machine: open another"
-            _alert(self.issuer, presented, words)
+        if existing is None or (existing.window, existing.holder) != (asked.window, asked.holder):
+            words = f"the boot window of {asked.machine} was used by another machine: open another"
+            _alert(self.issuer, asked, words)
             raise HeldError(words)
 
     def _record(self, phase: Phase, at_ms: int, detail: str) -> None:
         if self.issuer.journal is not None:
-            boot, machine = self.presented.boot, self.presented.machine
+            boot, machine = self.asked.boot, self.asked.machine
             self.issuer.journal(
                 EventRecord(at_ms=at_ms, boot=boot, machine=machine, phase=phase, detail=detail, peer=self.peer)
             )
 
 
-def _alert(issuer: Issuer, presented: Presented, words: str) -> None:
+def _alert(issuer: Issuer, asked: Credential, words: str) -> None:
     """What may be an attack: into the log and the machine's history. Whoever asked is refused whether or not it can be
     written down."""
     fields = {
-        "machine": presented.machine,
-        "boot": presented.boot,
-        "assurance": presented.assurance,
-        "holder": presented.holder[:12],
+        "machine": asked.machine,
+        "boot": asked.boot,
+        "assurance": asked.assurance,
+        "holder": asked.holder[:12],
     }
     log.warning("alert: %s", words, extra={"fields": fields})
-    entry = f"{words} (assurance {presented.assurance}, boot {presented.boot}, key {presented.holder[:12]})"
+    entry = f"{words} (assurance {asked.assurance}, boot {asked.boot}, key {asked.holder[:12]})"
     try:
-        issuer.enrolments.alert(presented.machine, entry, issuer.now_ms())
+        issuer.enrolments.alert(asked.machine, entry, issuer.now_ms())
     except CannotTellError as error:
         log.warning("alert: not in the history: %s", error)
 
@@ -199,9 +197,9 @@ def _delete_old_node(cluster: ClusterAccess, name: str) -> None:
         cluster.nodes.delete(name, node.uid)
 
 
-def _proof_words(machine: Machine, presented: Presented) -> str:
-    if presented.assurance != "tpm":
-        return f"by {presented.assurance}, without a TPM"
+def _proof_words(machine: Machine, asked: Credential) -> str:
+    if asked.assurance != "tpm":
+        return f"by {asked.assurance}, without a TPM"
     indices = ", ".join(sorted(machine.pcrs, key=int))
     return f"by tpm, PCR policy: {indices or 'none'}"
 

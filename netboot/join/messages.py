@@ -145,15 +145,15 @@ def read(data: bytes, model: type[M]) -> M:
         raise BadClaimError(f"not a {model.__name__.lower()}: nested too deep") from None
 
 
-class Named(Strict):
-    """Hints that passed the allow-list, normalised."""
+class Identifiers(Strict):
+    """What a machine calls itself, after the allow-list and in one form: never identity."""
 
     macs: tuple[str, ...] = ()
     uuid: str | None = None
     serial: str | None = None
 
 
-def normalised(hints: Hints) -> Named:
+def normalised(hints: Hints) -> Identifiers:
     """The hints that can be used."""
 
     def tried(parse: Any, value: str | None) -> str | None:
@@ -163,7 +163,7 @@ def normalised(hints: Hints) -> Named:
             return None
 
     macs = tuple(mac for mac in (tried(parse_mac, one) for one in hints.macs) if mac is not None)
-    return Named(macs=macs, uuid=tried(parse_uuid, hints.uuid), serial=tried(parse_serial, hints.serial))
+    return Identifiers(macs=macs, uuid=tried(parse_uuid, hints.uuid), serial=tried(parse_serial, hints.serial))
 
 
 def encoded(data: bytes) -> str:

@@ -14,6 +14,7 @@ from netboot.join.errors import RefusedError
 from netboot.join.exchange import public_key
 from netboot.join.issue import Issuer, issue
 from netboot.join.messages import AttestAnswer
+from netboot.join.ports import Credential
 from netboot.join.register import Register
 from netboot.lifecycle.errors import CannotTellError
 from netboot.machines.values import Machine
@@ -56,7 +57,7 @@ def issue_for_operator(
     public_key(request.spki)
     issuer.cluster_of(machine).preflight()
     open_boot_window(register, machine, window_id, now + WINDOW_MS, act, now)
-    presented = Presented(
+    asked = Credential(
         machine=machine.name,
         cluster=machine.cluster,
         node=machine.node_name,
@@ -66,10 +67,12 @@ def issue_for_operator(
         holder_spki=base64.b64encode(request.spki).decode(),
         generation=register.of(machine.name).generation,
         window=window_id,
-        window_open=True,
+        at_ms=now,
     )
     try:
-        return issue(issuer, machine, lambda _existing: presented, request.lifetime_seconds, peer)
+        return issue(
+            issuer, machine, lambda _existing: Presented(asked, window_open=True), request.lifetime_seconds, peer
+        )
     except (RefusedError, CannotTellError):
         register.use_window(machine.name, window_id, issuer.now_ms())  # nothing stays open that nobody asked for
         raise

@@ -154,7 +154,7 @@ class Preconditions(Protocol):
     """What the self-check asks the apiserver."""
 
     def server_version(self) -> str:
-        """`v1.34.4`."""
+        """The apiserver's, as it says it: `v1.34.4`."""
         ...
 
     def may(self, user: str, groups: Sequence[str], verb: str, group: str, resource: str, subresource: str) -> bool:

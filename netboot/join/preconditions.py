@@ -42,19 +42,24 @@ def check(preconditions: Preconditions, namespace: str = "netboot") -> tuple[Fin
     Raises:
         ClusterUnavailableError: it cannot be told right now; neither "fit" nor "unfit" may be concluded.
     """
-    found = (
+    first = (
         _version(preconditions.server_version()),
         _clock(preconditions.clock_ahead_ms()),
         rights(preconditions, "issuer", namespace),
     )
-    if refusals(found[2:]):
-        return found  # the rest could not be asked
-    return (*found, _secrets_unread(preconditions), *_policies(preconditions.policies()), *_approvals(preconditions))
+    if refusals(first[2:]):
+        return first  # the rest could not be asked
+    return (
+        *first,
+        _secrets_unread(preconditions),
+        *_policies(preconditions.policies()),
+        *_approvals(preconditions),
+    )
 
 
 def refusals(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """What forbids to issue; empty: the cluster is fit."""
-    return tuple(one for one in findings if one.outcome == "refuse")
+    return tuple(finding for finding in findings if finding.outcome == "refuse")
 
 
 def rights(preconditions: Preconditions, role: str, namespace: str = "netboot") -> Finding:

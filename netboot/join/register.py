@@ -75,21 +75,19 @@ class Register:
         self._known = _Pins(None, {}, {}, frozenset())
 
     def by_ek(self, ek_sha256: str) -> Enrolment | None:
-        """See `Enrolments.by_ek`."""
         pins = self._pins()
         if ek_sha256 in pins.by_ek:
             return self.of(pins.by_ek[ek_sha256])
-        found = self.store.by_ek(ek_sha256)
-        if found is not None and found.machine in pins.by_machine:
-            return found.model_copy(update={"state": "retired"})
-        return found
+        enrolled = self.store.by_ek(ek_sha256)
+        if enrolled is not None and enrolled.machine in pins.by_machine:
+            return enrolled.model_copy(update={"state": "retired"})
+        return enrolled
 
     def of(self, machine: str) -> Enrolment:
-        """See `Enrolments.of`."""
         return self._overruled(self.store.record(machine))
 
     def propose(self, machine: str, ek_sha256: str, details: str, now_ms: int) -> Enrolment:
-        """See `Enrolments.propose`. `details`: JSON of `Details`."""
+        """`details`: JSON of `Details`."""
         pinned = self._pins().by_machine.get(machine)
         owner = self._pins().by_ek.get(ek_sha256)
         if owner is not None and owner != machine:
@@ -99,33 +97,32 @@ class Register:
                 f"{machine} shows another TPM (EK {short(ek_sha256)}) than the inventory pins (EK {short(pinned)})"
             )
         if pinned is None and self._roots is not None and self.store.by_ek(ek_sha256) is None:
-            found = certified(parse_details(details), ek_sha256, self._roots(), now_ms)
-            if found.verdict != "good":
+            certificate = certified(parse_details(details), ek_sha256, self._roots(), now_ms)
+            if certificate.verdict != "good":
                 raise RefusedError(
-                    f"the TPM of {machine} cannot enrol here: {found.words}; this site wants EK certificates that lead "
-                    "to its join.tpm_roots. An operator can enrol it all the same with `netboot machine enroll --csv`"
+                    f"the TPM of {machine} cannot enrol here: {certificate.words}; this site wants EK certificates "
+                    "that lead to its join.tpm_roots. An operator can enrol it all the same with "
+                    "`netboot machine enroll --csv`"
                 )
         return self.of(machine) if pinned is not None else self.store.propose(machine, ek_sha256, details, now_ms)
 
     def use_window(self, machine: str, window_id: str, now_ms: int) -> bool:
-        """See `Enrolments.use_window`."""
         return self.store.use_window(machine, window_id, now_ms)
 
     def alert(self, machine: str, said: str, now_ms: int) -> None:
-        """See `Enrolments.alert`."""
         self.store.alert(machine, said, now_ms)
 
     def boot_windows(self, now_ms: int) -> dict[str, BootWindow]:
         """Open boot windows of machines that may use one: declared, enabled, not only by TPM, and none on record."""
         machines = {one.name: one for one in self._inventory().machines if one.enabled and one.identity != "tpm"}
-        found = {}
+        windows = {}
         for record in self.store.records():
             if record.machine not in machines or record.open_window(now_ms) != "boot":
                 continue
             seen = self._overruled(record)
             if seen.window == "boot" and seen.ek_sha256 is None and seen.state == "none":
-                found[record.machine] = BootWindow(id=seen.window_id, until_ms=seen.window_until_ms)
-        return found
+                windows[record.machine] = BootWindow(id=seen.window_id, until_ms=seen.window_until_ms)
+        return windows
 
     def apply(self, orders: Sequence[tuple[str, Order]], act: Act, now_ms: int) -> list[Change]:
         """Carry out operators' orders, or none.

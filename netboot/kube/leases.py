@@ -39,7 +39,7 @@ class KubeLeases:
         self._api = client.CoordinationV1Api(connection.api)
 
     def read(self, cluster: str, machine: str) -> Credential | None:
-        """See `Leases.read`.
+        """What the machine's Lease says; None: there is none.
 
         Raises:
             RefusedError: the Lease is damaged; the words say where and what to do.
@@ -49,13 +49,12 @@ class KubeLeases:
             lease = self._connection.call(self._api.read_namespaced_lease, name, self._namespace, expected=(404,))
         except StatusError:
             return None
-        found = _credential(lease)
-        if (found.cluster, found.machine) != (cluster, machine):
-            raise _damaged(lease, f"it is of machine {found.machine} in cluster {found.cluster}")
-        return found
+        credential = _credential(lease)
+        if (credential.cluster, credential.machine) != (cluster, machine):
+            raise _damaged(lease, f"it is of machine {credential.machine} in cluster {credential.cluster}")
+        return credential
 
     def write(self, credential: Credential) -> Credential:
-        """See `Leases.write`."""
         body, namespace, call = _lease(credential, self._namespace), self._namespace, self._connection.call
         name = body["metadata"]["name"]
         try:
@@ -68,24 +67,24 @@ class KubeLeases:
         return credential.model_copy(update={"version": _version(written)})
 
     def all(self) -> list[Credential]:
-        """See `Leases.all`; a damaged Lease is logged and left out, for the others are sound."""
+        """A damaged Lease is logged and left out, for the others are sound."""
         leases, _ = self._connection.pages(self._api.list_namespaced_lease, self._namespace, label_selector=_SELECTOR)
-        found = []
+        credentials = []
         for lease in leases:
             try:
-                found.append(_credential(lease))
+                credentials.append(_credential(lease))
             except RefusedError as error:
                 log.error("%s", error)  # noqa: TRY400 - the words are all there is to it
-        return found
+        return credentials
 
 
 def _lease(credential: Credential, namespace: str) -> dict[str, Any]:
-    said = {name: getattr(credential, name) for name in _ANNOTATED}
+    values = {name: getattr(credential, name) for name in _ANNOTATED}
     metadata = {
         "name": lease_name(credential.cluster, credential.machine),
         "namespace": namespace,
         "labels": LABELS,
-        "annotations": {_key(name): str(value) for name, value in said.items() if value is not None and value != ""},
+        "annotations": {_key(name): str(value) for name, value in values.items() if value is not None and value != ""},
     }
     if credential.version:
         # The uid, too: a Lease may be made by an update (registry/coordination/lease), so one that was deleted would

@@ -19,20 +19,17 @@ class KubeNodes:
         self._connection, self._api = connection, client.CoreV1Api(connection.api)
 
     def node(self, name: str) -> NodeView | None:
-        """See `Nodes.node`."""
         try:
             return _view(self._connection.call(self._api.read_node, name, expected=(404,)))
         except StatusError:
             return None
 
     def delete(self, name: str, uid: str) -> None:
-        """See `Nodes.delete`."""
         body = {"preconditions": {"uid": uid}}
         with suppress(StatusError):  # 409: its uid is another one by now
             self._connection.call(self._api.delete_node, name, body=body, expected=(404, 409))
 
     def watch(self, seconds: float) -> Iterator[NodeView]:
-        """See `Nodes.watch`."""
         for node in self._connection.follow(self._api.list_node, "/api/v1/nodes", seconds):
             yield _view(node)
 

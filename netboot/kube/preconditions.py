@@ -30,11 +30,9 @@ class KubePreconditions:
         self._admission = client.AdmissionregistrationV1Api(connection.api)
 
     def server_version(self) -> str:
-        """See `Preconditions.server_version`."""
         return str(self._connection.get("/version").body.get("gitVersion", ""))
 
     def may(self, user: str, groups: Sequence[str], verb: str, group: str, resource: str, subresource: str) -> bool:
-        """See `Preconditions.may`."""
         asked = {"verb": verb, "group": group, "resource": resource, "subresource": subresource}
         spec = {"user": user, "groups": list(groups), "resourceAttributes": asked}
         return self._review(self._access.create_subject_access_review, "SubjectAccessReview", spec)
@@ -42,13 +40,11 @@ class KubePreconditions:
     def can(
         self, verb: str, group: str, resource: str, subresource: str = "", namespace: str = "", name: str = ""
     ) -> bool:
-        """See `Preconditions.can`."""
         asked = {"verb": verb, "group": group, "resource": resource, "subresource": subresource}
         spec = {"resourceAttributes": {**asked, "namespace": namespace, "name": name}}
         return self._review(self._access.create_self_subject_access_review, "SelfSubjectAccessReview", spec)
 
     def bindings_to(self, subject_groups: Sequence[str]) -> list[tuple[str, str]]:
-        """See `Preconditions.bindings_to`."""
         bindings, _ = self._connection.pages(self._rbac.list_cluster_role_binding)
         return [
             (str(one["metadata"]["name"]), str(one["roleRef"]["name"]))
@@ -60,23 +56,23 @@ class KubePreconditions:
         ]
 
     def policies(self) -> dict[str, PolicyState]:
-        """See `Preconditions.policies`. Compared word for word, without what the apiserver fills in by itself."""
+        """Compared word for word, without what the apiserver fills in by itself."""
         shipped = {(one["kind"], one["metadata"]["name"]): one.get("spec") for one in manifests(self._namespace)}
-        found: dict[str, PolicyState] = {}
+        states: dict[str, PolicyState] = {}
         for name in POLICIES:
             policy = self._spec(self._admission.read_validating_admission_policy, name)
             binding = self._spec(self._admission.read_validating_admission_policy_binding, name)
             if policy is None:
-                found[name] = "absent"
+                states[name] = "absent"
             elif binding != shipped[("ValidatingAdmissionPolicyBinding", name)]:
-                found[name] = "unbound"
+                states[name] = "unbound"
             else:
                 same = policy == shipped[("ValidatingAdmissionPolicy", name)]
-                found[name] = "in force" if same else "different"
-        return found
+                states[name] = "in force" if same else "different"
+        return states
 
     def clock_ahead_ms(self) -> int:
-        """See `Preconditions.clock_ahead_ms`. The `Date` of an answer has whole seconds: their middle is taken."""
+        """The `Date` of an answer has whole seconds: their middle is taken."""
         before = self._now_ms()
         date = self._connection.get("/version").date
         after = self._now_ms()
@@ -90,10 +86,10 @@ class KubePreconditions:
 
     def _spec(self, operation: Callable[..., Any], name: str) -> dict[str, Any] | None:
         try:
-            found = self._connection.call(operation, name, expected=(404,))
+            policy = self._connection.call(operation, name, expected=(404,))
         except StatusError:
             return None
-        return dict(_plain(found["spec"]))
+        return dict(_plain(policy["spec"]))
 
 
 _DEFAULTS: dict[str, Any] = {"matchPolicy": "Equivalent", "namespaceSelector": {}, "objectSelector": {}, "scope": "*"}

@@ -23,17 +23,14 @@ class KubeCertificateRequests:
         self._connection, self._api = connection, client.CertificatesV1Api(connection.api)
 
     def watch(self, seconds: float) -> Iterator[Csr]:
-        """See `CertificateRequests.watch`."""
-        for one in self._connection.follow(self._api.list_certificate_signing_request, _PATH, seconds):
-            if one["spec"].get("signerName") in SIGNERS:
-                yield _csr(one)
+        for request in self._connection.follow(self._api.list_certificate_signing_request, _PATH, seconds):
+            if request["spec"].get("signerName") in SIGNERS:
+                yield _csr(request)
 
     def approve(self, csr: Csr, reason: str, message: str) -> None:
-        """See `CertificateRequests.approve`."""
         self._decide(csr, "Approved", reason, message)
 
     def deny(self, csr: Csr, reason: str, message: str) -> None:
-        """See `CertificateRequests.deny`."""
         self._decide(csr, "Denied", reason, message)
 
     def _decide(self, csr: Csr, decision: str, reason: str, message: str) -> None:
@@ -53,8 +50,8 @@ class KubeCertificateRequests:
             raise ConflictError(f"the certificate request {csr.name} was changed by somebody else since") from None
 
 
-def _csr(one: dict[str, Any]) -> Csr:
-    metadata, spec, status = one["metadata"], one["spec"], one.get("status") or {}
+def _csr(request: dict[str, Any]) -> Csr:
+    metadata, spec, status = request["metadata"], request["spec"], request.get("status") or {}
     decisions = {condition["type"] for condition in status.get("conditions") or ()}
     return Csr(
         name=str(metadata["name"]),

@@ -20,7 +20,6 @@ class KubeTokens:
         self._connection, self._api = connection, client.CoreV1Api(connection.api)
 
     def create(self, manifest: Mapping[str, Any]) -> None:
-        """See `Tokens.create`."""
         name = manifest["metadata"]["name"]
         try:
             self._connection.call(self._api.create_namespaced_secret, NAMESPACE, dict(manifest), expected=(409,))
@@ -30,7 +29,6 @@ class KubeTokens:
             self._connection.api.last_response = None  # the answer repeats the token
 
     def delete(self, token_id: str) -> None:
-        """See `Tokens.delete`."""
         name = f"bootstrap-token-{token_id}"
         with suppress(StatusError):
             self._connection.call(self._api.delete_namespaced_secret, name, NAMESPACE, expected=(404,))

@@ -106,19 +106,19 @@ class Transport:
     # What `kubernetes.client.ApiClient` calls; it is always told `_preload_content=False` and hands the JSON through.
 
     def GET(self, url: str, **how: Any) -> Any:  # noqa: N802
-        """Read."""
+        """Reads; the JSON of the answer."""
         return self._call("GET", url, **how)
 
     def POST(self, url: str, **how: Any) -> Any:  # noqa: N802
-        """Create."""
+        """Creates; the JSON of what is there then."""
         return self._call("POST", url, **how)
 
     def PUT(self, url: str, **how: Any) -> Any:  # noqa: N802
-        """Replace."""
+        """Replaces; the JSON of what is there then."""
         return self._call("PUT", url, **how)
 
     def DELETE(self, url: str, **how: Any) -> Any:  # noqa: N802
-        """Delete."""
+        """Deletes; the JSON of what the apiserver says to it."""
         return self._call("DELETE", url, **how)
 
     def _unavailable(self, error: BaseException) -> ClusterUnavailableError:
@@ -130,7 +130,7 @@ class Transport:
             return ClusterUnavailableError(f"the apiserver {host} did not answer within {READ_SECONDS:.0f} s")
         if isinstance(error, urllib3.exceptions.SSLError):
             return ClusterUnavailableError(
-                f"the apiserver {host} has no certificate that the kubeconfig's authority vouches for: {_cause(error)}"
+                f"the apiserver {host} has no certificate that the kubeconfig's authority has signed: {_cause(error)}"
             )
         return ClusterUnavailableError(f"the apiserver {host} cannot be reached: {_cause(error)}")
 

@@ -60,17 +60,17 @@ class Trace(Strict):
 
     def phase(self, phase: Phase) -> Reached | None:
         """When and how a phase was first reached."""
-        return next((one for one in self.reached if one.phase is phase), None)
+        return next((reached for reached in self.reached if reached.phase is phase), None)
 
     @property
     def started_ms(self) -> int:
         """The first that was heard of it, milliseconds since 1970."""
-        return min([one.at_ms for one in self.reached] + [one.at_ms for one in self.failures])
+        return min([each.at_ms for each in self.reached] + [each.at_ms for each in self.failures])
 
     @property
     def last_ms(self) -> int:
         """The last that was heard of it, milliseconds since 1970."""
-        return max([one.at_ms for one in self.reached] + [one.at_ms for one in self.failures])
+        return max([each.at_ms for each in self.reached] + [each.at_ms for each in self.failures])
 
     @property
     def state(self) -> Phase:

@@ -1,4 +1,4 @@
-"""What operators are shown, as values: the inventory beside what is known of it."""
+"""What operators are shown, as values: the inventory, and what is known of its machines."""
 
 import difflib
 from collections.abc import Mapping

@@ -109,7 +109,8 @@ def compose(
 
 
 def _report_for_ever(config: Config, index: int, dependencies: Dependencies) -> None:
-    """For the management server's `/readyz`; beside the checks, which wait for an apiserver that does not answer."""
+    """For the management server's `/readyz`, until this process is told to stop. A thread of its own, for the checks
+    wait for an apiserver that does not answer."""
     while True:
         state = readiness(dependencies)
         message = "; ".join(state["problems"]) or "machines can join"
@@ -118,6 +119,8 @@ def _report_for_ever(config: Config, index: int, dependencies: Dependencies) -> 
         status = JoinStatus(at_ms=now, ok=state["ready"], message=message, clusters=clusters)
         with suppress(OSError):
             write_status(config.data / "status", f"join-{index}", status)
+        if dependencies.stopping():
+            return
         time.sleep(REPORT_SECONDS)
 
 

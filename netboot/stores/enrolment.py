@@ -44,13 +44,13 @@ class SqliteEnrolments:
         self._path = path
 
     def by_ek(self, ek_sha256: str) -> Enrolment | None:
-        """See `Enrolments.by_ek`. A replaced EK is its machine's, and retired."""
+        """A replaced EK is its machine's, and retired."""
         with self._open() as db:
             owner = _owner(db, ek_sha256)
             if owner is None:
                 return None
-            found = _record(db, owner.machine).enrolment()
-        return found.model_copy(update=REPLACED | {"ek_sha256": ek_sha256}) if owner.replaced else found
+            enrolment = _record(db, owner.machine).enrolment()
+        return enrolment.model_copy(update=REPLACED | {"ek_sha256": ek_sha256}) if owner.replaced else enrolment
 
     def of(self, machine: str) -> Enrolment:
         return self.record(machine).enrolment()

@@ -46,7 +46,7 @@ class SqliteStates:
                 claims = [row for name in names for row in db.execute(query, (name,))]
             proven = [(name, boot) for name, boot, standing, *_ in current if standing == Standing.PROVEN]
             pending = {name: _trace(body) for name, boot in proven for (body,) in db.execute(_PENDING, (name, boot))}
-        found = {
+        states = {
             name: MachineState(
                 machine=name,
                 current=_trace(body),
@@ -56,9 +56,9 @@ class SqliteStates:
             for name, _, _, _, body, status, at_ms in current
         }
         for name, served, last_ms in claims:
-            state = found.get(name, MachineState(machine=name))
-            found[name] = state.model_copy(update={"claims": Claims(served=served, last_ms=last_ms)})
-        return found
+            state = states.get(name, MachineState(machine=name))
+            states[name] = state.model_copy(update={"claims": Claims(served=served, last_ms=last_ms)})
+        return states
 
     def counts(self) -> dict[str, int]:
         with self._open() as db:
@@ -105,10 +105,10 @@ class SqliteStates:
             raise StateUnavailableError(f"{self._path} is not there yet: the controllers make it when they start")
         try:
             with closing(sqlite3.connect(f"{self._path.absolute().as_uri()}?mode=ro", uri=True, timeout=2.0)) as db:
-                found = version_of(db)
-                if found != VERSION:
+                version = version_of(db)
+                if version != VERSION:
                     raise StateUnavailableError(
-                        f"{self._path} has schema {found}, this program wants {VERSION}: the controllers see to it, "
+                        f"{self._path} has schema {version}, this program wants {VERSION}: the controllers see to it, "
                         "unless it is newer"
                     )
                 yield db

@@ -39,8 +39,8 @@ _NEWER = "it was written by a newer netboot (schema {}, this one knows {}); run 
 
 def version_of(db: sqlite3.Connection) -> int:
     """The schema's number; 0: an empty file."""
-    found: int = db.execute("PRAGMA user_version").fetchone()[0]
-    return found
+    version: int = db.execute("PRAGMA user_version").fetchone()[0]
+    return version
 
 
 def migrate(db: sqlite3.Connection) -> None:
@@ -49,10 +49,10 @@ def migrate(db: sqlite3.Connection) -> None:
     Raises:
         StateUnavailableError: the file is newer than this program.
     """
-    found = version_of(db)
-    if found > VERSION:
-        raise StateUnavailableError(_NEWER.format(found, VERSION))
-    for number in range(found, VERSION):
+    version = version_of(db)
+    if version > VERSION:
+        raise StateUnavailableError(_NEWER.format(version, VERSION))
+    for number in range(version, VERSION):
         try:
             db.executescript(f"BEGIN IMMEDIATE; {MIGRATIONS[number]}; PRAGMA user_version = {number + 1}; COMMIT")
         except sqlite3.Error:

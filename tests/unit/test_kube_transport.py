@@ -201,7 +201,7 @@ def test_every_request_has_timeouts(server: Server, connection: Connection, monk
 @pytest.mark.parametrize("names", [("192.0.2.1",), ("localhost",)])
 def test_a_certificate_for_another_name_is_not_believed(tmp_path: Path, names: tuple[str, ...]) -> None:
     with serving(Server(tmp_path, names)) as server, closing(connect(server.path)) as connection:
-        with pytest.raises(ClusterUnavailableError, match="no certificate that the kubeconfig's authority vouches for"):
+        with pytest.raises(ClusterUnavailableError, match="no certificate that the kubeconfig's authority has signed"):
             KubeNodes(connection).node("n")
         assert server.asked == []
 
@@ -216,7 +216,7 @@ def test_a_certificate_of_another_authority_is_not_believed(server: Server, monk
     with closing(connect(server.path)) as connection, pytest.raises(ClusterUnavailableError) as caught:
         KubeNodes(connection).node("n")
     assert str(caught.value) == (
-        f"the apiserver {server.url[8:]} has no certificate that the kubeconfig's authority vouches for: "
+        f"the apiserver {server.url[8:]} has no certificate that the kubeconfig's authority has signed: "
         "unable to get local issuer certificate"
     )
     assert server.asked == []

@@ -79,7 +79,7 @@ class CheckedClusters(Mapping[str, ClusterAccess]):
         known = self._known[name]
         bad = refusals(known.findings)
         if bad:
-            raise ClusterUnavailableError(f"cluster {name} is not fit: " + "; ".join(one.words for one in bad))
+            raise ClusterUnavailableError(f"cluster {name} is not fit: " + "; ".join(finding.words for finding in bad))
         if self._monotonic() - known.checked > TRUSTED_SECONDS:
             raise ClusterUnavailableError(f"cluster {name} cannot be used: {known.problem}")
 
@@ -147,18 +147,18 @@ class CheckedClusters(Mapping[str, ClusterAccess]):
         except ClusterUnavailableError as error:
             fit, message = False, str(error)
         findings = [
-            {"name": one.name, "outcome": one.outcome, "words": one.words, "remedy": one.remedy}
-            for one in known.findings
-            if one.outcome != "ok"
+            {"name": finding.name, "outcome": finding.outcome, "words": finding.words, "remedy": finding.remedy}
+            for finding in known.findings
+            if finding.outcome != "ok"
         ]
         return {"ok": fit, "message": message, "findings": findings}
 
 
 def _tell(name: str, findings: tuple[Finding, ...]) -> None:
-    for one in findings:
-        if one.outcome == "refuse":
-            log.error("cluster %s: nothing is issued: %s: %s; %s", name, one.name, one.words, one.remedy)
-        elif one.outcome == "warn":
-            log.warning("cluster %s: %s: %s; %s", name, one.name, one.words, one.remedy)
+    for finding in findings:
+        if finding.outcome == "refuse":
+            log.error("cluster %s: nothing is issued: %s: %s; %s", name, finding.name, finding.words, finding.remedy)
+        elif finding.outcome == "warn":
+            log.warning("cluster %s: %s: %s; %s", name, finding.name, finding.words, finding.remedy)
     if not refusals(findings):
         log.info("cluster %s is fit to be joined", name)

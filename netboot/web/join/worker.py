@@ -99,24 +99,24 @@ class FairWorker(ThreadWorker):  # type: ignore[misc] # gunicorn brings no types
 
     def handle(self, conn: Any) -> Any:
         """Serve what there is to read, within the time that there is."""
-        own = dup(conn.sock.fileno())
+        descriptor = dup(conn.sock.fileno())
         with self._lock:
-            self._busy[own] = time.monotonic() + REQUEST_SECONDS
+            self._busy[descriptor] = time.monotonic() + REQUEST_SECONDS
         try:
             return super().handle(conn)
         finally:
             with self._lock:
-                self._busy.pop(own, None)
-            socket(fileno=own).close()
+                self._busy.pop(descriptor, None)
+            socket(fileno=descriptor).close()
 
     def _cut_for_ever(self) -> None:
         while True:
             time.sleep(1.0)
             now = time.monotonic()
             with self._lock:  # `handle` closes none of them meanwhile
-                for own in [own for own, until in self._busy.items() if now >= until]:
-                    self._busy[own] = now + 3600.0
-                    _shut(own)
+                for descriptor in [descriptor for descriptor, until in self._busy.items() if now >= until]:
+                    self._busy[descriptor] = now + 3600.0
+                    _shut(descriptor)
 
 
 class _Counted(TConn):  # type: ignore[misc] # gunicorn brings no types

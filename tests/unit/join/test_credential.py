@@ -1,6 +1,7 @@
 """One credential per boot: each rule by itself, and all of them against whatever a machine may do."""
 
-from dataclasses import replace
+import dataclasses
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -13,16 +14,30 @@ from netboot.machines.values import AssuranceLevel, weaker
 from tests.joining import NOW, boot_id
 
 GOOD = Presented(
-    machine="gpu-001",
-    cluster="default",
-    node="gpu-001",
-    assurance="tpm",
-    boot=boot_id("gpu-001"),
-    holder="a" * 64,
-    holder_spki="c3BraQ==",
-    generation=0,
-    counters=(5, 6),
+    Credential(
+        machine="gpu-001",
+        cluster="default",
+        node="gpu-001",
+        assurance="tpm",
+        boot=boot_id("gpu-001"),
+        holder="a" * 64,
+        holder_spki="c3BraQ==",
+        reset_count=5,
+        restart_count=6,
+        at_ms=0,
+    )
 )
+
+
+def replace(presented: Presented, **changes: Any) -> Presented:
+    """The same with other fields, of what is asked or of `presented` itself; `counters`: (resets, restarts) or None."""
+    if "counters" in changes:
+        resets, restarts = changes.pop("counters") or (None, None)
+        changes |= {"reset_count": resets, "restart_count": restarts}
+    own = {name: changes.pop(name) for name in ("continued", "window_open") if name in changes}
+    return dataclasses.replace(presented, asked=presented.asked.model_copy(update=changes), **own)
+
+
 OTHER = replace(GOOD, holder="b" * 64)
 
 
@@ -47,7 +62,7 @@ def test_the_first_of_all_is_new() -> None:
             cluster="default",
             node="gpu-001",
             assurance="tpm",
-            boot=GOOD.boot,
+            boot=GOOD.asked.boot,
             holder="a" * 64,
             holder_spki="c3BraQ==",
             reset_count=5,

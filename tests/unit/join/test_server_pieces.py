@@ -1,4 +1,4 @@
-"""Parts of join's listener by themselves: the buckets of addresses, and the gate that the self-check keeps."""
+"""Pieces of the join server by themselves: the buckets of addresses, and the gate that the self-check keeps."""
 
 import pytest
 from hypothesis import given
