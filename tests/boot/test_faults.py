@@ -13,6 +13,7 @@ from tests.boot.data_centre import (
     BOOT_SECONDS,
     COMPLETE_TRACE,
     BuiltImage,
+    data_centre,
     entry,
     flip,
     hardware,
