@@ -4,7 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.support.workers import FIRST, GROUPS, group, rank
+from tests.plugins.workers import FIRST, GROUPS, group, rank
 
 ROOT = Path(__file__).parents[2]
 
@@ -52,7 +52,7 @@ def test_two_workers_share_the_groups_of_a_run_between_them(tmp_path: Path) -> N
             for number in range(3)
         ]
         (tmp_path / f"{name}.py").write_text("\n\n".join(["from pathlib import Path", *tests]))
-    argv = [sys.executable, "-m", "pytest", "-q", "-n", "2", "-p", "tests.support.workers", "--rootdir", str(tmp_path)]
+    argv = [sys.executable, "-m", "pytest", "-q", "-n", "2", "-p", "tests.plugins.workers", "--rootdir", str(tmp_path)]
     done = subprocess.run([*argv, str(tmp_path)], cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stdout
     workers = {name: {path.read_text() for path in tmp_path.glob(f"{name}.[0-9]")} for name in ("test_a", "test_b")}

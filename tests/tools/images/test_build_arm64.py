@@ -15,7 +15,7 @@ from images.build import architecture
 from images.store.store import Store
 from lab.work import CACHE, ROOT
 from tests.arm64 import recipe
-from tests.unbuilt import Unbuilt
+from tests.plugins.unbuilt import Unbuilt
 
 pytestmark = pytest.mark.tools
 
@@ -142,7 +142,7 @@ def test_its_own_systemctl_and_python_ran(root: Path) -> None:
 
 
 def test_a_dpu_of_ubuntu_is_built_where_its_mirror_answers(folder: Path, unbuilt: Unbuilt) -> None:
-    """Where it does not, the end of this run says so: tests/unbuilt.py."""
+    """Where it does not, the end of this run says so: tests/plugins/unbuilt.py."""
     made = unbuilt.unless_built("ubuntu-24.04-dpu", lambda: image_build(folder, "ubuntu-24.04-dpu", 5400))
     if made is None:
         assert not list((folder / "store").glob("images/*/ubuntu*"))
