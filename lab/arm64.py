@@ -16,9 +16,9 @@ import requests
 
 from lab.errors import LabError, UnusableError
 from lab.machines import Hardware, Machine
+from lab.output_log import OutputLog
 from lab.processes import child
 from lab.site import Site
-from lab.transcript import Transcript
 
 FIRMWARE = Path("/usr/share/qemu-efi-aarch64/QEMU_EFI.fd")
 GATEWAY = "10.0.2.2"
@@ -62,7 +62,7 @@ def machine(hardware: Hardware, site: Site, folder: Path) -> Iterator[Machine]:
             running = stack.enter_context(
                 child(f"qemu of {hardware.name}", argv, Path(f"{stem}.qemu.log"), grace=3, fds=fds)
             )
-        console = Transcript(f"console of {hardware.name}", Path(f"{stem}.console.log"), lambda: ours.recv(65536))
+        console = OutputLog(f"console of {hardware.name}", Path(f"{stem}.console.log"), lambda: ours.recv(65536))
         stack.callback(console.join)
         stack.callback(running.stop, 3)
         yield Machine(hardware, console, running)

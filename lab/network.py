@@ -97,7 +97,7 @@ def network(folder: Path) -> Iterator[Network]:
     folder.mkdir(parents=True, exist_ok=True)
     holder = ["unshare", "--net", "sh", "-c", "echo ready; exec sleep infinity"]
     with _number() as number, child("namespace", holder, folder / "namespace.log", grace=0) as inside:
-        inside.said.wait_for("^ready$", READY_SECONDS)
+        inside.output.wait_for("^ready$", READY_SECONDS)
         made = Network(folder, number, inside.pid)
         outer = f"nblab{number}"
         run(["ip", "link", "add", outer, "type", "veth", "peer", "name", "uplink", "netns", str(inside.pid)])
@@ -215,7 +215,7 @@ def _second_dhcp(network: Network) -> Iterator[None]:
     """The operator's own DHCP server: a namespace of its own on the same bridge (two cannot share port 67)."""
     holder = ["unshare", "--net", "sh", "-c", "echo ready; exec sleep infinity"]
     with child("second namespace", holder, network.folder / "namespace2.log", grace=0) as other:
-        other.said.wait_for("^ready$", READY_SECONDS)
+        other.output.wait_for("^ready$", READY_SECONDS)
         network.run(
             "ip", "link", "add", "dhcp0", "type", "veth", "peer", "name", "up0", "netns", f"/proc/{other.pid}/ns/net"
         )
@@ -236,4 +236,4 @@ def _serve(
     argv = ["dnsmasq", "--keep-in-foreground", f"--conf-file={path}", "--log-facility=-"]
     inside = network.namespace if namespace is None else namespace
     running = stack.enter_context(child(name, argv, network.folder / f"{name}.log", namespace=inside))
-    running.said.wait_for("DHCP, (IP range|proxy)", READY_SECONDS)
+    running.output.wait_for("DHCP, (IP range|proxy)", READY_SECONDS)

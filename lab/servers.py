@@ -45,7 +45,7 @@ def nginx(network: Network, store: Path, port: int = 8000) -> Iterator[str]:
     config.write_text(_NGINX.format(folder=folder, address=network.inside, port=port, store=store.resolve()))
     argv = ["nginx", "-e", "stderr", "-c", str(config), "-p", str(folder)]
     with child("nginx", argv, folder / "nginx.log", namespace=network.namespace) as running:
-        running.said.wait_for(_READY, 20)
+        running.output.wait_for(_READY, 20)
         yield f"http://{network.inside}:{port}"
 
 

@@ -34,9 +34,9 @@ def find_go(cache: Path) -> Path:
 
 
 def _version(go: str) -> tuple[int, int]:
-    said = subprocess.run([go, "env", "GOVERSION"], capture_output=True, text=True, check=False).stdout
-    found = re.match(r"go(\d+)\.(\d+)", said)
-    return (int(found[1]), int(found[2])) if found else (0, 0)
+    version = subprocess.run([go, "env", "GOVERSION"], capture_output=True, text=True, check=False).stdout
+    numbers = re.match(r"go(\d+)\.(\d+)", version)
+    return (int(numbers[1]), int(numbers[2])) if numbers else (0, 0)
 
 
 def _install(folder: Path) -> None:

@@ -76,12 +76,12 @@ class Kubectl:
         deadline, pause, last = monotonic() + seconds, threading.Event(), "it printed nothing"
         while monotonic() < deadline:
             try:
-                said = self("logs", pod)
+                log = self("logs", pod)
             except EndedError as error:
                 last = str(error)
             else:
-                if said.strip():
-                    return said
+                if log.strip():
+                    return log
             pause.wait(0.5)
         raise DeadlineError(f"no log of Pod {pod} within {seconds:g} s: {last}")
 

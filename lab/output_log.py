@@ -17,7 +17,7 @@ _UNFINISHED = re.compile(r"\x1b(\[[0-9;?=]*|[()])?$")
 _TAIL_LINES = 25
 
 
-class Transcript:
+class OutputLog:
     """The lines of one source. `path` holds them, each with its seconds since the start; `text` without.
 
     `read` is called on a thread of its own until it returns no bytes.
@@ -29,7 +29,7 @@ class Transcript:
         self._text, self._ended = "", False
         self._begun = monotonic()
         path.parent.mkdir(parents=True, exist_ok=True)
-        self._thread = threading.Thread(target=self._follow, args=(read,), name=f"transcript of {name}", daemon=True)
+        self._thread = threading.Thread(target=self._follow, args=(read,), name=f"output of {name}", daemon=True)
         self._thread.start()
 
     @property
