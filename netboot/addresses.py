@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, PlainSerializer, TypeAdapter
 
-from images.artifact.bundle import HttpUrl
+from images.values.types import HttpUrl
 
 _URL = TypeAdapter(HttpUrl)
 

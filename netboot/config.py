@@ -17,11 +17,11 @@ from pydantic import (
 )
 
 from images.artifact.bundle import SiteBundle
-from images.artifact.manifest import Name
 from images.registry.errors import BadReferenceError
 from images.registry.reference import read_place
 from images.values import strict
 from images.values.strict import Fault, FaultsError, Strict
+from images.values.types import Name
 from netboot.addresses import Address, Listen, MachineUrl, TlsUrl, Url
 
 

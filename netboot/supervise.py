@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import IO
+from typing import IO, Literal
 
 log = logging.getLogger(__name__)
 
@@ -73,7 +73,7 @@ class Supervisor:
         planes: Sequence[Plane],
         *,
         environment: dict[str, str],
-        report: Callable[[str, Sequence[Child]], None] = lambda _state, _children: None,
+        report: Callable[[Literal["running", "stopping"], Sequence[Child]], None] = lambda _state, _children: None,
         once_ready: Callable[[], None] = lambda: None,
         died: Callable[[int], None] = lambda _pid: None,
     ) -> None:

@@ -5,16 +5,13 @@ The very same image digest boots in staging and in production because all that d
 
 from typing import Annotated, Literal
 
-from pydantic import Field, StringConstraints, ValidationError
+from pydantic import Field, ValidationError
 
-from images.artifact.manifest import Name, canonical
+from images.artifact.manifest import canonical
 from images.errors import CorruptError
+from images.values.faults import first_fault
 from images.values.strict import Strict
-
-HttpUrl = Annotated[
-    str, StringConstraints(pattern=r"^https?://(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?(/[A-Za-z0-9._~/-]*)?$")
-]
-"""A URL that is safe in a script, on a kernel command line and in a shell: no user, query, quotes or spaces."""
+from images.values.types import HttpUrl, Name
 
 
 class SiteBundle(Strict):
@@ -46,9 +43,7 @@ def read_bundle(data: bytes) -> SiteBundle:
     try:
         bundle = SiteBundle.model_validate_json(data)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        where = ".".join(map(str, first["loc"]))
-        raise CorruptError(f"not a site bundle: {where + ': ' if where else ''}{first['msg']}") from None
+        raise CorruptError(f"not a site bundle: {first_fault(error)}") from None
     if bundle.to_bytes() != data:
         raise CorruptError("not a site bundle: its bytes are not in canonical form")
     return bundle

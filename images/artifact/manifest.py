@@ -6,56 +6,20 @@ newline at the end (`canonical`).
 
 import hashlib
 import json
-import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, GetCoreSchemaHandler, GetJsonSchemaHandler, StringConstraints, ValidationError
-from pydantic_core import CoreSchema
-from pydantic_core.core_schema import no_info_after_validator_function
+from pydantic import Field, StringConstraints, ValidationError
 
 from images.errors import CorruptError
+from images.values.faults import first_fault
+from images.values.kernel_arguments import RecipeArgument
 from images.values.strict import Strict
-
-
-@dataclass(frozen=True, slots=True)
-class _Matching:
-    """A pattern whose fault says what is allowed, not how it is checked; a JSON Schema has the pattern."""
-
-    pattern: str
-    words: str
-
-    def check(self, value: str) -> str:
-        if not re.fullmatch(self.pattern, value):
-            raise ValueError(self.words)
-        return value
-
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        return no_info_after_validator_function(self.check, handler(source))
-
-    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        return handler(schema) | {"pattern": f"^({self.pattern})$"}
-
-
-Sha256 = Annotated[str, _Matching(r"[0-9a-f]{64}", "must be a SHA-256 digest: 64 lower-case hexadecimal characters")]
-Name = Annotated[
-    str,
-    _Matching(
-        r"[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?",
-        "must be lower-case letters, digits, '-' and '.', at most 63, beginning and ending with a letter or digit",
-    ),
-]
-KernelArgument = Annotated[
-    str,
-    _Matching(r"[A-Za-z0-9_.,:/=@+-]{1,200}", "must be 1 to 200 letters, digits and _.,:/=@+- (one argument each)"),
-]
-Architecture = Literal["amd64", "arm64"]
-RootFormat = Literal["squashfs", "erofs"]
+from images.values.types import Architecture, Matching, Name, RootFormat, Sha256
 
 ContainerName = Annotated[
     str,
-    _Matching(
+    Matching(
         r"(localhost|[a-z0-9-]+(\.[a-z0-9-]+)+|[a-z0-9-]+(?=:[0-9]))(:[0-9]{1,5})?(/[a-z0-9]+([._-]+[a-z0-9]+)*)+:[A-Za-z0-9_][A-Za-z0-9._-]{0,127}",
         "must be a container image's full name, registry/name:tag, like localhost/pause:1",
     ),
@@ -123,7 +87,7 @@ class Manifest(Strict):
     created: Annotated[int, Field(ge=0)]
     """Seconds since 1970 of the newest source, never of the build: the same recipe gives the same bytes."""
     kernel_version: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9.+~_-]{1,100}$")]
-    kernel_arguments: tuple[KernelArgument, ...] = ()
+    kernel_arguments: tuple[RecipeArgument, ...] = ()
     ram_mib: Annotated[int, Field(ge=1)]
     """The least memory of a machine that can boot this image, MiB."""
     chunk_size: Literal[4194304] = 4194304
@@ -170,9 +134,7 @@ def read_manifest(data: bytes) -> Manifest:
     try:
         manifest = Manifest.model_validate_json(data)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        where = ".".join(map(str, first["loc"]))
-        raise CorruptError(f"not a manifest: {where + ': ' if where else ''}{first['msg']}") from None
+        raise CorruptError(f"not a manifest: {first_fault(error)}") from None
     if manifest.to_bytes() != data:
         raise CorruptError("not a manifest: its bytes are not in canonical form")
     return manifest

@@ -8,9 +8,9 @@ import platform
 from collections.abc import Iterator
 from pathlib import Path
 
-from images.artifact.manifest import Architecture
 from images.errors import CommandError, ImageError, RecipeError
 from images.run import run
+from images.values.types import Architecture
 
 _NATIVE = {"x86_64": "amd64", "aarch64": "arm64"}
 """uname's machine → Debian's architecture."""

@@ -16,9 +16,11 @@ from typing import IO, Annotated, Any, NoReturn, TypeVar, cast
 
 from pydantic import BaseModel, StringConstraints, TypeAdapter, ValidationError
 
-from images.artifact.manifest import Architecture, ContainerImage
+from images.artifact.manifest import ContainerImage
 from images.build.step import PLACE, file_digest
 from images.errors import RecipeError
+from images.values.faults import first_fault
+from images.values.types import Architecture
 
 T = TypeVar("T")
 NAME = "io.containerd.image.name"
@@ -150,7 +152,7 @@ class _Reader:
         try:
             return ContainerImage(name=name, digest=digest, size=size)
         except ValidationError as error:
-            self._refuse(f"has the image {name!r:.200}: {error.errors()[0]['msg'].removeprefix('Value error, ')}")
+            self._refuse(f"has the image {name!r:.200}: {first_fault(error).message}")
 
     def _weigh(self, name: str) -> tuple[str, int, int]:
         """Of a file of the archive: SHA-256, bytes as it is, bytes unpacked."""

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 
-from images.artifact.manifest import RootFormat
 from images.artifact.signing import read_public_key
 from images.errors import RecipeError, SignatureError
 from images.formats import cpio, elf, tree
 from images.formats.modules import Module, Tree
 from images.run import run
+from images.values.types import RootFormat
 
 STAGE = Path(str(files("images") / "node" / "initrd"))
 """The files that run between the kernel and systemd."""

@@ -13,9 +13,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from images.artifact.manifest import Architecture, Name
 from images.values import strict
 from images.values.strict import Document, Fault, FaultsError, Strict
+from images.values.types import Architecture, Name
 
 SHIPPED = Path(str(files("images") / "recipes" / "features"))
 """The folder of the features that come with netboot."""

@@ -9,16 +9,11 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BeforeValidator, ValidationInfo
 
-from images.artifact.manifest import KernelArgument
+from images.values.types import Matching
 
 
-def _fits(pattern: str, what: str) -> AfterValidator:
-    def check(value: str) -> str:
-        if not re.fullmatch(pattern, value, re.ASCII):
-            raise ValueError(f"{value!r} is not {what}")
-        return value
-
-    return AfterValidator(check)
+def _fits(pattern: str, what: str) -> Matching:
+    return Matching(pattern, f"{{value}} is not {what}")
 
 
 def _absolute(value: str) -> str:
@@ -44,12 +39,6 @@ def _all_or_list(value: object) -> object:
     if value is not None and value != "all" and not isinstance(value, list | tuple):
         raise ValueError("must be a list of kernel modules, or all")
     return None if value == "all" else value
-
-
-def _own_argument(value: str) -> str:
-    if value.startswith(("netboot.", "BOOTIF=", "systemd.hostname=")):
-        raise ValueError(f"{value.partition('=')[0]!r} is set by the service for each machine; a recipe cannot set it")
-    return value
 
 
 def _beside(value: Path, info: ValidationInfo) -> Path:
@@ -172,4 +161,3 @@ OwnFile = Annotated[Path, AfterValidator(_file)]
 Permissions = Annotated[str, BeforeValidator(_permissions)]
 ImagePath = Annotated[str, AfterValidator(_absolute)]
 Pattern = Annotated[str, AfterValidator(_pattern)]
-Argument = Annotated[KernelArgument, AfterValidator(_own_argument)]

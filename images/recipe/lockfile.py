@@ -10,10 +10,11 @@ from typing import Annotated, Literal
 
 from pydantic import Field, ValidationError
 
-from images.artifact.manifest import Architecture, Name, Sha256
 from images.errors import LockError
 from images.formats.debian import Identity, Origin
+from images.values.faults import first_fault
 from images.values.strict import Strict
+from images.values.types import Architecture, Name, Sha256
 
 _MOST = 10
 """Packages that a message names; more are counted."""
@@ -96,11 +97,7 @@ def read(path: Path) -> Lock:
     except OSError as error:
         raise LockError(f"lock {path} cannot be read: {error.strerror}") from None
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        where = ".".join(map(str, first["loc"]))
-        raise LockError(
-            f"{path} is not a lock as `netboot image lock` writes it: {where + ': ' if where else ''}{first['msg']}"
-        ) from None
+        raise LockError(f"{path} is not a lock as `netboot image lock` writes it: {first_fault(error)}") from None
 
 
 def check_recipe(

@@ -8,12 +8,13 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from images.artifact.manifest import Architecture, Name, RootFormat
 from images.build.step import digest, file_digest, plain
 from images.formats.overlay import Entry, read_file, read_folder
 from images.recipe import fields
 from images.recipe.fields import some
+from images.values.kernel_arguments import RecipeArgument
 from images.values.strict import Strict
+from images.values.types import Architecture, Name, RootFormat
 
 Profile = Literal["dev", "release"]
 Fit = Literal["exact", "major"]
@@ -36,7 +37,7 @@ class Kernel(Strict):
     """The kernel's package, and the arguments that every machine boots it with."""
 
     package: fields.Package
-    arguments: tuple[fields.Argument, ...] = ()
+    arguments: tuple[RecipeArgument, ...] = ()
 
 
 class Modules(Strict):

@@ -1,7 +1,6 @@
 """What points to images: channels, and the references of those who still need one. Small JSON files of the store."""
 
 import json
-import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,10 +8,9 @@ from typing import Any
 
 from images.errors import CorruptError, NotFoundError
 from images.values import files
+from images.values.types import NAME, SHA256
 
 MARKS = "unneeded.json"
-_DIGEST = re.compile(r"[0-9a-f]{64}")
-_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +25,7 @@ class ChannelState:
 
 def is_digest(text: object) -> bool:
     """Whether it is 64 lower-case hexadecimal characters."""
-    return isinstance(text, str) and _DIGEST.fullmatch(text) is not None
+    return isinstance(text, str) and SHA256.fits(text)
 
 
 def check_name(name: str, what: str) -> None:
@@ -36,7 +34,7 @@ def check_name(name: str, what: str) -> None:
     Raises:
         NotFoundError: it cannot be such a name, so there is none of it.
     """
-    if not _NAME.fullmatch(name):
+    if not NAME.fits(name):
         raise NotFoundError(f"{name[:80]!r} cannot be {what} name: lower-case letters, digits, '-' and '.'")
 
 

@@ -13,6 +13,8 @@ from typing import Any, TypeVar, get_args
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from images.values.faults import bare
+
 M = TypeVar("M", bound=BaseModel)
 Location = tuple[int | str, ...]
 _LOGIN = re.compile(r"://[^/@]*@")
@@ -172,7 +174,7 @@ def faults_of(
         elif item["type"] == "missing":
             message = "this key is required"
         else:
-            message = item["msg"].removeprefix("Value error, ")
+            message = bare(item["msg"])
             if given and not isinstance(item["input"], dict | list | BaseModel):
                 message += f" (given: {_LOGIN.sub('://…@', repr(item['input'])):.200})"
         faults.append(Fault(document.file, document.line(known), _dotted(known), message))

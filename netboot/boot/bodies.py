@@ -7,6 +7,7 @@ from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 from pydantic import BaseModel, ValidationError
 
+from images.values.faults import first_fault
 from netboot.boot import answers
 from netboot.lifecycle.errors import BadClaimError
 
@@ -38,10 +39,7 @@ def parsed(body: bytes, model: type[M], what: str) -> M:
     try:
         return model.model_validate_json(body)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(map(str, first["loc"]))
-        words = first["msg"].removeprefix("Value error, ")
-        raise BadClaimError(f"not {what}: {where + ': ' if where else ''}{words}") from None
+        raise BadClaimError(f"not {what}: {first_fault(error)}") from None
 
 
 def _refused(status: int, words: str) -> web.Response:

@@ -3,10 +3,11 @@
 import contextlib
 from time import time
 
-from images.artifact.bundle import SiteBundle
+from images.artifact.bundle import SiteBundle, read_bundle
 from images.artifact.keyring import KeyRing
-from images.artifact.signing import sign, signers_of, verify
+from images.artifact.signing import sign, signers_of
 from images.errors import ImageError, NotFoundError
+from images.store.check import check_bundle
 from images.store.store import Store
 from images.values.strict import FaultsError
 from netboot.config import Config
@@ -24,14 +25,11 @@ def faults_of_bundle(config: Config) -> list[str]:
     """Everything that is wrong with the signed bundle of the store, each with its remedy."""
     try:
         data, signature = Store(config.store).bundle()
-        verify(data, signature, KeyRing(config.keys).trusted())
-        bundle = SiteBundle.model_validate_json(data)
+        bundle = check_bundle(data, signature, KeyRing(config.keys).trusted())
     except NotFoundError as error:
         return [str(error)]
     except ImageError as error:
         return [f"{error}; {_RUN}"]
-    except ValueError:
-        return [f"is not a site bundle; {_RUN}"]
     try:
         return [f"{difference}; {_RUN}" for difference in differences(bundle, config)]
     except FaultsError:
@@ -56,6 +54,6 @@ def install(config: Config) -> bool:
 def unsigned(config: Config) -> bytes:
     """The bundle of a configuration, to be signed: issued now, and later than the one that is there."""
     issued = int(time())
-    with contextlib.suppress(ImageError, ValueError):  # none, or a damaged one: it is replaced
-        issued = max(issued, SiteBundle.model_validate_json(Store(config.store).bundle()[0]).issued + 1)
+    with contextlib.suppress(ImageError):  # none, or a damaged one: it is replaced
+        issued = max(issued, read_bundle(Store(config.store).bundle()[0]).issued + 1)
     return config.site_bundle(issued).to_bytes()

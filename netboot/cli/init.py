@@ -11,8 +11,8 @@ import click
 from pydantic import TypeAdapter, ValidationError
 
 from images.artifact.keyring import KeyRing
-from images.artifact.manifest import Name
 from images.values import files
+from images.values.types import Name
 from netboot.addresses import parse_machine_url, parse_tls_url
 from netboot.cli import bundles
 from netboot.cli.authority import new_authority

@@ -9,12 +9,12 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from images.errors import ImageError
 from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.ports import Clock
 from netboot.lifecycle.upstream import Upstream, fetching
+from netboot.status import FetcherStatus, Transfer
 
 log = logging.getLogger(__name__)
 
@@ -89,7 +89,7 @@ class Fetcher:
         if self._cancellation.wait(seconds):
             raise _StoppingError
 
-    def status(self) -> dict[str, Any]:
+    def status(self) -> FetcherStatus:
         """For `/readyz`, metrics and the publisher; `images`: digest → why it is not here."""
         where = self._upstream.where
         with self._lock:
@@ -99,17 +99,17 @@ class Fetcher:
         message = f"every image of a channel is here; others come from {where}"
         if images:
             message = "; ".join(problems) or f"fetching {', '.join(digest[:12] for digest in images)} from {where}"
-        return {
-            "at_ms": self._clock.now_ms(),
-            "ok": not images,
-            "message": message,
-            "remedy": "it is tried again by itself; see upstream in the configuration" if problems else "wait",
-            "images": images,
-            "transfer": {"image": now[0], "bytes": now[1], "of": now[2]} if now else None,
-            "fetched": self._fetched,
-            "bytes": self._bytes,
-            "failed": self._failed,
-        }
+        return FetcherStatus(
+            at_ms=self._clock.now_ms(),
+            ok=not images,
+            message=message,
+            remedy="it is tried again by itself; see upstream in the configuration" if problems else "wait",
+            images=images,
+            transfer=Transfer(image=now[0], bytes=now[1], of=now[2]) if now else None,
+            fetched=self._fetched,
+            bytes=self._bytes,
+            failed=self._failed,
+        )
 
     def _words(self, one: _Trying) -> str:
         if one.problem is None:

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from pydantic import TypeAdapter, ValidationError
 
-from images.artifact.manifest import Sha256
 from images.values.strict import Fault, FaultsError
+from images.values.types import Sha256
 from netboot.join.enrolment import Details, Import
 from tokens.credential import spki_sha256
 from tokens.ekcert import read_ek_certificate, read_public_key

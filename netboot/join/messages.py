@@ -3,12 +3,14 @@
 import base64
 import binascii
 import re
+from dataclasses import replace
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BeforeValidator, Field, StringConstraints, ValidationError
 
-from images.artifact.manifest import Name
+from images.values.faults import first_fault
 from images.values.strict import Strict
+from images.values.types import Name
 from netboot.join.ports import AssuranceLevel
 from netboot.lifecycle.errors import BadClaimError
 from netboot.lifecycle.events import BootId
@@ -137,10 +139,9 @@ def read(data: bytes, model: type[M]) -> M:
     try:
         return model.model_validate_json(data)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-        where = ".".join(str(part) if _PLAIN.fullmatch(str(part)) else "?" for part in first["loc"][:4])
-        words = first["msg"].removeprefix("Value error, ")
-        raise BadClaimError(f"not a {model.__name__.lower()}: {where + ': ' if where else ''}{words}") from None
+        fault = first_fault(error)
+        location = tuple(str(part) if _PLAIN.fullmatch(str(part)) else "?" for part in fault.location[:4])
+        raise BadClaimError(f"not a {model.__name__.lower()}: {replace(fault, location=location)}") from None
     except RecursionError:
         raise BadClaimError(f"not a {model.__name__.lower()}: nested too deep") from None
 

@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 from pydantic import ValidationError
 
-from images.artifact.manifest import Name, Sha256
 from images.values.strict import Strict
+from images.values.types import Name, Sha256
 from netboot.join.errors import RefusedError, StaleError
 from netboot.join.ports import AssuranceLevel
 from netboot.lifecycle.events import BootId

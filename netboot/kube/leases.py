@@ -10,6 +10,7 @@ from typing import Any, get_type_hints
 from kubernetes import client
 from pydantic import ValidationError
 
+from images.values.faults import first_fault
 from netboot.join.errors import ConflictError, RefusedError
 from netboot.join.ports import Credential
 from netboot.kube.connection import Connection
@@ -108,8 +109,8 @@ def _credential(lease: dict[str, Any]) -> Credential:
     try:
         found = Credential(**values, version=_version(lease))
     except ValidationError as error:
-        first = error.errors(include_input=False, include_url=False)[0]
-        raise _damaged(lease, f"{_key(str(first['loc'][0]))}: {first['msg']}") from None
+        fault = first_fault(error)
+        raise _damaged(lease, f"{_key(str(fault.location[0]))}: {fault.message}") from None
     if not found.holder or not found.machine:
         raise _damaged(lease, "it names no holder or no machine")
     return found

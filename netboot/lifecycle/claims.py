@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Literal, cast
 from urllib.parse import unquote_to_bytes
 
-from images.artifact.manifest import Architecture
+from images.values.types import Architecture
 from netboot.lifecycle.decision import Claim
 from netboot.machines.identity import parse_mac, parse_serial, parse_uuid
 

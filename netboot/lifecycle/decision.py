@@ -4,8 +4,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from images.artifact.manifest import Architecture, Name
 from images.values.strict import Strict
+from images.values.types import Architecture, Name
 from netboot.lifecycle.snapshot import ImageFacts
 from netboot.machines.values import Machine, Profile
 

@@ -4,8 +4,8 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, StringConstraints
 
-from images.artifact.manifest import Name, Sha256
 from images.values.strict import Strict
+from images.values.types import Name, Sha256
 from netboot.lifecycle.health import HealthReport
 from netboot.lifecycle.phases import REPORTED_PHASES, Phase
 from netboot.machines.values import Mac

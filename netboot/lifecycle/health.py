@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, ConfigDict, Field, FiniteFloat, StringConstraints
 
-from images.artifact.manifest import Name
 from images.values.strict import Strict
+from images.values.types import Name
 from netboot.machines.values import Mac
 
 CheckStatus = Literal["pass", "warn", "fail", "unknown", "absent"]

@@ -3,10 +3,11 @@
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 
-from images.artifact.bundle import HttpUrl, SiteBundle
+from images.artifact.bundle import SiteBundle
 from images.artifact.manifest import Manifest
 from images.errors import CorruptError, ImageError, NotFoundError
 from images.values.strict import Strict
+from images.values.types import HttpUrl
 from netboot.lifecycle.image_repository import ImageRepository
 from netboot.lifecycle.snapshot import BootWindow, ImageFacts, Snapshot
 from netboot.machines.values import Channel, Inventory

@@ -6,9 +6,10 @@ API server or a network still boots machines from what was last accepted.
 
 from pydantic import Field
 
-from images.artifact.bundle import HttpUrl
-from images.artifact.manifest import Architecture, Artifact, KernelArgument, Name, Sha256
+from images.artifact.manifest import Artifact
+from images.values.kernel_arguments import RecipeArgument
 from images.values.strict import Strict
+from images.values.types import Architecture, HttpUrl, Name, Sha256
 from netboot.machines.values import Inventory
 
 
@@ -21,7 +22,7 @@ class ImageFacts(Strict):
     epoch: int
     kernel: Artifact
     initrd: Artifact
-    kernel_arguments: tuple[KernelArgument, ...] = ()
+    kernel_arguments: tuple[RecipeArgument, ...] = ()
     ram_mib: int
 
 

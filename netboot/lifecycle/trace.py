@@ -4,8 +4,8 @@ Records come from several journals, in any order and sometimes twice. So the fol
 record twice changes nothing: of each phase the first time is kept, and nothing is dropped for having come late.
 """
 
-from images.artifact.manifest import Name, Sha256
 from images.values.strict import Strict
+from images.values.types import Name, Sha256
 from netboot.lifecycle.events import BootId, EventRecord, SafeText, ScriptRecord
 from netboot.lifecycle.phases import Phase, Source, source_of
 

@@ -5,8 +5,9 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, model_validator
 
-from images.artifact.manifest import Architecture, KernelArgument, Name, Sha256
+from images.values.kernel_arguments import ProfileArgument
 from images.values.strict import Strict
+from images.values.types import Architecture, Name, Sha256
 from netboot.machines.health import Health
 from netboot.machines.identity import parse_mac, parse_serial, parse_uuid
 
@@ -32,26 +33,6 @@ class Match(Strict):
         if not self.macs and self.uuid is None and self.serial is None:
             raise ValueError("needs at least one of macs, uuid and serial: nothing could be recognised by this")
         return self
-
-
-_OURS = (
-    "netboot.boot=",
-    "netboot.image=",
-    "netboot.report=",
-    "netboot.origins=",
-    "BOOTIF=",
-    "systemd.hostname=",
-    "initrd=",
-)
-
-
-def _not_ours(argument: str) -> str:
-    if argument.startswith(_OURS):
-        raise ValueError("is set by the service itself for every boot; leave it out")
-    return argument
-
-
-ProfileArgument = Annotated[KernelArgument, AfterValidator(_not_ours)]
 
 
 Label = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9]([A-Za-z0-9._/-]{0,251}[A-Za-z0-9])?$")]

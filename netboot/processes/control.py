@@ -17,10 +17,10 @@ from netboot.stores.bootkey import load_or_create
 from netboot.stores.live import LiveView
 from netboot.stores.register import open_register
 from netboot.stores.state import SqliteStates
-from netboot.stores.status import read_status
+from netboot.stores.status import StatusFolder
 from netboot.web import create_app
-from netboot.web.measures import Now, exposition
-from netboot.web.parts import Parts
+from netboot.web.dependencies import Dependencies
+from netboot.web.metrics import Now, exposition
 from netboot.web.probe import Probe
 from netboot.web.tokens import TokenFile
 from netboot.web.watch import MOST_WATCHERS
@@ -32,12 +32,10 @@ def make_web(config: Config, stopping: Callable[[], bool]) -> Any:
     repository = open_image_repository(config)
     register = open_register(config, lambda: live.view().snapshot.inventory)
 
-    def status(name: str) -> dict[str, Any] | None:
-        return read_status(config.data / "status", name)
-
+    status = StatusFolder(config.data / "status")
     now = Now(live, states, status, SystemClock())
     return create_app(
-        Parts(
+        Dependencies(
             live=live,
             states=states,
             sightings=states,

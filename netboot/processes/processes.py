@@ -13,7 +13,8 @@ from netboot.config import Config
 from netboot.lifecycle.errors import CannotTellError
 from netboot.process import Orders, end_with, say_ready
 from netboot.processes.clock import SystemClock
-from netboot.stores.status import read_status, write_status
+from netboot.status import FetcherStatus
+from netboot.stores.status import StatusFolder, write_status
 
 if TYPE_CHECKING:
     from netboot.boot.nonces import Seal
@@ -109,8 +110,11 @@ def _run_controllers(orders: Orders) -> None:
 
 def _absent(status: Path) -> Mapping[str, str]:
     """Image → why it is not here, as the fetcher says; empty where it has said nothing yet."""
-    said = (read_status(status, "fetcher") or {}).get("images")
-    return said if isinstance(said, dict) else {}
+    try:
+        fetcher = StatusFolder(status).read("fetcher", FetcherStatus)
+    except CannotTellError:
+        return {}
+    return fetcher.images if fetcher is not None else {}
 
 
 def _run_approver(orders: Orders) -> None:

@@ -4,12 +4,13 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import netboot
 from netboot.config import Config
 from netboot.listeners import bind, bind_all
 from netboot.process import Orders
+from netboot.status import ProcessStatus, SupervisorStatus
 from netboot.stores.lock import sole_instance
 from netboot.stores.status import wipe, write_status
 from netboot.supervise import Child, Plane, Supervisor
@@ -30,7 +31,7 @@ def serve(config: Config, say: Callable[[str], None]) -> None:
             [sys.executable, "-P", "-m", "netboot.cli.main", "plane"],
             _planes(config),
             environment=_environment(config),
-            report=lambda state, children: write_status(status, "planes", _report(state, children)),
+            report=lambda state, children: write_status(status, "supervisor", _status(state, children)),
             once_ready=lambda: say("ready"),
             died=lambda pid: _forget_gauges(config.data / "metrics", pid),
         )
@@ -102,17 +103,17 @@ def _environment(config: Config) -> dict[str, str]:
     }
 
 
-def _report(state: str, children: Sequence[Child]) -> dict[str, Any]:
-    planes = {
-        child.plane.name: {
-            "ready": child.ready,
-            "pid": child.process.pid if child.process is not None else None,
-            "restarts": child.restarts,
-            "last_exit": child.last_exit,
-        }
+def _status(state: Literal["running", "stopping"], children: Sequence[Child]) -> SupervisorStatus:
+    processes = {
+        child.plane.name: ProcessStatus(
+            ready=child.ready,
+            pid=child.process.pid if child.process is not None else None,
+            restarts=child.restarts,
+            last_exit=child.last_exit,
+        )
         for child in children
     }
-    return {"state": state, "pid": os.getpid(), "planes": planes}
+    return SupervisorStatus(state=state, pid=os.getpid(), processes=processes)
 
 
 def _forget_gauges(metrics: Path, pid: int) -> None:

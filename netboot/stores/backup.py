@@ -20,8 +20,8 @@ from typing import Annotated, BinaryIO
 
 from pydantic import Field, StringConstraints
 
-from images.artifact.manifest import Sha256
 from images.values.strict import Strict
+from images.values.types import Sha256
 from netboot.config import Config
 
 FORMAT = 1

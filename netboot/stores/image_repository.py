@@ -3,9 +3,6 @@
 import logging
 from collections.abc import Sequence
 
-from pydantic import ValidationError
-
-from images.artifact import signing
 from images.artifact.bundle import SiteBundle
 from images.artifact.keyring import KeyRing
 from images.artifact.manifest import Manifest
@@ -51,11 +48,7 @@ class StoreImageRepository:
             data, signature = self._store.bundle()
         except NotFoundError:
             return None
-        signing.verify(data, signature, self._keys())
-        try:
-            return SiteBundle.model_validate_json(data)
-        except ValidationError:
-            raise CorruptError("the site bundle is not one of a known version: run `netboot config bundle`") from None
+        return check.check_bundle(data, signature, self._keys())
 
     def point(self, channel: str, digest: str) -> str | None:
         """See `ImageRepositoryWriter.point`."""

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from images.values.faults import first_fault
 from netboot.lifecycle.errors import NotReadyError
 from netboot.lifecycle.snapshot import Snapshot
 
@@ -34,9 +35,7 @@ def read_snapshot(path: Path) -> Snapshot:
     except OSError as error:
         raise NotReadyError(f"{path} cannot be read: {error.strerror}") from None
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(map(str, first["loc"]))
-        raise NotReadyError(f"{path} is not a snapshot: {where + ': ' if where else ''}{first['msg']}") from None
+        raise NotReadyError(f"{path} is not a snapshot: {first_fault(error)}") from None
 
 
 def write_snapshot(path: Path, snapshot: Snapshot) -> None:

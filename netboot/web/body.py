@@ -5,6 +5,7 @@ from typing import TypeVar
 from flask import request
 from pydantic import BaseModel, ValidationError
 
+from images.values.faults import first_fault
 from netboot.lifecycle.errors import BadClaimError
 
 M = TypeVar("M", bound=BaseModel)
@@ -19,6 +20,5 @@ def parsed(model: type[M]) -> M:
     try:
         return model.model_validate(request.get_json())
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(map(str, first["loc"])) or "the body"
-        raise BadClaimError(f"{where}: {first['msg'].removeprefix('Value error, ')}") from None
+        fault = first_fault(error)
+        raise BadClaimError(f"{fault.key or 'the body'}: {fault.message}") from None

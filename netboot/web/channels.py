@@ -6,13 +6,14 @@ from typing import Annotated
 from flask import Blueprint, Response, jsonify, request
 from pydantic import StringConstraints, ValidationError
 
+from images.values.faults import first_fault
 from images.values.strict import Strict
 from netboot.lifecycle.channels import channel_states, declared, move
 from netboot.lifecycle.errors import BadClaimError
 from netboot.machines.inventory import declared_at
 from netboot.web import query, render
 from netboot.web.auth import operator, protect
-from netboot.web.parts import parts
+from netboot.web.dependencies import dependencies
 
 blueprint = Blueprint("channels", __name__)
 protect(blueprint)
@@ -29,7 +30,7 @@ class Wanted(Strict):
 def listed() -> Response:
     """Every channel of the inventory."""
     query.only(())
-    found = channel_states(parts().live.view().snapshot, parts().repository)
+    found = channel_states(dependencies().live.view().snapshot, dependencies().repository)
     return jsonify({"channels": [render.plain(one) for one in found]})
 
 
@@ -37,10 +38,12 @@ def listed() -> Response:
 def shown(name: str) -> Response:
     """One channel."""
     query.only(())
-    snapshot = parts().live.view().snapshot
+    snapshot = dependencies().live.view().snapshot
     channel = declared(snapshot, name)
     return jsonify(
-        next(render.plain(one) for one in channel_states(snapshot, parts().repository) if one.name == channel.name)
+        next(
+            render.plain(one) for one in channel_states(snapshot, dependencies().repository) if one.name == channel.name
+        )
     )
 
 
@@ -48,7 +51,7 @@ def shown(name: str) -> Response:
 def moved(name: str) -> Response:
     """Let the channel point to another image: written into the store, in force within a second."""
     query.only(())
-    mine, wanted = parts(), _wanted()
+    mine, wanted = dependencies(), _wanted()
     place = declared_at(mine.inventory, "channel", name) or str(mine.inventory)
     state = move(mine.live.view().snapshot, mine.repository, mine.repository_writer, name, wanted, place)
     fields = {"operator": operator().fingerprint, "peer": request.remote_addr, "channel": name, "image": state.image}
@@ -60,6 +63,7 @@ def _wanted() -> str:
     try:
         return Wanted.model_validate(request.get_json()).image
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(map(str, first["loc"])) or "the body"
-        raise BadClaimError(f'{where}: {first["msg"]}; expected {{"image": "<digest, prefix or name>"}}') from None
+        fault = first_fault(error)
+        raise BadClaimError(
+            f'{fault.key or "the body"}: {fault.message}; expected {{"image": "<digest, prefix or name>"}}'
+        ) from None

@@ -23,8 +23,8 @@ from netboot.web import query
 from netboot.web.audit import audit
 from netboot.web.auth import operator, protect
 from netboot.web.body import parsed
+from netboot.web.dependencies import dependencies
 from netboot.web.enrolments import Reason, WindowSeconds, new_window
-from netboot.web.parts import parts
 from netboot.web.render import uncached
 
 blueprint = Blueprint("tokens", __name__)
@@ -48,14 +48,14 @@ def created() -> Response:
     """A token for one machine and one key (201); without a key, a boot window for that machine (202)."""
     query.only(())
     body = parsed(Wanted)
-    machine = machine_named(parts().live.view(), body.machine)
+    machine = machine_named(dependencies().live.view(), body.machine)
     act = Act(operator().who, body.reason)
     response = _window(machine, body, act) if body.spki is None else _token(machine, body, body.spki, act)
     return uncached(response)
 
 
 def _window(machine: Machine, body: Wanted, act: Act) -> Response:
-    mine, window = parts(), new_window()
+    mine, window = dependencies(), new_window()
     now = mine.clock.now_ms()
     until = now + body.window_seconds * 1000
     open_boot_window(mine.register, machine, window, until, act, now)
@@ -66,7 +66,7 @@ def _window(machine: Machine, body: Wanted, act: Act) -> Response:
 
 
 def _token(machine: Machine, body: Wanted, spki: str, act: Act) -> Response:
-    mine = parts()
+    mine = dependencies()
     try:
         key = base64.b64decode(spki, validate=True)
     except (binascii.Error, ValueError):
@@ -85,7 +85,7 @@ def _token(machine: Machine, body: Wanted, spki: str, act: Act) -> Response:
 def listed() -> Response:
     """What the Leases say of tokens, without their secrets; clusters that cannot tell are named."""
     query.only(())
-    mine, now = joining(), parts().clock.now_ms()
+    mine, now = joining(), dependencies().clock.now_ms()
     found: list[dict[str, Any]] = []
     problems: dict[str, str] = {}
     for name in sorted(mine.clusters):
@@ -125,7 +125,7 @@ def joining() -> Parts:
     Raises:
         BadClaimError: it has none.
     """
-    found = parts().joining
+    found = dependencies().joining
     if found is None:
         raise BadClaimError("this service knows no cluster: declare `join` and `clusters` in netboot.yaml")
     return found
@@ -133,7 +133,7 @@ def joining() -> Parts:
 
 def _boot(machine: Machine) -> str:
     """The boot that the machine itself reported last, or one of its own for what has none."""
-    mine = parts()
+    mine = dependencies()
     current = mine.states.machines([machine.name]).get(machine.name)
     if current is not None and current.current is not None:
         return current.current.boot

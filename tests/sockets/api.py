@@ -11,15 +11,26 @@ from flask.testing import FlaskClient
 
 from images.artifact.keyring import KeyRing
 from images.store.store import Store
+from images.values.strict import Strict
 from netboot.controllers.snapshot_publisher import SnapshotPublisher
 from netboot.join.parts import Parts as Joining
 from netboot.join.parts import Target
 from netboot.join.register import Register
+from netboot.status import (
+    Condition,
+    ImagesStatus,
+    InventoryStatus,
+    ProcessStatus,
+    ProjectionStatus,
+    PublisherStatus,
+    SupervisorStatus,
+)
 from netboot.stores.image_repository import StoreImageRepository
 from netboot.stores.live import LiveView
+from netboot.stores.status import StatusFolder, write_status
 from netboot.web import create_app
-from netboot.web.measures import Now, exposition
-from netboot.web.parts import Parts
+from netboot.web.dependencies import Dependencies
+from netboot.web.metrics import Now, exposition
 from netboot.web.tokens import TokenFile
 from tests.enrolments import MemoryEnrolments
 from tests.kube_fake import FakeCluster
@@ -28,16 +39,15 @@ from tests.states import MemoryStates
 from tokens.sealed import Keyset
 
 NOW = 1_700_000_100_000
-WELL: dict[str, dict[str, Any]] = {
-    "planes": {"state": "running", "planes": {"boot-0": {"ready": True, "restarts": 0}, "web": {"ready": True}}},
-    "publisher": {
-        "at_ms": NOW - 1_000,
-        "inventory": {"ok": True, "valid": True, "message": "in force"},
-        "images": {"ok": True, "message": "all", "unusable": {}},
-        "bundle": {"ok": True, "message": "fits"},
-    },
-    "projection": {"at_ms": NOW - 1_000, "taken": 3, "unreadable": 0, "lag_records": {"boot-0.db": 0}, "problems": {}},
-}
+UP = ProcessStatus(ready=True, pid=1, restarts=0, last_exit=None)
+SUPERVISOR = SupervisorStatus(state="running", pid=1, processes={"boot-0": UP, "web": UP})
+PUBLISHER = PublisherStatus(
+    at_ms=NOW - 1_000,
+    inventory=InventoryStatus(ok=True, valid=True, message="in force"),
+    images=ImagesStatus(ok=True, message="all", unusable={}),
+    bundle=Condition(ok=True, message="fits"),
+)
+PROJECTION = ProjectionStatus(at_ms=NOW - 1_000, taken=3, unreadable=0, lag_records={"boot-0.db": 0}, problems={})
 
 
 class Fixed:
@@ -58,8 +68,8 @@ class Api:
         self.config = make_site(root / "site", inventory=inventory)
         self.config.data.mkdir()
         self.store, self.states = Store(self.config.store), MemoryStates()
-        self.status: dict[str, dict[str, Any]] = dict(WELL)
-        self.probe: dict[str, Any] = {"ok": True, "message": "answers"}
+        self.say(supervisor=SUPERVISOR, publisher=PUBLISHER, projection=PROJECTION)
+        self.probe = Condition(ok=True, message="answers")
         self.stopping = False
         self.fit: Callable[[], None] = lambda: None
         self.watchers = threading.BoundedSemaphore(2)
@@ -73,7 +83,7 @@ class Api:
         self.cluster = FakeCluster()
         self.joining = self._joining() if clusters else None
         self.authorised = {"Authorization": f"Bearer {TOKEN}"}
-        self.client: FlaskClient = create_app(self._parts()).test_client()
+        self.client: FlaskClient = create_app(self._dependencies()).test_client()
 
     def _joining(self) -> Joining:
         ports = (self.cluster.leases, self.cluster.tokens, self.cluster.nodes)
@@ -93,9 +103,15 @@ class Api:
             token_seconds=300,
         )
 
-    def _parts(self) -> Parts:
-        now = Now(self.live, self.states, lambda name: self.status.get(name), Fixed())
-        return Parts(
+    def say(self, **statuses: Strict) -> None:
+        """What processes say of themselves from now on."""
+        for name, status in statuses.items():
+            write_status(self.config.data / "status", name.replace("_", "-"), status)
+
+    def _dependencies(self) -> Dependencies:
+        status = StatusFolder(self.config.data / "status")
+        now = Now(self.live, self.states, status, Fixed())
+        return Dependencies(
             live=self.live,
             states=self.states,
             sightings=self.states,
@@ -104,7 +120,7 @@ class Api:
             tokens=TokenFile(self.config.management.token_file),
             clock=Fixed(),
             inventory=self.config.inventory,
-            status=lambda name: self.status.get(name),
+            status=status,
             probe=lambda: self.probe,
             metrics=lambda: exposition(self.config.data / "metrics", now),
             stopping=lambda: self.stopping,

@@ -8,10 +8,18 @@ import sys
 import time
 from pathlib import Path
 
+from images.values.strict import Strict
 from netboot import logs
 from netboot.process import end_with
 from netboot.stores.status import write_status
 from netboot.supervise import Plane, Supervisor
+
+
+class Seen(Strict):
+    """What the supervisor tells: name → ready, restarts, last exit."""
+
+    state: str
+    children: dict[str, tuple[bool, int, str | None]]
 
 
 def supervise(folder: Path, how: str) -> None:
@@ -33,7 +41,10 @@ def supervise(folder: Path, how: str) -> None:
         report=lambda state, children: write_status(
             folder,
             "state",
-            {"is": state, **{child.plane.name: [child.ready, child.restarts, child.last_exit] for child in children}},
+            Seen(
+                state=state,
+                children={child.plane.name: (child.ready, child.restarts, child.last_exit) for child in children},
+            ),
         ),
     ).run()
     (folder / "log").open("a").write("supervisor ended\n")

@@ -41,14 +41,14 @@ def test_a_cluster_that_cannot_be_reached_takes_nothing_down(service: Service) -
     wait_for(told)
     said = service.readyz()
     assert (said["ready"], said["degraded"]) == (True, True)
-    planes = said["details"]["planes"]["planes"]
+    planes = said["details"]["processes"]["processes"]
     assert {"approver-default", "nodes-default"} < set(planes)
     assert "netboot_cluster_unavailable_total" in service.text("/metrics")
     before = planes["approver-default"]["pid"]
     os.kill(before, signal.SIGKILL)
 
     def again() -> bool:
-        plane = service.readyz()["details"]["planes"]["planes"]["approver-default"]
+        plane = service.readyz()["details"]["processes"]["processes"]["approver-default"]
         return bool(plane["ready"]) and plane["pid"] != before
 
     wait_for(again)

@@ -106,7 +106,7 @@ def test_it_says_where_it_listens_and_that_it_is_ready(shared: Service) -> None:
         "ready\n"
     )
     said = wait_for(lambda: (found := shared.readyz())["degraded"] is False and found)
-    assert {name: plane["ready"] for name, plane in said["details"]["planes"]["planes"].items()} == {
+    assert {name: plane["ready"] for name, plane in said["details"]["processes"]["processes"].items()} == {
         "boot-0": True,
         "boot-1": True,
         "controllers": True,
@@ -195,10 +195,10 @@ def test_watch_shows_what_happens_and_ends_cleanly(shared: Service) -> None:
 def test_a_worker_that_is_killed_is_replaced_and_nothing_acknowledged_is_lost(own: Service) -> None:
     boot = own.boot(MAC1)
     assert own.post(boot, MAC1, "InitrdStarted") == 204
-    workers = [own.readyz()["details"]["planes"]["planes"][f"boot-{number}"]["pid"] for number in range(2)]
+    workers = [own.processes()[f"boot-{number}"]["pid"] for number in range(2)]
     for pid in workers:
         os.kill(pid, signal.SIGKILL)
-    wait_for(lambda: all(own.readyz()["details"]["planes"]["planes"][f"boot-{n}"]["restarts"] == 1 for n in range(2)))
+    wait_for(lambda: all(own.processes()[f"boot-{n}"]["restarts"] == 1 for n in range(2)))
     own.machines.close()
     wait_for(lambda: own.post(boot, MAC1, "Booted") == 204)
     found = wait_for(lambda: (trace := own.api(f"/v1/boots/{boot}")).get("state") == "Booted" and trace)

@@ -53,19 +53,19 @@ def test_a_plane_that_dies_is_started_again_and_the_log_says_why(service: Servic
     before, others = service.pid("first"), [service.pid("middle"), service.pid("last")]
     os.kill(before, signal.SIGKILL)
     wait_for(lambda: service.pid("first") != before)
-    wait_for(lambda: service.state()["first"] == [True, 1, "killed by SIGKILL"])
+    wait_for(lambda: service.state()["children"]["first"] == [True, 1, "killed by SIGKILL"])
     assert [service.pid("middle"), service.pid("last")] == others
     assert 'msg="first ended: killed by SIGKILL; started again in 0.1 s (restart 1)"' in service.stderr()
 
 
 def died(service: Service, times: int) -> bool:
     """Whether the first plane was started again so often."""
-    return bool(service.state()["first"][1] == times)
+    return bool(service.state()["children"]["first"][1] == times)
 
 
 def test_one_that_dies_again_and_again_waits_longer_each_time(service: Service) -> None:
     for count in range(1, 4):
-        pid = wait_for(lambda: service.state()["first"][0] and service.pid("first"))
+        pid = wait_for(lambda: service.state()["children"]["first"][0] and service.pid("first"))
         os.kill(pid, signal.SIGKILL)
         wait_for(partial(died, service, count))
     waits = [
@@ -88,14 +88,14 @@ def test_a_stop_goes_through_the_stages_in_order(service: Service, number: signa
     service.process.send_signal(number)
     assert service.process.wait(20) == 0
     assert service.log() == ["first ended", "middle ended", "last ended", "supervisor ended"]
-    assert service.state()["is"] == "stopping"
+    assert service.state()["state"] == "stopping"
 
 
 def test_a_second_signal_hurries(tmp_path: Path) -> None:
     service = Service(tmp_path, "deaf")
     pids = [service.pid(name) for name in NAMES]
     service.process.send_signal(signal.SIGTERM)
-    wait_for(lambda: service.state()["is"] == "stopping")
+    wait_for(lambda: service.state()["state"] == "stopping")
 
     def hurry() -> bool:
         service.process.send_signal(signal.SIGTERM)

@@ -249,6 +249,12 @@ def test_a_bundle_of_a_stranger_or_of_another_configuration_is_not_installed(
     assert run("config", "bundle", "--signature", "x.sig").err == (
         "Error: that bundle is not of this configuration: minimum_epoch is 9 in the bundle and 0 in the configuration\n"
     )
+
+    spaced = json.dumps(json.loads(data), indent=1).encode()  # the initrd reads it with sed
+    (site / "x.json").write_bytes(spaced)
+    (site / "x.sig").write_bytes(KeyRing(site / "keys").signing_key().sign(spaced))
+    for ran in (run("config", "bundle", "--signature", "x.sig"), run("config", "bundle", "--sign", "x.json")):
+        assert ran.err.endswith("not a site bundle: its bytes are not in canonical form\n")
     (site / "x.json").write_text("junk")
     assert "x.json is not a site bundle" in run("config", "bundle", "--sign", "x.json").err
     assert "nowhere.json cannot be read: No such file" in run("config", "bundle", "--sign", "nowhere.json").err

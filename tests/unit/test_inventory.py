@@ -125,7 +125,10 @@ def test_one_machine_with_the_same_mac_twice(tmp_path: Path) -> None:
         ),
         (
             GOOD.replace("console=ttyS0", "netboot.origins=http://203.0.113.9"),
-            "a.yaml:5: profiles[0].kernel_arguments[0]: is set by the service itself for every boot; leave it out",
+            (
+                "a.yaml:5: profiles[0].kernel_arguments[0]: "
+                "'netboot.origins' is set by the service for every boot; leave it out"
+            ),
         ),
         (
             "profiles:\n- {name: default, channel: stable}\n",

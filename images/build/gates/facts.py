@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from images.artifact.manifest import Architecture
 from images.formats.modules import Tree
 from images.recipe.recipe import Nvidia, Requires
+from images.values.types import Architecture
 
 Package = tuple[str, str, str]
 """Name, version and architecture of an installed package, as dpkg writes them."""

@@ -7,10 +7,10 @@ is not what it was before: most changes of a tree are of no concern to the initr
 from dataclasses import dataclass
 from pathlib import Path
 
-from images.artifact.manifest import RootFormat
 from images.build import initrd as builder
 from images.build.step import Product, Say, Step
 from images.formats import cpio, elf, modules
+from images.values.types import RootFormat
 
 VERSION = 2
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import images.artifact.manifest
-from images.artifact.manifest import CHUNK_SIZE, Architecture, Artifact, Artifacts, ContainerImage, Manifest, RootFormat
+from images.artifact.manifest import CHUNK_SIZE, Artifact, Artifacts, ContainerImage, Manifest
 from images.build.documents import provenance
 from images.build.gates import budget
 from images.build.step import Product, Say, Step
@@ -15,6 +15,7 @@ from images.build.steps import documents, uki
 from images.build.steps import initrd as early
 from images.build.steps import root as packed
 from images.values.finding import BudgetError
+from images.values.types import Architecture, RootFormat
 
 VERSION = 2
 MIB = 1024 * 1024

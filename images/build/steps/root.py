@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from images.artifact.manifest import RootFormat
 from images.build.step import Product, Say, Step
 from images.recipe.recipe import Profile
 from images.run import run
+from images.values.types import RootFormat
 
 VERSION = 2
 

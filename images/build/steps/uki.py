@@ -7,13 +7,13 @@ comes from the recipe's signed sources; docs/decisions/013-unified-kernel-images
 from dataclasses import dataclass
 from pathlib import Path
 
-from images.artifact.manifest import Architecture
 from images.build import secureboot
 from images.build.secureboot import SecureBootKey
 from images.build.step import Product, Say, Step
 from images.build.steps import initrd as early
 from images.errors import RecipeError
 from images.formats import pe, tree
+from images.values.types import Architecture
 
 VERSION = 1
 

@@ -5,7 +5,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 from netboot.controllers.nodes.attribution import Seen, belongs, facts, seen
 from netboot.controllers.reflector import Reflector
@@ -17,6 +17,7 @@ from netboot.lifecycle.ports import Clock
 from netboot.lifecycle.state import States
 from netboot.lifecycle.trace import Trace
 from netboot.machines.values import Machine
+from netboot.status import NodesStatus
 
 log = logging.getLogger(__name__)
 
@@ -82,20 +83,20 @@ class Collector:
         self._stopping.set()
         self._reflector.stop()
 
-    def status(self) -> dict[str, Any]:
+    def status(self) -> NodesStatus:
         """For `/readyz` and metrics."""
         problem = self._reflector.problem or self._problem
         with self._lock:
             registered, ready = len(self._known), sum(is_ready for _, is_ready in self._known.values())
-        return {
-            "at_ms": self._clock.now_ms(),
-            "ok": problem is None,
-            "message": problem or "nodes are followed",
-            "remedy": "see the log of the node collector; `netboot doctor` names what the cluster lacks",
-            "unavailable": self._reflector.unavailable,
-            "registered": registered,
-            "ready": ready,
-        }
+        return NodesStatus(
+            at_ms=self._clock.now_ms(),
+            ok=problem is None,
+            message=problem or "nodes are followed",
+            remedy="see the log of the node collector; `netboot doctor` names what the cluster lacks",
+            unavailable=self._reflector.unavailable,
+            registered=registered,
+            ready=ready,
+        )
 
     def take(self, node: NodeView) -> None:
         """A Node as it is now.

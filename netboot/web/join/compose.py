@@ -15,6 +15,7 @@ from netboot.join.parts import Parts
 from netboot.lifecycle.bootid import belongs
 from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.ports import Clock
+from netboot.status import ClusterStatus, JoinStatus
 from netboot.stores.bootkey import load_or_create
 from netboot.stores.facts import Facts
 from netboot.stores.live import LiveView
@@ -86,9 +87,10 @@ def _report_for_ever(config: Config, index: int, desk: Desk) -> None:
     while True:
         found = said(desk)
         message = "; ".join(found["problems"]) or "machines can join"
-        status = {"at_ms": desk.parts.now_ms(), "ok": found["ready"], "message": message}
+        clusters = {name: ClusterStatus.model_validate(one) for name, one in found["clusters"].items()}
+        status = JoinStatus(at_ms=desk.parts.now_ms(), ok=found["ready"], message=message, clusters=clusters)
         with suppress(OSError):
-            write_status(config.data / "status", f"join-{index}", status | {"clusters": found["clusters"]})
+            write_status(config.data / "status", f"join-{index}", status)
         time.sleep(REPORT_SECONDS)
 
 

@@ -163,7 +163,7 @@ def test_the_approver_is_killed_between_approve_and_delete(site: LiveSite) -> No
 
 
 def approver(site: LiveSite) -> dict[str, Any]:
-    found: dict[str, Any] = site.service.readyz()["details"]["planes"]["planes"]["approver-default"]
+    found: dict[str, Any] = site.service.readyz()["details"]["processes"]["processes"]["approver-default"]
     return found
 
 

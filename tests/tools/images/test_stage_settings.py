@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from images.artifact.bundle import HttpUrl
+from images.values.types import HttpUrl
 from tests.tools.images.boot_stage import Stage
 
 pytestmark = pytest.mark.tools

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from images.artifact.manifest import Architecture
 from images.build import architecture, pipeline
 from images.build.cache import Cache
 from images.errors import CommandError, ImageError, RecipeError
 from images.recipe import inherit
+from images.values.types import Architecture
 from netboot.cli.building import Building
 
 BINFMT = "/proc/sys/fs/binfmt_misc"

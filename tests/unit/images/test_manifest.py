@@ -87,7 +87,7 @@ def test_documents_are_signed_with_the_rest_and_left_out_where_there_are_none() 
     [
         ({"schema": "netboot.dev/manifest/v2"}, "schema: Input should be 'netboot.dev/manifest/v1'"),
         ({"more": 1}, "more: Extra inputs are not permitted"),
-        ({"recipe": "x"}, "recipe: Value error, must be a SHA-256 digest: 64 lower-case hexadecimal characters"),
+        ({"recipe": "x"}, "recipe: must be a SHA-256 digest: 64 lower-case hexadecimal characters"),
         ({"root_format": "squashfs"}, "its bytes are not in canonical form"),
         ({"epoch": 0.0}, "its bytes are not in canonical form"),
     ],

@@ -166,7 +166,7 @@ def test_one_mistake(folder: Path, line: str, message: str) -> None:
         (
             "cloud-amd64\n",
             "cloud-amd64\n  arguments: [netboot.image=x]\n",
-            "11: kernel.arguments[0]: 'netboot.image' is set by the service for each machine; a recipe cannot set it",
+            "11: kernel.arguments[0]: 'netboot.image' is set by the service for every boot; leave it out",
         ),
         (
             "http://mirror.example/debian",

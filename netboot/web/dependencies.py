@@ -1,10 +1,10 @@
-"""What views work with. `netboot.processes` puts it together; tests put fakes in."""
+"""What the management server's views work with. `netboot.processes` puts it together; tests put fakes in."""
 
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 from flask import current_app
 
@@ -13,19 +13,21 @@ from netboot.join.register import Register
 from netboot.lifecycle.image_repository import ImageRepository, ImageRepositoryWriter
 from netboot.lifecycle.ports import Clock
 from netboot.lifecycle.state import Sightings, States
+from netboot.status import Condition
 from netboot.stores.live import LiveView
+from netboot.stores.status import StatusFolder
 from netboot.web.tokens import TokenFile
 
 EXTENSION = "netboot"
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class Dependencies:
     """Ports and places.
 
-    `status(name)`: what a process says of itself, or None; `probe`: asks the provisioning
-    listener for its readiness; `stopping`: whether this process was told to end; `watchers`: a place for each;
-    `joining`: None where this service knows no cluster.
+    `status`: what processes say of themselves; `probe`: asks the provisioning listener for its readiness; `stopping`:
+    whether this process was told to end; `watchers`: a place for each; `joining`: None where this service knows no
+    cluster.
     """
 
     live: LiveView
@@ -36,8 +38,8 @@ class Parts:
     tokens: TokenFile
     clock: Clock
     inventory: Path
-    status: Callable[[str], dict[str, Any] | None]
-    probe: Callable[[], dict[str, Any]]
+    status: StatusFolder
+    probe: Callable[[], Condition]
     metrics: Callable[[], bytes]
     stopping: Callable[[], bool]
     watchers: threading.Semaphore
@@ -46,6 +48,6 @@ class Parts:
     boot_key: Callable[[], bytes]
 
 
-def parts() -> Parts:
+def dependencies() -> Dependencies:
     """Those of the application that serves this request."""
-    return cast("Parts", current_app.extensions[EXTENSION])
+    return cast("Dependencies", current_app.extensions[EXTENSION])

@@ -1,0 +1,72 @@
+"""Arguments of the kernel: what one may be, and whose each reserved one is.
+
+A boot's script gives the kernel what the service sets, then the image's arguments, then the profile's; the initrd
+(`images/node/initrd/settings.sh`) and units of the root (`images/recipes/features`) read them. The last of two counts,
+so nobody but its owner may set a reserved one. `tests/unit/test_kernel_arguments.py` holds scripts and shell to this.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import AfterValidator
+
+from images.values.types import Matching
+
+PREFIX = "netboot."
+"""Every name that begins so is ours, those that nothing reads yet too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reserved:
+    """One name: what it is for, and whether a profile may set it. The service sets it for every boot if not."""
+
+    purpose: str
+    by_profile: bool = False
+
+
+RESERVED = {
+    "netboot.boot": Reserved("the boot's id"),
+    "netboot.image": Reserved("the image's digest, which the initrd holds the manifest to"),
+    "netboot.report": Reserved("where the machine reports to"),
+    "netboot.origins": Reserved("where artifacts come from"),
+    "BOOTIF": Reserved("the card that booted: the only one that the initrd brings up"),
+    "systemd.hostname": Reserved("the machine's name in the inventory"),
+    "initrd": Reserved("the files that a UEFI kernel loads, the nonce among them"),
+    "netboot.debug": Reserved("`shell`: a shell when the initrd fails, if it was built with one", by_profile=True),
+    "netboot.disks": Reserved("what becomes of local disks (docs/features.md)", by_profile=True),
+    "netboot.sriov": Reserved("how many virtual functions a card has (docs/features.md)", by_profile=True),
+}
+"""By name: what is before the first `=`."""
+
+
+def _free(argument: str, *, by_profile: bool) -> str:
+    name = argument.partition("=")[0]
+    reserved = RESERVED.get(name)
+    if reserved is None and not name.startswith(PREFIX):
+        return argument
+    if reserved is None:
+        known = ", ".join(name for name, reserved in RESERVED.items() if reserved.by_profile)
+        raise ValueError(f"{name!r} is read by nobody; of the names in {PREFIX}… a profile may set {known}")
+    if not reserved.by_profile:
+        raise ValueError(f"{name!r} is set by the service for every boot; leave it out")
+    if not by_profile:
+        raise ValueError(f"{name!r} is for a profile of the inventory; a recipe cannot set it")
+    return argument
+
+
+def _of_recipe(argument: str) -> str:
+    return _free(argument, by_profile=False)
+
+
+def _of_profile(argument: str) -> str:
+    return _free(argument, by_profile=True)
+
+
+KernelArgument = Annotated[
+    str, Matching(r"[A-Za-z0-9_.,:/=@+-]{1,200}", "must be 1 to 200 letters, digits and _.,:/=@+- (one argument each)")
+]
+"""One word of a kernel's command line that no shell and no script of iPXE takes apart."""
+RecipeArgument = Annotated[KernelArgument, AfterValidator(_of_recipe)]
+"""What a recipe, and so an image's manifest, may set."""
+ProfileArgument = Annotated[KernelArgument, AfterValidator(_of_profile)]
+"""What a profile may set."""

@@ -1,0 +1,41 @@
+"""Pydantic's first error, in the words of every message about a value that some program made."""
+
+from typing import Annotated
+
+import pytest
+from pydantic import AfterValidator, ValidationError
+
+from images.values.faults import first_fault
+from images.values.strict import Strict
+
+
+def even(value: int) -> int:
+    if value % 2:
+        raise ValueError("must be even")
+    return value
+
+
+class Part(Strict):
+    size: Annotated[int, AfterValidator(even)]
+
+
+class Image(Strict):
+    parts: tuple[Part, ...]
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ({"parts": [{"size": 2}, {"size": 3}, {"size": "secret"}]}, "parts.1.size: must be even"),
+        (
+            {"parts": [{"size": "secret"}]},
+            "parts.0.size: Input should be a valid integer, unable to parse string as an integer",
+        ),
+        ({}, "parts: Field required"),
+        ([], "Input should be a valid dictionary or instance of Image"),
+    ],
+)
+def test_it_says_where_and_what_and_never_the_value(value: object, message: str) -> None:
+    with pytest.raises(ValidationError) as caught:
+        Image.model_validate(value)
+    assert str(first_fault(caught.value)) == message

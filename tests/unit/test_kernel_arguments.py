@@ -1,0 +1,82 @@
+"""One list of reserved kernel arguments: recipes, manifests, profiles, scripts and the shell that reads them agree."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import TypeAdapter, ValidationError
+
+from images.values.faults import first_fault
+from images.values.kernel_arguments import PREFIX, RESERVED, ProfileArgument, RecipeArgument
+from ipxe.render import prepare
+from ipxe.values import Boot
+
+IMAGES = Path(__file__).parents[2] / "images"
+RECIPE: TypeAdapter[str] = TypeAdapter(RecipeArgument)
+PROFILE: TypeAdapter[str] = TypeAdapter(ProfileArgument)
+OF_THE_SERVICE = {name for name, reserved in RESERVED.items() if not reserved.by_profile}
+OF_PROFILES = RESERVED.keys() - OF_THE_SERVICE
+
+
+def refusal(adapter: TypeAdapter[Any], argument: str) -> str:
+    with pytest.raises(ValidationError) as caught:
+        adapter.validate_python(argument)
+    return str(first_fault(caught.value))
+
+
+@pytest.mark.parametrize("name", sorted(OF_THE_SERVICE))
+@pytest.mark.parametrize("adapter", [RECIPE, PROFILE], ids=["recipe", "profile"])
+@pytest.mark.parametrize("value", ["", "=", "=x", "=a=b"])
+def test_nobody_sets_what_the_service_sets(name: str, adapter: TypeAdapter[str], value: str) -> None:
+    assert refusal(adapter, name + value) == f"{name!r} is set by the service for every boot; leave it out"
+
+
+@pytest.mark.parametrize("name", sorted(OF_PROFILES))
+def test_what_differs_from_machine_to_machine_is_for_a_profile(name: str) -> None:
+    assert PROFILE.validate_python(f"{name}=x") == f"{name}=x"
+    assert refusal(RECIPE, f"{name}=x") == f"{name!r} is for a profile of the inventory; a recipe cannot set it"
+
+
+@pytest.mark.parametrize("adapter", [RECIPE, PROFILE], ids=["recipe", "profile"])
+def test_a_name_of_ours_that_nobody_reads_is_a_slip(adapter: TypeAdapter[str]) -> None:
+    assert refusal(adapter, "netboot.disk=wipe") == (
+        "'netboot.disk' is read by nobody; of the names in netboot.… a profile may set "
+        "netboot.debug, netboot.disks, netboot.sriov"
+    )
+
+
+@pytest.mark.parametrize("adapter", [RECIPE, PROFILE], ids=["recipe", "profile"])
+@pytest.mark.parametrize(
+    "argument", ["quiet", "console=ttyS0,115200n8", "initrdmem=1", "BOOTIFACE=x", "systemd.unit=x"]
+)
+def test_all_else_is_free(adapter: TypeAdapter[str], argument: str) -> None:
+    assert adapter.validate_python(argument) == argument
+
+
+@pytest.mark.parametrize("nonce", [False, True])
+def test_a_script_sets_those_of_the_service_and_no_other(nonce: bool) -> None:
+    digest, url = "a" * 64, "http://192.0.2.1"
+    boot = Boot(
+        url=url, machine="m", image=digest, kernel=digest, initrd=digest, origins=(url,), seconds=9, nonce=nonce
+    )
+    text = prepare(boot).fill("01890a5d-ac96-874b-9e3c-5b3f1c2d4e5f").decode()
+    (line,) = (line for line in text.splitlines() if line.startswith("kernel "))
+    words = line.partition("?boot=")[2].partition(" || ")[0].split()[1:]
+    assert {word.partition("=")[0] for word in words} == OF_THE_SERVICE
+
+
+def read_by(files: list[Path]) -> set[str]:
+    """The names of ours that shell looks for: `netboot.x=` in a `case`, or in a regular expression."""
+    found = set()
+    for file in files:
+        text = file.read_text().replace("\\.", ".")
+        found |= set(re.findall(rf"({re.escape(PREFIX)}[a-z_]+|BOOTIF|systemd\.hostname)=", text))
+    return found
+
+
+def test_the_shell_reads_nothing_else() -> None:
+    initrd = read_by(list((IMAGES / "node/initrd").iterdir()))
+    assert initrd == OF_THE_SERVICE - {"initrd"} | {"netboot.debug"}
+    features = read_by([*IMAGES.glob("recipes/**/*.sh"), *IMAGES.glob("node/*/usr/lib/netboot/*")])
+    assert initrd | features | {"initrd"} == set(RESERVED)
