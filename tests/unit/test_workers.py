@@ -23,21 +23,17 @@ def test_every_other_file_is_a_group() -> None:
     assert group("tests/bootstrap/test_a.py::test_a") == "tests/bootstrap/test_a.py"
 
 
-def test_the_dearest_begin() -> None:
-    folders = [
-        "tests/unit/a.py",
-        "tests/tools/images/a.py",
-        "tests/cluster/a.py",
-        "tests/boot/a.py",
-        "tests/contract/a.py",
+def test_the_dearest_begin_and_large_images_are_built_beside_machines_of_the_small_one() -> None:
+    files = [
+        "tests/unit/test_workers.py",
+        "tests/tools/images/test_cpio.py",
+        "tests/tools/images/test_build_servers.py",
+        "tests/cluster/test_join.py",
+        "tests/boot/test_servers.py",
+        "tests/boot/test_boots.py",
+        "tests/contract/test_store.py",
     ]
-    assert sorted(folders, key=rank) == [
-        "tests/boot/a.py",
-        "tests/cluster/a.py",
-        "tests/tools/images/a.py",
-        "tests/unit/a.py",
-        "tests/contract/a.py",
-    ]
+    assert sorted(files, key=rank) == [files[place] for place in (5, 4, 2, 3, 1, 0, 6)]
 
 
 def test_what_is_named_is_there() -> None:
