@@ -24,8 +24,8 @@ FIRST = (
     "tests/tools",
     "tests/sockets",
 )
-"""What begins, in this order; the rest follows. Machines boot the smallest image first: meanwhile the other worker builds
-the large ones, which both find in the build cache afterwards."""
+"""What begins, in this order; the rest follows. Machines boot the smallest image first: meanwhile the other worker
+builds the large ones, which both find in the build cache afterwards."""
 
 
 def group(nodeid: str) -> str:
