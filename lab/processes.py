@@ -147,7 +147,7 @@ def wrapped(argv: Sequence[str], *, namespace: int | None = None, account: Accou
     return [*inside, "setpriv", *become, "--pdeathsig=KILL", "--", *argv]
 
 
-def run(argv: Sequence[str], *, namespace: int | None = None, seconds: float = 20.0) -> str:
+def run(argv: Sequence[str], *, namespace: int | None = None, seconds: float = 60.0) -> str:
     """Run a short command to its end; its output.
 
     Raises:

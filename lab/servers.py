@@ -35,6 +35,7 @@ http {{
 }}
 """
 _READY = r"start worker process \d+"
+READY_SECONDS = 60.0
 
 
 @contextlib.contextmanager
@@ -45,7 +46,7 @@ def nginx(network: Network, store: Path, port: int = 8000) -> Iterator[str]:
     config.write_text(_NGINX.format(folder=folder, address=network.inside, port=port, store=store.resolve()))
     argv = ["nginx", "-e", "stderr", "-c", str(config), "-p", str(folder)]
     with child("nginx", argv, folder / "nginx.log", namespace=network.namespace) as running:
-        running.output.wait_for(_READY, 20)
+        running.output.wait_for(_READY, READY_SECONDS)
         yield f"http://{network.inside}:{port}"
 
 

@@ -164,7 +164,7 @@ class Site:
             yield process
         finally:
             process.terminate()
-            process.wait(20)
+            process.wait(60)
 
     @property
     def log(self) -> str:
