@@ -72,18 +72,18 @@ def _fetch(site: Site, hardware: Hardware, stem: Path) -> str:
     """Fetch what the script names, as `<stem>.kernel` and `.initrd`; the kernel's arguments."""
     outcome, script = ask(site, hardware)
     script = script.replace("${netX/mac:hexhyp}", hardware.mac.replace(":", "-"))
-    found = {
+    lines = {
         name: re.search(rf"^{name} --timeout \d+ --name {name} (\S+)(.*) \|\| goto retry$", script, re.MULTILINE)
         for name in ("kernel", "initrd")
     }
-    for name, line in found.items():
+    for name, line in lines.items():
         if line is None:
             raise LabError(f"{hardware.name} is not to boot ({outcome}):\n{script}")
         answer = requests.get(_here(line[1]), timeout=SECONDS)
         answer.raise_for_status()
         Path(f"{stem}.{name}").write_bytes(answer.content)
-    assert found["kernel"]
-    return found["kernel"][2].strip()
+    assert lines["kernel"]
+    return lines["kernel"][2].strip()
 
 
 def _here(url: str) -> str:

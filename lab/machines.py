@@ -130,15 +130,15 @@ def _firmware(hardware: Hardware, stem: Path) -> list[str]:
 
 
 def _disks(hardware: Hardware, stem: Path) -> list[str]:
-    words: list[str] = []
+    arguments: list[str] = []
     for number in range(hardware.disks):
         path = Path(f"{stem}.disk{number}")
         if not path.exists():
             with path.open("wb") as file:
                 file.truncate(DISK_BYTES)
-        words += ["-drive", f"if=none,id=disk{number},format=raw,file={path}"]
-        words += ["-device", f"nvme,drive=disk{number},serial=disk-{number}"]
-    return words
+        arguments += ["-drive", f"if=none,id=disk{number},format=raw,file={path}"]
+        arguments += ["-device", f"nvme,drive=disk{number},serial=disk-{number}"]
+    return arguments
 
 
 def _nic(hardware: Hardware, attachment: Attachment) -> list[str]:

@@ -98,23 +98,23 @@ def network(folder: Path) -> Iterator[Network]:
     holder = ["unshare", "--net", "sh", "-c", "echo ready; exec sleep infinity"]
     with _number() as number, child("namespace", holder, folder / "namespace.log", grace=0) as inside:
         inside.output.wait_for("^ready$", READY_SECONDS)
-        made = Network(folder, number, inside.pid)
+        net = Network(folder, number, inside.pid)
         outer = f"nblab{number}"
         run(["ip", "link", "add", outer, "type", "veth", "peer", "name", "uplink", "netns", str(inside.pid)])
         try:
-            run(["ip", "addr", "add", f"{made.host}/24", "dev", outer])
+            run(["ip", "addr", "add", f"{net.host}/24", "dev", outer])
             _no_ipv6(outer)
             run(["ip", "link", "set", outer, "up"])
             for command in (
                 "ip link set lo up",
                 "ip link add br0 type bridge forward_delay 0",
                 "ip link set uplink master br0 up",
-                f"ip addr add {made.inside}/24 dev br0",
-                f"ip -6 addr add {made.prefix}2/64 dev br0 nodad",
+                f"ip addr add {net.inside}/24 dev br0",
+                f"ip -6 addr add {net.prefix}2/64 dev br0 nodad",
                 "ip link set br0 up",
             ):
-                made.run(*command.split())
-            yield made
+                net.run(*command.split())
+            yield net
         finally:
             with contextlib.suppress(Exception):
                 run(["ip", "link", "delete", outer])  # now, and not when the kernel comes to clear the namespace away
@@ -125,8 +125,8 @@ def _number() -> Iterator[int]:
     """A network of our block that is ours alone: an abstract socket is the claim, and dies with its process."""
     taken = [IPv4Network(f"{one['local']}/{one['prefixlen']}", strict=False) for one in _addresses()]
     for number in range(256):
-        wanted = IPv4Network(f"{BLOCK}.{number}.0/24")
-        if any(wanted.overlaps(other) for other in taken):
+        candidate = IPv4Network(f"{BLOCK}.{number}.0/24")
+        if any(candidate.overlaps(other) for other in taken):
             continue
         with contextlib.closing(socket.socket(socket.AF_UNIX)) as claim:
             try:

@@ -58,9 +58,9 @@ class OutputLog:
         compiled, deadline = re.compile(pattern, re.MULTILINE), monotonic() + seconds
         with self._changed:
             while True:
-                found = compiled.search(self._text, after)
-                if found:
-                    return found
+                match = compiled.search(self._text, after)
+                if match:
+                    return match
                 left = deadline - monotonic()
                 if self._ended or left <= 0:
                     break
@@ -86,9 +86,9 @@ class OutputLog:
                     break
                 text = held + decoder.decode(data)
                 unfinished = _UNFINISHED.search(text)
-                whole = text[: unfinished.start()] if unfinished else text
-                held = text[len(whole) :]
-                self._take(_CONTROL.sub("", whole), file)
+                finished = text[: unfinished.start()] if unfinished else text
+                held = text[len(finished) :]
+                self._take(_CONTROL.sub("", finished), file)
         with self._changed:
             self._ended = True
             self._changed.notify_all()

@@ -95,14 +95,14 @@ def _handler(origin: Misbehaving) -> type[BaseHTTPRequestHandler]:
         protocol_version = "HTTP/1.1"
 
         def do_GET(self) -> None:
-            wanted = self.headers.get("Range", "")
+            range_header = self.headers.get("Range", "")
             path = urlsplit(self.path).path
-            origin.requests.append((path, wanted))
+            origin.requests.append((path, range_header))
             data = origin.body(path)
             if data is None:
                 self.send_error(404)
                 return
-            part = re.fullmatch(r"bytes=(\d+)-(\d*)", wanted)
+            part = re.fullmatch(r"bytes=(\d+)-(\d*)", range_header)
             start, end = (int(part[1]), int(part[2] or len(data) - 1)) if part else (0, len(data) - 1)
             self._answer(data, start, min(end, len(data) - 1), partial=part is not None)
 

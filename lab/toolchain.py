@@ -23,9 +23,9 @@ def find_go(cache: Path) -> Path:
     Raises:
         NoGoError.
     """
-    own = shutil.which("go")
-    if own is not None and _version(own) >= LEAST:
-        return Path(own)
+    installed = shutil.which("go")
+    if installed is not None and _version(installed) >= LEAST:
+        return Path(installed)
     folder = cache / f"go-{VERSION}"
     program = folder / "go" / "bin" / "go"
     if not program.exists():

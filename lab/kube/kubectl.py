@@ -47,8 +47,8 @@ class Kubectl:
 
     def get(self, *arguments: str) -> Any:
         """An object, or a list of them, as it is in the API; None: there is none."""
-        found = self("get", *arguments, "--ignore-not-found", "-o", "json")
-        return json.loads(found) if found.strip() else None
+        document = self("get", *arguments, "--ignore-not-found", "-o", "json")
+        return json.loads(document) if document.strip() else None
 
     def apply(self, name: str, document: Any) -> None:
         """Apply an object, kept as `<name>.json`."""
