@@ -8,9 +8,10 @@ import random
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from images.errors import ImageError
+from images.values.backoff import Backoff
 from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.ports import Clock
 from netboot.lifecycle.upstream import Upstream, fetching
@@ -19,8 +20,8 @@ from netboot.status import FetcherStatus, Transfer
 log = logging.getLogger(__name__)
 
 LOOK_SECONDS = 0.5
-FIRST_SECONDS, MOST_SECONDS = 1.0, 60.0
-"""The wait after a failed try: evenly from half of it to all of it; twice as much after each, up to the most."""
+AGAIN = Backoff(first=1.0, longest=60.0)
+"""After an image could not be fetched."""
 STOP_SECONDS = 5.0
 
 
@@ -58,11 +59,9 @@ class Fetcher:
         self._fetched = self._bytes = self._failed = 0
 
     def start(self) -> None:
-        """See `beside.Controller`."""
         self._thread.start()
 
     def stop(self) -> None:
-        """See `beside.Controller`."""
         self._cancellation.set()
         self._thread.join(STOP_SECONDS)
 
@@ -146,7 +145,7 @@ class Fetcher:
 
     def _miss(self, digest: str, mine: _Trying, problem: str) -> None:
         mine.failed += 1
-        wait = min(MOST_SECONDS, FIRST_SECONDS * 2.0 ** min(mine.failed - 1, 16)) * (1 + self._draw()) / 2
+        wait = replace(AGAIN, draw=self._draw).seconds(mine.failed)
         mine.next = self._monotonic() + wait
         if problem != mine.problem:
             log.warning("image %s cannot be fetched: %s; again in %.0f s", digest[:12], problem, wait)

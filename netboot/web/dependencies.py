@@ -8,7 +8,7 @@ from typing import cast
 
 from flask import current_app
 
-from netboot.join.parts import Parts as Joining
+from netboot.join.issue import Issuer
 from netboot.join.register import Register
 from netboot.lifecycle.image_repository import ImageRepository, ImageRepositoryWriter
 from netboot.lifecycle.ports import Clock
@@ -26,7 +26,7 @@ class Dependencies:
     """Ports and places.
 
     `status`: what processes say of themselves; `probe`: asks the provisioning listener for its readiness; `stopping`:
-    whether this process was told to end; `watchers`: a place for each; `joining`: None where this service knows no
+    whether this process was told to end; `watchers`: a place for each; `issuer`: None where this service knows no
     cluster.
     """
 
@@ -44,7 +44,7 @@ class Dependencies:
     stopping: Callable[[], bool]
     watchers: threading.Semaphore
     register: Register
-    joining: Joining | None
+    issuer: Issuer | None
     boot_key: Callable[[], bytes]
 
 

@@ -159,7 +159,7 @@ class Site:
         with (self.folder / "approver.log").open("ab") as log:
             process = subprocess.Popen(argv, env=environment(), stderr=log)
         try:
-            wait_for(lambda: ready.exists() or process.poll() is not None, 60)
+            wait_for(lambda: (ready.exists() and ready.stat().st_size) or process.poll() is not None, 60)
             assert ready.exists(), (self.folder / "approver.log").read_text()
             yield process
         finally:

@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 
 from lab.kube.accounts import Admin
+from netboot.clock import SystemClock
 from netboot.controllers.nodes.collector import Collector
 from netboot.kube.connection import connect
 from netboot.kube.nodes import KubeNodes
 from netboot.lifecycle.phases import Phase
 from netboot.lifecycle.state import Batch
 from netboot.machines.values import Machine, Match
-from netboot.processes.clock import SystemClock
 from tests.kube_world import NODES, RealWorld
 from tests.processes import wait_for
 from tests.records import event

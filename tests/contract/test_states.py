@@ -326,6 +326,8 @@ def test_the_state_on_disk_is_the_state_in_memory(batches: list[list[Record]]) -
         disk.take()
         disk.writer.close()
         assert disk.reader.machines() == memory.reader.machines()
+        assert disk.reader.machines(["gpu-002"]) == memory.reader.machines(["gpu-002"])
+        assert disk.reader.counts() == memory.reader.counts()
         assert disk.reader.boots(None, 100) == memory.reader.boots(None, 100)
         assert disk.reader.health_counts(START + 2_500) == memory.reader.health_counts(START + 2_500)
         boots = [boot_id(machine, number) for machine in ("gpu-001", "gpu-002") for number in range(1, 5)]

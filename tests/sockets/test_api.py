@@ -288,7 +288,7 @@ DOWN = UP.model_copy(update={"ready": False})
         ),
         (
             "supervisor",
-            SUPERVISOR.model_copy(update={"processes": {"boot-0": DOWN, "web": UP}}),
+            SUPERVISOR.model_copy(update={"processes": {"boot-0": DOWN, "management": UP}}),
             "processes",
             "not ready: boot-0",
             200,

@@ -1,4 +1,4 @@
-"""Join as planes of a whole `netboot serve`: started, restarted, stopped; boots go on whatever its clusters do."""
+"""Join as processes of a whole `netboot serve`: started, restarted, stopped; boots go on whatever its clusters do."""
 
 import http.client
 import json

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from images.values.backoff import Backoff
 from netboot.controllers import reflector
 from netboot.controllers.approver import approver as module
 from netboot.controllers.approver.approver import Approver, Cluster
@@ -110,8 +111,8 @@ class Stage:
 
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reflector, "FIRST_WAIT", 0.01)
-    monkeypatch.setattr(reflector, "LONGEST_WAIT", 0.05)
+    for where in (reflector, module):
+        monkeypatch.setattr(where, "AGAIN", Backoff(0.01, 0.05))
     monkeypatch.setattr(reflector, "SHORT_SECONDS", 0.05)
     monkeypatch.setattr(module, "GRACE_SECONDS", 0.0)
 

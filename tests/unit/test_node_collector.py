@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from images.values.backoff import Backoff
 from netboot.controllers import reflector
 from netboot.controllers.nodes import collector as module
 from netboot.controllers.nodes.attribution import SKEW_MS, belongs, facts, seen
@@ -148,10 +149,10 @@ class Stage:
 
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, seconds in (("FIRST_WAIT", 0.01), ("LONGEST_WAIT", 0.05), ("SHORT_SECONDS", 0.05)):
-        monkeypatch.setattr(reflector, name, seconds)
-    for name in ("LOOK_SECONDS", "PATIENT_SECONDS"):
-        monkeypatch.setattr(module, name, 0.01)
+    monkeypatch.setattr(reflector, "AGAIN", Backoff(0.01, 0.05))
+    monkeypatch.setattr(reflector, "SHORT_SECONDS", 0.05)
+    monkeypatch.setattr(module, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(module, "LOOKS", Backoff(0.01, 0.01))
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from netboot.controllers.approver.backlog import Backlog, Task
 from netboot.controllers.approver.decision import Approve, Deny, LeaveAlone, decide, purpose_of, token_of
 from netboot.controllers.approver.knowledge import Knowledge
 from netboot.controllers.approver.remembered import Remembered
-from netboot.controllers.reflector import Reflector, backoff
+from netboot.controllers.reflector import AGAIN, Reflector
 from netboot.join.errors import ConflictError, RefusedError
 from netboot.join.ports import CertificateRequests, Csr, Leases, Tokens
 from netboot.lifecycle.errors import CannotTellError
@@ -137,7 +137,7 @@ class Approver:
     def _later(self, task: Task, why: str) -> None:
         if task.failures in (0, 5):
             log.warning("certificate request %s has to wait: %s", task.csr.name, why)
-        self._backlog.again(task, backoff(task.failures + 1))
+        self._backlog.again(task, AGAIN.seconds(task.failures + 1))
 
     def _step(self, csr: Csr) -> None:
         api = self._api

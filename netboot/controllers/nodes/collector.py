@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
+from images.values.backoff import Backoff
 from netboot.controllers.nodes.attribution import Seen, belongs, facts, seen
 from netboot.controllers.reflector import Reflector
 from netboot.join.ports import Nodes, NodeView
@@ -23,7 +24,7 @@ log = logging.getLogger(__name__)
 
 ROUND_SECONDS = 600.0
 LOOK_SECONDS = 0.5
-PATIENT_SECONDS = 30.0
+LOOKS = Backoff(first=0.5, longest=30.0)
 """A Node that proves nothing now may do so when the state has caught up; looked at less and less often."""
 BOOTS = 200
 """More than are kept of a machine."""
@@ -43,7 +44,7 @@ class _Open:
 
     seen: Seen
     due: float
-    wait: float = LOOK_SECONDS
+    looks: int = 0
 
 
 class Collector:
@@ -157,7 +158,8 @@ class Collector:
             del self._open[name]
             self._closed[name] = entry.seen.node.uid
             return
-        entry.due, entry.wait = self._monotonic() + entry.wait, min(entry.wait * 2, PATIENT_SECONDS)
+        entry.looks += 1
+        entry.due = self._monotonic() + LOOKS.bound(entry.looks)
 
     def _watch(self, seconds: float) -> Iterator[NodeView]:
         if self._nodes is None:

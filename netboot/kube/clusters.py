@@ -7,9 +7,8 @@ from time import monotonic
 
 from netboot.config import Cluster
 from netboot.join.errors import ClusterUnavailableError
-from netboot.join.parts import Target
-from netboot.join.ports import Preconditions
-from netboot.join.preconditions import Finding, check, refusals
+from netboot.join.ports import ClusterAccess, Preconditions
+from netboot.join.preconditions import Connected, check, refusals
 from netboot.kube.connection import connect
 from netboot.kube.leases import KubeLeases
 from netboot.kube.nodes import KubeNodes
@@ -22,7 +21,7 @@ UNFIT_SECONDS = 5.0
 """How long one that was not is not asked again; an operator has just corrected it, maybe."""
 
 
-class Fitness:
+class Preflight:
     """Callable; what the self-check said last, while it is fresh. Safe for threads."""
 
     def __init__(
@@ -41,40 +40,38 @@ class Fitness:
         with self._lock:
             if self._now() >= self._until:
                 self._problem = ""
-                found = refusals(check(self._preconditions, self._namespace))
-                if found:
-                    words = "; ".join(f"{one.words} (remedy: {one.remedy})" for one in found)
+                unmet = refusals(check(self._preconditions, self._namespace))
+                if unmet:
+                    words = "; ".join(f"{finding.words} (remedy: {finding.remedy})" for finding in unmet)
                     self._problem = f"cluster {self._name} is not fit to be joined through us: {words}"
                 self._until = self._now() + (UNFIT_SECONDS if self._problem else FIT_SECONDS)
             if self._problem:
                 raise ClusterUnavailableError(self._problem)
 
 
-class Targets(Mapping[str, Target]):
+class Clusters(Mapping[str, ClusterAccess]):
     """By the name of the configuration. A look-up raises ClusterUnavailableError where its files cannot be used."""
 
     def __init__(self, clusters: Mapping[str, Cluster]) -> None:
-        self._clusters, self._made = clusters, dict[str, Target]()
+        self._clusters, self._reached = clusters, dict[str, ClusterAccess]()
         self._lock = threading.Lock()
 
-    def __getitem__(self, name: str) -> Target:
+    def __getitem__(self, name: str) -> ClusterAccess:
         """The cluster of that name, as the issuer's account."""
         cluster = self._clusters[name]
         with self._lock:
-            if name not in self._made:
-                self._made[name] = reach(name, cluster)[0]
-            return self._made[name]
+            if name not in self._reached:
+                self._reached[name] = reach(name, cluster)[0]
+            return self._reached[name]
 
     def __iter__(self) -> Iterator[str]:
-        """The names."""
         return iter(self._clusters)
 
     def __len__(self) -> int:
-        """How many."""
         return len(self._clusters)
 
 
-def reach(name: str, cluster: Cluster) -> tuple[Target, Callable[[], tuple[Finding, ...]]]:
+def reach(name: str, cluster: Cluster) -> Connected:
     """A cluster as the issuer's account uses it, and its self-check; nothing is sent yet.
 
     Raises:
@@ -87,13 +84,13 @@ def reach(name: str, cluster: Cluster) -> tuple[Target, Callable[[], tuple[Findi
         raise ClusterUnavailableError(f"clusters.{name}.authority: {cluster.authority}: {why}") from None
     connection = connect(cluster.issuer)
     preconditions = KubePreconditions(connection, cluster.namespace)
-    target = Target(
+    access = ClusterAccess(
         name=name,
         endpoints=cluster.endpoints,
         authorities=authorities,
         leases=KubeLeases(connection, cluster.namespace),
         tokens=KubeTokens(connection),
         nodes=KubeNodes(connection),
-        fit=Fitness(name, preconditions, cluster.namespace),
+        preflight=Preflight(name, preconditions, cluster.namespace),
     )
-    return target, partial(check, preconditions, cluster.namespace)
+    return access, partial(check, preconditions, cluster.namespace)

@@ -1,4 +1,4 @@
-"""The worker as a process: what SIGTERM, SIGHUP and SIGKILL do to it, and what it leaves behind."""
+"""The boot server as a process: what SIGTERM, SIGHUP and SIGKILL do to it, and what it leaves behind."""
 
 import asyncio
 import json
@@ -13,29 +13,24 @@ from pathlib import Path
 
 from netboot.addresses import Address
 from netboot.config import Config, Provisioning
+from netboot.process import ProcessSpec
 from netboot.stores.journal_reader import read_after
 from netboot.stores.snapshot import write_snapshot
-from tests.sockets.plane import MAC1, ROOT, Plane, close, digest_of, fill_store, parse, snapshot
+from tests.processes import environment
+from tests.sockets.boot_server import MAC1, ROOT, RunningBootServer, close, digest_of, fill_store, parse, snapshot
 
-_WORKER = """
-import logging, os, sys
-from netboot.boot.worker import run
-from netboot.config import Config
-logging.basicConfig(level="INFO")
-config = Config.model_validate_json(sys.argv[1])
-run(config, 0, int(sys.argv[2]), lambda: os.write(1, b"ready"))
-"""
+COMMAND = [sys.executable, "-m", "netboot.cli.main", "process", "boot-0"]
 
 
-class Process(Plane):
-    """A plane in a process of its own: its `worker` is not ours to look into."""
+class Process(RunningBootServer):
+    """A boot server in a process of its own: its `internals` are not ours to look into."""
 
     process: "subprocess.Popen[bytes]"
 
 
 @contextmanager
 def process(root: Path) -> Iterator[Process]:
-    """A worker process; its listening socket stays open here, as the supervisor's does."""
+    """A boot server; its listening socket stays open here, as the supervisor's does."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
         provisioning = Provisioning(
@@ -45,39 +40,46 @@ def process(root: Path) -> Iterator[Process]:
             max_connections_per_address=2_000,
         )
         config = Config(site="test", data=root / "data", store=root / "store", provisioning=provisioning)
+        metrics = config.data / "metrics"
         if not config.store.exists():
             fill_store(config.store)
-            config.data.mkdir()
+            metrics.mkdir(parents=True)
             write_snapshot(config.data / "snapshot.json", snapshot(port))
+        reading, writing = os.pipe()
+        numbers = {"listener": listener.fileno(), "ready": writing}
+        spec = ProcessSpec(kind="boot", name="boot-0", config=config, supervisor=os.getpid(), **numbers)
         child = subprocess.Popen(
-            [sys.executable, "-c", _WORKER, config.model_dump_json(), str(listener.fileno())],
-            pass_fds=[listener.fileno()],
-            stdout=subprocess.PIPE,
-            cwd=Path.cwd(),
+            COMMAND,
+            pass_fds=list(numbers.values()),
+            stdin=subprocess.PIPE,
+            env={**environment(), "PROMETHEUS_MULTIPROC_DIR": str(metrics)},
         )
-        assert child.stdout is not None
-        with child.stdout as stdout:
-            assert os.read(stdout.fileno(), 100) == b"ready"
-            plane = Process(config, None, port)  # type: ignore[arg-type]
-            plane.process = child
-            try:
-                yield plane
-            finally:
-                child.kill()
-                child.wait(30)
+        os.close(writing)
+        assert child.stdin is not None
+        with child.stdin as stdin, os.fdopen(reading, "rb") as ready:
+            stdin.write(spec.model_dump_json().encode())
+            stdin.close()
+            assert ready.read(1) == b"1"
+        server = Process(config, None, port)  # type: ignore[arg-type]
+        server.process = child
+        try:
+            yield server
+        finally:
+            child.kill()
+            child.wait(30)
 
 
 def test_sigterm_fails_readiness_first_cuts_nothing_and_exits_zero(tmp_path: Path) -> None:
-    async def use(plane: Process) -> None:
+    async def use(server: Process) -> None:
         big = bytes(64 * 2**20)
-        (plane.config.store / "blobs" / digest_of(big)).write_bytes(big)
-        asker, asking = await plane.connect()
-        reader, writer = await asyncio.open_connection("127.0.0.1", plane.port, limit=2**16)
+        (server.config.store / "blobs" / digest_of(big)).write_bytes(big)
+        asker, asking = await server.connect()
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.port, limit=2**16)
         writer.write(f"GET /v1/blobs/{digest_of(big)} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
         head = await reader.readuntil(b"\r\n\r\n")
         assert b" 200 OK" in head
-        plane.process.send_signal(signal.SIGTERM)
-        while (ready := await plane.ask("/readyz")).status == 200:
+        server.process.send_signal(signal.SIGTERM)
+        while (ready := await server.ask("/readyz")).status == 200:
             await asyncio.sleep(0.01)
         assert json.loads(ready.body)["problems"] == ["the service is stopping"]
         asking.write(f"GET /v1/boot?mac={MAC1} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
@@ -90,44 +92,44 @@ def test_sigterm_fails_readiness_first_cuts_nothing_and_exits_zero(tmp_path: Pat
         assert got == len(big)
         await close(writer)
         await close(asking)
-        assert await asyncio.to_thread(plane.process.wait, 30) == 0
-        assert [record.kind for record in plane.records()] == ["script"]
+        assert await asyncio.to_thread(server.process.wait, 30) == 0
+        assert [record.kind for record in server.records()] == ["script"]
 
-    with process(tmp_path) as plane:
-        asyncio.run(asyncio.wait_for(use(plane), 60))
+    with process(tmp_path) as server:
+        asyncio.run(asyncio.wait_for(use(server), 60))
 
 
 def test_killed_during_a_thousand_posts_it_has_every_one_that_was_acknowledged(tmp_path: Path) -> None:
     acknowledged: set[str] = set()
 
-    async def post(plane: Process, number: int) -> None:
+    async def post(server: Process, number: int) -> None:
         """Post after post, until there is no answer any more."""
         body = json.dumps({"mac": MAC1, "phase": "Booted"}).encode()
-        while plane.process.returncode is None:
-            boot = plane.boot_of("gpu-001", number)
+        while server.process.returncode is None:
+            boot = server.boot_of("gpu-001", number)
             try:
-                answer = await plane.ask(f"/v1/boots/{boot}/events", "POST", body)
+                answer = await server.ask(f"/v1/boots/{boot}/events", "POST", body)
             except (ConnectionError, IndexError):
                 return
             assert answer.status == 204
             acknowledged.add(boot)
             number += 1_000
             if len(acknowledged) == 2_500:
-                plane.process.kill()
+                server.process.kill()
 
-    async def use(plane: Process) -> None:
-        posting = [asyncio.ensure_future(post(plane, number)) for number in range(1_000)]
-        await asyncio.to_thread(plane.process.wait, 50)
-        # those that wait in the dead worker's socket would wait for its successor
+    async def use(server: Process) -> None:
+        posting = [asyncio.ensure_future(post(server, number)) for number in range(1_000)]
+        await asyncio.to_thread(server.process.wait, 50)
+        # those that wait in the dead one's socket would wait for its successor
         _, waiting = await asyncio.wait(posting, timeout=1.0)
         for one in waiting:
             one.cancel()
         await asyncio.wait(posting)
 
-    with process(tmp_path) as plane:
-        asyncio.run(asyncio.wait_for(use(plane), 60))
-        assert plane.process.wait(30) == -signal.SIGKILL
-        rows = read_after(plane.config.data / "journal" / "boot-0.db", 0, most=10**6)
+    with process(tmp_path) as server:
+        asyncio.run(asyncio.wait_for(use(server), 60))
+        assert server.process.wait(30) == -signal.SIGKILL
+        rows = read_after(server.config.data / "journal" / "boot-0.db", 0, most=10**6)
         written = {json.loads(row.body)["boot"] for row in rows}
     assert len(acknowledged) >= 2_500
     assert acknowledged <= written
@@ -137,25 +139,25 @@ def test_killed_during_a_thousand_posts_it_has_every_one_that_was_acknowledged(t
 
 
 def test_sighup_reads_the_snapshot_again_and_harms_nothing(tmp_path: Path) -> None:
-    async def use(plane: Process) -> None:
-        plane.publish(published_ms=77)
-        plane.process.send_signal(signal.SIGHUP)
-        while json.loads((await plane.ask("/readyz")).body)["published_ms"] != 77:
+    async def use(server: Process) -> None:
+        server.publish(published_ms=77)
+        server.process.send_signal(signal.SIGHUP)
+        while json.loads((await server.ask("/readyz")).body)["published_ms"] != 77:
             await asyncio.sleep(0.01)
 
-    with process(tmp_path) as plane:
-        asyncio.run(asyncio.wait_for(use(plane), 60))
+    with process(tmp_path) as server:
+        asyncio.run(asyncio.wait_for(use(server), 60))
 
 
 def test_what_it_counted_can_be_read_by_another_process(tmp_path: Path) -> None:
-    async def use(plane: Process) -> None:
-        await plane.ask(f"/v1/boot?mac={MAC1}")
-        await plane.ask(f"/v1/blobs/{digest_of(ROOT)}")
-        plane.process.terminate()
-        await asyncio.to_thread(plane.process.wait, 30)
+    async def use(server: Process) -> None:
+        await server.ask(f"/v1/boot?mac={MAC1}")
+        await server.ask(f"/v1/blobs/{digest_of(ROOT)}")
+        server.process.terminate()
+        await asyncio.to_thread(server.process.wait, 30)
 
-    with process(tmp_path) as plane:
-        asyncio.run(asyncio.wait_for(use(plane), 60))
+    with process(tmp_path) as server:
+        asyncio.run(asyncio.wait_for(use(server), 60))
         script = """
 import sys
 from prometheus_client import CollectorRegistry, generate_latest
@@ -165,7 +167,7 @@ MultiProcessCollector(registry, sys.argv[1])
 sys.stdout.write(generate_latest(registry).decode())
 """
         said = subprocess.run(
-            [sys.executable, "-c", script, str(plane.config.data / "metrics")],
+            [sys.executable, "-c", script, str(server.config.data / "metrics")],
             capture_output=True,
             text=True,
             check=True,

@@ -41,15 +41,15 @@ def test_a_cluster_that_cannot_be_reached_takes_nothing_down(service: Service) -
     wait_for(told)
     said = service.readyz()
     assert (said["ready"], said["degraded"]) == (True, True)
-    planes = said["details"]["processes"]["processes"]
-    assert {"approver-default", "nodes-default"} < set(planes)
+    processes = said["details"]["processes"]["processes"]
+    assert {"approver-default", "nodes-default"} < set(processes)
     assert "netboot_cluster_unavailable_total" in service.text("/metrics")
-    before = planes["approver-default"]["pid"]
+    before = processes["approver-default"]["pid"]
     os.kill(before, signal.SIGKILL)
 
     def again() -> bool:
-        plane = service.readyz()["details"]["processes"]["processes"]["approver-default"]
-        return bool(plane["ready"]) and plane["pid"] != before
+        process = service.readyz()["details"]["processes"]["processes"]["approver-default"]
+        return bool(process["ready"]) and process["pid"] != before
 
     wait_for(again)
     assert service.outcome(MAC) == "boot"

@@ -1,4 +1,4 @@
-"""The boot plane for tests: the real worker on a real socket of loopback, in the test's own event loop."""
+"""The boot server for tests: the real one on a real socket of loopback, in the test's own event loop."""
 
 import asyncio
 import hashlib
@@ -14,12 +14,14 @@ from pydantic import TypeAdapter
 from images.artifact.manifest import Artifact
 from netboot.addresses import Address
 from netboot.boot.nonces import Seal
-from netboot.boot.worker import SystemClock, Worker
+from netboot.boot.server import BootServer
+from netboot.clock import SystemClock
 from netboot.config import Config, Provisioning
 from netboot.lifecycle.bootid import mint
 from netboot.lifecycle.events import Record
 from netboot.lifecycle.snapshot import ImageFacts, Snapshot
 from netboot.machines.values import Channel, Inventory, Machine, Match, Profile
+from netboot.processes.boot import compose
 from netboot.stores.journal_reader import read_after
 from netboot.stores.snapshot import write_snapshot
 
@@ -55,18 +57,18 @@ def parse(raw: bytes) -> Answer:
 
 
 @dataclass
-class Plane:
-    """A worker that answers on `port`."""
+class RunningBootServer:
+    """A boot server that answers on `port`."""
 
     config: Config
-    worker: Worker
+    internals: BootServer
     port: int
 
     async def connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         return await asyncio.open_connection("127.0.0.1", self.port, limit=2**24)
 
     async def send(self, raw: bytes) -> Answer:
-        """Send bytes as they are, read until the plane closes."""
+        """Send bytes as they are, read until the server closes."""
         reader, writer = await self.connect()
         try:
             writer.write(raw)
@@ -88,7 +90,7 @@ class Plane:
         return [_RECORD.validate_json(row.body) for row in read_after(journal, 0, most=10**6)]
 
     def boot_of(self, machine: str, number: int = 1) -> str:
-        """A boot id as the plane mints it."""
+        """A boot id as the server mints it."""
         key = (self.config.data / "boot-id.key").read_bytes()
         return mint(key, machine, 1_700_000_000_000, number.to_bytes(4, "big"))
 
@@ -131,7 +133,7 @@ def snapshot(port: int) -> Snapshot:
 
 
 def fill_store(store: Path) -> None:
-    """Blobs, a manifest and a site bundle; what is in them does not matter to this plane."""
+    """Blobs, a manifest and a site bundle; what is in them does not matter to this server."""
     for folder in ("blobs", f"images/{IMAGE}", "site"):
         (store / folder).mkdir(parents=True)
     for data in (KERNEL, INITRD, ROOT, b""):
@@ -143,8 +145,10 @@ def fill_store(store: Path) -> None:
 
 
 @asynccontextmanager
-async def plane(root: Path, *, published: bool = True, seal: Seal | None = None, **limits: Any) -> AsyncIterator[Plane]:
-    """A worker that serves until the block ends. `limits`: fields of `provisioning`."""
+async def running(
+    root: Path, *, published: bool = True, seal: Seal | None = None, **limits: Any
+) -> AsyncIterator[RunningBootServer]:
+    """A boot server that serves until the block ends. `limits`: fields of `provisioning`."""
     listener = socket.create_server(("127.0.0.1", 0))
     port = listener.getsockname()[1]
     provisioning = Provisioning(listen=Address("127.0.0.1", port), url=f"http://127.0.0.1:{port}", workers=1, **limits)
@@ -154,12 +158,12 @@ async def plane(root: Path, *, published: bool = True, seal: Seal | None = None,
         fill_store(config.store)
     if published:
         write_snapshot(config.data / "snapshot.json", snapshot(port))
-    worker = Worker(config, 0, SystemClock(), seal)
-    listening = await worker.listen(listener)
+    internals = compose(config, 0, SystemClock(), seal)
+    listening = await internals.listen(listener)
     try:
-        yield Plane(config, worker, port)
+        yield RunningBootServer(config, internals, port)
     finally:
-        await worker.drain(listening)
+        await internals.drain(listening)
 
 
 async def close(writer: asyncio.StreamWriter) -> None:
@@ -169,11 +173,11 @@ async def close(writer: asyncio.StreamWriter) -> None:
         await writer.wait_closed()
 
 
-def serve(root: Path, use: Callable[[Plane], Awaitable[None]], **options: Any) -> None:
-    """Run `use` against a plane."""
+def serve(root: Path, use: Callable[[RunningBootServer], Awaitable[None]], **options: Any) -> None:
+    """Run `use` against a server."""
 
     async def whole() -> None:
-        async with plane(root, **options) as one:
-            await asyncio.wait_for(use(one), 180)
+        async with running(root, **options) as server:
+            await asyncio.wait_for(use(server), 180)
 
     asyncio.run(whole())
