@@ -8,7 +8,7 @@ KEEP ?=
 RECIPE ?=
 FIRMWARE ?=
 # Two workers, what belongs together on one of them: docs/decisions/019.
-PYTEST := -m pytest -n 2 -p tests.support.workers -p tests.support.budgets
+PYTEST := -m pytest -n 2 -p tests.plugins.workers -p tests.plugins.budgets
 
 .PHONY: help setup demo test check lint unit cluster bench clean
 help: ## this list

@@ -5,7 +5,7 @@ the service ends come back: what is measured is a service that has them all the 
 """
 
 import contextlib
-import multiprocessing
+import functools
 import select
 import socket
 import time
@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 
+from bench.apart import worker_processes
 from bench.serving import HOST, BenchError
 
 READERS = 1000
@@ -126,17 +127,10 @@ def attached(port: int, path: str, *, wait: float = 20.0) -> Iterator[Abuse]:
     Raises:
         BenchError: nine of ten could not be attached in `wait` seconds.
     """
-    context = multiprocessing.get_context("spawn")
-    ours, theirs = context.Pipe()
-    process = context.Process(target=_run, args=(port, path, theirs), daemon=True)
-    process.start()
-    try:
-        abuse, deadline = Abuse(ours), time.monotonic() + wait
+    with worker_processes(1, functools.partial(_run, port, path)) as [pipe]:
+        abuse, deadline = Abuse(pipe), time.monotonic() + wait
         while (held := abuse.held()).readers < READERS * 0.9 or held.senders < SENDERS * 0.9:
             if time.monotonic() > deadline:
                 raise BenchError(f"the service keeps its abusers out: attached after {wait:.0f} s: {held}")
             time.sleep(0.1)
         yield abuse
-    finally:
-        process.terminate()
-        process.join()

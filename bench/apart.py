@@ -1,9 +1,10 @@
 """Load from a process of its own, so that the bench's own interpreter is in nobody's way."""
 
+import contextlib
 import multiprocessing
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -35,6 +36,25 @@ def apart(work: Callable[..., Any], *args: Any) -> Any:
     if isinstance(done, Exception):
         raise BenchError(f"{work.__name__}: {type(done).__name__}: {done}")
     return done
+
+
+@contextlib.contextmanager
+def worker_processes(
+    count: int, work: Callable[["Connection[Any, Any]"], None]
+) -> Iterator[list["Connection[Any, Any]"]]:
+    """Processes of `work`, each with one end of a pipe: our ends. They end with the block."""
+    context = multiprocessing.get_context("spawn")
+    pairs = [context.Pipe() for _ in range(count)]
+    processes = [context.Process(target=work, args=(theirs,), daemon=True) for _, theirs in pairs]
+    try:
+        for process in processes:
+            process.start()
+        yield [ours for ours, _ in pairs]
+    finally:
+        for process in processes:
+            if process.pid is not None:
+                process.terminate()
+                process.join()
 
 
 def _do(wire: "Connection[Any, Any]", work: Callable[..., Any], args: Sequence[Any]) -> None:

@@ -1,13 +1,13 @@
 """Clients that fetch bytes: processes of their own, one buffer each, the same for every server."""
 
 import contextlib
-import multiprocessing
 import socket
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 
+from bench.apart import worker_processes
 from bench.serving import HOST, BenchError
 
 CLIENTS = 8
@@ -124,15 +124,5 @@ class Clients:
 @contextlib.contextmanager
 def clients(count: int = CLIENTS) -> Iterator[Clients]:
     """Start the client processes; they end with the block."""
-    context = multiprocessing.get_context("spawn")
-    pairs = [context.Pipe() for _ in range(count)]
-    processes = [context.Process(target=_client, args=(theirs,), daemon=True) for _, theirs in pairs]
-    try:
-        for process in processes:
-            process.start()
-        yield Clients([ours for ours, _ in pairs])
-    finally:
-        for process in processes:
-            if process.pid is not None:
-                process.terminate()
-                process.join()
+    with worker_processes(count, _client) as pipes:
+        yield Clients(pipes)

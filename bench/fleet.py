@@ -1,7 +1,6 @@
 """A fleet that boots at once: the shipped agent once for each machine, until every one has its certificate in hand."""
 
 import contextlib
-import multiprocessing
 import tempfile
 import threading
 import time
@@ -11,6 +10,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+from bench.apart import worker_processes
 from bench.members import Door, Member, furnish
 from bench.observed import Seen, observed
 from bench.serving import BenchError
@@ -70,18 +70,8 @@ class Fleet:
 @contextlib.contextmanager
 def fleet_processes() -> Iterator[Fleet]:
     """Start the processes; they end with the block."""
-    context = multiprocessing.get_context("spawn")
-    pairs = [context.Pipe() for _ in range(PROCESSES)]
-    processes = [context.Process(target=_simulate, args=(theirs,), daemon=True) for _, theirs in pairs]
-    try:
-        for process in processes:
-            process.start()
-        yield Fleet([ours for ours, _ in pairs])
-    finally:
-        for process in processes:
-            if process.pid is not None:
-                process.terminate()
-                process.join()
+    with worker_processes(PROCESSES, _simulate) as pipes:
+        yield Fleet(pipes)
 
 
 def _simulate(wire: "Connection[Any, Any]") -> None:

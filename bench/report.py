@@ -19,27 +19,27 @@ def _table(*columns: str, title: str = "") -> Table:
     return Table(*columns, title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
 
 
-def script_verdicts(found: Scripts) -> list[Verdict]:
+def script_verdicts(scripts: Scripts) -> list[Verdict]:
     """The issue's targets on scripts, those of them that were measured."""
-    if not found.theirs:
+    if not scripts.theirs:
         return []
-    theirs = found.theirs["keep-alive"]
-    pairs = [("500", "500", 80.0), ("5000", "5000", 800.0), (found.one_of_many, "1", 1.0)]
+    theirs = scripts.theirs["keep-alive"]
+    pairs = [("500", "500", 80.0), ("5000", "5000", 800.0), (scripts.one_of_many, "1", 1.0)]
     return [
-        Verdict(f"scripts/s, {ours} ÷ matchbox({peer})", found.ratio("keep-alive", ours, peer), target)
+        Verdict(f"scripts/s, {ours} ÷ matchbox({peer})", scripts.ratio("keep-alive", ours, peer), target)
         for ours, peer, target in pairs
-        if peer in theirs and ours in found.ours["keep-alive"]
+        if peer in theirs and ours in scripts.ours["keep-alive"]
     ]
 
 
-def byte_verdicts(found: Bytes) -> list[Verdict]:
+def byte_verdicts(transfers: Bytes) -> list[Verdict]:
     """The issue's targets on bytes."""
     verdicts = []
     for shape in SHAPES:
-        if "nginx" not in found.rounds[shape]:
+        if "nginx" not in transfers.rounds[shape]:
             continue
         speed, cpu = (
-            found.median(shape, "netboot", figure) / found.median(shape, "nginx", figure)
+            transfers.median(shape, "netboot", figure) / transfers.median(shape, "nginx", figure)
             for figure in ("gb_per_second", "cpu_per_gb")
         )
         verdicts.append(Verdict(f"bytes/s, {shape} ÷ nginx", speed, 0.95))
@@ -47,11 +47,11 @@ def byte_verdicts(found: Bytes) -> list[Verdict]:
     return verdicts
 
 
-def abuse_verdicts(found: Abused) -> list[Verdict]:
+def abuse_verdicts(abused: Abused) -> list[Verdict]:
     """The issue's targets under abuse."""
     return [
-        Verdict("p99 with 1,000 stalled readers and 500 slow senders ÷ idle", found.p99_ratio(), 5.0, at_least=False),
-        Verdict("memory after the last such round ÷ after the first", found.growth(), 1.1, at_least=False),
+        Verdict("p99 with 1,000 stalled readers and 500 slow senders ÷ idle", abused.p99_ratio(), 5.0, at_least=False),
+        Verdict("memory after the last such round ÷ after the first", abused.growth(), 1.1, at_least=False),
     ]
 
 
@@ -63,7 +63,7 @@ def as_json(
     return more | {name: asdict(value) for name, value in found.items() if value is not None}
 
 
-def print_scripts(console: Console, found: Scripts) -> None:
+def print_scripts(console: Console, scripts: Scripts) -> None:
     """One table per mode (both sides of each case, in turn), and what a script costs as the inventory grows."""
     for mode, words in MODES.items():
         table = _table(
@@ -77,18 +77,22 @@ def print_scripts(console: Console, found: Scripts) -> None:
             "ratio",
             title=f"iPXE scripts per second, {words}",
         )
-        for case, ours in found.ours[mode].items():
-            peer = case if case in found.theirs.get(mode, {}) else "1"
+        for case, ours in scripts.ours[mode].items():
+            peer = case if case in scripts.theirs.get(mode, {}) else "1"
             row = _load_cells(ours)
-            if peer in found.theirs.get(mode, {}):
-                theirs = found.theirs[mode][peer]
+            if peer in scripts.theirs.get(mode, {}):
+                theirs = scripts.theirs[mode][peer]
                 note = "" if peer == case else f" ({peer})"
-                row += [f"{rate(theirs):,.0f}{note}", *_load_cells(theirs)[1:], f"{found.ratio(mode, case, peer):,.2f}"]
+                row += [
+                    f"{rate(theirs):,.0f}{note}",
+                    *_load_cells(theirs)[1:],
+                    f"{scripts.ratio(mode, case, peer):,.2f}",
+                ]
             table.add_row(case, *row)
         console.print(table, "")
     title = "netboot: the cost of a script as the inventory grows"
     table = _table("machines held", "scripts/s", "CPU µs to answer", "with all behind it", title=title)
-    for case, ours in found.ours["keep-alive"].items():
+    for case, ours in scripts.ours["keep-alive"].items():
         front, whole = (middle(getattr(one, cost) for one in ours) for cost in ("answer_us", "cpu_us"))
         table.add_row(case, f"{rate(ours):,.0f}", f"{front:.0f}", f"{whole:.0f}")
     console.print(table, "")
@@ -99,7 +103,7 @@ def _load_cells(rounds: list[Any]) -> list[str]:
     return [f"{rate(rounds):,.0f}", f"{middle(one.p99_ms for one in rounds):.1f}", f"{cpu:,.0f}"]
 
 
-def print_bytes(console: Console, found: Bytes) -> None:
+def print_bytes(console: Console, transfers: Bytes) -> None:
     """One row per shape and server."""
     table = _table(
         "shape",
@@ -107,28 +111,28 @@ def print_bytes(console: Console, found: Bytes) -> None:
         "GB/s",
         "CPU s/GB",
         "clients' CPU s/GB",
-        title=f"image bytes, 8 clients, one file of {found.blob / 2**20:.0f} MiB",
+        title=f"image bytes, 8 clients, one file of {transfers.blob / 2**20:.0f} MiB",
     )
-    for shape, servers in found.rounds.items():
+    for shape, servers in transfers.rounds.items():
         for server in servers:
             figures = ("gb_per_second", "cpu_per_gb", "clients_per_gb")
-            table.add_row(shape, server, *(f"{found.median(shape, server, figure):.2f}" for figure in figures))
+            table.add_row(shape, server, *(f"{transfers.median(shape, server, figure):.2f}" for figure in figures))
     console.print(table, "")
 
 
-def print_abuse(console: Console, found: Abused) -> None:
+def print_abuse(console: Console, result: Abused) -> None:
     """Idle beside abused."""
-    table = _table("", "scripts/s", "p99 ms", "memory MiB", title=f"scripts under abuse, {found.machines} machines")
-    idle, abused = [one.idle for one in found.rounds], [one.abused for one in found.rounds]
-    before, after = middle(one.before_mib for one in found.rounds), middle(one.after_mib for one in found.rounds)
+    table = _table("", "scripts/s", "p99 ms", "memory MiB", title=f"scripts under abuse, {result.machines} machines")
+    idle, abused = [one.idle for one in result.rounds], [one.abused for one in result.rounds]
+    before, after = middle(one.before_mib for one in result.rounds), middle(one.after_mib for one in result.rounds)
     table.add_row("idle", *_load_cells(idle)[:2], f"{before:.0f}")
     table.add_row("with the crowd", *_load_cells(abused)[:2], f"{after:.0f}")
     console.print(table)
-    last = found.rounds[-1].held
+    last = result.rounds[-1].held
     console.print(
         f"attached at the end: {last.readers} readers, {last.senders} senders; {last.ended} had been ended and"
     )
-    console.print(f"came back; the crowd costs {found.crowd_mib():.0f} MiB while it is there", "")
+    console.print(f"came back; the crowd costs {result.crowd_mib():.0f} MiB while it is there", "")
 
 
 def print_verdicts(console: Console, verdicts: list[Verdict]) -> None:

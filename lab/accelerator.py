@@ -60,7 +60,7 @@ def _works(kernel: Path) -> bool:
         argv += ["-nodefaults", "-serial", "stdio", "-kernel", str(kernel), "-append", "console=ttyS0 panic=-1"]
         try:
             with child("KVM probe", argv, Path(folder) / "console.log", grace=0) as guest:
-                guest.said.wait_for(_PROOF, PROBE_SECONDS)
+                guest.output.wait_for(_PROOF, PROBE_SECONDS)
         except LabError:
             return False
         return True

@@ -24,7 +24,7 @@ def service_account() -> Account | None:
     return Account(entry.pw_uid, entry.pw_gid)
 
 
-def own(folder: Path, account: Account) -> None:
+def chown_tree(folder: Path, account: Account) -> None:
     """Give a folder and all in it to the account."""
     for path in (folder, *folder.rglob("*")):
         os.chown(path, account.uid, account.gid, follow_symlinks=False)
@@ -36,14 +36,16 @@ def reachable(argv: Sequence[str], account: Account, needs: Sequence[Path]) -> l
     A checkout or a Python below /root, or a checkout in a folder by `mktemp -d`, cannot be entered by anybody else.
     There a closed folder is covered by one that shows only what is needed; outside the namespace nothing changes.
     """
-    wanted = [path.resolve() for path in (*needs, Path(sys.prefix), Path(sys.base_prefix))]
-    closed = sorted({folder for path in wanted for folder in (path, *path.parents) if _is_closed(folder, account)})
-    outermost = [one for one in closed if not any(one.is_relative_to(other) for other in closed if other != one)]
+    needed = [path.resolve() for path in (*needs, Path(sys.prefix), Path(sys.base_prefix))]
+    closed = sorted({folder for path in needed for folder in (path, *path.parents) if _is_closed(folder, account)})
+    outermost = [
+        folder for folder in closed if not any(folder.is_relative_to(other) for other in closed if other != folder)
+    ]
     if not outermost:
         return list(argv)
-    shown = {part for path in wanted for part in (path.iterdir() if path in closed else (path,))}
+    shown = {part for path in needed for part in (path.iterdir() if path in closed else (path,))}
     shown = {path for path in shown if not any(path != other and path.is_relative_to(other) for other in shown)}
-    script = [*_uncover(outermost, sorted(shown)), f"cd {shlex.quote(str(wanted[0]))}", 'exec "$@"']
+    script = [*_uncover(outermost, sorted(shown)), f"cd {shlex.quote(str(needed[0]))}", 'exec "$@"']
     return ["unshare", "--mount", "sh", "-euc", "\n".join(script), "sh", *argv]
 
 

@@ -16,9 +16,9 @@ import requests
 
 from lab.errors import LabError, UnusableError
 from lab.machines import Hardware, Machine
+from lab.output_log import OutputLog
 from lab.processes import child
 from lab.site import Site
-from lab.transcript import Transcript
 
 FIRMWARE = Path("/usr/share/qemu-efi-aarch64/QEMU_EFI.fd")
 GATEWAY = "10.0.2.2"
@@ -62,7 +62,7 @@ def machine(hardware: Hardware, site: Site, folder: Path) -> Iterator[Machine]:
             running = stack.enter_context(
                 child(f"qemu of {hardware.name}", argv, Path(f"{stem}.qemu.log"), grace=3, fds=fds)
             )
-        console = Transcript(f"console of {hardware.name}", Path(f"{stem}.console.log"), lambda: ours.recv(65536))
+        console = OutputLog(f"console of {hardware.name}", Path(f"{stem}.console.log"), lambda: ours.recv(65536))
         stack.callback(console.join)
         stack.callback(running.stop, 3)
         yield Machine(hardware, console, running)
@@ -72,18 +72,18 @@ def _fetch(site: Site, hardware: Hardware, stem: Path) -> str:
     """Fetch what the script names, as `<stem>.kernel` and `.initrd`; the kernel's arguments."""
     outcome, script = ask(site, hardware)
     script = script.replace("${netX/mac:hexhyp}", hardware.mac.replace(":", "-"))
-    found = {
+    lines = {
         name: re.search(rf"^{name} --timeout \d+ --name {name} (\S+)(.*) \|\| goto retry$", script, re.MULTILINE)
         for name in ("kernel", "initrd")
     }
-    for name, line in found.items():
+    for name, line in lines.items():
         if line is None:
             raise LabError(f"{hardware.name} is not to boot ({outcome}):\n{script}")
         answer = requests.get(_here(line[1]), timeout=SECONDS)
         answer.raise_for_status()
         Path(f"{stem}.{name}").write_bytes(answer.content)
-    assert found["kernel"]
-    return found["kernel"][2].strip()
+    assert lines["kernel"]
+    return lines["kernel"][2].strip()
 
 
 def _here(url: str) -> str:

@@ -12,9 +12,9 @@ from typing import Literal
 from lab.accelerator import Accelerator, arguments
 from lab.errors import UnusableError
 from lab.network import Attachment, Tap
+from lab.output_log import OutputLog
 from lab.processes import Child, child
 from lab.tpm import qemu_arguments, tpm
-from lab.transcript import Transcript
 
 Firmware = Literal["bios", "uefi"]
 DISK_BYTES = 256 * 1024**2
@@ -49,7 +49,7 @@ class Machine:
     """A machine that is switched on. `console` is its serial port."""
 
     hardware: Hardware
-    console: Transcript
+    console: OutputLog
     qemu: Child
 
     def wait_for_console(self, pattern: str, seconds: float, *, after: int = 0) -> re.Match[str]:
@@ -85,7 +85,7 @@ def machine(hardware: Hardware, attachment: Attachment, folder: Path, accelerato
                 fds=fds,
             )
             running = stack.enter_context(qemu)
-        console = Transcript(f"console of {hardware.name}", Path(f"{stem}.console.log"), lambda: ours.recv(65536))
+        console = OutputLog(f"console of {hardware.name}", Path(f"{stem}.console.log"), lambda: ours.recv(65536))
         stack.callback(console.join)
         stack.callback(running.stop, 3)
         yield Machine(hardware, console, running)
@@ -130,15 +130,15 @@ def _firmware(hardware: Hardware, stem: Path) -> list[str]:
 
 
 def _disks(hardware: Hardware, stem: Path) -> list[str]:
-    words: list[str] = []
+    arguments: list[str] = []
     for number in range(hardware.disks):
         path = Path(f"{stem}.disk{number}")
         if not path.exists():
             with path.open("wb") as file:
                 file.truncate(DISK_BYTES)
-        words += ["-drive", f"if=none,id=disk{number},format=raw,file={path}"]
-        words += ["-device", f"nvme,drive=disk{number},serial=disk-{number}"]
-    return words
+        arguments += ["-drive", f"if=none,id=disk{number},format=raw,file={path}"]
+        arguments += ["-device", f"nvme,drive=disk{number},serial=disk-{number}"]
+    return arguments
 
 
 def _nic(hardware: Hardware, attachment: Attachment) -> list[str]:

@@ -23,7 +23,7 @@ from lab.processes import child, run
 
 BLOCK = "198.18"
 """Set aside for tests of network devices (RFC 2544), so that no real network of the host should meet ours."""
-READY_SECONDS = 20.0
+READY_SECONDS = 60.0
 TFTP_FILES = {"undionly.kpxe": "/usr/lib/ipxe/undionly.kpxe", "snponly.efi": "/usr/lib/ipxe/snponly.efi"}
 """From the package `ipxe`: what firmware without iPXE in its NIC is given (options 93 says which)."""
 
@@ -97,24 +97,24 @@ def network(folder: Path) -> Iterator[Network]:
     folder.mkdir(parents=True, exist_ok=True)
     holder = ["unshare", "--net", "sh", "-c", "echo ready; exec sleep infinity"]
     with _number() as number, child("namespace", holder, folder / "namespace.log", grace=0) as inside:
-        inside.said.wait_for("^ready$", READY_SECONDS)
-        made = Network(folder, number, inside.pid)
+        inside.output.wait_for("^ready$", READY_SECONDS)
+        net = Network(folder, number, inside.pid)
         outer = f"nblab{number}"
         run(["ip", "link", "add", outer, "type", "veth", "peer", "name", "uplink", "netns", str(inside.pid)])
         try:
-            run(["ip", "addr", "add", f"{made.host}/24", "dev", outer])
+            run(["ip", "addr", "add", f"{net.host}/24", "dev", outer])
             _no_ipv6(outer)
             run(["ip", "link", "set", outer, "up"])
             for command in (
                 "ip link set lo up",
                 "ip link add br0 type bridge forward_delay 0",
                 "ip link set uplink master br0 up",
-                f"ip addr add {made.inside}/24 dev br0",
-                f"ip -6 addr add {made.prefix}2/64 dev br0 nodad",
+                f"ip addr add {net.inside}/24 dev br0",
+                f"ip -6 addr add {net.prefix}2/64 dev br0 nodad",
                 "ip link set br0 up",
             ):
-                made.run(*command.split())
-            yield made
+                net.run(*command.split())
+            yield net
         finally:
             with contextlib.suppress(Exception):
                 run(["ip", "link", "delete", outer])  # now, and not when the kernel comes to clear the namespace away
@@ -125,8 +125,8 @@ def _number() -> Iterator[int]:
     """A network of our block that is ours alone: an abstract socket is the claim, and dies with its process."""
     taken = [IPv4Network(f"{one['local']}/{one['prefixlen']}", strict=False) for one in _addresses()]
     for number in range(256):
-        wanted = IPv4Network(f"{BLOCK}.{number}.0/24")
-        if any(wanted.overlaps(other) for other in taken):
+        candidate = IPv4Network(f"{BLOCK}.{number}.0/24")
+        if any(candidate.overlaps(other) for other in taken):
             continue
         with contextlib.closing(socket.socket(socket.AF_UNIX)) as claim:
             try:
@@ -215,7 +215,7 @@ def _second_dhcp(network: Network) -> Iterator[None]:
     """The operator's own DHCP server: a namespace of its own on the same bridge (two cannot share port 67)."""
     holder = ["unshare", "--net", "sh", "-c", "echo ready; exec sleep infinity"]
     with child("second namespace", holder, network.folder / "namespace2.log", grace=0) as other:
-        other.said.wait_for("^ready$", READY_SECONDS)
+        other.output.wait_for("^ready$", READY_SECONDS)
         network.run(
             "ip", "link", "add", "dhcp0", "type", "veth", "peer", "name", "up0", "netns", f"/proc/{other.pid}/ns/net"
         )
@@ -236,4 +236,4 @@ def _serve(
     argv = ["dnsmasq", "--keep-in-foreground", f"--conf-file={path}", "--log-facility=-"]
     inside = network.namespace if namespace is None else namespace
     running = stack.enter_context(child(name, argv, network.folder / f"{name}.log", namespace=inside))
-    running.said.wait_for("DHCP, (IP range|proxy)", READY_SECONDS)
+    running.output.wait_for("DHCP, (IP range|proxy)", READY_SECONDS)

@@ -10,7 +10,7 @@ from pathlib import Path
 from time import monotonic
 
 from lab.errors import EndedError
-from lab.transcript import Transcript
+from lab.output_log import OutputLog
 
 GRACE_SECONDS = 10.0
 ENVIRONMENT = os.environ | {"PATH": f"{os.environ.get('PATH', '/usr/bin:/bin')}:/usr/sbin:/sbin"}
@@ -27,11 +27,11 @@ class Account:
 
 @dataclass(frozen=True, slots=True)
 class Child:
-    """A running process; `said` is its standard output and error."""
+    """A running process; `output` is its standard output and error."""
 
     name: str
     process: subprocess.Popen[bytes]
-    said: Transcript
+    output: OutputLog
 
     @property
     def pid(self) -> int:
@@ -41,18 +41,18 @@ class Child:
     def check(self) -> None:
         """Raise EndedError if it has ended."""
         if self.process.poll() is not None:
-            self.said.join()
+            self.output.join()
             status = self.process.returncode
-            raise EndedError(f"{self.name} ended with status {status}; {self.said.path} ends:\n{self.said.tail()}")
+            raise EndedError(f"{self.name} ended with status {status}; {self.output.path} ends:\n{self.output.tail()}")
 
     def kill(self) -> None:
         """SIGKILL for the process itself, as a crash; EndedError if what it started does not end by itself."""
         self.process.kill()
         self.process.wait()
-        self.said.join()
+        self.output.join()
         _close(self.process)
-        if not self.said.ended:
-            raise EndedError(f"{self.name} was killed, and something that it started goes on; see {self.said.path}")
+        if not self.output.ended:
+            raise EndedError(f"{self.name} was killed, and something that it started goes on; see {self.output.path}")
 
     def stop(self, grace: float = GRACE_SECONDS) -> int:
         """SIGTERM, then after `grace` seconds SIGKILL for it and all that it started; the exit status."""
@@ -64,7 +64,7 @@ class Child:
             pass
         finally:
             end_group(self.process)
-        self.said.join()
+        self.output.join()
         return self.process.returncode
 
 
@@ -102,7 +102,7 @@ def start(
     )
     stream = process.stdout
     assert stream is not None
-    return Child(name, process, Transcript(name, log, lambda: os.read(stream.fileno(), 65536)))
+    return Child(name, process, OutputLog(name, log, lambda: os.read(stream.fileno(), 65536)))
 
 
 @contextlib.contextmanager
@@ -147,7 +147,7 @@ def wrapped(argv: Sequence[str], *, namespace: int | None = None, account: Accou
     return [*inside, "setpriv", *become, "--pdeathsig=KILL", "--", *argv]
 
 
-def run(argv: Sequence[str], *, namespace: int | None = None, seconds: float = 20.0) -> str:
+def run(argv: Sequence[str], *, namespace: int | None = None, seconds: float = 60.0) -> str:
     """Run a short command to its end; its output.
 
     Raises:

@@ -57,5 +57,5 @@ def registry(folder: Path, *, tls: Tls | None = None, htpasswd: str | None = Non
     (folder / "registry.yml").write_text(_CONFIG.format(storage=storage, port=port, more=more))
     argv = ["docker-registry", "serve", str(folder / "registry.yml")]
     with child("docker-registry", argv, folder / "registry.log") as running:
-        running.said.wait_for(r"listening on", READY_SECONDS)
+        running.output.wait_for(r"listening on", READY_SECONDS)
         yield Registry(f"127.0.0.1:{port}", storage)

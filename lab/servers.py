@@ -35,6 +35,7 @@ http {{
 }}
 """
 _READY = r"start worker process \d+"
+READY_SECONDS = 60.0
 
 
 @contextlib.contextmanager
@@ -45,7 +46,7 @@ def nginx(network: Network, store: Path, port: int = 8000) -> Iterator[str]:
     config.write_text(_NGINX.format(folder=folder, address=network.inside, port=port, store=store.resolve()))
     argv = ["nginx", "-e", "stderr", "-c", str(config), "-p", str(folder)]
     with child("nginx", argv, folder / "nginx.log", namespace=network.namespace) as running:
-        running.said.wait_for(_READY, 20)
+        running.output.wait_for(_READY, READY_SECONDS)
         yield f"http://{network.inside}:{port}"
 
 
@@ -94,14 +95,14 @@ def _handler(origin: Misbehaving) -> type[BaseHTTPRequestHandler]:
         protocol_version = "HTTP/1.1"
 
         def do_GET(self) -> None:
-            wanted = self.headers.get("Range", "")
+            range_header = self.headers.get("Range", "")
             path = urlsplit(self.path).path
-            origin.requests.append((path, wanted))
+            origin.requests.append((path, range_header))
             data = origin.body(path)
             if data is None:
                 self.send_error(404)
                 return
-            part = re.fullmatch(r"bytes=(\d+)-(\d*)", wanted)
+            part = re.fullmatch(r"bytes=(\d+)-(\d*)", range_header)
             start, end = (int(part[1]), int(part[2] or len(data) - 1)) if part else (0, len(data) - 1)
             self._answer(data, start, min(end, len(data) - 1), partial=part is not None)
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import requests
 
-from lab.account import own, reachable, service_account
+from lab.account import chown_tree, reachable, service_account
 from lab.errors import DeadlineError, LabError
 from lab.processes import Child, finish, start
 from lab.site import COMMAND, Site
@@ -46,7 +46,7 @@ class Service:
         argv = [*COMMAND, "serve", "--config", str(self.site.config)]
         account = service_account()
         if account is not None:
-            own(self.site.folder, account)
+            chown_tree(self.site.folder, account)
             become = ["setpriv", f"--reuid={account.uid}", f"--regid={account.gid}", "--clear-groups", "--no-new-privs"]
             argv = reachable([*become, "--pdeathsig=KILL", "--", *argv], account, [ROOT, self.site.folder])
         self._token = (self.site.folder / "secrets" / "operator.token").read_text().split()[0]

@@ -23,9 +23,9 @@ def find_go(cache: Path) -> Path:
     Raises:
         NoGoError.
     """
-    own = shutil.which("go")
-    if own is not None and _version(own) >= LEAST:
-        return Path(own)
+    installed = shutil.which("go")
+    if installed is not None and _version(installed) >= LEAST:
+        return Path(installed)
     folder = cache / f"go-{VERSION}"
     program = folder / "go" / "bin" / "go"
     if not program.exists():
@@ -34,9 +34,9 @@ def find_go(cache: Path) -> Path:
 
 
 def _version(go: str) -> tuple[int, int]:
-    said = subprocess.run([go, "env", "GOVERSION"], capture_output=True, text=True, check=False).stdout
-    found = re.match(r"go(\d+)\.(\d+)", said)
-    return (int(found[1]), int(found[2])) if found else (0, 0)
+    version = subprocess.run([go, "env", "GOVERSION"], capture_output=True, text=True, check=False).stdout
+    numbers = re.match(r"go(\d+)\.(\d+)", version)
+    return (int(numbers[1]), int(numbers[2])) if numbers else (0, 0)
 
 
 def _install(folder: Path) -> None:

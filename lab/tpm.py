@@ -18,7 +18,7 @@ END_SECONDS = 5.0
 """For swtpm to keep its state and go, once its machine is off."""
 TOOL_SECONDS = 60.0
 """For making a 2048-bit RSA key on a busy machine."""
-_READY_SECONDS = 20.0
+_READY_SECONDS = 60.0
 
 
 @contextlib.contextmanager

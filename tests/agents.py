@@ -213,7 +213,7 @@ class Handler(BaseHTTPRequestHandler):
                 return
             name = self.path.split("metadata.name%3D")[1].split("&")[0]
             with site.changed:
-                assert site.changed.wait_for(lambda: name in site.requests, 10)
+                assert site.changed.wait_for(lambda: name in site.requests, 60)
             line = json.dumps({"type": "MODIFIED", "object": site.decided(site.requests[name])})
             self.answer(200, line.encode() + b"\n")
         else:

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests import unbuilt
 from tests.commands import Run, caller
+from tests.plugins import unbuilt
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -1,5 +1,6 @@
 """What agents and kubelets ask of the apiserver, for tests: certificate requests, good ones and bent ones."""
 
+import base64
 import ipaddress
 from collections.abc import Sequence
 from typing import Any
@@ -69,3 +70,16 @@ def serving(node: str = "gpu-001", sans: Sequence[str] = ("gpu-001", "192.0.2.7"
     """As a kubelet asks for its serving certificate."""
     what = {"signer": SERVING_SIGNER, "usages": USAGES[SERVING_SIGNER], "pem": pem(node, sans=sans)}
     return renewal(node, **{"name": f"serving-{node}", "uid": f"uid-serving-{node}", **what, **altered})
+
+
+def csr_object(csr: Csr, name: str) -> dict[str, Any]:
+    """What is posted to the apiserver: the request as an object of that name."""
+    spec: dict[str, Any] = {
+        "request": base64.b64encode(csr.pem).decode(),
+        "signerName": csr.signer,
+        "usages": list(csr.usages),
+    }
+    if csr.expiration_seconds is not None:
+        spec["expirationSeconds"] = csr.expiration_seconds
+    kind = {"apiVersion": "certificates.k8s.io/v1", "kind": "CertificateSigningRequest"}
+    return {**kind, "metadata": {"name": name}, "spec": spec}

@@ -15,8 +15,8 @@ CACHE = Path(".cache")
 def main() -> int:
     """Start it, say how to reach it, stop it when asked to."""
     ended = threading.Event()
-    for one in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(one, lambda *_: ended.set())
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: ended.set())
     try:
         binaries = find(CACHE.absolute())
         with tempfile.TemporaryDirectory(prefix="netboot-cluster-") as folder:

@@ -109,8 +109,8 @@ def kubeconfigs(cluster: Cluster, folder: Path, namespace: str = DEFAULT_NAMESPA
         ClusterUnavailableError.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    made = {}
+    paths = {}
     for role in ACCOUNTS:
-        made[role] = folder / f"{role}.kubeconfig"
-        write_private(made[role], make_kubeconfig(cluster.admin, role, namespace, 86_400).content)
-    return made
+        paths[role] = folder / f"{role}.kubeconfig"
+        write_private(paths[role], make_kubeconfig(cluster.admin, role, namespace, 86_400).content)
+    return paths

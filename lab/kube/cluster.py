@@ -161,9 +161,9 @@ def _free_ports(count: int, address: str = LOOPBACK) -> list[int]:
     """Ports that are free now, all different: held together until each is known."""
     with contextlib.ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for one in sockets:
-            one.bind((address, 0))
-        return [int(one.getsockname()[1]) for one in sockets]
+        for listener in sockets:
+            listener.bind((address, 0))
+        return [int(listener.getsockname()[1]) for listener in sockets]
 
 
 def _start(running: Cluster, name: str, argv: list[str]) -> None:
@@ -206,7 +206,7 @@ def _stop(running: Cluster) -> None:
         process = running.processes[name]
         process.terminate()
         try:
-            process.wait(timeout=20)
+            process.wait(timeout=60)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()

@@ -47,8 +47,8 @@ class Kubectl:
 
     def get(self, *arguments: str) -> Any:
         """An object, or a list of them, as it is in the API; None: there is none."""
-        found = self("get", *arguments, "--ignore-not-found", "-o", "json")
-        return json.loads(found) if found.strip() else None
+        document = self("get", *arguments, "--ignore-not-found", "-o", "json")
+        return json.loads(document) if document.strip() else None
 
     def apply(self, name: str, document: Any) -> None:
         """Apply an object, kept as `<name>.json`."""
@@ -76,12 +76,12 @@ class Kubectl:
         deadline, pause, last = monotonic() + seconds, threading.Event(), "it printed nothing"
         while monotonic() < deadline:
             try:
-                said = self("logs", pod)
+                log = self("logs", pod)
             except EndedError as error:
                 last = str(error)
             else:
-                if said.strip():
-                    return said
+                if log.strip():
+                    return log
             pause.wait(0.5)
         raise DeadlineError(f"no log of Pod {pod} within {seconds:g} s: {last}")
 

@@ -47,10 +47,10 @@ def demo_images() -> list[Image]:
     Raises:
         UnusableError: there is no busybox here.
     """
-    found = shutil.which("busybox")
-    if found is None:
+    program = shutil.which("busybox")
+    if program is None:
         raise UnusableError("no busybox to make container images of: install the package busybox-static")
-    busybox = Path(found).read_bytes()
+    busybox = Path(program).read_bytes()
     return [Image(PAUSE, busybox, _WAIT), Image(HELLO, busybox, _SCRIPT)]
 
 

@@ -84,10 +84,10 @@ def repository(binaries: Path, cache: Path, architecture: str = "amd64") -> Repo
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not folder.is_dir():
             with tempfile.TemporaryDirectory(dir=cache) as scratch:
-                made = Path(scratch) / "repository"
-                made.mkdir(mode=0o755)
-                _make(kubelet, made, Path(scratch), architecture)
-                made.rename(folder)
+                new = Path(scratch) / "repository"
+                new.mkdir(mode=0o755)
+                _make(kubelet, new, Path(scratch), architecture)
+                new.rename(folder)
     return Repository(folder)
 
 

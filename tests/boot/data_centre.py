@@ -17,6 +17,8 @@ from lab.site import Site, make_site
 
 BOOT_SECONDS = 240.0
 """For one machine from power-on to Booted, in software emulation, on a machine that is busy with other things."""
+LOG_SECONDS = 60.0
+"""For a line that was written before what we already know of, until the thread that reads the console has it."""
 COMPLETE_TRACE = [
     ("ScriptServed", "served"),
     ("KernelFetched", "served"),

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from lab.joining import attach
+from lab.demo.joining import attach
+from lab.demo.steps import NODE_CPUS, NODE_MEMORY, inventory
 from lab.kube.binaries import find
 from lab.kube.cluster import Cluster, cluster
 from lab.kube.kubectl import Kubectl
@@ -13,7 +14,6 @@ from lab.machines import Hardware, Machine, chip_of, machine
 from lab.network import Tap, dnsmasq, network
 from lab.service import Service, service
 from lab.site import Site, make_site
-from lab.stage import NODE_CPUS, NODE_MEMORY, inventory
 from lab.tpm import ek_sha256
 from lab.work import CACHE
 from tests.boot.data_centre import QUICK_RETRIES, BuiltImage, copy_images, hardware

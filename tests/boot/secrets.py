@@ -46,7 +46,7 @@ def watching_tokens(control: Cluster) -> Iterator[TokenWatch]:
     seen, address = TokenWatch(), urlsplit(control.url)
     context = ssl.create_default_context(cafile=str(control.folder / "ca.crt"))
     context.load_cert_chain(control.folder / "admin.crt", control.folder / "admin.key")
-    connection = http.client.HTTPSConnection(address.hostname or "", address.port, context=context, timeout=10)
+    connection = http.client.HTTPSConnection(address.hostname or "", address.port, context=context, timeout=60)
     connection.request("GET", f"{WATCH}&timeoutSeconds={WATCH_SECONDS}")
     answer, channel = connection.getresponse(), connection.sock
     assert answer.status == 200

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lab.site import CommandFailedError
-from tests.boot.data_centre import BOOT_SECONDS, COMPLETE_TRACE, BuiltImage, data_centre, entry, hardware
+from tests.boot.data_centre import BOOT_SECONDS, COMPLETE_TRACE, LOG_SECONDS, BuiltImage, data_centre, entry, hardware
 
 pytestmark = pytest.mark.boot
 
@@ -21,7 +21,7 @@ def test_an_unknown_machine_waits_and_boots_by_itself_once_it_is_declared(built:
         machine.wait_for_console(f"netboot: - MAC {mine.mac}", BOOT_SECONDS)
         with pytest.raises(CommandFailedError, match="this is unknown: it waits"):
             here.site.netboot("explain", "--mac", mine.mac.replace(":", "-").upper())
-        here.service.wait_until("it is listed", lambda: mine.mac in here.site.netboot("machine", "discovered"), 20)
+        here.service.wait_until("it is listed", lambda: mine.mac in here.site.netboot("machine", "discovered"), 60)
 
         here.declare(entry(mine))
         last = here.service.wait_for(mine.name, "Booted", BOOT_SECONDS)
@@ -29,8 +29,8 @@ def test_an_unknown_machine_waits_and_boots_by_itself_once_it_is_declared(built:
         assert here.latest(mine.name)["boot"] == last["boot"]
         assert here.latest(mine.name)["failures"] == []
         assert here.latest(mine.name)["script"]["image"] == built.digest
-        machine.wait_for_console(f"netboot: image {built.digest} is signed by a trusted key", 1)
-        machine.wait_for_console(r"tpm_tis \S+: 2\.0 TPM", 1)
+        machine.wait_for_console(f"netboot: image {built.digest} is signed by a trusted key", LOG_SECONDS)
+        machine.wait_for_console(r"tpm_tis \S+: 2\.0 TPM", LOG_SECONDS)
         machine.wait_for_console(f"{mine.name} login:", BOOT_SECONDS)
         assert f"{mine.name} boots" in here.site.netboot("explain", mine.name)
 

@@ -24,8 +24,8 @@ def test_the_demo_ends_with_a_node_that_works_and_every_command_that_it_prints_w
     assert built_node.digest
     running = start("demo", [sys.executable, "-m", "lab.demo", "--keep"], folder / "demo.log", cwd=ROOT)
     try:
-        running.said.wait_for("everything is running; Ctrl-C stops it", 2 * READY_SECONDS)
-        page = running.said.text
+        running.output.wait_for("everything is running; Ctrl-C stops it", 2 * READY_SECONDS)
+        page = running.output.text
         assert re.search(r"the operator runs: netboot machine approve node-1 --ek [0-9a-f]{16}\n", page)
         assert re.search(r"Ready +observed +\d+\.\d s +\d+\.\d s .*the cluster may use it", page)
         assert re.search(r"Ready +\d+\.\d s after the kernel started, by the service's clock", page)
@@ -55,7 +55,7 @@ def test_the_demo_ends_with_a_node_that_works_and_every_command_that_it_prints_w
         assert "netboot: stage started" in said["the machine's console"]
         running.process.send_signal(signal.SIGINT)
         assert running.process.wait(60) == 0
-        running.said.wait_for("^stopping$", 60)
+        running.output.wait_for("^stopping$", 60)
     finally:
         finish(running)
 

@@ -12,6 +12,7 @@ from lab.site import CommandFailedError
 from tests.boot.data_centre import (
     BOOT_SECONDS,
     COMPLETE_TRACE,
+    LOG_SECONDS,
     BuiltImage,
     data_centre,
     entry,
@@ -46,7 +47,8 @@ def test_an_origin_that_dies_and_one_that_damages_a_chunk(built: BuiltImage, fol
             with here.switched_on(mine) as machine:
                 verified = here.service.wait_for(mine.name, "ImageVerified", BOOT_SECONDS)
                 assert verified["detail"] == f"{len(built.root['chunks'])} chunks, chunk 5 again from {sound}"
-                machine.wait_for_console(f"netboot: left {dying.url} at {3 * MIB} of {built.root['size']} bytes", 1)
+                left = f"netboot: left {dying.url} at {3 * MIB} of {built.root['size']} bytes"
+                machine.wait_for_console(left, LOG_SECONDS)
                 here.service.wait_for(mine.name, "Booted", BOOT_SECONDS)
         assert here.trace(mine.name) == COMPLETE_TRACE
         assert here.latest(mine.name)["failures"] == []
@@ -75,7 +77,7 @@ def test_what_must_not_be_believed_does_not_boot_until_it_is_put_right(built: Bu
                 f"ImageRefused: {here.site.url}/v1/images/{built.digest}/manifest.json is not signed by a key that "
                 "this machine trusts;"
             )
-            machine.wait_for_console(r"netboot: FAILED \(1 of 10\): ImageRefused", 1)
+            machine.wait_for_console(r"netboot: FAILED \(1 of 10\): ImageRefused", LOG_SECONDS)
             assert [phase for phase, _ in here.trace(mine.name)][-1] == "InitrdStarted"
             assert here.latest(mine.name)["state"] == "Failed"
 

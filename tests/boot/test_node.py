@@ -68,7 +68,7 @@ def nothing_secret_is_where_it_must_not_be(here: NodeDataCentre, tokens: TokenWa
         "the node's /proc/cmdline": here.kubectl(*node_inside, "cat", "/proc/cmdline"),
         "the node's processes": here.kubectl(*node_inside, "ps", "-o", "pid,args"),
         "this host's processes": "\n".join(tokens.command_lines | command_lines()),
-        "the boot script": requests.get(f"{here.site.url}/v1/boot?mac={mine.mac}", timeout=10).text,
+        "the boot script": requests.get(f"{here.site.url}/v1/boot?mac={mine.mac}", timeout=60).text,
         "the node's console": (here.folder / f"{mine.name}.console.log").read_text(),
         "the service's log": (here.folder / "service-1.log").read_text(),
         "the audit log": (here.cluster.folder / "audit.log").read_text(),

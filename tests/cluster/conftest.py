@@ -1,4 +1,4 @@
-"""One control plane for all tests of this folder."""
+"""One control plane for all tests of this folder, which ends with them: it does not idle beside the others."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,20 +14,20 @@ from tests.kube_world import RealWorld
 CACHE = Path(__file__).parents[2] / ".cache"
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     with cluster(find(CACHE), tmp_path_factory.mktemp("cluster")) as running:
         yield running
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def accounts(control_plane: Cluster, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """The manifests are applied; kubeconfigs by role (issuer, approver, nodes)."""
     apply_manifests(control_plane)
     return kubeconfigs(control_plane, tmp_path_factory.mktemp("kubeconfigs"))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def as_admin(control_plane: Cluster) -> Iterator[Admin]:
     """The administrator, by plain HTTP."""
     admin = Admin(control_plane)
@@ -35,7 +35,7 @@ def as_admin(control_plane: Cluster) -> Iterator[Admin]:
     admin.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def connections(accounts: dict[str, Path]) -> Iterator[dict[str, Connection]]:
     opened = {role: connect(path) for role, path in accounts.items()}
     yield opened

@@ -9,7 +9,6 @@ import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import requests
 
@@ -30,7 +29,7 @@ from netboot.stores.enrolment import SqliteEnrolments
 from netboot.stores.journal_reader import read_after
 from netboot.stores.snapshot import write_snapshot
 from netboot.stores.status import StatusFolder
-from tests.kubelets import KEY, Key, spki
+from tests.kubelets import KEY, Key, csr_object, spki
 from tests.processes import environment, wait_for
 from tests.records import boot_id
 from tokens.bootstrap import BootstrapToken, mint, secret_manifest
@@ -101,7 +100,7 @@ class Site:
         session = self.bearer(token)
 
         def posted() -> list[requests.Response]:
-            found = session.post(self.cluster.url + CSRS, json=_body(csr, name), timeout=30)
+            found = session.post(self.cluster.url + CSRS, json=csr_object(csr, name), timeout=30)
             return [] if found.status_code == 401 else [found]
 
         answer = wait_for(posted)[0]
@@ -110,7 +109,7 @@ class Site:
 
     def ask_as(self, user: str, group: str, csr: Csr, name: str) -> str:
         """Ask as somebody who has authenticated otherwise."""
-        answer = self.admin("POST", CSRS, _body(csr, name), user=user, group=group)
+        answer = self.admin("POST", CSRS, csr_object(csr, name), user=user, group=group)
         assert answer.status_code == 201, answer.text
         return name
 
@@ -165,20 +164,8 @@ class Site:
             yield process
         finally:
             process.terminate()
-            process.wait(20)
+            process.wait(60)
 
     @property
     def log(self) -> str:
         return (self.folder / "approver.log").read_text()
-
-
-def _body(csr: Csr, name: str) -> dict[str, Any]:
-    spec: dict[str, Any] = {
-        "request": base64.b64encode(csr.pem).decode(),
-        "signerName": csr.signer,
-        "usages": list(csr.usages),
-    }
-    if csr.expiration_seconds is not None:
-        spec["expirationSeconds"] = csr.expiration_seconds
-    kind = {"apiVersion": "certificates.k8s.io/v1", "kind": "CertificateSigningRequest"}
-    return {**kind, "metadata": {"name": name}, "spec": spec}

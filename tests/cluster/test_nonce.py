@@ -101,7 +101,7 @@ def join(service: Service, machine: Machine) -> tuple[int, Any]:
 
 
 def script(service: Service, mac: str) -> str:
-    return service.machines.get(f"{service.provisioning}/v1/boot", params={"mac": mac}, timeout=10).text
+    return service.machines.get(f"{service.provisioning}/v1/boot", params={"mac": mac}, timeout=60).text
 
 
 def booted(service: Service, name: str, mac: str) -> tuple[str, str]:
@@ -110,7 +110,7 @@ def booted(service: Service, name: str, mac: str) -> tuple[str, str]:
     assert opened.returncode == 0, opened.stderr
     found = wait_for(lambda: re.search(r"^initrd .*--name nonce (\S+)", script(service, mac), re.MULTILINE))
     url = found[1].replace("${netX/mac:hexhyp}", mac.replace(":", "-"))
-    answer = service.machines.get(url, timeout=10)
+    answer = service.machines.get(url, timeout=60)
     assert (answer.status_code, answer.headers["Cache-Control"]) == (200, "no-store")
     boot = re.search(r"/v1/boots/([0-9a-f-]{36})/", url)
     assert boot is not None
@@ -213,7 +213,7 @@ def test_the_owner_joins_tainted_a_thief_is_an_alert_and_a_ready_node_stays(
     assert service.api("/v1/machines/owner-1/enrolment")["enrolment"]["window"] is None
     wait_for(lambda: "nonce" not in script(service, mac))
     gone = f"{service.provisioning}/v1/boots/{boot}/nonce?machine=owner-1&mac={mac}"
-    assert service.machines.get(gone, timeout=10).status_code == 404
+    assert service.machines.get(gone, timeout=60).status_code == 404
 
     wait_for(lambda: make_ready(as_admin, "owner-1"))
     boot, nonce = booted(service, "owner-1", mac)

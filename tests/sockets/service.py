@@ -71,27 +71,27 @@ class Service:
         return self.process.wait(60)
 
     def readyz(self) -> Any:
-        return requests.get(f"{self.management}/readyz", timeout=10).json()
+        return requests.get(f"{self.management}/readyz", timeout=60).json()
 
     def processes(self) -> Any:
         """What the supervisor says of each process, by name."""
         return self.readyz()["details"]["processes"]["processes"]
 
     def text(self, path: str) -> str:
-        return requests.get(f"{self.management}{path}", timeout=10).text
+        return requests.get(f"{self.management}{path}", timeout=60).text
 
     def api(self, path: str) -> Any:
         headers = {"Authorization": f"Bearer {TOKEN}"}
-        return requests.get(f"{self.management}{path}", headers=headers, timeout=10).json()
+        return requests.get(f"{self.management}{path}", headers=headers, timeout=60).json()
 
     def outcome(self, mac: str) -> str:
         """What a machine would get now, from a worker."""
-        answer = self.machines.get(f"{self.provisioning}/v1/boot", params={"mac": mac}, timeout=10)
+        answer = self.machines.get(f"{self.provisioning}/v1/boot", params={"mac": mac}, timeout=60)
         return answer.headers["Netboot-Outcome"]
 
     def boot(self, mac: str) -> str:
         """Fetch a machine's script; its boot id."""
-        answer = self.machines.get(f"{self.provisioning}/v1/boot", params={"mac": mac}, timeout=10)
+        answer = self.machines.get(f"{self.provisioning}/v1/boot", params={"mac": mac}, timeout=60)
         found = re.search(r"netboot\.boot=([0-9a-f-]{36})", answer.text)
         assert found is not None, answer.text
         return found[1]
@@ -99,7 +99,7 @@ class Service:
     def post(self, boot: str, mac: str, phase: str, **more: object) -> int:
         """Post an event; the status."""
         url = f"{self.provisioning}/v1/boots/{boot}/events"
-        return self.machines.post(url, data=json.dumps({"mac": mac, "phase": phase, **more}), timeout=10).status_code
+        return self.machines.post(url, data=json.dumps({"mac": mac, "phase": phase, **more}), timeout=60).status_code
 
     def netboot(self, *arguments: str, input_: str | None = None) -> "subprocess.CompletedProcess[str]":
         """A command of ours against this service."""

@@ -105,7 +105,7 @@ def test_nothing_is_left_when_the_supervisor_is_killed(service: Service) -> None
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_stop_goes_through_the_stages_in_order(service: Service, number: signal.Signals) -> None:
     service.process.send_signal(number)
-    assert service.process.wait(20) == 0
+    assert service.process.wait(60) == 0
     assert service.log() == ["first ended", "middle ended", "last ended", "supervisor ended"]
     assert service.state()["state"] == "stopping"
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.budgets import BUDGET_MINUTES, WHOLE_MINUTES, Budgets
+from tests.plugins.budgets import BUDGET_MINUTES, WHOLE_MINUTES, Budgets
 
 pytest_plugins = ["pytester"]
 TESTS = Path(__file__).parents[1]
@@ -53,7 +53,7 @@ def test_what_each_folder_took_beside_its_budget(pytester: pytest.Pytester) -> N
     )
     begin = next(index for index, line in enumerate(lines) if " minutes taken of minutes budgeted " in line)
     assert lines[begin + 1 : begin + 4] == [
-        "tests/new          1.0 of    ?  no budget in tests/support/budgets.py",
+        "tests/new          1.0 of    ?  no budget in tests/plugins/budgets.py",
         f"tests/tools     {tools * 1.1:6.1f} of {tools:4.0f}   110%  OVER BUDGET",
         f"tests/unit      {unit * 1.098:6.1f} of {unit:4.0f}   110%",
     ]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unbuilt import Unbuilt
+from tests.plugins.unbuilt import Unbuilt
 
 ROOT = Path(__file__).parents[2]
 NO_MIRROR = (
@@ -70,7 +70,17 @@ def test_the_end_of_a_run_says_it_also_where_little_is_said(tmp_path: Path) -> N
         f"    done = subprocess.CompletedProcess([], 1, '', {NO_MIRROR!r})\n"
         "    assert unbuilt.unless_built('some-image', lambda: done) is None\n"
     )
-    argv = [sys.executable, "-m", "pytest", "-qq", "-p", "tests.unbuilt", "--rootdir", str(tmp_path), str(tmp_path)]
+    argv = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-qq",
+        "-p",
+        "tests.plugins.unbuilt",
+        "--rootdir",
+        str(tmp_path),
+        str(tmp_path),
+    ]
     done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stdout
     assert "!! IMAGES THAT WERE NOT BUILT !!" in done.stdout

@@ -4,7 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.support.workers import FIRST, GROUPS, group, rank
+from tests.plugins.workers import FIRST, GROUPS, group, rank
 
 ROOT = Path(__file__).parents[2]
 
@@ -23,21 +23,17 @@ def test_every_other_file_is_a_group() -> None:
     assert group("tests/bootstrap/test_a.py::test_a") == "tests/bootstrap/test_a.py"
 
 
-def test_the_dearest_begin() -> None:
-    folders = [
-        "tests/unit/a.py",
-        "tests/tools/images/a.py",
-        "tests/cluster/a.py",
-        "tests/boot/a.py",
-        "tests/contract/a.py",
+def test_the_dearest_begin_and_large_images_are_built_beside_machines_of_the_small_one() -> None:
+    files = [
+        "tests/unit/test_workers.py",
+        "tests/tools/images/test_cpio.py",
+        "tests/tools/images/test_build_servers.py",
+        "tests/cluster/test_join.py",
+        "tests/boot/test_servers.py",
+        "tests/boot/test_boots.py",
+        "tests/contract/test_store.py",
     ]
-    assert sorted(folders, key=rank) == [
-        "tests/boot/a.py",
-        "tests/cluster/a.py",
-        "tests/tools/images/a.py",
-        "tests/unit/a.py",
-        "tests/contract/a.py",
-    ]
+    assert sorted(files, key=rank) == [files[place] for place in (5, 4, 2, 3, 1, 0, 6)]
 
 
 def test_what_is_named_is_there() -> None:
@@ -52,7 +48,7 @@ def test_two_workers_share_the_groups_of_a_run_between_them(tmp_path: Path) -> N
             for number in range(3)
         ]
         (tmp_path / f"{name}.py").write_text("\n\n".join(["from pathlib import Path", *tests]))
-    argv = [sys.executable, "-m", "pytest", "-q", "-n", "2", "-p", "tests.support.workers", "--rootdir", str(tmp_path)]
+    argv = [sys.executable, "-m", "pytest", "-q", "-n", "2", "-p", "tests.plugins.workers", "--rootdir", str(tmp_path)]
     done = subprocess.run([*argv, str(tmp_path)], cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stdout
     workers = {name: {path.read_text() for path in tmp_path.glob(f"{name}.[0-9]")} for name in ("test_a", "test_b")}

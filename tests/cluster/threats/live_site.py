@@ -30,7 +30,7 @@ from tests import soft_tpm
 from tests.agent_tpm import SoftTpm
 from tests.agents import Told
 from tests.cluster.threats.chassis import Chassis
-from tests.kubelets import client
+from tests.kubelets import client, csr_object
 from tests.processes import wait_for
 from tests.sites import add_image, free_ports, make_site
 from tests.sockets.join_site import JoinSite, Said
@@ -118,16 +118,7 @@ class LiveSite:
     def ask(self, session: requests.Session, csr: Csr) -> str:
         """Ask for a certificate; the name of the request."""
         name = f"bad-{next(self._numbers)}"
-        spec: dict[str, Any] = {
-            "request": base64.b64encode(csr.pem).decode(),
-            "signerName": csr.signer,
-            "usages": list(csr.usages),
-        }
-        if csr.expiration_seconds is not None:
-            spec["expirationSeconds"] = csr.expiration_seconds
-        kind = {"apiVersion": "certificates.k8s.io/v1", "kind": "CertificateSigningRequest"}
-        body = {**kind, "metadata": {"name": name}, "spec": spec}
-        answer = session.post(self.cluster.url + CSRS, json=body, timeout=30)
+        answer = session.post(self.cluster.url + CSRS, json=csr_object(csr, name), timeout=30)
         assert answer.status_code == 201, answer.text
         return name
 

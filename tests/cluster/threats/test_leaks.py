@@ -75,7 +75,7 @@ def test_nothing_secret_is_left_behind(site: LiveSite, tmp_path: Path) -> None:
         for name in ("cmdline", "environ"):
             seen[f"/proc/{pid}/{name}"] = Path(f"/proc/{pid}/{name}").read_bytes()
     with requests.Session() as session:
-        script = session.get(f"{service.provisioning}/v1/boot", params={"mac": chassis.mac}, timeout=10)
+        script = session.get(f"{service.provisioning}/v1/boot", params={"mac": chassis.mac}, timeout=60)
     assert b"netboot.boot=" in script.content, "with the kernel's command line"
     seen["the boot script"] = script.content + str(script.headers).encode()
     bundle = service.config.store / "site"

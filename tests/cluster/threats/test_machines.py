@@ -180,7 +180,7 @@ def fetched_nonce(site: LiveSite, chassis: Chassis, source: str) -> str:
     path = f"/v1/boots/{boot}/nonce?machine={chassis.name}&mac={chassis.mac.replace(':', '-')}"
 
     def fetch() -> bytes:
-        connection = http.client.HTTPConnection(host.host, host.port, timeout=10, source_address=(source, 0))
+        connection = http.client.HTTPConnection(host.host, host.port, timeout=60, source_address=(source, 0))
         try:
             connection.request("GET", path)
             answer = connection.getresponse()

@@ -3,7 +3,6 @@
 import json
 import struct
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,9 +12,9 @@ from images.artifact.keyring import KeyRing
 from images.artifact.manifest import Manifest
 from images.build import architecture
 from images.store.store import Store
-from lab.work import CACHE, ROOT
 from tests.arm64 import recipe
-from tests.unbuilt import Unbuilt
+from tests.plugins.unbuilt import Unbuilt
+from tests.tools.images.image_build import image_build, run_image_build
 
 pytestmark = pytest.mark.tools
 
@@ -33,21 +32,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def image_build(folder: Path, name: str, seconds: float) -> subprocess.CompletedProcess[str]:
-    argv = [sys.executable, "-m", "netboot.cli.main", "image", "build", f"{folder}/{name}.yaml", "--output", "json"]
-    argv += ["--store", f"{folder}/store", "--keys", f"{folder}/keys"]
-    return subprocess.run(
-        [*argv, "--cache", f"{CACHE}/build"], cwd=ROOT, capture_output=True, text=True, timeout=seconds, check=False
-    )
-
-
 @pytest.fixture(scope="module")
 def manifest(folder: Path) -> Manifest:
     before = Path("/proc/self/mounts").read_text()
-    done = image_build(folder, "debian-12-arm64", 1800)
-    assert done.returncode == 0, done.stderr
+    result = image_build(folder, folder / "debian-12-arm64.yaml")
     assert Path("/proc/self/mounts").read_text() == before
-    return Store(folder / "store").manifest(json.loads(done.stdout)["image"])
+    return Store(folder / "store").manifest(result["image"])
 
 
 @pytest.fixture(scope="module")
@@ -142,8 +132,9 @@ def test_its_own_systemctl_and_python_ran(root: Path) -> None:
 
 
 def test_a_dpu_of_ubuntu_is_built_where_its_mirror_answers(folder: Path, unbuilt: Unbuilt) -> None:
-    """Where it does not, the end of this run says so: tests/unbuilt.py."""
-    made = unbuilt.unless_built("ubuntu-24.04-dpu", lambda: image_build(folder, "ubuntu-24.04-dpu", 5400))
+    """Where it does not, the end of this run says so: tests/plugins/unbuilt.py."""
+    recipe = folder / "ubuntu-24.04-dpu.yaml"
+    made = unbuilt.unless_built("ubuntu-24.04-dpu", lambda: run_image_build(folder, recipe, seconds=5400))
     if made is None:
         assert not list((folder / "store").glob("images/*/ubuntu*"))
         return

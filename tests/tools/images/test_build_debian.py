@@ -4,7 +4,6 @@ import hashlib
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -17,11 +16,11 @@ from images.artifact.manifest import Manifest
 from images.artifact.signing import verify
 from images.build.steps.configure import IDENTITY
 from images.store.store import Store
+from tests.tools.images.image_build import BUILD_CACHE, image_build
 
 pytestmark = pytest.mark.tools
+MINIMAL = "debian-12-minimal"
 
-ROOT = Path(__file__).parents[3]
-CACHE = ROOT / ".cache" / "build"
 """The demo's and the boot tests' own, so that Debian is fetched once for all of them."""
 
 
@@ -42,23 +41,12 @@ class Made:
         return subprocess.run(argv, capture_output=True, text=True, check=True).stdout
 
 
-def image_build(folder: Path, *arguments: str, recipe: str = "debian-12-minimal") -> dict[str, object]:
-    argv = [sys.executable, "-m", "netboot.cli.main", "image", "build", recipe, "--output", "json"]
-    paths = ["--store", f"{folder}/store", "--keys", f"{folder}/keys", "--cache", str(CACHE)]
-    done = subprocess.run(
-        [*argv, *paths, *arguments], cwd=ROOT, capture_output=True, text=True, timeout=900, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    result: dict[str, object] = json.loads(done.stdout)
-    return result
-
-
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Made]:
     folder = tmp_path_factory.mktemp("debian")
     KeyRing(folder / "keys").create()
     before = Path("/proc/self/mounts").read_text()
-    result = image_build(folder)
+    result = image_build(folder, MINIMAL)
     assert Path("/proc/self/mounts").read_text() == before
     store = Store(folder / "store")
     manifest = store.manifest(str(result["image"]))
@@ -184,7 +172,7 @@ def test_the_provenance_is_about_all_artifacts_and_names_all_that_went_in(made: 
 
 
 def test_a_second_build_is_the_same_image_from_the_cache(made: Made) -> None:
-    result = image_build(made.folder)
+    result = image_build(made.folder, MINIMAL)
     assert result["image"] == made.manifest.digest
     steps = result["steps"]
     assert isinstance(steps, list)
@@ -195,19 +183,19 @@ def test_another_file_of_the_overlay_costs_only_what_follows_it(made: Made, tmp_
     (tmp_path / "files/etc").mkdir(parents=True)
     (tmp_path / "files/etc/motd").write_text(f"{tmp_path}\n")
     (tmp_path / "mine.yaml").write_text("base: debian-12-minimal\noverlay: [files]\n")
-    steps = image_build(made.folder, recipe=f"{tmp_path}/mine.yaml")["steps"]
+    steps = image_build(made.folder, tmp_path / "mine.yaml")["steps"]
     assert isinstance(steps, list)
     assert {step["step"] for step in steps if step["cached"]} == {"bootstrap", "initrd"}
 
 
 def test_packages_are_kept_for_the_next_build(made: Made) -> None:
     packages = json.loads(made.blob("packages").read_bytes())
-    kept = {path.name[65:].partition("_")[0] for path in (CACHE / "packages").iterdir()}
+    kept = {path.name[65:].partition("_")[0] for path in (BUILD_CACHE / "packages").iterdir()}
     assert {name for name, _, _ in packages} <= kept
 
 
 def test_built_again_without_the_cache_it_is_the_same_image(made: Made, tmp_path: Path) -> None:
-    result = image_build(made.folder, "--cache", str(tmp_path))
+    result = image_build(made.folder, MINIMAL, "--cache", str(tmp_path))
     steps = result["steps"]
     assert isinstance(steps, list)
     assert not [step for step in steps if step["cached"]]

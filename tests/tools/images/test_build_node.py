@@ -2,7 +2,6 @@
 
 import json
 import subprocess
-import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,12 +15,12 @@ from images.build.steps import bootstrap
 from images.errors import CommandError
 from images.store.store import Store
 from lab.kube.repository import KEY, Repository, repository
+from lab.work import ROOT
+from tests.tools.images.image_build import image_build
 from tests.unit.images import archives
 
 pytestmark = pytest.mark.tools
 
-ROOT = Path(__file__).parents[3]
-CACHE = ROOT / ".cache" / "build"
 KUBELET = "#!/bin/sh\necho not the real one\n"
 RECIPE = """\
 base: debian-12-node-demo
@@ -50,21 +49,9 @@ def recipe(tmp_path_factory: pytest.TempPathFactory, made_here: Repository) -> P
     return folder / "node.yaml"
 
 
-def image_build(recipe: Path, *arguments: str) -> dict[str, object]:
-    folder = recipe.parent
-    argv = [sys.executable, "-m", "netboot.cli.main", "image", "build", str(recipe), "--output", "json"]
-    paths = ["--store", f"{folder}/store", "--keys", f"{folder}/keys", "--cache", str(CACHE)]
-    done = subprocess.run(
-        [*argv, *paths, *arguments], cwd=ROOT, capture_output=True, text=True, timeout=900, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    result: dict[str, object] = json.loads(done.stdout)
-    return result
-
-
 @pytest.fixture(scope="module")
 def manifest(recipe: Path) -> Manifest:
-    return Store(recipe.parent / "store").manifest(str(image_build(recipe)["image"]))
+    return Store(recipe.parent / "store").manifest(str(image_build(recipe.parent, recipe)["image"]))
 
 
 @pytest.fixture(scope="module")
@@ -140,7 +127,7 @@ def test_containerd_reads_its_configuration(root: Path) -> None:
 
 
 def test_built_again_without_the_cache_it_is_the_same_image(manifest: Manifest, recipe: Path, tmp_path: Path) -> None:
-    assert image_build(recipe, "--cache", str(tmp_path))["image"] == manifest.digest
+    assert image_build(recipe.parent, recipe, "--cache", str(tmp_path))["image"] == manifest.digest
 
 
 def of(folder: Path, keyring: bytes) -> bootstrap.Inputs:

@@ -2,7 +2,6 @@
 
 import json
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,7 +12,8 @@ from images.artifact.manifest import Manifest
 from images.formats import elf
 from images.store.store import Store
 from lab.kube.recipe import node_recipe
-from lab.work import CACHE, ROOT
+from lab.work import CACHE
+from tests.tools.images.image_build import image_build
 
 pytestmark = pytest.mark.tools
 MIB = 2**20
@@ -34,11 +34,7 @@ class Image:
         self.modules = self.root / f"usr/lib/modules/{self.manifest.kernel_version}"
 
     def build(self, *options: str) -> str:
-        argv = [sys.executable, "-m", "netboot.cli.main", "image", "build", str(self.recipe), "--output", "json"]
-        paths = ["--store", f"{self.folder}/store", "--keys", f"{self.folder}/keys", "--cache", str(CACHE / "build")]
-        done = subprocess.run([*argv, *paths, *options], cwd=ROOT, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
-        return str(json.loads(done.stdout)["image"])
+        return str(image_build(self.folder, self.recipe, *options)["image"])
 
     def blob(self, name: str) -> Path:
         path: Path = Store(self.folder / "store").blob_path(getattr(self.manifest.artifacts, name).sha256)

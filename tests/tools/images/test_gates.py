@@ -20,7 +20,8 @@ from images.errors import ImageError, RecipeError
 from images.recipe import inherit
 from images.recipe.recipe import Source
 from images.values.finding import BudgetError
-from tests.tools.images.test_build_debian import CACHE, ROOT
+from lab.work import ROOT
+from tests.tools.images.image_build import BUILD_CACHE, run_image_build
 from tests.unit.images.elf_samples import module, program
 from tests.unit.images.samples import KEY
 
@@ -82,7 +83,7 @@ class Kitchen:
 
 @pytest.fixture(scope="module")
 def kitchen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kitchen]:
-    with pytest.MonkeyPatch.context() as patched, Cache(CACHE) as shared:
+    with pytest.MonkeyPatch.context() as patched, Cache(BUILD_CACHE) as shared:
         # Mirrors are asked once: should one publish meanwhile, heirs are still of what the base was built from.
         patched.setattr("images.build.pipeline.probe", once())
         base = build(inherit.load(inherit.find("debian-12-minimal")), KEYS, shared, Silent())
@@ -354,9 +355,7 @@ def test_all_findings_at_once_on_the_command_line(kitchen: Kitchen, tmp_path: Pa
     )
     argv = [sys.executable, "-m", "netboot.cli.main"]
     subprocess.run([*argv, "key", "create", "--keys", f"{tmp_path}/keys"], cwd=ROOT, check=True, capture_output=True)
-    paths = ["--store", f"{tmp_path}/store", "--keys", f"{tmp_path}/keys", "--cache", str(kitchen.another)]
-    argv += ["image", "build", f"{tmp_path}/mine.yaml", *paths, "--output", "json"]
-    done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=900, check=False)
+    done = run_image_build(tmp_path, tmp_path / "mine.yaml", "--cache", str(kitchen.another))
     assert done.returncode == 1
     skew = "the recipe is for a cluster of Kubernetes 1.34, and the image has no kubelet"
     assert json.loads(done.stdout) == {

@@ -167,7 +167,7 @@ def test_two_builds_of_one_step_make_it_once(tmp_path: Path) -> None:
     def slow(inputs: Inputs, out: Path, say: Say) -> None:
         made.append(inputs.text)
         begun.set()
-        assert go.wait(20)
+        assert go.wait(60)
         write(inputs, out, say)
 
     step = Step("write", 1, slow, outputs=("file",))
@@ -183,11 +183,11 @@ def test_two_builds_of_one_step_make_it_once(tmp_path: Path) -> None:
 
     first = threading.Thread(target=build, args=(quiet,))
     first.start()
-    assert begun.wait(20)
+    assert begun.wait(60)
     second = threading.Thread(target=build, args=(waiting,))
     second.start()
-    first.join(20)
-    second.join(20)
+    first.join(60)
+    second.join(60)
     assert made == ["a"]
     assert waits == ["another build is making this; waiting for it"]
     assert sorted(results) == [False, True]
@@ -199,7 +199,7 @@ def test_the_second_makes_it_where_the_first_fails(tmp_path: Path) -> None:
     def work(inputs: Inputs, out: Path, say: Say) -> None:
         if not begun.is_set():
             begun.set()
-            assert go.wait(20)
+            assert go.wait(60)
             raise ImageError("no")
         write(inputs, out, say)
 
@@ -211,11 +211,11 @@ def test_the_second_makes_it_where_the_first_fails(tmp_path: Path) -> None:
 
     thread = threading.Thread(target=first)
     thread.start()
-    assert begun.wait(20)
+    assert begun.wait(60)
     with Cache(tmp_path) as cache:
         product, cached = cache.obtain(step, Inputs("a"), lambda _: go.set())
         assert (cached, (product / "file").read_text()) == (False, "a")
-    thread.join(20)
+    thread.join(60)
 
 
 def test_leftovers_of_the_killed_are_swept_and_those_of_the_living_stay(tmp_path: Path) -> None:

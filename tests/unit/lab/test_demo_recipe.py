@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from lab import demo
+from lab.demo import __main__ as demo
 from lab.errors import UnusableError
 
 

@@ -20,15 +20,15 @@ from rich.console import Console
 from images.recipe import inherit
 from images.values.strict import FaultsError
 from lab.accelerator import accelerator
+from lab.demo.joining import joining
+from lab.demo.progress import NAME, Demo, explain_failure, facts_of, show_page
+from lab.demo.steps import attachment_of, build_image, follow, inventory, new_hardware, new_network
 from lab.errors import LabError, UnusableError
-from lab.joining import joining
 from lab.kube.binaries import NoKubernetesError
 from lab.kube.cluster import ClusterError
 from lab.machines import chip_of, machine
 from lab.service import service
 from lab.site import make_site
-from lab.stage import attachment_of, build_image, follow, inventory, new_hardware, new_network
-from lab.telling import NAME, Demo, explain_failure, network_words, show_page
 from lab.work import CACHE, ROOT, work_folder
 
 WIDTH = 132
@@ -111,7 +111,8 @@ def _run(demo: Demo) -> None:
             follow(demo, running, image, join)
         if join is not None:
             join.run_a_pod()
-        show_page(demo, site, hardware, image, network_words(net), how, join)
+        facts = facts_of(demo, hardware, image, net, how, join.facts(demo.events) if join else ())
+        show_page(demo, site, hardware, facts, join.commands(site) if join else ())
         if demo.options.keep:
             _keep(demo)
 

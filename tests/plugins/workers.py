@@ -1,7 +1,7 @@
-"""How tests are dealt to workers: a plugin for `-n 2`, `-p tests.support.workers` (docs/decisions/019).
+"""How tests are dealt to workers: a plugin for `-n 2`, `-p tests.plugins.workers` (docs/decisions/019).
 
 What must not run at the same time, or shares something dear, is one group and stays with one worker, in its order. The
-longest groups go first, so that the workers end together.
+dearest groups go first, so that the workers end together.
 """
 
 import pytest
@@ -11,8 +11,21 @@ from xdist.scheduler import LoadScopeScheduling
 GROUPS = {"tests/boot": "machines", "tests/cluster": "cluster", "tests/tools/test_bench.py": "cluster"}
 """Machines share images, and one at a time is enough for a core; the tests of a cluster share it; both tests of the
 bench count what benches leave behind. Every other file is a group by itself: it may have fixtures of its own."""
-FIRST = ("tests/boot", "tests/cluster", "tests/tools", "tests/sockets")
-"""Folders in the order in which they begin; the others follow."""
+FIRST = (
+    "tests/boot/test_boots.py",
+    "tests/boot/test_faults.py",
+    "tests/boot/test_formats.py",
+    "tests/boot/test_pull_through.py",
+    "tests/boot",
+    "tests/tools/images/test_build_arm64.py",
+    "tests/tools/images/test_build_servers.py",
+    "tests/tools/images/test_build_node.py",
+    "tests/cluster",
+    "tests/tools",
+    "tests/sockets",
+)
+"""What begins, in this order; the rest follows. Machines boot the smallest image first: meanwhile the other worker
+builds the large ones, which both find in the build cache afterwards."""
 
 
 def group(nodeid: str) -> str:

@@ -3,23 +3,21 @@
 import argparse
 import contextlib
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.console import Console
 
+from lab.accelerator import Accelerator
+from lab.demo.summary import Facts, page, show, steps
 from lab.errors import DeadlineError
 from lab.machines import Hardware, Machine
 from lab.network import Network
-from lab.page import Facts, page, show, steps
 from lab.site import Site
 from lab.work import ROOT
-
-if TYPE_CHECKING:
-    from lab.joining import Joining
 
 NAME = "node-1"
 """The demo's machine."""
@@ -59,28 +57,39 @@ def network_words(net: Network | None) -> str:
 
 
 def show_page(
-    demo: Demo, site: Site, hardware: Hardware, image: dict[str, Any], words: str, how: str, joined: "Joining | None"
+    demo: Demo, site: Site, hardware: Hardware, facts: Facts, cluster_commands: Sequence[tuple[str, str]] = ()
 ) -> None:
-    """The last page. `words`: of the network; `how`: what runs the machine."""
+    """The summary. `cluster_commands`: what they show, and they, of the cluster that the machine joined."""
+    commands = _commands(demo, site, hardware, facts.image["manifest"]["name"])
+    if demo.options.keep:
+        commands = [*cluster_commands, *commands]
+    demo.console.print()
+    show(demo.console, page(steps(demo.events, demo.powered_on), facts, commands, demo.console.width))
+
+
+def facts_of(
+    demo: Demo,
+    hardware: Hardware,
+    image: dict[str, Any],
+    net: Network | None,
+    accelerator: Accelerator,
+    cluster_rows: Sequence[tuple[str, str]] = (),
+) -> Facts:
+    """What the summary tells beside the trace; `cluster_rows`: about the cluster that the machine joined."""
     firmware = "SeaBIOS and iPXE" if hardware.firmware == "bios" else "OVMF (UEFI) and iPXE"
     console = demo.folder / "machine" / f"{NAME}.console.log"
-    facts = Facts(
+    return Facts(
         image=image,
         machine=NAME,
         memory=hardware.memory,
         firmware=firmware,
-        network=words,
-        accelerator="KVM" if how == "kvm" else "emulated in software",
+        network=network_words(net),
+        accelerator="KVM" if accelerator == "kvm" else "emulated in software",
         console=short(console),
         total=monotonic() - demo.begun,
         built=demo.built,
-        more=[] if joined is None else joined.facts(demo.events),
+        more=cluster_rows,
     )
-    demo.console.print()
-    commands = _commands(demo, site, hardware, image["manifest"]["name"])
-    if joined is not None and demo.options.keep:
-        commands = [*joined.commands(site), *commands]
-    show(demo.console, page(steps(demo.events, demo.powered_on), facts, commands, demo.console.width))
 
 
 def _commands(demo: Demo, site: Site, hardware: Hardware, image: str) -> list[tuple[str, str]]:

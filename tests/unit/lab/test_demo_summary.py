@@ -4,7 +4,7 @@ from typing import Any
 
 from rich.console import Console
 
-from lab.page import Facts, Step, bar_of, kernel_to_ready, page, steps, trace_table
+from lab.demo.summary import Facts, Step, bar_of, kernel_to_ready, page, steps, trace_table
 
 EVENTS: list[dict[str, Any]] = [
     {"phase": "InitrdStarted", "source": "reported", "at_ms": 1_000_010_000, "detail": "kernel [6.1]"},

@@ -17,7 +17,7 @@ _UNFINISHED = re.compile(r"\x1b(\[[0-9;?=]*|[()])?$")
 _TAIL_LINES = 25
 
 
-class Transcript:
+class OutputLog:
     """The lines of one source. `path` holds them, each with its seconds since the start; `text` without.
 
     `read` is called on a thread of its own until it returns no bytes.
@@ -29,7 +29,7 @@ class Transcript:
         self._text, self._ended = "", False
         self._begun = monotonic()
         path.parent.mkdir(parents=True, exist_ok=True)
-        self._thread = threading.Thread(target=self._follow, args=(read,), name=f"transcript of {name}", daemon=True)
+        self._thread = threading.Thread(target=self._follow, args=(read,), name=f"output of {name}", daemon=True)
         self._thread.start()
 
     @property
@@ -58,9 +58,9 @@ class Transcript:
         compiled, deadline = re.compile(pattern, re.MULTILINE), monotonic() + seconds
         with self._changed:
             while True:
-                found = compiled.search(self._text, after)
-                if found:
-                    return found
+                match = compiled.search(self._text, after)
+                if match:
+                    return match
                 left = deadline - monotonic()
                 if self._ended or left <= 0:
                     break
@@ -86,9 +86,9 @@ class Transcript:
                     break
                 text = held + decoder.decode(data)
                 unfinished = _UNFINISHED.search(text)
-                whole = text[: unfinished.start()] if unfinished else text
-                held = text[len(whole) :]
-                self._take(_CONTROL.sub("", whole), file)
+                finished = text[: unfinished.start()] if unfinished else text
+                held = text[len(finished) :]
+                self._take(_CONTROL.sub("", finished), file)
         with self._changed:
             self._ended = True
             self._changed.notify_all()

@@ -8,16 +8,16 @@ from pathlib import Path
 from typing import Any
 
 from images.recipe.inherit import shipped
+from lab.demo.progress import NAME, Demo, short
+from lab.demo.summary import kernel_to_ready
 from lab.kube.accounts import apply_manifests
 from lab.kube.binaries import VERSION, find
 from lab.kube.cluster import Cluster, cluster
 from lab.kube.kubectl import POD, UNCHECKED, Kubectl, hear_hello, let_in, start_hello
 from lab.kube.recipe import node_recipe
 from lab.network import Network
-from lab.page import kernel_to_ready
 from lab.service import Service
 from lab.site import Site
-from lab.telling import NAME, Demo, short
 from lab.tpm import ek_sha256
 from lab.work import CACHE, ROOT
 
@@ -43,7 +43,7 @@ class Joining:
     approved: bool = False
     taints: str = ""
     """Those with which the node registered."""
-    said: str = ""
+    pod_log: str = ""
     """What the Pod printed."""
 
     def prepare(self, site: Site) -> None:
@@ -78,8 +78,8 @@ class Joining:
             let_in(self.kubectl, NAME)
         with self.demo.doing(f"the operator runs: kubectl apply -f {POD}.json; kubectl logs {POD}"):
             start_hello(self.kubectl)
-            self.said = hear_hello(self.kubectl, POD_SECONDS)
-            self.demo.say(f"    the Pod says: [bold]{self.said}[/]")
+            self.pod_log = hear_hello(self.kubectl, POD_SECONDS)
+            self.demo.say(f"    the Pod says: [bold]{self.pod_log}[/]")
 
     def facts(self, events: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:
         """Rows of the last page."""
@@ -90,7 +90,7 @@ class Joining:
             ("cluster", f"Kubernetes {VERSION} at {self.cluster.url}"),
             ("identity", f"TPM 2.0, endorsement key {self.ek[:16]}…, approved by the operator"),
             ("node", f"{info['kubeletVersion']}, {info['containerRuntimeVersion']}; it came with {self.taints}"),
-            ("Pod", f"says from inside: {self.said}"),
+            ("Pod", f"says from inside: {self.pod_log}"),
         ]
 
     def commands(self, site: Site) -> list[tuple[str, str]]:

@@ -6,19 +6,17 @@ import secrets
 import signal
 import subprocess
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from lab.demo.joining import Joining
+from lab.demo.progress import NAME, Demo
 from lab.errors import LabError
 from lab.machines import Firmware, Hardware
 from lab.network import Attachment, Network, UserNetwork, dnsmasq, network
 from lab.processes import end_group, wrapped
 from lab.service import Service
 from lab.site import COMMAND, Site, command_environment
-from lab.telling import NAME, Demo
 from lab.work import CACHE, ROOT
-
-if TYPE_CHECKING:
-    from lab.joining import Joining
 
 BOOT_SECONDS = 240.0
 JOIN_SECONDS = 180.0
@@ -117,7 +115,7 @@ machines:
 {node if address else ""}"""
 
 
-def follow(demo: Demo, running: Service, image: dict[str, Any], join: "Joining | None") -> None:
+def follow(demo: Demo, running: Service, image: dict[str, Any], join: Joining | None) -> None:
     """Tell what happens to the machine, until it is up; of a node, until it is Ready."""
     assert demo.machine is not None
     last, seconds = "Booted", BOOT_SECONDS + BOOT_SECONDS_PER_MIB * image["size"] / 2**20

@@ -59,8 +59,10 @@ class Facts:
 
 def steps(events: Sequence[dict[str, Any]], powered_on: float) -> list[Step]:
     """Events in the order of their time; `powered_on`: seconds since 1970."""
-    found = [Step(one["phase"], one["source"], one["at_ms"] / 1000 - powered_on, one["detail"]) for one in events]
-    return sorted(found, key=lambda step: step.at)
+    reached = [
+        Step(event["phase"], event["source"], event["at_ms"] / 1000 - powered_on, event["detail"]) for event in events
+    ]
+    return sorted(reached, key=lambda step: step.at)
 
 
 def kernel_to_ready(events: Sequence[dict[str, Any]]) -> float | None:
@@ -68,25 +70,26 @@ def kernel_to_ready(events: Sequence[dict[str, Any]]) -> float | None:
 
     The first report of the initrd says how long its kernel has run.
     """
-    first = next((one for one in events if one["phase"] == "InitrdStarted" and one.get("uptime_ms") is not None), None)
-    ready = next((one for one in events if one["phase"] == "Ready"), None)
+    started = (event for event in events if event["phase"] == "InitrdStarted")
+    first = next((event for event in started if event.get("uptime_ms") is not None), None)
+    ready = next((event for event in events if event["phase"] == "Ready"), None)
     if first is None or ready is None:
         return None
     return float(ready["at_ms"] - (first["at_ms"] - first["uptime_ms"])) / 1000
 
 
-def trace_table(found: Sequence[Step], width: int = BAR) -> Table:
+def trace_table(reached: Sequence[Step], width: int = BAR) -> Table:
     """One row for each phase: what it was, who says so, when, how long it took, and that as a bar."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     for name, justify in (("phase", "left"), ("says", "left"), ("at", "right"), ("took", "right"), ("", "left")):
         table.add_column(name, justify="right" if justify == "right" else "left", no_wrap=True)
     table.add_column("what", overflow="fold")
-    end, before = max((step.at for step in found), default=0.0) or 1.0, 0.0
-    for step in found:
+    end, before = max((step.at for step in reached), default=0.0) or 1.0, 0.0
+    for step in reached:
         colour = "red" if step.phase == "Failed" else COLOURS.get(step.source, "white")
-        words = " · ".join(part for part in (WORDS.get(step.phase, ""), step.detail) if part)
+        meaning = " · ".join(part for part in (WORDS.get(step.phase, ""), step.detail) if part)
         bar = Text(bar_of(before, step.at, end, width), style=colour)
-        table.add_row(step.phase, step.source, f"{step.at:.1f} s", f"{step.at - before:.1f} s", bar, Text(words))
+        table.add_row(step.phase, step.source, f"{step.at:.1f} s", f"{step.at - before:.1f} s", bar, Text(meaning))
         before = step.at
     return table
 
@@ -98,12 +101,12 @@ def bar_of(start: float, stop: float, end: float, width: int) -> str:
     return " " * left + "━" * (right - left)
 
 
-def page(found: Sequence[Step], facts: Facts, commands: Sequence[tuple[str, str]], width: int) -> RenderableType:
+def page(reached: Sequence[Step], facts: Facts, commands: Sequence[tuple[str, str]], width: int) -> RenderableType:
     """The whole page, for a terminal of `width` columns: words need theirs, bars take what is left."""
     manifest = facts.image["manifest"]
     parts = manifest["artifacts"]
     sizes = ", ".join(f"{name} {parts[name]['size'] / 2**20:.1f}" for name in ("kernel", "initrd", "root"))
-    verified = next((step.detail for step in found if step.phase == "ImageVerified"), "nothing")
+    verified = next((step.detail for step in reached if step.phase == "ImageVerified"), "nothing")
     signed = f"signed by key {facts.image['signer']}" if facts.image["verified"] else f"NOT: {facts.image['problem']}"
     rows = [
         ("machine", f"{facts.machine}: {facts.memory} MiB, no disk, {facts.firmware}, {facts.accelerator}"),
@@ -114,7 +117,7 @@ def page(found: Sequence[Step], facts: Facts, commands: Sequence[tuple[str, str]
         ("verified", f"{signed}; root image: {verified}, on the machine itself"),
         (
             "times",
-            f"image {facts.built}; from power-on to the last phase {found[-1].at:.1f} s; all {facts.total:.0f} s",
+            f"image {facts.built}; from power-on to the last phase {reached[-1].at:.1f} s; all {facts.total:.0f} s",
         ),
         *facts.more,
         ("console", facts.console),
@@ -124,9 +127,9 @@ def page(found: Sequence[Step], facts: Facts, commands: Sequence[tuple[str, str]
     grid.add_column(overflow="fold")
     for name, value in rows:
         grid.add_row(name, Text(value))
-    became = "is a Ready node" if found[-1].phase == "Ready" else f"runs {manifest['name']}"
-    title = f"{facts.machine} was a heap of firmware; {found[-1].at:.0f} seconds later it {became}"
-    body = Group(trace_table(found, max(SHORTEST_BAR, min(BAR, width - BESIDE_BARS))), Text(""), grid)
+    became = "is a Ready node" if reached[-1].phase == "Ready" else f"runs {manifest['name']}"
+    title = f"{facts.machine} was a heap of firmware; {reached[-1].at:.0f} seconds later it {became}"
+    body = Group(trace_table(reached, max(SHORTEST_BAR, min(BAR, width - BESIDE_BARS))), Text(""), grid)
     return Group(Panel(body, title=title, title_align="left", padding=(1, 2)), _further(commands))
 
 

@@ -1,4 +1,4 @@
-"""What the tests may cost and what they took, at the end of a run: a plugin, `-p tests.support.budgets`.
+"""What the tests may cost and what they took, at the end of a run: a plugin, `-p tests.plugins.budgets`.
 
 A folder's time is that of its tests from the first fixture to the last, those of other workers beside it included: two
 workers spend two minutes of tests in one minute of the clock. The whole run's time is the clock's.
@@ -58,7 +58,7 @@ def _line(terminalreporter: TerminalReporter, name: str, seconds: float, budget:
     minutes = seconds / 60
     if budget is None:
         terminalreporter.write_line(
-            f"{name:<16}{minutes:6.1f} of    ?  no budget in tests/support/budgets.py", red=True
+            f"{name:<16}{minutes:6.1f} of    ?  no budget in tests/plugins/budgets.py", red=True
         )
         return
     over = minutes >= budget * WARN_AT

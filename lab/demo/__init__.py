@@ -1,0 +1,1 @@
+"""`make demo`, in steps: what it makes, what it says meanwhile, its summary."""
