@@ -97,8 +97,8 @@ class ProjectionController:
                 self._trouble(followed, None)
             except (CannotTellError, OSError) as error:
                 self._trouble(followed, str(error))
-        self.progress.lag = {name: one.lag for name, one in self._followed.items()}
-        self.progress.problems = {name: one.problem for name, one in self._followed.items() if one.problem}
+        self.progress.lag = {name: journal.lag for name, journal in self._followed.items()}
+        self.progress.problems = {name: journal.problem for name, journal in self._followed.items() if journal.problem}
         return more
 
     def finish(self) -> None:
@@ -170,11 +170,11 @@ class ProjectionController:
 
 def _look(path: Path) -> object:
     """What changes with every commit: size and time of the database and of its write-ahead log."""
-    found = []
-    for one in (path, path.with_name(path.name + "-wal")):
+    seen = []
+    for file in (path, path.with_name(path.name + "-wal")):
         try:
-            status = one.stat()
-            found.append((status.st_ino, status.st_mtime_ns, status.st_size))
+            status = file.stat()
+            seen.append((status.st_ino, status.st_mtime_ns, status.st_size))
         except FileNotFoundError:
-            found.append((0, 0, 0))
-    return tuple(found)
+            seen.append((0, 0, 0))
+    return tuple(seen)

@@ -50,12 +50,8 @@ class SnapshotPublisher:
     ) -> None:
         """`windows(inventory, now_ms)`: the open boot windows by machine, or CannotTellError; None: there are none.
         `upstream()`: digests of images that are not here, and why; None: none are fetched from anywhere."""
-        self._config, self._repository, self._repository_writer, self._states = (
-            config,
-            repository,
-            repository_writer,
-            states,
-        )
+        self._config, self._states = config, states
+        self._repository, self._repository_writer = repository, repository_writer
         self._clock, self._monotonic = clock, monotonic
         self._path = config.data / "snapshot.json"
         self._inventory_changes = Changes(lambda: config.inventory.glob("*.yaml"))
@@ -157,8 +153,8 @@ class SnapshotPublisher:
         """Tell the store which images must outlive garbage collection: of boots, and those that the inventory pins."""
         channels = self._inventory.channels if self._inventory is not None else ()
         try:
-            present = {one.digest for one in self._repository.images()}
-            self._repository_writer.keep("inventory", [one for one in publish.pinned(channels) if one in present])
+            present = {image.digest for image in self._repository.images()}
+            self._repository_writer.keep("inventory", [image for image in publish.pinned(channels) if image in present])
             self._repository_writer.keep("boots", sorted(self._booted() & present))
         except BusyError as error:
             log.debug("references: %s", error)
@@ -166,7 +162,7 @@ class SnapshotPublisher:
             log.warning("references of boots are not written: %s", error)
 
     def _booted(self) -> set[str]:
-        known = [one for state in self._states.machines().values() for one in (state.current, state.pending)]
+        known = [trace for state in self._states.machines().values() for trace in (state.current, state.pending)]
         traces = [*known, *self._states.boots(None, BOOTS_LOOKED_AT)]
         return {trace.script.image for trace in traces if trace is not None and trace.script is not None}
 
@@ -180,13 +176,14 @@ class SnapshotPublisher:
         }
 
     def _inventory_status(self) -> dict[str, Any]:
-        said: dict[str, Any] = {"ok": self.valid and self._problem is None, "valid": self.valid, "message": "in force"}
+        ok = self.valid and self._problem is None
+        status: dict[str, Any] = {"ok": ok, "valid": self.valid, "message": "in force"}
         if self._problem is not None:
-            said |= {"message": self._problem, "remedy": "free space, and let the service write there"}
+            status |= {"message": self._problem, "remedy": "free space, and let the service write there"}
         if self._faults:
-            message = f"{len(self._faults)} faults; {self._kept()}"
-            said |= {"message": message, "faults": self._faults[:FAULTS_SHOWN], "remedy": "run `netboot config check`"}
-        return said
+            status["message"] = f"{len(self._faults)} faults; {self._kept()}"
+            status |= {"faults": self._faults[:FAULTS_SHOWN], "remedy": "run `netboot config check`"}
+        return status
 
     def _images_status(self) -> dict[str, Any]:
         unusable = self._published.unusable if self._published is not None else {}
@@ -202,16 +199,13 @@ class SnapshotPublisher:
         except ImageError as error:
             return {"ok": False, "message": f"the site bundle: {error}", "remedy": remedy}
         if bundle is None:
-            return {
-                "ok": False,
-                "message": "there is no signed site bundle: machines will wait for one",
-                "remedy": remedy,
-            }
+            message = "there is no signed site bundle: machines will wait for one"
+            return {"ok": False, "message": message, "remedy": remedy}
         try:
-            found = publish.differences(bundle, self._config.site_bundle(bundle.issued))
+            differences = publish.differences(bundle, self._config.site_bundle(bundle.issued))
         except FaultsError as error:
             return {"ok": False, "message": f"the site bundle: {error}", "remedy": "see `netboot config check`"}
-        return {"ok": not found, "message": "; ".join(found) or "fits the configuration", "remedy": remedy}
+        return {"ok": not differences, "message": "; ".join(differences) or "fits the configuration", "remedy": remedy}
 
     def _store_files(self) -> Iterable[Path]:
         root = self._config.store

@@ -70,7 +70,7 @@ def compose(
     key = load_or_create(config.data / "boot-id.key")
     live, keys = LiveView(config.data / "snapshot.json"), sealing_keys(config.join.sealing_keys)
     facts = Facts(config.data / "journal" / f"join-{index}.db")
-    clusters = {name: partial(connect or _reach, name, one) for name, one in config.clusters.items()}
+    clusters = {name: partial(connect or _reach, name, cluster) for name, cluster in config.clusters.items()}
     fit = preflight.Fitness(clusters, clock.now_ms, sweeps=index == 0)
     parts = Parts(
         site=config.site,
@@ -105,11 +105,11 @@ def compose(
 def _report_for_ever(config: Config, index: int, desk: Desk) -> None:
     """For the management server's `/readyz`; beside the checks, which wait for an apiserver that does not answer."""
     while True:
-        found = said(desk)
-        message = "; ".join(found["problems"]) or "machines can join"
-        status = {"at_ms": desk.parts.now_ms(), "ok": found["ready"], "message": message}
+        health = said(desk)
+        message = "; ".join(health["problems"]) or "machines can join"
+        status = {"at_ms": desk.parts.now_ms(), "ok": health["ready"], "message": message}
         with suppress(OSError):
-            write_status(config.data / "status", f"join-{index}", status | {"clusters": found["clusters"]})
+            write_status(config.data / "status", f"join-{index}", status | {"clusters": health["clusters"]})
         time.sleep(REPORT_SECONDS)
 
 

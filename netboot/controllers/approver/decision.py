@@ -16,15 +16,13 @@ from tokens.errors import BindingError, CsrError, ForeignNameError, NotAllowedEr
 Purpose = Literal["client", "renewal", "serving"]
 _TOKEN = "system:bootstrap:"  # noqa: S105 - the beginning of a user's name
 _NODE = "system:node:"
-_LADDER: dict[AssuranceLevel, int] = {"address": 0, "nonce": 1, "tpm": 2}
+_STRENGTH: dict[AssuranceLevel, int] = {"address": 0, "nonce": 1, "tpm": 2}
 _REASONS: dict[type[CsrError], str] = {
     BindingError: "NetbootNotBound",
     ForeignNameError: "NetbootForeignName",
     NotAllowedError: "NetbootNotAllowed",
 }
 MALFORMED = "NetbootMalformed"
-REASONS = (*_REASONS.values(), MALFORMED)
-"""Of denials: bounded, for metrics."""
 APPROVED: dict[Purpose, str] = {
     "client": "NetbootAttested",
     "renewal": "NetbootInService",
@@ -88,8 +86,8 @@ def purpose_of(csr: Csr) -> Purpose | None:
 
 def token_of(csr: Csr) -> str | None:
     """The id of the token of our making with which it was asked for."""
-    found = re.fullmatch(_TOKEN + "([a-z0-9]{6})", csr.username)
-    return found[1] if found and PREFIX in csr.groups else None
+    match = re.fullmatch(_TOKEN + "([a-z0-9]{6})", csr.username)
+    return match[1] if match and PREFIX in csr.groups else None
 
 
 def nodes_named(csr: Csr) -> tuple[str, ...]:
@@ -161,7 +159,7 @@ def _assurance(machine: Machine, enrolled: Enrolment, credential: Credential) ->
     """A machine with a TPM on record is never on a lower assurance level, whatever its policy."""
     name, on_record = machine.name, machine.match.ek_sha256 is not None or enrolled.ek_sha256 is not None
     floor: AssuranceLevel = "tpm" if on_record else machine.identity
-    if _LADDER[credential.assurance] < _LADDER[floor]:
+    if _STRENGTH[credential.assurance] < _STRENGTH[floor]:
         return f"machine {name} proved itself by {credential.assurance}, and {floor} is asked of it; reboot it"
     if credential.assurance == "tpm" and not on_record:
         return f"machine {name} has no TPM on record any more; `netboot machine enroll {name}`, then reboot it"
