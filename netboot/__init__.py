@@ -1,1 +1,1 @@
-"""The running service: configuration, inventory, lifecycle, the two planes and the command line."""
+"""The running service: configuration, inventory, lifecycle, the servers, the controllers and the command line."""

@@ -87,7 +87,7 @@ class Join(Strict):
     sealing_keys: Path = Path("secrets/sealing.keys")
     """The keyset that replicas share: one base64 key of 32 bytes a line, the first seals, all open."""
     nonce_keys: Path = Path("secrets/nonce.keys")
-    """The keyset of the nonces of boot windows, likewise shared; the boot plane seals with it, join opens."""
+    """The keyset of the nonces of boot windows, likewise shared; boot servers seal with it, join opens."""
     tpm_roots: Path | None = None
     """Folder of PEM: authorities of TPM makers. With it, enrolling in a window wants an EK certificate of theirs."""
     workers: Annotated[int, Field(ge=1, le=64)] = 1

@@ -1,6 +1,6 @@
 """The one table of failures: what each exception becomes on the wire, in the log and in a machine's script.
 
-Both planes read it. What is not in it is a defect of ours: status 500, no detail.
+All servers read it. What is not in it is a defect of ours: status 500, no detail.
 """
 
 import logging

@@ -1,1 +1,1 @@
-"""The boot plane: scripts, artifacts, boot events over plain HTTP; no Flask, no credentials."""
+"""The boot server: scripts, artifacts, boot events over plain HTTP; no Flask, no credentials."""

@@ -1,4 +1,4 @@
-"""The boot plane's requests: from a path to its handler, and from a failure to its answer.
+"""A boot server's requests: from a path to its handler, and from a failure to its answer.
 
 The path is taken as it came, never decoded: what is encoded, has dots or doubled slashes is simply not one of ours.
 """

@@ -1,8 +1,7 @@
-"""What the boot plane counts. Plain integers in the hot path; once a second they go into Prometheus' files.
+"""What a boot server counts. Plain integers in the hot path; once a second they go into Prometheus' files.
 
-prometheus_client's multiprocess mode keeps a memory-mapped file for each process in `data/metrics`, which the control
-plane reads. The mode is chosen by an environment variable when prometheus_client is first imported, so that happens
-only when `Exporter` is made, after `worker.run` has set it.
+prometheus_client's multiprocess mode keeps a memory-mapped file for each process in `data/metrics`, which the
+management server reads. The mode is chosen by an environment variable, which the supervisor sets.
 """
 
 from dataclasses import dataclass, field

@@ -1,6 +1,6 @@
 """`GET /v1/boots/<id>/nonce`: the second initrd file of a machine that an operator lets join without a TPM.
 
-This plane cannot make a nonce: sealing is handed to it (docs/decisions/009). What it hands out is a cpio archive of one
+A boot server makes no nonce: sealing is handed to it (docs/decisions/009). What it hands out is a cpio archive of one
 file, whole, because firmware differs in what it can wrap: iPXE does so only on BIOS before 2021. It is gzipped, because
 the kernel finds a compressed archive wherever the file before it ends, and a plain one only at multiples of four bytes
 (Linux init/initramfs.c); a UEFI kernel lays its files side by side without padding.

@@ -1,4 +1,4 @@
-"""`/healthz` and `/readyz` of this plane alone."""
+"""`/healthz` and `/readyz` of this boot server alone."""
 
 from aiohttp import web
 

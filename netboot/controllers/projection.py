@@ -55,7 +55,7 @@ class Progress:
     problems: dict[str, str] = field(default_factory=dict)
 
     def status(self, now_ms: int) -> dict[str, Any]:
-        """As it is written for the control plane."""
+        """As the management server reads it."""
         return {
             "at_ms": now_ms,
             "taken": self.taken,

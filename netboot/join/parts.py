@@ -37,7 +37,7 @@ class Parts:
     enrolments: Enrolments
     keyset: Callable[[], Keyset]
     nonce_keyset: Callable[[], Keyset]
-    """Of the nonces of boot windows, which the boot plane seals too: nothing else is ever opened with it."""
+    """Of the nonces of boot windows, which boot servers seal too: nothing else is ever opened with it."""
     belongs: Callable[[str, str], bool]
     journal: Callable[[EventRecord], None]
     now_ms: Callable[[], int]

@@ -87,7 +87,7 @@ def seal_nonce(keyset: Keyset, site: str, nonce: Nonce, now_ms: int, random: Ran
 
 
 def unseal_nonce(keyset: Keyset, site: str, data: bytes, now_ms: int) -> Nonce:
-    """The nonce that the boot plane sealed.
+    """The nonce that a boot server sealed.
 
     Raises:
         RefusedError: it is not, or over. Never stale: only another boot brings another nonce.

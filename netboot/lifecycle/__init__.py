@@ -1,1 +1,1 @@
-"""Pure: claims, decisions, boot phases; the interfaces that the planes bring with them."""
+"""Pure: claims, decisions, boot phases; the interfaces that processes bring with them."""

@@ -43,7 +43,7 @@ def decide(view: View | None, claim: Claim) -> Decision:
 
 
 def decide_machine(view: View, machine: Machine) -> Decision:
-    """What this machine gets however it is recognised: what a plane renders ahead, and `explain <machine>` shows."""
+    """What this machine gets however it is recognised: what boot servers render ahead, `explain <machine>` shows."""
     return _known(view, machine, Claim(), (f"machine {machine.name} (inventory)",))
 
 

@@ -1,4 +1,4 @@
-"""The interfaces that the planes bring with them. Adapters live in `netboot.stores`; each has a contract suite."""
+"""The interfaces that processes bring with them. Adapters live in `netboot.stores`; each has a contract suite."""
 
 from collections.abc import Awaitable
 from typing import Protocol

@@ -70,7 +70,7 @@ def compose(
 
 
 def image_facts(digest: str, manifest: Manifest) -> ImageFacts:
-    """What the boot plane must know of an image that was verified."""
+    """What a boot server must know of an image that was verified."""
     return ImageFacts(
         digest=digest,
         name=manifest.name,

@@ -13,7 +13,7 @@ from netboot.machines.values import Inventory
 
 
 class ImageFacts(Strict):
-    """What the boot plane must know of an image. Only images whose signature was verified get here."""
+    """What a boot server must know of an image. Only images whose signature was verified get here."""
 
     digest: Sha256
     name: Name

@@ -1,4 +1,4 @@
-"""The control plane: the operators' API, health and metrics (Flask)."""
+"""The management server: the operators' API, health and metrics (Flask)."""
 
 from flask import Flask
 
