@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from netboot import reread
 from netboot.boot import live
 from netboot.boot.catalogue import Ready
 from tests.sockets.boot_server import MAC1, MAC2, MAC_STRANGER, RunningBootServer, serve, snapshot
@@ -95,7 +96,7 @@ def test_a_file_that_could_not_be_read_is_tried_again_though_it_looks_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def use(server: RunningBootServer) -> None:
-        monkeypatch.setattr(live, "AGAIN_SECONDS", 0.0)
+        monkeypatch.setattr(reread, "AGAIN_SECONDS", 0.0)
         with monkeypatch.context() as during:
             during.setattr(Path, "read_bytes", refuses)
             await server.internals.live.refresh(force=True)
