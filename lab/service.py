@@ -149,7 +149,7 @@ class Service:
         return {"Authorization": f"Bearer {self._token}"}
 
     def _wait_until_it_answers(self, running: Child) -> None:
-        """Each plane at its own listener: machines may know it by an address that is not ours."""
+        """Each server at its own listener: machines may know it by an address that is not ours."""
         config = load_config(self.site.config)
         health = [f"http://{config.provisioning.listen}/healthz", f"{self.site.management}/healthz"]
         if config.join is not None:

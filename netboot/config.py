@@ -87,7 +87,7 @@ class Join(Strict):
     sealing_keys: Path = Path("secrets/sealing.keys")
     """The keyset that replicas share: one base64 key of 32 bytes a line, the first seals, all open."""
     nonce_keys: Path = Path("secrets/nonce.keys")
-    """The keyset of the nonces of boot windows, likewise shared; the boot plane seals with it, join opens."""
+    """The keyset of the nonces of boot windows, likewise shared; boot servers seal with it, join opens."""
     tpm_roots: Path | None = None
     """Folder of PEM: authorities of TPM makers. With it, enrolling in a window wants an EK certificate of theirs."""
     workers: Annotated[int, Field(ge=1, le=64)] = 1
@@ -189,12 +189,13 @@ class Config(Strict):
             )
         )
         clusters = {
-            name: _under(folder, one, "authority", "issuer", "approver", "nodes") for name, one in self.clusters.items()
+            name: _under(folder, cluster, "authority", "issuer", "approver", "nodes")
+            for name, cluster in self.clusters.items()
         }
         upstream = self.upstream and _under(folder, self.upstream, "credentials", "authority")
         inner = {"management": _under(folder, self.management, "token_file"), "join": join, "clusters": clusters}
-        own = _under(folder, self, "data", "store", "inventory", "keys")
-        return own.model_copy(update={**inner, "upstream": upstream})
+        outer = _under(folder, self, "data", "store", "inventory", "keys")
+        return outer.model_copy(update={**inner, "upstream": upstream})
 
     def site_bundle(self, issued: int) -> SiteBundle:
         """What the machines of this site are told, to be signed; `issued` in seconds since 1970.
@@ -220,12 +221,12 @@ def read_authorities(path: Path, key: str) -> tuple[str, ...]:
         images.values.strict.FaultsError: it cannot be read, holds none, or one that is none.
     """
     try:
-        found = x509.load_pem_x509_certificates(path.read_bytes())
+        certificates = x509.load_pem_x509_certificates(path.read_bytes())
     except OSError as error:
         raise FaultsError([Fault(str(path), 1, "", f"{key} cannot be read: {error.strerror}")]) from None
     except ValueError:
         raise FaultsError([Fault(str(path), 1, "", f"{key} must be certificates in PEM, one or several")]) from None
-    return tuple(one.public_bytes(Encoding.PEM).decode() for one in found)
+    return tuple(certificate.public_bytes(Encoding.PEM).decode() for certificate in certificates)
 
 
 _Section = TypeVar("_Section", bound=Strict)

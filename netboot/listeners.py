@@ -16,7 +16,7 @@ class ListenError(OSError):
 def bind(address: Address, key: str, shared: bool = False) -> socket.socket:
     """A listening socket. `key`: where the address comes from, for messages.
 
-    `shared`: with SO_REUSEPORT, so that each worker has a socket of its own and the kernel spreads connections. A port
+    `shared`: with SO_REUSEPORT, so that each process has a socket of its own and the kernel spreads connections. A port
     that *another* instance shares out is refused all the same: it is first bound without.
 
     Raises:

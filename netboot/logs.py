@@ -28,7 +28,7 @@ class Lines(logging.Formatter):
         self._process = process
 
     def format(self, record: logging.LogRecord) -> str:
-        """One line."""
+        """A record as one line of logfmt."""
         at = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
         parts = {
             "time": f"{at}.{int(record.msecs):03d}Z",

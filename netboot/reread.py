@@ -64,9 +64,10 @@ class Reread(Generic[T]):
     @property
     def problem(self) -> str | None:
         """Why the files, as of the last look, are not what is in force, in words; None: they are."""
-        if self._error is None:
+        error = self._error
+        if error is None:
             return None
-        return str(self._error) if self.value is None else f"{self._error}; the one before stays in force"
+        return str(error) if self.value is None else f"{error}; the one before stays in force"
 
     def current(self) -> T:
         """What is in force, after a look.

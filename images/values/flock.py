@@ -12,12 +12,20 @@ from images.errors import BusyError
 _POLL_SECONDS = 0.05
 
 
+class HeldError(BusyError):
+    """Another process holds the lock; `holder` is its id, or "unknown"."""
+
+    def __init__(self, holder: str, what: str) -> None:
+        super().__init__(f"another process (pid {holder}) is writing to {what}: try again")
+        self.holder = holder
+
+
 @contextmanager
 def exclusive(path: Path, what: str, wait: float = 0.0) -> Iterator[None]:
     """Hold the lock file `path`, waiting up to `wait` seconds for another holder to end.
 
     Raises:
-        BusyError: another process holds it still, named by its id. OSError: the file system refuses.
+        HeldError: another process holds it still. OSError: the file system refuses.
     """
     lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
@@ -25,9 +33,9 @@ def exclusive(path: Path, what: str, wait: float = 0.0) -> Iterator[None]:
         while not _try(lock):
             if time.monotonic() >= deadline:
                 holder = os.pread(lock, 32, 0).decode(errors="replace").strip() or "unknown"
-                raise BusyError(f"another process (pid {holder}) is writing to {what}: try again")
+                raise HeldError(holder, what)
             time.sleep(_POLL_SECONDS)
-        with suppress(OSError):  # the holder's id only makes a message better: a full disk must not stop gc
+        with suppress(OSError):  # the id only makes a message better: a full disk must stop neither gc nor the service
             os.ftruncate(lock, 0)
             os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
         yield

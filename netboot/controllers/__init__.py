@@ -1,1 +1,1 @@
-"""Loops beside the planes: the inventory publisher and the journal projection."""
+"""Loops, in processes of their own: publisher, projection, approver, node collector, fetcher."""

@@ -65,7 +65,9 @@ def _contents(paths: Iterable[Path]) -> bytes:
         digest.update(f"{path}\0".encode())
         try:
             data = (
-                "\0".join(sorted(one.name for one in path.iterdir())).encode() if path.is_dir() else path.read_bytes()
+                "\0".join(sorted(entry.name for entry in path.iterdir())).encode()
+                if path.is_dir()
+                else path.read_bytes()
             )
         except OSError as error:
             data = f"cannot be read: {error.errno}".encode()

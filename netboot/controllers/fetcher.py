@@ -93,8 +93,8 @@ class Fetcher:
         where = self._upstream.where
         with self._lock:
             trying, now = dict(self._trying), self._now
-        images = {digest: self._words(one) for digest, one in trying.items()}
-        problems = sorted({one.problem for one in trying.values() if one.problem is not None})
+        images = {digest: self._words(image) for digest, image in trying.items()}
+        problems = sorted({image.problem for image in trying.values() if image.problem is not None})
         message = f"every image of a channel is here; others come from {where}"
         if images:
             message = "; ".join(problems) or f"fetching {', '.join(digest[:12] for digest in images)} from {where}"
@@ -110,10 +110,10 @@ class Fetcher:
             failed=self._failed,
         )
 
-    def _words(self, one: _Trying) -> str:
-        if one.problem is None:
+    def _words(self, image: _Trying) -> str:
+        if image.problem is None:
             return fetching(self._upstream.where)
-        return f"it is not here yet, tried again: {one.problem}"
+        return f"it is not here yet, tried again: {image.problem}"
 
     def _work(self) -> None:
         while not self._cancellation.is_set():
@@ -126,13 +126,13 @@ class Fetcher:
             self._cancellation.wait(LOOK_SECONDS)
 
     def _try(self, digest: str) -> bool:
-        mine, begun = self._trying[digest], self._monotonic()
-        if mine.failed == 0:
+        image, begun = self._trying[digest], self._monotonic()
+        if image.failed == 0:
             log.info("image %s is not here: fetching it from %s", digest[:12], self._upstream.where)
         try:
             size = self._upstream.fetch(digest, lambda done, of: self._progress(digest, done, of))
         except ImageError as error:
-            self._miss(digest, mine, str(error))
+            self._miss(digest, image, str(error))
             return False
         finally:
             with self._lock:
@@ -143,14 +143,14 @@ class Fetcher:
             self._fetched, self._bytes = self._fetched + 1, self._bytes + size
         return True
 
-    def _miss(self, digest: str, mine: _Trying, problem: str) -> None:
-        mine.failed += 1
-        wait = replace(AGAIN, draw=self._draw).seconds(mine.failed)
-        mine.next = self._monotonic() + wait
-        if problem != mine.problem:
+    def _miss(self, digest: str, image: _Trying, problem: str) -> None:
+        image.failed += 1
+        wait = replace(AGAIN, draw=self._draw).seconds(image.failed)
+        image.next = self._monotonic() + wait
+        if problem != image.problem:
             log.warning("image %s cannot be fetched: %s; again in %.0f s", digest[:12], problem, wait)
         with self._lock:
-            mine.problem = problem
+            image.problem = problem
             self._failed += 1
 
     def _progress(self, digest: str, done: int, of: int) -> None:

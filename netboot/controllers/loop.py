@@ -61,24 +61,24 @@ class Controllers:
         """Machines first: in a storm the workers get the processors, and bookkeeping what they leave (sched(7)); the
         journals keep its facts until it catches up. Of this thread alone: a new inventory must not wait for that."""
         os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
-        said = float("-inf")
+        reported = float("-inf")
         while not self._stop:
             more = self._projection.step()
-            if time.monotonic() - said >= STATUS_SECONDS:
-                said = time.monotonic()
+            if time.monotonic() - reported >= STATUS_SECONDS:
+                reported = time.monotonic()
                 self._report("projection", self._projection.progress.status(self._clock.now_ms()))
             if not more:
                 time.sleep(LOOK_SECONDS)
 
     def _keep_for_ever(self) -> None:
-        looked = said = protected = float("-inf")
+        looked = reported = protected = float("-inf")
         try:
             while not self._stop:
                 now = time.monotonic()
                 if self._hurry or now - looked >= KEEP_SECONDS:
                     looked, hurry, self._hurry = now, self._hurry, False
-                    if self._publisher.step(now=hurry) or hurry or now - said >= STATUS_SECONDS:
-                        said = now
+                    if self._publisher.step(now=hurry) or hurry or now - reported >= STATUS_SECONDS:
+                        reported = now
                         self._report("publisher", self._publisher.status())
                     if now - protected >= PROTECT_SECONDS:
                         protected = now

@@ -56,7 +56,7 @@ class Progress:
     problems: dict[str, str] = field(default_factory=dict)
 
     def status(self, now_ms: int) -> ProjectionStatus:
-        """As it is written for the control plane."""
+        """As it is the management server reads it."""
         return ProjectionStatus(
             at_ms=now_ms,
             taken=self.taken,
@@ -98,8 +98,8 @@ class ProjectionController:
                 self._trouble(followed, None)
             except (CannotTellError, OSError) as error:
                 self._trouble(followed, str(error))
-        self.progress.lag = {name: one.lag for name, one in self._followed.items()}
-        self.progress.problems = {name: one.problem for name, one in self._followed.items() if one.problem}
+        self.progress.lag = {name: journal.lag for name, journal in self._followed.items()}
+        self.progress.problems = {name: journal.problem for name, journal in self._followed.items() if journal.problem}
         return more
 
     def finish(self) -> None:
@@ -171,11 +171,11 @@ class ProjectionController:
 
 def _look(path: Path) -> object:
     """What changes with every commit: size and time of the database and of its write-ahead log."""
-    found = []
-    for one in (path, path.with_name(path.name + "-wal")):
+    seen = []
+    for file in (path, path.with_name(path.name + "-wal")):
         try:
-            status = one.stat()
-            found.append((status.st_ino, status.st_mtime_ns, status.st_size))
+            status = file.stat()
+            seen.append((status.st_ino, status.st_mtime_ns, status.st_size))
         except FileNotFoundError:
-            found.append((0, 0, 0))
-    return tuple(found)
+            seen.append((0, 0, 0))
+    return tuple(seen)

@@ -45,10 +45,10 @@ def run(controller: Controller, say: Callable[[Reporting], None], ready: Callabl
         signal.signal(number, heed)
     controller.start()
     ready()
-    said = float("-inf")
+    reported = float("-inf")
     while not stop:
-        if time.monotonic() - said >= STATUS_SECONDS:
-            said = time.monotonic()
+        if time.monotonic() - reported >= STATUS_SECONDS:
+            reported = time.monotonic()
             try:
                 say(controller.status())
             except OSError as error:

@@ -50,12 +50,8 @@ class SnapshotPublisher:
     ) -> None:
         """`windows(inventory, now_ms)`: the open boot windows by machine, or CannotTellError; None: there are none.
         `upstream()`: digests of images that are not here, and why; None: none are fetched from anywhere."""
-        self._config, self._repository, self._repository_writer, self._states = (
-            config,
-            repository,
-            repository_writer,
-            states,
-        )
+        self._config, self._states = config, states
+        self._repository, self._repository_writer = repository, repository_writer
         self._clock, self._monotonic = clock, monotonic
         self._path = config.data / "snapshot.json"
         self._inventory_changes = Changes(lambda: config.inventory.glob("*.yaml"))
@@ -157,8 +153,8 @@ class SnapshotPublisher:
         """Tell the store which images must outlive garbage collection: of boots, and those that the inventory pins."""
         channels = self._inventory.channels if self._inventory is not None else ()
         try:
-            present = {one.digest for one in self._repository.images()}
-            self._repository_writer.keep("inventory", [one for one in publish.pinned(channels) if one in present])
+            present = {image.digest for image in self._repository.images()}
+            self._repository_writer.keep("inventory", [image for image in publish.pinned(channels) if image in present])
             self._repository_writer.keep("boots", sorted(self._booted() & present))
         except BusyError as error:
             log.debug("references: %s", error)
@@ -166,7 +162,7 @@ class SnapshotPublisher:
             log.warning("references of boots are not written: %s", error)
 
     def _booted(self) -> set[str]:
-        known = [one for state in self._states.machines().values() for one in (state.current, state.pending)]
+        known = [trace for state in self._states.machines().values() for trace in (state.current, state.pending)]
         traces = [*known, *self._states.boots(None, BOOTS_LOOKED_AT)]
         return {trace.script.image for trace in traces if trace is not None and trace.script is not None}
 

@@ -1,7 +1,6 @@
 """A connection to one cluster under one account."""
 
 import json
-import logging
 import threading
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
@@ -15,8 +14,8 @@ from netboot.join.errors import ClusterUnavailableError
 from netboot.kube.errors import KubeconfigError, StatusError, in_words
 from netboot.kube.kubeconfig import Kubeconfig, read_kubeconfig
 from netboot.kube.transport import Reply, Transport
+from netboot.reread import Reread
 
-log = logging.getLogger(__name__)
 PAGE = 500
 SILENCE_SECONDS = 75.0
 """A watch that says nothing for so long is begun again where it was. A quiet cluster has nothing to say, not even
@@ -30,9 +29,10 @@ class Connection:
     def __init__(self, kubeconfig: Kubeconfig) -> None:
         self.path = kubeconfig.path
         self.server = kubeconfig.server
-        self._token, self._source = kubeconfig.token, kubeconfig.token_source
-        self._signature = _signature(self._source)
-        self._lock = threading.Lock()
+        self._token: Reread[str] | None = None
+        if kubeconfig.token is not None:
+            self._token = Reread("token", lambda: (kubeconfig.token_source,), self._read_token, KubeconfigError)
+            self._token.current()
         configuration = client.Configuration()
         configuration.host = kubeconfig.server
         configuration.proxy = None
@@ -46,8 +46,9 @@ class Connection:
 
     @property
     def token(self) -> str | None:
-        """The bearer token in use; None: a client certificate. A secret."""
-        return self._token
+        """The bearer token in use, or a newer one where its file has changed since; None: a client certificate. A
+        secret."""
+        return self._token.current() if self._token is not None else None
 
     def close(self) -> None:
         """Close what is open."""
@@ -160,18 +161,16 @@ class Connection:
         return headers
 
     def _authorise(self) -> None:
-        """Have the token in force: the one read, or a newer one where its file has changed since."""
-        with self._lock:
-            if self._token is None:
-                return
-            signature = _signature(self._source)
-            if signature is not None and signature != self._signature:
-                try:
-                    self._token = read_kubeconfig(self.path).token or self._token
-                    self._signature = signature
-                except KubeconfigError as error:
-                    log.warning("the token in use is kept: %s", error)
-            self.api.configuration.api_key["authorization"] = f"Bearer {self._token}"
+        """Have the token in force."""
+        token = self.token
+        if token is not None:
+            self.api.configuration.api_key["authorization"] = f"Bearer {token}"
+
+    def _read_token(self) -> str:
+        token = read_kubeconfig(self.path).token
+        if token is None:
+            raise KubeconfigError(f"the kubeconfig {self.path} has no token any more")
+        return token
 
 
 def connect(kubeconfig: Path) -> Connection:
@@ -181,14 +180,6 @@ def connect(kubeconfig: Path) -> Connection:
         KubeconfigError: the file cannot be read or used.
     """
     return Connection(read_kubeconfig(kubeconfig))
-
-
-def _signature(path: Path) -> tuple[int, int, int] | None:
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_mtime_ns, found.st_ino, found.st_size
 
 
 def _lines(response: urllib3.BaseHTTPResponse) -> Iterator[bytes]:

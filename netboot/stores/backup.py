@@ -55,7 +55,7 @@ class Contents(Strict):
 
 def places(config: Config, file: Path) -> dict[str, Path]:
     """Where each single file of a site belongs, by name, whether it is there or not."""
-    found = {
+    paths = {
         "config": file,
         "data/state.db": config.data / "state.db",
         "data/enrolment.db": config.data / "enrolment.db",
@@ -64,20 +64,20 @@ def places(config: Config, file: Path) -> dict[str, Path]:
     }
     if config.join is not None:
         for key in ("certificate", "key", "authorities", "sealing_keys", "nonce_keys"):
-            found[f"file/join.{key}"] = getattr(config.join, key)
+            paths[f"file/join.{key}"] = getattr(config.join, key)
     for name, cluster in config.clusters.items():
         for key in ("authority", "issuer", "approver", "nodes"):
-            found[f"file/clusters.{name}.{key}"] = getattr(cluster, key)
+            paths[f"file/clusters.{name}.{key}"] = getattr(cluster, key)
     if config.upstream is not None:
         for key in ("credentials", "authority"):
             if (path := getattr(config.upstream, key)) is not None:
-                found[f"file/upstream.{key}"] = path
-    return found
+                paths[f"file/upstream.{key}"] = path
+    return paths
 
 
 def folders(config: Config, file: Path) -> dict[str, Path]:
     """Folders whose plain files are all part of a site."""
-    found = {
+    paths = {
         "inventory": config.inventory,
         "keys": config.keys,
         "secrets": file.parent / "secrets",
@@ -86,8 +86,8 @@ def folders(config: Config, file: Path) -> dict[str, Path]:
         "site": config.store / "site",
     }
     if config.join is not None and config.join.tpm_roots is not None:
-        found["tpm-roots"] = config.join.tpm_roots
-    return found
+        paths["tpm-roots"] = config.join.tpm_roots
+    return paths
 
 
 def write_backup(config: Config, file: Path, out: BinaryIO, now_ms: int) -> Contents:

@@ -5,6 +5,7 @@ import secrets
 from contextlib import suppress
 from pathlib import Path
 
+from images.values.files import sync_folder
 from netboot.lifecycle.errors import StateUnavailableError
 
 LENGTH = 32
@@ -42,8 +43,4 @@ def _create(path: Path) -> None:
             path.hardlink_to(staged)  # unlike a rename, this never replaces a key that somebody else has made meanwhile
     finally:
         staged.unlink()
-    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    sync_folder(path.parent)

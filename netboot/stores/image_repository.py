@@ -28,17 +28,14 @@ class StoreImageRepository:
         """A file that is no key, dropped into the folder, must not stop every boot."""
 
     def channel(self, name: str) -> str | None:
-        """See `ImageRepository.channel`."""
         state = self._store.channel(name)
         return state.image if state else None
 
     def images(self) -> list[ListedImage]:
-        """See `ImageRepository.images`."""
         found = self._store.images()
-        return [ListedImage(one.digest, one.manifest.name, one.added * 1000) for one in found]
+        return [ListedImage(image.digest, image.manifest.name, image.added * 1000) for image in found]
 
     def verified(self, digest: str) -> Manifest:
-        """See `ImageRepository.verified`."""
         check.check_signature(self._store, digest, self._keys.current())
         manifest = self._store.manifest(digest)
         findings = check.check_sizes(self._store, manifest)
@@ -47,7 +44,6 @@ class StoreImageRepository:
         return manifest
 
     def bundle(self) -> SiteBundle | None:
-        """See `ImageRepository.bundle`."""
         try:
             data, signature = self._store.bundle()
         except NotFoundError:
@@ -55,13 +51,11 @@ class StoreImageRepository:
         return check.check_bundle(data, signature, self._keys.current())
 
     def point(self, channel: str, digest: str) -> str | None:
-        """See `ImageRepositoryWriter.point`."""
         before = self.channel(channel)
         self._store.set_channel(channel, digest)
         return before
 
     def keep(self, owner: str, digests: Sequence[str]) -> None:
-        """See `ImageRepositoryWriter.keep`."""
         try:
             known = self._store.references().get(owner)
         except CorruptError:

@@ -4,7 +4,6 @@ One table, `records(id, at_ms, body)`: ids rise without reuse, `at_ms` is millis
 `netboot.lifecycle.events` as JSON. `user_version` is drawn at random when the file is made.
 """
 
-import os
 import secrets
 import sqlite3
 import time
@@ -12,6 +11,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from images.values.files import sync_folder
 from netboot.stores.journal_reader import cursor_path, read_cursor
 
 LOCK_SECONDS = 2.0
@@ -102,7 +102,7 @@ class JournalFile:
             self._cursor = read_cursor(cursor_path(self._path))
             self._last = _continue_after(db, self._cursor)
             self._purged = db.execute("SELECT coalesce(min(id), 1) - 1 FROM records").fetchone()[0]
-            _sync_folder(self._path.parent)
+            sync_folder(self._path.parent)
             self._inode = self._path.stat().st_ino
         except BaseException:
             db.close()
@@ -164,22 +164,14 @@ def _continue_after(db: sqlite3.Connection, cursor: int) -> int:
     return cursor
 
 
-def _sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
 def _words(error: Exception, path: Path) -> str:
-    said = (error.strerror if isinstance(error, OSError) else None) or str(error)
-    if "is full" in said or "No space" in said:
+    reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
+    if "is full" in reason or "No space" in reason:
         remedy = "free space on its file system"
-    elif "readonly" in said or "unable to open" in said or "Permission" in said or "Read-only" in said:
+    elif "readonly" in reason or "unable to open" in reason or "Permission" in reason or "Read-only" in reason:
         remedy = "let the service's account write to its folder and files"
-    elif "locked" in said:
+    elif "locked" in reason:
         remedy = "end the other program that has it open"
     else:
         remedy = "check the disk; it is tried again with the next record"
-    return f"the journal {path} cannot be written: {said}; {remedy}"
+    return f"the journal {path} cannot be written: {reason}; {remedy}"

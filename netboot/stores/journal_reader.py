@@ -89,11 +89,11 @@ def read_after(journal: Path, cursor: int, most: int = 5_000) -> list[Row]:
         return []
     try:
         with closing(sqlite3.connect(f"{journal.absolute().as_uri()}?mode=ro", uri=True, timeout=2.0)) as db:
-            found = db.execute(
+            rows = db.execute(
                 "SELECT id, at_ms, body FROM records WHERE id > ? ORDER BY id LIMIT ?", (cursor, most)
             ).fetchall()
     except sqlite3.Error as error:
         if "no such table" in str(error):
             return []  # its owner is just creating it
         raise JournalUnavailableError(f"the journal {journal} cannot be read: {error}; it is tried again") from None
-    return [Row(*row) for row in found]
+    return [Row(*row) for row in rows]

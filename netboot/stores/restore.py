@@ -76,24 +76,24 @@ def _manifest(archive: tarfile.TarFile) -> Contents:
 def _unpack(archive: tarfile.TarFile, member: tarfile.TarInfo, entry: Entry, copy: Path) -> None:
     body = archive.extractfile(member)
     assert body is not None  # it is a regular file
-    found, size = hashlib.sha256(), 0
+    digest, size = hashlib.sha256(), 0
     with os.fdopen(os.open(copy, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as out:
         while block := body.read(_BLOCK):
-            found.update(block)
+            digest.update(block)
             size += len(block)
             out.write(block)
-    if size != entry.size or found.hexdigest() != entry.sha256:
+    if size != entry.size or digest.hexdigest() != entry.sha256:
         raise BackupError(f"the backup is damaged: {entry.name} is not what was backed up")
 
 
 def _check_database(copy: Path, name: str) -> None:
     try:
         with closing(sqlite3.connect(f"{copy.absolute().as_uri()}?mode=ro&immutable=1", uri=True)) as db:
-            said = db.execute("PRAGMA quick_check").fetchone()[0]
+            verdict = db.execute("PRAGMA quick_check").fetchone()[0]
     except sqlite3.Error as error:
-        said = str(error)
-    if said != "ok":
-        raise BackupError(f"the backup's {name} is not a sound database: {said}")
+        verdict = str(error)
+    if verdict != "ok":
+        raise BackupError(f"the backup's {name} is not a sound database: {verdict}")
 
 
 def restore(contents: Contents, folder: Path, file: Path) -> list[Path]:
@@ -105,17 +105,17 @@ def restore(contents: Contents, folder: Path, file: Path) -> list[Path]:
         BackupError: it cannot be; everything is as it was. AlreadyRunningError: the service runs.
     """
     config = _config(contents, folder, file)
-    wanted = _targets(contents, folder, config, file)
+    targets = _targets(contents, folder, config, file)
     try:
         config.data.mkdir(parents=True, exist_ok=True)
         with ExitStack() as locks:
             for data in _folders_in_use(config, file):
                 if data.is_dir():
                     locks.enter_context(sole_instance(data / "lock", interrupted=True))
-            _replace(config, contents, folder, wanted)
+            _replace(config, contents, folder, targets)
     except OSError as error:
         raise BackupError(f"cannot restore: {error.filename}: {error.strerror}; everything is as it was") from None
-    return sorted(wanted)
+    return sorted(targets)
 
 
 def _config(contents: Contents, folder: Path, file: Path) -> Config:
@@ -138,7 +138,7 @@ def _folders_in_use(config: Config, file: Path) -> set[Path]:
 def _targets(contents: Contents, folder: Path, config: Config, file: Path) -> dict[Path, tuple[Path, int]]:
     """Where each file goes → where it is now, and its mode."""
     singles, several = places(config, file), folders(config, file)
-    found: dict[Path, tuple[Path, int]] = {}
+    targets: dict[Path, tuple[Path, int]] = {}
     for number, entry in enumerate(contents.files):
         kind, _, name = entry.name.partition("/")
         if entry.name in _BUNDLE:
@@ -149,21 +149,21 @@ def _targets(contents: Contents, folder: Path, config: Config, file: Path) -> di
             target = several[kind] / name
         else:
             raise BackupError(f"the backup holds {entry.name}, which its configuration has no place for")
-        found[target.absolute()] = (folder / str(number), entry.mode)
-    return found
+        targets[target.absolute()] = (folder / str(number), entry.mode)
+    return targets
 
 
-def _replace(config: Config, contents: Contents, folder: Path, wanted: dict[Path, tuple[Path, int]]) -> None:
+def _replace(config: Config, contents: Contents, folder: Path, targets: dict[Path, tuple[Path, int]]) -> None:
     tag = secrets.token_hex(4)
     staged: list[tuple[Path, Path]] = []
     try:
-        for target, (copy, mode) in wanted.items():
+        for target, (copy, mode) in targets.items():
             staged.append((_beside(target, copy, mode, tag), target))
         marker = config.data / RESTORING
         marker.touch()
         sync_folder(config.data)
         try:
-            _switch(staged, list(_in_the_way(config, wanted)), tag)
+            _switch(staged, list(_in_the_way(config, targets)), tag)
         except OSError:
             marker.unlink()  # everything is as it was
             raise
@@ -189,20 +189,20 @@ def _beside(target: Path, copy: Path, mode: int, tag: str) -> Path:
     return new
 
 
-def _in_the_way(config: Config, wanted: dict[Path, tuple[Path, int]]) -> Iterator[tuple[Path, Path | None]]:
+def _in_the_way(config: Config, targets: dict[Path, tuple[Path, int]]) -> Iterator[tuple[Path, Path | None]]:
     """What must leave, and where to: None is nowhere, once all is done."""
-    for target in wanted:
+    for target in targets:
         if target.suffix == ".db":
             for suffix in ("-wal", "-shm"):
                 yield target.with_name(target.name + suffix), None
         for path in target.parent.glob(f".{target.name}.replaced-????????"):  # by a restore that was interrupted
             yield path, None
     for path in config.inventory.glob("*.yaml"):
-        if path.absolute() not in wanted:
+        if path.absolute() not in targets:
             yield path, path.with_name(f"{path.name}.before-restore")
-    stems = {target.stem for target in wanted if target.parent == config.keys.absolute()}
+    stems = {target.stem for target in targets if target.parent == config.keys.absolute()}
     for path in config.keys.glob("*"):  # a key is trusted or retired by its file's suffix
-        if path.stem in stems and path.absolute() not in wanted and not path.name.startswith("."):
+        if path.stem in stems and path.absolute() not in targets and not path.name.startswith("."):
             yield path, None
 
 

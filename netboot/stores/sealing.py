@@ -31,7 +31,7 @@ class Kind(NamedTuple):
 SEALING = Kind("sealing keys", "sealing")
 """Of join's state."""
 NONCES = Kind("nonce keys", "nonces")
-"""Of the nonces of boot windows: a keyset of its own, for the boot plane has it too."""
+"""Of the nonces of boot windows: a keyset of its own, for boot servers have it too."""
 
 
 class SealingKeysError(StateUnavailableError):

@@ -6,6 +6,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from images.values.faults import first_fault
+from images.values.files import sync_folder
 from netboot.lifecycle.errors import NotReadyError
 from netboot.lifecycle.snapshot import Snapshot
 
@@ -38,8 +39,4 @@ def write_snapshot(path: Path, snapshot: Snapshot) -> None:
         file.flush()
         os.fsync(file.fileno())
     staged.replace(path)
-    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    sync_folder(path.parent)

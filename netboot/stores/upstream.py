@@ -31,18 +31,16 @@ class StoreUpstream:
 
     @property
     def where(self) -> str:
-        """See `Upstream.where`."""
         return self._place.place
 
     def fetch(self, digest: str, progress: Callable[[int, int], None]) -> int:
-        """See `Upstream.fetch`."""
         with self._open() as source:
             try:
-                found = announce(source, digest, self._ring.trusted(), self._retry)
+                announced = announce(source, digest, self._ring.trusted(), self._retry)
             except AbsentError as error:
                 raise AbsentError(f"{error}: push the image there with `netboot image push`") from None
-            lacking = missing(self._store, found.manifest)
-            done, of = 0, sum(one.size for one in lacking.values())
+            lacking = missing(self._store, announced.manifest)
+            done, of = 0, sum(artifact.size for artifact in lacking.values())
 
             def told(step: int) -> None:
                 nonlocal done
@@ -50,7 +48,7 @@ class StoreUpstream:
                 progress(done, of)
 
             told(0)
-            return pull(source, found, self._store, lacking, self._retry, told)
+            return pull(source, announced, self._store, lacking, self._retry, told)
 
     @contextmanager
     def _open(self) -> Iterator[Source]:

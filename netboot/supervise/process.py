@@ -129,7 +129,7 @@ class Process:
                 self.popen.send_signal(number)
 
     def kill(self) -> None:
-        """End it now."""
+        """End it now, and wait until it has ended."""
         assert self.popen is not None
         self.popen.kill()
         self.last_exit = _exit(self.popen.wait())

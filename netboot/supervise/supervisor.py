@@ -100,7 +100,8 @@ class Supervisor:
 
     def _close_pipe(self, process: Process) -> None:
         if process.pipe is not None:
-            self._selector.unregister(process.pipe)
+            with suppress(KeyError):  # it was begun, and something failed before it was listened to
+                self._selector.unregister(process.pipe)
             process.pipe.close()
             process.pipe = None
 

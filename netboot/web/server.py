@@ -1,4 +1,4 @@
-"""Gunicorn around the management server: one process with threads, on a socket that the supervisor bound."""
+"""Gunicorn around a Flask application: one process with threads, on a socket that the supervisor bound."""
 
 import logging
 import socket

@@ -68,7 +68,9 @@ def be(name: str) -> None:
 
     signal.signal(signal.SIGTERM, end)
     signal.signal(signal.SIGHUP, lambda _n, _f: say("reloads"))
-    (folder / f"{name}.pid").write_text(str(os.getpid()))
+    staged = folder / f".{name}.pid"
+    staged.write_text(str(os.getpid()))
+    staged.rename(folder / f"{name}.pid")
     os.write(spec["ready"], b"1")
     while True:
         time.sleep(60)

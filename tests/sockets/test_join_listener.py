@@ -107,7 +107,9 @@ def test_sealing_keys_that_others_can_read_are_not_read(site: JoinSite) -> None:
     path.chmod(0o644)
     try:
         said = wait_for(lambda: None if site.ready() else site.ask("join-0", "GET", "/readyz"))
-        assert said.body["problems"] == [f"others can read the sealing keys {path} (mode 0644): `chmod 600 {path}`"]
+        assert said.body["problems"] == [
+            f"others can read the sealing keys {path} (mode 0644): `chmod 600 {path}`; the one before stays in force"
+        ]
         assert site.hello(Fleet.machine(site)).status == 200  # those before stay in force
     finally:
         path.chmod(0o600)

@@ -139,3 +139,15 @@ def test_a_process_whose_supervisor_is_another_does_not_begin() -> None:
     )
     assert ended.returncode == 1
     assert "OrphanedError: the supervisor has ended" in ended.stderr
+
+
+def test_nothing_is_left_when_a_definition_is_defective() -> None:
+    def defective(_ready: int, _listener: int | None) -> bytes:
+        raise ZeroDivisionError
+
+    supervisor = Supervisor(
+        ["sleep"], [Definition("60", lambda _r, _l: b""), Definition("61", defective)], environment={}
+    )
+    with pytest.raises(ZeroDivisionError):
+        supervisor.run()
+    assert supervisor._running() == []

@@ -12,10 +12,9 @@ from typing import NamedTuple, Protocol
 
 from pydantic import ValidationError
 
-from netboot.controllers.approver.backlog import Backlog, Task
+from netboot.controllers.approver.backlog import Backlog, Remembered, Task
 from netboot.controllers.approver.decision import Approve, Deny, LeaveAlone, decide, purpose_of, token_of
 from netboot.controllers.approver.knowledge import Knowledge
-from netboot.controllers.approver.remembered import Remembered
 from netboot.controllers.reflector import AGAIN, Reflector
 from netboot.join.errors import ConflictError, RefusedError
 from netboot.join.ports import CertificateRequests, Csr, Leases, Tokens
@@ -185,9 +184,9 @@ class Approver:
             log.error("the approval of %s is not written down yet: %s", csr.name, error)  # noqa: TRY400
 
     def _tell(self, csr: Csr, machine: str, boot: str) -> None:
-        said = {"machine": machine, "boot": boot, "detail": f"certificate request {csr.name}"[:300], "peer": ""}
+        fields = {"machine": machine, "boot": boot, "detail": f"certificate request {csr.name}"[:300], "peer": ""}
         try:
-            record = EventRecord.model_validate({"at_ms": self._clock.now_ms(), "phase": Phase.CSR_APPROVED, **said})
+            record = EventRecord.model_validate({"at_ms": self._clock.now_ms(), "phase": Phase.CSR_APPROVED, **fields})
         except ValidationError:
             log.warning("the Lease of %s names no boot (%r): nothing to write down", machine, boot)
         else:

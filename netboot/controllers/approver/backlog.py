@@ -1,16 +1,17 @@
-"""What is to be done about requests: one entry for each, the latest that was seen of it. Safe for threads."""
+"""What the approver keeps in memory of requests, within bounds: what is to be done, and what was. Safe for threads."""
 
 import heapq
 import itertools
 import threading
 import time
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from netboot.join.ports import Csr
 
 MOST = 20_000
-"""Entries; what comes beyond is left to the next round of the watch, which brings everything again."""
+"""Entries. What is to be done beyond them is left to the next round of the watch, which brings everything again."""
 
 
 @dataclass(slots=True)
@@ -24,7 +25,8 @@ class Task:
 
 
 class Backlog:
-    """Requests by name. One that is in a worker's hands is given to no other, however often it is put again."""
+    """What is to be done: requests by name, one entry for each, the latest that was seen of it. One that is in a
+    worker's hands is given to no other, however often it is put again."""
 
     def __init__(self, most: int = MOST, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._most, self._monotonic = most, monotonic
@@ -34,7 +36,6 @@ class Backlog:
         self._heap: list[tuple[float, int, str]] = []
         self._number = itertools.count()
         self._closed = False
-        self.dropped = 0
 
     def __len__(self) -> int:
         return len(self._tasks) + len(self._in_hand)
@@ -52,7 +53,6 @@ class Backlog:
             if known is not None and (known.csr.uid, known.csr.version) == (csr.uid, csr.version):
                 return
             if known is None and len(self._tasks) >= self._most:
-                self.dropped += 1
                 return
             now = self._monotonic()
             self._enter(Task(csr, known.since if known is not None else now, now + delay))
@@ -108,3 +108,24 @@ class Backlog:
             self._in_hand.add(name)
             return task
         return None
+
+
+class Remembered:
+    """Names, the latest: it forgets the oldest beyond `most`, so whoever asks must be right, only slower, where one was
+    forgotten."""
+
+    def __init__(self, most: int = MOST) -> None:
+        self._most, self._lock = most, threading.Lock()
+        self._names: OrderedDict[str, None] = OrderedDict()
+
+    def __contains__(self, name: str) -> bool:
+        with self._lock:
+            return name in self._names
+
+    def add(self, name: str) -> None:
+        """It is the latest now."""
+        with self._lock:
+            self._names[name] = None
+            self._names.move_to_end(name)
+            if len(self._names) > self._most:
+                self._names.popitem(last=False)

@@ -23,8 +23,6 @@ _REASONS: dict[type[CsrError], str] = {
     NotAllowedError: "NetbootNotAllowed",
 }
 MALFORMED = "NetbootMalformed"
-REASONS = (*_REASONS.values(), MALFORMED)
-"""Of denials: bounded, for metrics."""
 APPROVED: dict[Purpose, str] = {
     "client": "NetbootAttested",
     "renewal": "NetbootInService",
@@ -88,8 +86,8 @@ def purpose_of(csr: Csr) -> Purpose | None:
 
 def token_of(csr: Csr) -> str | None:
     """The id of the token of our making with which it was asked for."""
-    found = re.fullmatch(_TOKEN + "([a-z0-9]{6})", csr.username)
-    return found[1] if found and PREFIX in csr.groups else None
+    match = re.fullmatch(_TOKEN + "([a-z0-9]{6})", csr.username)
+    return match[1] if match and PREFIX in csr.groups else None
 
 
 def nodes_named(csr: Csr) -> tuple[str, ...]:

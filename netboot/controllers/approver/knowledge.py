@@ -30,12 +30,12 @@ class Machines:
             NotReadyError: nothing has been published yet.
         """
         view = self._view()
-        known, found = self._of
+        known, machines = self._of
         if view is not known:
-            machines = view.snapshot.inventory.machines
-            found = {one.node_name: one for one in machines if one.cluster == self._cluster}
-            self._of = (view, found)
-        return found
+            declared = view.snapshot.inventory.machines
+            machines = {machine.node_name: machine for machine in declared if machine.cluster == self._cluster}
+            self._of = (view, machines)
+        return machines
 
 
 class Knowledge:
@@ -66,5 +66,7 @@ class Knowledge:
 
     def _departed(self, node: str, leases: Leases) -> Credential | None:
         """Of a machine that the inventory has no longer."""
-        every = (one for one in leases.all() if one.cluster == self._cluster and one.node == node)
-        return next(every, None)
+        credentials = (
+            credential for credential in leases.all() if credential.cluster == self._cluster and credential.node == node
+        )
+        return next(credentials, None)

@@ -44,16 +44,16 @@ def belongs(node: NodeView, boot: Trace, others: Sequence[Trace]) -> bool:
     return node.uid not in _uids(others)
 
 
-def facts(one: Seen, boot: Trace) -> list[EventRecord]:
+def facts(node: Seen, boot: Trace) -> list[EventRecord]:
     """What is not yet known of the boot to which this Node belongs."""
     attested = boot.phase(Phase.ATTESTED)
     assert attested is not None  # or it would not belong to it
-    found = []
+    records = []
     if boot.phase(Phase.NODE_REGISTERED) is None:
-        found.append(_record(boot, Phase.NODE_REGISTERED, max(one.registered_ms, attested.at_ms), one.node))
-    if one.ready_ms is not None and boot.phase(Phase.READY) is None:
-        found.append(_record(boot, Phase.READY, max(one.ready_ms, one.registered_ms, attested.at_ms), one.node))
-    return found
+        records.append(_record(boot, Phase.NODE_REGISTERED, max(node.registered_ms, attested.at_ms), node.node))
+    if node.ready_ms is not None and boot.phase(Phase.READY) is None:
+        records.append(_record(boot, Phase.READY, max(node.ready_ms, node.registered_ms, attested.at_ms), node.node))
+    return records
 
 
 def _when(said_ms: int | None, now_ms: int) -> int:
@@ -68,4 +68,4 @@ def _record(boot: Trace, phase: Phase, at_ms: int, node: NodeView) -> EventRecor
 def _uids(boots: Sequence[Trace]) -> Collection[str]:
     """Of the Nodes that these boots registered: `_record` has written them down."""
     registered = (boot.phase(Phase.NODE_REGISTERED) for boot in boots)
-    return {one.detail.rpartition(" uid ")[2] for one in registered if one is not None}
+    return {reached.detail.rpartition(" uid ")[2] for reached in registered if reached is not None}

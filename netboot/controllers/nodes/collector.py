@@ -127,17 +127,17 @@ class Collector:
         if not due:
             return
         machines = self._machines()
-        found = {name: machines[name].name for name in due if name in machines}
-        states = self._states.machines(list(found.values()))
+        names = {name: machines[name].name for name in due if name in machines}
+        states = self._states.machines(list(names.values()))
         for name, entry in due.items():
-            state = states.get(found.get(name, ""))
+            state = states.get(names.get(name, ""))
             done = state is not None and state.current is not None and self._write(entry, state.current)
             with self._lock:
                 self._settle(name, entry, done=done)
 
     def _write(self, entry: _Open, boot: Trace) -> bool:
         """What is missing of the boot to which it belongs; whether nothing was."""
-        others = [one for one in self._states.boots(boot.machine, BOOTS) if one.boot != boot.boot]
+        others = [trace for trace in self._states.boots(boot.machine, BOOTS) if trace.boot != boot.boot]
         if not belongs(entry.seen.node, boot, others):
             return False
         written_of, written = self._written.get(boot.machine, ("", set()))
