@@ -7,8 +7,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints, ValidationError
 
-from images.artifact.manifest import Name, canonical
+from images.artifact.manifest import Name
 from images.errors import CorruptError
+from images.values.digests import canonical
 from images.values.strict import Strict
 
 HttpUrl = Annotated[

@@ -5,7 +5,6 @@ newline at the end (`canonical`).
 """
 
 import hashlib
-import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from pydantic_core import CoreSchema
 from pydantic_core.core_schema import no_info_after_validator_function
 
 from images.errors import CorruptError
+from images.values.digests import canonical
 from images.values.strict import Strict
 
 
@@ -154,11 +154,6 @@ def schema() -> dict[str, Any]:
     required = [*found["required"], "schema", "kernel_arguments", "chunk_size"]
     about = {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": "https://netboot.dev/manifest/v1"}
     return about | found | {"required": required}
-
-
-def canonical(value: Any) -> bytes:
-    """The one form in which signed documents are written."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode() + b"\n"
 
 
 def read_manifest(data: bytes) -> Manifest:

@@ -9,10 +9,10 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from images.artifact.manifest import Architecture, Name, RootFormat
-from images.build.step import digest, file_digest, plain
 from images.formats.overlay import Entry, read_file, read_folder
 from images.recipe import fields
 from images.recipe.fields import some
+from images.values.digests import digest, file_digest, plain
 from images.values.strict import Strict
 
 Profile = Literal["dev", "release"]
