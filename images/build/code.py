@@ -7,7 +7,6 @@ key. So the list is what is really imported, read from the source (`ast`), where
 import ast
 import functools
 import importlib.util
-import inspect
 import pkgutil
 from collections.abc import Callable, Iterable
 from hashlib import sha256
@@ -37,7 +36,8 @@ def code_digest(function: Callable[..., Any], loads: Iterable[str] = ()) -> str:
     """
     module = function.__module__
     if module.partition(".")[0] not in OURS:  # a test's
-        return sha256(Path(inspect.getsourcefile(function) or "").read_bytes()).hexdigest()
+        file = Path(function.__code__.co_filename)
+        return sha256(file.read_bytes() if file.is_file() else function.__code__.co_code).hexdigest()
     loaded = (f"{package}.{info.name}" for package in loads for info in pkgutil.iter_modules(_folders(package)))
     return digest({name: sha256(data).hexdigest() for name, data in sources((module, *loads, *loaded)).items()})
 
