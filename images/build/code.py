@@ -28,7 +28,8 @@ EXCEPTIONS = {
 """Modules that are imported and do not count, nor what only they import; each with the reason."""
 
 
-def code_digest(function: Callable[..., Any], loads: Iterable[str] = ()) -> str:
+@functools.cache  # what runs is what was loaded, whatever happens to the files meanwhile
+def code_digest(function: Callable[..., Any], loads: tuple[str, ...] = ()) -> str:
     """Hash of all code of ours behind a function: by module names and contents, wherever they lie.
 
     Args:

@@ -18,7 +18,7 @@ from images.build.step import Product, Products, Say, Step
 from images.formats import debian
 from images.values.digests import canonical
 
-VERSION = 1
+VERSION = 2
 NAMES = ("config", "files", "sbom", "licences")
 """Artifacts that this step writes, each as a file of that name; `config` only where the kernel's package has one."""
 
