@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field, ValidationError
 
-from images.artifact.manifest import canonical
 from images.errors import CorruptError
+from images.values.digests import canonical
 from images.values.faults import first_fault
 from images.values.strict import Strict
 from images.values.types import HttpUrl, Name
