@@ -3,26 +3,22 @@
 import hashlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO
 
 from images.artifact.manifest import CHUNK_SIZE, Artifact
 from images.values import files
 
 
-def blocks(source: Path | BinaryIO) -> Iterator[bytes]:
-    """The content of a file, or what is left in an open one, in blocks of `CHUNK_SIZE`; only the last may be shorter.
+def blocks(path: Path) -> Iterator[bytes]:
+    """The content of a file in blocks of `CHUNK_SIZE`; only the last may be shorter.
 
     Raises:
         StoreError: it cannot be read.
     """
     try:
-        if isinstance(source, Path):
-            with source.open("rb") as file:
-                yield from iter(lambda: file.read(CHUNK_SIZE), b"")
-        else:
-            yield from iter(lambda: source.read(CHUNK_SIZE), b"")
+        with path.open("rb") as file:
+            yield from iter(lambda: file.read(CHUNK_SIZE), b"")
     except OSError as error:
-        raise files.refused(f"cannot read {source}", error) from error
+        raise files.refused(f"cannot read {path}", error) from error
 
 
 def measure(path: Path, *, chunks: bool = False) -> Artifact:

@@ -42,16 +42,6 @@ class _Headers:
     """Where headers end, and the first section's bytes may begin."""
 
 
-def sections(program: bytes) -> Iterator[Section]:
-    """The sections of a program, in their order.
-
-    Raises:
-        RecipeError: it is no PE32+ file.
-    """
-    for name, size, _, raw, at in _table(program, _headers(program)):
-        yield Section(name.rstrip(b"\0").decode("latin-1"), program[at : at + min(size, raw)])
-
-
 def with_sections(program: bytes, added: Sequence[Section]) -> bytes:
     """`program` with more sections, one after the other in memory; what lay behind its own (symbols, a signature) goes.
 

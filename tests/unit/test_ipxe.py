@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from ipxe.render import boot_script, chain_script, prepare, waiting_script
+from ipxe.render import chain_script, prepare, waiting_script
 from ipxe.values import Boot, Chain, Waiting, shown
 
 URL = "http://192.0.2.1:8080"
@@ -41,7 +41,7 @@ def test_the_chain_script() -> None:
 
 
 def test_the_boot_script() -> None:
-    assert boot_script(BOOT, BOOT_ID).decode() == (
+    assert prepare(BOOT).fill(BOOT_ID).decode() == (
         "#!ipxe\n"
         f"# netboot: machine gpu-001, image {'a' * 64}\n"
         "imgfree ||\n"
@@ -63,7 +63,7 @@ def test_the_boot_script() -> None:
 
 def test_the_boot_script_of_a_machine_whose_boot_window_is_open() -> None:
     """A UEFI kernel loads the files that `initrd=` names, in that order; BIOS passes all that were fetched."""
-    assert boot_script(BOOT.model_copy(update={"nonce": True}), BOOT_ID).decode() == (
+    assert prepare(BOOT.model_copy(update={"nonce": True})).fill(BOOT_ID).decode() == (
         "#!ipxe\n"
         f"# netboot: machine gpu-001, image {'a' * 64}\n"
         "imgfree ||\n"
@@ -108,8 +108,13 @@ def test_the_waiting_script() -> None:
 
 def every_script() -> list[str]:
     waiting = Waiting(url=URL, headline="x", lines=("y",), seconds=1)
-    with_nonce = boot_script(BOOT.model_copy(update={"nonce": True}), BOOT_ID)
-    scripts = [chain_script(Chain(url=URL, seconds=1)), boot_script(BOOT, BOOT_ID), with_nonce, waiting_script(waiting)]
+    with_nonce = prepare(BOOT.model_copy(update={"nonce": True})).fill(BOOT_ID)
+    scripts = [
+        chain_script(Chain(url=URL, seconds=1)),
+        prepare(BOOT).fill(BOOT_ID),
+        with_nonce,
+        waiting_script(waiting),
+    ]
     return [script.decode() for script in scripts]
 
 
@@ -132,11 +137,10 @@ def test_every_way_round_waits(script: str) -> None:
     assert any(line.startswith("sleep ") for line in lines[lines.index(f":{back}") :])
 
 
-def test_what_is_rendered_ahead_is_the_same_script() -> None:
-    prepared = prepare(BOOT)
-    for boot_id in (BOOT_ID, BOOT_ID.replace("0", "1")):
-        assert prepared.fill(boot_id) == boot_script(BOOT, boot_id)
-        assert prepared.fill(boot_id).count(boot_id.encode()) == 4
+def test_a_script_rendered_ahead_gets_the_boot_s_id_in_every_place() -> None:
+    prepared, other = prepare(BOOT), BOOT_ID.replace("0", "1")
+    assert prepared.fill(BOOT_ID).count(BOOT_ID.encode()) == 4
+    assert prepared.fill(other) == prepared.fill(BOOT_ID).replace(BOOT_ID.encode(), other.encode())
 
 
 HOSTILE = [
