@@ -7,6 +7,8 @@ SUDO := $(if $(filter 0,$(shell id -u)),,sudo -E env PATH="$(PATH)" PYTHONDONTWR
 KEEP ?=
 RECIPE ?=
 FIRMWARE ?=
+# Two workers, what belongs together on one of them: docs/decisions/019.
+PYTEST := -m pytest -n 2 -p tests.support.workers -p tests.support.budgets
 
 .PHONY: help setup demo test check lint unit cluster bench clean
 help: ## this list
@@ -19,7 +21,7 @@ demo: setup ## from nothing to a Ready node: image, cluster, service, a disk-les
 	@$(PY) -m lab.demo $(if $(KEEP),--keep) $(if $(RECIPE),--recipe '$(RECIPE)') $(if $(FIRMWARE),--firmware '$(FIRMWARE)')
 
 test: setup lint ## everything: lint, types, contracts, unit, tools, boots of real machines
-	@$(SUDO) $(PY) -m pytest tests --reruns 1 -rR -p tests.support.budgets
+	@$(SUDO) $(PY) $(PYTEST) tests --reruns 1 -rR
 
 check: setup lint unit ## lint, types, contracts, unit tests: within three minutes
 
@@ -32,7 +34,7 @@ lint: setup ## ruff, import contracts, mypy, dead code, shellcheck
 	@shellcheck -s dash images/node/initrd/init images/node/initrd/*.sh images/node/*/usr/lib/netboot/*.sh images/recipes/features/*/usr/lib/netboot/*.sh
 
 unit: setup
-	@$(PY) -m pytest tests/unit tests/contract -q
+	@$(PY) $(PYTEST) tests/unit tests/contract -q
 
 cluster: setup ## a Kubernetes control plane to play with, until Ctrl-C
 	@$(PY) -m lab.kube

@@ -2,7 +2,6 @@
 
 import base64
 import hashlib
-import os
 import secrets
 import time
 from collections.abc import Sequence
@@ -17,15 +16,14 @@ from bench.serving import BenchError
 from images.node.agent.key import spki
 from netboot.config import load_config
 from netboot.join.credential import Presented
-from netboot.join.issue import issue
-from netboot.join.parts import Parts
+from netboot.join.issue import Issuer, issue
 from netboot.join.ports import Credential
-from netboot.kube.targets import Targets
+from netboot.kube.clusters import Clusters
 from netboot.lifecycle.errors import LifecycleError
+from netboot.machines.values import Machine
 from netboot.stores.facts import Facts
 from netboot.stores.live import LiveView
 from netboot.stores.register import open_register
-from netboot.stores.sealing import NONCES, SealingKeys
 
 
 @dataclass(frozen=True)
@@ -58,11 +56,23 @@ def issuing(config: Path, fleet: Sequence[Member], seconds: float) -> Issuing:
 
 def _issuing(path: Path, fleet: Sequence[Member], seconds: float) -> Issuing:
     facts, errors, tokens = Facts(path.with_name("issuing.db")), list[str](), list[str]()
-    parts, key = _parts(path, facts), spki(ec.generate_private_key(ec.SECP256R1()))
+    config = load_config(path)
+    assert config.join is not None
+    view = LiveView(config.data / "snapshot.json").view
+    issuer = Issuer(
+        clusters=Clusters(config.clusters),
+        enrolments=open_register(config, lambda: view().snapshot.inventory),
+        journal=facts.append,
+        now_ms=lambda: time.time_ns() // 1_000_000,
+        choice=secrets.choice,
+    )
+    token_seconds, key = config.join.token_seconds, spki(ec.generate_private_key(ec.SECP256R1()))
 
     def act(one: Member) -> None:
         try:
-            tokens.append(_issue(parts, one, key))
+            machine = view().index.named(one.name)
+            assert machine is not None  # the bench has written it into the inventory
+            tokens.append(_issue(issuer, machine, one, key, token_seconds))
         except LifecycleError as error:
             errors.append(str(error))
 
@@ -73,31 +83,7 @@ def _issuing(path: Path, fleet: Sequence[Member], seconds: float) -> Issuing:
     return Issuing(len(tokens), took, spent, errors)
 
 
-def _parts(path: Path, facts: Facts) -> Parts:
-    """What a join process works with, of the same files."""
-    config = load_config(path)
-    assert config.join is not None
-    view = LiveView(config.data / "snapshot.json").view
-    return Parts(
-        site=config.site,
-        clusters=Targets(config.clusters),
-        view=view,
-        enrolments=open_register(config, lambda: view().snapshot.inventory),
-        keyset=SealingKeys(config.join.sealing_keys),
-        nonce_keyset=SealingKeys(config.join.nonce_keys, NONCES),
-        belongs=lambda _boot, _machine: True,
-        journal=facts.append,
-        now_ms=lambda: time.time_ns() // 1_000_000,
-        random=os.urandom,
-        choice=secrets.choice,
-        token_seconds=config.join.token_seconds,
-    )
-
-
-def _issue(parts: Parts, one: Member, key: bytes) -> str:
-    machine = parts.view().index.named(one.name)
-    assert machine is not None  # the bench has written it into the inventory
-
+def _issue(issuer: Issuer, machine: Machine, one: Member, key: bytes, token_seconds: int) -> str:
     def presented(_existing: Credential | None) -> Presented:
         return Presented(
             machine=one.name,
@@ -111,4 +97,4 @@ def _issue(parts: Parts, one: Member, key: bytes) -> str:
             counters=(one.resets, 0),
         )
 
-    return issue(parts, machine, presented, one.address).node_name
+    return issue(issuer, machine, presented, token_seconds, one.address).node_name

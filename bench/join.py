@@ -26,7 +26,7 @@ TARGET = 60.0
 """Seconds for that many nodes on two cores."""
 RESETS = 1_000_000
 """Between rounds of exchanges: the counters of the TPMs only ever grow, whatever each round counts by itself."""
-_OURS = ("join", "approver", "nodes", "boot", "web", "controllers")
+_OURS = ("join", "approver", "nodes", "boot", "management", "controllers")
 """How the names of the service's processes begin."""
 _SECTIONS = """\
 join: {{listen: "0.0.0.0:{port}", url: "https://{host}:{port}"}}

@@ -1,4 +1,4 @@
-"""The forms of what a configuration names: addresses to listen at, and URLs; each fault says what is wanted."""
+"""Addresses and URLs: the forms that a configuration may use (each fault says what is wanted), and peers' addresses."""
 
 import ipaddress
 from typing import Annotated, NamedTuple
@@ -9,6 +9,8 @@ from pydantic import AfterValidator, BeforeValidator, PlainSerializer, TypeAdapt
 from images.values.types import HttpUrl
 
 _URL = TypeAdapter(HttpUrl)
+UNKNOWN = "unknown"
+"""What `plain_address` makes of what is no address."""
 
 
 class Address(NamedTuple):
@@ -46,6 +48,22 @@ def parse_address(value: object) -> Address:
     if bracketed != (address.version == 6):
         raise wrong
     return Address(str(address), int(port))
+
+
+def plain_address(text: str) -> str:
+    """The address of a peer as people write it, one spelling for each: IPv4 in IPv6 (RFC 4291, 2.5.5.2) as IPv4, no
+    scope id, lower case; `unknown` for what is no address, so that it is always fit for a log line and JSON."""
+    try:
+        address = ipaddress.ip_address(text.partition("%")[0])
+    except ValueError:
+        return UNKNOWN
+    return str(getattr(address, "ipv4_mapped", None) or address)
+
+
+def same_address(text: str, other: str) -> bool:
+    """Whether two spellings are of one address; what is no address is the same as nothing."""
+    plain = plain_address(text)
+    return plain != UNKNOWN and plain == plain_address(other)
 
 
 def parse_url(value: str) -> str:

@@ -1,4 +1,4 @@
-"""Listening sockets: bound by the supervisor, inherited by the planes, still there when a plane is started again."""
+"""Listening sockets: bound by the supervisor, inherited by processes, still there when a process is started again."""
 
 import errno
 import socket
@@ -9,7 +9,7 @@ from netboot.addresses import Address
 BACKLOG = 4096
 
 
-class ListenError(Exception):
+class ListenError(OSError):
     """An address of the configuration cannot be listened on; the message names its key and the remedy."""
 
 
@@ -23,9 +23,7 @@ def bind(address: Address, key: str, shared: bool = False) -> socket.socket:
         ListenError: taken, not an address of this machine, or not permitted.
     """
     try:
-        if not shared:
-            return _bound(address, reuse=False)
-        return _bound(address, reuse=True)
+        return _bound(address, reuse=shared)
     except OSError as error:
         raise ListenError(f"{key}: cannot listen on {address}: {_why(error, address)}") from None
 

@@ -21,11 +21,11 @@ def value(text: str) -> str:
 
 
 class Lines(logging.Formatter):
-    """`time=… level=… plane=… msg=… [key=value …] [error=…]`; further keys come from `extra={"fields": {…}}`."""
+    """`time=… level=… process=… msg=… [key=value …] [error=…]`; further keys come from `extra={"fields": {…}}`."""
 
-    def __init__(self, plane: str) -> None:
+    def __init__(self, process: str) -> None:
         super().__init__()
-        self._plane = plane
+        self._process = process
 
     def format(self, record: logging.LogRecord) -> str:
         """One line."""
@@ -33,7 +33,7 @@ class Lines(logging.Formatter):
         parts = {
             "time": f"{at}.{int(record.msecs):03d}Z",
             "level": record.levelname.lower(),
-            "plane": self._plane,
+            "process": self._process,
             "msg": record.getMessage(),
             **getattr(record, "fields", {}),
         }
@@ -42,10 +42,10 @@ class Lines(logging.Formatter):
         return " ".join(f"{key}={value(str(part))}" for key, part in parts.items())
 
 
-def set_up(plane: str, level: int = logging.INFO) -> None:
-    """Send everything that is logged in this process to stderr, in the name of `plane`."""
+def set_up(process: str, level: int = logging.INFO) -> None:
+    """Send everything that is logged here to stderr, in the name of `process`."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(Lines(plane))
+    handler.setFormatter(Lines(process))
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level)

@@ -10,9 +10,10 @@ from pathlib import Path
 
 from netboot import logs
 from netboot.config import Config
-from netboot.controllers.approver import approver, process
+from netboot.controllers.approver import approver
 from netboot.kube.secrets import KubeTokens
-from netboot.processes.clock import SystemClock
+from netboot.process import ProcessSpec
+from netboot.processes import approver as process
 
 
 def _die(_self: KubeTokens, _token_id: str) -> None:
@@ -21,14 +22,19 @@ def _die(_self: KubeTokens, _token_id: str) -> None:
 
 def main(arguments: list[str]) -> None:
     """Run it until it is told to stop."""
+    name = "approver-default"
     config = Config.model_validate_json(Path(arguments[0]).read_bytes())
-    logs.set_up("approver-default")
+    logs.set_up(name)
     for option in arguments[2:]:
         if option.startswith("round="):
             approver.ROUND_SECONDS = float(option.removeprefix("round="))
         if option == "die":
             KubeTokens.delete = _die  # type: ignore[method-assign, assignment]
-    process.run(config, "default", SystemClock(), Path(arguments[1]).touch)
+    ready = os.open(arguments[1], os.O_WRONLY | os.O_CREAT)
+    spec = ProcessSpec(
+        kind="approver", name=name, cluster="default", config=config, ready=ready, supervisor=os.getppid()
+    )
+    process.run(spec)
 
 
 if __name__ == "__main__":

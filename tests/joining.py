@@ -9,9 +9,10 @@ from typing import Any
 
 from netboot.join import messages
 from netboot.join.attest import attest
+from netboot.join.exchange import Exchange
 from netboot.join.hello import hello
-from netboot.join.parts import Parts, Target
-from netboot.join.ports import Enrolments, Leases, Nodes, Tokens
+from netboot.join.issue import Issuer
+from netboot.join.ports import ClusterAccess, Enrolments, Leases, Nodes, Tokens
 from netboot.lifecycle.bootid import belongs, mint
 from netboot.lifecycle.decide import View
 from netboot.lifecycle.events import EventRecord
@@ -67,7 +68,7 @@ def pinned(machine: soft_tpm.Machine, name: str = "gpu-001", **more: Any) -> Mac
 
 @dataclass
 class Stage:
-    """`machines`: the inventory. `parts()`: one replica, with the stage's cluster unless given others' ports."""
+    """`machines`: the inventory. `exchange()`: one replica, with the stage's cluster unless given others' ports."""
 
     machines: tuple[Machine, ...] = ()
     now_ms: int = NOW
@@ -75,36 +76,39 @@ class Stage:
     enrolments: Enrolments = field(default_factory=MemoryEnrolments)
     keys: list[SealingKey] = field(default_factory=lambda: [SealingKey(b"s" * 32)])
     records: list[EventRecord] = field(default_factory=list)
-    fit: Callable[[], None] = lambda: None
+    preflight: Callable[[], None] = lambda: None
     addresses_attest: bool = False
     journal: Callable[[EventRecord], None] | None = None
     leases: Leases | None = None
     tokens: Tokens | None = None
     nodes: Nodes | None = None
 
-    def parts(self, ahead_ms: int = 0) -> Parts:
+    def exchange(self, ahead_ms: int = 0) -> Exchange:
         """A replica whose clock is `ahead_ms` ahead of the stage's."""
-        target = Target(
+        cluster = ClusterAccess(
             name="default",
             endpoints=ENDPOINTS,
             authorities=AUTHORITIES,
             leases=self.leases or self.cluster.leases,
             tokens=self.tokens or self.cluster.tokens,
             nodes=self.nodes or self.cluster.nodes,
-            fit=lambda: self.fit(),
+            preflight=lambda: self.preflight(),
         )
-        return Parts(
-            site="test",
-            clusters={"default": target},
-            view=lambda: View.of(snapshot_of(*self.machines)),
+        issuer = Issuer(
+            clusters={"default": cluster},
             enrolments=self.enrolments,
+            journal=self.journal or self.records.append,
+            now_ms=lambda: self.now_ms + ahead_ms,
+            choice=secrets.choice,
+        )
+        return Exchange(
+            issuer=issuer,
+            site="test",
+            view=lambda: View.of(snapshot_of(*self.machines)),
             keyset=lambda: Keyset(tuple(self.keys)),
             nonce_keyset=lambda: Keyset((NONCE_KEY,)),
             belongs=lambda boot, machine: belongs(KEY, boot, machine),
-            journal=self.journal or self.records.append,
-            now_ms=lambda: self.now_ms + ahead_ms,
             random=os.urandom,
-            choice=secrets.choice,
             token_seconds=300,
             addresses_attest=self.addresses_attest,
         )
@@ -112,14 +116,14 @@ class Stage:
     def hello(self, machine: soft_tpm.Machine, *, peer: str = PEER, ahead_ms: int = 0, **changes: Any) -> Any:
         """Post hello; the answer as JSON."""
         body = messages.read(dumps(machine.hello(**changes)), messages.Hello)
-        return hello(self.parts(ahead_ms), body, peer).as_json()
+        return hello(self.exchange(ahead_ms), body, peer).as_json()
 
     def attest(
         self, machine: soft_tpm.Machine, answer: Any, *, peer: str = PEER, ahead_ms: int = 0, **changes: Any
     ) -> Any:
         """Post attest; the answer as JSON."""
         body = messages.read(dumps(machine.attest(answer, **changes)), messages.Attest)
-        return attest(self.parts(ahead_ms), body, peer).as_json()
+        return attest(self.exchange(ahead_ms), body, peer).as_json()
 
     def join(self, machine: soft_tpm.Machine, peer: str = PEER) -> Any:
         """A whole exchange."""

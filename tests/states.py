@@ -1,6 +1,6 @@
 """The state in memory: what the web's tests use, and what the contract suite holds against the one on disk."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from netboot.lifecycle import state
 from netboot.lifecycle.events import DiscoveryRecord, HealthRecord, ScriptRecord
@@ -54,7 +54,7 @@ class MemoryStates:
         known = {trace.machine for trace in self.traces.values()} | set(self.served)
         found = {}
         for name in known if names is None else known & set(names):
-            current, pending = state.current_and_pending(self._of(name))
+            current, pending = current_and_pending(self._of(name))
             claims = self.served.get(name, Claims())
             if current or claims.served:
                 found[name] = MachineState(
@@ -121,3 +121,15 @@ class MemoryStates:
         oldest = sorted(self.seen.values(), key=lambda one: (one.last_ms, one.key))
         for one in oldest[: max(0, len(oldest) - state.DISCOVERED_KEPT)]:
             del self.seen[one.key]
+
+
+def current_and_pending(boots: Iterable[Trace]) -> tuple[Trace | None, Trace | None]:
+    """Of one machine's boots the current one, and a newer one that has not proven itself (yet): the rule of
+    `netboot.lifecycle.state`, told the obvious way."""
+    by_age = sorted((boot for boot in boots if not state.is_claim(boot)), key=lambda boot: boot.boot)
+    proven = [(proven_ms, boot.boot, boot) for boot in by_age if (proven_ms := state.proven_ms(boot)) is not None]
+    if not proven:
+        return by_age[-1] if by_age else None, None
+    current = max(proven, key=lambda each: each[:2])[2]
+    newer = [boot for boot in by_age if state.proven_ms(boot) is None and boot.boot > current.boot]
+    return current, newer[-1] if newer else None

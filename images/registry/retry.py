@@ -1,4 +1,4 @@
-"""How often something is tried again, and how long between: full jitter, so that replicas do not come back at once."""
+"""How often something is tried again, and how long between."""
 
 import random
 import time
@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from images.registry.errors import UnreachableError
+from images.values.backoff import Backoff
 
 T = TypeVar("T")
 MOST_ASKED = 60.0
@@ -19,7 +20,7 @@ def _quiet(_words: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """`attempts` in all; waits are drawn evenly from 0 to `first`, then to twice as much, at most to `most` seconds.
+    """`attempts` in all; between them `images.values.backoff`, from `first` to `most` seconds.
 
     `tell` is told why something is tried again.
     """
@@ -43,8 +44,8 @@ class RetryPolicy:
         """
         if failed >= self.attempts:
             raise UnreachableError(f"{error} (tried {failed} times)", error.after) from error
-        seconds = self.draw() * min(self.most, self.first * 2 ** (failed - 1))
-        seconds = max(seconds, min(error.after or 0.0, MOST_ASKED))
+        backoff = Backoff(self.first, self.most, self.draw)
+        seconds = max(backoff.seconds(failed), min(error.after or 0.0, MOST_ASKED))
         self.tell(f"{error}; trying again in {seconds:.1f} s")
         self.sleep(seconds)
 

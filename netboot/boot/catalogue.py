@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 import ipxe.render
 from netboot.lifecycle.claims import parse_claim
-from netboot.lifecycle.decide import View, decide
-from netboot.lifecycle.decision import Boot, Claim, Refused, Unavailable, Unknown
+from netboot.lifecycle.decide import Boot, Claim, Refused, Unavailable, Unknown, View, decide
 from netboot.lifecycle.events import ScriptRecord
 from netboot.lifecycle.phases import Phase
 from netboot.lifecycle.scripts import boot_values
@@ -38,7 +37,7 @@ class Ready:
         return self.nonce_script
 
     def record(self, boot_id: str, at_ms: int, peer: str) -> str:
-        """`ScriptRecord` as JSON. `peer` must need no escaping: an address as `limits.plain_address` makes it."""
+        """`ScriptRecord` as JSON. `peer` must need no escaping: an address as `plain_address` makes it."""
         return f'{{"kind":"script","at_ms":{at_ms},"boot":"{boot_id}",{self.record_rest}"{peer}"}}'
 
 

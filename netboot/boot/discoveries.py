@@ -3,7 +3,7 @@
 import logging
 from collections import OrderedDict
 
-from netboot.lifecycle.decision import Claim, Refused, Unknown
+from netboot.lifecycle.decide import Claim, Refused, Unknown
 from netboot.lifecycle.errors import JournalUnavailableError
 from netboot.lifecycle.events import DiscoveryRecord
 from netboot.lifecycle.ports import Clock, Journal

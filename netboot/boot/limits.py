@@ -18,6 +18,7 @@ from typing import cast
 from aiohttp import web
 from aiohttp.web_protocol import RequestHandler
 
+from netboot.addresses import plain_address
 from netboot.boot import answers
 from netboot.config import Provisioning
 
@@ -71,7 +72,8 @@ class Connection(RequestHandler):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Count it; what is far beyond the limits does not even get a request read."""
         self.gate = cast("Limited", self._manager).gate
-        self.peer = plain_address(transport.get_extra_info("peername"))
+        peername = transport.get_extra_info("peername")
+        self.peer = plain_address(str(peername[0]) if peername else "")
         state = self.gate.enter(self.peer)
         self.admitted = state == "admitted"
         if state == "cut":
@@ -134,13 +136,6 @@ class Limited(web.Server):
 def connection_of(request: web.BaseRequest) -> Connection:
     """The connection that a request came on."""
     return cast(Connection, request.protocol)
-
-
-def plain_address(peername: object) -> str:
-    """The address of a peer as people write it: IPv4 in IPv6 as IPv4, no scope."""
-    host = str(peername[0]) if isinstance(peername, tuple) and peername else "unknown"
-    mapped = host.removeprefix("::ffff:")
-    return mapped if "." in mapped else host.partition("%")[0]
 
 
 def prepare_listener(listener: socket.socket, limits: Provisioning) -> None:

@@ -7,47 +7,42 @@ from contextlib import suppress
 from pathlib import Path
 
 from netboot.boot.catalogue import Catalogue
-from netboot.lifecycle.errors import CannotTellError
-from netboot.stores.snapshot import Signature, read_snapshot, signature
+from netboot.lifecycle.errors import NotReadyError
+from netboot.reread import Reread
+from netboot.stores.snapshot import read_snapshot
 
 log = logging.getLogger(__name__)
 
 LOOK_SECONDS = 0.5
-AGAIN_SECONDS = 10.0
-"""A file that could not be used is tried again so often though it looks the same: it may have been the disk."""
 
 
 class Live:
     """Holds the catalogue in force; None until there is one."""
 
     def __init__(self, path: Path, retry: tuple[int, int]) -> None:
-        self._path, self._retry = path, retry
-        self._seen: Signature | None = None
-        self._again = float("-inf")
+        def read() -> Catalogue:
+            return Catalogue(read_snapshot(path), retry)
+
+        self._file = Reread("snapshot", lambda: (path,), read, NotReadyError, replaced_whole=True)
         self._wake = asyncio.Event()
         self.catalogue: Catalogue | None = None
-        self.problem: str | None = None
+
+    @property
+    def problem(self) -> str | None:
         """Why the file as it is now is not what is in force, in words; None: it is."""
+        return self._file.problem
 
     async def refresh(self, *, force: bool = False) -> None:
         """Look at the file; where it changed (or `force`), read it and swap."""
-        now, time = signature(self._path), asyncio.get_running_loop().time()
-        if now == self._seen and not force and time < self._again:
+        if not force and not self._file.due():
             return
-        self._seen, self._again = now, float("inf")
-        try:
-            # In a thread: ten thousand machines take a good part of a second, and scripts go on meanwhile.
-            catalogue = await asyncio.to_thread(self._load)
-        except CannotTellError as error:
-            self._again = time + AGAIN_SECONDS
-            self._trouble(str(error))
+        # In a thread: ten thousand machines take a good part of a second, and scripts go on meanwhile.
+        if not await asyncio.to_thread(self._file.refresh):
             return
-        self.catalogue = catalogue
+        self.catalogue = self._file.value
+        assert self.catalogue is not None
         gc.freeze()  # it lives long: the collector need not walk ten thousand machines again and again
-        if self.problem is not None:
-            log.warning("snapshot: in order again")
-        self.problem = None
-        log.info("snapshot of %d machines in force", len(catalogue.view.index))
+        log.info("snapshot of %d machines in force", len(self.catalogue.view.index))
 
     async def watch(self) -> None:
         """Refresh for ever: about twice a second, and at once after `hurry`."""
@@ -62,12 +57,3 @@ class Live:
     def hurry(self) -> None:
         """Read the file again now, changed or not (SIGHUP)."""
         self._wake.set()
-
-    def _load(self) -> Catalogue:
-        return Catalogue(read_snapshot(self._path), self._retry)
-
-    def _trouble(self, words: str) -> None:
-        kept = "; the one before stays in force" if self.catalogue is not None else ""
-        if self.problem != words + kept:
-            log.error("snapshot: %s%s", words, kept)
-        self.problem = words + kept

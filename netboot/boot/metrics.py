@@ -1,8 +1,8 @@
-"""What the boot plane counts. Plain integers in the hot path; once a second they go into Prometheus' files.
+"""What a boot server counts. Plain integers in the hot path; once a second they go into Prometheus' files.
 
-prometheus_client's multiprocess mode keeps a memory-mapped file for each process in `data/metrics`, which the control
-plane reads. The mode is chosen by an environment variable when prometheus_client is first imported, so that happens
-only when `Exporter` is made, after `worker.run` has set it.
+prometheus_client's multiprocess mode keeps a memory-mapped file for each process in `data/metrics`, which the
+management server reads. The mode is chosen by an environment variable when prometheus_client is first imported, so that
+happens only when `Exporter` is made, after the process has set it.
 """
 
 from dataclasses import dataclass, field
@@ -46,9 +46,12 @@ class Exporter:
             "health": Counter("netboot_health_reports", "Health reports posted.", ["result"], registry=registry),
             "transfers": Counter("netboot_transfers", "Files sent.", ["result"], registry=registry),
         }
+        for name, counter in self._labelled.items():  # so that each is there at 0, and its first rise is one
+            for label in getattr(counters, name):
+                counter.labels(label)
         self._plain = {
             "bytes_sent": Counter("netboot_sent_bytes", "Bytes of files sent.", registry=registry),
-            "refused": Counter("netboot_refused_connections", "Connections beyond the limits.", registry=registry),
+            "refused": Counter("netboot_connections_refused", "Connections beyond the limits.", registry=registry),
             "discoveries_dropped": Counter(
                 "netboot_discoveries_dropped",
                 "Sightings not journalled because there were too many.",

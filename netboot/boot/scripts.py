@@ -12,8 +12,7 @@ from netboot.boot.metrics import Counters
 from netboot.boot.prepared import PreparedResponse
 from netboot.config import Config
 from netboot.lifecycle import bootid
-from netboot.lifecycle.decide import decide
-from netboot.lifecycle.decision import Claim, Refused, Unavailable, Unknown
+from netboot.lifecycle.decide import Claim, Refused, Unavailable, Unknown, decide
 from netboot.lifecycle.errors import JournalUnavailableError
 from netboot.lifecycle.ports import Clock, Journal
 from netboot.lifecycle.scripts import waiting_values

@@ -12,7 +12,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 LIFETIME = timedelta(days=3650)
 """The site bundle carries several authorities, so that a new one can overlap with the old."""
 CERTIFICATE_LIFETIME = timedelta(days=825)
-"""Long, for nobody but our own agents trusts it, and short enough that renewing it is no forgotten art."""
+"""Long, for nobody but our new_key agents trusts it, and short enough that renewing it is no forgotten art."""
 
 
 def new_authority(site: str, now: datetime | None = None) -> tuple[bytes, bytes]:
@@ -58,7 +58,7 @@ def new_certificate(
         ValueError: not a certificate, not its key, or one that may not sign.
     """
     now = (now or datetime.now(UTC)).replace(microsecond=0)
-    signer, own = x509.load_pem_x509_certificate(authority), ec.generate_private_key(ec.SECP256R1())
+    signer, new_key = x509.load_pem_x509_certificate(authority), ec.generate_private_key(ec.SECP256R1())
     signing = serialization.load_pem_private_key(key, None)
     if not isinstance(signing, ec.EllipticCurvePrivateKey) or signing.public_key() != signer.public_key():
         raise ValueError("the key is not that of the authority")
@@ -67,19 +67,19 @@ def new_certificate(
         x509.CertificateBuilder()
         .subject_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "netboot join")]))
         .issuer_name(signer.subject)
-        .public_key(own.public_key())
+        .public_key(new_key.public_key())
         .serial_number(x509.random_serial_number())
         .not_valid_before(signer.not_valid_before_utc)  # a node's clock may be as old as its image
         .not_valid_after(min(now + CERTIFICATE_LIFETIME, signer.not_valid_after_utc))
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(x509.SubjectAlternativeName(listed), critical=False)
         .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
-        .add_extension(x509.SubjectKeyIdentifier.from_public_key(own.public_key()), critical=False)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(new_key.public_key()), critical=False)
         .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(signing.public_key()), critical=False)
         .sign(signing, hashes.SHA256())
     )
     encoding = serialization.Encoding.PEM
-    private = own.private_bytes(encoding, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    private = new_key.private_bytes(encoding, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
     return certificate.public_bytes(encoding), private
 
 

@@ -31,13 +31,13 @@ def backup(file: str, config: Path | None, output: str) -> None:
     """
     from netboot.stores.backup import BackupError, open_private, write_backup
 
-    site, found = config_path(config).absolute(), find_config(config)
+    site, settings = config_path(config).absolute(), find_config(config)
     now_ms = time.time_ns() // 1_000_000
     if file == "-":
         if sys.stdout.isatty():
             raise click.UsageError("a backup is no text for a terminal: name a file, or pipe it on")
         try:
-            contents = write_backup(found, site, sys.stdout.buffer, now_ms)
+            contents = write_backup(settings, site, sys.stdout.buffer, now_ms)
         except BackupError as error:
             raise click.ClickException(str(error)) from None
         click.echo(f"{len(contents.files)} files; it holds secrets", err=True)
@@ -46,7 +46,7 @@ def backup(file: str, config: Path | None, output: str) -> None:
     staged = path.with_name(f".{path.name}.{now_ms}")
     try:
         with open_private(staged) as out:
-            contents = write_backup(found, site, out, now_ms)
+            contents = write_backup(settings, site, out, now_ms)
             out.flush()
         staged.rename(path)
     except BackupError as error:
@@ -56,8 +56,8 @@ def backup(file: str, config: Path | None, output: str) -> None:
     finally:
         staged.unlink(missing_ok=True)
     value = {"file": str(path), **contents.model_dump(mode="json")}
-    said = f"{path}: {len(contents.files)} files, {path.stat().st_size} bytes, mode 0600. It holds secrets."
-    show(output, value, (), (), said)
+    summary = f"{path}: {len(contents.files)} files, {path.stat().st_size} bytes, mode 0600. It holds secrets."
+    show(output, value, (), (), summary)
 
 
 @click.command()
@@ -101,5 +101,7 @@ def restore(file: str, config: Path | None, force: bool, check: bool, output: st
         raise click.ClickException(str(error)) from None
     except OSError as error:
         raise click.ClickException(f"{error.filename}: {error.strerror}") from None
-    said = f"restored {len(written)} files of site {contents.site}; next: `netboot config check`, then `netboot serve`"
-    show(output, value, (), (), said)
+    summary = (
+        f"restored {len(written)} files of site {contents.site}; next: `netboot config check`, then `netboot serve`"
+    )
+    show(output, value, (), (), summary)

@@ -1,15 +1,14 @@
 """`netboot boot`: boots and their traces. Asks the running service."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 import click
 
-from netboot.cli.client import api_options, open_client, segment, with_exit_codes
+from netboot.cli.client import Connection, api_command, segment
 from netboot.cli.health import overall
-from netboot.cli.output import output_option, show
-from netboot.cli.times import clock, moment, seconds
+from netboot.cli.output import show
+from netboot.cli.times import clock, moment, seconds, state
 
 
 @click.group()
@@ -20,41 +19,35 @@ def group() -> None:
 @group.command("list")
 @click.option("--machine", help="Of this machine only.")
 @click.option("--limit", type=click.IntRange(1, 1000), default=20, show_default=True, help="How many at most.")
-@api_options
-@output_option
-@with_exit_codes
-def list_(
-    machine: str | None, limit: int, config: Path | None, server: str | None, token_file: Path | None, output: str
-) -> None:
+@api_command
+def list_(machine: str | None, limit: int, connection: Connection, output: str) -> None:
     """List boots and claims, the newest first.
 
     \b
       netboot boot list --machine gpu-001
     """
-    found = open_client(config, server, token_file).get("/v1/boots", machine=machine, limit=limit)
+    listed = connection.open().get("/v1/boots", machine=machine, limit=limit)
     rows = [
         (
-            one["boot"],
-            one["machine"],
-            moment(one["started_ms"]),
-            one["state"] + (" (claim)" if one["claim"] else ""),
-            one["standing"],
-            seconds(one["last_ms"] - one["started_ms"]),
-            (one["script"] or {}).get("image", "")[:12],
-            one["reason"],
+            trace["boot"],
+            trace["machine"],
+            moment(trace["started_ms"]),
+            state(trace),
+            trace["standing"],
+            seconds(trace["last_ms"] - trace["started_ms"]),
+            (trace["script"] or {}).get("image", "")[:12],
+            trace["reason"],
         )
-        for one in found["boots"]
+        for trace in listed["boots"]
     ]
     columns = ("boot", "machine", "began", "state", "standing", "seconds", "image", "reason")
-    show(output, found, columns, rows, "no boots yet")
+    show(output, listed, columns, rows, "no boots yet")
 
 
 @group.command("show")
 @click.argument("boot")
-@api_options
-@output_option
-@with_exit_codes
-def show_(boot: str, config: Path | None, server: str | None, token_file: Path | None, output: str) -> None:
+@api_command
+def show_(boot: str, connection: Connection, output: str) -> None:
     """Show the trace of BOOT: each phase, who says so, and when.
 
     `served`: we handed it out, to whomever. `reported`: the machine says so, or somebody in its name. `observed`: it
@@ -63,39 +56,39 @@ def show_(boot: str, config: Path | None, server: str | None, token_file: Path |
     \b
       netboot boot show 0195d3c2-8f11-8a3b-9c4d-5e6f7a8b9c0d
     """
-    found = open_client(config, server, token_file).get(f"/v1/boots/{segment(boot)}")
+    trace = connection.open().get(f"/v1/boots/{segment(boot)}")
     if output == "table":
-        script = found["script"] or {}
-        click.echo(f"machine {found['machine']}   boot {found['boot']}   {found['state']}")
+        script = trace["script"] or {}
+        click.echo(f"machine {trace['machine']}   boot {trace['boot']}   {trace['state']}")
         if script:
             click.echo(f"image {script['image'][:12]} of channel {script['channel']}, profile {script['profile']}")
-        if found["seconds_to_ready"] is not None:
-            click.echo(f"from the start of its kernel to the Ready node: {found['seconds_to_ready']:.1f} s")
-        click.echo(f"health {overall(found['checked'])}")
+        if trace["seconds_to_ready"] is not None:
+            click.echo(f"from the start of its kernel to the Ready node: {trace['seconds_to_ready']:.1f} s")
+        click.echo(f"health {overall(trace['checked'])}")
         click.echo()
     show(
         output,
-        found,
+        trace,
         ("phase", "source", "time", "seconds", "uptime", "detail"),
-        _phases(found),
+        _phases(trace),
         "nothing is known of it",
     )
 
 
 def _phases(trace: dict[str, Any]) -> list[tuple[object, ...]]:
     """Phases and failures by time; `seconds` since the script, or since the first that was heard."""
-    failed = [{**one, "phase": "Failed", "source": "reported"} for one in trace["failures"]]
-    script = next((one["at_ms"] for one in trace["reached"] if one["phase"] == "ScriptServed"), trace["started_ms"])
+    failed = [{**failure, "phase": "Failed", "source": "reported"} for failure in trace["failures"]]
+    script = next((fact["at_ms"] for fact in trace["reached"] if fact["phase"] == "ScriptServed"), trace["started_ms"])
     return [
         (
-            one["phase"],
-            one["source"],
-            clock(one["at_ms"]),
-            seconds(one["at_ms"] - script),
-            seconds(one["uptime_ms"]),
-            one["detail"],
+            fact["phase"],
+            fact["source"],
+            clock(fact["at_ms"]),
+            seconds(fact["at_ms"] - script),
+            seconds(fact["uptime_ms"]),
+            fact["detail"],
         )
-        for one in sorted([*trace["reached"], *failed], key=lambda one: one["at_ms"])
+        for fact in sorted([*trace["reached"], *failed], key=lambda fact: fact["at_ms"])
     ]
 
 
@@ -103,16 +96,12 @@ def _phases(trace: dict[str, Any]) -> list[tuple[object, ...]]:
 @click.option("--machine", help="Of this machine only.")
 @click.option("--since", type=click.IntRange(0), help="Begin after this entry, as an earlier watch showed it.")
 @click.option("--until", metavar="PHASE", help="End, with status 0, when a boot reaches this phase.")
-@api_options
-@output_option
-@with_exit_codes
+@api_command
 def watch(
     machine: str | None,
     since: int | None,
     until: str | None,
-    config: Path | None,
-    server: str | None,
-    token_file: Path | None,
+    connection: Connection,
     output: str,
 ) -> None:
     """Follow boots as they happen; Ctrl-C ends it. With `--output json` one object a line.
@@ -120,7 +109,7 @@ def watch(
     \b
       netboot boot watch
     """
-    client = open_client(config, server, token_file)
+    client = connection.open()
     for line in client.lines("/v1/boots/watch", machine=machine, since=since):
         entry = line.get("event")
         if entry is None:

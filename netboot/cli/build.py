@@ -1,4 +1,4 @@
-"""`netboot image build`: from a recipe to a signed image in the store."""
+"""`netboot image build`: from a recipe to a signed image in the store; `netboot image lock`: its packages, pinned."""
 
 import json
 import os
@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from images.artifact.keyring import KeyRing
+from images.build import resolve
 from images.build.cache import Cache
 from images.build.compare import differences
 from images.build.pipeline import Built, publish
@@ -22,10 +23,11 @@ from images.errors import ImageError, RecipeError
 from images.recipe import features, inherit
 from images.recipe.recipe import Recipe
 from images.store.store import Store
+from images.values import files
 from images.values.finding import GateError
 from netboot.cli.building import Building
 from netboot.cli.output import output_option
-from netboot.cli.paths import config_option, find_paths, keys_option, store_option
+from netboot.cli.paths import Paths, paths_options
 
 
 def default_cache() -> Path:
@@ -34,14 +36,15 @@ def default_cache() -> Path:
     return Path(named) if named else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "netboot"
 
 
-@click.command("build", epilog=f"Features for recipes (docs/features.md): {', '.join(features.shipped())}")
-@click.argument("recipe")
-@config_option
-@store_option
-@keys_option
-@click.option(
+cache_option = click.option(
     "--cache", type=click.Path(path_type=Path), help="Build cache.  [default: $NETBOOT_CACHE, then ~/.cache/netboot]"
 )
+
+
+@click.command("build", epilog=f"Features for recipes (docs/features.md): {', '.join(features.shipped())}")
+@click.argument("recipe")
+@paths_options()
+@cache_option
 @click.option(
     "--profile", type=click.Choice(["dev", "release"]), help="How hard to compress, in place of the recipe's."
 )
@@ -55,9 +58,7 @@ def default_cache() -> Path:
 @output_option
 def build(
     recipe: str,
-    config: Path | None,
-    store: Path | None,
-    keys: Path | None,
+    paths: Paths,
     cache: Path | None,
     profile: str | None,
     uki_key: Path | None,
@@ -76,8 +77,7 @@ def build(
     """
     chosen = load_recipe(recipe, profile)
     secure_boot = _secure_boot(chosen, uki_key, uki_cert)
-    paths = find_paths(config, store, keys)
-    ring = KeyRing(paths.keys)
+    ring, store = KeyRing(paths.keys), paths.store
     baked = {path.name: path.read_bytes() for path in ring.public_files()}
     if not baked:
         raise ImageError(
@@ -89,12 +89,34 @@ def build(
         else:
             signing = ring.signing_key()  # before the work, not after it
             start = time.monotonic()
-            made = build_image(chosen, baked, opened, progress, secure_boot)
-            digest = publish(made, signing, baked, Store(paths.store), progress)
-            result = _facts(made, digest) | {"steps": progress.steps, "seconds": round(time.monotonic() - start, 3)}
+            built = build_image(chosen, baked, opened, progress, secure_boot)
+            digest = publish(built, signing, baked, Store(store), progress)
+            result = _facts(built, digest) | {"steps": progress.steps, "seconds": round(time.monotonic() - start, 3)}
     _show(result, output)
     if result.get("differences"):
         raise ImageError("the two builds differ: this recipe is not reproducible here")
+
+
+@click.command("lock")
+@click.argument("recipe")
+@click.option("--output", "-o", "target", type=click.Path(path_type=Path), help="File.  [default: RECIPE.lock]")
+@cache_option
+def lock(recipe: str, target: Path | None, cache: Path | None) -> None:
+    """Write a lock of RECIPE: every package that it comes to today, with version and digest.
+
+    A recipe with `lock: FILE` installs exactly these, or fails and says what the mirrors do not have any more. The
+    packages are installed once for it, in the build's own cache. Needs root.
+
+    \b
+    Example:  netboot image lock ./gpu.yaml --output gpu.lock
+    """
+    chosen = load_recipe(recipe, None)
+    path = target or Path(f"{inherit.find(recipe).stem}.lock")
+    with Building() as progress, Cache(cache or default_cache()) as opened:
+        locked = resolve.resolve(chosen, opened, progress)
+    files.write(path.absolute(), locked.to_bytes())
+    click.echo(f"{path}: {len(locked.packages)} packages of {locked.recipe}, {locked.suite} {locked.architecture}")
+    click.echo(f"next: `lock: {path.name}` in the recipe, with the file beside it")
 
 
 @contextmanager
@@ -121,8 +143,8 @@ def load_recipe(name: str, profile: str | None) -> Recipe:
             f"there is no recipe {name}: shipped are {', '.join(inherit.shipped())}; "
             "a recipe of your own is the path of its file, like ./mine.yaml"
         )
-    found = inherit.load(path)
-    return found.model_copy(update={"profile": profile}) if profile else found
+    recipe = inherit.load(path)
+    return recipe.model_copy(update={"profile": profile}) if profile else recipe
 
 
 def _secure_boot(recipe: Recipe, key: Path | None, certificate: Path | None) -> SecureBootKey | None:
@@ -139,14 +161,14 @@ def _check(
     recipe: Recipe, keys: dict[str, bytes], cache: Cache, progress: Building, secure_boot: SecureBootKey | None
 ) -> dict[str, Any]:
     """Build twice, each time in an empty cache beside the real one."""
-    with cache.scratch() as scratch, Cache(scratch / "1") as one, Cache(scratch / "2") as two:
+    with cache.scratch() as scratch, Cache(scratch / "1") as empty, Cache(scratch / "2") as empty_too:
         progress.heading("first build, from clean")
-        first = build_image(recipe, keys, one, progress, secure_boot)
+        first = build_image(recipe, keys, empty, progress, secure_boot)
         progress.heading("second build, from clean")
-        second = build_image(recipe, keys, two, progress, secure_boot)
-        found = differences(first, second)
+        second = build_image(recipe, keys, empty_too, progress, secure_boot)
+        unlike = differences(first, second)
         facts = _facts(first, first.manifest.digest)
-    return facts | {"steps": progress.steps, "reproducible": not found, "differences": found}
+    return facts | {"steps": progress.steps, "reproducible": not unlike, "differences": unlike}
 
 
 def _facts(built: Built, digest: str) -> dict[str, Any]:

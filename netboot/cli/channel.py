@@ -1,12 +1,11 @@
 """`netboot channel`: which image machines boot. Asks the running service."""
 
-from pathlib import Path
 from typing import Any
 
 import click
 
-from netboot.cli.client import api_options, open_client, segment, with_exit_codes
-from netboot.cli.output import output_option, show
+from netboot.cli.client import Connection, api_command, segment
+from netboot.cli.output import show
 
 
 @click.group()
@@ -15,43 +14,35 @@ def group() -> None:
 
 
 @group.command("list")
-@api_options
-@output_option
-@with_exit_codes
-def list_(config: Path | None, server: str | None, token_file: Path | None, output: str) -> None:
+@api_command
+def list_(connection: Connection, output: str) -> None:
     """List the channels of the inventory and the image of each.
 
     \b
       netboot channel list
     """
-    found = open_client(config, server, token_file).get("/v1/channels")
-    _show(output, found, found["channels"])
+    listed = connection.open().get("/v1/channels")
+    _show(output, listed, listed["channels"])
 
 
 @group.command("show")
 @click.argument("channel")
-@api_options
-@output_option
-@with_exit_codes
-def show_(channel: str, config: Path | None, server: str | None, token_file: Path | None, output: str) -> None:
+@api_command
+def show_(channel: str, connection: Connection, output: str) -> None:
     """Show where CHANNEL points.
 
     \b
       netboot channel show stable
     """
-    found = open_client(config, server, token_file).get(f"/v1/channels/{segment(channel)}")
-    _show(output, found, [found])
+    state = connection.open().get(f"/v1/channels/{segment(channel)}")
+    _show(output, state, [state])
 
 
 @group.command("set")
 @click.argument("channel")
 @click.argument("image")
-@api_options
-@output_option
-@with_exit_codes
-def set_(
-    channel: str, image: str, config: Path | None, server: str | None, token_file: Path | None, output: str
-) -> None:
+@api_command
+def set_(channel: str, image: str, connection: Connection, output: str) -> None:
     """Let CHANNEL point to IMAGE: a digest, the beginning of one, or a recipe's name for its newest image.
 
     The image must be signed by a key that the site trusts, and be whole.
@@ -59,21 +50,21 @@ def set_(
     \b
       netboot channel set stable debian-12-minimal
     """
-    found = open_client(config, server, token_file).put(f"/v1/channels/{segment(channel)}", {"image": image})
-    _show(output, found, [found])
+    state = connection.open().put(f"/v1/channels/{segment(channel)}", {"image": image})
+    _show(output, state, [state])
 
 
 def _show(output: str, value: Any, channels: list[dict[str, Any]]) -> None:
     rows = [
         (
-            one["name"],
-            (one["image"] or "")[:12],
-            one["image_name"],
-            one["machines"],
-            _state(one),
-            one["description"],
+            channel["name"],
+            (channel["image"] or "")[:12],
+            channel["image_name"],
+            channel["machines"],
+            _state(channel),
+            channel["description"],
         )
-        for one in channels
+        for channel in channels
     ]
     show(
         output,
@@ -84,11 +75,11 @@ def _show(output: str, value: Any, channels: list[dict[str, Any]]) -> None:
     )
 
 
-def _state(one: dict[str, Any]) -> str:
-    if one["unusable"]:
-        return f"cannot be used: {one['unusable']}"
-    if one["image"] is None:
+def _state(channel: dict[str, Any]) -> str:
+    if channel["unusable"]:
+        return f"cannot be used: {channel['unusable']}"
+    if channel["image"] is None:
         return "not set"
-    if one["in_force"] != one["image"]:
+    if channel["in_force"] != channel["image"]:
         return "in force within a second"
-    return "in force, pinned by the inventory" if one["pinned"] else "in force"
+    return "in force, pinned by the inventory" if channel["pinned"] else "in force"

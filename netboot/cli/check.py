@@ -29,27 +29,27 @@ class Findings:
 
 def check_site(path: Path) -> Findings:
     """Check the configuration, and everything that it names, as far as it can be read."""
-    path, found = path.absolute(), Findings()
+    path, findings = path.absolute(), Findings()
     try:
-        found.config = load_config(path)
-        folder = found.config.inventory
+        findings.config = load_config(path)
+        folder = findings.config.inventory
     except FaultsError as error:
-        found.faults += error.faults
+        findings.faults += error.faults
         folder = _inventory_folder(path)
     try:
-        found.inventory = load_inventory(folder)
+        findings.inventory = load_inventory(folder)
     except FaultsError as error:
-        found.faults += error.faults
-    if found.config is not None:
-        found.faults += [
-            *_folders(found.config),
-            *_keys(found.config),
-            *_token(found.config.management.token_file),
-            *_pinned(found.inventory, Store(found.config.store), upstream=found.config.upstream is not None),
-            *_upstream(found.config.upstream),
-            *joining.faults(found.config, found.inventory),
+        findings.faults += error.faults
+    if findings.config is not None:
+        findings.faults += [
+            *_folders(findings.config),
+            *_keys(findings.config),
+            *_token(findings.config.management.token_file),
+            *_pinned(findings.inventory, Store(findings.config.store), upstream=findings.config.upstream is not None),
+            *_upstream(findings.config.upstream),
+            *joining.faults(findings.config, findings.inventory),
         ]
-    return found
+    return findings
 
 
 def _inventory_folder(path: Path) -> Path:

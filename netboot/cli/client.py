@@ -1,5 +1,6 @@
 """The management API, as commands use it: where it is, whose token is sent, and what its failures mean."""
 
+import functools
 import json
 import os
 from collections.abc import Callable, Iterator
@@ -10,6 +11,7 @@ from urllib.parse import quote
 
 import click
 
+from netboot.cli.output import output_option
 from netboot.cli.paths import config_option, config_path, find_config
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -33,15 +35,6 @@ def with_exit_codes(function: F) -> F:
     """Add the meaning of the exit status to a command's help."""
     function.__doc__ = f"{(function.__doc__ or '').rstrip()}\n\n    {EXIT_CODES}\n"
     return function
-
-
-def api_options(function: F) -> F:
-    """`--config`, `--server`, `--token-file`."""
-    server = "Address of the management API.  [default: $NETBOOT_SERVER, then the configuration's]"
-    token = "File with the operator's token.  [default: $NETBOOT_TOKEN_FILE, then the configuration's]"  # noqa: S105 — help
-    function = click.option("--token-file", type=click.Path(path_type=Path), help=token)(function)
-    function = click.option("--server", help=server)(function)
-    return config_option(function)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,14 +90,14 @@ class Client:
     ) -> Any:
         import requests
 
-        wanted = {name: str(one) for name, one in parameters.items() if one is not None}
+        given = {name: str(value) for name, value in parameters.items() if value is not None}
         session = requests.Session()
         session.trust_env = False  # neither a proxy nor ~/.netrc has a say in where the token goes
         try:
             answer = session.request(
                 method,
                 self.server + path,
-                params=wanted,
+                params=given,
                 **_sent(body),
                 headers={"Authorization": f"Bearer {self.token}"} | _kind(body),
                 timeout=(CONNECT_SECONDS, READ_SECONDS),
@@ -126,23 +119,53 @@ def _kind(body: Any) -> dict[str, str]:
     return {"Content-Type": "text/csv"} if isinstance(body, str) else {}
 
 
-def open_client(config: Path | None, server: str | None, token_file: Path | None) -> Client:
-    """The service that the options, the environment or the configuration name.
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """Where a command's service is, as its options say; what they leave out, environment or configuration say."""
 
-    Raises:
-        ApiError: the token cannot be read. NotFoundError, FaultsError: the configuration is needed and cannot be used.
-    """
-    server = server or os.environ.get("NETBOOT_SERVER")
-    token_file = token_file or (Path(os.environ["NETBOOT_TOKEN_FILE"]) if "NETBOOT_TOKEN_FILE" in os.environ else None)
-    hint = "--server or $NETBOOT_SERVER"
-    if server is None or token_file is None:
-        found = find_config(config)
-        hint = hint if server is not None else f"management in {config_path(config)}"
-        server = server or found.management.base_url
-        token_file = token_file or found.management.token_file
-    if not server.startswith(("http://", "https://")):
-        raise click.UsageError(f"the address of the service must begin with http:// or https://: {server}")
-    return Client(server.rstrip("/"), _token(token_file), hint)
+    config: Path | None = None
+    server: str | None = None
+    token_file: Path | None = None
+
+    def open(self) -> Client:
+        """The service that the options, the environment or the configuration name.
+
+        Raises:
+            ApiError: the token cannot be read. NotFoundError, FaultsError: the configuration is needed and cannot be
+            used. click.UsageError: the address is none.
+        """
+        named = os.environ.get("NETBOOT_TOKEN_FILE")
+        server = self.server or os.environ.get("NETBOOT_SERVER")
+        token_file = self.token_file or (Path(named) if named is not None else None)
+        hint = "--server or $NETBOOT_SERVER"
+        if server is None or token_file is None:
+            management = find_config(self.config).management
+            hint = hint if server is not None else f"management in {config_path(self.config)}"
+            server = server or management.base_url
+            token_file = token_file or management.token_file
+        if not server.startswith(("http://", "https://")):
+            raise click.UsageError(f"the address of the service must begin with http:// or https://: {server}")
+        return Client(server.rstrip("/"), _token(token_file), hint)
+
+
+def connection_options(function: Callable[..., None]) -> Callable[..., None]:
+    """Add `--config`, `--server`, `--token-file`: the command gets them as one `connection`."""
+    server = "Address of the management API.  [default: $NETBOOT_SERVER, then the configuration's]"
+    token = "File with the operator's token.  [default: $NETBOOT_TOKEN_FILE, then the configuration's]"  # noqa: S105 — help
+
+    @functools.wraps(function)
+    def command(
+        *arguments: Any, config: Path | None, server: str | None, token_file: Path | None, **others: Any
+    ) -> None:
+        function(*arguments, connection=Connection(config, server, token_file), **others)
+
+    command = click.option("--token-file", type=click.Path(path_type=Path), help=token)(command)
+    return config_option(click.option("--server", help=server)(command))
+
+
+def api_command(function: Callable[..., None]) -> Callable[..., None]:
+    """What every command that asks the service has: a `connection`, `--output`, and what its exit status means."""
+    return connection_options(output_option(with_exit_codes(function)))
 
 
 def segment(name: str) -> str:
@@ -189,9 +212,9 @@ def _not_netboot(client: Client) -> ApiError:
 
 def _refused(client: Client, answer: Any) -> ApiError:
     try:
-        said = answer.json()["error"]
-        message, remedy = str(said["message"]), str(said["remedy"])
-        message = "\n".join([*map(str, said.get("faults", ())), message])
+        error = answer.json()["error"]
+        message, remedy = str(error["message"]), str(error["remedy"])
+        message = "\n".join([*map(str, error.get("faults", ())), message])
     except (ValueError, KeyError, TypeError):
         return _not_netboot(client)
     status: int = answer.status_code

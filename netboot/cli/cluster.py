@@ -64,15 +64,15 @@ def kubeconfigs(config: Path | None, admin_kubeconfig: Path, name: str, server: 
     from netboot.kube.accounts import ACCOUNTS, make_kubeconfig
 
     cluster = find_cluster(find_config(config), name)
-    made = {
+    kubeconfigs = {
         role: make_kubeconfig(admin_kubeconfig, role, cluster.namespace, days * 86_400, server) for role in ACCOUNTS
     }
-    for role, one in made.items():
+    for role, kubeconfig in kubeconfigs.items():
         path: Path = getattr(cluster, role)
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        files.write(path, one.content, mode=PRIVATE)
-        click.echo(f"wrote {path}: {ACCOUNTS[role]}, until {moment(one.expires_ms)}")
-    soonest = min(one.expires_ms for one in made.values())
+        files.write(path, kubeconfig.content, mode=PRIVATE)
+        click.echo(f"wrote {path}: {ACCOUNTS[role]}, until {moment(kubeconfig.expires_ms)}")
+    soonest = min(kubeconfig.expires_ms for kubeconfig in kubeconfigs.values())
     click.echo(f"make them again before {moment(soonest)}; `netboot doctor` warns 30 days before")
 
 
@@ -82,8 +82,8 @@ def find_cluster(config: "Config", name: str) -> "Cluster":
     Raises:
         click.ClickException: there is none of that name.
     """
-    found = config.clusters.get(name)
-    if found is None:
+    cluster = config.clusters.get(name)
+    if cluster is None:
         known = ", ".join(sorted(config.clusters)) or "none"
         raise click.ClickException(f"the configuration has no cluster {name!r} (it has: {known}): add it to `clusters`")
-    return found
+    return cluster

@@ -17,7 +17,7 @@ from images.values.strict import FaultsError
 from netboot.cli import bundles, joining
 from netboot.cli.check import check_site
 from netboot.cli.output import output_option, show
-from netboot.cli.paths import config_option, config_path, find_config, find_paths, keys_option
+from netboot.cli.paths import Paths, config_option, config_path, find_config, keys_option
 from netboot.config import Config
 
 
@@ -38,14 +38,14 @@ def check(config: Path | None, output: str) -> None:
       netboot config check
     """
     path = config_path(config)
-    found = check_site(path)
+    findings = check_site(path)
     if output == "json":
-        click.echo(json.dumps([dataclasses.asdict(fault) for fault in found.faults], indent=2))
-        raise click.exceptions.Exit(1 if found.faults else 0)
-    if found.faults:
-        raise FaultsError(found.faults)
-    assert found.inventory is not None
-    counts = [(kind, len(getattr(found.inventory, f"{kind}s"))) for kind in ("machine", "profile", "channel")]
+        click.echo(json.dumps([dataclasses.asdict(fault) for fault in findings.faults], indent=2))
+        raise click.exceptions.Exit(1 if findings.faults else 0)
+    if findings.faults:
+        raise FaultsError(findings.faults)
+    assert findings.inventory is not None
+    counts = [(kind, len(getattr(findings.inventory, f"{kind}s"))) for kind in ("machine", "profile", "channel")]
     declared = ", ".join(f"{count} {kind}{'' if count == 1 else 's'}" for kind, count in counts)
     click.echo(f"{path}: no faults; {declared}")
 
@@ -87,7 +87,7 @@ def bundle(config: Path | None, keys: Path | None, sign: Path | None, signature:
       netboot config bundle --signature SITE-bundle.sig here: installs both
     """
     if sign is not None:
-        mine = KeyRing(keys or find_paths(config, None, None).keys).signing_keys()
+        mine = KeyRing(Paths(config, keys=keys).keys).signing_keys()
         data = _read(sign)
         _require_bundle(sign, data)
         target = sign.with_suffix(".sig")
@@ -95,17 +95,17 @@ def bundle(config: Path | None, keys: Path | None, sign: Path | None, signature:
         signers = " and ".join(key.public.id for key in mine)
         click.echo(f"signed with key {signers}: {target}; carry it back and install it with --signature")
         return
-    found = find_config(config)
-    found = found.model_copy(update={"keys": keys.absolute()}) if keys is not None else found
+    settings = find_config(config)
+    settings = settings.model_copy(update={"keys": keys.absolute()}) if keys is not None else settings
     if signature is not None:
-        _install_signed(found, signature)
-        click.echo(f"installed the site bundle of {found.site}")
+        _install_signed(settings, signature)
+        click.echo(f"installed the site bundle of {settings.site}")
         return
     try:
-        written = bundles.install(found)
+        written = bundles.install(settings)
     except NotFoundError as error:
-        raise _unsigned(found, error) from None
-    click.echo(f"{'signed and installed' if written else 'nothing to do:'} the site bundle of {found.site}")
+        raise _unsigned(settings, error) from None
+    click.echo(f"{'signed and installed' if written else 'nothing to do:'} the site bundle of {settings.site}")
 
 
 @group.command("join-certificate")
@@ -121,17 +121,17 @@ def join_certificate(config: Path | None, authority_key: Path | None, names: tup
     \b
       netboot config join-certificate
     """
-    found = find_config(config)
-    if found.join is None:
+    settings = find_config(config)
+    if settings.join is None:
         raise click.ClickException("netboot.yaml has no `join` section")
-    key = authority_key or found.join.authorities.with_suffix(".key")
+    key = authority_key or settings.join.authorities.with_suffix(".key")
     try:
-        made = joining.write_certificate(found.join, key, names)
+        certified = joining.write_certificate(settings.join, key, names)
     except OSError as error:
         raise click.ClickException(f"{error.filename} cannot be used: {error.strerror}") from None
     except ValueError as error:
-        raise click.ClickException(f"{found.join.authorities} and {key} cannot sign: {error}") from None
-    click.echo(f"{found.join.certificate}: for {', '.join(made)}")
+        raise click.ClickException(f"{settings.join.authorities} and {key} cannot sign: {error}") from None
+    click.echo(f"{settings.join.certificate}: for {', '.join(certified)}")
 
 
 def _install_signed(config: Config, signature: Path) -> None:

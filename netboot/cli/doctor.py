@@ -1,16 +1,47 @@
-"""`netboot doctor`: every precondition of a site, with remedies."""
+"""`netboot doctor`: every precondition of a site, with remedies. Reads and asks; changes nothing."""
 
+import base64
 import json
+import stat
+from collections.abc import Iterator
 from pathlib import Path
+from time import time
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import click
+from pydantic import ValidationError
 
-from netboot.cli.diagnosis import Diagnosis, diagnose
+from netboot.cli.check import check_site
 from netboot.cli.output import output_option
 from netboot.cli.paths import config_option, config_path
+from netboot.cli.times import moment
+from netboot.cli.tls import endpoint_fault, pair_fault
+from netboot.config import Cluster, Config
+from netboot.join.errors import ClusterUnavailableError
+from netboot.join.preconditions import ADVICE, Finding, check, rights
+from netboot.join.rights import RIGHTS
+from netboot.status import Readiness
+
+if TYPE_CHECKING:
+    from netboot.kube.connection import Connection
+
+EXPIRES_SOON_MS = 30 * 86_400_000
+SERVICE_SECONDS = (3.0, 10.0)
+_AGAIN = "`netboot cluster kubeconfigs`"
+
 
 _MARKS = {"ok": "ok", "advice": "note", "warn": "WARN", "refuse": "FAIL"}
 _COLOURS = {"warn": "yellow", "refuse": "red"}
+
+
+class Diagnosis(NamedTuple):
+    """One thing that was looked at. `where`: site, service, or a cluster by its name."""
+
+    where: str
+    name: str
+    outcome: Literal["ok", "warn", "refuse", "advice"]
+    words: str
+    remedy: str = ""
 
 
 @click.command()
@@ -27,26 +58,176 @@ def command(config: Path | None, output: str, quiet: bool) -> None:
       netboot doctor
       netboot doctor --output json | jq '.[] | select(.outcome == "refuse")'
     """
-    found = diagnose(config_path(config))
-    shown = [one for one in found if one.outcome in ("warn", "refuse")] if quiet else found
+    diagnoses = diagnose(config_path(config))
+    shown = [diagnosis for diagnosis in diagnoses if diagnosis.outcome in ("warn", "refuse")] if quiet else diagnoses
     if output == "json":
-        click.echo(json.dumps([one._asdict() for one in shown], indent=2))
+        click.echo(json.dumps([diagnosis._asdict() for diagnosis in shown], indent=2))
     else:
-        for one in shown:
-            _show(one)
-        _sum_up(found)
-    if any(one.outcome == "refuse" for one in found):
+        for diagnosis in shown:
+            _show(diagnosis)
+        _sum_up(diagnoses)
+    if any(diagnosis.outcome == "refuse" for diagnosis in diagnoses):
         raise click.exceptions.Exit(1)
 
 
-def _show(one: Diagnosis) -> None:
-    mark = click.style(f"{_MARKS[one.outcome]:4}", fg=_COLOURS.get(one.outcome))
-    click.echo(f"{mark}  {one.where}: {one.name}: {one.words}")
-    if one.remedy:
-        click.echo(f"      → {one.remedy}")
+def _show(diagnosis: Diagnosis) -> None:
+    mark = click.style(f"{_MARKS[diagnosis.outcome]:4}", fg=_COLOURS.get(diagnosis.outcome))
+    click.echo(f"{mark}  {diagnosis.where}: {diagnosis.name}: {diagnosis.words}")
+    if diagnosis.remedy:
+        click.echo(f"      → {diagnosis.remedy}")
 
 
-def _sum_up(found: list[Diagnosis]) -> None:
-    wrong = sum(one.outcome == "refuse" for one in found)
-    doubtful = sum(one.outcome == "warn" for one in found)
-    click.echo(f"\n{len(found)} looked at: {wrong} wrong, {doubtful} to look at")
+def _sum_up(diagnoses: list[Diagnosis]) -> None:
+    wrong = sum(diagnosis.outcome == "refuse" for diagnosis in diagnoses)
+    doubtful = sum(diagnosis.outcome == "warn" for diagnosis in diagnoses)
+    click.echo(f"\n{len(diagnoses)} looked at: {wrong} wrong, {doubtful} to look at")
+
+
+def diagnose(path: Path) -> list[Diagnosis]:
+    """Everything, in the order in which to put it right."""
+    site = check_site(path)
+    diagnoses = [_fault(fault.file, str(fault)) for fault in site.faults]
+    if not diagnoses:
+        diagnoses.append(Diagnosis("site", "files", "ok", "configuration, inventory, keys, token and site bundle"))
+    if site.config is None:
+        return diagnoses
+    diagnoses += _service(site.config)
+    diagnoses += _join(site.config)
+    diagnoses += _clusters(site.config)
+    return diagnoses
+
+
+def _fault(file: str, words: str) -> Diagnosis:
+    return Diagnosis(
+        "site", Path(file).name, "refuse", words, "correct it; `netboot config check` says when it is right"
+    )
+
+
+def _service(config: Config) -> Iterator[Diagnosis]:
+    import requests
+
+    url = config.management.base_url
+    try:
+        with requests.Session() as session:
+            session.trust_env = False
+            answer = session.get(f"{url}/readyz", timeout=SERVICE_SECONDS, allow_redirects=False)
+            readiness = Readiness.model_validate_json(answer.content)
+    except requests.exceptions.ConnectionError:
+        yield Diagnosis("service", "running", "refuse", f"nothing answers at {url}", "start it: `netboot serve`")
+        return
+    except (requests.exceptions.RequestException, ValidationError):
+        remedy = "look at management.listen and management.url, and at the service's log"
+        yield Diagnosis("service", "running", "refuse", f"what answers at {url} is not netboot, or is stuck", remedy)
+        return
+    yield Diagnosis("service", "running", "ok", f"answers at {url}")
+    for name, detail in readiness.details.items():
+        # Which of them is vital the service knows; where it is not ready, any of those that are not in order may be.
+        wrong: Literal["warn", "refuse"] = "warn" if readiness.ready else "refuse"
+        yield Diagnosis("service", name, "ok" if detail.ok else wrong, detail.message, detail.remedy)
+
+
+def _join(config: Config) -> Iterator[Diagnosis]:
+    join = config.join
+    if join is None:
+        if config.clusters:
+            words = "there are clusters, and no `join`: no machine can prove itself here"
+            yield Diagnosis("join", "configured", "refuse", words, "add `join` to the configuration")
+        return
+    fault = pair_fault(join.url, join.certificate, join.key, join.authorities)
+    remedy = "issue a certificate for the host of join.url by one of join.authorities; see docs/configuration.md"
+    if fault:
+        yield Diagnosis("join", "certificate", "refuse", fault, remedy)
+    else:
+        yield Diagnosis("join", "certificate", "ok", f"{join.certificate}, for {join.url}")
+    if not config.clusters:
+        words = "there is `join`, and no cluster to be joined"
+        yield Diagnosis("join", "configured", "refuse", words, "add `clusters` to the configuration")
+
+
+def _clusters(config: Config) -> Iterator[Diagnosis]:
+    if not config.clusters:
+        words = "none is configured: machines boot, and join nothing"
+        yield Diagnosis("clusters", "configured", "advice", words, "add `clusters` and `join` to the configuration")
+        return
+    for name, cluster in sorted(config.clusters.items()):
+        where = f"cluster {name}"
+        yield from _endpoints(where, cluster)
+        for role in RIGHTS:
+            yield from _account(where, role, cluster)
+    for note in ADVICE:
+        yield Diagnosis("clusters", note.name, "advice", note.words, note.remedy)
+
+
+def _endpoints(where: str, cluster: Cluster) -> Iterator[Diagnosis]:
+    """The API servers as nodes will see them, believing `authority`."""
+    remedy = "put the cluster's authority into `authority`: `kubectl config view --minify --raw` has it, in base64"
+    for url in cluster.endpoints:
+        name = f"endpoint {url}"
+        try:
+            fault, answered = endpoint_fault(url, cluster.authority)
+        except OSError as error:  # an SSLError is one, too
+            words = f"{cluster.authority}: {error.strerror or 'holds no certificates in PEM'}"
+            yield Diagnosis(where, "authority", "refuse", words, remedy)
+            return
+        if not fault:
+            yield Diagnosis(where, name, "ok", f"believed by {cluster.authority}")
+        elif answered:
+            yield Diagnosis(where, name, "refuse", f"nodes would not believe it: {fault}", remedy)
+        else:
+            words = f"cannot be reached from here: {fault}"
+            yield Diagnosis(where, name, "warn", words, "see whether nodes reach it; they try all endpoints in turn")
+
+
+def _account(where: str, role: str, cluster: Cluster) -> Iterator[Diagnosis]:
+    """A kubeconfig, what its account may, and with the issuer's what its cluster is like."""
+    from netboot.kube.connection import connect
+    from netboot.kube.preconditions import KubePreconditions
+
+    path: Path = getattr(cluster, role)
+    try:
+        connection = connect(path)
+    except ClusterUnavailableError as error:
+        yield Diagnosis(where, f"kubeconfig of the {role}", "refuse", str(error))
+        return
+    try:
+        yield from _kubeconfig(where, role, path, connection)
+        preconditions = KubePreconditions(connection, cluster.namespace)
+        findings: tuple[Finding, ...]
+        if role == "issuer":
+            findings = check(preconditions, cluster.namespace)
+        else:
+            findings = (rights(preconditions, role, cluster.namespace),)
+        for finding in findings:
+            yield Diagnosis(where, finding.name, finding.outcome, finding.words, finding.remedy)
+    except ClusterUnavailableError as error:
+        yield Diagnosis(where, f"apiserver, as the {role}", "refuse", f"cannot be told: {error}")
+    finally:
+        connection.close()
+
+
+def _kubeconfig(where: str, role: str, path: Path, connection: "Connection") -> Iterator[Diagnosis]:
+    name = f"kubeconfig of the {role}"
+    mode = stat.S_IMODE(path.stat().st_mode)
+    if mode & 0o077:
+        yield Diagnosis(where, name, "warn", f"others can read {path} (mode {mode:04o})", f"`chmod 600 {path}`")
+    expires = token_expiry_ms(connection.token or "")
+    left = None if expires is None else expires - round(time() * 1000)
+    if left is None or left > EXPIRES_SOON_MS:
+        until = f", until {moment(expires)}" if expires else ""
+        yield Diagnosis(where, name, "ok", f"{path}{until}")
+    else:
+        tense: Literal["warn", "refuse"] = "warn" if left > 0 else "refuse"
+        word = "expires" if left > 0 else "expired"
+        yield Diagnosis(where, name, tense, f"the token in {path} {word} at {moment(expires)}", f"renew it: {_AGAIN}")
+
+
+def token_expiry_ms(token: str) -> int | None:
+    """When a ServiceAccount's token says that it expires (`exp` of RFC 7519); None: it does not say. Not verified."""
+    parts = token.split(".")
+    if len(parts) != 3:
+        return None
+    try:
+        claims = json.loads(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
+        return round(float(claims["exp"]) * 1000)
+    except (ValueError, KeyError, TypeError, OverflowError):
+        return None

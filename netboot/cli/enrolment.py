@@ -1,14 +1,13 @@
 """`netboot machine enroll|approve|release|replace|retire|enrolments`: whose TPM is whose. Asks the running service."""
 
 import sys
-from pathlib import Path
 from typing import Any
 
 import click
 
-from netboot.cli.client import NOT_ALLOWED, ApiError, Client, api_options, open_client, segment, with_exit_codes
+from netboot.cli.client import NOT_ALLOWED, ApiError, Client, Connection, api_command, segment
 from netboot.cli.identity import row, shown
-from netboot.cli.output import output_option, show
+from netboot.cli.output import show
 from netboot.cli.times import moment, window_option
 
 SHORTEST_PREFIX = 8
@@ -24,17 +23,13 @@ reason_option = click.option("--reason", default="", help="Why, for the history.
     "--csv", "csv_", metavar="FILE", type=click.File("r", encoding="utf-8"), help="Enrol this list ('-': stdin)."
 )
 @reason_option
-@api_options
-@output_option
-@with_exit_codes
+@api_command
 def enroll(
     machine: str | None,
     window: int,
     csv_: Any,
     reason: str,
-    config: Path | None,
-    server: str | None,
-    token_file: Path | None,
+    connection: Connection,
     output: str,
 ) -> None:
     """Enrol the TPM of MACHINE on first use, or those of a list.
@@ -57,37 +52,33 @@ def enroll(
     """
     if (machine is None) == (csv_ is None):
         raise click.UsageError("name a machine, or give a list with --csv")
-    client = open_client(config, server, token_file)
+    client = connection.open()
     if csv_ is not None:
         file = getattr(csv_, "name", "stdin")  # a pipe need not have one
         try:
             text = csv_.read()
         except UnicodeDecodeError:
             raise click.ClickException(f"{file} is not UTF-8 text") from None
-        found = client.post("/v1/enrolments", text, reason=reason or None, file=file)
-        changed = len(found["enrolled"])
-        show(output, found, (), (), f"enrolled {changed} machines; {found['machines'] - changed} were already")
+        answer = client.post("/v1/enrolments", text, reason=reason or None, file=file)
+        changed = len(answer["enrolled"])
+        show(output, answer, (), (), f"enrolled {changed} machines; {answer['machines'] - changed} were already")
         return
-    found = _act(client, machine or "", "enroll", {"window_seconds": window, "reason": reason})
-    until = moment(found["enrolment"]["window_until_ms"])
-    said = f"{machine} may enrol its TPM until {until}: boot it, then run `netboot machine approve {machine}`"
-    show(output, found, (), (), said)
+    answer = _act(client, machine or "", "enroll", {"window_seconds": window, "reason": reason})
+    until = moment(answer["enrolment"]["window_until_ms"])
+    summary = f"{machine} may enrol its TPM until {until}: boot it, then run `netboot machine approve {machine}`"
+    show(output, answer, (), (), summary)
 
 
 @click.command()
 @click.argument("machine")
 @click.option("--ek", metavar="PREFIX", help=f"Do not ask: it must begin so ({SHORTEST_PREFIX} digits or more).")
 @reason_option
-@api_options
-@output_option
-@with_exit_codes
+@api_command
 def approve(
     machine: str,
     ek: str | None,
     reason: str,
-    config: Path | None,
-    server: str | None,
-    token_file: Path | None,
+    connection: Connection,
     output: str,
 ) -> None:
     """Let the TPM that MACHINE showed in its window join; or bring a retired machine back.
@@ -103,11 +94,11 @@ def approve(
     """
     if ek is not None and not (len(ek) >= SHORTEST_PREFIX and set(ek.lower()) <= set("0123456789abcdef")):
         raise click.UsageError(f"--ek: {SHORTEST_PREFIX} hexadecimal digits or more")
-    client = open_client(config, server, token_file)
-    found = client.get(f"/v1/machines/{segment(machine)}/enrolment")
-    seen = found["enrolment"]
+    client = connection.open()
+    known = client.get(f"/v1/machines/{segment(machine)}/enrolment")
+    seen = known["enrolment"]
     if ek is None:
-        for name, text in shown(found):
+        for name, text in shown(known):
             click.echo(f"{name:<18} {text}", err=output == "json")
         if seen["state"] in ("pending", "retired"):
             click.confirm("Let it join?", abort=True, err=output == "json")
@@ -118,19 +109,15 @@ def approve(
             NOT_ALLOWED,
         )
     body = {"ek_sha256": seen["ek_sha256"], "revision": seen["revision"], "reason": reason}
-    done = _act(client, machine, "approve", body)
-    show(output, done, (), (), f"{machine} may join with EK {done['enrolment']['ek_sha256'] or 'none'}")
+    answer = _act(client, machine, "approve", body)
+    show(output, answer, (), (), f"{machine} may join with EK {answer['enrolment']['ek_sha256'] or 'none'}")
 
 
 @click.command()
 @click.argument("machine")
 @reason_option
-@api_options
-@output_option
-@with_exit_codes
-def release(
-    machine: str, reason: str, config: Path | None, server: str | None, token_file: Path | None, output: str
-) -> None:
+@api_command
+def release(machine: str, reason: str, connection: Connection, output: str) -> None:
     """Forget which key holds the credential of this boot of MACHINE, so that another one may.
 
     For a TPM that was cleared, or a machine that lost its key: it says on its console that it waits for this.
@@ -138,8 +125,8 @@ def release(
     \b
       netboot machine release gpu-001
     """
-    found = _act(open_client(config, server, token_file), machine, "release", {"reason": reason})
-    show(output, found, (), (), f"{machine} is released (generation {found['enrolment']['generation']})")
+    answer = _act(connection.open(), machine, "release", {"reason": reason})
+    show(output, answer, (), (), f"{machine} is released (generation {answer['enrolment']['generation']})")
 
 
 @click.command()
@@ -147,17 +134,13 @@ def release(
 @click.option("--part", type=click.Choice(["tpm"]), required=True, help="What was replaced.")
 @window_option
 @reason_option
-@api_options
-@output_option
-@with_exit_codes
+@api_command
 def replace(
     machine: str,
     part: str,
     window: int,
     reason: str,
-    config: Path | None,
-    server: str | None,
-    token_file: Path | None,
+    connection: Connection,
     output: str,
 ) -> None:
     """The TPM of MACHINE has left it (with its board, say): refuse that one for ever, and open a window for the next.
@@ -168,20 +151,16 @@ def replace(
     Example:  netboot machine replace gpu-001 --part tpm --reason "board RMA 4711"
     """
     body = {"part": part, "window_seconds": window, "reason": reason}
-    found = _act(open_client(config, server, token_file), machine, "replace", body)
-    until = moment(found["enrolment"]["window_until_ms"])
-    show(output, found, (), (), f"the old TPM is refused; {machine} may enrol another until {until}")
+    answer = _act(connection.open(), machine, "replace", body)
+    until = moment(answer["enrolment"]["window_until_ms"])
+    show(output, answer, (), (), f"the old TPM is refused; {machine} may enrol another until {until}")
 
 
 @click.command()
 @click.argument("machine")
 @reason_option
-@api_options
-@output_option
-@with_exit_codes
-def retire(
-    machine: str, reason: str, config: Path | None, server: str | None, token_file: Path | None, output: str
-) -> None:
+@api_command
+def retire(machine: str, reason: str, connection: Connection, output: str) -> None:
     """Take MACHINE out of service: no new tokens, and its certificate is not renewed.
 
     A certificate that it has stays valid until it ends (a day at most). `netboot machine approve` brings it back.
@@ -189,22 +168,18 @@ def retire(
     \b
       netboot machine retire gpu-001
     """
-    found = _act(open_client(config, server, token_file), machine, "retire", {"reason": reason})
-    show(output, found, (), (), f"{machine} is retired: no new tokens, no renewals")
+    answer = _act(connection.open(), machine, "retire", {"reason": reason})
+    show(output, answer, (), (), f"{machine} is retired: no new tokens, no renewals")
 
 
 @click.command()
 @click.option("--export", type=click.Choice(["csv"]), help="As `enroll --csv` reads it.")
 @click.option("--state", type=click.Choice(["pending", "approved", "retired"]), help="Only these.")
-@api_options
-@output_option
-@with_exit_codes
+@api_command
 def enrolments(
     export: str | None,
     state: str | None,
-    config: Path | None,
-    server: str | None,
-    token_file: Path | None,
+    connection: Connection,
     output: str,
 ) -> None:
     """List whose TPM is whose, and what waits for approval.
@@ -214,20 +189,20 @@ def enrolments(
       netboot machine enrolments --state pending
       netboot machine enrolments --state approved --export csv > eks.csv
     """
-    found = open_client(config, server, token_file).get("/v1/enrolments")
-    chosen = [one for one in found["enrolments"] if state in (None, one["state"])]
+    listed = connection.open().get("/v1/enrolments")
+    chosen = [enrolment for enrolment in listed["enrolments"] if state in (None, enrolment["state"])]
     if export is not None:
         from netboot.join.ek_list import write_ek_list
 
         rows = (
-            (one["machine"], one["ek_sha256"], one["state"], one["source"], one["generation"])
-            for one in chosen
-            if one["ek_sha256"]
+            tuple(enrolment[key] for key in ("machine", "ek_sha256", "state", "source", "generation"))
+            for enrolment in chosen
+            if enrolment["ek_sha256"]
         )
         sys.stdout.write(write_ek_list(rows))
         return
     columns = ("machine", "state", "since", "EK", "source", "window", "conflict")
-    show(output, {"enrolments": chosen}, columns, [row(one) for one in chosen], "none")
+    show(output, {"enrolments": chosen}, columns, [row(enrolment) for enrolment in chosen], "none")
 
 
 COMMANDS = (enroll, approve, release, replace, retire, enrolments)

@@ -1,16 +1,15 @@
 """`netboot explain`: why a machine gets the script that it gets. Asks the running service."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 import click
 
 from netboot.cli import health
-from netboot.cli.client import CANNOT_TELL, NOT_ALLOWED, UNKNOWN, api_options, open_client, segment
+from netboot.cli.client import CANNOT_TELL, NOT_ALLOWED, UNKNOWN, Connection, connection_options, segment
 from netboot.cli.identity import facts
 from netboot.cli.output import output_option
-from netboot.cli.times import boot_words
+from netboot.cli.times import boot_line
 
 _STATUS = {"boot": 0, "unknown": UNKNOWN, "refused": NOT_ALLOWED, "unavailable": CANNOT_TELL}
 _WORDS = {
@@ -27,7 +26,7 @@ _WORDS = {
 @click.option("--uuid", help="… with this SMBIOS UUID.")
 @click.option("--serial", help="… with this serial number.")
 @click.option("--arch", help="… of this architecture, as iPXE says it (x86_64, i386, arm64).")
-@api_options
+@connection_options
 @output_option
 def command(
     machine: str | None,
@@ -35,9 +34,7 @@ def command(
     uuid: str | None,
     serial: str | None,
     arch: str | None,
-    config: Path | None,
-    server: str | None,
-    token_file: Path | None,
+    connection: Connection,
     output: str,
 ) -> None:
     """Explain which script MACHINE gets and why; or whoever makes the claim that the options describe.
@@ -56,19 +53,22 @@ def command(
     claimed = any(value is not None for value in claim.values())
     if (machine is not None) == claimed:
         raise click.UsageError("name a machine, or describe a claim with --mac, --uuid, --serial, --arch")
-    client = open_client(config, server, token_file)
+    client = connection.open()
     path = f"/v1/machines/{segment(machine)}/explain" if machine is not None else "/v1/explain"
-    found = client.get(path) if machine is not None else client.get(path, **claim)
-    decision = found["decision"]
+    explained = client.get(path) if machine is not None else client.get(path, **claim)
+    decision = explained["decision"]
     if output == "json":
-        click.echo(json.dumps(found, indent=2, sort_keys=True))
+        click.echo(json.dumps(explained, indent=2, sort_keys=True))
     else:
         _print(decision)
         for what in ("current", "pending"):
-            if found.get(what):
-                click.echo(f"  {what:<7} {boot_words(found[what])}")
+            if explained.get(what):
+                click.echo(f"  {what:<7} {boot_line(explained[what])}")
         if machine is not None:
-            for name, text in (*(health.facts(found["checked"]) if "checked" in found else ()), *facts(found)):
+            for name, text in (
+                *(health.facts(explained["checked"]) if "checked" in explained else ()),
+                *facts(explained),
+            ):
                 click.echo(f"  {name:<14} {text}")
     raise click.exceptions.Exit(_STATUS[decision["outcome"]])
 

@@ -2,25 +2,20 @@
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import click
 
-from netboot.cli.client import api_options, open_client, segment, with_exit_codes
-from netboot.cli.output import output_option, show
+from netboot.cli.client import Connection, api_command, segment
+from netboot.cli.output import show
 from netboot.cli.times import ago
 
 
 @click.command("health")
 @click.argument("machine")
 @click.option("--facts", "measured", is_flag=True, help="What was measured, below each check.")
-@api_options
-@output_option
-@with_exit_codes
-def command(
-    machine: str, measured: bool, config: Path | None, server: str | None, token_file: Path | None, output: str
-) -> None:
+@api_command
+def command(machine: str, measured: bool, connection: Connection, output: str) -> None:
     """Show what the health checks on MACHINE found, as its current boot reported it.
 
     \b
@@ -35,21 +30,21 @@ def command(
       netboot machine health gpu-001
       netboot machine health gpu-001 --output json
     """
-    found = open_client(config, server, token_file).get(f"/v1/machines/{segment(machine)}/health")
-    checked = found["checked"]
+    answer = connection.open().get(f"/v1/machines/{segment(machine)}/health")
+    checked = answer["checked"]
     if output == "json":
-        click.echo(json.dumps(found, indent=2, sort_keys=True))
+        click.echo(json.dumps(answer, indent=2, sort_keys=True))
         return
-    expected = ", ".join(f"{name} {_value(value)}" for name, value in sorted(found["expected"].items()))
+    expected = ", ".join(f"{name} {_value(value)}" for name, value in sorted(answer["expected"].items()))
     click.echo(f"machine {machine}   {overall(checked)}")
     click.echo(f"expected: {expected or 'nothing; the inventory has no `health` for it'}")
     click.echo()
     rows: list[tuple[object, ...]] = []
-    for one in checked["report"]["checks"] if checked else ():
-        rows.append((one["name"], one["status"], one["severity"], one["summary"], one["remedy"]))
+    for check in checked["report"]["checks"] if checked else ():
+        rows.append((check["name"], check["status"], check["severity"], check["summary"], check["remedy"]))
         if measured:
-            rows += [("", "", "", f"{name} = {_value(value)}", "") for name, value in sorted(one["facts"].items())]
-    show(output, found, ("check", "status", "severity", "what was found", "what to do"), rows, "no checks yet")
+            rows += [("", "", "", f"{name} = {_value(value)}", "") for name, value in sorted(check["facts"].items())]
+    show(output, answer, ("check", "status", "severity", "what was found", "what to do"), rows, "no checks yet")
 
 
 def overall(checked: dict[str, Any] | None) -> str:
@@ -63,12 +58,12 @@ def overall(checked: dict[str, Any] | None) -> str:
 def facts(checked: dict[str, Any] | None) -> Iterator[tuple[str, str]]:
     """Lines for `machine show` and `explain`: the whole, and each check that is not in order."""
     yield "health", overall(checked)
-    for one in checked["report"]["checks"] if checked else ():
-        if one["status"] not in ("pass", "absent"):
-            yield "", f"{one['status']} ({one['severity']}): {one['name']}: {one['summary']}"
+    for check in checked["report"]["checks"] if checked else ():
+        if check["status"] not in ("pass", "absent"):
+            yield "", f"{check['status']} ({check['severity']}): {check['name']}: {check['summary']}"
 
 
 def _value(value: Any) -> str:
     if isinstance(value, dict):
-        return " ".join(f"{key}={one}" for key, one in sorted(value.items()))
+        return " ".join(f"{key}={part}" for key, part in sorted(value.items()))
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)

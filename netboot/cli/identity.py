@@ -8,47 +8,47 @@ from netboot.cli.times import ago, moment
 ALERTS_SHOWN = 3
 
 
-def facts(found: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def facts(machine: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """What `machine show` and `explain` say of a machine's identity."""
-    one = found["enrolment"]
-    if one is None:
-        yield "enrolment", found["enrolment_problem"]
+    enrolment = machine["enrolment"]
+    if enrolment is None:
+        yield "enrolment", machine["enrolment_problem"]
     else:
-        yield "enrolment", _state(one)
-        if one["window"]:
-            yield "window", f"{_WINDOWS[one['window']]} until {moment(one['window_until_ms'])}"
-        if one["ek_sha256"]:
-            yield "EK", one["ek_sha256"]
-            yield from _certificate(one)
-        if one["conflict"]:
-            yield "CONFLICT", one["conflict"]
-    yield "PCR policy", found["pcr_policy"]
-    for alert in found["alerts"][:ALERTS_SHOWN]:
+        yield "enrolment", _state(enrolment)
+        if enrolment["window"]:
+            yield "window", f"{_WINDOWS[enrolment['window']]} until {moment(enrolment['window_until_ms'])}"
+        if enrolment["ek_sha256"]:
+            yield "EK", enrolment["ek_sha256"]
+            yield from _certificate(enrolment)
+        if enrolment["conflict"]:
+            yield "CONFLICT", enrolment["conflict"]
+    yield "PCR policy", machine["pcr_policy"]
+    for alert in machine["alerts"][:ALERTS_SHOWN]:
         yield "ALERT", f"{moment(alert['at_ms'])}  {alert['said']}"
 
 
 _WINDOWS = {"enrol": "it may enrol a TPM", "boot": "it may join without a TPM, once,"}
 
 
-def shown(found: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def shown(machine: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """What an operator looks at before approving: what the machine said beside what the inventory says."""
-    one, match = found["enrolment"], found["match"] or {}
-    said = one["details"]
-    yield "machine", one["machine"]
-    yield "state", _state(one)
-    yield "EK (SHA-256)", one["ek_sha256"] or "none"
-    yield from _certificate(one)
+    enrolment, match = machine["enrolment"], machine["match"] or {}
+    details = enrolment["details"]
+    yield "machine", enrolment["machine"]
+    yield "state", _state(enrolment)
+    yield "EK (SHA-256)", enrolment["ek_sha256"] or "none"
+    yield from _certificate(enrolment)
     for name, key in (("MACs", "macs"), ("serial", "serial"), ("UUID", "uuid")):
-        yield f"{name} it says", _words(said[key])
-        yield f"{name} declared", _words(match.get(key))
-    yield "asked from", said["peer"] or "not known"
-    if said["said"]:
-        yield "it also said", said["said"]
-    yield "PCR policy", found["pcr_policy"]
+        yield f"{name} it says", _listed(details[key])
+        yield f"{name} declared", _listed(match.get(key))
+    yield "asked from", details["peer"] or "not known"
+    if details["said"]:
+        yield "it also said", details["said"]
+    yield "PCR policy", machine["pcr_policy"]
 
 
-def _certificate(one: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    certificate = one["certificate"]
+def _certificate(enrolment: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    certificate = enrolment["certificate"]
     if certificate is None:
         return
     if certificate["verdict"] == "absent":
@@ -63,10 +63,14 @@ def _certificate(one: dict[str, Any]) -> Iterator[tuple[str, str]]:
 _VERDICTS = {"good": "", "bad": "NOT GOOD: ", "unchecked": ""}
 
 
-def _state(one: dict[str, Any]) -> str:
-    source = f", {one['source']}" if one["source"] else ""
-    since = f", since {moment(one['since_ms'])}" if one["since_ms"] and one["source"] != "inventory" else ""
-    return f"{_STATES[one['state']]}{source}{since}"
+def _state(enrolment: dict[str, Any]) -> str:
+    source = f", {enrolment['source']}" if enrolment["source"] else ""
+    since = (
+        f", since {moment(enrolment['since_ms'])}"
+        if enrolment["since_ms"] and enrolment["source"] != "inventory"
+        else ""
+    )
+    return f"{_STATES[enrolment['state']]}{source}{since}"
 
 
 _STATES = {
@@ -77,12 +81,20 @@ _STATES = {
 }
 
 
-def row(one: dict[str, Any]) -> tuple[object, ...]:
+def row(enrolment: dict[str, Any]) -> tuple[object, ...]:
     """One line of a list."""
-    window = f"{one['window']} until {moment(one['window_until_ms'])}" if one["window"] else ""
-    since = ago(one["since_ms"]) if one["since_ms"] else ""
-    return one["machine"], one["state"], since, (one["ek_sha256"] or "")[:16], one["source"], window, one["conflict"]
+    window = f"{enrolment['window']} until {moment(enrolment['window_until_ms'])}" if enrolment["window"] else ""
+    since = ago(enrolment["since_ms"]) if enrolment["since_ms"] else ""
+    return (
+        enrolment["machine"],
+        enrolment["state"],
+        since,
+        (enrolment["ek_sha256"] or "")[:16],
+        enrolment["source"],
+        window,
+        enrolment["conflict"],
+    )
 
 
-def _words(value: Any) -> str:
+def _listed(value: Any) -> str:
     return ", ".join(value) if isinstance(value, list) and value else value or "not given"

@@ -15,8 +15,8 @@ from images.store import check
 from images.store.gc import GRACE_SECONDS, collect, needed, remove
 from images.store.lookup import resolve
 from images.store.store import Image, Store
-from netboot.cli.output import output_option, progress, show
-from netboot.cli.paths import config_option, find_paths, keys_option, store_option
+from netboot.cli.output import output_option, show
+from netboot.cli.paths import Paths, paths_options
 
 _WAIT_SECONDS = 10.0
 """How long a command waits for another writer of the store."""
@@ -29,10 +29,11 @@ _VERDICTS: dict[Verdict, str] = {
 }
 _ELSEWHERE = {
     "build": "netboot.cli.build:build",
-    "lock": "netboot.cli.lock:lock",
-    "diff": "netboot.cli.diff:diff_",
+    "lock": "netboot.cli.build:lock",
+    "diff": "netboot.cli.documents:diff_",
     "cat": "netboot.cli.documents:cat",
     "sign": "netboot.cli.signatures:sign",
+    "verify": "netboot.cli.signatures:verify",
     "push": "netboot.cli.publish:push",
     "pull": "netboot.cli.publish:pull",
     "promote": "netboot.cli.publish:promote",
@@ -72,16 +73,15 @@ def group() -> None:
 
 
 @group.command("list")
-@config_option
-@store_option
+@paths_options(keys=False)
 @output_option
-def list_(config: Path | None, store: Path | None, output: str) -> None:
+def list_(paths: Paths, output: str) -> None:
     """List the images of the store, newest first.
 
     \b
     Example:  netboot image list --output json
     """
-    opened = _store(config, store)
+    opened = _store(paths)
     images, why = opened.images(), needed(opened)
     rows = [
         (
@@ -104,11 +104,9 @@ def list_(config: Path | None, store: Path | None, output: str) -> None:
 
 @group.command("show")
 @click.argument("image")
-@config_option
-@store_option
-@keys_option
+@paths_options()
 @output_option
-def show_(image: str, config: Path | None, store: Path | None, keys: Path | None, output: str) -> None:
+def show_(image: str, paths: Paths, output: str) -> None:
     """Show all about IMAGE: its parts and their sizes, the memory it needs, who signed it, what points to it.
 
     Reads the manifest and its signature, not the parts: `netboot image verify` reads every byte.
@@ -116,14 +114,13 @@ def show_(image: str, config: Path | None, store: Path | None, keys: Path | None
     \b
     Example:  netboot image show debian-12-minimal
     """
-    paths = find_paths(config, store, keys)
     opened = Store(paths.store)
-    found = opened.image(resolve(opened, image))
-    manifest, why = found.manifest, needed(opened).get(found.digest, ())
-    signer, problem, signatures = _signer(opened, found.digest, paths.keys)
+    stored = opened.image(resolve(opened, image))
+    manifest, why = stored.manifest, needed(opened).get(stored.digest, ())
+    signer, problem, signatures = _signer(opened, stored.digest, paths.keys)
     missing = {finding.part: finding.problem for finding in check.check_sizes(opened, manifest)}
     rows = [
-        ("image", found.digest),
+        ("image", stored.digest),
         ("recipe", manifest.name),
         ("distribution", f"{manifest.distribution} {manifest.suite} {manifest.architecture}"),
         ("kernel", manifest.kernel_version),
@@ -136,52 +133,25 @@ def show_(image: str, config: Path | None, store: Path | None, keys: Path | None
             for name, part in manifest.artifacts
         ),
         *(
-            ("container", f"{_mib(image.size):>11}  {image.digest}  {image.name}, loaded at boot")
-            for image in manifest.container_images
+            ("container", f"{_mib(container.size):>11}  {container.digest}  {container.name}, loaded at boot")
+            for container in manifest.container_images
         ),
-        ("size", f"{_mib(found.size):>11}  in all, compressed"),
+        ("size", f"{_mib(stored.size):>11}  in all, compressed"),
         ("memory", f"{manifest.ram_mib:>7} MiB  at least, in the machine"),
         ("in use", "; ".join(why) or "by nobody"),
     ]
-    channels = [name for name, state in opened.channels().items() if state.image == found.digest]
-    value = _facts(found) | {"signer": signer, "verified": problem is None, "problem": problem}
+    channels = [name for name, state in opened.channels().items() if state.image == stored.digest]
+    value = _facts(stored) | {"signer": signer, "verified": problem is None, "problem": problem}
     value |= {"signatures": [{"key": key, "verdict": verdict} for key, verdict in signatures]}
     show(output, value | {"channels": channels, "in_use": list(why), "missing": missing}, ("", ""), rows)
 
 
 @group.command()
-@click.argument("image")
-@config_option
-@store_option
-@keys_option
-@output_option
-def verify(image: str, config: Path | None, store: Path | None, keys: Path | None, output: str) -> None:
-    """Read every byte of IMAGE and compare it with what was signed. Exit status 1 when anything is wrong.
-
-    A finding names the part, where the damage is, and what to do.
-
-    \b
-    Example:  netboot image verify debian-12-minimal
-    """
-    paths = find_paths(config, store, keys)
-    opened = Store(paths.store)
-    digest = resolve(opened, image)
-    with progress(f"verifying {digest[:12]}", _size(opened, digest)) as advance:
-        findings = check.check_image(opened, digest, KeyRing(paths.keys).trusted(), advance)
-    rows = [(finding.part, finding.problem, finding.remedy) for finding in findings]
-    value = {"image": digest, "findings": [dataclasses.asdict(finding) for finding in findings]}
-    show(output, value, ("part", "problem", "remedy"), rows, f"image {digest[:12]} is what was signed, every byte")
-    if findings:
-        raise click.exceptions.Exit(1)
-
-
-@group.command()
 @click.option("--grace", type=click.IntRange(min=0), default=GRACE_SECONDS, show_default=True, help="Seconds.")
 @click.option("--dry-run", is_flag=True, help="Only say what would go.")
-@config_option
-@store_option
+@paths_options(keys=False)
 @output_option
-def gc(grace: int, dry_run: bool, config: Path | None, store: Path | None, output: str) -> None:
+def gc(grace: int, dry_run: bool, paths: Paths, output: str) -> None:
     """Remove images that nobody has needed for a while, and blobs of no image.
 
     An image stays while a channel points to it (or did last), while a boot refers to it, and --grace seconds longer,
@@ -191,7 +161,7 @@ def gc(grace: int, dry_run: bool, config: Path | None, store: Path | None, outpu
     \b
     Example:  netboot image gc --dry-run
     """
-    opened = _store(config, store)
+    opened = _store(paths)
     done = collect(opened, int(time()), grace, dry_run=dry_run)
     verb = "would be removed" if dry_run else "removed"
     rows = [(digest[:12], verb) for digest in done.removed]
@@ -202,24 +172,23 @@ def gc(grace: int, dry_run: bool, config: Path | None, store: Path | None, outpu
 
 @group.command()
 @click.argument("image")
-@config_option
-@store_option
+@paths_options(keys=False)
 @output_option
-def rm(image: str, config: Path | None, store: Path | None, output: str) -> None:
+def rm(image: str, paths: Paths, output: str) -> None:
     """Remove IMAGE at once, unless somebody needs it: then the answer says who.
 
     \b
     Example:  netboot image rm 4c1d22e0
     """
-    opened = _store(config, store)
+    opened = _store(paths)
     digest = resolve(opened, image)
     remove(opened, digest)
-    said = f"removed image {digest[:12]}; `netboot image gc` frees its blobs"
-    show(output, {"removed": digest}, (), (), said)
+    summary = f"removed image {digest[:12]}; `netboot image gc` frees its blobs"
+    show(output, {"removed": digest}, (), (), summary)
 
 
-def _store(config: Path | None, store: Path | None) -> Store:
-    return Store(store or find_paths(config, store, None).store, wait=_WAIT_SECONDS)
+def _store(paths: Paths) -> Store:
+    return Store(paths.store, wait=_WAIT_SECONDS)
 
 
 def _facts(image: Image) -> dict[str, Any]:
@@ -239,13 +208,6 @@ def _signer(store: Store, digest: str, keys: Path) -> tuple[str | None, str | No
         return signer, None, examine(store.manifest_bytes(digest), store.signature(digest), trusted)
     except ImageError as error:
         return None, str(error), ()
-
-
-def _size(store: Store, digest: str) -> int:
-    try:
-        return store.image(digest).size
-    except ImageError:
-        return 0
 
 
 def _mib(size: int) -> str:

@@ -56,10 +56,10 @@ def faults(config: Config, inventory: Inventory | None, now: datetime | None = N
     for name, cluster in config.clusters.items():
         yield from _cluster(name, cluster, joined=config.join is not None)
     if config.join is not None and config.clusters:
-        for machine in {one.cluster: one for one in inventory.machines}.values() if inventory else ():
+        for machine in {machine.cluster: machine for machine in inventory.machines}.values() if inventory else ():
             if machine.cluster not in config.clusters:
-                words = f"machine {machine.name} is of cluster {machine.cluster}, which netboot.yaml does not have"
-                yield Fault(str(config.inventory), 1, "", f"{words} (`clusters.{machine.cluster}`)")
+                fault = f"machine {machine.name} is of cluster {machine.cluster}, which netboot.yaml does not have"
+                yield Fault(str(config.inventory), 1, "", f"{fault} (`clusters.{machine.cluster}`)")
 
 
 def _listener(join: Join, now: datetime) -> Iterator[Fault]:
@@ -69,7 +69,7 @@ def _listener(join: Join, now: datetime) -> Iterator[Fault]:
         yield from error.faults
         pems = ()
     authorities = [x509.load_pem_x509_certificate(pem.encode()) for pem in pems]
-    if authorities and all(one.not_valid_after_utc <= now for one in authorities):
+    if authorities and all(authority.not_valid_after_utc <= now for authority in authorities):
         yield Fault(str(join.authorities), 1, "", "every authority has expired: no machine will believe this service")
     try:
         certificate = x509.load_pem_x509_certificate(join.certificate.read_bytes())
@@ -79,8 +79,8 @@ def _listener(join: Join, now: datetime) -> Iterator[Fault]:
     except ValueError:
         yield Fault(str(join.certificate), 1, "", f"join.certificate is not a certificate in PEM; {_RENEW}")
         return
-    for words in (*_validity(certificate, now), *_names(certificate, join), *_signer(certificate, authorities)):
-        yield Fault(str(join.certificate), 1, "", f"{words}; {_RENEW}")
+    for fault in (*_validity(certificate, now), *_names(certificate, join), *_signer(certificate, authorities)):
+        yield Fault(str(join.certificate), 1, "", f"{fault}; {_RENEW}")
     yield from _key(join, certificate)
 
 

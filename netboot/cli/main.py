@@ -23,7 +23,7 @@ COMMANDS = {
     "backup": "netboot.cli.backup:backup",
     "restore": "netboot.cli.backup:restore",
     "completion": "netboot.cli.completion:command",
-    "plane": "netboot.cli.serve:plane",
+    "process": "netboot.cli.serve:process",
 }
 
 

@@ -2,24 +2,16 @@
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from functools import cached_property, wraps
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
 from images.errors import NotFoundError
 from netboot.config import Config, load_config
 
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-@dataclass(frozen=True, slots=True)
-class Paths:
-    """The folders that a local command works on."""
-
-    store: Path
-    keys: Path
+Command = Callable[..., None]
 
 
 def config_path(given: Path | None) -> Path:
@@ -42,31 +34,63 @@ def find_config(given: Path | None) -> Config:
     return load_config(path)
 
 
-def find_paths(config: Path | None, store: Path | None, keys: Path | None) -> Paths:
-    """Store and keys from the options; what is not given comes from the configuration.
+class Paths:
+    """The folders that a local command works on. What its options leave out, the configuration says.
 
-    Raises:
-        As `find_config`, where an option is not given.
+    Reading `store` or `keys` raises as `find_config` does, where the configuration is needed.
     """
-    if store is not None and keys is not None:
-        return Paths(store, keys)
-    found = find_config(config)
-    return Paths(store or found.store, keys or found.keys)
+
+    def __init__(self, config: Path | None, store: Path | None = None, keys: Path | None = None) -> None:
+        self._config, self._store, self._keys = config, store, keys
+
+    @cached_property
+    def _configured(self) -> Config:
+        return find_config(self._config)
+
+    def check(self) -> None:
+        """See that both are known, before a person is asked for anything."""
+        _ = self.store, self.keys
+
+    @property
+    def store(self) -> Path:
+        """The artifact store's folder."""
+        return self._store or self._configured.store
+
+    @property
+    def keys(self) -> Path:
+        """The folder of signing keys."""
+        return self._keys or self._configured.keys
 
 
-def config_option(function: F) -> F:
-    """`--config`."""
+def paths_options(*, store: bool = True, keys: bool = True) -> Callable[[Command], Command]:
+    """Add `--config` and, as wanted, `--store` and `--keys`: the command gets them as one `paths`."""
+
+    def decorate(function: Command) -> Command:
+        @wraps(function)
+        def command(
+            *arguments: Any, config: Path | None, store: Path | None = None, keys: Path | None = None, **others: Any
+        ) -> None:
+            function(*arguments, paths=Paths(config, store, keys), **others)
+
+        decorated: Command = keys_option(command) if keys else command
+        decorated = _store_option(decorated) if store else decorated
+        return config_option(decorated)
+
+    return decorate
+
+
+def config_option(function: Command) -> Command:
+    """Add `--config`, of a command that needs the configuration itself: for `find_config`."""
     text = "Configuration of the site.  [default: $NETBOOT_CONFIG, then ./netboot.yaml]"
     return click.option("--config", "config", type=click.Path(path_type=Path), help=text)(function)
 
 
-def store_option(function: F) -> F:
-    """`--store`."""
-    text = "Artifact store, in place of the configuration's."
-    return click.option("--store", "store", type=click.Path(path_type=Path), help=text)(function)
-
-
-def keys_option(function: F) -> F:
-    """`--keys`."""
+def keys_option(function: Command) -> Command:
+    """Add `--keys`, which takes the place of the configuration's `keys`."""
     text = "Folder of keys, in place of the configuration's."
     return click.option("--keys", "keys", type=click.Path(path_type=Path), help=text)(function)
+
+
+def _store_option(function: Command) -> Command:
+    text = "Artifact store, in place of the configuration's."
+    return click.option("--store", "store", type=click.Path(path_type=Path), help=text)(function)

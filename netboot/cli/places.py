@@ -4,8 +4,9 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -16,8 +17,6 @@ from images.registry.retry import RetryPolicy
 
 if TYPE_CHECKING:
     from images.registry.client import OciRegistry
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +29,24 @@ class Access:
     plain_http: bool
 
 
-def access_options(function: F) -> F:
-    """`--username`, `--credentials`, `--authority`, `--plain-http`."""
+def access_options(function: Callable[..., None]) -> Callable[..., None]:
+    """Add `--username`, `--credentials`, `--authority`, `--plain-http`: the command gets them as one `access`."""
+
+    @wraps(function)
+    def command(
+        *arguments: Any,
+        username: str | None,
+        credentials: Path | None,
+        authority: Path | None,
+        plain_http: bool,
+        **others: Any,
+    ) -> None:
+        function(*arguments, access=Access(username, credentials, authority, plain_http), **others)
+
+    decorated: Callable[..., None] = command
     for option in (
         click.option("--plain-http", is_flag=True, help="No TLS, also where the registry is not on this machine."),
-        click.option("--authority", type=click.Path(path_type=Path), help="PEM that vouches for its certificate."),
+        click.option("--authority", type=click.Path(path_type=Path), help="PEM of who signed its certificate."),
         click.option(
             "--credentials",
             type=click.Path(path_type=Path),
@@ -42,13 +54,13 @@ def access_options(function: F) -> F:
         ),
         click.option("--username", help="Log in by this name; the password is the first line of standard input."),
     ):
-        function = option(function)
-    return function
+        decorated = option(decorated)
+    return decorated
 
 
 def retry() -> RetryPolicy:
     """Ten attempts; why one is made again is said on stderr."""
-    return RetryPolicy(tell=lambda words: click.echo(words, err=True))
+    return RetryPolicy(tell=lambda reason: click.echo(reason, err=True))
 
 
 def login(access: Access, registry: str) -> Login | None:
@@ -84,13 +96,13 @@ def open_registries(access: Access, *places: Reference) -> Iterator[list["OciReg
             f"{places[0]} and {places[1]} are in two registries: pull from the one and push to the other"
         )
     check_authority(access.authority)
-    who = login(access, first)
-    opened = [OciRegistry(place, who, authority=access.authority, plain_http=access.plain_http) for place in places]
+    account = login(access, first)
+    opened = [OciRegistry(place, account, authority=access.authority, plain_http=access.plain_http) for place in places]
     try:
         yield opened
     finally:
-        for one in opened:
-            one.close()
+        for repository in opened:
+            repository.close()
 
 
 def check_authority(path: Path | None) -> None:

@@ -13,7 +13,7 @@ from images.store.lookup import resolve
 from images.store.pointers import is_digest
 from images.store.store import Store
 from netboot.cli.output import output_option, progress, show
-from netboot.cli.paths import Paths, config_option, find_paths, keys_option, store_option
+from netboot.cli.paths import Paths, paths_options
 from netboot.cli.places import Access, access_options, check_authority, open_registries, retry
 
 _WAIT_SECONDS = 60.0
@@ -24,13 +24,9 @@ _WAIT_SECONDS = 60.0
 @click.argument("image")
 @click.argument("place", metavar="REGISTRY/REPOSITORY[:TAG]")
 @access_options
-@config_option
-@store_option
-@keys_option
+@paths_options()
 @output_option
-def push(
-    image: str, place: str, config: Path | None, store: Path | None, keys: Path | None, output: str, **access: Any
-) -> None:
+def push(image: str, place: str, paths: Paths, access: Access, output: str) -> None:
     """Upload IMAGE into an OCI registry, under TAG (latest, where none is given) and under its own digest.
 
     The image must be signed by a key that this site trusts. What the registry has already is not sent again, and the
@@ -44,29 +40,27 @@ def push(
     from images.registry.push import absent, publishable
     from images.registry.push import push as upload
 
-    paths, reference, tries = find_paths(config, store, keys), read_reference(place), retry()
+    reference, tries = read_reference(place), retry()
     if reference.digest is not None:
         raise click.UsageError("a push names a tag: the registry's digest follows from what is pushed")
     opened = Store(paths.store)
     digest = resolve(opened, image)
     manifest = publishable(opened, digest, KeyRing(paths.keys).trusted())
-    with open_registries(Access(**access), reference) as [registry]:
-        wanted = absent(registry, manifest, tries)
-        with progress(f"pushing {digest[:12]}", sum(one.size for one in wanted.values())) as advance:
-            done = upload(opened, manifest, registry, reference.tag, wanted, tries, advance)
+    with open_registries(access, reference) as [registry]:
+        blobs = absent(registry, manifest, tries)
+        with progress(f"pushing {digest[:12]}", sum(blob.size for blob in blobs.values())) as advance:
+            done = upload(opened, manifest, registry, reference.tag, blobs, tries, advance)
     value = {"image": digest, "place": str(reference), "digest": done.digest, "tags": list(done.tags)}
-    said = f"image {digest[:12]} is {reference} now, {reference.place}@{done.digest}; {_mib(done.sent)} sent"
-    show(output, {**value, "sent": done.sent}, (), (), said)
+    summary = f"image {digest[:12]} is {reference} now, {reference.place}@{done.digest}; {_mib(done.sent)} sent"
+    show(output, {**value, "sent": done.sent}, (), (), summary)
 
 
 @click.command()
 @click.argument("place", metavar="REGISTRY/REPOSITORY[:TAG|@DIGEST] or URL")
 @access_options
-@config_option
-@store_option
-@keys_option
+@paths_options()
 @output_option
-def pull(place: str, config: Path | None, store: Path | None, keys: Path | None, output: str, **access: Any) -> None:
+def pull(place: str, paths: Paths, access: Access, output: str) -> None:
     """Fetch an image into the store, from an OCI registry or from the URL of an image at a plain origin.
 
     TAG may be an image's own digest; @DIGEST is the registry's, sha256:…. First the signature must be of a key that
@@ -78,22 +72,22 @@ def pull(place: str, config: Path | None, store: Path | None, keys: Path | None,
       netboot image pull registry.example:5000/netboot/images:stable
       netboot image pull http://cache.example:8000/v1/images/DIGEST
     """
-    paths, how = find_paths(config, store, keys), Access(**access)
     if is_url(place):
-        if how.username is not None or how.credentials is not None:
+        if access.username is not None or access.credentials is not None:
             raise click.UsageError("a plain origin takes no login: what it serves is signed, and no secret")
         origin, digest = read_origin(place)
         if digest is None:
             raise click.UsageError(f"{place} names no image: its URL ends in /images/DIGEST")
-        check_authority(how.authority)
-        source = OriginSource(origin, authority=how.authority)
+        check_authority(access.authority)
+        source = OriginSource(origin, authority=access.authority)
         try:
             value = _take(source, digest, paths)
         finally:
             source.close()
     else:
         reference = read_reference(place)
-        with open_registries(how, reference) as [registry]:
+        paths.check()
+        with open_registries(access, reference) as [registry]:
             value = _take(RegistrySource(registry), reference.name, paths)
     show(output, value, (), (), _taken(value))
 
@@ -102,13 +96,9 @@ def pull(place: str, config: Path | None, store: Path | None, keys: Path | None,
 @click.argument("image", metavar="FROM")
 @click.argument("place", metavar="REGISTRY/REPOSITORY:TAG")
 @access_options
-@config_option
-@store_option
-@keys_option
+@paths_options()
 @output_option
-def promote(
-    image: str, place: str, config: Path | None, store: Path | None, keys: Path | None, output: str, **access: Any
-) -> None:
+def promote(image: str, place: str, paths: Paths, access: Access, output: str) -> None:
     """Let TAG of a registry name an image that is there already: FROM. No bytes move.
 
     FROM is another REGISTRY/REPOSITORY:TAG of the same registry (also of another repository), the digest of an image
@@ -122,12 +112,12 @@ def promote(
     """
     from images.registry.push import promote as move
 
-    paths, target = find_paths(config, store, keys), read_reference(place)
+    target = read_reference(place)
     if target.digest is not None:
         raise click.UsageError("what is moved is a tag: write REGISTRY/REPOSITORY:TAG")
     source = read_reference(image) if "/" in image else target.tagged(_digest(paths, image))
     trusted = KeyRing(paths.keys).trusted()
-    with open_registries(Access(**access), source, target) as [there, here]:
+    with open_registries(access, source, target) as [there, here]:
         done = move(there, source.name, here, target.tag, trusted, retry())
     value = {"image": done.image, "place": str(target), "digest": done.digest, "before": done.before}
     before = f"; it was {done.before[:12]}" if done.before and done.before != done.image else ""
@@ -137,11 +127,9 @@ def promote(
 @click.command("export")
 @click.argument("image")
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
-@config_option
-@store_option
-@keys_option
+@paths_options()
 @output_option
-def export_(image: str, folder: Path, config: Path | None, store: Path | None, keys: Path | None, output: str) -> None:
+def export_(image: str, folder: Path, paths: Paths, output: str) -> None:
     """Write IMAGE into FOLDER as a file server or a bucket serves it: blobs/SHA256, images/DIGEST/manifest.json, .sig.
 
     FOLDER mounted at /v1/ of any file server is an origin for machines, and a place to pull from. Files that are there,
@@ -153,7 +141,6 @@ def export_(image: str, folder: Path, config: Path | None, store: Path | None, k
     """
     from images.registry.folder import export
 
-    paths = find_paths(config, store, keys)
     opened = Store(paths.store)
     digest = resolve(opened, image)
     with progress(f"exporting {digest[:12]}", opened.image(digest).size) as advance:
@@ -165,21 +152,17 @@ def export_(image: str, folder: Path, config: Path | None, store: Path | None, k
 @click.command("import")
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
 @click.argument("digest", required=False)
-@config_option
-@store_option
-@keys_option
+@paths_options()
 @output_option
-def import_(
-    folder: Path, digest: str | None, config: Path | None, store: Path | None, keys: Path | None, output: str
-) -> None:
+def import_(folder: Path, digest: str | None, paths: Paths, output: str) -> None:
     """Take the images of FOLDER (or the one of DIGEST) into the store, each verified as `pull` verifies.
 
     \b
     Example:
       netboot image import /media/stick/netboot
     """
-    paths, source = find_paths(config, store, keys), FolderSource(folder)
-    values = [_take(source, one, paths) for one in ([digest] if digest else source.digests())]
+    source = FolderSource(folder)
+    values = [_take(source, wanted, paths) for wanted in ([digest] if digest else source.digests())]
     show(output, {"images": values}, (), (), "\n".join(map(_taken, values)))
 
 
@@ -188,16 +171,16 @@ def _take(source: Source, name: str, paths: Paths) -> dict[str, Any]:
     from images.registry.pull import pull as fetch
 
     store, tries = Store(paths.store, wait=_WAIT_SECONDS), retry()
-    found = announce(source, name, KeyRing(paths.keys).trusted(), tries)
-    wanted = missing(store, found.manifest)
-    with progress(f"pulling {found.digest[:12]}", sum(one.size for one in wanted.values())) as advance:
-        fetched = fetch(source, found, store, wanted, tries, advance)
+    image = announce(source, name, KeyRing(paths.keys).trusted(), tries)
+    blobs = missing(store, image.manifest)
+    with progress(f"pulling {image.digest[:12]}", sum(blob.size for blob in blobs.values())) as advance:
+        fetched = fetch(source, image, store, blobs, tries, advance)
     return {
-        "image": found.digest,
-        "name": found.manifest.name,
-        "architecture": found.manifest.architecture,
+        "image": image.digest,
+        "name": image.manifest.name,
+        "architecture": image.manifest.architecture,
         "from": source.where,
-        "signer": found.signer,
+        "signer": image.signer,
         "fetched": fetched,
     }
 

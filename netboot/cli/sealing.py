@@ -61,10 +61,10 @@ def _fill(group: click.Group, kind: Kind, path_in: Callable[[Join], Path]) -> No
     """Give `group` its commands, which work on the file that `path_in` finds."""
 
     def path_of(config: Path | None) -> Path:
-        found = find_config(config)
-        if found.join is None:
+        join = find_config(config).join
+        if join is None:
             raise click.ClickException("netboot.yaml has no `join` section: there is nothing to seal")
-        return path_in(found.join)
+        return path_in(join)
 
     @group.command("list", help=_LIST.format(kind.group))
     @config_option
@@ -106,5 +106,5 @@ def _show(output: str, keys: Keyset) -> None:
     value: list[dict[str, Any]] = [
         {"id": key.id.hex(), "seals": not number, "opens": True} for number, key in enumerate(keys.keys)
     ]
-    rows = [(one["id"], "seals, opens" if one["seals"] else "opens") for one in value]
+    rows = [(key["id"], "seals, opens" if key["seals"] else "opens") for key in value]
     show(output, value, ("key", "does"), rows)

@@ -1,4 +1,4 @@
-"""`netboot serve`: the service. `netboot plane` is what it starts its processes with."""
+"""`netboot serve`: the service. `netboot process` is what it starts its processes with."""
 
 import os
 import sys
@@ -26,7 +26,7 @@ def command(config: Path | None) -> None:
     from netboot import logs
     from netboot.cli.paths import find_config
     from netboot.listeners import ListenError
-    from netboot.processes.service import serve
+    from netboot.processes.supervisor import serve
     from netboot.stores.lock import AlreadyRunningError
 
     found = find_config(config)
@@ -49,12 +49,12 @@ def command(config: Path | None) -> None:
 
 @click.command(hidden=True)
 @click.argument("name")
-def plane(name: str) -> None:  # noqa: ARG001 — it is there for `ps`
+def process(name: str) -> None:  # noqa: ARG001 — it is there for `ps`
     """Be one of the service's processes, under a supervisor."""
-    from netboot.process import Orders, OrphanedError
-    from netboot.processes.processes import run_plane
+    from netboot.process import OrphanedError, ProcessSpec
+    from netboot.processes.start import start
 
     try:
-        run_plane(Orders.model_validate_json(sys.stdin.buffer.read()))
+        start(ProcessSpec.model_validate_json(sys.stdin.buffer.read()))
     except OrphanedError as error:
         raise click.ClickException(str(error)) from None

@@ -1,5 +1,6 @@
 """Times for people."""
 
+from collections.abc import Callable
 from time import localtime, strftime, time
 from typing import Any
 
@@ -32,12 +33,16 @@ def seconds(milliseconds: int | None) -> str:
     return f"{milliseconds / 1000:.1f}" if milliseconds is not None else ""
 
 
-def boot_words(trace: dict[str, Any]) -> str:
+def state(trace: dict[str, Any]) -> str:
+    """How far a boot of the API is; of one of which only a script was served: that it is a claim."""
+    return f"{trace['state']} (claim)" if trace["claim"] else str(trace["state"])
+
+
+def boot_line(trace: dict[str, Any]) -> str:
     """A boot of the API in one line: which, how far, how we know, when it was last heard of."""
-    state = f"{trace['state']} (claim)" if trace["claim"] else str(trace["state"])
     ready = trace["seconds_to_ready"]
     took = f", Ready {ready:.1f} s after its kernel started" if ready is not None else ""
-    return f"{trace['boot']}  {state}, {trace['standing']}{took}, last heard {ago(trace['last_ms'])}"
+    return f"{trace['boot']}  {state(trace)}, {trace['standing']}{took}, last heard {ago(trace['last_ms'])}"
 
 
 _UNITS = {"s": 1, "m": 60, "h": 3600}
@@ -55,16 +60,21 @@ def duration(text: str) -> int:
     return int(number) * _UNITS[unit]
 
 
-def _window(_context: click.Context, _option: click.Parameter, value: str) -> int:
-    try:
-        found = duration(value)
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from None
-    if not 60 <= found <= 86_400:
-        raise click.BadParameter("from 1m to 24h")
-    return found
+def duration_option(
+    name: str, default: str, least: str, most: str, description: str
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """An option that takes a duration from `least` to `most`; the command gets seconds."""
+
+    def parse(_context: click.Context, _option: click.Parameter, value: str) -> int:
+        try:
+            seconds = duration(value)
+        except ValueError as error:
+            raise click.BadParameter(str(error)) from None
+        if not duration(least) <= seconds <= duration(most):
+            raise click.BadParameter(f"from {least} to {most}")
+        return seconds
+
+    return click.option(name, default=default, show_default=True, callback=parse, help=description)
 
 
-window_option = click.option(
-    "--window", default="30m", show_default=True, callback=_window, help="How long it is open."
-)
+window_option = duration_option("--window", "30m", "1m", "24h", "How long it is open.")

@@ -1,14 +1,13 @@
 """`netboot token`: bootstrap tokens by an operator's word. Asks the running service."""
 
 import base64
-from pathlib import Path
 from typing import Any
 
 import click
 
-from netboot.cli.client import api_options, open_client, segment, with_exit_codes
-from netboot.cli.output import output_option, show
-from netboot.cli.times import duration, moment, window_option
+from netboot.cli.client import Connection, api_command, segment
+from netboot.cli.output import show
+from netboot.cli.times import duration_option, moment, window_option
 
 
 @click.group()
@@ -26,34 +25,20 @@ def group() -> None:
     """
 
 
-def _lifetime(_context: click.Context, _option: click.Parameter, value: str) -> int:
-    try:
-        found = duration(value)
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from None
-    if not 60 <= found <= 900:
-        raise click.BadParameter("from 1m to 15m")
-    return found
-
-
 @group.command()
 @click.option("--machine", required=True, help="Name in the inventory; its `identity` there must be nonce or address.")
 @click.option("--spki-file", type=click.File("rb"), help="The machine's public key, PEM or DER ('-': stdin).")
-@click.option("--lifetime", default="5m", show_default=True, callback=_lifetime, help="Of the token, at most 15m.")
+@duration_option("--lifetime", "5m", "1m", "15m", "Of the token, at most 15m.")
 @window_option
 @click.option("--reason", default="", help="Why, for the history.")
-@api_options
-@output_option
-@with_exit_codes
+@api_command
 def issue(
     machine: str,
     spki_file: Any,
     lifetime: int,
     window: int,
     reason: str,
-    config: Path | None,
-    server: str | None,
-    token_file: Path | None,
+    connection: Connection,
     output: str,
 ) -> None:
     """Issue a token with which the holder of that key, and nobody else, may become MACHINE's node.
@@ -70,47 +55,44 @@ def issue(
         body |= {"window_seconds": window}
     else:
         body |= {"spki": base64.b64encode(_spki(spki_file.read())).decode(), "lifetime_seconds": lifetime}
-    found = open_client(config, server, token_file).post("/v1/tokens", body)
+    issued = connection.open().post("/v1/tokens", body)
     if spki_file is None:
-        until = moment(found["window"]["until_ms"])
-        show(output, found, (), (), f"{machine} may join once without a TPM until {until}: boot it")
+        until = moment(issued["window"]["until_ms"])
+        show(output, issued, (), (), f"{machine} may join once without a TPM until {until}: boot it")
         return
     if output == "table":
-        until = moment(found["expires_ms"])
-        click.echo(f"for {found['node_name']} in cluster {found['cluster']}, until {until}:", err=True)
-    show(output, found, (), (), found["token"])
+        until = moment(issued["expires_ms"])
+        click.echo(f"for {issued['node_name']} in cluster {issued['cluster']}, until {until}:", err=True)
+    show(output, issued, (), (), issued["token"])
 
 
 @group.command("list")
-@api_options
-@output_option
-@with_exit_codes
-def list_(config: Path | None, server: str | None, token_file: Path | None, output: str) -> None:
+@api_command
+def list_(connection: Connection, output: str) -> None:
     """List the tokens that are out, by whatever way they were issued; never their secrets.
 
     \b
       netboot token list
     """
-    found = open_client(config, server, token_file).get("/v1/tokens")
-    for cluster, problem in found["problems"].items():
+    listed = connection.open().get("/v1/tokens")
+    for cluster, problem in listed["problems"].items():
         click.echo(f"WARNING: cluster {cluster}: {problem}", err=True)
     rows = [
         (
-            *(one["id"], one["machine"], one["node"], one["cluster"], one["assurance"], moment(one["issued_ms"])),
-            f"{moment(one['expires_ms'])}{' (expired)' if one['expired'] else ''}",
+            *(token[key] for key in ("id", "machine", "node", "cluster", "assurance")),
+            moment(token["issued_ms"]),
+            f"{moment(token['expires_ms'])}{' (expired)' if token['expired'] else ''}",
         )
-        for one in found["tokens"]
+        for token in listed["tokens"]
     ]
     columns = ("token", "machine", "node", "cluster", "proven by", "issued", "expires")
-    show(output, found, columns, rows, "no token is out")
+    show(output, listed, columns, rows, "no token is out")
 
 
 @group.command()
 @click.argument("token")
-@api_options
-@output_option
-@with_exit_codes
-def revoke(token: str, config: Path | None, server: str | None, token_file: Path | None, output: str) -> None:
+@api_command
+def revoke(token: str, connection: Connection, output: str) -> None:
     """Revoke TOKEN (the six characters before the dot).
 
     Kubernetes may go on believing it for ten seconds; only the holder of its key could use it even then.
@@ -118,8 +100,8 @@ def revoke(token: str, config: Path | None, server: str | None, token_file: Path
     \b
       netboot token revoke ab12cd
     """
-    found = open_client(config, server, token_file).delete(f"/v1/tokens/{segment(token)}")
-    show(output, found, (), (), f"token {token} of {found['machine']} is revoked")
+    revoked = connection.open().delete(f"/v1/tokens/{segment(token)}")
+    show(output, revoked, (), (), f"token {token} of {revoked['machine']} is revoked")
 
 
 def _spki(data: bytes) -> bytes:

@@ -5,10 +5,12 @@ import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from netboot.reread import Look, look
+
 CONTENT_SECONDS = 10.0
 """Clocks of file systems are coarse, and times can be set: contents are compared at least this often."""
 
-_Look = tuple[tuple[str, tuple[int, int, int, int] | None], ...]
+_Looks = tuple[tuple[str, Look], ...]
 
 
 class Changes:
@@ -25,26 +27,26 @@ class Changes:
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._paths, self._by_content, self._monotonic = paths, by_content, monotonic
-        self._looked: _Look | None = None
-        self._taken: _Look | None = None
+        self._looked: _Looks | None = None
+        self._taken: _Looks | None = None
         self._contents: bytes | None = None
         self._compared = float("-inf")
 
     def settled(self, *, now: bool) -> bool:
         """Whether they changed since this said so last. Unless `now`, a change counts when a second look finds nothing
         moving any more: an editor that writes in place must not be read half-way."""
-        look = _look(self._paths())
-        still, self._looked = look == self._looked, look
+        looks = _looks(self._paths())
+        still, self._looked = looks == self._looked, looks
         if not self._by_content:
-            changed, self._taken = look != self._taken, look
+            changed, self._taken = looks != self._taken, looks
             return changed
         first = self._taken is None
         due = self._monotonic() - self._compared >= CONTENT_SECONDS
-        if look == self._taken and not due and not now:
+        if looks == self._taken and not due and not now:
             return False
         if not (first or now or still):
             return False
-        self._taken, self._compared = look, self._monotonic()
+        self._taken, self._compared = looks, self._monotonic()
         contents = _contents(self._paths())
         if contents == self._contents:
             return False
@@ -52,16 +54,8 @@ class Changes:
         return True
 
 
-def _look(paths: Iterable[Path]) -> _Look:
-    return tuple(sorted((str(path), _stat(path)) for path in paths))
-
-
-def _stat(path: Path) -> tuple[int, int, int, int] | None:
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_ino, found.st_mtime_ns, found.st_ctime_ns, found.st_size
+def _looks(paths: Iterable[Path]) -> _Looks:
+    return tuple(sorted((str(path), look(path)) for path in paths))
 
 
 def _contents(paths: Iterable[Path]) -> bytes:

@@ -8,19 +8,20 @@ import random
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 from images.errors import ImageError
+from images.values.backoff import Backoff
 from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.ports import Clock
 from netboot.lifecycle.upstream import Upstream, fetching
+from netboot.status import FetcherStatus, Transfer
 
 log = logging.getLogger(__name__)
 
 LOOK_SECONDS = 0.5
-FIRST_SECONDS, MOST_SECONDS = 1.0, 60.0
-"""The wait after a failed try: evenly from half of it to all of it; twice as much after each, up to the most."""
+AGAIN = Backoff(first=1.0, longest=60.0)
+"""After an image could not be fetched."""
 STOP_SECONDS = 5.0
 
 
@@ -58,11 +59,9 @@ class Fetcher:
         self._fetched = self._bytes = self._failed = 0
 
     def start(self) -> None:
-        """See `beside.Controller`."""
         self._thread.start()
 
     def stop(self) -> None:
-        """See `beside.Controller`."""
         self._cancellation.set()
         self._thread.join(STOP_SECONDS)
 
@@ -89,7 +88,7 @@ class Fetcher:
         if self._cancellation.wait(seconds):
             raise _StoppingError
 
-    def status(self) -> dict[str, Any]:
+    def status(self) -> FetcherStatus:
         """For `/readyz`, metrics and the publisher; `images`: digest → why it is not here."""
         where = self._upstream.where
         with self._lock:
@@ -99,17 +98,17 @@ class Fetcher:
         message = f"every image of a channel is here; others come from {where}"
         if images:
             message = "; ".join(problems) or f"fetching {', '.join(digest[:12] for digest in images)} from {where}"
-        return {
-            "at_ms": self._clock.now_ms(),
-            "ok": not images,
-            "message": message,
-            "remedy": "it is tried again by itself; see upstream in the configuration" if problems else "wait",
-            "images": images,
-            "transfer": {"image": now[0], "bytes": now[1], "of": now[2]} if now else None,
-            "fetched": self._fetched,
-            "bytes": self._bytes,
-            "failed": self._failed,
-        }
+        return FetcherStatus(
+            at_ms=self._clock.now_ms(),
+            ok=not images,
+            message=message,
+            remedy="it is tried again by itself; see upstream in the configuration" if problems else "wait",
+            images=images,
+            transfer=Transfer(image=now[0], bytes=now[1], of=now[2]) if now else None,
+            fetched=self._fetched,
+            bytes=self._bytes,
+            failed=self._failed,
+        )
 
     def _words(self, one: _Trying) -> str:
         if one.problem is None:
@@ -146,7 +145,7 @@ class Fetcher:
 
     def _miss(self, digest: str, mine: _Trying, problem: str) -> None:
         mine.failed += 1
-        wait = min(MOST_SECONDS, FIRST_SECONDS * 2.0 ** min(mine.failed - 1, 16)) * (1 + self._draw()) / 2
+        wait = replace(AGAIN, draw=self._draw).seconds(mine.failed)
         mine.next = self._monotonic() + wait
         if problem != mine.problem:
             log.warning("image %s cannot be fetched: %s; again in %.0f s", digest[:12], problem, wait)

@@ -7,11 +7,11 @@ import signal
 import threading
 import time
 from collections.abc import Callable
-from typing import Any
 
 from netboot.controllers.projection import ProjectionController
 from netboot.controllers.snapshot_publisher import SnapshotPublisher
 from netboot.lifecycle.ports import Clock
+from netboot.status import ProjectionStatus, PublisherStatus
 
 log = logging.getLogger(__name__)
 
@@ -20,7 +20,7 @@ KEEP_SECONDS = 0.4
 STATUS_SECONDS = 1.0
 PROTECT_SECONDS = 20.0
 
-Say = Callable[[str, dict[str, Any]], None]
+Say = Callable[[str, PublisherStatus | ProjectionStatus], None]
 
 
 class Controllers:
@@ -88,7 +88,7 @@ class Controllers:
             log.exception("the publisher failed")
             self._failed = self._stop = True
 
-    def _report(self, name: str, status: dict[str, Any]) -> None:
+    def _report(self, name: str, status: PublisherStatus | ProjectionStatus) -> None:
         try:
             self._say(name, status)
         except OSError as error:

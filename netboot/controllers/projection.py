@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -17,6 +16,7 @@ from images.values.faults import first_fault
 from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.events import AnyRecord, Record
 from netboot.lifecycle.state import Batch, Projection
+from netboot.status import ProjectionStatus
 from netboot.stores import journal_reader
 from netboot.stores.journal_reader import Row
 
@@ -55,15 +55,15 @@ class Progress:
     lag: dict[str, int] = field(default_factory=dict)
     problems: dict[str, str] = field(default_factory=dict)
 
-    def status(self, now_ms: int) -> dict[str, Any]:
+    def status(self, now_ms: int) -> ProjectionStatus:
         """As it is written for the control plane."""
-        return {
-            "at_ms": now_ms,
-            "taken": self.taken,
-            "unreadable": self.unreadable,
-            "lag_records": self.lag,
-            "problems": self.problems,
-        }
+        return ProjectionStatus(
+            at_ms=now_ms,
+            taken=self.taken,
+            unreadable=self.unreadable,
+            lag_records=self.lag,
+            problems=self.problems,
+        )
 
 
 class ProjectionController:

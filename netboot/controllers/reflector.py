@@ -1,11 +1,11 @@
 """Follow a watch for ever: what it brings is handed on; what it raises is said, and it is tried again, ever later."""
 
 import logging
-import random
 import threading
 from collections.abc import Callable, Iterator
 from typing import Generic, TypeVar
 
+from images.values.backoff import Backoff
 from netboot.lifecycle.errors import CannotTellError
 
 log = logging.getLogger(__name__)
@@ -13,13 +13,8 @@ T = TypeVar("T")
 
 SHORT_SECONDS = 2.0
 """The first round, and the one after a failure: a watch that brings nothing says only by its end that all is well."""
-FIRST_WAIT = 0.5
-LONGEST_WAIT = 30.0
-
-
-def backoff(failures: int, *, draw: Callable[[float, float], float] = random.uniform) -> float:
-    """Seconds before the next try after so many failures in a row: doubled with each, with jitter."""
-    return min(LONGEST_WAIT, FIRST_WAIT * 2.0 ** min(failures - 1, 10)) * draw(0.5, 1.0)
+AGAIN = Backoff(first=0.5, longest=30.0)
+"""Before an apiserver that did not answer is asked again."""
 
 
 class Reflector(Generic[T]):
@@ -60,9 +55,9 @@ class Reflector(Generic[T]):
                 short = True
 
     def _round(self, seconds: float) -> None:
-        for one in self._watch(seconds):
+        for thing in self._watch(seconds):
             self._went_well()
-            self._take(one)
+            self._take(thing)
             if self._stop.is_set():
                 return
 
@@ -74,8 +69,8 @@ class Reflector(Generic[T]):
     def _failed(self, why: str) -> None:
         self.failures += 1
         self.unavailable += 1
-        wait = backoff(self.failures)
-        if self.failures == 1 or wait > LONGEST_WAIT / 4:
+        wait = AGAIN.seconds(self.failures)
+        if self.failures == 1 or AGAIN.bound(self.failures) > AGAIN.longest / 4:
             log.error("%s cannot be followed: %s; tried again in %.1f s", self._what, why, wait)
         self.problem = why
         self._stop.wait(wait)

@@ -4,7 +4,9 @@ import logging
 import signal
 import time
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Protocol
+
+from netboot.status import Reporting
 
 log = logging.getLogger(__name__)
 
@@ -23,12 +25,12 @@ class Controller(Protocol):
         """Begin nothing new."""
         ...
 
-    def status(self) -> dict[str, Any]:
+    def status(self) -> Reporting:
         """For `/readyz` and metrics; with `at_ms`."""
         ...
 
 
-def run(controller: Controller, say: Callable[[dict[str, Any]], None], ready: Callable[[], None]) -> None:
+def run(controller: Controller, say: Callable[[Reporting], None], ready: Callable[[], None]) -> None:
     """Until SIGTERM or SIGINT. Ready at once: an apiserver that does not answer is for the status to say.
 
     The signal handler only sets a plain flag: an Event's lock may be held by the very thread that is interrupted.

@@ -8,7 +8,6 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
 from images.errors import BusyError, ImageError
 from images.values.strict import FaultsError
@@ -23,6 +22,7 @@ from netboot.lifecycle.state import States
 from netboot.lifecycle.upstream import fetching
 from netboot.machines.inventory import load_inventory
 from netboot.machines.values import Inventory
+from netboot.status import Condition, ImagesStatus, InventoryStatus, PublisherStatus
 from netboot.stores.snapshot import read_snapshot, write_snapshot
 
 log = logging.getLogger(__name__)
@@ -170,48 +170,47 @@ class SnapshotPublisher:
         traces = [*known, *self._states.boots(None, BOOTS_LOOKED_AT)]
         return {trace.script.image for trace in traces if trace is not None and trace.script is not None}
 
-    def status(self) -> dict[str, Any]:
+    def status(self) -> PublisherStatus:
         """For `/readyz` and metrics."""
-        return {
-            "at_ms": self._clock.now_ms(),
-            "inventory": self._inventory_status(),
-            "images": self._images_status(),
-            "bundle": self._bundle_status(),
-        }
+        return PublisherStatus(
+            at_ms=self._clock.now_ms(),
+            inventory=self._inventory_status(),
+            images=self._images_status(),
+            bundle=self._bundle_status(),
+        )
 
-    def _inventory_status(self) -> dict[str, Any]:
-        said: dict[str, Any] = {"ok": self.valid and self._problem is None, "valid": self.valid, "message": "in force"}
-        if self._problem is not None:
-            said |= {"message": self._problem, "remedy": "free space, and let the service write there"}
+    def _inventory_status(self) -> InventoryStatus:
         if self._faults:
             message = f"{len(self._faults)} faults; {self._kept()}"
-            said |= {"message": message, "faults": self._faults[:FAULTS_SHOWN], "remedy": "run `netboot config check`"}
-        return said
+            faults, remedy = self._faults[:FAULTS_SHOWN], "run `netboot config check`"
+            return InventoryStatus(ok=False, valid=self.valid, message=message, faults=faults, remedy=remedy)
+        if self._problem is not None:
+            remedy = "free space, and let the service write there"
+            return InventoryStatus(ok=False, valid=self.valid, message=self._problem, remedy=remedy)
+        return InventoryStatus(ok=self.valid, valid=self.valid, message="in force")
 
-    def _images_status(self) -> dict[str, Any]:
+    def _images_status(self) -> ImagesStatus:
         unusable = self._published.unusable if self._published is not None else {}
         if not unusable:
-            return {"ok": True, "message": "every channel that is set can be used", "unusable": {}}
+            return ImagesStatus(ok=True, message="every channel that is set can be used", unusable={})
         message = f"cannot be used: the images of {', '.join(sorted(unusable))}"
-        return {"ok": False, "message": message, "unusable": unusable, "remedy": "set the channel to a usable image"}
+        return ImagesStatus(ok=False, message=message, unusable=unusable, remedy="set the channel to a usable image")
 
-    def _bundle_status(self) -> dict[str, Any]:
+    def _bundle_status(self) -> Condition:
         remedy = "run `netboot config bundle`, where the private key is"
         try:
             bundle = self._repository.bundle()
         except ImageError as error:
-            return {"ok": False, "message": f"the site bundle: {error}", "remedy": remedy}
+            return Condition(ok=False, message=f"the site bundle: {error}", remedy=remedy)
         if bundle is None:
-            return {
-                "ok": False,
-                "message": "there is no signed site bundle: machines will wait for one",
-                "remedy": remedy,
-            }
+            message = "there is no signed site bundle: machines will wait for one"
+            return Condition(ok=False, message=message, remedy=remedy)
         try:
-            found = publish.differences(bundle, self._config.site_bundle(bundle.issued))
+            differences = publish.differences(bundle, self._config.site_bundle(bundle.issued))
         except FaultsError as error:
-            return {"ok": False, "message": f"the site bundle: {error}", "remedy": "see `netboot config check`"}
-        return {"ok": not found, "message": "; ".join(found) or "fits the configuration", "remedy": remedy}
+            return Condition(ok=False, message=f"the site bundle: {error}", remedy="see `netboot config check`")
+        message = "; ".join(differences) or "fits the configuration"
+        return Condition(ok=not differences, message=message, remedy=remedy)
 
     def _store_files(self) -> Iterable[Path]:
         root = self._config.store

@@ -9,13 +9,13 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import load_der_public_key
 
-from netboot.join import fallback, identify, issue
+from netboot.join import fallback, identify
 from netboot.join.credential import Presented
 from netboot.join.errors import PendingError, RefusedError, StaleError, UnknownMachineError
-from netboot.join.hello import FIRMWARE_PCRS, public_key, settle, tpm_words
+from netboot.join.exchange import FIRMWARE_PCRS, Exchange, public_key, settle, tpm_errors
 from netboot.join.identify import Known
+from netboot.join.issue import issue
 from netboot.join.messages import Attest, AttestAnswer, Named, TpmStatement
-from netboot.join.parts import Parts
 from netboot.join.ports import Credential
 from netboot.join.state import State, policy_sha256, unseal
 from tokens import wire
@@ -27,26 +27,26 @@ SHA256 = 0xB
 _NO_HINTS = Named()
 
 
-def attest(parts: Parts, message: Attest, peer: str) -> AttestAnswer:
+def attest(exchange: Exchange, message: Attest, peer: str) -> AttestAnswer:
     """Answer an attest from `peer` (an address).
 
     Raises:
         BadClaimError, UnknownMachineError, RefusedError, StaleError, CannotTellError: safe to begin again.
     """
-    now = parts.now_ms()
-    state = unseal(parts.keyset(), parts.site, message.state, now)
+    now = exchange.issuer.now_ms()
+    state = unseal(exchange.keyset(), exchange.site, message.state, now)
     spki = base64.b64decode(state.spki)
     if not signed(public_key(spki), message.proof, message.state):
         raise RefusedError("the proof is not a signature of this state by the key of hello")
-    known = _still(parts, state, now)
+    known = _still(exchange, state, now)
     counters = None
     if state.assurance == "tpm":
         if message.tpm is None:
             raise RefusedError(f"{state.machine} said that it has a TPM, and gave no statement of it")
         counters = _proven(state, known, message.tpm, message.state, spki)
     else:
-        fallback.recheck(parts, known, state.assurance, peer)
-    settle(parts, known, state.boot)
+        fallback.recheck(exchange, known, state.assurance, peer)
+    settle(exchange, known, state.boot)
 
     def presented(existing: Credential | None) -> Presented:
         return Presented(
@@ -64,7 +64,7 @@ def attest(parts: Parts, message: Attest, peer: str) -> AttestAnswer:
             window_open=state.assurance == "nonce" and fallback.window_open(known, state.window, now),
         )
 
-    return issue.issue(parts, known.machine, presented, peer)
+    return issue(exchange.issuer, known.machine, presented, exchange.token_seconds, peer)
 
 
 def signed(key: ec.EllipticCurvePublicKey, signature: bytes, state: bytes) -> bool:
@@ -86,16 +86,16 @@ def _continued(existing: Credential | None, message: Attest) -> bool:
     return isinstance(holder, ec.EllipticCurvePublicKey) and signed(holder, message.previous_proof, message.state)
 
 
-def _still(parts: Parts, state: State, now_ms: int) -> Known:
+def _still(exchange: Exchange, state: State, now_ms: int) -> Known:
     """The machine, if everything is as it was at hello: identity, name, cluster, policy, generation.
 
     Raises:
         StaleError: something was changed since; hello says what is so now. UnknownMachineError, RefusedError.
     """
-    view = parts.view()
+    view = exchange.view()
     if state.assurance == "tpm":
         try:
-            known = identify.by_tpm(view, parts.enrolments, state.ek_sha256, _NO_HINTS, "", now_ms)
+            known = identify.by_tpm(view, exchange.issuer.enrolments, state.ek_sha256, _NO_HINTS, "", now_ms)
         except (UnknownMachineError, PendingError):
             raise StaleError(f"the TPM of {state.machine} is not enrolled (any more): begin again with hello") from None
     else:
@@ -103,7 +103,7 @@ def _still(parts: Parts, state: State, now_ms: int) -> Known:
         if machine is None:
             raise UnknownMachineError(f"the inventory has no machine {state.machine} (any more)")
         hints = Named(macs=machine.match.macs, uuid=machine.match.uuid, serial=machine.match.serial)
-        known = identify.by_hints(view, parts.enrolments, hints)
+        known = identify.by_hints(view, exchange.issuer.enrolments, hints)
     machine = known.machine
     was = (state.machine, state.cluster, state.node, state.generation, state.policy_sha256)
     now = (machine.name, machine.cluster, machine.node_name, known.enrolment.generation, policy_sha256(machine))
@@ -122,7 +122,7 @@ def _proven(state: State, known: Known, tpm: TpmStatement, sealed: bytes, spki: 
         for index, value in values.items()
         for bank in (_BANKS[name],)
     }
-    with tpm_words():
+    with tpm_errors():
         ek, ak = (wire.read_public(base64.b64decode(one)) for one in (state.ek_public, state.ak_public))
         quote = verify_quote(
             tpm.quote,

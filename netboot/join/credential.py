@@ -7,12 +7,12 @@ machine: they cannot be set back but by TPM2_Clear, which makes them start anew 
 from dataclasses import dataclass
 from typing import Literal
 
-from netboot.join.ports import AssuranceLevel, Credential
+from netboot.join.ports import Credential
 from netboot.lifecycle.bootid import minted_ms
+from netboot.machines.values import AssuranceLevel, weaker
 
 MOST_REISSUES = 3
 """Of one boot, after the first: an agent that lost an answer asks again; one that does so for ever is no agent."""
-_LADDER: dict[AssuranceLevel, int] = {"tpm": 2, "nonce": 1, "address": 0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +52,13 @@ class Decision:
 
 
 def decide_credential(existing: Credential | None, presented: Presented, now_ms: int) -> Decision:
-    """Whether `presented` gets a credential beside what the machine's Lease says. `now_ms`: since 1970."""
+    """Whether `presented` gets a credential, given what the machine's Lease says. `now_ms`: since 1970."""
     if presented.assurance == "nonce" and not presented.window_open and not _repeats(existing, presented):
         return _used_up(presented)
     if existing is None or existing.generation < presented.generation:
         return _new(existing, presented, now_ms)
-    if _LADDER[existing.assurance] != _LADDER[presented.assurance]:
-        return _other_rung(existing, presented, now_ms)
+    if existing.assurance != presented.assurance:
+        return _other_level(existing, presented, now_ms)
     if _backwards(existing, presented):
         words = (
             f"the TPM of {presented.machine} counts fewer resets than it did ({_words(presented.counters)} after "
@@ -137,9 +137,9 @@ def _held(existing: Credential, presented: Presented) -> Decision:
     return Decision("refuse", words, alert=True)
 
 
-def _other_rung(existing: Credential, presented: Presented, now_ms: int) -> Decision:
+def _other_level(existing: Credential, presented: Presented, now_ms: int) -> Decision:
     """Up is progress: its TPM was enrolled since. Down is what a thief would try."""
-    if _LADDER[presented.assurance] > _LADDER[existing.assurance]:
+    if weaker(existing.assurance, presented.assurance):
         return _new(existing, presented, now_ms)
     words = (
         f"{presented.machine} has proven itself by {existing.assurance} before, and {presented.assurance} is less: "

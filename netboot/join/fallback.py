@@ -1,17 +1,16 @@
 """The assurance levels below `tpm`: a boot window's nonce, and in labs the address. Weaker, and tainted so."""
 
-import ipaddress
-
+from netboot.addresses import same_address
 from netboot.join.errors import RefusedError, StaleError
+from netboot.join.exchange import Exchange
 from netboot.join.identify import Known
 from netboot.join.messages import Named
-from netboot.join.parts import Parts
-from netboot.join.ports import AssuranceLevel
 from netboot.join.state import unseal_nonce
+from netboot.machines.values import AssuranceLevel
 
 
 def assurance_of(
-    parts: Parts, known: Known, hints: Named, nonce: bytes | None, peer: str, now_ms: int
+    exchange: Exchange, known: Known, hints: Named, nonce: bytes | None, peer: str, now_ms: int
 ) -> tuple[AssuranceLevel, str]:
     """The assurance, and the boot window that it is of (assurance `nonce`).
 
@@ -27,18 +26,18 @@ def assurance_of(
     if not _is_its_address(known, peer):
         raise RefusedError(f"{peer} is not an address of {name} (node.addresses in the inventory)")
     if nonce is None:
-        if not parts.addresses_attest:
+        if not exchange.addresses_attest:
             raise RefusedError("an address proves nothing here: join.addresses_attest is off in netboot.yaml")
         return "address", ""
     if machine.match.serial is None or hints.serial != machine.match.serial:
         raise RefusedError(f"{name} must show the serial number that the inventory gives it, to use a boot window")
-    found = unseal_nonce(parts.nonce_keyset(), parts.site, nonce, now_ms)
+    found = unseal_nonce(exchange.nonce_keyset(), exchange.site, nonce, now_ms)
     if found.machine != name or found.mac not in hints.macs or not same_address(found.address, peer):
         raise RefusedError(f"the nonce was not made for {name} at {peer}")
     return "nonce", found.window
 
 
-def recheck(parts: Parts, known: Known, assurance: AssuranceLevel, peer: str) -> None:
+def recheck(exchange: Exchange, known: Known, assurance: AssuranceLevel, peer: str) -> None:
     """That attest comes from where hello came from, and the assurance level is still allowed.
 
     Raises:
@@ -47,7 +46,7 @@ def recheck(parts: Parts, known: Known, assurance: AssuranceLevel, peer: str) ->
     machine = known.machine
     if not _is_its_address(known, peer):
         raise RefusedError(f"{peer} is not an address of {machine.name} (node.addresses in the inventory)")
-    allowed = machine.identity == "address" and parts.addresses_attest if assurance == "address" else True
+    allowed = machine.identity == "address" and exchange.addresses_attest if assurance == "address" else True
     if machine.identity == "tpm" or not allowed:
         raise StaleError(f"how {machine.name} proves itself was changed since hello: begin again")
 
@@ -58,23 +57,5 @@ def window_open(known: Known, window: str, now_ms: int) -> bool:
     return enrolment.window == "boot" and enrolment.window_id == window and now_ms < enrolment.window_until_ms
 
 
-def same_address(one: str, other: str) -> bool:
-    """Whether two spellings are one address; IPv4 in IPv6 is IPv4."""
-    return _plain(one) is not None and _plain(one) == _plain(other)
-
-
-def plain_address(text: str) -> str:
-    """As people write it: IPv4 in IPv6 as IPv4, no scope; `unknown` for what is no address."""
-    return str(_plain(text) or "unknown")
-
-
 def _is_its_address(known: Known, peer: str) -> bool:
-    return any(same_address(peer, one) for one in known.machine.node.addresses)
-
-
-def _plain(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    try:
-        address = ipaddress.ip_address(text.partition("%")[0])
-    except ValueError:
-        return None
-    return getattr(address, "ipv4_mapped", None) or address
+    return any(same_address(peer, address) for address in known.machine.node.addresses)

@@ -62,7 +62,7 @@ def by_hints(view: View, enrolments: Enrolments, hints: Named) -> Known:
     machine = named[next(iter(named))]
     found = Known(machine, enrolments.of(machine.name))
     _in_service(found)
-    if has_tpm(found):
+    if has_tpm(*found):
         raise RefusedError(
             f"{machine.name} has a TPM on record and never joins without it: see that its firmware shows it, or "
             f"`netboot machine replace {machine.name} --part tpm`"
@@ -74,9 +74,9 @@ def by_hints(view: View, enrolments: Enrolments, hints: Named) -> Known:
     return found
 
 
-def has_tpm(known: Known) -> bool:
+def has_tpm(machine: Machine, enrolment: Enrolment) -> bool:
     """Whether a TPM is on record of the machine, pinned or enrolled, approved or not."""
-    return known.machine.match.ek_sha256 is not None or known.enrolment.ek_sha256 is not None
+    return machine.match.ek_sha256 is not None or enrolment.ek_sha256 is not None
 
 
 def _in_service(known: Known) -> None:
@@ -97,7 +97,7 @@ def _stranger(
         return UnknownMachineError(f"no machine has the TPM {short}..., which {claimed}")
     machine = named[next(iter(named))]
     known, name = Known(machine, enrolments.of(machine.name)), machine.name
-    if has_tpm(known):
+    if has_tpm(*known):
         return RefusedError(
             f"this machine claims to be {name}, whose TPM is another one than {short}...: if it was replaced, "
             f"`netboot machine replace {name} --part tpm`"

@@ -6,18 +6,18 @@ Lease, write it down, answer. What was counted was handed out; what was only cla
 
 import base64
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from netboot.join.credential import Decision, Presented, decide_credential
 from netboot.join.errors import ClusterUnavailableError, ConflictError, HeldError, RefusedError
 from netboot.join.messages import AttestAnswer
-from netboot.join.parts import Parts, Target
-from netboot.join.ports import AssuranceLevel, Credential
+from netboot.join.ports import ClusterAccess, Credential, Enrolments
 from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.events import EventRecord
 from netboot.lifecycle.phases import Phase
-from netboot.machines.values import Machine
+from netboot.machines.values import AssuranceLevel, Machine
 from tokens.bootstrap import BootstrapToken, mint, secret_manifest
 
 log = logging.getLogger(__name__)
@@ -28,28 +28,65 @@ UNCHECKED = "netboot.dev/unchecked:NoSchedule"
 UNATTESTED = "netboot.dev/unattested:NoSchedule"
 
 
+@dataclass(frozen=True, slots=True)
+class Issuer:
+    """What issuing a token needs, whoever asks for it: a machine that proved itself, or an operator.
+
+    `clusters`: a look-up may raise ClusterUnavailableError. `journal` returns when the record is durable; None: this
+    process keeps no journal, and what it issues stands in the audit log and in the machine's history alone. `now_ms`:
+    since 1970. `choice`: one character of these, that nobody can foresee.
+    """
+
+    clusters: Mapping[str, ClusterAccess]
+    enrolments: Enrolments
+    journal: Callable[[EventRecord], None] | None
+    now_ms: Callable[[], int]
+    choice: Callable[[str], str]
+
+    def cluster_of(self, machine: Machine) -> ClusterAccess:
+        """The cluster that a machine is declared for.
+
+        Raises:
+            RefusedError: the configuration does not have it. ClusterUnavailableError: it cannot be used now.
+        """
+        cluster = self.clusters.get(machine.cluster)
+        if cluster is None:
+            raise RefusedError(
+                f"{machine.name} is of cluster {machine.cluster}, which this service does not know: add "
+                f"`clusters.{machine.cluster}` to netboot.yaml"
+            )
+        return cluster
+
+
 def issue(
-    parts: Parts, machine: Machine, presented: Callable[[Credential | None], Presented], peer: str
+    issuer: Issuer,
+    machine: Machine,
+    present: Callable[[Credential | None], Presented],
+    token_seconds: int,
+    peer: str,
 ) -> AttestAnswer:
-    """A token for what was `presented`, which is asked for again whenever the Lease was found to say something else.
+    """A token for what `present` returns, which is asked again whenever the Lease was found to say something else.
+
+    `token_seconds`: how long the token lives. `peer`: the address that asked, for the journal.
 
     Raises:
         HeldError, RefusedError: another credential stands in the way. CannotTellError: try again.
     """
-    target = parts.target(machine.cluster, machine.name)
+    cluster = issuer.cluster_of(machine)
     for _ in range(ATTEMPTS):
-        existing = target.leases.read(machine.cluster, machine.name)
-        wanted = presented(existing)
-        decision = decide_credential(existing, wanted, parts.now_ms())
-        credential = _allowed(parts, target, decision, wanted)
+        existing = cluster.leases.read(machine.cluster, machine.name)
+        presented = present(existing)
+        decision = decide_credential(existing, presented, issuer.now_ms())
+        credential = _allowed(issuer, cluster, decision, presented)
+        attempt = _Attempt(issuer, cluster, machine, existing, presented, token_seconds, peer)
         try:
-            return _issued(parts, target, machine, existing, credential, wanted, peer)
+            return attempt.issued(credential)
         except ConflictError:
             continue
     raise ClusterUnavailableError(f"the Lease of {machine.name} is written by others all the time; try again")
 
 
-def _allowed(parts: Parts, target: Target, decision: Decision, wanted: Presented) -> Credential:
+def _allowed(issuer: Issuer, cluster: ClusterAccess, decision: Decision, presented: Presented) -> Credential:
     """The credential to claim.
 
     Raises:
@@ -57,99 +94,114 @@ def _allowed(parts: Parts, target: Target, decision: Decision, wanted: Presented
     """
     if decision.credential is None:
         if decision.alert:
-            _alert(parts, wanted, decision.words)
+            _alert(issuer, presented, decision.words)
         raise HeldError(decision.words) if decision.alert else RefusedError(decision.words)
-    if decision.kind == "new" and wanted.assurance != "tpm":
-        node = target.nodes.node(wanted.node)
+    if decision.kind == "new" and presented.assurance != "tpm":
+        node = cluster.nodes.node(presented.node)
         if node is not None and node.ready:
-            raise RefusedError(f"{wanted.node} is a Ready node: only a TPM can show that it is this machine that asks")
+            raise RefusedError(
+                f"{presented.node} is a Ready node: only a TPM can show that it is this machine that asks"
+            )
     return decision.credential
 
 
-def _issued(
-    parts: Parts,
-    target: Target,
-    machine: Machine,
-    existing: Credential | None,
-    credential: Credential,
-    wanted: Presented,
-    peer: str,
-) -> AttestAnswer:
-    """The steps in order. Raises ConflictError where the Lease, or the token's id, is somebody else's by now."""
-    started = parts.now_ms()
-    token = mint(parts.choice)
-    if existing is not None and existing.token_id is not None:
-        target.tokens.delete(existing.token_id)  # whoever asks again has lost it
-    lifetime = timedelta(seconds=parts.token_seconds)
-    expires = started + parts.token_seconds * 1000
-    claimed = target.leases.write(
-        credential.model_copy(update={"token_id": token.id, "token_expires_ms": expires, "at_ms": started})
-    )
-    _close_window(parts, existing, wanted, started)
-    _record(parts, wanted, Phase.ATTESTED, started, _proof_words(machine, wanted), peer)
-    if claimed.issued == 0:
-        _delete_old_node(target, claimed.node)
-    at = datetime.fromtimestamp(started / 1000, UTC)
-    target.tokens.create(secret_manifest(token, claimed.node, base64.b64decode(claimed.holder_spki), at, lifetime))
-    try:
-        target.leases.write(claimed.model_copy(update={"issued": claimed.issued + 1}))
-    except ConflictError:
-        target.tokens.delete(token.id)  # the Lease names another's by now, and nobody would ever find this one
-        raise
-    now = parts.now_ms()
-    _record(parts, wanted, Phase.TOKEN_ISSUED, now, f"token {token.id}, {parts.token_seconds} s", peer)
-    log.info("token issued", extra={"fields": {"machine": machine.name, "boot": wanted.boot, "token": token.id}})
-    return _answer(machine, target, token, expires // 1000 * 1000, wanted.assurance, now)
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    """One go at the steps in order, against a Lease as it was read (`existing`)."""
+
+    issuer: Issuer
+    cluster: ClusterAccess
+    machine: Machine
+    existing: Credential | None
+    presented: Presented
+    token_seconds: int
+    peer: str
+
+    def issued(self, credential: Credential) -> AttestAnswer:
+        """The answer with the token.
+
+        Raises:
+            ConflictError: the Lease, or the token's id, is somebody else's by now.
+        """
+        issuer, cluster, presented = self.issuer, self.cluster, self.presented
+        started = issuer.now_ms()
+        token = mint(issuer.choice)
+        if self.existing is not None and self.existing.token_id is not None:
+            cluster.tokens.delete(self.existing.token_id)  # whoever asks again has lost it
+        expires = started + self.token_seconds * 1000
+        claimed = cluster.leases.write(
+            credential.model_copy(update={"token_id": token.id, "token_expires_ms": expires, "at_ms": started})
+        )
+        self._close_window(started)
+        self._record(Phase.ATTESTED, started, _proof_words(self.machine, presented))
+        if claimed.issued == 0:
+            _delete_old_node(cluster, claimed.node)
+        at, lifetime = datetime.fromtimestamp(started / 1000, UTC), timedelta(seconds=self.token_seconds)
+        spki = base64.b64decode(claimed.holder_spki)
+        cluster.tokens.create(secret_manifest(token, claimed.node, spki, at, lifetime))
+        try:
+            cluster.leases.write(claimed.model_copy(update={"issued": claimed.issued + 1}))
+        except ConflictError:
+            cluster.tokens.delete(token.id)  # the Lease names another's by now, and nobody would ever find this one
+            raise
+        now = issuer.now_ms()
+        self._record(Phase.TOKEN_ISSUED, now, f"token {token.id}, {self.token_seconds} s")
+        fields = {"machine": self.machine.name, "boot": presented.boot, "token": token.id}
+        log.info("token issued", extra={"fields": fields})
+        return _answer(self.machine, cluster, token, expires // 1000 * 1000, presented.assurance, now)
+
+    def _close_window(self, now_ms: int) -> None:
+        """The first success closes a boot window; whoever repeats it finds it closed by itself.
+
+        Raises:
+            HeldError: somebody else has closed it meanwhile.
+        """
+        presented, existing = self.presented, self.existing
+        if presented.assurance != "nonce":
+            return
+        if self.issuer.enrolments.use_window(presented.machine, presented.window, now_ms):
+            return
+        if existing is None or (existing.window, existing.holder) != (presented.window, presented.holder):
+            words = f"the boot window of {presented.machine} was used by another machine: open another"
+            _alert(self.issuer, presented, words)
+            raise HeldError(words)
+
+    def _record(self, phase: Phase, at_ms: int, detail: str) -> None:
+        if self.issuer.journal is not None:
+            boot, machine = self.presented.boot, self.presented.machine
+            self.issuer.journal(
+                EventRecord(at_ms=at_ms, boot=boot, machine=machine, phase=phase, detail=detail, peer=self.peer)
+            )
 
 
-def _close_window(parts: Parts, existing: Credential | None, wanted: Presented, now_ms: int) -> None:
-    """The first success closes a boot window; whoever repeats it finds it closed by itself.
-
-    Raises:
-        HeldError: somebody else has closed it meanwhile.
-    """
-    if wanted.assurance != "nonce" or parts.enrolments.use_window(wanted.machine, wanted.window, now_ms):
-        return
-    if existing is None or (existing.window, existing.holder) != (wanted.window, wanted.holder):
-        words = f"the boot window of {wanted.machine} was used by another machine: open another"
-        _alert(parts, wanted, words)
-        raise HeldError(words)
-
-
-def _alert(parts: Parts, wanted: Presented, words: str) -> None:
+def _alert(issuer: Issuer, presented: Presented, words: str) -> None:
     """What may be an attack: into the log and the machine's history. Whoever asked is refused whether or not it can be
     written down."""
     fields = {
-        "machine": wanted.machine,
-        "boot": wanted.boot,
-        "assurance": wanted.assurance,
-        "holder": wanted.holder[:12],
+        "machine": presented.machine,
+        "boot": presented.boot,
+        "assurance": presented.assurance,
+        "holder": presented.holder[:12],
     }
     log.warning("alert: %s", words, extra={"fields": fields})
-    said = f"{words} (assurance {wanted.assurance}, boot {wanted.boot}, key {wanted.holder[:12]})"
+    entry = f"{words} (assurance {presented.assurance}, boot {presented.boot}, key {presented.holder[:12]})"
     try:
-        parts.enrolments.alert(wanted.machine, said, parts.now_ms())
+        issuer.enrolments.alert(presented.machine, entry, issuer.now_ms())
     except CannotTellError as error:
         log.warning("alert: not in the history: %s", error)
 
 
-def _delete_old_node(target: Target, name: str) -> None:
+def _delete_old_node(cluster: ClusterAccess, name: str) -> None:
     """A kubelet adopts a Node that is there, and never shows its taints."""
-    node = target.nodes.node(name)
+    node = cluster.nodes.node(name)
     if node is not None:
         log.info("deleting the Node of an earlier boot", extra={"fields": {"node": name, "uid": node.uid}})
-        target.nodes.delete(name, node.uid)
+        cluster.nodes.delete(name, node.uid)
 
 
-def _record(parts: Parts, wanted: Presented, phase: Phase, at_ms: int, detail: str, peer: str) -> None:
-    parts.journal(
-        EventRecord(at_ms=at_ms, boot=wanted.boot, machine=wanted.machine, phase=phase, detail=detail, peer=peer)
-    )
-
-
-def _proof_words(machine: Machine, wanted: Presented) -> str:
-    if wanted.assurance != "tpm":
-        return f"by {wanted.assurance}, without a TPM"
+def _proof_words(machine: Machine, presented: Presented) -> str:
+    if presented.assurance != "tpm":
+        return f"by {presented.assurance}, without a TPM"
     indices = ", ".join(sorted(machine.pcrs, key=int))
     return f"by tpm, PCR policy: {indices or 'none'}"
 
@@ -167,15 +219,20 @@ def _key(taint: str) -> str:
 
 
 def _answer(
-    machine: Machine, target: Target, token: BootstrapToken, expires_ms: int, assurance: AssuranceLevel, now_ms: int
+    machine: Machine,
+    cluster: ClusterAccess,
+    token: BootstrapToken,
+    expires_ms: int,
+    assurance: AssuranceLevel,
+    now_ms: int,
 ) -> AttestAnswer:
     return AttestAnswer(
         token=token.reveal(),
         expires_ms=expires_ms,
         node_name=machine.node_name,
         cluster=machine.cluster,
-        apiservers=target.endpoints,
-        authorities=target.authorities,
+        apiservers=cluster.endpoints,
+        authorities=cluster.authorities,
         labels=dict(machine.node.labels),
         taints=taints_of(machine, assurance),
         now_ms=now_ms,

@@ -11,11 +11,10 @@ from pydantic import BeforeValidator, Field, StringConstraints, ValidationError
 from images.values.faults import first_fault
 from images.values.strict import Strict
 from images.values.types import Name
-from netboot.join.ports import AssuranceLevel
 from netboot.lifecycle.errors import BadClaimError
 from netboot.lifecycle.events import BootId
 from netboot.machines.identity import parse_mac, parse_serial, parse_uuid
-from netboot.machines.values import PcrIndex
+from netboot.machines.values import AssuranceLevel, PcrIndex
 
 LONGEST_HELLO = 16 * 1024
 LONGEST_ATTEST = 256 * 1024

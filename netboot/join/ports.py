@@ -3,12 +3,12 @@
 Every method raises `ClusterUnavailableError` (or StateUnavailableError) when it cannot tell right now.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol
 
 from images.values.strict import Strict
-
-AssuranceLevel = Literal["tpm", "nonce", "address"]
+from netboot.machines.values import AssuranceLevel
 
 
 class Credential(Strict):
@@ -28,7 +28,7 @@ class Credential(Strict):
     generation: int = 0
     """The enrolment's: `machine release` and `replace` raise it, and what an older one says binds nobody."""
     window: str = ""
-    """AssuranceLevel `nonce`: the window that this credential used up."""
+    """Assurance level `nonce`: the window that this credential used up."""
     issued: int = 0
     """Tokens handed out for this boot. 0: claimed only; the Node of the boot before may be there still."""
     token_id: str | None = None
@@ -95,6 +95,23 @@ class Nodes(Protocol):
     def watch(self, seconds: float) -> Iterator[NodeView]:
         """All Nodes as they are, then each as it changes, for about so long; for the collector."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterAccess:
+    """A cluster, as we reach it and as its nodes are told of it.
+
+    `authorities`: PEM. `preflight()` returns where tokens may be issued for it, and raises ClusterUnavailableError
+    with the reason where not.
+    """
+
+    name: str
+    endpoints: tuple[str, ...]
+    authorities: str
+    leases: Leases
+    tokens: Tokens
+    nodes: Nodes
+    preflight: Callable[[], None]
 
 
 class Csr(NamedTuple):

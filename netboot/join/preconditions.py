@@ -5,10 +5,10 @@ then nothing is issued. The issuer asks at its start and in its readiness, `netb
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Literal, NamedTuple
 
-from netboot.join.ports import PolicyState, Preconditions
+from netboot.join.ports import ClusterAccess, PolicyState, Preconditions
 from netboot.join.rights import CSR_GROUP, CSRS, OURS, RIGHTS
 
 NODECLIENT = f"system:{CSR_GROUP}:{CSRS}:nodeclient"
@@ -30,6 +30,10 @@ class Finding(NamedTuple):
     outcome: Literal["ok", "warn", "refuse"]
     words: str
     remedy: str = ""
+
+
+Connected = tuple[ClusterAccess, Callable[[], tuple[Finding, ...]]]
+"""A cluster, and its self-check."""
 
 
 def check(preconditions: Preconditions, namespace: str = "netboot") -> tuple[Finding, ...]:

@@ -11,9 +11,8 @@ from pydantic import ValidationError
 from images.values.strict import Strict
 from images.values.types import Name, Sha256
 from netboot.join.errors import RefusedError, StaleError
-from netboot.join.ports import AssuranceLevel
 from netboot.lifecycle.events import BootId
-from netboot.machines.values import Machine, NodeName
+from netboot.machines.values import AssuranceLevel, Machine, NodeName
 from tokens.errors import ExpiredStateError, ForgedStateError, StateError
 from tokens.sealed import Keyset
 

@@ -8,7 +8,7 @@ from typing import Literal, cast
 from urllib.parse import unquote_to_bytes
 
 from images.values.types import Architecture
-from netboot.lifecycle.decision import Claim
+from netboot.lifecycle.decide import Claim
 from netboot.machines.identity import parse_mac, parse_serial, parse_uuid
 
 LONGEST_QUERY = 2048

@@ -1,11 +1,68 @@
 """The boot decision: a pure function of what was published and what was claimed. `explain` prints its very value."""
 
 from dataclasses import dataclass
+from typing import Annotated, Literal
 
-from netboot.lifecycle.decision import Boot, Claim, Decision, Refused, Unavailable, Unknown
-from netboot.lifecycle.snapshot import Snapshot
+from pydantic import Field
+
+from images.values.strict import Strict
+from images.values.types import Architecture, Name
+from netboot.lifecycle.snapshot import ImageFacts, Snapshot
 from netboot.machines.match import Found, Index
 from netboot.machines.values import Machine, Profile
+
+
+class Claim(Strict):
+    """What somebody on the wire says of itself, after the allow-list: hints, never identity.
+
+    `ignored` says, field by field, what was left out and why (a placeholder serial, a malformed UUID).
+    """
+
+    mac: str | None = None
+    uuid: str | None = None
+    serial: str | None = None
+    architecture: Architecture | None = None
+    platform: Literal["pcbios", "efi"] | None = None
+    ignored: tuple[str, ...] = ()
+
+
+class Boot(Strict):
+    """The machine is known and may boot this image."""
+
+    outcome: Literal["boot"] = "boot"
+    machine: Machine
+    profile: Profile
+    channel: Name
+    image: ImageFacts
+    kernel_arguments: tuple[str, ...]
+    because: tuple[str, ...]
+
+
+class Unknown(Strict):
+    """No machine of the inventory matches: it waits, is listed as discovered, and asks again."""
+
+    outcome: Literal["unknown"] = "unknown"
+    because: tuple[str, ...]
+
+
+class Refused(Strict):
+    """Not allowed: the machine says why on its console and asks again, slowly."""
+
+    outcome: Literal["refused"] = "refused"
+    reason: Literal["ambiguous", "disabled", "architecture"]
+    machines: tuple[Name, ...]
+    because: tuple[str, ...]
+
+
+class Unavailable(Strict):
+    """Cannot tell right now: the machine tries again, with jitter."""
+
+    outcome: Literal["unavailable"] = "unavailable"
+    reason: Literal["no-inventory", "no-image", "image-unusable", "journal", "busy"]
+    because: tuple[str, ...]
+
+
+Decision = Annotated[Boot | Unknown | Refused | Unavailable, Field(discriminator="outcome")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,19 +88,19 @@ def decide(view: View | None, claim: Claim) -> Decision:
             because=("no inventory has been published yet; see `netboot config check` and the log of the service",),
         )
     left_out = tuple(f"left out {reason}" for reason in claim.ignored)
-    found = view.index.find(claim.mac, claim.uuid, claim.serial)
-    if not found:
+    matches = view.index.find(claim.mac, claim.uuid, claim.serial)
+    if not matches:
         return Unknown(because=(*left_out, _nobody(claim)))
-    because = (*left_out, *(_found(one) for one in found))
-    if len(found) > 1:
-        names = tuple(sorted(one.machine.name for one in found))
+    because = (*left_out, *map(_matched, matches))
+    if len(matches) > 1:
+        names = tuple(sorted(match.machine.name for match in matches))
         last = f"one machine cannot be {' and '.join(names)}: correct the inventory, or the part that was moved"
         return Refused(reason="ambiguous", machines=names, because=(*because, last))
-    return _known(view, found[0].machine, claim, because)
+    return _known(view, matches[0].machine, claim, because)
 
 
 def decide_machine(view: View, machine: Machine) -> Decision:
-    """What this machine gets however it is recognised: what a plane renders ahead, and `explain <machine>` shows."""
+    """What this machine gets however it is recognised: what boot servers render ahead, `explain <machine>` shows."""
     return _known(view, machine, Claim(), (f"machine {machine.name} (inventory)",))
 
 
@@ -91,16 +148,16 @@ def _image(view: View, machine: Machine, profile: Profile, because: tuple[str, .
     )
 
 
-def _found(one: Found) -> str:
-    return f"{' and '.join(one.by)} {'is' if len(one.by) == 1 else 'are'} machine {one.machine.name} (inventory)"
+def _matched(match: Found) -> str:
+    return f"{' and '.join(match.by)} {'is' if len(match.by) == 1 else 'are'} machine {match.machine.name} (inventory)"
 
 
 def _nobody(claim: Claim) -> str:
-    said = [
+    identifiers = [
         f"{kind} {value}"
         for kind, value in (("MAC", claim.mac), ("UUID", claim.uuid), ("serial", claim.serial))
         if value is not None
     ]
-    if not said:
+    if not identifiers:
         return "the claim names no machine: it has no usable MAC, UUID or serial"
-    return f"no machine of the inventory has {' or '.join(said)}"
+    return f"no machine of the inventory has {' or '.join(identifiers)}"

@@ -3,7 +3,7 @@
 import zlib
 
 from ipxe import values
-from netboot.lifecycle.decision import Boot, Claim, Refused, Unavailable, Unknown
+from netboot.lifecycle.decide import Boot, Claim, Refused, Unavailable, Unknown
 from netboot.lifecycle.snapshot import Snapshot
 
 _REFUSED = {

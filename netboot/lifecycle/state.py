@@ -5,10 +5,11 @@ with it, alter nothing; and anybody who fetched it can send events. So there are
 (nothing but our own serving), *reported* (somebody said something), *proven* (something was *observed*: it attested, or
 the cluster saw its node). A machine's current boot is the one that proved itself last; of a machine that never did, the
 newest that was reported. A newer one that was only reported is `pending`, until it proves itself.
+`netboot.stores.state` is where boots are chosen so; its contract suite holds it to the rule, told the obvious way.
 Which boot is newer, their ids tell: they begin with the time at which they were minted, so they sort by it.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from enum import IntEnum
 from typing import Literal, NamedTuple, Protocol
 
@@ -38,7 +39,7 @@ def is_claim(trace: Trace) -> bool:
 
 
 class Standing(IntEnum):
-    """What is known of a boot beside what it says. Each kind is kept apart, so that none pushes out a higher one."""
+    """What is known of a boot but by its own word. Each kind is kept apart, so that none pushes out a higher one."""
 
     CLAIMED = 0
     REPORTED = 1
@@ -59,18 +60,6 @@ def standing(trace: Trace) -> Standing:
 def proven_ms(trace: Trace) -> int | None:
     """When the first fact was observed that nobody on the wire can claim; None: none was."""
     return min((one.at_ms for one in trace.reached if one.source is Source.OBSERVED), default=None)
-
-
-def current_and_pending(boots: Iterable[Trace]) -> tuple[Trace | None, Trace | None]:
-    """Of one machine's boots the current one, and a newer one that has not proven itself (yet)."""
-    known = [one for one in boots if not is_claim(one)]
-    newest = max(known, key=lambda one: one.boot, default=None)
-    proven = [(at, one.boot, one) for one in known if (at := proven_ms(one)) is not None]
-    if not proven:
-        return newest, None
-    current = max(proven, key=lambda one: one[:2])[2]
-    others = [one for one in known if proven_ms(one) is None and one.boot > current.boot]
-    return current, max(others, key=lambda one: one.boot, default=None)
 
 
 class Claims(Strict):
@@ -94,7 +83,7 @@ def newer_report(known: HealthRecord | None, new: HealthRecord) -> HealthRecord:
 
 class MachineState(Strict):
     """What is known of one machine. `current`: None until it has reported anything. `pending`: a newer boot that was
-    reported and has not proven itself: a reboot on its way, or somebody who tells tales. `checked`: how the current
+    reported and has not proven itself: a reboot on its way, or a false report. `checked`: how the current
     boot's health checks turned out; None: it reported none."""
 
     machine: str

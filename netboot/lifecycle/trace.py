@@ -115,16 +115,6 @@ class Trace(Strict):
         ready, kernel = self.phase(Phase.READY), self.kernel_ms
         return None if ready is None or kernel is None else (ready.at_ms - kernel) / 1000
 
-    @property
-    def out_of_order(self) -> tuple[Phase, ...]:
-        """Phases that were first heard of before one that should come earlier."""
-        seen, out = -1, []
-        for one in self.reached:
-            if one.at_ms < seen:
-                out.append(one.phase)
-            seen = max(seen, one.at_ms)
-        return tuple(out)
-
     def _furthest(self, source: Source) -> Phase | None:
         return next((one.phase for one in reversed(self.reached) if one.source is source), None)
 

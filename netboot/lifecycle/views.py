@@ -4,8 +4,7 @@ import difflib
 from collections.abc import Mapping
 
 from images.values.strict import Strict
-from netboot.lifecycle.decide import View, decide_machine
-from netboot.lifecycle.decision import Decision
+from netboot.lifecycle.decide import Decision, View, decide_machine
 from netboot.lifecycle.errors import NoSuchMachineError
 from netboot.lifecycle.state import Checked, Claims, MachineState
 from netboot.lifecycle.trace import Trace

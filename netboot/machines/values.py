@@ -1,7 +1,7 @@
 """What the operator declares: machines, profiles, channels; validated, frozen, normalised."""
 
 import ipaddress
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, Self, get_args
 
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, model_validator
 
@@ -11,6 +11,8 @@ from images.values.types import Architecture, Name, Sha256
 from netboot.machines.health import Health
 from netboot.machines.identity import parse_mac, parse_serial, parse_uuid
 
+AssuranceLevel = Literal["tpm", "nonce", "address"]
+"""How a machine proves itself, the strongest first: a TPM's quote, the nonce of a boot window, its address alone."""
 Mac = Annotated[str, BeforeValidator(parse_mac)]
 """Lower-case with colons, however it was spelt."""
 Uuid = Annotated[str, BeforeValidator(parse_uuid)]
@@ -69,7 +71,7 @@ class Machine(Strict):
     enabled: bool = True
     """False: the machine is told, on its console, that it may not boot."""
     node: Node = Node()
-    identity: Literal["tpm", "nonce", "address"] = "tpm"
+    identity: AssuranceLevel = "tpm"
     """The lowest assurance on which it may prove itself. One with a TPM on record never falls below `tpm`."""
     pcrs: dict[PcrIndex, tuple[Sha256, ...]] = Field(default_factory=dict)
     """SHA-256 PCRs and the values that are allowed in each; empty: no policy, and shown as such."""
@@ -106,3 +108,9 @@ class Inventory(Strict):
     machines: tuple[Machine, ...] = ()
     profiles: tuple[Profile, ...] = ()
     channels: tuple[Channel, ...] = ()
+
+
+def weaker(level: AssuranceLevel, than: AssuranceLevel) -> bool:
+    """Whether `level` proves less than `than`: the one order of assurance levels."""
+    strongest_first = get_args(AssuranceLevel)
+    return strongest_first.index(level) > strongest_first.index(than)

@@ -1,1 +1,5 @@
-"""Puts the parts together: what `netboot serve` starts (`service`), and what each of its processes is made of."""
+"""One file for each process of `netboot serve`, which builds it; nothing is built elsewhere (docs/decisions/017).
+
+`supervisor` is what the command starts; it starts the others, each through `start`. A process imports what it runs,
+and nothing of the others.
+"""

@@ -53,15 +53,12 @@ class SqliteEnrolments:
         return found.model_copy(update=REPLACED | {"ek_sha256": ek_sha256}) if owner.replaced else found
 
     def of(self, machine: str) -> Enrolment:
-        """See `Enrolments.of`."""
         return self.record(machine).enrolment()
 
     def propose(self, machine: str, ek_sha256: str, details: str, now_ms: int) -> Enrolment:
-        """See `Enrolments.propose`."""
         return self.apply([(machine, Propose(ek_sha256, details))], Act(), now_ms)[0].record.enrolment()
 
     def use_window(self, machine: str, window_id: str, now_ms: int) -> bool:
-        """See `Enrolments.use_window`."""
         try:
             self.apply([(machine, UseWindow(window_id))], Act(), now_ms)
         except RefusedError:
@@ -69,7 +66,6 @@ class SqliteEnrolments:
         return True
 
     def alert(self, machine: str, said: str, now_ms: int) -> None:
-        """See `Enrolments.alert`."""
         with self._open() as db:
             db.execute("BEGIN IMMEDIATE")
             latest = "SELECT act, said FROM history WHERE machine = ? ORDER BY id DESC LIMIT 1"
@@ -78,22 +74,18 @@ class SqliteEnrolments:
             db.execute("COMMIT")
 
     def record(self, machine: str) -> Record:
-        """See `EnrolmentStore.record`."""
         with self._open() as db:
             return _record(db, machine)
 
     def records(self) -> list[Record]:
-        """See `EnrolmentStore.records`."""
         with self._open() as db:
             return [_row(row) for row in db.execute(f"{_SELECT} ORDER BY machine")]
 
     def owner(self, ek_sha256: str) -> Owner | None:
-        """See `EnrolmentStore.owner`."""
         with self._open() as db:
             return _owner(db, ek_sha256)
 
     def history(self, machine: str | None, limit: int) -> list[Entry]:
-        """See `EnrolmentStore.history`."""
         names = tuple(Entry.model_fields)
         query = f"SELECT {', '.join(names)} FROM history WHERE ?1 IS NULL OR machine = ?1 ORDER BY id DESC LIMIT ?2"  # noqa: S608
         with self._open() as db:
@@ -102,7 +94,6 @@ class SqliteEnrolments:
             ]
 
     def apply(self, orders: Sequence[tuple[str, Order]], act: Act, now_ms: int) -> list[Change]:
-        """See `EnrolmentStore.apply`."""
         done: list[Change] = []
         refusals: list[tuple[int, str]] = []
         with self._open() as db:

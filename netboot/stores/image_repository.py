@@ -1,27 +1,31 @@
-"""The artifact store as the service sees it: `ImageRepository` and its writer` of `images.store`."""
+"""The artifact store as the service sees it: `netboot.lifecycle.image_repository` on `images.store`."""
 
-import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from images.artifact.bundle import SiteBundle
 from images.artifact.keyring import KeyRing
 from images.artifact.manifest import Manifest
-from images.artifact.signing import PublicKey
 from images.errors import CorruptError, NotFoundError, SignatureError
 from images.store import check
 from images.store.store import Store
+from netboot.config import Config
 from netboot.lifecycle.image_repository import ListedImage
+from netboot.reread import Reread
 
-log = logging.getLogger(__name__)
+
+def open_image_repository(config: Config) -> "StoreImageRepository":
+    """The store of a site, with the keys that are trusted there."""
+    return StoreImageRepository(Store(config.store), KeyRing(config.keys))
 
 
 class StoreImageRepository:
     """Verifies with the public keys that are in the ring *now*: one that was retired stops its images."""
 
     def __init__(self, store: Store, ring: KeyRing) -> None:
-        self._store, self._ring = store, ring
-        self._trusted: tuple[PublicKey, ...] = ()
-        self._problem: str | None = None
+        self._store = store
+        self._keys = Reread("keys", lambda: _key_files(ring), ring.trusted, SignatureError)
+        """A file that is no key, dropped into the folder, must not stop every boot."""
 
     def channel(self, name: str) -> str | None:
         """See `ImageRepository.channel`."""
@@ -35,7 +39,7 @@ class StoreImageRepository:
 
     def verified(self, digest: str) -> Manifest:
         """See `ImageRepository.verified`."""
-        check.check_signature(self._store, digest, self._keys())
+        check.check_signature(self._store, digest, self._keys.current())
         manifest = self._store.manifest(digest)
         findings = check.check_sizes(self._store, manifest)
         if findings:
@@ -48,7 +52,7 @@ class StoreImageRepository:
             data, signature = self._store.bundle()
         except NotFoundError:
             return None
-        return check.check_bundle(data, signature, self._keys())
+        return check.check_bundle(data, signature, self._keys.current())
 
     def point(self, channel: str, digest: str) -> str | None:
         """See `ImageRepositoryWriter.point`."""
@@ -65,15 +69,8 @@ class StoreImageRepository:
         if known != frozenset(digests):
             self._store.set_references(owner, frozenset(digests))
 
-    def _keys(self) -> tuple[PublicKey, ...]:
-        """A file that is no key, dropped into the folder, must not stop every boot: the keys before stay in force."""
-        try:
-            self._trusted, problem = self._ring.trusted(), None
-        except SignatureError as error:
-            if not self._trusted:
-                raise
-            problem = str(error)
-        if problem != self._problem and problem is not None:
-            log.error("keys: %s; the keys read before stay in force", problem)
-        self._problem = problem
-        return self._trusted
+
+def _key_files(ring: KeyRing) -> Iterator[Path]:
+    """The folder too: of a key that is taken away, that is what changes."""
+    yield ring.folder
+    yield from sorted(ring.folder.glob("*.pub"))

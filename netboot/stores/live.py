@@ -1,23 +1,25 @@
-"""The published snapshot, as the control plane looks at it: read again when it was published again."""
+"""The published snapshot, as everybody but the boot servers looks at it."""
 
-import threading
 from pathlib import Path
 
 from netboot.lifecycle.decide import View
 from netboot.lifecycle.errors import NotReadyError
-from netboot.stores.snapshot import Signature, read_snapshot, signature
+from netboot.reread import Reread
+from netboot.stores.snapshot import read_snapshot
 
 
 class LiveView:
-    """Safe for threads. A file that cannot be used leaves the view before in force."""
+    """Read again when it was published again. Safe for threads."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
-        self._lock = threading.Lock()
-        self._seen: Signature | None = None
-        self._view: View | None = None
-        self.problem: str | None = None
-        """Why the file as it is now is not what is in force; None: it is."""
+        self._file = Reread(
+            "snapshot", lambda: (path,), lambda: View.of(read_snapshot(path)), NotReadyError, replaced_whole=True
+        )
+
+    @property
+    def problem(self) -> str | None:
+        """Why the file, as of the last look, is not what is in force; None: it is."""
+        return self._file.problem
 
     def view(self) -> View:
         """The view in force.
@@ -25,19 +27,4 @@ class LiveView:
         Raises:
             NotReadyError: nothing usable has been published yet.
         """
-        now = signature(self._path)
-        if now != self._seen or now is None:
-            with self._lock:
-                if now != self._seen or now is None:
-                    self._refresh(now)
-        if self._view is None:
-            raise NotReadyError(self.problem or "nothing has been published yet")
-        return self._view
-
-    def _refresh(self, now: Signature | None) -> None:
-        try:
-            self._view = View.of(read_snapshot(self._path))
-            self.problem = None
-        except NotReadyError as error:
-            self.problem = str(error)
-        self._seen = now
+        return self._file.current()

@@ -6,19 +6,17 @@ The first key seals, all open. So a key is rotated in three steps, each carried 
 
 import base64
 import binascii
-import logging
 import os
 import stat
-import threading
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 from images.values import files
 from netboot.lifecycle.errors import StateUnavailableError
+from netboot.reread import Reread
 from tokens.sealed import Keyset, SealingKey
-
-log = logging.getLogger(__name__)
 
 MODE = 0o600
 
@@ -102,47 +100,6 @@ def retired(keys: Keyset) -> Keyset:
     return Keyset(keys.keys[:1])
 
 
-class SealingKeys:
-    """The keys in force, read again when the file changed. Safe for threads.
-
-    A file that cannot be used any more leaves the keys before in force, and says so in `problem`.
-    """
-
-    def __init__(self, path: Path, kind: Kind = SEALING) -> None:
-        self._path, self._kind = path, kind
-        self._lock = threading.Lock()
-        self._seen: object = None
-        self._keys: Keyset | None = None
-        self.problem: str | None = None
-        """Why the file as it is now is not what is in force; None: it is."""
-
-    def __call__(self) -> Keyset:
-        """The keys.
-
-        Raises:
-            SealingKeysError: there are none that can be used, and never were.
-        """
-        with self._lock:
-            seen = _look(self._path)
-            if seen != self._seen or self._keys is None:
-                self._read(seen)
-            if self._keys is None:
-                raise SealingKeysError(self.problem or "not read yet")
-            return self._keys
-
-    def _read(self, seen: object) -> None:
-        try:
-            self._keys, problem = read_keys(self._path, self._kind), None
-        except SealingKeysError as error:
-            problem = str(error)
-        if problem is not None and problem != self.problem:
-            log.error("%s", problem)
-        self._seen, self.problem = seen, problem
-
-
-def _look(path: Path) -> object:
-    try:
-        status = path.stat()
-    except OSError:
-        return None
-    return status.st_ino, status.st_mtime_ns, status.st_ctime_ns, status.st_size
+def sealing_keys(path: Path, kind: Kind = SEALING) -> Reread[Keyset]:
+    """The keys in force: those of the file as it is now, or as it was when it could last be used."""
+    return Reread(f"the {kind.name}", lambda: (path,), partial(read_keys, path, kind), SealingKeysError)

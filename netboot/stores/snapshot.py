@@ -9,18 +9,6 @@ from images.values.faults import first_fault
 from netboot.lifecycle.errors import NotReadyError
 from netboot.lifecycle.snapshot import Snapshot
 
-Signature = tuple[int, int, int]
-"""Inode, modification time (ns), size: differs whenever the file was published again, for it is replaced whole."""
-
-
-def signature(path: Path) -> Signature | None:
-    """What tells one published file from the next; None: there is none, or it cannot be looked at."""
-    try:
-        status = path.stat()
-    except OSError:
-        return None
-    return status.st_ino, status.st_mtime_ns, status.st_size
-
 
 def read_snapshot(path: Path) -> Snapshot:
     """The snapshot in the file.

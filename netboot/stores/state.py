@@ -11,7 +11,7 @@ from netboot.lifecycle.state import Checked, Claims, Discovered, FeedEntry, Mach
 from netboot.lifecycle.trace import Trace
 from netboot.stores.state_schema import VERSION, version_of
 
-# `state.current_and_pending` in SQL: first those that proved themselves, of them the last to do so; then the newest.
+# A machine's current boot: first those that proved themselves, of them the last to do so; then the newest reported.
 _PLACED = (
     "SELECT boot, row_number() OVER (PARTITION BY machine ORDER BY standing DESC, proven_ms DESC, boot DESC) AS place "
     "FROM boots WHERE standing > 0"
@@ -36,7 +36,6 @@ class SqliteStates:
         self._path = path
 
     def machines(self, names: Sequence[str] | None = None) -> dict[str, MachineState]:
-        """See `States.machines`."""
         with self._open() as db:
             if names is None:
                 current = db.execute(_CURRENT).fetchall()
@@ -62,42 +61,35 @@ class SqliteStates:
         return found
 
     def counts(self) -> dict[str, int]:
-        """See `States.counts`."""
         with self._open() as db:
             return dict(db.execute(_COUNTS))
 
     def health_counts(self, since_ms: int) -> dict[str, int]:
-        """See `States.health_counts`."""
         with self._open() as db:
             return dict(db.execute(_HEALTH_COUNTS, (since_ms,)))
 
     def health(self, boot: str) -> HealthRecord | None:
-        """See `States.health`."""
         with self._open() as db:
             row = db.execute("SELECT body FROM health WHERE boot = ?", (boot,)).fetchone()
         return HealthRecord.model_validate_json(row[0]) if row else None
 
     def boots(self, machine: str | None, limit: int) -> list[Trace]:
-        """See `States.boots`."""
         query = "SELECT trace FROM boots WHERE ?1 IS NULL OR machine = ?1 ORDER BY boot DESC LIMIT ?2"
         with self._open() as db:
             rows = db.execute(query, (machine, limit))
             return [_trace(body) for (body,) in rows]
 
     def boot(self, boot: str) -> Trace | None:
-        """See `States.boot`."""
         with self._open() as db:
             row = db.execute("SELECT trace FROM boots WHERE boot = ?", (boot,)).fetchone()
         return _trace(row[0]) if row else None
 
     def discovered(self, limit: int) -> list[Discovered]:
-        """See `Sightings.discovered`."""
         with self._open() as db:
             rows = db.execute("SELECT body FROM discovered ORDER BY last_ms DESC, key LIMIT ?", (limit,))
             return [Discovered.model_validate_json(body) for (body,) in rows]
 
     def feed(self, after: int | None, limit: int) -> list[FeedEntry]:
-        """See `Sightings.feed`."""
         with self._open() as db:
             if after is None:
                 rows = db.execute("SELECT id, body FROM feed ORDER BY id DESC LIMIT ?", (limit,)).fetchall()[::-1]

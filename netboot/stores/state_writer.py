@@ -42,12 +42,10 @@ class SqliteProjection:
         self._db: sqlite3.Connection | None = None
 
     def cursor(self, journal: str) -> tuple[int, int]:
-        """See `Projection.cursor`."""
         with self._usable() as db:
             return _cursor(db, journal)
 
     def take(self, batch: Batch) -> None:
-        """See `Projection.take`."""
         with self._usable() as db:
             db.execute("BEGIN IMMEDIATE")
             identity, last = _cursor(db, batch.journal)
@@ -197,7 +195,7 @@ def _count_claims(db: sqlite3.Connection, scripts: Iterable[ScriptRecord]) -> No
 
 
 def _prune_boots(db: sqlite3.Connection, claimed: Iterable[str], told: Iterable[str]) -> None:
-    """Each standing is pruned by itself, so that no number of claims or tales pushes out a boot that proved itself."""
+    """Each standing is pruned by itself, so that no number of claims or reports pushes out a proven boot."""
     claim = state.Standing.CLAIMED
     db.executemany(
         "DELETE FROM boots WHERE machine = ?1 AND standing = ?2 AND boot < (SELECT boot FROM boots WHERE "
@@ -220,16 +218,13 @@ def _keep_reports(db: sqlite3.Connection, records: Iterable[HealthRecord]) -> No
         latest[record.boot] = state.newer_report(known, record)
     db.executemany(
         "INSERT OR REPLACE INTO health (boot, machine, at_ms, status, body) VALUES (?, ?, ?, ?, ?)",
-        [
-            (one.boot, one.machine, one.at_ms, one.report.status, one.model_dump_json(by_alias=True))
-            for one in latest.values()
-        ],
+        [(r.boot, r.machine, r.at_ms, r.report.status, r.model_dump_json(by_alias=True)) for r in latest.values()],
     )
     db.executemany(
         "DELETE FROM health WHERE boot IN (SELECT boot FROM (SELECT boot, row_number() OVER (PARTITION BY "
         "coalesce(standing, 0) ORDER BY boot DESC) AS place FROM health LEFT JOIN boots USING (boot) "
         "WHERE health.machine = ?) WHERE place > ?)",
-        [(machine, state.REPORTS_KEPT) for machine in {one.machine for one in latest.values()}],
+        [(machine, state.REPORTS_KEPT) for machine in {record.machine for record in latest.values()}],
     )
 
 

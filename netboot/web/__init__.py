@@ -9,26 +9,26 @@ from netboot.web import (
     enrolments,
     errors,
     explain,
-    health,
     join_tokens,
     machines,
     metrics,
     node_health,
+    readiness,
     watch,
 )
-from netboot.web.parts import EXTENSION, Parts
+from netboot.web.dependencies import EXTENSION, Dependencies
 
 LARGEST_BODY = 64 * 1024
 """Bytes; the largest honest body is a channel and a digest."""
 
 
-def create_app(parts: Parts) -> Flask:
-    """The application; every request finds `parts` in it."""
+def create_app(own: Dependencies) -> Flask:
+    """The application; every request finds `own` in it (`dependencies`)."""
     app = Flask("netboot.web", static_folder=None)
     app.config["MAX_CONTENT_LENGTH"] = LARGEST_BODY
-    app.extensions[EXTENSION] = parts
+    app.extensions[EXTENSION] = own
     errors.install(app)
-    plain = (health, metrics, machines, node_health, discovered, explain, boots, watch, channels)
+    plain = (readiness, metrics, machines, node_health, discovered, explain, boots, watch, channels)
     for module in (*plain, enrolments, join_tokens):
         app.register_blueprint(module.blueprint)
     return app

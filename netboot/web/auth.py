@@ -2,7 +2,7 @@
 
 from flask import Blueprint, g, request
 
-from netboot.web.parts import parts
+from netboot.web.dependencies import dependencies
 from netboot.web.tokens import Operator
 
 
@@ -19,4 +19,4 @@ def operator() -> Operator:
 
 
 def _check() -> None:
-    g.operator = parts().tokens.operator(request.headers.get("Authorization"))
+    g.operator = dependencies().tokens.operator(request.headers.get("Authorization"))

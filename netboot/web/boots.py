@@ -6,7 +6,7 @@ from netboot.lifecycle.errors import NoSuchBootError
 from netboot.lifecycle.views import machine_named
 from netboot.web import node_health, query, render
 from netboot.web.auth import protect
-from netboot.web.parts import parts
+from netboot.web.dependencies import dependencies
 
 blueprint = Blueprint("boots", __name__)
 protect(blueprint)
@@ -17,9 +17,9 @@ def listed() -> Response:
     """Boots and claims, the newest first."""
     query.only(("machine", "limit"))
     name = request.args.get("machine")
-    found = parts().states.boots(name, query.whole("limit", 20, 1, 1_000))
+    found = dependencies().states.boots(name, query.whole("limit", 20, 1, 1_000))
     if name is not None and not found:
-        machine_named(parts().live.view(), name)  # an empty answer is about a machine that there is
+        machine_named(dependencies().live.view(), name)  # an empty answer is about a machine that there is
     return jsonify({"boots": [render.trace(one) for one in found]})
 
 
@@ -27,7 +27,7 @@ def listed() -> Response:
 def shown(boot: str) -> Response:
     """One boot's trace."""
     query.only(())
-    found = parts().states.boot(boot)
+    found = dependencies().states.boot(boot)
     if found is None:
         raise NoSuchBootError("never heard of, or longer ago than is kept")
     return jsonify({**render.trace(found), "checked": node_health.report_of(found)})

@@ -13,7 +13,7 @@ from netboot.lifecycle.errors import BadClaimError
 from netboot.machines.inventory import declared_at
 from netboot.web import query, render
 from netboot.web.auth import operator, protect
-from netboot.web.parts import parts
+from netboot.web.dependencies import dependencies
 
 blueprint = Blueprint("channels", __name__)
 protect(blueprint)
@@ -30,7 +30,7 @@ class Wanted(Strict):
 def listed() -> Response:
     """Every channel of the inventory."""
     query.only(())
-    found = channel_states(parts().live.view().snapshot, parts().repository)
+    found = channel_states(dependencies().live.view().snapshot, dependencies().repository)
     return jsonify({"channels": [render.plain(one) for one in found]})
 
 
@@ -38,10 +38,12 @@ def listed() -> Response:
 def shown(name: str) -> Response:
     """One channel."""
     query.only(())
-    snapshot = parts().live.view().snapshot
+    snapshot = dependencies().live.view().snapshot
     channel = declared(snapshot, name)
     return jsonify(
-        next(render.plain(one) for one in channel_states(snapshot, parts().repository) if one.name == channel.name)
+        next(
+            render.plain(one) for one in channel_states(snapshot, dependencies().repository) if one.name == channel.name
+        )
     )
 
 
@@ -49,7 +51,7 @@ def shown(name: str) -> Response:
 def moved(name: str) -> Response:
     """Let the channel point to another image: written into the store, in force within a second."""
     query.only(())
-    mine, wanted = parts(), _wanted()
+    mine, wanted = dependencies(), _wanted()
     place = declared_at(mine.inventory, "channel", name) or str(mine.inventory)
     state = move(mine.live.view().snapshot, mine.repository, mine.repository_writer, name, wanted, place)
     fields = {"operator": operator().fingerprint, "peer": request.remote_addr, "channel": name, "image": state.image}

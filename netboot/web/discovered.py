@@ -4,7 +4,7 @@ from flask import Blueprint, Response, jsonify
 
 from netboot.web import query, render
 from netboot.web.auth import protect
-from netboot.web.parts import parts
+from netboot.web.dependencies import dependencies
 
 blueprint = Blueprint("discovered", __name__)
 protect(blueprint)
@@ -14,5 +14,5 @@ protect(blueprint)
 def listed() -> Response:
     """The latest seen first."""
     query.only(("limit",))
-    found = parts().sightings.discovered(query.whole("limit", 100, 1, 10_000))
+    found = dependencies().sightings.discovered(query.whole("limit", 100, 1, 10_000))
     return jsonify({"discovered": [render.plain(one) for one in found]})

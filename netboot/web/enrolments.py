@@ -18,8 +18,8 @@ from netboot.web import query, render
 from netboot.web.audit import audit
 from netboot.web.auth import operator, protect
 from netboot.web.body import parsed
+from netboot.web.dependencies import dependencies
 from netboot.web.errors import faulty
-from netboot.web.parts import parts
 
 blueprint = Blueprint("enrolments", __name__)
 protect(blueprint)
@@ -61,7 +61,7 @@ class Approval(Plain):
 def listed() -> Response:
     """Every machine's."""
     query.only(())
-    found = parts().register.views(parts().clock.now_ms())
+    found = dependencies().register.views(dependencies().clock.now_ms())
     return jsonify({"enrolments": [render.plain(one) for one in found]})
 
 
@@ -70,7 +70,7 @@ def imported() -> Response:
     """A list of EKs as CSV: all, or none and every fault."""
     query.only(("reason", "file"))
     request.max_content_length = LARGEST_LIST
-    mine, reason = parts(), request.args.get("reason", "").strip()
+    mine, reason = dependencies(), request.args.get("reason", "").strip()
     file = request.args.get("file", "list")
     if len(reason) > 500 or len(file) > 500:
         raise BadClaimError("reason and file have at most 500 characters")
@@ -150,13 +150,13 @@ def _number(item: tuple[str, object]) -> int:
 
 
 def _until(seconds: int) -> int:
-    return parts().clock.now_ms() + seconds * 1000
+    return dependencies().clock.now_ms() + seconds * 1000
 
 
 def _do(name: str, order: Order, reason: str, *, declared: bool = False) -> Response:
     """`declared`: only for machines of the inventory; else what is left of one that was taken out of it will do."""
     query.only(())
-    mine = parts()
+    mine = dependencies()
     try:
         machine_named(mine.live.view(), name)
     except NoSuchMachineError:
@@ -173,7 +173,7 @@ _ACTS = {OpenWindow: "enroll", Approve: "approve", Release: "release", Replace: 
 
 
 def _answer(name: str, view: EnrolmentView | None = None) -> Response:
-    mine = parts()
+    mine = dependencies()
     machine = mine.live.view().index.named(name)
     if machine is None and mine.register.store.record(name).revision == 0:
         machine_named(mine.live.view(), name)

@@ -6,7 +6,7 @@ from netboot.lifecycle.claims import parse_claim
 from netboot.lifecycle.decide import decide
 from netboot.web import query, render
 from netboot.web.auth import protect
-from netboot.web.parts import parts
+from netboot.web.dependencies import dependencies
 
 blueprint = Blueprint("explain", __name__)
 protect(blueprint)
@@ -17,5 +17,5 @@ def explained() -> Response:
     """The decision on a claim."""
     query.only(("mac", "uuid", "serial", "arch", "platform"))
     claim = parse_claim(request.query_string.decode("ascii", "replace"))
-    decision = decide(parts().live.view(), claim)
+    decision = decide(dependencies().live.view(), claim)
     return jsonify({"claim": render.plain(claim), "decision": render.plain(decision)})

@@ -1,4 +1,4 @@
-"""`/v1/tokens`: bootstrap tokens by an operator's word, for automation. The token is in one answer, once."""
+"""`/v1/tokens`: operator-issued bootstrap tokens, for automation. The token is in one answer, once."""
 
 import base64
 import binascii
@@ -12,8 +12,9 @@ from pydantic import Field, StringConstraints
 from images.values.strict import Strict
 from netboot.join.enrolment import Act
 from netboot.join.errors import NoSuchTokenError
-from netboot.join.operator_tokens import Vouched, issued, open_boot_window, revoke, vouch
-from netboot.join.parts import Parts
+from netboot.join.issue import Issuer
+from netboot.join.issued_tokens import issued, revoke
+from netboot.join.operator_tokens import TokenRequest, issue_for_operator, open_boot_window
 from netboot.join.ports import Credential
 from netboot.lifecycle import bootid
 from netboot.lifecycle.errors import BadClaimError, CannotTellError
@@ -23,8 +24,8 @@ from netboot.web import query
 from netboot.web.audit import audit
 from netboot.web.auth import operator, protect
 from netboot.web.body import parsed
+from netboot.web.dependencies import dependencies
 from netboot.web.enrolments import Reason, WindowSeconds, new_window
-from netboot.web.parts import parts
 from netboot.web.render import uncached
 
 blueprint = Blueprint("tokens", __name__)
@@ -48,14 +49,14 @@ def created() -> Response:
     """A token for one machine and one key (201); without a key, a boot window for that machine (202)."""
     query.only(())
     body = parsed(Wanted)
-    machine = machine_named(parts().live.view(), body.machine)
+    machine = machine_named(dependencies().live.view(), body.machine)
     act = Act(operator().who, body.reason)
     response = _window(machine, body, act) if body.spki is None else _token(machine, body, body.spki, act)
     return uncached(response)
 
 
 def _window(machine: Machine, body: Wanted, act: Act) -> Response:
-    mine, window = parts(), new_window()
+    mine, window = dependencies(), new_window()
     now = mine.clock.now_ms()
     until = now + body.window_seconds * 1000
     open_boot_window(mine.register, machine, window, until, act, now)
@@ -66,13 +67,13 @@ def _window(machine: Machine, body: Wanted, act: Act) -> Response:
 
 
 def _token(machine: Machine, body: Wanted, spki: str, act: Act) -> Response:
-    mine = parts()
+    mine = dependencies()
     try:
         key = base64.b64decode(spki, validate=True)
     except (binascii.Error, ValueError):
         raise BadClaimError("spki is not base64 (standard alphabet, padded)") from None
-    wanted = Vouched(machine, key, _boot(machine), body.lifetime_seconds)
-    answer = vouch(joining(), mine.register, wanted, new_window(), act, request.remote_addr or "")
+    wanted = TokenRequest(machine, key, _boot(machine), body.lifetime_seconds)
+    answer = issue_for_operator(_issuer(), mine.register, wanted, new_window(), act, request.remote_addr or "")
     token_id = answer.token.partition(".")[0]
     facts = {"cluster": machine.cluster, "seconds": body.lifetime_seconds, "reason": body.reason}
     audit("token", machine=machine.name, issued=token_id, **facts)
@@ -85,15 +86,15 @@ def _token(machine: Machine, body: Wanted, spki: str, act: Act) -> Response:
 def listed() -> Response:
     """What the Leases say of tokens, without their secrets; clusters that cannot tell are named."""
     query.only(())
-    mine, now = joining(), parts().clock.now_ms()
+    issuer, now = _issuer(), dependencies().clock.now_ms()
     found: list[dict[str, Any]] = []
     problems: dict[str, str] = {}
-    for name in sorted(mine.clusters):
+    for name in sorted(issuer.clusters):
         try:
-            found += [_shown(one, now) for one in issued(mine.clusters[name])]
+            found += [_shown(one, now) for one in issued(issuer.clusters[name])]
         except CannotTellError as error:
             problems[name] = str(error)
-    if problems and len(problems) == len(mine.clusters):
+    if problems and len(problems) == len(issuer.clusters):
         raise CannotTellError("; ".join(problems.values()))
     found.sort(key=lambda one: (-one["issued_ms"], one["id"]))
     return jsonify({"tokens": found, "problems": problems})
@@ -106,7 +107,7 @@ def revoked(token_id: str) -> Response:
     if not _ID.fullmatch(token_id):
         raise BadClaimError("a token's id is six lower-case letters and digits, without the secret")
     problem: CannotTellError | None = None
-    clusters = joining().clusters
+    clusters = _issuer().clusters
     for name in sorted(clusters):
         try:
             found = revoke(clusters[name], token_id)
@@ -119,21 +120,21 @@ def revoked(token_id: str) -> Response:
     raise problem or NoSuchTokenError("no machine's Lease names a token of that id")
 
 
-def joining() -> Parts:
-    """Join's parts, where this service has any cluster.
+def _issuer() -> Issuer:
+    """What issues tokens, where this service has any cluster.
 
     Raises:
         BadClaimError: it has none.
     """
-    found = parts().joining
-    if found is None:
+    issuer = dependencies().issuer
+    if issuer is None:
         raise BadClaimError("this service knows no cluster: declare `join` and `clusters` in netboot.yaml")
-    return found
+    return issuer
 
 
 def _boot(machine: Machine) -> str:
     """The boot that the machine itself reported last, or one of its own for what has none."""
-    mine = parts()
+    mine = dependencies()
     current = mine.states.machines([machine.name]).get(machine.name)
     if current is not None and current.current is not None:
         return current.current.boot

@@ -13,8 +13,8 @@ from netboot.lifecycle.views import machine_detail, machine_named, machine_views
 from netboot.machines.values import Machine
 from netboot.web import node_health, query, render
 from netboot.web.auth import protect
+from netboot.web.dependencies import dependencies
 from netboot.web.enrolments import HISTORY_SHOWN, pcr_policy
-from netboot.web.parts import parts
 
 blueprint = Blueprint("machines", __name__)
 protect(blueprint)
@@ -28,7 +28,7 @@ BOOTS_SHOWN = 10
 def listed() -> Response:
     """Every machine of the inventory with its current boot."""
     query.only(())
-    found = machine_views(parts().live.view(), parts().states.machines())
+    found = machine_views(dependencies().live.view(), dependencies().states.machines())
     return jsonify(
         {
             "machines": [
@@ -49,8 +49,8 @@ def listed() -> Response:
 def shown(name: str) -> Response:
     """One machine: what it would be served now, and its latest boots."""
     query.only(())
-    states = parts().states
-    view = parts().live.view()
+    states = dependencies().states
+    view = dependencies().live.view()
     machine_named(view, name)
     detail = machine_detail(view, name, states.machines([name]).get(name), tuple(states.boots(name, BOOTS_SHOWN)))
     return jsonify(
@@ -71,7 +71,7 @@ def shown(name: str) -> Response:
 def explained(name: str) -> Response:
     """What this machine gets, however it is recognised, and why; and how far the boot is that it has."""
     query.only(())
-    view = parts().live.view()
+    view = dependencies().live.view()
     machine = machine_named(view, name)
     return jsonify({"decision": render.plain(decide_machine(view, machine)), **_identity(machine), **_boots(name)})
 
@@ -79,7 +79,7 @@ def explained(name: str) -> Response:
 def _boots(name: str) -> dict[str, Any]:
     """How far it is, where that can be told."""
     try:
-        state = parts().states.machines([name]).get(name, MachineState(machine=name))
+        state = dependencies().states.machines([name]).get(name, MachineState(machine=name))
     except CannotTellError as error:
         log.warning("boots: %s", error)
         return {}
@@ -92,7 +92,7 @@ def _boots(name: str) -> dict[str, Any]:
 
 def _identity(machine: Machine) -> dict[str, Any]:
     """How it proves itself. What it boots can be told without this, so a record that cannot be read is only said."""
-    mine = parts()
+    mine = dependencies()
     said: dict[str, Any] = {"pcr_policy": pcr_policy(machine), "alerts": [], "enrolment": None}
     said["enrolment_problem"] = None
     try:

@@ -1,13 +1,179 @@
-"""`/metrics`: Prometheus' text format, without a token."""
+"""`/metrics`: Prometheus' text format, without a token. What the boot servers count, and what is so now.
+
+Names follow Prometheus' conventions, and each stands in docs/metrics.md: a test holds both against what is exposed.
+"""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TypeVar
 
 from flask import Blueprint, Response
+from prometheus_client import CollectorRegistry, Metric, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.multiprocess import MultiProcessCollector
+from prometheus_client.registry import Collector
 
-from netboot.web.parts import parts
+from images.values.strict import Strict
+from netboot.lifecycle.errors import CannotTellError
+from netboot.lifecycle.health import STALE_MS
+from netboot.lifecycle.ports import Clock
+from netboot.lifecycle.state import States
+from netboot.status import (
+    ApproverStatus,
+    FetcherStatus,
+    NodesStatus,
+    ProcessStatus,
+    ProjectionStatus,
+    PublisherStatus,
+    SupervisorStatus,
+)
+from netboot.stores.live import LiveView
+from netboot.stores.status import StatusFolder
+from netboot.web.dependencies import dependencies
+
+S = TypeVar("S", bound=Strict)
+HEALTH = ("pass", "warn", "fail", "unknown", "stale", "none")
 
 blueprint = Blueprint("metrics", __name__)
 
 
 @blueprint.get("/metrics")
 def metrics() -> Response:
-    """What the boot workers counted, and what is so now."""
-    return Response(parts().metrics(), content_type="text/plain; version=0.0.4; charset=utf-8")
+    """Everything that can be told."""
+    return Response(dependencies().metrics(), content_type="text/plain; version=0.0.4; charset=utf-8")
+
+
+def exposition(folder: Path, now: "Now") -> bytes:
+    """All metrics in Prometheus' text format; `folder`: where the boot servers count (multiprocess mode)."""
+    registry = CollectorRegistry()
+    folder.mkdir(parents=True, exist_ok=True)
+    MultiProcessCollector(registry, path=str(folder))  # type: ignore[no-untyped-call]
+    registry.register(now)
+    return generate_latest(registry)
+
+
+class Now(Collector):
+    """Metrics computed from the snapshot, the state and what the processes say of themselves.
+
+    What cannot be told right now is left out: a gap in a graph is honest, a zero is not.
+    """
+
+    def __init__(self, live: LiveView, states: States, status: StatusFolder, clock: Clock) -> None:
+        self._live, self._states, self._status, self._clock = live, states, status, clock
+
+    def describe(self) -> Iterable[Metric]:
+        """Nothing ahead of time: what there is to tell depends on the moment."""
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        """All of them."""
+        yield from self._snapshot()
+        yield from self._machines()
+        if (publisher := self._read("publisher", PublisherStatus)) is not None:
+            yield from _publisher(publisher)
+        if (projection := self._read("projection", ProjectionStatus)) is not None:
+            yield from _projection(projection)
+        if (fetcher := self._read("fetcher", FetcherStatus)) is not None:
+            yield from _fetcher(fetcher)
+        if (supervisor := self._read("supervisor", SupervisorStatus)) is not None:
+            yield from _processes(supervisor.processes)
+            yield from self._clusters(sorted(supervisor.processes))
+
+    def _read(self, process: str, model: type[S]) -> S | None:
+        try:
+            return self._status.read(process, model)
+        except CannotTellError:  # `/readyz` says why
+            return None
+
+    def _snapshot(self) -> Iterator[Metric]:
+        try:
+            snapshot = self._live.view().snapshot
+        except CannotTellError:
+            return
+        yield _gauge("netboot_machines", "Machines of the inventory in force.", len(snapshot.inventory.machines))
+        yield _gauge(
+            "netboot_snapshot_published_timestamp_seconds",
+            "When the snapshot in force was published, seconds since 1970.",
+            snapshot.published_ms / 1000,
+        )
+
+    def _machines(self) -> Iterator[Metric]:
+        try:
+            counts = self._states.counts()
+            health = self._states.health_counts(self._clock.now_ms() - STALE_MS)
+        except CannotTellError:
+            return
+        text = "Machines by the state of their current boot."
+        by_state = GaugeMetricFamily("netboot_machines_by_state", text, labels=["state"])
+        for state, count in sorted(counts.items()):
+            by_state.add_metric([state], count)
+        yield by_state
+        text = "Machines by the worst that their current boot's checks report; stale: no report for long; none: never."
+        by_health = GaugeMetricFamily("netboot_machines_by_health", text, labels=["status"])
+        for status in HEALTH:
+            by_health.add_metric([status], health.get(status, 0))
+        yield by_health
+
+    def _clusters(self, processes: Iterable[str]) -> Iterator[Metric]:
+        text = "Certificate requests by what the approver did, since it was started; reason, or purpose if approved."
+        decided = CounterMetricFamily("netboot_certificate_requests", text, labels=["cluster", "outcome", "reason"])
+        text = "Times that the cluster could not be asked, since the process was started."
+        unavailable = CounterMetricFamily("netboot_cluster_unavailable", text, labels=["process"])
+        text = "Requests that the approver has to see to."
+        waiting = GaugeMetricFamily("netboot_certificate_requests_waiting", text, labels=["cluster"])
+        text = "Nodes of machines of the inventory, as the cluster has them."
+        nodes = GaugeMetricFamily("netboot_nodes", text, labels=["cluster", "state"])
+        for process in processes:
+            kind, _, cluster = process.partition("-")
+            if kind == "approver" and (approver := self._read(process, ApproverStatus)) is not None:
+                unavailable.add_metric([process], approver.unavailable)
+                waiting.add_metric([cluster], approver.waiting)
+                for outcome, reason, count in approver.decided:
+                    decided.add_metric([cluster, outcome, reason], count)
+            elif kind == "nodes" and (collector := self._read(process, NodesStatus)) is not None:
+                unavailable.add_metric([process], collector.unavailable)
+                nodes.add_metric([cluster, "registered"], collector.registered)
+                nodes.add_metric([cluster, "ready"], collector.ready)
+        yield from (decided, unavailable, waiting, nodes)
+
+
+def _publisher(status: PublisherStatus) -> Iterator[Metric]:
+    text = "1: the inventory's files, as they are now, are in force."
+    yield _gauge("netboot_inventory_valid", text, int(status.inventory.valid))
+    text = "1: every channel that is set points to a usable image."
+    yield _gauge("netboot_images_usable", text, int(status.images.ok))
+    text = "1: the signed site bundle is what the configuration says."
+    yield _gauge("netboot_bundle_fits", text, int(status.bundle.ok))
+
+
+def _projection(status: ProjectionStatus) -> Iterator[Metric]:
+    text = "Records of a journal that the projection has yet to take over."
+    lag = GaugeMetricFamily("netboot_projection_lag_records", text, labels=["journal"])
+    for journal, records in sorted(status.lag_records.items()):
+        lag.add_metric([journal], records)
+    yield lag
+
+
+def _fetcher(status: FetcherStatus) -> Iterator[Metric]:
+    text = "Images of channels that are not in the store yet."
+    yield _gauge("netboot_upstream_missing_images", text, len(status.images))
+    text = "Images fetched from upstream, since the process was started."
+    yield CounterMetricFamily("netboot_upstream_fetched_images", text, value=status.fetched)
+    text = "Bytes of images fetched from upstream, since the process was started."
+    yield CounterMetricFamily("netboot_upstream_fetched_bytes", text, value=status.bytes)
+    text = "Tries to fetch an image that failed, since the process was started."
+    yield CounterMetricFamily("netboot_upstream_failures", text, value=status.failed)
+
+
+def _processes(processes: dict[str, ProcessStatus]) -> Iterator[Metric]:
+    ready = GaugeMetricFamily("netboot_process_ready", "1: the process runs and is ready.", labels=["process"])
+    text = "Times that the process was started again, since the service was started."
+    restarts = CounterMetricFamily("netboot_process_restarts", text, labels=["process"])
+    for name, process in sorted(processes.items()):
+        ready.add_metric([name], int(process.ready))
+        restarts.add_metric([name], process.restarts)
+    yield from (ready, restarts)
+
+
+def _gauge(name: str, text: str, value: float) -> Metric:
+    return GaugeMetricFamily(name, text, value=value)

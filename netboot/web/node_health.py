@@ -11,7 +11,7 @@ from netboot.lifecycle.views import machine_named
 from netboot.machines.health import expected_of
 from netboot.web import query, render
 from netboot.web.auth import protect
-from netboot.web.parts import parts
+from netboot.web.dependencies import dependencies
 
 blueprint = Blueprint("node_health", __name__)
 protect(blueprint)
@@ -21,9 +21,9 @@ protect(blueprint)
 def shown(name: str) -> Response:
     """The report of its current boot, and what the inventory expects now."""
     query.only(())
-    view = parts().live.view()
+    view = dependencies().live.view()
     machine = machine_named(view, name)
-    current = parts().states.machines([name]).get(name, MachineState(machine=name)).current
+    current = dependencies().states.machines([name]).get(name, MachineState(machine=name)).current
     expected = expected_of(view.profiles[machine.profile].health, machine.health)
     said = expected.model_dump(mode="json", exclude_defaults=True)
     return jsonify({"machine": name, "expected": said, "checked": report_of(current)})
@@ -35,12 +35,12 @@ def brief(checked: Checked | None) -> dict[str, Any] | None:
 
 
 def _stale(at_ms: int) -> bool:
-    return at_ms < parts().clock.now_ms() - STALE_MS
+    return at_ms < dependencies().clock.now_ms() - STALE_MS
 
 
 def report_of(trace: Trace | None) -> dict[str, Any] | None:
     """The latest report of a boot; None: it has sent none. `stale`: it is too old to tell anything of now."""
-    record = parts().states.health(trace.boot) if trace is not None else None
+    record = dependencies().states.health(trace.boot) if trace is not None else None
     if record is None:
         return None
     return {

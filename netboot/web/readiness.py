@@ -1,138 +1,163 @@
-"""What `/readyz` says. Ready: machines can boot now. Degraded: they can, and something wants attention."""
+"""`/healthz`, `/readyz`: without a token. Ready: machines can boot now. Degraded: something wants attention."""
 
-from dataclasses import dataclass, field
-from typing import Any
+from typing import TypeVar
 
+from flask import Blueprint, Response, jsonify
+
+from images.values.strict import Strict
 from netboot.lifecycle.errors import CannotTellError
-from netboot.web.parts import Parts
+from netboot.status import (
+    Condition,
+    Detail,
+    ProjectionStatus,
+    PublisherStatus,
+    Readiness,
+    Reporting,
+    SupervisorStatus,
+    reporting_class,
+)
+from netboot.web import render
+from netboot.web.dependencies import Dependencies, dependencies
+
+S = TypeVar("S", bound=Strict)
 
 FRESH_MS = 10_000
 """A process that has said nothing for longer is taken for stuck."""
 LAG_RECORDS = 10_000
+VITAL = ("snapshot", "provisioning")
+"""Without these no machine can boot; nor while the service is stopping."""
+_LOG = "see the log of the controllers"
+
+blueprint = Blueprint("readiness", __name__)
 
 
-@dataclass(slots=True)
-class Detail:
-    """One thing: `vital` where machines cannot boot without it."""
-
-    ok: bool
-    message: str
-    remedy: str = ""
-    vital: bool = False
-    facts: dict[str, Any] = field(default_factory=dict)
-
-    def as_json(self) -> dict[str, Any]:
-        """Plain values."""
-        said = {"ok": self.ok, "message": self.message, **self.facts}
-        return said if self.ok or not self.remedy else {**said, "remedy": self.remedy}
+@blueprint.get("/healthz")
+def healthy() -> Response:
+    """This process answers."""
+    return render.uncached(jsonify({"healthy": True}))
 
 
-@dataclass(slots=True)
-class Readiness:
-    """All details by name."""
-
-    details: dict[str, Detail]
-
-    @property
-    def ready(self) -> bool:
-        """Whether machines can boot now."""
-        return all(detail.ok for detail in self.details.values() if detail.vital)
-
-    def as_json(self) -> dict[str, Any]:
-        """Plain values."""
-        degraded = not all(detail.ok for detail in self.details.values())
-        details = {name: detail.as_json() for name, detail in self.details.items()}
-        return {"ready": self.ready, "degraded": degraded, "details": details}
+@blueprint.get("/readyz")
+def ready() -> Response:
+    """Whether machines can boot now; and in every case, detail by detail, what is not as it should be."""
+    readiness = assess(dependencies())
+    response = jsonify(readiness.model_dump(mode="json"))
+    response.status_code = 200 if readiness.ready else 503
+    return render.uncached(response)
 
 
-def assess(parts: Parts) -> Readiness:
+def assess(own: Dependencies) -> Readiness:
     """How everything is now."""
-    now = parts.clock.now_ms()
-    publisher, projection = parts.status("publisher"), parts.status("projection")
-    details = {"snapshot": _snapshot(parts, now), "provisioning": _provisioning(parts)}
-    details["planes"] = _planes(parts.status("planes"))
-    details["publisher"] = _alive("publisher", publisher, now)
-    details["projection"] = _alive("projection", projection, now)
-    for name, vital in (("inventory", False), ("images", False), ("bundle", False)):
-        details[name] = _said(name, publisher, vital=vital)
-    details["journals"] = _journals(projection)
-    details |= _clusters(parts, now)
-    problem = parts.tokens.problem()
-    details["token"] = Detail(problem is None, problem or "in order", "see management.token_file")
-    return Readiness(details)
+    now = own.clock.now_ms()
+    supervisor = _read(own, "supervisor", SupervisorStatus)
+    publisher, projection = _read(own, "publisher", PublisherStatus), _read(own, "projection", ProjectionStatus)
+    details = {
+        "snapshot": _snapshot(own, now),
+        "provisioning": _provisioning(own),
+        "processes": _processes(supervisor),
+        "publisher": _at_work("publisher", publisher, now),
+        "projection": _at_work("projection", projection, now),
+        "inventory": _condition(publisher.inventory) if isinstance(publisher, PublisherStatus) else _not_known(),
+        "images": _condition(publisher.images) if isinstance(publisher, PublisherStatus) else _not_known(),
+        "bundle": _condition(publisher.bundle) if isinstance(publisher, PublisherStatus) else _not_known(),
+        "journals": _journals(projection) if isinstance(projection, ProjectionStatus) else _not_known(),
+    }
+    stopping = False
+    if isinstance(supervisor, SupervisorStatus):
+        details |= _reporting(own, sorted(supervisor.processes), now)
+        stopping = supervisor.state == "stopping"
+    problem = own.tokens.problem()
+    details["token"] = Detail(ok=problem is None, message=problem or "in order", remedy="see management.token_file")
+    return Readiness(
+        ready=all(details[name].ok for name in VITAL) and not stopping,
+        degraded=not all(detail.ok for detail in details.values()),
+        details=details,
+    )
 
 
-def _snapshot(parts: Parts, now: int) -> Detail:
+def _read(own: Dependencies, process: str, model: type[S]) -> S | CannotTellError | None:
     try:
-        snapshot = parts.live.view().snapshot
+        return own.status.read(process, model)
     except CannotTellError as error:
-        remedy = "run `netboot config check`, and see the log of the controllers"
-        return Detail(ok=False, message=str(error), remedy=remedy, vital=True)
-    facts = {"machines": len(snapshot.inventory.machines), "age_seconds": max(0, now - snapshot.published_ms) // 1000}
-    problem = parts.live.problem
-    return Detail(problem is None, problem or "in force", "restart the service", vital=False, facts=facts)
+        return error
 
 
-def _provisioning(parts: Parts) -> Detail:
-    said = parts.probe()
-    remedy = "see the log of the boot workers"
-    return Detail(bool(said.get("ok")), str(said.get("message", "")), remedy, vital=True)
+def _snapshot(own: Dependencies, now: int) -> Detail:
+    try:
+        snapshot = own.live.view().snapshot
+    except CannotTellError as error:
+        return Detail(ok=False, message=str(error), remedy=f"run `netboot config check`, and {_LOG}")
+    # A newer file that cannot be read leaves this one in force: machines boot, and somebody should look.
+    counts = {"machines": len(snapshot.inventory.machines), "age_seconds": max(0, now - snapshot.published_ms) // 1000}
+    problem = own.live.problem
+    return Detail.model_validate(
+        {"ok": problem is None, "message": problem or "in force", "remedy": "restart the service", **counts}
+    )
 
 
-def _planes(status: dict[str, Any] | None) -> Detail:
-    if status is None:
-        return Detail(ok=False, message="the supervisor has not said anything", remedy="start it with `netboot serve`")
-    planes: dict[str, dict[str, Any]] = status.get("planes", {})
-    if status.get("state") == "stopping":
-        return Detail(ok=False, message="the service is stopping", vital=True, facts={"planes": planes})
-    down = sorted(name for name, plane in planes.items() if not plane.get("ready"))
+def _provisioning(own: Dependencies) -> Detail:
+    answer = own.probe()
+    return Detail(ok=answer.ok, message=answer.message, remedy="see the log of the boot servers")
+
+
+def _processes(supervisor: SupervisorStatus | CannotTellError | None) -> Detail:
+    if not isinstance(supervisor, SupervisorStatus):
+        message = str(supervisor or "the supervisor has not said anything")
+        return Detail(ok=False, message=message, remedy="start it with `netboot serve`")
+    down = sorted(name for name, process in supervisor.processes.items() if not process.ready)
     message = f"not ready: {', '.join(down)}" if down else "all ready"
-    return Detail(not down, message, "see why in the log of the service", facts={"planes": planes})
+    if supervisor.state == "stopping":
+        message = "the service is stopping"
+    return Detail.model_validate(
+        {
+            "ok": not down and supervisor.state == "running",
+            "message": message,
+            "remedy": "see why in the log of the service",
+            "processes": {name: process.model_dump() for name, process in supervisor.processes.items()},
+        }
+    )
 
 
-def _alive(name: str, status: dict[str, Any] | None, now: int) -> Detail:
+def _at_work(
+    name: str, status: PublisherStatus | ProjectionStatus | Reporting | CannotTellError | None, now: int
+) -> Detail:
     if status is None:
-        return Detail(
-            ok=False, message=f"the {name} has not said anything yet", remedy="see the log of the controllers"
-        )
-    quiet = max(0, now - int(status.get("at_ms", 0)))
+        return Detail(ok=False, message=f"the {name} has not said anything yet", remedy=_LOG)
+    if isinstance(status, CannotTellError):
+        remedy = "restart the service, so that all of its processes are of one version"
+        return Detail(ok=False, message=str(status), remedy=remedy)
+    quiet = max(0, now - status.at_ms)
     message = "at work" if quiet <= FRESH_MS else f"has said nothing for {quiet // 1000} s"
-    return Detail(quiet <= FRESH_MS, message, "see the log of the controllers; `kill` that process to start it again")
+    remedy = f"{_LOG}; `kill` that process to start it again"
+    return Detail(ok=quiet <= FRESH_MS, message=message, remedy=remedy)
 
 
-def _said(name: str, publisher: dict[str, Any] | None, *, vital: bool) -> Detail:
-    said = (publisher or {}).get(name)
-    if not isinstance(said, dict):
-        return Detail(ok=False, message="not known yet", remedy="see the log of the controllers", vital=vital)
-    facts = {key: content for key, content in said.items() if key not in {"ok", "message", "remedy"}}
-    return Detail(bool(said.get("ok")), str(said.get("message")), str(said.get("remedy", "")), vital=vital, facts=facts)
+def _condition(status: Condition) -> Detail:
+    return Detail.model_validate(status.model_dump(mode="json", exclude={"at_ms"}))
 
 
-def _clusters(parts: Parts, now: int) -> dict[str, Detail]:
+def _not_known() -> Detail:
+    return Detail(ok=False, message="not known yet", remedy=_LOG)
+
+
+def _reporting(own: Dependencies, processes: list[str], now: int) -> dict[str, Detail]:
     """What join, approvers, node collectors and the fetcher say; none is vital: what is here boots without them."""
-    planes: dict[str, Any] = (parts.status("planes") or {}).get("planes", {})
-    found = {}
-    for name in sorted(planes):
-        if name == "fetcher" or name.startswith(("approver-", "join-", "nodes-")):
-            said = parts.status(name)
-            alive = _alive(name, said, now)
-            found[name] = alive if not alive.ok or said is None else _said_whole(said)
-    return found
+    details = {}
+    for name in processes:
+        model = reporting_class(name)
+        if model is not None:
+            status = _read(own, name, model)
+            alive = _at_work(name, status, now)
+            details[name] = _condition(status) if alive.ok and isinstance(status, Condition) else alive
+    return details
 
 
-def _said_whole(said: dict[str, Any]) -> Detail:
-    facts = {key: content for key, content in said.items() if key not in {"ok", "message", "remedy", "at_ms"}}
-    return Detail(bool(said.get("ok")), str(said.get("message")), str(said.get("remedy", "")), facts=facts)
-
-
-def _journals(projection: dict[str, Any] | None) -> Detail:
-    if projection is None:
-        return Detail(ok=False, message="not known yet", remedy="see the log of the controllers")
-    lag: dict[str, int] = projection.get("lag_records", {})
-    problems: dict[str, str] = projection.get("problems", {})
-    facts = {"lag_records": lag, "problems": problems}
-    if problems:
-        return Detail(ok=False, message="; ".join(problems.values()), remedy="check the disk", facts=facts)
-    behind = sum(lag.values())
+def _journals(status: ProjectionStatus) -> Detail:
+    behind = sum(status.lag_records.values())
     message = "taken over" if behind <= LAG_RECORDS else f"{behind} records wait to be taken over"
-    return Detail(behind <= LAG_RECORDS, message, "wait; if it grows, give the machine more CPU", facts=facts)
+    remedy = "wait; if it grows, give the machine more CPU"
+    if status.problems:
+        message, remedy = "; ".join(status.problems.values()), "check the disk"
+    ok = behind <= LAG_RECORDS and not status.problems
+    counts = {"lag_records": status.lag_records, "problems": status.problems}
+    return Detail.model_validate({"ok": ok, "message": message, "remedy": remedy, **counts})

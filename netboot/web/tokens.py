@@ -5,15 +5,12 @@ A comment just above a token is the name under which its acts are recorded.
 
 import hashlib
 import hmac
-import logging
 import stat
-import threading
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from netboot.lifecycle.errors import NotAuthenticatedError, NoTokensError
-
-log = logging.getLogger(__name__)
+from netboot.reread import Reread
 
 SHORTEST = 16
 """Characters; a shorter line is not taken for a token."""
@@ -35,10 +32,8 @@ class Operator:
         return self.name or f"token {self.fingerprint}"
 
 
-@dataclass(slots=True)
-class _Known:
-    hashes: tuple[tuple[bytes, str], ...] = field(default=(), repr=False)
-    seen: tuple[int, int, int] | None = None
+_Hash = tuple[bytes, str]
+"""SHA-256 of a token, and the name of its operator."""
 
 
 class TokenFile:
@@ -46,8 +41,7 @@ class TokenFile:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._lock = threading.Lock()
-        self._known = _Known()
+        self._file = Reread("operators' tokens", lambda: (path,), lambda: _read(path), NoTokensError)
 
     def __repr__(self) -> str:
         return f"TokenFile({str(self._path)!r})"
@@ -59,7 +53,7 @@ class TokenFile:
             NotAuthenticatedError: none, not a bearer token, or not one of ours.
             NoTokensError: the file cannot be read or holds none.
         """
-        hashes = self._hashes()
+        hashes = self._file.strict()  # who takes the file away takes the tokens back
         scheme, _, token = (authorization or "").strip().partition(" ")
         if scheme.lower() != "bearer" or not token.strip():
             raise NotAuthenticatedError("no bearer token was sent")
@@ -73,7 +67,7 @@ class TokenFile:
     def problem(self) -> str | None:
         """Why nobody can be let in, or what is careless about the file; None: all is well."""
         try:
-            self._hashes()
+            self._file.strict()
             mode = self._path.stat().st_mode
         except (NoTokensError, OSError) as error:
             return str(error)
@@ -81,32 +75,29 @@ class TokenFile:
             return f"{self._path} can be read by others than its owner; run `chmod 600 {self._path}`"
         return None
 
-    def _hashes(self) -> tuple[tuple[bytes, str], ...]:
-        try:
-            status = self._path.stat()
-            seen = (status.st_ino, status.st_mtime_ns, status.st_size)
-            with self._lock:
-                if seen != self._known.seen:
-                    self._known = _Known(_read(self._path), seen)
-                hashes = self._known.hashes
-        except (OSError, UnicodeDecodeError) as error:
-            words = getattr(error, "strerror", None) or "is not text"
-            raise NoTokensError(
-                f"the token file {self._path} cannot be used: {words}; put a token of {SHORTEST} characters in it"
-            ) from None
-        if not hashes:
-            raise NoTokensError(f"the token file {self._path} holds no token of {SHORTEST} characters or more")
-        return hashes
 
+def _read(path: Path) -> tuple[_Hash, ...]:
+    """The tokens of a file.
 
-def _read(path: Path) -> tuple[tuple[bytes, str], ...]:
-    found: list[tuple[bytes, str]] = []
+    Raises:
+        NoTokensError: it cannot be read, or there is none in it.
+    """
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", None) or "is not text"
+        raise NoTokensError(
+            f"the token file {path} cannot be used: {why}; put a token of {SHORTEST} characters in it"
+        ) from None
+    hashes: list[_Hash] = []
     name = ""
-    for line in map(str.strip, path.read_text(encoding="utf-8").splitlines()):
+    for line in map(str.strip, lines):
         if line.startswith("#"):
             name = "".join(c for c in line.lstrip("#").strip() if c.isprintable())[:64]
             continue
         if len(line) >= SHORTEST:
-            found.append((hashlib.sha256(line.encode()).digest(), name))
+            hashes.append((hashlib.sha256(line.encode()).digest(), name))
         name = ""
-    return tuple(found)
+    if not hashes:
+        raise NoTokensError(f"the token file {path} holds no token of {SHORTEST} characters or more")
+    return tuple(hashes)

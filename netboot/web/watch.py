@@ -11,7 +11,7 @@ from netboot.lifecycle.state import FeedEntry
 from netboot.lifecycle.views import machine_named
 from netboot.web import query, render
 from netboot.web.auth import protect
-from netboot.web.parts import Parts, parts
+from netboot.web.dependencies import Dependencies, dependencies
 
 blueprint = Blueprint("watch", __name__)
 protect(blueprint)
@@ -30,7 +30,7 @@ def watched() -> Response:
     query.only(("machine", "since"))
     name = request.args.get("machine")
     since = query.whole("since", -1, 0, 2**62)
-    mine = parts()
+    mine = dependencies()
     if name is not None:
         machine_named(mine.live.view(), name)
     if since < 0:
@@ -44,8 +44,8 @@ def watched() -> Response:
 class _Lines:
     """The body. The place is given back when the server closes it, also where it never began."""
 
-    def __init__(self, mine: Parts, machine: str | None, since: int, release: Callable[[], None]) -> None:
-        self._parts, self._machine, self._since, self._release = mine, machine, since, release
+    def __init__(self, mine: Dependencies, machine: str | None, since: int, release: Callable[[], None]) -> None:
+        self._own, self._machine, self._since, self._release = mine, machine, since, release
         self._lines = self._generate()
         self._open = True
 
@@ -60,7 +60,7 @@ class _Lines:
 
     def _generate(self) -> Generator[bytes, None, None]:
         beat = float("-inf")
-        while not self._parts.stopping():
+        while not self._own.stopping():
             entries = self._read()
             for entry in entries:
                 self._since = entry.id
@@ -68,13 +68,13 @@ class _Lines:
                     yield _line({"event": render.plain(entry)})
             if time.monotonic() - beat >= HEARTBEAT_SECONDS:
                 beat = time.monotonic()
-                yield _line({"heartbeat": self._parts.clock.now_ms(), "since": self._since})
+                yield _line({"heartbeat": self._own.clock.now_ms(), "since": self._since})
             if len(entries) < PAGE:
                 time.sleep(LOOK_SECONDS)
 
     def _read(self) -> list[FeedEntry]:
         try:
-            return self._parts.sightings.feed(self._since, PAGE)
+            return self._own.sightings.feed(self._since, PAGE)
         except CannotTellError:
             return []  # the heartbeat goes on; the watcher sees what happened when the state can be read again
 

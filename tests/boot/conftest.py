@@ -12,7 +12,7 @@ from lab.kube.recipe import node_recipe
 from lab.site import make_site
 from lab.work import CACHE, work_folder
 from tests import arm64
-from tests.boot.centre import BuiltImage
+from tests.boot.data_centre import BuiltImage
 
 RECIPE = "debian-12-minimal"
 NODE_RECIPE = "debian-12-node-demo"

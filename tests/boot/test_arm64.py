@@ -7,7 +7,7 @@ import pytest
 
 from lab import arm64
 from lab.site import CommandFailedError
-from tests.boot.centre import WHOLE, BuiltImage, centre, entry, hardware
+from tests.boot.data_centre import COMPLETE_TRACE, BuiltImage, data_centre, entry, hardware
 
 pytestmark = pytest.mark.boot
 
@@ -17,7 +17,7 @@ SECONDS = 900.0
 
 def test_an_arm64_machine_boots_its_image_and_no_other_machine_gets_it(built_arm64: BuiltImage, folder: Path) -> None:
     mine, other = replace(hardware(1), memory=2048, cpus=2), hardware(2)
-    with centre(folder, built_arm64, user_network=True) as here:
+    with data_centre(folder, built_arm64, user_network=True) as here:
         here.declare(entry(mine, ", architecture: arm64"), entry(other))
         outcome, script = arm64.ask(here.site, other, "x86_64")
         assert outcome == "unavailable"
@@ -28,7 +28,7 @@ def test_an_arm64_machine_boots_its_image_and_no_other_machine_gets_it(built_arm
 
         with arm64.machine(mine, here.site, folder) as machine:
             here.service.wait_for(mine.name, "Booted", SECONDS)
-            assert here.trace(mine.name) == WHOLE
+            assert here.trace(mine.name) == COMPLETE_TRACE
             assert here.latest(mine.name)["failures"] == []
             machine.wait_for_console(f"netboot: image {built_arm64.digest} is signed by a trusted key", 1)
 

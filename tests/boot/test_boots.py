@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lab.site import CommandFailedError
-from tests.boot.centre import BOOT_SECONDS, WHOLE, BuiltImage, centre, entry, hardware
+from tests.boot.data_centre import BOOT_SECONDS, COMPLETE_TRACE, BuiltImage, data_centre, entry, hardware
 
 pytestmark = pytest.mark.boot
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.boot
 def test_an_unknown_machine_waits_and_boots_by_itself_once_it_is_declared(built: BuiltImage, folder: Path) -> None:
     """SeaBIOS, the NIC's iPXE, DHCP by dnsmasq; the kernel finds the machine's TPM."""
     mine = replace(hardware(1), tpm=True)
-    with centre(folder, built) as here, here.switched_on(mine) as machine:
+    with data_centre(folder, built) as here, here.switched_on(mine) as machine:
         machine.wait_for_console("netboot: this machine is not in the inventory of site lab", BOOT_SECONDS)
         machine.wait_for_console(f"netboot: - MAC {mine.mac}", BOOT_SECONDS)
         with pytest.raises(CommandFailedError, match="this is unknown: it waits"):
@@ -25,7 +25,7 @@ def test_an_unknown_machine_waits_and_boots_by_itself_once_it_is_declared(built:
 
         here.declare(entry(mine))
         last = here.service.wait_for(mine.name, "Booted", BOOT_SECONDS)
-        assert here.trace(mine.name) == WHOLE
+        assert here.trace(mine.name) == COMPLETE_TRACE
         assert here.latest(mine.name)["boot"] == last["boot"]
         assert here.latest(mine.name)["failures"] == []
         assert here.latest(mine.name)["script"]["image"] == built.digest
@@ -40,31 +40,31 @@ def test_two_uefi_machines_at_once_one_by_ipxe_in_its_nic_one_by_its_firmware_an
 ) -> None:
     """OVMF twice: with iPXE in the NIC's ROM; without, so that its own PXE fetches snponly.efi from dnsmasq."""
     with_rom, without = hardware(1, "uefi"), hardware(2, "uefi", rom=False)
-    with centre(folder, built) as here, contextlib.ExitStack() as stack:
+    with data_centre(folder, built) as here, contextlib.ExitStack() as stack:
         here.declare(entry(with_rom), entry(without))
         for one in (with_rom, without):
             stack.enter_context(here.switched_on(one))
         boots = {here.service.wait_for(one.name, "Booted", 2 * BOOT_SECONDS)["boot"] for one in (with_rom, without)}
         assert len(boots) == 2
-        assert here.trace(with_rom.name) == WHOLE
-        assert here.trace(without.name) == WHOLE
+        assert here.trace(with_rom.name) == COMPLETE_TRACE
+        assert here.trace(without.name) == COMPLETE_TRACE
         assert "sent" in (folder / "network" / "dnsmasq.log").read_text().split("snponly.efi")[-2]
 
 
 def test_smoke_without_root_s_network(built: BuiltImage, folder: Path) -> None:
     """QEMU's user network: DHCP by QEMU, which points at /boot.ipxe."""
     mine = hardware(1)
-    with centre(folder, built, user_network=True) as here:
+    with data_centre(folder, built, user_network=True) as here:
         here.declare(entry(mine))
         with here.switched_on(mine):
             here.service.wait_for(mine.name, "Booted", BOOT_SECONDS)
-            assert here.trace(mine.name) == WHOLE
+            assert here.trace(mine.name) == COMPLETE_TRACE
 
 
 def test_who_may_not_boot_is_told_why_on_its_console(built: BuiltImage, folder: Path) -> None:
     """Ambiguous, then disabled, then allowed: each edit of the inventory is in force at the machine's next question."""
     mine = hardware(1)
-    with centre(folder, built) as here:
+    with data_centre(folder, built) as here:
         here.declare(
             f"name: by-mac, profile: default, match: {{macs: ['{mine.mac}']}}",
             f"name: by-uuid, profile: default, match: {{uuid: {mine.uuid}}}",

@@ -11,8 +11,8 @@ import pytest
 
 from lab.processes import finish, start
 from lab.work import ROOT
-from tests.boot.centre import BuiltImage
-from tests.boot.node_centre import READY_SECONDS
+from tests.boot.data_centre import BuiltImage
+from tests.boot.node_data_centre import READY_SECONDS
 
 pytestmark = pytest.mark.boot
 

@@ -9,11 +9,11 @@ from images.artifact.signing import SigningKey
 from lab.errors import LabError
 from lab.servers import Misbehaving, misbehaving, nginx
 from lab.site import CommandFailedError
-from tests.boot.centre import (
+from tests.boot.data_centre import (
     BOOT_SECONDS,
-    WHOLE,
+    COMPLETE_TRACE,
     BuiltImage,
-    centre,
+    data_centre,
     entry,
     flip,
     hardware,
@@ -34,7 +34,7 @@ def test_an_origin_that_dies_and_one_that_damages_a_chunk(built: BuiltImage, fol
     mine, root = hardware(1), built.root["sha256"]
     dying = Misbehaving(built.site.store, root, die_after=3 * MIB)
     damaging = Misbehaving(built.site.store, root, corrupt=(5 * CHUNK + 4711,))
-    with centre(folder, built, origins=True) as here:
+    with data_centre(folder, built, origins=True) as here:
         assert here.net is not None
         with (
             misbehaving(dying, here.net.host),
@@ -48,7 +48,7 @@ def test_an_origin_that_dies_and_one_that_damages_a_chunk(built: BuiltImage, fol
                 assert verified["detail"] == f"{len(built.root['chunks'])} chunks, chunk 5 again from {sound}"
                 machine.wait_for_console(f"netboot: left {dying.url} at {3 * MIB} of {built.root['size']} bytes", 1)
                 here.service.wait_for(mine.name, "Booted", BOOT_SECONDS)
-        assert here.trace(mine.name) == WHOLE
+        assert here.trace(mine.name) == COMPLETE_TRACE
         assert here.latest(mine.name)["failures"] == []
         blob, again = f"/v1/blobs/{root}", f"bytes={5 * CHUNK}-{6 * CHUNK - 1}"
         assert [one for one in dying.requests if one[0] == blob] == [(blob, ""), (blob, again)]
@@ -63,7 +63,7 @@ def test_what_must_not_be_believed_does_not_boot_until_it_is_put_right(built: Bu
     The service trusts the stranger, so that it is the machine itself that refuses: its initrd does not know the key.
     """
     mine, stranger, root = hardware(1), SigningKey.generate(), built.root["sha256"]
-    with centre(folder, built) as here:
+    with data_centre(folder, built) as here:
         signature = here.site.store / "images" / built.digest / "manifest.sig"
         blob, sound = here.site.store / "blobs" / root, signature.read_bytes()
         (here.site.folder / "keys" / f"{stranger.public.id}.pub").write_bytes(stranger.public.to_bytes())
@@ -93,7 +93,7 @@ def test_what_must_not_be_believed_does_not_boot_until_it_is_put_right(built: Bu
             flip(blob, 2 * CHUNK + 1)
             assert "every byte" in here.site.netboot("image", "verify", built.digest)
             here.service.wait_for(mine.name, "Booted", BOOT_SECONDS)
-            assert here.trace(mine.name) == WHOLE
+            assert here.trace(mine.name) == COMPLETE_TRACE
             assert len(here.latest(mine.name)["failures"]) == 2
             assert here.latest(mine.name)["state"] == "Booted"
 
@@ -103,7 +103,7 @@ def test_a_service_that_is_killed_mid_boot_and_started_again_has_the_whole_trace
 ) -> None:
     """SIGKILL when the initrd starts. /boot.ipxe is named by a proxy DHCP beside an operator's own server."""
     mine = hardware(1)
-    with centre(folder, built, mode="proxy") as here:
+    with data_centre(folder, built, mode="proxy") as here:
         here.declare(entry(mine))
         with here.switched_on(mine) as machine:
             before = here.service.wait_for(mine.name, "InitrdStarted", BOOT_SECONDS)
@@ -114,5 +114,5 @@ def test_a_service_that_is_killed_mid_boot_and_started_again_has_the_whole_trace
             here.service.start()
             after = here.service.wait_for(mine.name, "Booted", BOOT_SECONDS)
             assert after["boot"] == before["boot"]
-            assert here.trace(mine.name) == WHOLE
+            assert here.trace(mine.name) == COMPLETE_TRACE
             assert [one for one in here.latest(mine.name)["failures"] if "ImageRefused" in one["detail"]] == []

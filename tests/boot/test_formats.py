@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.boot.centre import BOOT_SECONDS, WHOLE, BuiltImage, centre, entry, hardware
+from tests.boot.data_centre import BOOT_SECONDS, COMPLETE_TRACE, BuiltImage, data_centre, entry, hardware
 
 pytestmark = pytest.mark.boot
 
@@ -14,11 +14,11 @@ def test_a_root_as_erofs(built_erofs: BuiltImage, folder: Path) -> None:
     """QEMU's user network; the kernel is Debian's own, whose module erofs is in the initrd."""
     assert built_erofs.manifest["root_format"] == "erofs"
     mine = hardware(1)
-    with centre(folder, built_erofs, user_network=True) as here:
+    with data_centre(folder, built_erofs, user_network=True) as here:
         here.declare(entry(mine))
         with here.switched_on(mine) as machine:
             here.service.wait_for(mine.name, "Booted", BOOT_SECONDS)
-            assert here.trace(mine.name) == WHOLE
+            assert here.trace(mine.name) == COMPLETE_TRACE
             machine.wait_for_console(r"erofs: \(device loop0\): mounted", BOOT_SECONDS)
 
 
@@ -27,6 +27,6 @@ def test_a_unified_kernel_image_starts_from_firmware(built_erofs: BuiltImage, fo
     artifact = built_erofs.manifest["artifacts"]["uki"]
     blob = built_erofs.site.store / "blobs" / artifact["sha256"]
     mine = replace(hardware(1, "uefi"), program=blob)
-    with centre(folder, built_erofs, user_network=True) as here, here.switched_on(mine) as machine:
+    with data_centre(folder, built_erofs, user_network=True) as here, here.switched_on(mine) as machine:
         machine.wait_for_console("Command line: console=tty0 console=ttyS0 panic=30", BOOT_SECONDS)
         machine.wait_for_console("netboot: stage started", BOOT_SECONDS)

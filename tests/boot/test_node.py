@@ -8,8 +8,8 @@ import pytest
 import requests
 
 from lab.kube.kubectl import POD, hear_hello, let_in, start_hello
-from tests.boot.centre import WHOLE, BuiltImage
-from tests.boot.node_centre import NodeCentre, node_centre
+from tests.boot.data_centre import COMPLETE_TRACE, BuiltImage
+from tests.boot.node_data_centre import NodeDataCentre, node_data_centre
 from tests.boot.secrets import TokenWatch, command_lines, lasting_secrets, watching_tokens
 
 pytestmark = pytest.mark.boot
@@ -28,7 +28,7 @@ def test_a_machine_becomes_a_node_that_works_and_does_so_again_after_its_power_w
     built_node: BuiltImage, folder: Path
 ) -> None:
     """One machine, pinned by its TPM in the inventory; nothing secret is anywhere it must not be."""
-    with node_centre(folder, built_node) as here, watching_tokens(here.cluster) as tokens:
+    with node_data_centre(folder, built_node) as here, watching_tokens(here.cluster) as tokens:
         with here.switched_on():
             first = here.ready()
             before = node(here)
@@ -44,11 +44,11 @@ def test_a_machine_becomes_a_node_that_works_and_does_so_again_after_its_power_w
             after = node(here)
             assert after["metadata"]["uid"] != before["metadata"]["uid"]
             assert taints(after) == taints(before)
-            assert whole_trace(here, again) == sorted(WHOLE + JOINED)
+            assert whole_trace(here, again) == sorted(COMPLETE_TRACE + JOINED)
         assert len(tokens.values) == 2
 
 
-def a_pod_waits_until_an_operator_lets_the_node_in(here: NodeCentre) -> None:
+def a_pod_waits_until_an_operator_lets_the_node_in(here: NodeDataCentre) -> None:
     """The taint is in force; then a Pod runs, and is heard through the kubelet's serving certificate."""
     start_hello(here.kubectl, host_pid=True)
     here.kubectl("wait", f"pod/{POD}", "--for=condition=PodScheduled=false", "--timeout=60s", seconds=90)
@@ -61,7 +61,7 @@ def a_pod_waits_until_an_operator_lets_the_node_in(here: NodeCentre) -> None:
     assert re.fullmatch(rf"hello from inside Pod \S+ on {here.hardware.name}: Linux 6\.1\.\S+, up [\d.]+ s", said)
 
 
-def nothing_secret_is_where_it_must_not_be(here: NodeCentre, tokens: TokenWatch) -> None:
+def nothing_secret_is_where_it_must_not_be(here: NodeDataCentre, tokens: TokenWatch) -> None:
     """The very values: the token that was used, and what lies in the site's `secrets`."""
     mine, node_inside = here.hardware, ("exec", POD, "--", "/bin/busybox")
     places = {
@@ -86,7 +86,7 @@ def nothing_secret_is_where_it_must_not_be(here: NodeCentre, tokens: TokenWatch)
     assert found == []
 
 
-def its_hardware_was_checked(here: NodeCentre, boot: str) -> None:
+def its_hardware_was_checked(here: NodeDataCentre, boot: str) -> None:
     """Its report came, of this boot: all is in order but the GPUs it should have, and they are missed precisely."""
     path = f"/v1/machines/{here.hardware.name}/health"
     here.service.wait_until("the node reports its health", lambda: here.service.api(path)["checked"], HEALTH_SECONDS)
@@ -110,7 +110,7 @@ def its_hardware_was_checked(here: NodeCentre, boot: str) -> None:
     }
 
 
-def node(here: NodeCentre) -> Any:
+def node(here: NodeDataCentre) -> Any:
     """The machine's Node object."""
     return here.kubectl.get("node", here.hardware.name)
 
@@ -121,7 +121,7 @@ def taints(found: Any) -> list[tuple[str, str]]:
     return [(one["key"], one["effect"]) for one in listed if not one["key"].startswith("node.kubernetes.io/")]
 
 
-def whole_trace(here: NodeCentre, boot: str) -> list[tuple[str, str]]:
+def whole_trace(here: NodeDataCentre, boot: str) -> list[tuple[str, str]]:
     """Phases and sources of a boot, sorted."""
     found = here.service.api(f"/v1/boots/{boot}")
     assert found["failures"] == []

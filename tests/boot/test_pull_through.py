@@ -4,12 +4,12 @@ import shutil
 from pathlib import Path
 
 from lab.registry import registry
-from tests.boot.centre import BOOT_SECONDS, WHOLE, BuiltImage, centre, entry, hardware
+from tests.boot.data_centre import BOOT_SECONDS, COMPLETE_TRACE, BuiltImage, data_centre, entry, hardware
 
 
 def test_push_wipe_the_store_pull_through_boot(built: BuiltImage, folder: Path) -> None:
     mine = hardware(1)
-    with registry(folder / "registry") as real, centre(folder, built, user_network=True, origins=True) as here:
+    with registry(folder / "registry") as real, data_centre(folder, built, user_network=True, origins=True) as here:
         place = f"{real.address}/site/images"
         built.site.netboot("image", "push", built.digest, f"{place}:stable")
         with here.site.config.open("a") as config:
@@ -21,6 +21,6 @@ def test_push_wipe_the_store_pull_through_boot(built: BuiltImage, folder: Path) 
             shutil.rmtree(here.site.store / name)
         with here.switched_on(mine):
             here.service.wait_for(mine.name, "Booted", BOOT_SECONDS)
-            assert here.trace(mine.name) == WHOLE
+            assert here.trace(mine.name) == COMPLETE_TRACE
         assert here.latest(mine.name)["script"]["image"] == built.digest
         assert here.service.api("/readyz")["details"]["fetcher"]["fetched"] == 1

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lab.machines import Hardware, Machine
-from tests.boot.centre import BOOT_SECONDS, WHOLE, BuiltImage, Centre, centre, entry, hardware
+from tests.boot.data_centre import BOOT_SECONDS, COMPLETE_TRACE, BuiltImage, DataCentre, data_centre, entry, hardware
 
 pytestmark = pytest.mark.boot
 SECONDS = 2 * BOOT_SECONDS
@@ -20,17 +20,17 @@ def server(built: BuiltImage, disks: int = 0) -> Hardware:
 
 
 @contextlib.contextmanager
-def booted(here: Centre, mine: Hardware, not_boot: str = "") -> Iterator[tuple[Machine, str, str]]:
+def booted(here: DataCentre, mine: Hardware, not_boot: str = "") -> Iterator[tuple[Machine, str, str]]:
     """The machine once it is up, in another boot than `not_boot`: with the boot's id, and which units failed."""
     with here.switched_on(mine) as machine:
         for event in here.service.events(mine.name, SECONDS, machine.qemu.check):
             if event["phase"] == "Booted" and event["boot"] != not_boot:
-                assert set(WHOLE) <= set(here.trace(mine.name))
+                assert set(COMPLETE_TRACE) <= set(here.trace(mine.name))
                 yield machine, event["boot"], event["detail"]
                 return
 
 
-def declare(here: Centre, mine: Hardware, *arguments: str) -> None:
+def declare(here: DataCentre, mine: Hardware, *arguments: str) -> None:
     profile = f"{{name: default, channel: stable, kernel_arguments: [{', '.join(arguments)}]}}"
     here.site.declare(f"machines:\n- {{{entry(mine)}}}\nprofiles:\n- {profile}\nchannels:\n- {{name: stable}}\n")
 
@@ -38,7 +38,7 @@ def declare(here: Centre, mine: Hardware, *arguments: str) -> None:
 def test_a_servers_disks_become_an_array_that_the_next_boot_finds(built_cpu: BuiltImage, folder: Path) -> None:
     mine = server(built_cpu, disks=2)
     made = r"netboot-disks: containerd's and the kubelet's state are on /dev/md/netboot-disk \(raid0\)"
-    with centre(folder, built_cpu) as here:
+    with data_centre(folder, built_cpu) as here:
         declare(here, mine, "netboot.disks=raid0")
         with booted(here, mine) as (machine, first, failed):
             machine.wait_for_console(made, 60)
@@ -54,7 +54,7 @@ def test_a_servers_disks_become_an_array_that_the_next_boot_finds(built_cpu: Bui
 def test_a_gpu_image_boots_where_there_is_no_gpu_and_says_what_is_missing(built_gpu: BuiltImage, folder: Path) -> None:
     """The driver is of this kernel: it loads, and finds no GPU. The machine is up all the same."""
     mine = server(built_gpu)
-    with centre(folder, built_gpu) as here:
+    with data_centre(folder, built_gpu) as here:
         declare(here, mine)
         with booted(here, mine) as (machine, _, failed):
             machine.wait_for_console("NVRM: No NVIDIA GPU found", 60)

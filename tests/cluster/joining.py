@@ -25,10 +25,11 @@ from netboot.kube.leases import KubeLeases
 from netboot.kube.secrets import KubeTokens
 from netboot.lifecycle.snapshot import Snapshot
 from netboot.machines.values import Inventory, Machine, Match, Node
+from netboot.status import ApproverStatus
 from netboot.stores.enrolment import SqliteEnrolments
 from netboot.stores.journal_reader import read_after
 from netboot.stores.snapshot import write_snapshot
-from netboot.stores.status import read_status
+from netboot.stores.status import StatusFolder
 from tests.kubelets import KEY, Key, spki
 from tests.processes import environment, wait_for
 from tests.records import boot_id
@@ -137,8 +138,11 @@ class Site:
         """Bodies of what the approver has written down."""
         return [row.body for row in read_after(self.config.data / "journal" / "approver-default.db", 0)]
 
-    def status(self) -> dict[str, Any]:
-        return read_status(self.config.data / "status", "approver-default") or {}
+    def status(self) -> ApproverStatus:
+        status = StatusFolder(self.config.data / "status").read("approver-default", ApproverStatus)
+        return status or ApproverStatus(
+            at_ms=0, ok=False, message="", decided=(), unavailable=0, waiting=0, oldest_seconds=0.0
+        )
 
     def close(self) -> None:
         self.admin("DELETE", CSRS)
@@ -156,7 +160,7 @@ class Site:
         with (self.folder / "approver.log").open("ab") as log:
             process = subprocess.Popen(argv, env=environment(), stderr=log)
         try:
-            wait_for(lambda: ready.exists() or process.poll() is not None, 60)
+            wait_for(lambda: (ready.exists() and ready.stat().st_size) or process.poll() is not None, 60)
             assert ready.exists(), (self.folder / "approver.log").read_text()
             yield process
         finally:

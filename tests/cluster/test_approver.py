@@ -60,8 +60,8 @@ def test_a_machine_that_has_proven_itself_gets_its_certificate_and_its_token_end
     wait_for(lambda: not site.has_token(token))
     [record] = wait_for(lambda: [body for body in site.approved_phases() if boot in body])
     assert '"phase":"CSRApproved"' in record
-    wait_for(lambda: ["approved", "client", 1] in site.status().get("decided", ()))
-    assert site.status()["ok"] is True
+    wait_for(lambda: ("approved", "client", 1) in site.status().decided)
+    assert site.status().ok is True
     assert token.secret not in site.log
 
 

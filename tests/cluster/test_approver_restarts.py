@@ -51,15 +51,15 @@ def test_watches_that_expire(alone: Site) -> None:
             machine = f"n-{number}"
             name = site.ask(site.issue(machine), client(machine), f"expiry-{number}")
             assert site.decision(name)[0] == "Approved"
-            until = site.status()["at_ms"] + 1_500
+            until = site.status().at_ms + 1_500
             wait_for(functools.partial(later, site, until))
         assert process.poll() is None
-        assert site.status()["unavailable"] == 0
+        assert site.status().unavailable == 0
 
 
 def later(site: Site, at_ms: int) -> bool:
     """Whether the approver has said something after this time."""
-    return int(site.status()["at_ms"]) > at_ms
+    return site.status().at_ms > at_ms
 
 
 def test_an_apiserver_that_is_restarted_while_it_watches(tmp_path: Path) -> None:
@@ -69,17 +69,17 @@ def test_an_apiserver_that_is_restarted_while_it_watches(tmp_path: Path) -> None
         site = Site(own, kubeconfigs(own, tmp_path / "kubeconfigs"), tmp_path / "site")
         with site.approver() as process:
             assert site.decision(site.ask(site.issue("n-01"), client("n-01"), "before"))[0] == "Approved"
-            wait_for(lambda: site.status().get("ok"))
+            wait_for(lambda: site.status().ok)
             apiserver = own.processes["kube-apiserver"]
             apiserver.kill()  # asked to end, it would wait a minute for those who watch
             apiserver.wait(60)
-            wait_for(lambda: site.status()["ok"] is False, 60)
-            assert "apiserver" in site.status()["message"]
+            wait_for(lambda: site.status().ok is False, 60)
+            assert "apiserver" in site.status().message
             lab._start(own, "kube-apiserver", list(apiserver.args))  # type: ignore[arg-type]
             wait_for(lambda: site.admin("GET", "/readyz").status_code == 200, 60)
             token = site.issue("n-02")
             assert site.decision(site.ask(token, client("n-02"), "after"))[0] == "Approved"
             wait_for(lambda: not site.has_token(token), 60)
-            wait_for(lambda: site.status()["ok"] is True, 60)
+            wait_for(lambda: site.status().ok is True, 60)
             assert process.poll() is None
         site.close()

@@ -2,7 +2,6 @@
 
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +12,10 @@ from lab.kube.accounts import Admin
 from lab.kube.cluster import Cluster
 from netboot.config import Cluster as ClusterConfig
 from netboot.join.errors import ClusterUnavailableError, HeldError
-from netboot.join.parts import Target
-from netboot.join.preconditions import Finding, refusals
-from netboot.join.sweep import sweep
-from netboot.kube.targets import reach
+from netboot.join.issued_tokens import sweep
+from netboot.join.ports import ClusterAccess
+from netboot.join.preconditions import Connected, refusals
+from netboot.kube.clusters import reach
 from tests.joining import Stage, boot_id, pinned
 from tests.processes import wait_for
 from tests.soft_tpm import Machine
@@ -27,7 +26,7 @@ NODE = "/api/v1/nodes"
 
 
 @pytest.fixture(scope="module")
-def issuer(control_plane: Cluster, accounts: dict[str, Path]) -> tuple[Target, Callable[[], tuple[Finding, ...]]]:
+def issuer(control_plane: Cluster, accounts: dict[str, Path]) -> Connected:
     """The cluster as the issuer's account sees it."""
     config = ClusterConfig(
         endpoints=(control_plane.url,), authority=control_plane.folder / "ca.crt", issuer=accounts["issuer"]
@@ -36,14 +35,14 @@ def issuer(control_plane: Cluster, accounts: dict[str, Path]) -> tuple[Target, C
 
 
 @pytest.fixture
-def target(issuer: tuple[Target, Any]) -> Target:
+def cluster(issuer: Connected) -> ClusterAccess:
     return issuer[0]
 
 
 @pytest.fixture
-def stage(target: Target) -> Stage:
+def stage(cluster: ClusterAccess) -> Stage:
     """A machine of its own for each test, at the real time."""
-    return Stage(now_ms=time.time_ns() // 1_000_000, leases=target.leases, tokens=target.tokens, nodes=target.nodes)
+    return Stage(now_ms=time.time_ns() // 1_000_000, leases=cluster.leases, tokens=cluster.tokens, nodes=cluster.nodes)
 
 
 def named(stage: Stage, name: str, **more: Any) -> Machine:
@@ -62,7 +61,7 @@ def as_holder(cluster: Cluster, token: str, path: str = "/api") -> int:
     return found.status_code
 
 
-def test_the_cluster_is_fit_as_it_is_shipped(issuer: tuple[Target, Any]) -> None:
+def test_the_cluster_is_fit_as_it_is_shipped(issuer: Connected) -> None:
     findings = issuer[1]()
     assert not refusals(findings), findings
 
@@ -80,7 +79,9 @@ def test_the_token_authenticates_and_opens_nothing_but_certificate_requests(
     assert (lease.issued, lease.token_id, lease.reset_count) == (1, said["token"][:6], 5)
 
 
-def test_the_node_of_the_boot_before_is_gone_before_the_token(stage: Stage, as_admin: Admin, target: Target) -> None:
+def test_the_node_of_the_boot_before_is_gone_before_the_token(
+    stage: Stage, as_admin: Admin, cluster: ClusterAccess
+) -> None:
     node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "join-two"}}
     assert as_admin("POST", NODE, node).status_code == 201
     order: list[str] = []
@@ -90,10 +91,10 @@ def test_the_node_of_the_boot_before_is_gone_before_the_token(stage: Stage, as_a
 
         def create(self, manifest: Any) -> None:
             order.append(f"node {as_admin('GET', f'{NODE}/join-two').status_code}")
-            target.tokens.create(manifest)
+            cluster.tokens.create(manifest)
 
         def delete(self, token_id: str) -> None:
-            target.tokens.delete(token_id)
+            cluster.tokens.delete(token_id)
 
     stage.tokens = Watching()
     machine = named(stage, "join-two")
@@ -146,14 +147,14 @@ def test_replicas_that_race_for_one_boot_have_one_winner(stage: Stage, as_admin:
     assert as_admin("GET", f"{SECRETS}/bootstrap-token-{won[0]['token'][:6]}").status_code == 200
 
 
-def test_expired_tokens_are_swept(stage: Stage, as_admin: Admin, target: Target) -> None:
+def test_expired_tokens_are_swept(stage: Stage, as_admin: Admin, cluster: ClusterAccess) -> None:
     said = stage.join(named(stage, "join-six"))
     path = f"{SECRETS}/bootstrap-token-{said['token'][:6]}"
-    assert sweep(target, stage.now_ms) == 0
+    assert sweep(cluster, stage.now_ms) == 0
     assert as_admin("GET", path).status_code == 200
-    assert sweep(target, stage.now_ms + 400_000) >= 1
+    assert sweep(cluster, stage.now_ms + 400_000) >= 1
     assert as_admin("GET", path).status_code == 404
-    assert sweep(target, stage.now_ms + 400_000) == 0
+    assert sweep(cluster, stage.now_ms + 400_000) == 0
 
 
 def test_an_apiserver_that_does_not_answer_is_said_so(stage: Stage, accounts: dict[str, Path], tmp_path: Path) -> None:

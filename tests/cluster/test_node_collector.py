@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 
 from lab.kube.accounts import Admin
+from netboot.clock import SystemClock
 from netboot.controllers.nodes.collector import Collector
 from netboot.kube.connection import connect
 from netboot.kube.nodes import KubeNodes
 from netboot.lifecycle.phases import Phase
 from netboot.lifecycle.state import Batch
 from netboot.machines.values import Machine, Match
-from netboot.processes.clock import SystemClock
 from tests.kube_world import NODES, RealWorld
 from tests.processes import wait_for
 from tests.records import event
@@ -36,7 +36,7 @@ def test_a_node_that_was_there_before_the_boot_attested_does_not_count(
     ]
     states.take(Batch("join-0.db", 1, 2, attested))
     collector.start()
-    wait_for(lambda: collector.status()["ready"] == 1)
+    wait_for(lambda: collector.status().ready == 1)
     world.make_node("after")
     wait_for(lambda: [one.phase for one in journal.records] == [Phase.NODE_REGISTERED])
     world.make_node("after", ready=True)

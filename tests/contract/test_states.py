@@ -97,8 +97,8 @@ def joined(machine: str, number: int) -> list[Record]:
 def test_false_events_in_a_ready_machine_s_name_alter_nothing(both: Both) -> None:
     both.take(*joined("gpu-001", 1))
     ready = both.reader.machines()["gpu-001"]
-    tale = (Phase.INITRD_STARTED, Phase.IMAGE_VERIFIED, Phase.SWITCHED, Phase.BOOTED, Phase.JOINING, Phase.FAILED)
-    both.take(script("gpu-001", 2), *(event("gpu-001", 2, phase, detail="a tale") for phase in tale))
+    phases = (Phase.INITRD_STARTED, Phase.IMAGE_VERIFIED, Phase.SWITCHED, Phase.BOOTED, Phase.JOINING, Phase.FAILED)
+    both.take(script("gpu-001", 2), *(event("gpu-001", 2, phase, detail="a false report") for phase in phases))
     after = both.reader.machines()["gpu-001"]
     assert after.current == ready.current
     assert (after.current.boot, after.current.state) == (boot_id("gpu-001", 1), Phase.READY)
@@ -108,10 +108,10 @@ def test_false_events_in_a_ready_machine_s_name_alter_nothing(both: Both) -> Non
 
 def test_a_false_failure_of_the_very_boot_is_kept_and_alters_nothing(both: Both) -> None:
     both.take(*joined("gpu-001", 1))
-    both.take(event("gpu-001", 1, Phase.FAILED, 9_000, "a tale"))
+    both.take(event("gpu-001", 1, Phase.FAILED, 9_000, "a false report"))
     current = both.reader.machines()["gpu-001"].current
     assert (current.state, current.reason) == (Phase.READY, "")
-    assert [one.detail for one in current.failures] == ["a tale"]
+    assert [one.detail for one in current.failures] == ["a false report"]
     assert both.reader.counts() == {"Ready": 1}
 
 
@@ -132,7 +132,7 @@ def test_the_boot_that_proved_itself_last_is_current_whichever_was_minted_first(
     assert both.reader.machines()["gpu-001"].current.boot == boot_id("gpu-001", 1)
 
 
-def test_no_number_of_tales_pushes_out_a_boot_that_proved_itself(both: Both) -> None:
+def test_no_number_of_unproven_boots_pushes_out_a_boot_that_proved_itself(both: Both) -> None:
     both.take(*joined("gpu-001", 0))
     for number in range(1, state.BOOTS_KEPT + 30):
         both.take(script("gpu-001", number), event("gpu-001", number, Phase.BOOTED))
@@ -287,17 +287,17 @@ def test_no_claim_alters_what_a_machine_reported(
 
 @MAKERS
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(batches=BATCHES, tales=st.lists(st.one_of(CLAIMS, REPORTS), max_size=8), place=st.integers(0, 6))
+@given(batches=BATCHES, unproven=st.lists(st.one_of(CLAIMS, REPORTS), max_size=8), place=st.integers(0, 6))
 def test_nothing_that_can_be_claimed_alters_what_was_proven(
-    make: Callable[[Path], Both], batches: list[list[Record]], tales: list[Record], place: int
+    make: Callable[[Path], Both], batches: list[list[Record]], unproven: list[Record], place: int
 ) -> None:
     """Wherever scripts and reports come in between: which proven boot is current, and what was observed of it, stay;
     and a Ready one stays Ready."""
 
-    def proven(with_tales: bool) -> dict[str, Any]:
+    def proven(with_unproven: bool) -> dict[str, Any]:
         with TemporaryDirectory() as folder:
             both = make(Path(folder))
-            for records in [*batches[:place], tales, *batches[place:]] if with_tales else batches:
+            for records in [*batches[:place], unproven, *batches[place:]] if with_unproven else batches:
                 both.take(*records)
             both.take()
             machines = both.reader.machines()
@@ -312,7 +312,7 @@ def test_nothing_that_can_be_claimed_alters_what_was_proven(
                 found[name] = (one.current.boot, observed)
         return found
 
-    assert proven(with_tales=True) == proven(with_tales=False)
+    assert proven(with_unproven=True) == proven(with_unproven=False)
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -326,6 +326,8 @@ def test_the_state_on_disk_is_the_state_in_memory(batches: list[list[Record]]) -
         disk.take()
         disk.writer.close()
         assert disk.reader.machines() == memory.reader.machines()
+        assert disk.reader.machines(["gpu-002"]) == memory.reader.machines(["gpu-002"])
+        assert disk.reader.counts() == memory.reader.counts()
         assert disk.reader.boots(None, 100) == memory.reader.boots(None, 100)
         assert disk.reader.health_counts(START + 2_500) == memory.reader.health_counts(START + 2_500)
         boots = [boot_id(machine, number) for machine in ("gpu-001", "gpu-002") for number in range(1, 5)]

@@ -1,6 +1,5 @@
 """The management API in process: a real store and snapshot, the state in memory."""
 
-import os
 import secrets
 import threading
 from collections.abc import Callable
@@ -11,33 +10,42 @@ from flask.testing import FlaskClient
 
 from images.artifact.keyring import KeyRing
 from images.store.store import Store
+from images.values.strict import Strict
 from netboot.controllers.snapshot_publisher import SnapshotPublisher
-from netboot.join.parts import Parts as Joining
-from netboot.join.parts import Target
+from netboot.join.issue import Issuer
+from netboot.join.ports import ClusterAccess
 from netboot.join.register import Register
+from netboot.status import (
+    Condition,
+    ImagesStatus,
+    InventoryStatus,
+    ProcessStatus,
+    ProjectionStatus,
+    PublisherStatus,
+    SupervisorStatus,
+)
 from netboot.stores.image_repository import StoreImageRepository
 from netboot.stores.live import LiveView
+from netboot.stores.status import StatusFolder, write_status
 from netboot.web import create_app
-from netboot.web.measures import Now, exposition
-from netboot.web.parts import Parts
+from netboot.web.dependencies import Dependencies
+from netboot.web.metrics import Now, exposition
 from netboot.web.tokens import TokenFile
 from tests.enrolments import MemoryEnrolments
 from tests.kube_fake import FakeCluster
 from tests.sites import INVENTORY, TOKEN, make_site
 from tests.states import MemoryStates
-from tokens.sealed import Keyset
 
 NOW = 1_700_000_100_000
-WELL: dict[str, dict[str, Any]] = {
-    "planes": {"state": "running", "planes": {"boot-0": {"ready": True, "restarts": 0}, "web": {"ready": True}}},
-    "publisher": {
-        "at_ms": NOW - 1_000,
-        "inventory": {"ok": True, "valid": True, "message": "in force"},
-        "images": {"ok": True, "message": "all", "unusable": {}},
-        "bundle": {"ok": True, "message": "fits"},
-    },
-    "projection": {"at_ms": NOW - 1_000, "taken": 3, "unreadable": 0, "lag_records": {"boot-0.db": 0}, "problems": {}},
-}
+UP = ProcessStatus(ready=True, pid=1, restarts=0, last_exit=None)
+SUPERVISOR = SupervisorStatus(state="running", pid=1, processes={"boot-0": UP, "management": UP})
+PUBLISHER = PublisherStatus(
+    at_ms=NOW - 1_000,
+    inventory=InventoryStatus(ok=True, valid=True, message="in force"),
+    images=ImagesStatus(ok=True, message="all", unusable={}),
+    bundle=Condition(ok=True, message="fits"),
+)
+PROJECTION = ProjectionStatus(at_ms=NOW - 1_000, taken=3, unreadable=0, lag_records={"boot-0.db": 0}, problems={})
 
 
 class Fixed:
@@ -47,10 +55,6 @@ class Fixed:
         return NOW
 
 
-def _no_keys() -> Keyset:
-    raise AssertionError("operators' tokens are not sealed")
-
-
 class Api:
     """`get`, `put` and `post` with the operator's token."""
 
@@ -58,10 +62,10 @@ class Api:
         self.config = make_site(root / "site", inventory=inventory)
         self.config.data.mkdir()
         self.store, self.states = Store(self.config.store), MemoryStates()
-        self.status: dict[str, dict[str, Any]] = dict(WELL)
-        self.probe: dict[str, Any] = {"ok": True, "message": "answers"}
+        self.say(supervisor=SUPERVISOR, publisher=PUBLISHER, projection=PROJECTION)
+        self.probe = Condition(ok=True, message="answers")
         self.stopping = False
-        self.fit: Callable[[], None] = lambda: None
+        self.preflight: Callable[[], None] = lambda: None
         self.watchers = threading.BoundedSemaphore(2)
         self.repository = StoreImageRepository(self.store, KeyRing(self.config.keys))
         self.publisher = SnapshotPublisher(self.config, self.repository, self.repository, self.states, Fixed())
@@ -71,31 +75,37 @@ class Api:
         self.enrolments = MemoryEnrolments()
         self.register = Register(self.enrolments, lambda: self.live.view().snapshot.inventory)
         self.cluster = FakeCluster()
-        self.joining = self._joining() if clusters else None
+        self.issuer = self._issuer() if clusters else None
         self.authorised = {"Authorization": f"Bearer {TOKEN}"}
-        self.client: FlaskClient = create_app(self._parts()).test_client()
+        self.client: FlaskClient = create_app(self._dependencies()).test_client()
 
-    def _joining(self) -> Joining:
-        ports = (self.cluster.leases, self.cluster.tokens, self.cluster.nodes)
-        target = Target("default", ("https://192.0.2.1:6443",), "PEM", *ports, fit=lambda: self.fit())
-        return Joining(
-            site="test",
-            clusters={"default": target},
-            view=self.live.view,
+    def _issuer(self) -> Issuer:
+        cluster = ClusterAccess(
+            name="default",
+            endpoints=("https://192.0.2.1:6443",),
+            authorities="PEM",
+            leases=self.cluster.leases,
+            tokens=self.cluster.tokens,
+            nodes=self.cluster.nodes,
+            preflight=lambda: self.preflight(),
+        )
+        return Issuer(
+            clusters={"default": cluster},
             enrolments=self.register,
-            keyset=_no_keys,
-            nonce_keyset=_no_keys,
-            belongs=lambda _boot, _machine: True,
-            journal=lambda _record: None,
+            journal=None,
             now_ms=Fixed().now_ms,
-            random=os.urandom,
             choice=secrets.choice,
-            token_seconds=300,
         )
 
-    def _parts(self) -> Parts:
-        now = Now(self.live, self.states, lambda name: self.status.get(name), Fixed())
-        return Parts(
+    def say(self, **statuses: Strict) -> None:
+        """What processes say of themselves from now on."""
+        for name, status in statuses.items():
+            write_status(self.config.data / "status", name.replace("_", "-"), status)
+
+    def _dependencies(self) -> Dependencies:
+        status = StatusFolder(self.config.data / "status")
+        now = Now(self.live, self.states, status, Fixed())
+        return Dependencies(
             live=self.live,
             states=self.states,
             sightings=self.states,
@@ -104,13 +114,13 @@ class Api:
             tokens=TokenFile(self.config.management.token_file),
             clock=Fixed(),
             inventory=self.config.inventory,
-            status=lambda name: self.status.get(name),
+            status=status,
             probe=lambda: self.probe,
             metrics=lambda: exposition(self.config.data / "metrics", now),
             stopping=lambda: self.stopping,
             watchers=self.watchers,
             register=self.register,
-            joining=self.joining,
+            issuer=self.issuer,
             boot_key=lambda: bytes(32),
         )
 

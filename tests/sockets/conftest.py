@@ -2,10 +2,10 @@
 
 import pytest
 
-from netboot.boot import worker
+from netboot.boot import server
 
 
 @pytest.fixture(autouse=True)
 def _no_grace(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody looks at readiness while a test's plane stops."""
-    monkeypatch.setattr(worker, "UNREADY_SECONDS", 0.0)
+    """Nobody looks at readiness while a test's boot server stops."""
+    monkeypatch.setattr(server, "UNREADY_SECONDS", 0.0)

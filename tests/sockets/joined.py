@@ -1,4 +1,4 @@
-"""A join process for tests: `python -m tests.sockets.joined` with its orders as JSON on standard input.
+"""A join process for tests: `python -m tests.sockets.joined` with what it needs as JSON on standard input.
 
 The service's own composition, server and TLS. The cluster is the configuration's, or one in memory, steered by files in
 the site's folder:
@@ -15,14 +15,14 @@ from typing import Any
 
 from netboot import logs
 from netboot.config import Cluster, load_config
-from netboot.join.parts import Target
-from netboot.join.preconditions import Finding
+from netboot.join.ports import ClusterAccess
+from netboot.join.preconditions import Connected, Finding
 from netboot.process import end_with
+from netboot.processes.join import compose
 from netboot.web.join import preflight
-from netboot.web.join.compose import compose
-from netboot.web.join.preflight import Connected
-from netboot.web.join.server import settings
+from netboot.web.join.app import create_app
 from netboot.web.join.tls import Certificate
+from netboot.web.join.worker import settings
 from netboot.web.server import Server
 from tests.joining import AUTHORITIES
 from tests.kube_fake import FakeCluster
@@ -59,10 +59,10 @@ class Clock:
 
 def main() -> None:
     """Serve until SIGTERM."""
-    orders: dict[str, Any] = json.loads(sys.stdin.read())
-    end_with(orders["supervisor"])
-    folder = Path(orders["folder"])
-    logs.set_up(orders["name"])
+    spec: dict[str, Any] = json.loads(sys.stdin.read())
+    end_with(spec["supervisor"])
+    folder = Path(spec["folder"])
+    logs.set_up(spec["name"])
     preflight.CHECK_SECONDS = preflight.RECHECK_SECONDS = 0.5  # nobody wants to wait for half a minute here
     config = load_config(folder / "netboot.yaml")
     assert config.join is not None
@@ -71,7 +71,7 @@ def main() -> None:
     def connect(name: str, cluster: Cluster) -> Connected:
         fake = Steered()
         fake.folder = folder
-        target = Target(name, cluster.endpoints, AUTHORITIES, fake.leases, fake.tokens, fake.nodes, lambda: None)
+        target = ClusterAccess(name, cluster.endpoints, AUTHORITIES, fake.leases, fake.tokens, fake.nodes, lambda: None)
 
         def check() -> tuple[Finding, ...]:
             fake.enter("check")
@@ -81,16 +81,18 @@ def main() -> None:
         return target, check
 
     Server(
-        socket.socket(fileno=orders["listener"]),
-        lambda stopping: compose(
-            config,
-            orders["index"],
-            certificate,
-            Clock(folder / orders["clock"]),
-            stopping,
-            connect if orders["cluster"] == "memory" else None,
+        socket.socket(fileno=spec["listener"]),
+        lambda stopping: create_app(
+            compose(
+                config,
+                spec["index"],
+                certificate,
+                Clock(folder / spec["clock"]),
+                stopping,
+                connect if spec["cluster"] == "memory" else None,
+            )
         ),
-        lambda: (os.write(orders["ready"], b"1"), None)[1],
+        lambda: (os.write(spec["ready"], b"1"), None)[1],
         settings=settings(config.join, certificate),
     ).run()
 

@@ -73,6 +73,10 @@ class Service:
     def readyz(self) -> Any:
         return requests.get(f"{self.management}/readyz", timeout=10).json()
 
+    def processes(self) -> Any:
+        """What the supervisor says of each process, by name."""
+        return self.readyz()["details"]["processes"]["processes"]
+
     def text(self, path: str) -> str:
         return requests.get(f"{self.management}{path}", timeout=10).text
 

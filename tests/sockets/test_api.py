@@ -8,11 +8,13 @@ from typing import Any
 import pytest
 
 from images.artifact.signing import SigningKey
+from images.values.strict import Strict
 from netboot.lifecycle.phases import Phase
 from netboot.lifecycle.state import Batch
+from netboot.status import Condition, InventoryStatus, NodesStatus
 from tests.records import boot_id, event, script, sighted
 from tests.sites import INVENTORY, TOKEN, add_image
-from tests.sockets.api import NOW, Api
+from tests.sockets.api import NOW, PROJECTION, PUBLISHER, SUPERVISOR, UP, Api
 
 PROTECTED = (
     "/v1/machines",
@@ -269,48 +271,116 @@ def test_readiness_in_order(api: Api) -> None:
     assert said.json["details"]["snapshot"] == {"ok": True, "message": "in force", "machines": 3, "age_seconds": 0}
 
 
+STUCK = PUBLISHER.model_copy(update={"at_ms": NOW - 60_000})
+FAULTY = InventoryStatus(ok=False, valid=False, message="2 faults", faults=("a", "b"), remedy="correct them")
+DOWN = UP.model_copy(update={"ready": False})
+
+
 @pytest.mark.parametrize(
-    ("status", "detail", "message", "code"),
+    ("process", "status", "detail", "message", "code"),
     [
-        ({"planes": {"state": "stopping", "planes": {}}}, "planes", "the service is stopping", 503),
         (
-            {"planes": {"state": "running", "planes": {"boot-0": {"ready": False}, "web": {"ready": True}}}},
-            "planes",
+            "supervisor",
+            SUPERVISOR.model_copy(update={"state": "stopping"}),
+            "processes",
+            "the service is stopping",
+            503,
+        ),
+        (
+            "supervisor",
+            SUPERVISOR.model_copy(update={"processes": {"boot-0": DOWN, "management": UP}}),
+            "processes",
             "not ready: boot-0",
             200,
         ),
-        ({"publisher": {"at_ms": NOW - 60_000}}, "publisher", "has said nothing for 60 s", 200),
+        ("publisher", STUCK, "publisher", "has said nothing for 60 s", 200),
+        ("publisher", PUBLISHER.model_copy(update={"inventory": FAULTY}), "inventory", "2 faults", 200),
         (
-            {"publisher": {"at_ms": NOW, "inventory": {"ok": False, "message": "2 faults", "faults": ["a", "b"]}}},
-            "inventory",
-            "2 faults",
+            "publisher",
+            PUBLISHER.model_copy(update={"bundle": Condition(ok=False, message="no bundle")}),
+            "bundle",
+            "no bundle",
             200,
         ),
-        ({"publisher": {"at_ms": NOW, "bundle": {"ok": False, "message": "no bundle"}}}, "bundle", "no bundle", 200),
         (
-            {"projection": {"at_ms": NOW, "lag_records": {"boot-0.db": 50_000}, "problems": {}}},
+            "projection",
+            PROJECTION.model_copy(update={"lag_records": {"boot-0.db": 50_000}}),
             "journals",
             "50000 records wait to be taken over",
             200,
         ),
         (
-            {"projection": {"at_ms": NOW, "lag_records": {}, "problems": {"boot-0.db": "cannot be read"}}},
+            "projection",
+            PROJECTION.model_copy(update={"problems": {"boot-0.db": "cannot be read"}}),
             "journals",
             "cannot be read",
             200,
         ),
     ],
 )
-def test_what_is_not_in_order_is_said(api: Api, status: dict[str, Any], detail: str, message: str, code: int) -> None:
-    api.status |= status
+def test_what_is_not_in_order_is_said(
+    api: Api, process: str, status: Strict, detail: str, message: str, code: int
+) -> None:
+    api.say(**{process: status})
     answer = api.get("/readyz", None)
     assert answer.status_code == code
     assert answer.json["degraded"] is True
     assert (answer.json["details"][detail]["ok"], answer.json["details"][detail]["message"]) == (False, message)
 
 
+def test_the_inventorys_faults_stand_beside(api: Api) -> None:
+    api.say(publisher=PUBLISHER.model_copy(update={"inventory": FAULTY}))
+    assert api.get("/readyz", None).json["details"]["inventory"] == {
+        "ok": False,
+        "message": "2 faults",
+        "remedy": "correct them",
+        "valid": False,
+        "faults": ["a", "b"],
+    }
+
+
+NODES = NodesStatus(at_ms=NOW, ok=True, message="nodes are followed", unavailable=0, registered=2, ready=1)
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (b"", "the file: Invalid JSON: EOF while parsing a value at line 1 column 0"),
+        (PUBLISHER.model_dump_json().encode()[:-9], None),
+        (b'{"at_ms":"1"}', None),
+        (PUBLISHER.model_dump_json().replace('"valid"', '"usable"').encode(), "inventory.valid: Field required"),
+        (PUBLISHER.model_dump_json().replace('{"at_ms"', '{"more":1,"at_ms"').encode(), None),
+    ],
+)
+def test_a_status_that_is_torn_or_of_another_version_cannot_be_told(api: Api, content: bytes, why: str | None) -> None:
+    file = api.config.data / "status" / "publisher.json"
+    file.write_bytes(content)
+    answer = api.get("/readyz", None)
+    said = answer.json["details"]
+    assert (answer.status_code, answer.json["degraded"], said["publisher"]["ok"]) == (200, True, False)
+    assert said["publisher"]["message"].startswith(f"cannot tell: {file} is not what this version writes: {why or ''}")
+    assert said["publisher"]["remedy"] == "restart the service, so that all of its processes are of one version"
+    for name in ("inventory", "images", "bundle"):
+        assert (said[name]["ok"], said[name]["message"]) == (False, "not known yet")
+    assert "netboot_inventory_valid" not in api.get("/metrics", None).text
+
+
+@pytest.mark.parametrize("process", ["supervisor", "projection", "nodes-default"])
+def test_no_torn_file_of_any_process_is_taken_for_order(api: Api, process: str) -> None:
+    api.say(
+        supervisor=SUPERVISOR.model_copy(update={"processes": {"boot-0": UP, "nodes-default": UP}}), nodes_default=NODES
+    )
+    assert api.get("/readyz", None).json["degraded"] is False
+    (api.config.data / "status" / f"{process}.json").write_bytes(b"{")
+    answer = api.get("/readyz", None)
+    assert (answer.status_code, answer.json["degraded"]) == (200, True)
+    detail = answer.json["details"]["processes" if process == "supervisor" else process]
+    assert "cannot tell: " in detail["message"]
+    assert api.get("/metrics", None).status_code == 200
+
+
 def test_without_the_provisioning_listener_it_is_not_ready(api: Api) -> None:
-    api.probe = {"ok": False, "message": "127.0.0.1:8080 does not answer: timed out"}
+    api.probe = Condition(ok=False, message="127.0.0.1:8080 does not answer: timed out")
     answer = api.get("/readyz", None)
     assert answer.status_code == 503
     assert answer.json["details"]["provisioning"]["message"] == "127.0.0.1:8080 does not answer: timed out"
@@ -324,13 +394,11 @@ def test_metrics(api: Api) -> None:
         'netboot_machines_by_state{state="Booted"} 1.0',
         "netboot_inventory_valid 1.0",
         'netboot_projection_lag_records{journal="boot-0.db"} 0.0',
-        'netboot_plane_ready{plane="boot-0"} 1.0',
+        'netboot_process_ready{process="boot-0"} 1.0',
+        'netboot_process_restarts_total{process="boot-0"} 0.0',
     ):
         assert line in lines
-    api.status["publisher"] = {
-        **api.status["publisher"],
-        "inventory": {"ok": False, "valid": False, "message": "broken"},
-    }
+    api.say(publisher=PUBLISHER.model_copy(update={"inventory": FAULTY}))
     assert "netboot_inventory_valid 0.0" in api.get("/metrics", None).text.splitlines()
 
 

@@ -7,31 +7,31 @@ from pathlib import Path
 import pytest
 
 from netboot.boot import transfers
-from tests.sockets.plane import IMAGE, INITRD, KERNEL, MAC1, ROOT, Plane, close, digest_of, serve
+from tests.sockets.boot_server import IMAGE, INITRD, KERNEL, MAC1, ROOT, RunningBootServer, close, digest_of, serve
 
 BLOB = f"/v1/blobs/{digest_of(ROOT)}"
 TAG = f'"{digest_of(ROOT)}"'
 
 
 def test_a_blob_whole_and_its_headers(tmp_path: Path) -> None:
-    async def use(plane: Plane) -> None:
-        answer = await plane.ask(BLOB)
+    async def use(server: RunningBootServer) -> None:
+        answer = await server.ask(BLOB)
         assert (answer.status, answer.body) == (200, ROOT)
         assert answer.headers["content-length"] == str(len(ROOT))
         assert answer.headers["content-type"] == "application/octet-stream"
         assert answer.headers["etag"] == TAG
         assert answer.headers["cache-control"] == "public, max-age=31536000, immutable"
         assert answer.headers["accept-ranges"] == "bytes"
-        assert plane.worker.counters.transfers == {"whole": 1, "broken": 0}
-        assert plane.worker.counters.bytes_sent == len(ROOT)
-        assert plane.worker.artifacts.transfers == set()
+        assert server.internals.counters.transfers == {"whole": 1, "broken": 0}
+        assert server.internals.counters.bytes_sent == len(ROOT)
+        assert server.internals.artifacts.transfers == set()
 
     serve(tmp_path, use)
 
 
 def test_head_says_what_get_would_and_ignores_range(tmp_path: Path) -> None:
-    async def use(plane: Plane) -> None:
-        for answer in (await plane.ask(BLOB, "HEAD"), await plane.ask(BLOB, "HEAD", Range="bytes=0-9")):
+    async def use(server: RunningBootServer) -> None:
+        for answer in (await server.ask(BLOB, "HEAD"), await server.ask(BLOB, "HEAD", Range="bytes=0-9")):
             assert (answer.status, answer.body) == (200, b"")
             assert answer.headers["content-length"] == str(len(ROOT))
             assert answer.headers["etag"] == TAG
@@ -49,8 +49,8 @@ def test_head_says_what_get_would_and_ignores_range(tmp_path: Path) -> None:
     ],
 )
 def test_one_range(tmp_path: Path, asked: str, first: int, last: int) -> None:
-    async def use(plane: Plane) -> None:
-        answer = await plane.ask(BLOB, Range=asked)
+    async def use(server: RunningBootServer) -> None:
+        answer = await server.ask(BLOB, Range=asked)
         assert answer.status == 206
         assert answer.headers["content-range"] == f"bytes {first}-{last}/{len(ROOT)}"
         assert answer.body == ROOT[first : last + 1]
@@ -60,9 +60,9 @@ def test_one_range(tmp_path: Path, asked: str, first: int, last: int) -> None:
 
 
 def test_ranges_that_cannot_be_are_told_the_size(tmp_path: Path) -> None:
-    async def use(plane: Plane) -> None:
+    async def use(server: RunningBootServer) -> None:
         for asked in (f"bytes={len(ROOT)}-", "bytes=-0"):
-            answer = await plane.ask(BLOB, Range=asked)
+            answer = await server.ask(BLOB, Range=asked)
             assert answer.status == 416
             assert answer.headers["content-range"] == f"bytes */{len(ROOT)}"
 
@@ -70,53 +70,53 @@ def test_ranges_that_cannot_be_are_told_the_size(tmp_path: Path) -> None:
 
 
 def test_several_ranges_and_nonsense_get_the_whole_file(tmp_path: Path) -> None:
-    async def use(plane: Plane) -> None:
+    async def use(server: RunningBootServer) -> None:
         many = ",".join(f"{n}-{n}" for n in range(0, 600, 2))
         for asked in ("bytes=0-0,2-2", f"bytes={many}", "bytes=9-1", "furlongs=1-2", "bytes=a-b"):
-            answer = await plane.ask(BLOB, Range=asked)
+            answer = await server.ask(BLOB, Range=asked)
             assert (answer.status, len(answer.body)) == (200, len(ROOT))
 
     serve(tmp_path, use)
 
 
 def test_conditions(tmp_path: Path) -> None:
-    async def use(plane: Plane) -> None:
-        same = await plane.ask(BLOB, If_None_Match=f'"x", W/{TAG}')
+    async def use(server: RunningBootServer) -> None:
+        same = await server.ask(BLOB, If_None_Match=f'"x", W/{TAG}')
         assert (same.status, same.body, same.headers["etag"]) == (304, b"", TAG)
-        assert (await plane.ask(BLOB, If_None_Match='"other"')).status == 200
-        assert (await plane.ask(BLOB, Range="bytes=0-9", If_Range=TAG)).body == ROOT[:10]
-        assert (await plane.ask(BLOB, Range="bytes=0-9", If_Range='"other"')).body == ROOT
-        assert (await plane.ask(BLOB, Range="bytes=0-9", If_Range="Wed, 21 Oct 2015 07:28:00 GMT")).body == ROOT
+        assert (await server.ask(BLOB, If_None_Match='"other"')).status == 200
+        assert (await server.ask(BLOB, Range="bytes=0-9", If_Range=TAG)).body == ROOT[:10]
+        assert (await server.ask(BLOB, Range="bytes=0-9", If_Range='"other"')).body == ROOT
+        assert (await server.ask(BLOB, Range="bytes=0-9", If_Range="Wed, 21 Oct 2015 07:28:00 GMT")).body == ROOT
 
     serve(tmp_path, use)
 
 
 def test_an_empty_blob(tmp_path: Path) -> None:
-    async def use(plane: Plane) -> None:
+    async def use(server: RunningBootServer) -> None:
         target = f"/v1/blobs/{digest_of(b'')}"
-        answer = await plane.ask(target)
+        answer = await server.ask(target)
         assert (answer.status, answer.body, answer.headers["content-length"]) == (200, b"", "0")
-        assert (await plane.ask(target, Range="bytes=0-")).status == 416
+        assert (await server.ask(target, Range="bytes=0-")).status == 416
 
     serve(tmp_path, use)
 
 
 def test_the_other_files_of_an_origin(tmp_path: Path) -> None:
-    async def use(plane: Plane) -> None:
-        manifest = await plane.ask(f"/v1/images/{IMAGE}/manifest.json")
+    async def use(server: RunningBootServer) -> None:
+        manifest = await server.ask(f"/v1/images/{IMAGE}/manifest.json")
         assert (manifest.status, manifest.body) == (200, b'{"a":"manifest"}\n')
         assert manifest.headers["etag"] == f'"{IMAGE}"'
         assert manifest.headers["content-type"] == "application/json"
         assert "immutable" in manifest.headers["cache-control"]
-        assert (await plane.ask(f"/v1/images/{IMAGE}/manifest.sig")).body == b"untrusted comment: manifest\n"
-        bundle = await plane.ask("/v1/site/bundle.json")
+        assert (await server.ask(f"/v1/images/{IMAGE}/manifest.sig")).body == b"untrusted comment: manifest\n"
+        bundle = await server.ask("/v1/site/bundle.json")
         assert (bundle.body, bundle.headers["cache-control"]) == (b'{"a":"bundle"}\n', "no-cache")
-        assert (await plane.ask("/v1/site/bundle.sig")).body == b"untrusted comment: bundle\n"
-        assert (await plane.ask("/v1/site/bundle.json", If_None_Match=bundle.headers["etag"])).status == 304
-        staged = plane.config.store / "site" / "new"
+        assert (await server.ask("/v1/site/bundle.sig")).body == b"untrusted comment: bundle\n"
+        assert (await server.ask("/v1/site/bundle.json", If_None_Match=bundle.headers["etag"])).status == 304
+        staged = server.config.store / "site" / "new"
         staged.write_bytes(b'{"a":"newer bundle"}\n')
-        staged.replace(plane.config.store / "site" / "bundle.json")
-        newer = await plane.ask("/v1/site/bundle.json", If_None_Match=bundle.headers["etag"])
+        staged.replace(server.config.store / "site" / "bundle.json")
+        newer = await server.ask("/v1/site/bundle.json", If_None_Match=bundle.headers["etag"])
         assert (newer.status, newer.body) == (200, b'{"a":"newer bundle"}\n')
 
     serve(tmp_path, use)
@@ -157,14 +157,14 @@ def test_the_other_files_of_an_origin(tmp_path: Path) -> None:
 def test_paths_that_are_not_ours_never_reach_the_file_system(
     tmp_path: Path, target: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def use(plane: Plane) -> None:
-        (plane.config.store / "secret").write_text("secret")
+    async def use(server: RunningBootServer) -> None:
+        (server.config.store / "secret").write_text("secret")
 
         def reached(path: str, what: str) -> None:
             pytest.fail(f"opened {path}")
 
         monkeypatch.setattr("netboot.boot.artifacts.open_file", reached)
-        answer = await plane.ask(target)
+        answer = await server.ask(target)
         assert answer.status == 404
         assert answer.body.count(b"\n") == 1
         assert b"etc" not in answer.body
@@ -173,15 +173,15 @@ def test_paths_that_are_not_ours_never_reach_the_file_system(
 
 
 def test_a_blob_that_is_missing_is_404_and_one_that_cannot_be_read_is_503(tmp_path: Path) -> None:
-    async def use(plane: Plane) -> None:
-        blobs = plane.config.store / "blobs"
-        missing = await plane.ask(f"/v1/blobs/{'0' * 64}")
+    async def use(server: RunningBootServer) -> None:
+        blobs = server.config.store / "blobs"
+        missing = await server.ask(f"/v1/blobs/{'0' * 64}")
         assert (missing.status, missing.body) == (404, f"no such blob {'0' * 64}; see `netboot image list`\n".encode())
         (blobs / ("1" * 64)).symlink_to("/etc/passwd")
         (blobs / ("2" * 64)).mkdir()
         os.mkfifo(blobs / ("3" * 64))
         for digit in "123":
-            answer = await plane.ask(f"/v1/blobs/{digit * 64}")
+            answer = await server.ask(f"/v1/blobs/{digit * 64}")
             assert (answer.status, answer.headers["retry-after"]) == (503, "10")
             assert answer.body == b"the store cannot be used right now; see the log of the service\n"
 
@@ -189,27 +189,27 @@ def test_a_blob_that_is_missing_is_404_and_one_that_cannot_be_read_is_503(tmp_pa
 
 
 def test_methods_that_are_not_ours_are_told_which_are(tmp_path: Path) -> None:
-    async def use(plane: Plane) -> None:
+    async def use(server: RunningBootServer) -> None:
         for target, allowed in (
             (BLOB, "GET, HEAD"),
             ("/boot.ipxe", "GET, HEAD"),
             ("/v1/boot", "GET"),
-            (f"/v1/boots/{plane.boot_of('gpu-001')}/events", "POST"),
+            (f"/v1/boots/{server.boot_of('gpu-001')}/events", "POST"),
         ):
-            answer = await plane.ask(target, "DELETE")
+            answer = await server.ask(target, "DELETE")
             assert (answer.status, answer.headers["allow"]) == (405, allowed)
-        assert (await plane.ask("/nothing", "DELETE")).status == 404
+        assert (await server.ask("/nothing", "DELETE")).status == 404
 
     serve(tmp_path, use)
 
 
-def events(plane: Plane) -> list[tuple[str, str]]:
-    return [(record.machine, record.phase) for record in plane.records() if record.kind == "event"]
+def events(server: RunningBootServer) -> list[tuple[str, str]]:
+    return [(record.machine, record.phase) for record in server.records() if record.kind == "event"]
 
 
 def test_whole_transfers_of_kernel_and_initrd_are_phases_and_nothing_else_is(tmp_path: Path) -> None:
-    async def use(plane: Plane) -> None:
-        boot = plane.boot_of("gpu-001")
+    async def use(server: RunningBootServer) -> None:
+        boot = server.boot_of("gpu-001")
         asks = f"?boot={boot}&machine=gpu-001"
         kernel, initrd = f"/v1/blobs/{digest_of(KERNEL)}", f"/v1/blobs/{digest_of(INITRD)}"
         nothing: dict[str, str] = {}
@@ -224,25 +224,25 @@ def test_whole_transfers_of_kernel_and_initrd_are_phases_and_nothing_else_is(tmp
             (f"{kernel}?boot={boot}", "GET", nothing),
             (f"{kernel}?boot=%00&machine=gpu-001", "GET", nothing),
         ):
-            assert (await plane.ask(target, method, None, **headers)).status in (200, 206, 304)
-        assert events(plane) == []
-        assert (await plane.ask(kernel + asks)).body == KERNEL
-        assert (await plane.ask(initrd + asks)).body == INITRD
-        assert events(plane) == [("gpu-001", "KernelFetched"), ("gpu-001", "InitrdFetched")]
+            assert (await server.ask(target, method, None, **headers)).status in (200, 206, 304)
+        assert events(server) == []
+        assert (await server.ask(kernel + asks)).body == KERNEL
+        assert (await server.ask(initrd + asks)).body == INITRD
+        assert events(server) == [("gpu-001", "KernelFetched"), ("gpu-001", "InitrdFetched")]
 
     serve(tmp_path, use)
 
 
 def test_a_reader_that_stands_still_is_ended_and_its_transfer_was_not_whole(tmp_path: Path) -> None:
-    async def use(plane: Plane) -> None:
+    async def use(server: RunningBootServer) -> None:
         big = b"\0" * 64 * 2**20
-        (plane.config.store / "blobs" / digest_of(big)).write_bytes(big)
-        _, writer = await asyncio.open_connection("127.0.0.1", plane.port, limit=1)
+        (server.config.store / "blobs" / digest_of(big)).write_bytes(big)
+        _, writer = await asyncio.open_connection("127.0.0.1", server.port, limit=1)
         writer.write(f"GET /v1/blobs/{digest_of(big)} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
-        await until(lambda: plane.worker.gate.open == 1 and bool(plane.worker.artifacts.transfers))
-        await until(lambda: plane.worker.gate.open == 0)
-        assert plane.worker.counters.transfers == {"whole": 0, "broken": 1}
-        assert plane.worker.counters.bytes_sent < len(big)
+        await until(lambda: server.internals.gate.open == 1 and bool(server.internals.artifacts.transfers))
+        await until(lambda: server.internals.gate.open == 0)
+        assert server.internals.counters.transfers == {"whole": 0, "broken": 1}
+        assert server.internals.counters.bytes_sent < len(big)
         await close(writer)
 
     serve(tmp_path, use, send_stall_seconds=0.5)
@@ -251,16 +251,16 @@ def test_a_reader_that_stands_still_is_ended_and_its_transfer_was_not_whole(tmp_
 def test_a_reader_that_dribbles_is_ended_by_what_it_has_to_take(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def use(plane: Plane) -> None:
+    async def use(server: RunningBootServer) -> None:
         monkeypatch.setattr(transfers, "LEAST", 2**30)
         big = b"\0" * 64 * 2**20
-        (plane.config.store / "blobs" / digest_of(big)).write_bytes(big)
-        reader, writer = await asyncio.open_connection("127.0.0.1", plane.port, limit=1)
+        (server.config.store / "blobs" / digest_of(big)).write_bytes(big)
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.port, limit=1)
         writer.write(f"GET /v1/blobs/{digest_of(big)} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
         dribbling = asyncio.ensure_future(dribble(reader))
-        await until(lambda: plane.worker.counters.transfers["broken"] == 1)
+        await until(lambda: server.internals.counters.transfers["broken"] == 1)
         dribbling.cancel()
-        await until(lambda: plane.worker.gate.open == 0)
+        await until(lambda: server.internals.gate.open == 0)
         await close(writer)
 
     serve(tmp_path, use, send_stall_seconds=0.5)
@@ -274,23 +274,23 @@ async def dribble(reader: asyncio.StreamReader) -> None:
 
 
 def test_a_reader_that_goes_away_ends_its_transfer_and_nothing_is_said_of_the_boot(tmp_path: Path) -> None:
-    async def use(plane: Plane) -> None:
+    async def use(server: RunningBootServer) -> None:
         big = b"\0" * 64 * 2**20
-        (plane.config.store / "blobs" / digest_of(big)).write_bytes(big)
-        _, writer = await asyncio.open_connection("127.0.0.1", plane.port, limit=1)
+        (server.config.store / "blobs" / digest_of(big)).write_bytes(big)
+        _, writer = await asyncio.open_connection("127.0.0.1", server.port, limit=1)
         writer.write(f"GET /v1/blobs/{digest_of(big)} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
-        await until(lambda: bool(plane.worker.artifacts.transfers))
+        await until(lambda: bool(server.internals.artifacts.transfers))
         writer.transport.abort()
-        await until(lambda: plane.worker.counters.transfers["broken"] == 1)
-        await until(lambda: plane.worker.gate.open == 0)
-        assert (await plane.ask(f"/v1/boot?mac={MAC1}")).status == 200
+        await until(lambda: server.internals.counters.transfers["broken"] == 1)
+        await until(lambda: server.internals.gate.open == 0)
+        assert (await server.ask(f"/v1/boot?mac={MAC1}")).status == 200
 
     serve(tmp_path, use)
 
 
 def test_a_file_that_became_shorter_is_never_taken_for_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def use(plane: Plane) -> None:
-        path = plane.config.store / "blobs" / digest_of(KERNEL)
+    async def use(server: RunningBootServer) -> None:
+        path = server.config.store / "blobs" / digest_of(KERNEL)
         honest = transfers.open_file
 
         def shrinks(path: str, what: str) -> object:
@@ -299,8 +299,8 @@ def test_a_file_that_became_shorter_is_never_taken_for_whole(tmp_path: Path, mon
             return opened
 
         monkeypatch.setattr("netboot.boot.artifacts.open_file", shrinks)
-        reader, writer = await plane.connect()
-        asks = f"?boot={plane.boot_of('gpu-001')}&machine=gpu-001"
+        reader, writer = await server.connect()
+        asks = f"?boot={server.boot_of('gpu-001')}&machine=gpu-001"
         writer.write(f"GET /v1/blobs/{path.name}{asks} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
         try:
             said = await reader.read(-1)
@@ -308,14 +308,14 @@ def test_a_file_that_became_shorter_is_never_taken_for_whole(tmp_path: Path, mon
             said = b""
         assert len(said.partition(b"\r\n\r\n")[2]) <= 10
         await close(writer)
-        assert plane.worker.counters.transfers == {"whole": 0, "broken": 1}
-        assert events(plane) == []
+        assert server.internals.counters.transfers == {"whole": 0, "broken": 1}
+        assert events(server) == []
 
     serve(tmp_path, use)
 
 
 async def until(so: object) -> None:
-    """Wait for a condition of the plane; the test as a whole has a deadline."""
+    """Wait for a condition of the server; the test as a whole has a deadline."""
     assert callable(so)
     while not so():
         await asyncio.sleep(0.01)

@@ -8,7 +8,7 @@ import pytest
 
 from netboot.lifecycle.events import EventRecord
 from netboot.lifecycle.phases import REPORTED_PHASES
-from tests.sockets.plane import MAC1, MAC2, MAC_STRANGER, Plane, close, parse, serve
+from tests.sockets.boot_server import MAC1, MAC2, MAC_STRANGER, RunningBootServer, close, parse, serve
 
 
 def body(**fields: object) -> bytes:
@@ -20,15 +20,15 @@ def path_of(boot: str) -> str:
 
 
 def test_an_event_is_acknowledged_when_it_is_durable(tmp_path: Path) -> None:
-    async def use(plane: Plane) -> None:
-        boot = plane.boot_of("gpu-001")
-        answer = await plane.ask(
+    async def use(server: RunningBootServer) -> None:
+        boot = server.boot_of("gpu-001")
+        answer = await server.ask(
             path_of(boot),
             "POST",
             body(mac="52-54-00-00-00-01", phase="ImageFetched", uptime_ms=1234, detail="ok"),
         )
         assert (answer.status, answer.body) == (204, b"")
-        (record,) = plane.records()
+        (record,) = server.records()
         assert record == EventRecord(
             at_ms=record.at_ms,
             boot=boot,
@@ -38,16 +38,16 @@ def test_an_event_is_acknowledged_when_it_is_durable(tmp_path: Path) -> None:
             detail="ok",
             peer="127.0.0.1",
         )
-        assert plane.worker.counters.events == {"accepted": 1, "refused": 0}
+        assert server.internals.counters.events == {"accepted": 1, "refused": 0}
 
     serve(tmp_path, use)
 
 
 def test_every_phase_that_a_machine_may_report_is_taken(tmp_path: Path) -> None:
-    async def use(plane: Plane) -> None:
+    async def use(server: RunningBootServer) -> None:
         for phase in sorted(REPORTED_PHASES):
-            assert (await plane.ask(path_of(plane.boot_of("gpu-001")), "POST", body(phase=phase))).status == 204
-        assert {record.phase for record in plane.records()} == REPORTED_PHASES
+            assert (await server.ask(path_of(server.boot_of("gpu-001")), "POST", body(phase=phase))).status == 204
+        assert {record.phase for record in server.records()} == REPORTED_PHASES
 
     serve(tmp_path, use)
 
@@ -84,53 +84,53 @@ def test_every_phase_that_a_machine_may_report_is_taken(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_not_an_event_is_refused_with_words(tmp_path: Path, sent: bytes, words: str | None) -> None:
-    async def use(plane: Plane) -> None:
-        answer = await plane.ask(path_of(plane.boot_of("gpu-001")), "POST", sent)
+    async def use(server: RunningBootServer) -> None:
+        answer = await server.ask(path_of(server.boot_of("gpu-001")), "POST", sent)
         assert answer.status == 400
         if words is not None:
             assert answer.body.decode() == words + "\n"
-        assert plane.records() == []
-        assert plane.worker.counters.events == {"accepted": 0, "refused": 1}
+        assert server.records() == []
+        assert server.internals.counters.events == {"accepted": 0, "refused": 1}
 
     serve(tmp_path, use)
 
 
 def test_boots_that_do_not_exist_or_are_another_machines_are_not_found(tmp_path: Path) -> None:
-    async def use(plane: Plane) -> None:
-        mine = plane.boot_of("gpu-001")
+    async def use(server: RunningBootServer) -> None:
+        mine = server.boot_of("gpu-001")
         forged = mine[:-1] + ("0" if mine[-1] != "0" else "1")
         for boot, mac in (
             (mine, MAC2),
             (mine, MAC_STRANGER),
-            (plane.boot_of("gpu-002"), MAC1),
-            (plane.boot_of("nobody"), MAC1),
+            (server.boot_of("gpu-002"), MAC1),
+            (server.boot_of("nobody"), MAC1),
             (forged, MAC1),
             ("00000000-0000-8000-8000-000000000000", MAC1),
             ("x", MAC1),
             ("", MAC1),
             (mine.upper(), MAC1),
         ):
-            answer = await plane.ask(path_of(boot), "POST", body(mac=mac))
+            answer = await server.ask(path_of(boot), "POST", body(mac=mac))
             assert (answer.status, answer.body) == (404, b"no such boot of this machine; see `netboot boot list`\n")
-        assert (await plane.ask(f"/v1/boots/{mine}/events/", "POST", body())).status == 404
-        assert (await plane.ask(f"/v1/boots/{mine}", "POST", body())).status == 404
-        assert plane.records() == []
+        assert (await server.ask(f"/v1/boots/{mine}/events/", "POST", body())).status == 404
+        assert (await server.ask(f"/v1/boots/{mine}", "POST", body())).status == 404
+        assert server.records() == []
 
     serve(tmp_path, use)
 
 
 def test_a_body_that_is_too_long_is_refused_before_it_is_read(tmp_path: Path) -> None:
-    async def use(plane: Plane) -> None:
-        target = path_of(plane.boot_of("gpu-001"))
+    async def use(server: RunningBootServer) -> None:
+        target = path_of(server.boot_of("gpu-001"))
         for head in ("Content-Length: 4097", "Content-Length: 999999999999"):
-            answer = await plane.send(f"POST {target} HTTP/1.1\r\nHost: x\r\n{head}\r\n\r\n".encode())
+            answer = await server.send(f"POST {target} HTTP/1.1\r\nHost: x\r\n{head}\r\n\r\n".encode())
             assert (answer.status, answer.body) == (413, b"an event has at most 4096 bytes\n")
         chunks = b"1000\r\n" + b"x" * 4096 + b"\r\n1\r\ny\r\n0\r\n\r\n"
-        answer = await plane.send(
+        answer = await server.send(
             f"POST {target} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n".encode() + chunks
         )
         assert answer.status == 413
-        assert (await plane.ask(target, "POST", body().ljust(4096))).status == 204
+        assert (await server.ask(target, "POST", body().ljust(4096))).status == 204
 
     serve(tmp_path, use)
 
@@ -139,16 +139,16 @@ def test_a_body_that_is_too_long_is_refused_before_it_is_read(tmp_path: Path) ->
 def test_a_body_that_is_framed_wrongly_is_refused(
     tmp_path: Path, chunks: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def use(plane: Plane) -> None:
-        reader, writer = await plane.connect()
-        target = path_of(plane.boot_of("gpu-001"))
+    async def use(server: RunningBootServer) -> None:
+        reader, writer = await server.connect()
+        target = path_of(server.boot_of("gpu-001"))
         writer.write(f"POST {target} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n".encode())
-        while plane.worker.app.in_flight == 0:
+        while server.internals.app.in_flight == 0:
             await asyncio.sleep(0.01)
         writer.write(chunks)
         # aiohttp does not tell a body that cannot go on from one that is slow; either answer ends it
         assert parse(await reader.read(-1)).status in (400, 408)
-        assert plane.records() == []
+        assert server.records() == []
         await close(writer)
 
     serve(tmp_path, use, body_seconds=0.3)
@@ -156,10 +156,10 @@ def test_a_body_that_is_framed_wrongly_is_refused(
 
 
 def test_a_body_that_dribbles_in_has_a_deadline(tmp_path: Path) -> None:
-    async def use(plane: Plane) -> None:
-        reader, writer = await plane.connect()
+    async def use(server: RunningBootServer) -> None:
+        reader, writer = await server.connect()
         writer.write(
-            f"POST {path_of(plane.boot_of('gpu-001'))} HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n".encode()
+            f"POST {path_of(server.boot_of('gpu-001'))} HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n".encode()
         )
 
         async def dribble() -> None:
@@ -180,25 +180,25 @@ def test_a_body_that_dribbles_in_has_a_deadline(tmp_path: Path) -> None:
 def test_one_that_goes_away_in_the_middle_of_its_body_leaves_nothing(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def use(plane: Plane) -> None:
-        _, writer = await plane.connect()
-        target = path_of(plane.boot_of("gpu-001"))
+    async def use(server: RunningBootServer) -> None:
+        _, writer = await server.connect()
+        target = path_of(server.boot_of("gpu-001"))
         writer.write(f"POST {target} HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{{".encode())
-        while plane.worker.app.in_flight == 0:
+        while server.internals.app.in_flight == 0:
             await asyncio.sleep(0.01)
         writer.transport.abort()
-        while plane.worker.app.in_flight or plane.worker.gate.open:
+        while server.internals.app.in_flight or server.internals.gate.open:
             await asyncio.sleep(0.01)
-        assert plane.records() == []
+        assert server.records() == []
 
     serve(tmp_path, use)
     assert "defect" not in caplog.text
 
 
 def test_who_expects_100_continue_gets_it(tmp_path: Path) -> None:
-    async def use(plane: Plane) -> None:
-        reader, writer = await plane.connect()
-        target = path_of(plane.boot_of("gpu-001"))
+    async def use(server: RunningBootServer) -> None:
+        reader, writer = await server.connect()
+        target = path_of(server.boot_of("gpu-001"))
         sent = body()
         writer.write(
             f"POST {target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nExpect: 100-continue\r\n"
@@ -213,18 +213,18 @@ def test_who_expects_100_continue_gets_it(tmp_path: Path) -> None:
 
 
 def test_before_anything_was_published_an_event_is_to_come_again(tmp_path: Path) -> None:
-    async def use(plane: Plane) -> None:
-        answer = await plane.ask(path_of(plane.boot_of("gpu-001")), "POST", body())
+    async def use(server: RunningBootServer) -> None:
+        answer = await server.ask(path_of(server.boot_of("gpu-001")), "POST", body())
         assert (answer.status, answer.headers["retry-after"]) == (503, "5")
 
     serve(tmp_path, use, published=False)
 
 
 def test_a_thousand_posts_at_once_are_all_taken(tmp_path: Path) -> None:
-    async def use(plane: Plane) -> None:
-        boots = [plane.boot_of("gpu-001", number) for number in range(1_000)]
-        answers = await asyncio.gather(*(plane.ask(path_of(boot), "POST", body()) for boot in boots))
+    async def use(server: RunningBootServer) -> None:
+        boots = [server.boot_of("gpu-001", number) for number in range(1_000)]
+        answers = await asyncio.gather(*(server.ask(path_of(boot), "POST", body()) for boot in boots))
         assert {answer.status for answer in answers} == {204}
-        assert sorted(record.boot for record in plane.records()) == sorted(boots)
+        assert sorted(record.boot for record in server.records()) == sorted(boots)
 
     serve(tmp_path, use, max_connections_per_address=2_000)

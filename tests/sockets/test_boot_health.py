@@ -13,7 +13,7 @@ from netboot.lifecycle.errors import BadClaimError
 from netboot.lifecycle.health import HealthReport
 from netboot.machines.health import Health
 from netboot.machines.values import Inventory
-from tests.sockets.plane import MAC1, MAC2, MAC_STRANGER, Plane, serve, snapshot
+from tests.sockets.boot_server import MAC1, MAC2, MAC_STRANGER, RunningBootServer, serve, snapshot
 
 CHECK = {"name": "cpus", "status": "pass", "severity": "major", "summary": "2 CPUs", "ms": 3, "facts": {"online": 2}}
 
@@ -26,27 +26,27 @@ def path_of(boot: str) -> str:
     return f"/v1/boots/{boot}/health"
 
 
-def expecting(plane: Plane, profile: Health, machine: Health) -> None:
+def expecting(server: RunningBootServer, profile: Health, machine: Health) -> None:
     """Publish what `gpu-001` and its profile should have."""
-    known = snapshot(plane.port).inventory
+    known = snapshot(server.port).inventory
     machines = tuple(
         one.model_copy(update={"health": machine}) if one.name == "gpu-001" else one for one in known.machines
     )
     profiles = tuple(one.model_copy(update={"health": profile}) for one in known.profiles)
-    plane.publish(inventory=Inventory(machines=machines, profiles=profiles, channels=known.channels))
+    server.publish(inventory=Inventory(machines=machines, profiles=profiles, channels=known.channels))
 
 
 def test_a_report_is_acknowledged_when_it_is_durable(tmp_path: Path) -> None:
-    async def use(plane: Plane) -> None:
-        boot = plane.boot_of("gpu-001")
+    async def use(server: RunningBootServer) -> None:
+        boot = server.boot_of("gpu-001")
         sent = body(more="of a newer node", checks=[{**CHECK, "colour": "blue"}])
-        answer = await plane.ask(path_of(boot), "POST", sent)
+        answer = await server.ask(path_of(boot), "POST", sent)
         assert (answer.status, answer.body) == (204, b"")
-        (record,) = plane.records()
+        (record,) = server.records()
         assert (record.kind, record.boot, record.machine, record.peer) == ("health", boot, "gpu-001", "127.0.0.1")
         assert record.report == HealthReport.model_validate_json(body())
-        assert plane.worker.counters.health == {"accepted": 1, "refused": 0}
-        assert plane.worker.counters.events == {"accepted": 0, "refused": 0}
+        assert server.internals.counters.health == {"accepted": 1, "refused": 0}
+        assert server.internals.counters.events == {"accepted": 0, "refused": 0}
 
     serve(tmp_path, use)
 
@@ -77,79 +77,79 @@ def test_a_report_is_acknowledged_when_it_is_durable(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_no_report_is_refused_with_words(tmp_path: Path, sent: bytes, words: str | None) -> None:
-    async def use(plane: Plane) -> None:
-        answer = await plane.ask(path_of(plane.boot_of("gpu-001")), "POST", sent)
+    async def use(server: RunningBootServer) -> None:
+        answer = await server.ask(path_of(server.boot_of("gpu-001")), "POST", sent)
         assert answer.status == 400
         if words is not None:
             assert answer.body.decode() == f"not a health report: {words}; correct the request\n"
         assert answer.body.startswith(b"not a health report: ")
-        assert plane.records() == []
-        assert plane.worker.counters.health == {"accepted": 0, "refused": 1}
+        assert server.records() == []
+        assert server.internals.counters.health == {"accepted": 0, "refused": 1}
 
     serve(tmp_path, use)
 
 
 def test_boots_that_do_not_exist_or_are_another_machines_are_not_found(tmp_path: Path) -> None:
-    async def use(plane: Plane) -> None:
-        mine = plane.boot_of("gpu-001")
+    async def use(server: RunningBootServer) -> None:
+        mine = server.boot_of("gpu-001")
         for boot, said in (
             (mine, {"machine": "gpu-002"}),
             (mine, {"machine": "nobody"}),
             (mine, {"machine": None, "mac": MAC2}),
             (mine, {"machine": None, "mac": MAC_STRANGER}),
             (mine, {"machine": None}),
-            (plane.boot_of("gpu-002"), {}),
+            (server.boot_of("gpu-002"), {}),
             ("00000000-0000-8000-8000-000000000000", {}),
             ("x", {}),
         ):
-            answer = await plane.ask(path_of(boot), "POST", body(**said))
+            answer = await server.ask(path_of(boot), "POST", body(**said))
             assert (answer.status, answer.body) == (404, b"no such boot of this machine; see `netboot boot list`\n")
-        assert plane.records() == []
+        assert server.records() == []
         for said in ({"machine": "gpu-001"}, {"machine": None, "mac": MAC1}, {"machine": "unknown", "mac": MAC1}):
-            assert (await plane.ask(path_of(mine), "POST", body(**said))).status == 204
-        assert (await plane.ask(f"{path_of(mine)}/", "POST", body())).status == 404
+            assert (await server.ask(path_of(mine), "POST", body(**said))).status == 204
+        assert (await server.ask(f"{path_of(mine)}/", "POST", body())).status == 404
 
     serve(tmp_path, use)
 
 
 def test_a_body_that_is_too_long_is_refused_before_it_is_read(tmp_path: Path) -> None:
-    async def use(plane: Plane) -> None:
-        target = path_of(plane.boot_of("gpu-001"))
-        answer = await plane.send(f"POST {target} HTTP/1.1\r\nHost: x\r\nContent-Length: 32769\r\n\r\n".encode())
+    async def use(server: RunningBootServer) -> None:
+        target = path_of(server.boot_of("gpu-001"))
+        answer = await server.send(f"POST {target} HTTP/1.1\r\nHost: x\r\nContent-Length: 32769\r\n\r\n".encode())
         assert (answer.status, answer.body) == (413, b"a health report has at most 32768 bytes\n")
-        assert (await plane.ask(target, "POST", body().ljust(32768))).status == 204
-        answer = await plane.ask(target, "PUT", body())
+        assert (await server.ask(target, "POST", body().ljust(32768))).status == 204
+        answer = await server.ask(target, "PUT", body())
         assert (answer.status, answer.headers["allow"]) == (405, "GET, POST")
 
     serve(tmp_path, use)
 
 
 def test_a_machine_is_told_what_it_should_have(tmp_path: Path) -> None:
-    async def use(plane: Plane) -> None:
-        boot = plane.boot_of("gpu-001")
-        answer = await plane.ask(f"{path_of(boot)}?machine=gpu-001&mac=")
+    async def use(server: RunningBootServer) -> None:
+        boot = server.boot_of("gpu-001")
+        answer = await server.ask(f"{path_of(boot)}?machine=gpu-001&mac=")
         said = json.loads(answer.body)
         assert (answer.status, answer.headers["cache-control"]) == (200, "no-store")
         assert (said["schema"], said["expected"]) == (1, {})
         assert isinstance(said["now_ms"], int)
 
-        expecting(plane, Health(gpus=8, cpus=224, nic_firmware={"MT_1": "1.2.3"}), Health(cpus=112))
-        await plane.worker.live.refresh(force=True)
+        expecting(server, Health(gpus=8, cpus=224, nic_firmware={"MT_1": "1.2.3"}), Health(cpus=112))
+        await server.internals.live.refresh(force=True)
         wanted = {"gpus": 8, "cpus": 112, "nic_firmware": {"MT_1": "1.2.3"}}
         for query in ("machine=gpu-001", f"mac={MAC1}", "machine=gpu-001&mac=zz", f"machine=unknown&mac={MAC1}&more=1"):
-            assert json.loads((await plane.ask(f"{path_of(boot)}?{query}")).body)["expected"] == wanted
+            assert json.loads((await server.ask(f"{path_of(boot)}?{query}")).body)["expected"] == wanted
         for query in ("", "machine=gpu-002", "machine=gpu-001&machine=gpu-001", f"mac={MAC_STRANGER}"):
-            answer = await plane.ask(f"{path_of(boot)}?{query}")
+            answer = await server.ask(f"{path_of(boot)}?{query}")
             assert (answer.status, answer.body) == (404, b"no such boot of this machine; see `netboot boot list`\n")
-        assert plane.records() == []
+        assert server.records() == []
 
     serve(tmp_path, use)
 
 
 def test_before_anything_was_published_both_are_to_come_again(tmp_path: Path) -> None:
-    async def use(plane: Plane) -> None:
-        target = path_of(plane.boot_of("gpu-001"))
-        for answer in (await plane.ask(f"{target}?machine=gpu-001"), await plane.ask(target, "POST", body())):
+    async def use(server: RunningBootServer) -> None:
+        target = path_of(server.boot_of("gpu-001"))
+        for answer in (await server.ask(f"{target}?machine=gpu-001"), await server.ask(target, "POST", body())):
             assert (answer.status, answer.headers["retry-after"]) == (503, "5")
 
     serve(tmp_path, use, published=False)

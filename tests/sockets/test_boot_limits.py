@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from netboot.boot.limits import Gate, plain_address
-from tests.sockets.plane import MAC1, ROOT, Plane, close, digest_of, parse, serve
+from netboot.boot.limits import Gate
+from tests.sockets.boot_server import MAC1, ROOT, RunningBootServer, close, digest_of, parse, serve
 
 ASK = f"GET /v1/boot?mac={MAC1} HTTP/1.1\r\nHost: x\r\n\r\n".encode()
 
 
-async def works(plane: Plane) -> None:
-    answer = await plane.ask(f"/v1/boot?mac={MAC1}")
+async def works(server: RunningBootServer) -> None:
+    answer = await server.ask(f"/v1/boot?mac={MAC1}")
     assert (answer.status, answer.headers["netboot-outcome"]) == (200, "boot")
 
 
@@ -34,48 +34,48 @@ async def works(plane: Plane) -> None:
 def test_what_is_not_http_or_too_long_is_refused_in_a_line_and_closed(
     tmp_path: Path, raw: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def use(plane: Plane) -> None:
-        answer = await plane.send(raw)
+    async def use(server: RunningBootServer) -> None:
+        answer = await server.send(raw)
         assert answer.status == 400
         assert answer.body == b"not an HTTP request, or its first line or headers are too long\n"
-        await works(plane)
+        await works(server)
 
     serve(tmp_path, use)
     assert [record for record in caplog.records if record.levelname != "DEBUG"] == []
 
 
 def test_a_query_that_is_longer_than_any_honest_one_is_not_looked_at(tmp_path: Path) -> None:
-    async def use(plane: Plane) -> None:
-        answer = await plane.ask(f"/v1/boot?mac={MAC1}&x=" + "y" * 3_000)
+    async def use(server: RunningBootServer) -> None:
+        answer = await server.ask(f"/v1/boot?mac={MAC1}&x=" + "y" * 3_000)
         assert (answer.status, answer.headers["netboot-outcome"]) == (200, "unknown")
 
     serve(tmp_path, use)
 
 
 def test_excess_connections_are_told_to_come_back_and_then_cut(tmp_path: Path) -> None:
-    async def use(plane: Plane) -> None:
-        held = [await plane.connect() for _ in range(8)]
-        while plane.worker.gate.open < 8:
+    async def use(server: RunningBootServer) -> None:
+        held = [await server.connect() for _ in range(8)]
+        while server.internals.gate.open < 8:
             await asyncio.sleep(0.01)
         for target in ("/boot.ipxe", f"/v1/boot?mac={MAC1}"):
-            script = await plane.ask(target)
+            script = await server.ask(target)
             assert (script.status, script.headers["netboot-outcome"]) == (200, "unavailable")
             assert b"too many connections at once, or too many from this address" in script.body
             assert script.headers["connection"] == "close"
-        other = await plane.ask(f"/v1/blobs/{digest_of(ROOT)}")
+        other = await server.ask(f"/v1/blobs/{digest_of(ROOT)}")
         assert (other.status, other.headers["retry-after"]) == (503, "5")
         assert other.headers["connection"] == "close"
-        held += [await plane.connect() for _ in range(8)]
-        while plane.worker.gate.open < 16:
+        held += [await server.connect() for _ in range(8)]
+        while server.internals.gate.open < 16:
             await asyncio.sleep(0.01)
         with pytest.raises((ConnectionError, IndexError)):
-            await plane.ask("/boot.ipxe")
-        assert plane.worker.gate.refused == 3 + 8 + 1
+            await server.ask("/boot.ipxe")
+        assert server.internals.gate.refused == 3 + 8 + 1
         for _, writer in held:
             await close(writer)
-        while plane.worker.gate.open:
+        while server.internals.gate.open:
             await asyncio.sleep(0.01)
-        await works(plane)
+        await works(server)
 
     serve(tmp_path, use, max_connections_per_address=8)
 
@@ -98,10 +98,10 @@ def test_the_limit_in_all_holds_whatever_the_addresses() -> None:
 
 
 def test_idle_connections_and_slow_heads_are_ended(tmp_path: Path) -> None:
-    async def use(plane: Plane) -> None:
-        idle_reader, idle = await plane.connect()
-        slow_reader, slow = await plane.connect()
-        kept_reader, kept = await plane.connect()
+    async def use(server: RunningBootServer) -> None:
+        idle_reader, idle = await server.connect()
+        slow_reader, slow = await server.connect()
+        kept_reader, kept = await server.connect()
         kept.write(ASK)
 
         async def dribble() -> None:
@@ -121,8 +121,8 @@ def test_idle_connections_and_slow_heads_are_ended(tmp_path: Path) -> None:
 
 
 def test_one_that_asks_and_asks_and_never_reads_is_ended(tmp_path: Path) -> None:
-    async def use(plane: Plane) -> None:
-        _, writer = await asyncio.open_connection("127.0.0.1", plane.port, limit=1)
+    async def use(server: RunningBootServer) -> None:
+        _, writer = await asyncio.open_connection("127.0.0.1", server.port, limit=1)
 
         async def ask() -> None:
             while True:
@@ -130,10 +130,10 @@ def test_one_that_asks_and_asks_and_never_reads_is_ended(tmp_path: Path) -> None
                 await writer.drain()
 
         asking = asyncio.ensure_future(ask())
-        while plane.worker.gate.open == 0:
+        while server.internals.gate.open == 0:
             await asyncio.sleep(0.01)
-        await works(plane)
-        while plane.worker.gate.open:
+        await works(server)
+        while server.internals.gate.open:
             await asyncio.sleep(0.01)
         with pytest.raises(ConnectionError):
             await asking
@@ -143,50 +143,36 @@ def test_one_that_asks_and_asks_and_never_reads_is_ended(tmp_path: Path) -> None
 
 
 def test_others_do_not_notice_many_stalled_readers_and_slow_senders(tmp_path: Path) -> None:
-    async def use(plane: Plane) -> None:
+    async def use(server: RunningBootServer) -> None:
         big = b"\0" * 16 * 2**20
-        (plane.config.store / "blobs" / digest_of(big)).write_bytes(big)
+        (server.config.store / "blobs" / digest_of(big)).write_bytes(big)
         writers = []
         for _ in range(100):
-            _, writer = await asyncio.open_connection("127.0.0.1", plane.port, limit=1)
+            _, writer = await asyncio.open_connection("127.0.0.1", server.port, limit=1)
             writer.write(f"GET /v1/blobs/{digest_of(big)} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
             writers.append(writer)
         for _ in range(50):
-            _, writer = await plane.connect()
+            _, writer = await server.connect()
             writer.write(b"POST /v1/boots/x/events HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{")
             writers.append(writer)
-        while plane.worker.app.in_flight < 150:
+        while server.internals.app.in_flight < 150:
             await asyncio.sleep(0.01)
         for _ in range(20):
-            await works(plane)
-        assert (await plane.ask(f"/v1/blobs/{digest_of(ROOT)}")).body == ROOT
+            await works(server)
+        assert (await server.ask(f"/v1/blobs/{digest_of(ROOT)}")).body == ROOT
         for writer in writers:
             writer.transport.abort()
-        while plane.worker.gate.open:
+        while server.internals.gate.open:
             await asyncio.sleep(0.01)
-        assert plane.worker.artifacts.transfers == set()
+        assert server.internals.artifacts.transfers == set()
 
     serve(tmp_path, use, max_connections_per_address=1_000)
 
 
 def test_a_body_that_nobody_asked_for_does_not_hold_the_connection(tmp_path: Path) -> None:
-    async def use(plane: Plane) -> None:
+    async def use(server: RunningBootServer) -> None:
         raw = f"GET /v1/boot?mac={MAC1} HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\nxxx".encode()
-        answer = await plane.send(raw)
+        answer = await server.send(raw)
         assert answer.headers["netboot-outcome"] == "boot"
 
     serve(tmp_path, use)
-
-
-@pytest.mark.parametrize(
-    ("peername", "plain"),
-    [
-        (("192.0.2.1", 1), "192.0.2.1"),
-        (("::ffff:192.0.2.1", 1, 0, 0), "192.0.2.1"),
-        (("2001:db8::1", 1, 0, 0), "2001:db8::1"),
-        (("fe80::1%eth0", 1, 0, 2), "fe80::1"),
-        (None, "unknown"),
-    ],
-)
-def test_addresses_as_people_write_them(peername: object, plain: str) -> None:
-    assert plain_address(peername) == plain

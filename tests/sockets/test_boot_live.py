@@ -8,22 +8,22 @@ import pytest
 
 from netboot.boot import live
 from netboot.boot.catalogue import Ready
-from tests.sockets.plane import MAC1, MAC2, MAC_STRANGER, Plane, serve, snapshot
+from tests.sockets.boot_server import MAC1, MAC2, MAC_STRANGER, RunningBootServer, serve, snapshot
 
 
-async def outcome(plane: Plane, mac: str = MAC1) -> str:
-    return (await plane.ask(f"/v1/boot?mac={mac}")).headers["netboot-outcome"]
+async def outcome(server: RunningBootServer, mac: str = MAC1) -> str:
+    return (await server.ask(f"/v1/boot?mac={mac}")).headers["netboot-outcome"]
 
 
 def test_a_new_snapshot_takes_effect_whole_and_the_old_scripts_are_forgotten(tmp_path: Path) -> None:
-    async def use(plane: Plane) -> None:
-        assert await outcome(plane) == "boot"
-        inventory = snapshot(plane.port).inventory
-        plane.publish(inventory=inventory.model_copy(update={"machines": inventory.machines[1:]}))
-        await plane.worker.live.refresh()
-        assert await outcome(plane, MAC1) == "unknown"
-        assert await outcome(plane, MAC2) == "boot"
-        assert json.loads((await plane.ask("/readyz")).body) == {
+    async def use(server: RunningBootServer) -> None:
+        assert await outcome(server) == "boot"
+        inventory = snapshot(server.port).inventory
+        server.publish(inventory=inventory.model_copy(update={"machines": inventory.machines[1:]}))
+        await server.internals.live.refresh()
+        assert await outcome(server, MAC1) == "unknown"
+        assert await outcome(server, MAC2) == "boot"
+        assert json.loads((await server.ask("/readyz")).body) == {
             "ready": True,
             "machines": 2,
             "published_ms": 1_700_000_000_000,
@@ -45,48 +45,48 @@ def test_a_new_snapshot_takes_effect_whole_and_the_old_scripts_are_forgotten(tmp
 def test_one_that_cannot_be_used_keeps_the_old_one_in_force_and_is_said(
     tmp_path: Path, content: bytes | None, words: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def use(plane: Plane) -> None:
-        path = plane.config.data / "snapshot.json"
+    async def use(server: RunningBootServer) -> None:
+        path = server.config.data / "snapshot.json"
         if content is None:
             path.unlink()
         else:
             path.write_bytes(content)
         for _ in range(3):
-            await plane.worker.live.refresh()
-        assert await outcome(plane) == "boot"
-        ready = await plane.ask("/readyz")
+            await server.internals.live.refresh()
+        assert await outcome(server) == "boot"
+        ready = await server.ask("/readyz")
         assert ready.status == 200
         (problem,) = json.loads(ready.body)["problems"]
         assert problem.startswith(f"{path} {words}")
         assert problem.endswith("; the one before stays in force")
         assert [record.levelname for record in caplog.records].count("ERROR") == 1
-        plane.publish()
-        await plane.worker.live.refresh()
-        assert json.loads((await plane.ask("/readyz")).body)["problems"] == []
+        server.publish()
+        await server.internals.live.refresh()
+        assert json.loads((await server.ask("/readyz")).body)["problems"] == []
 
     serve(tmp_path, use)
 
 
 def test_the_watch_notices_by_itself_and_at_once_when_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def use(plane: Plane) -> None:
+    async def use(server: RunningBootServer) -> None:
         monkeypatch.setattr(live, "LOOK_SECONDS", 0.05)
-        watching = asyncio.ensure_future(plane.worker.live.watch())
-        plane.publish(published_ms=2)
-        while published(plane) != 2:
+        watching = asyncio.ensure_future(server.internals.live.watch())
+        server.publish(published_ms=2)
+        while published(server) != 2:
             await asyncio.sleep(0.01)
         monkeypatch.setattr(live, "LOOK_SECONDS", 3600.0)
-        before = plane.worker.live.catalogue
+        before = server.internals.live.catalogue
         await asyncio.sleep(0.1)  # now it is in the long wait
-        plane.worker.live.hurry()
-        while plane.worker.live.catalogue is before:
+        server.internals.live.hurry()
+        while server.internals.live.catalogue is before:
             await asyncio.sleep(0.01)
         watching.cancel()
 
     serve(tmp_path, use)
 
 
-def published(plane: Plane) -> int:
-    catalogue = plane.worker.live.catalogue
+def published(server: RunningBootServer) -> int:
+    catalogue = server.internals.live.catalogue
     assert catalogue is not None
     return catalogue.snapshot.published_ms
 
@@ -94,14 +94,14 @@ def published(plane: Plane) -> int:
 def test_a_file_that_could_not_be_read_is_tried_again_though_it_looks_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def use(plane: Plane) -> None:
+    async def use(server: RunningBootServer) -> None:
         monkeypatch.setattr(live, "AGAIN_SECONDS", 0.0)
         with monkeypatch.context() as during:
             during.setattr(Path, "read_bytes", refuses)
-            await plane.worker.live.refresh(force=True)
-        assert plane.worker.live.problem is not None
-        await plane.worker.live.refresh()
-        assert plane.worker.live.problem is None
+            await server.internals.live.refresh(force=True)
+        assert server.internals.live.problem is not None
+        await server.internals.live.refresh()
+        assert server.internals.live.problem is None
 
     serve(tmp_path, use)
 
@@ -111,8 +111,8 @@ def refuses(_: Path) -> bytes:
 
 
 def test_a_hundred_thousand_queries_leave_memory_bounded(tmp_path: Path) -> None:
-    async def use(plane: Plane) -> None:
-        catalogue = plane.worker.live.catalogue
+    async def use(server: RunningBootServer) -> None:
+        catalogue = server.internals.live.catalogue
         assert catalogue is not None
         kept = set()
         for number in range(20_000):

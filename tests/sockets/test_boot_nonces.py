@@ -13,7 +13,7 @@ from netboot.join.state import Nonce, seal_nonce, unseal_nonce
 from netboot.lifecycle.snapshot import BootWindow
 from netboot.stores.sealing import SealingKeysError
 from tests.nonces import nonce_text
-from tests.sockets.plane import MAC1, MAC2, MAC_OFF, Answer, Plane, serve
+from tests.sockets.boot_server import MAC1, MAC2, MAC_OFF, Answer, RunningBootServer, serve
 from tokens.sealed import Keyset, SealingKey
 
 KEYS = Keyset((SealingKey(b"n" * 32),))
@@ -29,14 +29,14 @@ def now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-async def opened(plane: Plane, seconds: int = 600, *names: str) -> None:
+async def opened(server: RunningBootServer, seconds: int = 600, *names: str) -> None:
     until = now_ms() + seconds * 1000
-    plane.publish(windows={name: BootWindow(id=f"w-{name}", until_ms=until) for name in names or ("gpu-001",)})
-    await plane.worker.live.refresh(force=True)
+    server.publish(windows={name: BootWindow(id=f"w-{name}", until_ms=until) for name in names or ("gpu-001",)})
+    await server.internals.live.refresh(force=True)
 
 
-def path(plane: Plane, machine: str = "gpu-001", mac: str = MAC1, boot: str | None = None) -> str:
-    return f"/v1/boots/{boot or plane.boot_of(machine)}/nonce?machine={machine}&mac={mac.replace(':', '-')}"
+def path(server: RunningBootServer, machine: str = "gpu-001", mac: str = MAC1, boot: str | None = None) -> str:
+    return f"/v1/boots/{boot or server.boot_of(machine)}/nonce?machine={machine}&mac={mac.replace(':', '-')}"
 
 
 def nonce_in(answer: Answer) -> Nonce:
@@ -51,17 +51,17 @@ def test_a_boot_of_the_machine_gets_a_nonce_for_its_card_and_address(
     caplog.set_level(logging.DEBUG)
     sent: list[Answer] = []
 
-    async def use(plane: Plane) -> None:
-        await opened(plane)
-        answer = await plane.ask(path(plane))
+    async def use(server: RunningBootServer) -> None:
+        await opened(server)
+        answer = await server.ask(path(server))
         sent.append(answer)
         found = nonce_in(answer)
         assert found == Nonce(mac=MAC1, address="127.0.0.1", machine="gpu-001", window="w-gpu-001")
         assert answer.headers["content-type"] == "application/octet-stream"
-        assert (await plane.ask(path(plane))).body != answer.body
+        assert (await server.ask(path(server))).body != answer.body
         for method in ("POST", "HEAD", "PUT"):
-            assert (await plane.ask(path(plane), method)).status == 405
-        assert plane.records() == []
+            assert (await server.ask(path(server), method)).status == 405
+        assert server.records() == []
 
     serve(tmp_path, use, seal=seal)
     assert "the nonce of a boot window was fetched" in caplog.text
@@ -84,13 +84,13 @@ def test_a_boot_of_the_machine_gets_a_nonce_for_its_card_and_address(
     ],
 )
 def test_for_anything_else_there_is_none(tmp_path: Path, what: str, query: dict[str, Any]) -> None:
-    async def use(plane: Plane) -> None:
-        await opened(plane, 600, "gpu-001", "off-001")
+    async def use(server: RunningBootServer) -> None:
+        await opened(server, 600, "gpu-001", "off-001")
         machine = query.get("machine", "gpu-001")
         boot = "01a0c450-6fe8-8000-8001-000000000000"
         if query.get("boot", machine) is not None:
-            boot = plane.boot_of(query.get("boot", machine))
-        answer = await plane.ask(path(plane, machine, query.get("mac", MAC1), boot))
+            boot = server.boot_of(query.get("boot", machine))
+        answer = await server.ask(path(server, machine, query.get("mac", MAC1), boot))
         assert (answer.status, answer.body) == (404, GONE)
         assert answer.headers["cache-control"] == "no-store"
 
@@ -98,23 +98,23 @@ def test_for_anything_else_there_is_none(tmp_path: Path, what: str, query: dict[
 
 
 def test_a_window_that_is_closed_over_or_was_never_open(tmp_path: Path) -> None:
-    async def use(plane: Plane) -> None:
-        assert (await plane.ask(path(plane))).body == GONE
-        await opened(plane, -1)
-        assert (await plane.ask(path(plane))).body == GONE
-        await opened(plane)
-        assert (await plane.ask(path(plane))).status == 200
-        plane.publish()
-        await plane.worker.live.refresh(force=True)
-        assert (await plane.ask(path(plane))).body == GONE
+    async def use(server: RunningBootServer) -> None:
+        assert (await server.ask(path(server))).body == GONE
+        await opened(server, -1)
+        assert (await server.ask(path(server))).body == GONE
+        await opened(server)
+        assert (await server.ask(path(server))).status == 200
+        server.publish()
+        await server.internals.live.refresh(force=True)
+        assert (await server.ask(path(server))).body == GONE
 
     serve(tmp_path, use, seal=seal)
 
 
 def test_where_machines_do_not_join_there_are_no_nonces(tmp_path: Path) -> None:
-    async def use(plane: Plane) -> None:
-        await opened(plane)
-        assert (await plane.ask(path(plane))).body == GONE
+    async def use(server: RunningBootServer) -> None:
+        await opened(server)
+        assert (await server.ask(path(server))).body == GONE
 
     serve(tmp_path, use)
 
@@ -123,9 +123,9 @@ def test_without_a_key_it_cannot_be_told_right_now(tmp_path: Path) -> None:
     def broken(**_: Any) -> bytes:
         raise SealingKeysError("the nonce keys cannot be read")
 
-    async def use(plane: Plane) -> None:
-        await opened(plane)
-        answer = await plane.ask(path(plane))
+    async def use(server: RunningBootServer) -> None:
+        await opened(server)
+        answer = await server.ask(path(server))
         assert (answer.status, answer.headers["cache-control"]) == (503, "no-store")
         assert int(answer.headers["retry-after"]) > 0
 
@@ -133,30 +133,30 @@ def test_without_a_key_it_cannot_be_told_right_now(tmp_path: Path) -> None:
 
 
 def test_the_script_names_it_only_while_the_window_is_open(tmp_path: Path) -> None:
-    async def use(plane: Plane) -> None:
+    async def use(server: RunningBootServer) -> None:
         async def names_it(mac: str) -> bool:
-            text = (await plane.ask(f"/v1/boot?mac={mac}")).body.decode()
+            text = (await server.ask(f"/v1/boot?mac={mac}")).body.decode()
             assert text.startswith("#!ipxe\n# netboot: machine ")
             assert ("initrd=nonce" in text) == ("/nonce?machine=" in text)
             return "initrd=nonce" in text
 
         assert not await names_it(MAC1)
-        await opened(plane)
+        await opened(server)
         assert await names_it(MAC1)
         assert not await names_it(MAC2)
-        await opened(plane, -1)
+        await opened(server, -1)
         assert not await names_it(MAC1)
 
     serve(tmp_path, use, seal=seal)
 
 
 def test_the_url_of_a_script_is_answered(tmp_path: Path) -> None:
-    async def use(plane: Plane) -> None:
-        await opened(plane)
-        text = (await plane.ask(f"/v1/boot?mac={MAC1}")).body.decode()
+    async def use(server: RunningBootServer) -> None:
+        await opened(server)
+        text = (await server.ask(f"/v1/boot?mac={MAC1}")).body.decode()
         (line,) = (one for one in text.splitlines() if one.startswith("initrd ") and "nonce" in one)
         url = line.split()[5].replace("${netX/mac:hexhyp}", MAC1.replace(":", "-"))
-        answer = await plane.ask(url.removeprefix(f"http://127.0.0.1:{plane.port}"))
+        answer = await server.ask(url.removeprefix(f"http://127.0.0.1:{server.port}"))
         assert nonce_in(answer).machine == "gpu-001"
 
     serve(tmp_path, use, seal=seal)

@@ -8,7 +8,17 @@ import pytest
 
 from netboot.lifecycle.bootid import belongs
 from netboot.lifecycle.events import DiscoveryRecord, ScriptRecord
-from tests.sockets.plane import IMAGE, INITRD, KERNEL, MAC1, MAC_OFF, MAC_STRANGER, Plane, digest_of, serve
+from tests.sockets.boot_server import (
+    IMAGE,
+    INITRD,
+    KERNEL,
+    MAC1,
+    MAC_OFF,
+    MAC_STRANGER,
+    RunningBootServer,
+    digest_of,
+    serve,
+)
 
 _BOOT_ID = r"[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"
 _SLEEP = re.compile(r"^sleep ([0-9]+)", re.MULTILINE)
@@ -37,8 +47,8 @@ goto retry
 
 
 def test_a_known_machine_gets_its_whole_script_and_the_record_is_durable_first(tmp_path: Path) -> None:
-    async def use(plane: Plane) -> None:
-        answer = await plane.ask("/v1/boot?mac=5254-0000-0001&uuid=&arch=x86_64&platform=efi&serial=")
+    async def use(server: RunningBootServer) -> None:
+        answer = await server.ask("/v1/boot?mac=5254-0000-0001&uuid=&arch=x86_64&platform=efi&serial=")
         assert answer.status == 200
         assert answer.headers["netboot-outcome"] == "boot"
         assert answer.headers["content-type"] == "text/plain; charset=utf-8"
@@ -46,9 +56,9 @@ def test_a_known_machine_gets_its_whole_script_and_the_record_is_durable_first(t
         assert answer.headers["content-length"] == str(len(answer.body))
         text = answer.body.decode()
         boot = re.findall(_BOOT_ID, text)[0]
-        assert text == boot_script(plane.port, boot, int(_SLEEP.findall(text)[0]))
-        assert belongs((plane.config.data / "boot-id.key").read_bytes(), boot, "gpu-001")
-        (record,) = plane.records()
+        assert text == boot_script(server.port, boot, int(_SLEEP.findall(text)[0]))
+        assert belongs((server.config.data / "boot-id.key").read_bytes(), boot, "gpu-001")
+        (record,) = server.records()
         assert record == ScriptRecord(
             at_ms=record.at_ms,
             boot=boot,
@@ -64,24 +74,24 @@ def test_a_known_machine_gets_its_whole_script_and_the_record_is_durable_first(t
 
 
 def test_every_script_is_a_boot_of_its_own_also_on_one_connection(tmp_path: Path) -> None:
-    async def use(plane: Plane) -> None:
+    async def use(server: RunningBootServer) -> None:
         request = f"GET /v1/boot?mac={MAC1} HTTP/1.1\r\nHost: netboot\r\n"
         raw = (f"{request}\r\n" * 3 + f"{request}Connection: close\r\n\r\n").encode()
-        reader, writer = await plane.connect()
+        reader, writer = await server.connect()
         writer.write(raw)
         said = (await reader.read(-1)).decode()
         writer.close()
         await writer.wait_closed()
         assert said.count("HTTP/1.1 200 OK") == 4
-        assert len({record.boot for record in plane.records()}) == 4
+        assert len({record.boot for record in server.records()}) == 4
         assert said.count("Connection: close") == 1
 
     serve(tmp_path, use)
 
 
 def test_http_1_0_is_answered_and_closed(tmp_path: Path) -> None:
-    async def use(plane: Plane) -> None:
-        answer = await plane.send(f"GET /v1/boot?mac={MAC1} HTTP/1.0\r\n\r\n".encode())
+    async def use(server: RunningBootServer) -> None:
+        answer = await server.send(f"GET /v1/boot?mac={MAC1} HTTP/1.0\r\n\r\n".encode())
         assert answer.status == 200
         assert answer.body.startswith(b"#!ipxe\n")
 
@@ -89,24 +99,24 @@ def test_http_1_0_is_answered_and_closed(tmp_path: Path) -> None:
 
 
 def test_the_absolute_form_of_a_request_means_the_same(tmp_path: Path) -> None:
-    async def use(plane: Plane) -> None:
-        answer = await plane.ask(f"http://127.0.0.1:{plane.port}/v1/boot?mac={MAC1}")
+    async def use(server: RunningBootServer) -> None:
+        answer = await server.ask(f"http://127.0.0.1:{server.port}/v1/boot?mac={MAC1}")
         assert answer.headers["netboot-outcome"] == "boot"
 
     serve(tmp_path, use)
 
 
 def test_the_chain_script_collects_identity_and_never_gives_up(tmp_path: Path) -> None:
-    async def use(plane: Plane) -> None:
-        answer = await plane.ask("/boot.ipxe")
+    async def use(server: RunningBootServer) -> None:
+        answer = await server.ask("/boot.ipxe")
         assert answer.status == 200
         text = answer.body.decode()
-        url, seconds = f"http://127.0.0.1:{plane.port}", _SLEEP.findall(text)[0]
+        url, seconds = f"http://127.0.0.1:{server.port}", _SLEEP.findall(text)[0]
         assert 5 <= int(seconds) <= 20
         assert text.startswith("#!ipxe\n")
         assert f"chain --replace --autofree --timeout 30000 {url}/v1/boot?mac=${{netX/mac:hexhyp}}&" in text
         assert "exit" not in text
-        head = await plane.ask("/boot.ipxe", "HEAD")
+        head = await server.ask("/boot.ipxe", "HEAD")
         assert (head.status, head.body) == (200, b"")
         assert int(head.headers["content-length"]) > 100
 
@@ -114,9 +124,9 @@ def test_the_chain_script_collects_identity_and_never_gives_up(tmp_path: Path) -
 
 
 def test_an_unknown_machine_waits_and_is_journalled_once(tmp_path: Path) -> None:
-    async def use(plane: Plane) -> None:
+    async def use(server: RunningBootServer) -> None:
         for _ in range(3):
-            answer = await plane.ask(f"/v1/boot?mac={MAC_STRANGER}&serial=ABC&arch=x86_64")
+            answer = await server.ask(f"/v1/boot?mac={MAC_STRANGER}&serial=ABC&arch=x86_64")
             assert (answer.status, answer.headers["netboot-outcome"]) == (200, "unknown")
             text = answer.body.decode()
             seconds = int(_SLEEP.findall(text)[0])
@@ -135,11 +145,11 @@ echo netboot: - no machine of the inventory has MAC 52:54:00:00:00:09 or serial 
 :wait
 echo netboot: asking again in {seconds} seconds
 sleep {seconds} ||
-chain --replace --autofree --timeout 30000 http://127.0.0.1:{plane.port}/boot.ipxe ||
+chain --replace --autofree --timeout 30000 http://127.0.0.1:{server.port}/boot.ipxe ||
 goto wait
 """
             )
-        (record,) = plane.records()
+        (record,) = server.records()
         assert isinstance(record, DiscoveryRecord)
         assert (record.outcome, record.mac, record.serial) == ("unknown", MAC_STRANGER, "ABC")
 
@@ -147,59 +157,59 @@ goto wait
 
 
 def test_a_disabled_machine_is_told_why_and_journalled_as_refused(tmp_path: Path) -> None:
-    async def use(plane: Plane) -> None:
-        answer = await plane.ask(f"/v1/boot?mac={MAC_OFF}")
+    async def use(server: RunningBootServer) -> None:
+        answer = await server.ask(f"/v1/boot?mac={MAC_OFF}")
         assert (answer.status, answer.headers["netboot-outcome"]) == (200, "refused")
         assert b"echo netboot: refused: this machine is disabled (off-001)\n" in answer.body
-        (record,) = plane.records()
+        (record,) = server.records()
         assert (record.kind, record.outcome, record.mac) == ("discovery", "refused", MAC_OFF)
 
     serve(tmp_path, use)
 
 
 def test_waits_are_jittered(tmp_path: Path) -> None:
-    async def use(plane: Plane) -> None:
-        bodies = [(await plane.ask(f"/v1/boot?mac={MAC_STRANGER}")).body.decode() for _ in range(30)]
+    async def use(server: RunningBootServer) -> None:
+        bodies = [(await server.ask(f"/v1/boot?mac={MAC_STRANGER}")).body.decode() for _ in range(30)]
         assert len({_SLEEP.findall(body)[0] for body in bodies}) > 3
 
     serve(tmp_path, use)
 
 
 def test_before_anything_was_published_machines_are_told_to_come_back(tmp_path: Path) -> None:
-    async def use(plane: Plane) -> None:
-        answer = await plane.ask(f"/v1/boot?mac={MAC1}")
+    async def use(server: RunningBootServer) -> None:
+        answer = await server.ask(f"/v1/boot?mac={MAC1}")
         assert (answer.status, answer.headers["netboot-outcome"]) == (200, "unavailable")
         assert b"echo netboot: cannot tell right now what this machine boots\n" in answer.body
-        ready = await plane.ask("/readyz")
+        ready = await server.ask("/readyz")
         assert ready.status == 503
         assert b"is not there: nothing has been published yet" in ready.body
-        assert (await plane.ask("/healthz")).status == 200
+        assert (await server.ask("/healthz")).status == 200
 
     serve(tmp_path, use, published=False)
 
 
 def test_a_journal_that_cannot_be_written_gives_a_retrying_script_and_recovers(tmp_path: Path) -> None:
-    async def use(plane: Plane) -> None:
-        journal = plane.config.data / "journal"
-        journal.rename(plane.config.data / "aside")  # in one step: the worker may be making files in it
+    async def use(server: RunningBootServer) -> None:
+        journal = server.config.data / "journal"
+        journal.rename(server.config.data / "aside")  # in one step: the worker may be making files in it
         journal.write_text("in the way")
-        answer = await plane.ask(f"/v1/boot?mac={MAC1}")
+        answer = await server.ask(f"/v1/boot?mac={MAC1}")
         while answer.headers["netboot-outcome"] == "boot":  # the open file goes on until the next look at it
             await asyncio.sleep(0.05)
-            answer = await plane.ask(f"/v1/boot?mac={MAC1}")
+            answer = await server.ask(f"/v1/boot?mac={MAC1}")
         assert (answer.status, answer.headers["netboot-outcome"]) == (200, "unavailable")
         assert b"machine gpu-001 may boot, but its boot cannot be written down right now" in answer.body
-        ready = await plane.ask("/readyz")
+        ready = await server.ask("/readyz")
         assert ready.status == 503
         assert b"cannot be written" in ready.body
-        posted = await plane.ask(
-            f"/v1/boots/{plane.boot_of('gpu-001')}/events", "POST", f'{{"mac":"{MAC1}","phase":"Booted"}}'.encode()
+        posted = await server.ask(
+            f"/v1/boots/{server.boot_of('gpu-001')}/events", "POST", f'{{"mac":"{MAC1}","phase":"Booted"}}'.encode()
         )
         assert (posted.status, posted.headers["retry-after"]) == (503, "10")
         assert posted.body == b"cannot be written down right now; try again\n"
         journal.unlink()
-        assert (await plane.ask(f"/v1/boot?mac={MAC1}")).headers["netboot-outcome"] == "boot"
-        assert (await plane.ask("/readyz")).status == 200
+        assert (await server.ask(f"/v1/boot?mac={MAC1}")).headers["netboot-outcome"] == "boot"
+        assert (await server.ask("/readyz")).status == 200
 
     serve(tmp_path, use)
 
@@ -207,15 +217,15 @@ def test_a_journal_that_cannot_be_written_gives_a_retrying_script_and_recovers(t
 def test_a_defect_gives_firmware_a_script_and_the_log_the_reason(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def use(plane: Plane) -> None:
-        catalogue = plane.worker.live.catalogue
+    async def use(server: RunningBootServer) -> None:
+        catalogue = server.internals.live.catalogue
         assert catalogue is not None
 
         def broken(query: str) -> None:
             raise ZeroDivisionError
 
         monkeypatch.setattr(catalogue, "find", broken)
-        answer = await plane.ask(f"/v1/boot?mac={MAC1}")
+        answer = await server.ask(f"/v1/boot?mac={MAC1}")
         assert (answer.status, answer.headers["netboot-outcome"]) == (200, "unavailable")
         assert answer.body.startswith(b"#!ipxe\n")
 
@@ -224,22 +234,22 @@ def test_a_defect_gives_firmware_a_script_and_the_log_the_reason(
 
 
 def test_every_url_that_a_script_names_resolves(tmp_path: Path) -> None:
-    """The boot contract: what the templates write is what the plane answers."""
+    """The boot contract: what the templates write is what the server answers."""
 
-    async def use(plane: Plane) -> None:
+    async def use(server: RunningBootServer) -> None:
         asked: set[str] = set()
         scripts = ["/boot.ipxe"] + [f"/v1/boot?mac={mac}" for mac in (MAC1, MAC_OFF, MAC_STRANGER)]
         for start in scripts:
-            text = (await plane.ask(start)).body.decode()
+            text = (await server.ask(start)).body.decode()
             for url in re.findall(r"http://127\.0\.0\.1:[0-9]+(/\S*)", text):
                 target = url.replace("${netX/mac:hexhyp}", MAC1.replace(":", "-"))
                 target = re.sub(r"\$\{[^}]*\}", "", target)
-                answer = await plane.ask(target)
+                answer = await server.ask(target)
                 assert answer.status == 200, target
                 asked.add(target.partition("?")[0])
         kernel, initrd = digest_of(KERNEL), digest_of(INITRD)
         assert asked == {"/boot.ipxe", "/v1/boot", f"/v1/blobs/{kernel}", f"/v1/blobs/{initrd}"}
-        phases = [record.phase for record in plane.records() if record.kind == "event"]
+        phases = [record.phase for record in server.records() if record.kind == "event"]
         assert phases == ["KernelFetched", "InitrdFetched"]
 
     serve(tmp_path, use)

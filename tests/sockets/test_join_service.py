@@ -1,4 +1,4 @@
-"""Join as planes of a whole `netboot serve`: started, restarted, stopped; boots go on whatever its clusters do."""
+"""Join as processes of a whole `netboot serve`: started, restarted, stopped; boots go on whatever its clusters do."""
 
 import http.client
 import json
@@ -13,7 +13,8 @@ import pytest
 
 from lab.kube.authority import Authority, kubeconfig, write_private
 from netboot.config import load_config
-from netboot.stores.status import read_status
+from netboot.status import ProcessStatus, SupervisorStatus
+from netboot.stores.status import StatusFolder
 from tests.processes import wait_for
 from tests.sites import add_image, free_ports, make_site
 from tests.sockets.join_site import fill_join
@@ -71,13 +72,13 @@ def ask(service: Service, method: str, path: str, body: Any = None) -> tuple[int
         connection.close()
 
 
-def planes(service: Service) -> Any:
-    status = read_status(service.config.data / "status", "planes")
-    return (status or {}).get("planes", {})
+def processes(service: Service) -> dict[str, ProcessStatus]:
+    status = StatusFolder(service.config.data / "status").read("supervisor", SupervisorStatus)
+    return status.processes if status is not None else {}
 
 
 def test_join_has_processes_of_its_own_and_says_what_it_waits_for(service: Service) -> None:
-    assert {"join-0", "join-1"} <= set(planes(service))
+    assert {"join-0", "join-1"} <= set(processes(service))
     join = service.config.join
     assert join is not None
     assert f"join (machines, TLS)      {join.listen}, reached as {join.url}" in service.out.read_text()
@@ -110,10 +111,11 @@ def test_a_boot_that_this_service_did_not_mint_is_refused(service: Service) -> N
 
 
 def test_a_join_process_that_dies_is_started_again_and_its_journal_followed(service: Service) -> None:
-    before = planes(service)["join-0"]["pid"]
+    before = processes(service)["join-0"].pid
+    assert before is not None
     os.kill(before, signal.SIGKILL)
-    wait_for(lambda: planes(service)["join-0"]["ready"] and planes(service)["join-0"]["pid"] != before)
-    assert planes(service)["join-0"]["restarts"] == 1
+    wait_for(lambda: processes(service)["join-0"].ready and processes(service)["join-0"].pid != before)
+    assert processes(service)["join-0"].restarts == 1
     assert ask(service, "GET", "/healthz")[0] == 200
     folder = Path(service.config.data / "journal")
     wait_for(lambda: {"join-0.db", "join-1.db", "boot-0.db"} <= {path.name for path in folder.glob("*.db")})

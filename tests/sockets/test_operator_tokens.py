@@ -163,13 +163,13 @@ def test_a_cluster_that_cannot_be_used(api: Api) -> None:
     def unfit() -> None:
         raise ClusterUnavailableError("cluster default is not fit: nodeclient is bound by kubeadm:node-autoapprove")
 
-    api.fit = unfit
+    api.preflight = unfit
     assert error(ask(api)) == (
         *(503, "cluster-unavailable"),
         "cluster default is not fit: nodeclient is bound by kubeadm:node-autoapprove",
     )
     assert api.enrolments.history(None, 5) == []
-    api.fit = lambda: None
+    api.preflight = lambda: None
     api.cluster.down = "the apiserver does not answer"
     answer = ask(api)
     assert (answer.status_code, answer.headers["Retry-After"]) == (503, "10")

@@ -84,7 +84,7 @@ def test_push_wipe_the_store_pull_through_and_serve(scene: Scene) -> None:
         for _, artifact in scene.manifest.artifacts:
             blob = service.machines.get(f"{service.provisioning}/v1/blobs/{artifact.sha256}", timeout=60)
             assert hashlib.sha256(blob.content).hexdigest() == artifact.sha256
-        wait_for(lambda: "netboot_upstream_images_total 1.0" in service.text("/metrics"), 60)
+        wait_for(lambda: "netboot_upstream_fetched_images_total 1.0" in service.text("/metrics"), 60)
         assert service.readyz()["details"]["fetcher"]["ok"]
         assert "netboot_upstream_missing_images 0.0" in service.text("/metrics")
         assert list((scene.config.store / "incoming").iterdir()) == []

@@ -106,11 +106,11 @@ def test_it_says_where_it_listens_and_that_it_is_ready(shared: Service) -> None:
         "ready\n"
     )
     said = wait_for(lambda: (found := shared.readyz())["degraded"] is False and found)
-    assert {name: plane["ready"] for name, plane in said["details"]["planes"]["planes"].items()} == {
+    assert {name: process["ready"] for name, process in said["details"]["processes"]["processes"].items()} == {
         "boot-0": True,
         "boot-1": True,
         "controllers": True,
-        "web": True,
+        "management": True,
     }
 
 
@@ -192,13 +192,18 @@ def test_watch_shows_what_happens_and_ends_cleanly(shared: Service) -> None:
     assert "gpu-001" not in log.read_text()
 
 
-def test_a_worker_that_is_killed_is_replaced_and_nothing_acknowledged_is_lost(own: Service) -> None:
+def boot_servers(service: Service) -> list[Any]:
+    """What the supervisor says of both."""
+    processes = service.readyz()["details"]["processes"]["processes"]
+    return [processes["boot-0"], processes["boot-1"]]
+
+
+def test_a_boot_server_that_is_killed_is_replaced_and_nothing_acknowledged_is_lost(own: Service) -> None:
     boot = own.boot(MAC1)
     assert own.post(boot, MAC1, "InitrdStarted") == 204
-    workers = [own.readyz()["details"]["planes"]["planes"][f"boot-{number}"]["pid"] for number in range(2)]
-    for pid in workers:
-        os.kill(pid, signal.SIGKILL)
-    wait_for(lambda: all(own.readyz()["details"]["planes"]["planes"][f"boot-{n}"]["restarts"] == 1 for n in range(2)))
+    for process in boot_servers(own):
+        os.kill(process["pid"], signal.SIGKILL)
+    wait_for(lambda: [process["restarts"] for process in boot_servers(own)] == [1, 1])
     own.machines.close()
     wait_for(lambda: own.post(boot, MAC1, "Booted") == 204)
     found = wait_for(lambda: (trace := own.api(f"/v1/boots/{boot}")).get("state") == "Booted" and trace)
@@ -253,7 +258,7 @@ def test_a_broken_edit_leaves_the_service_ready_and_says_so_everywhere(own: Serv
         f"{file}:2: machines[0].profile: no profile is named 'copmute'; did you mean 'compute'?"
     ]
     assert "netboot_inventory_valid 0.0" in requests.get(f"{own.management}/metrics", timeout=10).text
-    assert "level=error plane=controllers" in own.log
+    assert "level=error process=controllers" in own.log
     own.boot(MAC1)
     file.write_text(INVENTORY.replace("52:54:00:00:00:02", "52:54:00:00:00:22"))
     wait_for(lambda: own.api("/v1/explain?mac=525400000022")["decision"]["outcome"] == "boot")

@@ -19,6 +19,7 @@ from netboot.lifecycle.snapshot import BootWindow, Snapshot
 from netboot.lifecycle.state import Batch
 from netboot.lifecycle.upstream import wanted
 from netboot.machines.values import Inventory
+from netboot.status import Condition, InventoryStatus
 from netboot.stores.enrolment import SqliteEnrolments
 from netboot.stores.image_repository import StoreImageRepository
 from netboot.stores.snapshot import read_snapshot
@@ -109,16 +110,16 @@ def test_a_broken_edit_leaves_the_old_one_in_force_and_says_so(kept: Kept, caplo
         "inventory: 1 faults; the one before stays in force",
         f"inventory: {fault}",
     ]
-    assert kept.publisher.status()["inventory"] == {
-        "ok": False,
-        "valid": False,
-        "message": "1 faults; the one before stays in force",
-        "faults": (fault,),
-        "remedy": "run `netboot config check`",
-    }
+    assert kept.publisher.status().inventory == InventoryStatus(
+        ok=False,
+        valid=False,
+        message="1 faults; the one before stays in force",
+        faults=(fault,),
+        remedy="run `netboot config check`",
+    )
     kept.file.write_text(INVENTORY)
     kept.look()
-    assert kept.publisher.status()["inventory"] == {"ok": True, "valid": True, "message": "in force"}
+    assert kept.publisher.status().inventory == InventoryStatus(ok=True, valid=True, message="in force")
 
 
 def test_a_broken_inventory_over_a_restart(kept: Kept) -> None:
@@ -138,7 +139,7 @@ def test_without_any_usable_inventory_nothing_is_published(kept: Kept) -> None:
     kept.file.write_text("machines: [")
     assert not kept.publisher.step()
     assert not (kept.config.data / "snapshot.json").exists()
-    assert kept.publisher.status()["inventory"]["message"] == "1 faults; nothing is in force"
+    assert kept.publisher.status().inventory.message == "1 faults; nothing is in force"
 
 
 def test_a_channel_that_is_set_is_in_force_with_the_facts_of_its_image(kept: Kept) -> None:
@@ -156,7 +157,7 @@ def unusable(kept: Kept) -> str:
     """Why the image of `stable` cannot be used; it is not in force then."""
     snapshot = kept.published()
     assert (snapshot.channels, snapshot.images) == ({"stable": None}, {})
-    assert kept.publisher.status()["images"]["unusable"] == snapshot.unusable
+    assert kept.publisher.status().images.unusable == snapshot.unusable
     return snapshot.unusable["stable"]
 
 
@@ -233,25 +234,25 @@ def test_a_snapshot_that_cannot_be_written_is_tried_again(kept: Kept) -> None:
     target = kept.config.data / "snapshot.json"
     target.mkdir()
     assert not kept.publisher.step()
-    assert not kept.publisher.status()["inventory"]["ok"]
+    assert not kept.publisher.status().inventory.ok
     target.rmdir()
     assert kept.publisher.step()
-    assert kept.publisher.status()["inventory"]["ok"]
+    assert kept.publisher.status().inventory.ok
 
 
 def test_the_bundle_must_fit_the_configuration(kept: Kept) -> None:
-    assert kept.publisher.status()["bundle"]["ok"]
+    assert kept.publisher.status().bundle.ok
     kept.config = kept.config.model_copy(update={"minimum_epoch": 4, "origins": ("http://192.0.2.1",)})
-    said = kept.again().status()["bundle"]
+    said = kept.again().status().bundle
     url = kept.config.provisioning.url
-    assert said == {
-        "ok": False,
-        "message": f"minimum_epoch is 0 in the bundle and 4 in the configuration; origins is {url} in the bundle and "
+    assert said == Condition(
+        ok=False,
+        message=f"minimum_epoch is 0 in the bundle and 4 in the configuration; origins is {url} in the bundle and "
         f"http://192.0.2.1, {url} in the configuration",
-        "remedy": "run `netboot config bundle`, where the private key is",
-    }
+        remedy="run `netboot config bundle`, where the private key is",
+    )
     (kept.config.store / "site" / "bundle.json").unlink()
-    assert kept.publisher.status()["bundle"]["message"] == "there is no signed site bundle: machines will wait for one"
+    assert kept.publisher.status().bundle.message == "there is no signed site bundle: machines will wait for one"
 
 
 def test_images_of_boots_and_of_pinned_channels_outlive_garbage_collection(kept: Kept) -> None:

@@ -5,7 +5,7 @@ workers spend two minutes of tests in one minute of the clock. The whole run's t
 """
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from time import monotonic
 
 import pytest
@@ -30,9 +30,8 @@ SLOWEST = 20
 class Budgets:
     """Seconds by folder and by test, from the reports of each test's setup, call and teardown (all tries)."""
 
-    def __init__(self, budget_minutes: Mapping[str, float] = BUDGET_MINUTES) -> None:
-        self._budget_minutes = budget_minutes
-        self._started = monotonic()
+    def __init__(self, clock: Callable[[], float] = monotonic) -> None:
+        self._clock, self._started = clock, clock()
         self._by_folder: defaultdict[str, float] = defaultdict(float)
         self._by_test: defaultdict[str, float] = defaultdict(float)
 
@@ -49,8 +48,8 @@ class Budgets:
             terminalreporter.write_line(f"{seconds:8.1f} s  {nodeid}")
         terminalreporter.section("minutes taken of minutes budgeted")
         for folder, seconds in sorted(self._by_folder.items()):
-            _line(terminalreporter, folder, seconds, self._budget_minutes.get(folder))
-        _line(terminalreporter, "whole run", monotonic() - self._started, WHOLE_MINUTES)
+            _line(terminalreporter, folder, seconds, BUDGET_MINUTES.get(folder))
+        _line(terminalreporter, "whole run", self._clock() - self._started, WHOLE_MINUTES)
         first_failures = len(terminalreporter.getreports("rerun"))
         terminalreporter.write_line(f"failed at first: {first_failures}", red=first_failures > 0)
 

@@ -105,7 +105,7 @@ def test_a_machine_that_may_not_is_told_why(purpose: str, known: Known, because:
     assert decide(ASKED[purpose](), known) == Deny(purpose, "NetbootNotAllowed", message)  # type: ignore[arg-type]
 
 
-def test_the_rung_that_the_inventory_allows() -> None:
+def test_the_assurance_that_the_inventory_allows() -> None:
     nobody = Enrolment(machine="gpu-001")
     lab = MACHINE.model_copy(update={"identity": "nonce"})
     by_nonce = HELD.model_copy(update={"assurance": "nonce"})

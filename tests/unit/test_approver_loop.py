@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from images.values.backoff import Backoff
 from netboot.controllers import reflector
 from netboot.controllers.approver import approver as module
 from netboot.controllers.approver.approver import Approver, Cluster
@@ -110,8 +111,8 @@ class Stage:
 
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reflector, "FIRST_WAIT", 0.01)
-    monkeypatch.setattr(reflector, "LONGEST_WAIT", 0.05)
+    for where in (reflector, module):
+        monkeypatch.setattr(where, "AGAIN", Backoff(0.01, 0.05))
     monkeypatch.setattr(reflector, "SHORT_SECONDS", 0.05)
     monkeypatch.setattr(module, "GRACE_SECONDS", 0.0)
 
@@ -156,7 +157,7 @@ def test_a_denial_leaves_the_owner_s_token_alone(stage: Stage) -> None:
     assert stage.decision(thief) == ("Denied", "NetbootNotBound", words)
     assert "abc123" in stage.cluster.secrets
     assert stage.decision(stage.cluster.submit(client()))[0] == "Approved"
-    wait_for(lambda: ["denied", "NetbootNotBound", 1] in approver.status()["decided"])
+    wait_for(lambda: ("denied", "NetbootNotBound", 1) in approver.status().decided)
 
 
 def test_renewals_and_serving_certificates(stage: Stage) -> None:
@@ -196,7 +197,7 @@ def test_others_are_left_alone(stage: Stage) -> None:
     for one in others:
         stage.cluster.submit(one)
     stage.decision(stage.cluster.submit(client()))
-    wait_for(lambda: approver.status()["waiting"] == 0)
+    wait_for(lambda: approver.status().waiting == 0)
     assert set(stage.cluster.decisions) == {client().name}
 
 
@@ -239,17 +240,17 @@ def void(_value: object) -> None:
 
 def test_an_apiserver_that_goes_away_and_comes_back(stage: Stage) -> None:
     approver = stage.approver()
-    wait_for(lambda: approver.status()["ok"])
+    wait_for(lambda: approver.status().ok)
     stage.cluster.down = "the apiserver does not answer"
     stage.cluster.submit(client())
-    wait_for(lambda: approver.status()["message"] == "the apiserver does not answer")
+    wait_for(lambda: approver.status().message == "the apiserver does not answer")
     assert stage.cluster.decisions == {}
     before = stage.called("requests.watch")
     stage.cluster.down = ""
     stage.decision(client())
-    wait_for(lambda: approver.status()["ok"])
+    wait_for(lambda: approver.status().ok)
     status = approver.status()
-    assert status["unavailable"] >= 1
+    assert status.unavailable >= 1
     assert before < 400
 
 
@@ -266,7 +267,7 @@ def test_what_cannot_be_told_is_neither_approved_nor_denied(
     breaks(stage)
     approver = stage.approver()
     csr = stage.cluster.submit(client())
-    wait_for(lambda: approver.status()["unavailable"] >= 2)
+    wait_for(lambda: approver.status().unavailable >= 2)
     assert stage.cluster.decisions == {}
     mends(stage)
     assert stage.decision(csr)[0] == "Approved"
@@ -278,7 +279,7 @@ def test_a_full_disk_keeps_nobody_out_and_loses_no_record(stage: Stage) -> None:
     csr = stage.cluster.submit(client())
     assert stage.decision(csr)[0] == "Approved"
     wait_for(lambda: not stage.cluster.secrets)
-    wait_for(lambda: approver.status()["unavailable"] >= 1)
+    wait_for(lambda: approver.status().unavailable >= 1)
     stage.facts.failure = None
     wait_for(lambda: stage.facts.records)
 
@@ -307,5 +308,5 @@ def test_a_storm(stage: Stage) -> None:
     for number in range(500):
         stage.cluster.submit(client(f"n{number}", name=f"n{number}", uid=f"n{number}"))
     wait_for(lambda: len(stage.cluster.decisions) == 500)
-    wait_for(lambda: approver.status()["waiting"] == 0)
-    assert approver.status()["decided"] == [["denied", "NetbootNotAllowed", 500]]
+    wait_for(lambda: approver.status().waiting == 0)
+    assert approver.status().decided == (("denied", "NetbootNotAllowed", 500),)

@@ -9,12 +9,12 @@ from pydantic import TypeAdapter
 import ipxe.render
 from netboot.boot.catalogue import Catalogue, Ready
 from netboot.lifecycle.bootid import Minter, belongs, mint
-from netboot.lifecycle.decision import Boot, Refused, Unknown
+from netboot.lifecycle.decide import Boot, Refused, Unknown
 from netboot.lifecycle.events import Record, ScriptRecord
 from netboot.lifecycle.phases import Phase
 from netboot.lifecycle.scripts import boot_values
 from tests.records import KEY, boot_id
-from tests.sockets.plane import IMAGE, INITRD, KERNEL, MAC1, MAC_OFF, MAC_STRANGER, digest_of, snapshot
+from tests.sockets.boot_server import IMAGE, INITRD, KERNEL, MAC1, MAC_OFF, MAC_STRANGER, digest_of, snapshot
 
 
 def found(query: str) -> object:

@@ -7,7 +7,7 @@ from collections.abc import Awaitable
 
 from netboot.boot import discoveries
 from netboot.boot.discoveries import Discoveries
-from netboot.lifecycle.decision import Claim, Refused, Unknown
+from netboot.lifecycle.decide import Claim, Refused, Unknown
 from tests.journals import MemoryJournal
 
 UNKNOWN = Unknown(because=("left out serial: a placeholder", "no machine of the inventory has it"))

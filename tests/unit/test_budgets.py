@@ -19,7 +19,7 @@ def pytest_runtest_makereport(item, call):
 """
 
 
-def timed(pytester: pytest.Pytester, seconds: dict[str, float]) -> list[str]:
+def timed(pytester: pytest.Pytester, seconds: dict[str, float], seconds_in_all: float = 60.0) -> list[str]:
     """A run of one test a file, each of that many seconds by its report; the lines it ends with."""
     pytester.makeini("[pytest]")
     pytester.makeconftest(TIMED)
@@ -27,7 +27,8 @@ def timed(pytester: pytest.Pytester, seconds: dict[str, float]) -> list[str]:
         file = pytester.path / path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(f"def test_it():\n    pass\n\ntest_it.seconds = {each}\n")
-    result = pytester.runpytest_inprocess(plugins=[Budgets()])
+    clock = iter((100.0, 100.0 + seconds_in_all))
+    result = pytester.runpytest_inprocess(plugins=[Budgets(clock.__next__)])
     assert result.ret == pytest.ExitCode.OK, result.outlines
     return [line for line in result.outlines if line]
 
@@ -48,6 +49,7 @@ def test_what_each_folder_took_beside_its_budget(pytester: pytest.Pytester) -> N
             "tests/tools/test_c.py": tools * 66,
             "tests/new/test_d.py": 59,
         },
+        seconds_in_all=WHOLE_MINUTES * 66 + 1,
     )
     begin = next(index for index, line in enumerate(lines) if " minutes taken of minutes budgeted " in line)
     assert lines[begin + 1 : begin + 4] == [
@@ -55,7 +57,7 @@ def test_what_each_folder_took_beside_its_budget(pytester: pytest.Pytester) -> N
         f"tests/tools     {tools * 1.1:6.1f} of {tools:4.0f}   110%  OVER BUDGET",
         f"tests/unit      {unit * 1.098:6.1f} of {unit:4.0f}   110%",
     ]
-    assert lines[begin + 4] == "whole run          0.0 of   75     0%"
+    assert lines[begin + 4] == "whole run         82.5 of   75   110%  OVER BUDGET"
     assert lines[begin + 5] == "failed at first: 0"
     assert lines[begin + 6].startswith("====") and " 4 passed in " in lines[begin + 6]
 

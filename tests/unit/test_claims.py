@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from netboot.lifecycle.claims import LONGEST_QUERY, parse_claim
-from netboot.lifecycle.decision import Claim
+from netboot.lifecycle.decide import Claim
 
 UUID = "86a9f546-d31b-4ba2-9bbb-303b61bcf8d1"
 

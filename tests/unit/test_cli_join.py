@@ -16,7 +16,7 @@ from images.store.store import Store
 from netboot.cli.authority import new_authority, new_certificate
 from netboot.cli.joining import faults
 from netboot.config import load_config, read_authorities
-from netboot.stores.sealing import SealingKeys, SealingKeysError, new_key, read_keys, write_keys
+from netboot.stores.sealing import SealingKeysError, new_key, read_keys, sealing_keys, write_keys
 from tests.commands import Ran, Run
 from tokens.sealed import Keyset
 
@@ -241,20 +241,20 @@ def test_keys_that_others_can_read_are_not_keys(site: Path, mode: int) -> None:
 
 def test_keys_are_read_again_when_the_file_changed_and_kept_when_it_is_broken(site: Path) -> None:
     path = site / "secrets/sealing.keys"
-    keys, first = SealingKeys(path), ids(path)
-    assert [key.id.hex() for key in keys().keys] == first
+    keys, first = sealing_keys(path), ids(path)
+    assert [key.id.hex() for key in keys.current().keys] == first
     write_keys(path, Keyset((new_key(), *read_keys(path).keys)))
-    assert [key.id.hex() for key in keys().keys] == ids(path) != first
+    assert [key.id.hex() for key in keys.current().keys] == ids(path) != first
     in_force = ids(path)
     path.write_text("broken\n")
-    assert [key.id.hex() for key in keys().keys] == in_force
-    assert keys.problem == f"{path}:1: not a sealing key (32 bytes in base64)"
+    assert [key.id.hex() for key in keys.current().keys] == in_force
+    assert keys.problem == f"{path}:1: not a sealing key (32 bytes in base64); the one before stays in force"
     path.unlink()
-    keys()
+    keys.current()
     assert "cannot be read" in str(keys.problem)
     shutil.copy(site / "tls/ca.crt", path)
     with pytest.raises(SealingKeysError):
-        SealingKeys(path)()
+        sealing_keys(path).current()
 
 
 def test_a_key_twice_is_a_mistake(site: Path) -> None:

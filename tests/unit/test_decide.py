@@ -5,8 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from images.artifact.manifest import Artifact
-from netboot.lifecycle.decide import View, decide, decide_machine
-from netboot.lifecycle.decision import Boot, Claim, Decision, Refused, Unavailable, Unknown
+from netboot.lifecycle.decide import Boot, Claim, Decision, Refused, Unavailable, Unknown, View, decide, decide_machine
 from netboot.lifecycle.scripts import boot_values, waiting_values
 from netboot.lifecycle.snapshot import ImageFacts, Snapshot
 from netboot.machines.values import Channel, Inventory, Machine, Profile

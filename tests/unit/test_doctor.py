@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lab.kube.authority import Authority, Pair
-from netboot.cli.diagnosis import token_expiry_ms
+from netboot.cli.doctor import token_expiry_ms
 from netboot.cli.tls import pair_fault
 from netboot.kube.manifests import manifest_text, manifests
 from tests.commands import Ran, Run

@@ -43,6 +43,7 @@ def faults(text: str) -> list[str]:
         ("ek_certificate", pem(CERTIFICATE)),
         ("ek_certificate", base64.b64encode(der(CERTIFICATE)).decode()),
     ],
+    ids=["hex", "HEX", "he:x", "public PEM", "public DER", "TPM2B_PUBLIC", "certificate PEM", "certificate DER"],
 )
 def test_every_form_of_an_ek(column: str, value: str) -> None:
     [row] = read_ek_list(f'machine,{column}\ngpu-001,"{value}"\n', MACHINES)

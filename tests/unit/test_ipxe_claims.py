@@ -5,8 +5,7 @@ from hypothesis import strategies as st
 
 from ipxe.render import waiting_script
 from netboot.lifecycle.claims import parse_claim
-from netboot.lifecycle.decide import View, decide
-from netboot.lifecycle.decision import Boot
+from netboot.lifecycle.decide import Boot, View, decide
 from netboot.lifecycle.scripts import waiting_values
 from netboot.lifecycle.snapshot import Snapshot
 from netboot.machines.values import Inventory

@@ -17,7 +17,7 @@ def line(message: str, *arguments: object, **extra: object) -> str:
 
 def test_a_line() -> None:
     assert line("script for %s", "gpu-001") == (
-        'time=2023-11-14T22:13:20.250Z level=warning plane=boot-0 msg="script for gpu-001"'
+        'time=2023-11-14T22:13:20.250Z level=warning process=boot-0 msg="script for gpu-001"'
     )
 
 

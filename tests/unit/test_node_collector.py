@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from images.values.backoff import Backoff
 from netboot.controllers import reflector
 from netboot.controllers.nodes import collector as module
 from netboot.controllers.nodes.attribution import SKEW_MS, belongs, facts, seen
@@ -148,10 +149,10 @@ class Stage:
 
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, seconds in (("FIRST_WAIT", 0.01), ("LONGEST_WAIT", 0.05), ("SHORT_SECONDS", 0.05)):
-        monkeypatch.setattr(reflector, name, seconds)
-    for name in ("LOOK_SECONDS", "PATIENT_SECONDS"):
-        monkeypatch.setattr(module, name, 0.01)
+    monkeypatch.setattr(reflector, "AGAIN", Backoff(0.01, 0.05))
+    monkeypatch.setattr(reflector, "SHORT_SECONDS", 0.05)
+    monkeypatch.setattr(module, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(module, "LOOKS", Backoff(0.01, 0.01))
 
 
 @pytest.fixture
@@ -172,19 +173,20 @@ def test_a_node_registers_becomes_ready_and_is_written_down_once(stage: Stage) -
     stage.cluster.make_node("gpu-001", ready=True)
     wait_for(lambda: len(stage.journal.records) == 2)
     assert stage.phases() == [(FIRST, Phase.NODE_REGISTERED), (FIRST, Phase.READY)]
-    assert wait_for(lambda: (said := stage.collector.status())["ok"] and said)["ready"] == 1
+    wait_for(lambda: stage.collector.status().ok)
+    assert stage.collector.status().ready == 1
     stage.know(*stage.journal.records)
     stage.collector.stop()
     stage.again()  # a collector that starts anew finds it written down
-    wait_for(lambda: stage.collector.status()["ready"] == 1 and not stage.collector._open)
+    wait_for(lambda: stage.collector.status().ready == 1 and not stage.collector._open)
     assert len(stage.journal.records) == 2
-    assert stage.collector.status()["registered"] == 1
+    assert stage.collector.status().registered == 1
 
 
 def test_a_node_of_the_boot_before_is_not_this_one_s(stage: Stage) -> None:
     stage.know(*records_of(1), event("gpu-001", 2, Phase.ATTESTED, 100_000))
     old = stage.cluster.make_node("gpu-001", ready=True, created_ms=ATTESTED + 4_000)
-    wait_for(lambda: stage.collector.status()["registered"] == 1)
+    wait_for(lambda: stage.collector.status().registered == 1)
     stage.cluster.remove_node("gpu-001")
     stage.now = START + 2_000 + 105_000
     new = stage.cluster.make_node("gpu-001", created_ms=stage.now)
@@ -199,7 +201,7 @@ def records_of(number: int) -> list[object]:
 
 def test_the_state_may_learn_of_the_attestation_later_than_the_cluster_of_the_node(stage: Stage) -> None:
     stage.cluster.make_node("gpu-001", ready=True, created_ms=stage.now)
-    wait_for(lambda: stage.collector.status()["registered"] == 1)
+    wait_for(lambda: stage.collector.status().registered == 1)
     assert stage.journal.records == []
     stage.know(script("gpu-001", 1), event("gpu-001", 1, Phase.ATTESTED))
     wait_for(lambda: len(stage.journal.records) == 2)
@@ -209,12 +211,12 @@ def test_a_disk_that_refuses_and_an_apiserver_that_does_not_answer(stage: Stage)
     stage.know(script("gpu-001", 1), event("gpu-001", 1, Phase.ATTESTED))
     stage.journal.failure = True
     stage.cluster.make_node("gpu-001", created_ms=stage.now)
-    wait_for(lambda: stage.collector.status()["message"] == "no space left")
+    wait_for(lambda: stage.collector.status().message == "no space left")
     stage.journal.failure = False
     wait_for(lambda: stage.journal.records)
-    wait_for(lambda: stage.collector.status()["ok"])
+    wait_for(lambda: stage.collector.status().ok)
     stage.cluster.down = "the apiserver does not answer"
     stage.cluster.make_node("gpu-001", ready=True)
-    wait_for(lambda: stage.collector.status()["message"] == "the apiserver does not answer")
+    wait_for(lambda: stage.collector.status().message == "the apiserver does not answer")
     stage.cluster.down = ""
     wait_for(lambda: len(stage.journal.records) == 2)

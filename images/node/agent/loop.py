@@ -28,7 +28,10 @@ def say(line: str) -> None:
 
 
 def waiting(failures: int, error: Exception, chance: Callable[[], float] = random.random) -> float:
-    """Seconds to wait after so many failures in a row: half to all of 2, 4, 8 … 60, never less than was asked for."""
+    """Seconds to wait after so many failures in a row: half to all of 2, 4, 8 … 60, never less than was asked for.
+
+    A rule of its own beside `images.values.backoff`, which is not there on the machine.
+    """
     longest = 1.0 if isinstance(error, RefusedError) and error.status == STALE else 2.0 ** min(failures, 10)
     pause = min(longest, LONGEST_PAUSE) * (0.5 + chance() / 2)
     asked = error.after if isinstance(error, AgentError) else 0.0

@@ -8,7 +8,7 @@ import logging
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from pydantic import ValidationError
 
@@ -16,13 +16,14 @@ from netboot.controllers.approver.backlog import Backlog, Task
 from netboot.controllers.approver.decision import Approve, Deny, LeaveAlone, decide, purpose_of, token_of
 from netboot.controllers.approver.knowledge import Knowledge
 from netboot.controllers.approver.remembered import Remembered
-from netboot.controllers.reflector import Reflector, backoff
+from netboot.controllers.reflector import AGAIN, Reflector
 from netboot.join.errors import ConflictError, RefusedError
 from netboot.join.ports import CertificateRequests, Csr, Leases, Tokens
 from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.events import EventRecord
 from netboot.lifecycle.phases import Phase
 from netboot.lifecycle.ports import Clock
+from netboot.status import ApproverStatus
 
 log = logging.getLogger(__name__)
 
@@ -78,25 +79,25 @@ class Approver:
         self._reflector.stop()
         self._backlog.close()
 
-    def status(self) -> dict[str, Any]:
+    def status(self) -> ApproverStatus:
         """For `/readyz` and metrics."""
         waiting, oldest = len(self._backlog), self._backlog.oldest_seconds()
         problem = self._reflector.problem
         if problem is None and oldest > SLOW_SECONDS:
             problem = f"{waiting} certificate requests wait, one for {oldest:.0f} s"
         with self._lock:
-            decided = [[outcome, what, count] for (outcome, what), count in sorted(self._counts.items())]
+            decided = tuple((outcome, what, count) for (outcome, what), count in sorted(self._counts.items()))
             unavailable = self._unavailable + self._reflector.unavailable
-        return {
-            "at_ms": self._clock.now_ms(),
-            "ok": problem is None,
-            "message": problem or "certificate requests are decided",
-            "remedy": "see the log of the approver; `netboot doctor` names what the cluster lacks",
-            "decided": decided,
-            "unavailable": unavailable,
-            "waiting": waiting,
-            "oldest_seconds": round(oldest, 1),
-        }
+        return ApproverStatus(
+            at_ms=self._clock.now_ms(),
+            ok=problem is None,
+            message=problem or "certificate requests are decided",
+            remedy="see the log of the approver; `netboot doctor` names what the cluster lacks",
+            decided=decided,
+            unavailable=unavailable,
+            waiting=waiting,
+            oldest_seconds=round(oldest, 1),
+        )
 
     # -- watching ---------------------------------------------------------------------------------------------------
 
@@ -136,7 +137,7 @@ class Approver:
     def _later(self, task: Task, why: str) -> None:
         if task.failures in (0, 5):
             log.warning("certificate request %s has to wait: %s", task.csr.name, why)
-        self._backlog.again(task, backoff(task.failures + 1))
+        self._backlog.again(task, AGAIN.seconds(task.failures + 1))
 
     def _step(self, csr: Csr) -> None:
         api = self._api

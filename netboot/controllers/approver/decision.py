@@ -7,8 +7,9 @@ import re
 from contextlib import suppress
 from typing import Literal, NamedTuple
 
-from netboot.join.ports import AssuranceLevel, Credential, Csr, Enrolment
-from netboot.machines.values import Machine
+from netboot.join.identify import has_tpm
+from netboot.join.ports import Credential, Csr, Enrolment
+from netboot.machines.values import AssuranceLevel, Machine, weaker
 from tokens.binding import PREFIX
 from tokens.csr import CLIENT_SIGNER, SERVING_SIGNER, Request, check_client, check_renewal, check_serving, node_of
 from tokens.errors import BindingError, CsrError, ForeignNameError, NotAllowedError
@@ -16,7 +17,6 @@ from tokens.errors import BindingError, CsrError, ForeignNameError, NotAllowedEr
 Purpose = Literal["client", "renewal", "serving"]
 _TOKEN = "system:bootstrap:"  # noqa: S105 - the beginning of a user's name
 _NODE = "system:node:"
-_LADDER: dict[AssuranceLevel, int] = {"address": 0, "nonce": 1, "tpm": 2}
 _REASONS: dict[type[CsrError], str] = {
     BindingError: "NetbootNotBound",
     ForeignNameError: "NetbootForeignName",
@@ -159,9 +159,9 @@ def why_not(known: Known) -> str:
 
 def _assurance(machine: Machine, enrolled: Enrolment, credential: Credential) -> str:
     """A machine with a TPM on record is never on a lower assurance level, whatever its policy."""
-    name, on_record = machine.name, machine.match.ek_sha256 is not None or enrolled.ek_sha256 is not None
+    name, on_record = machine.name, has_tpm(machine, enrolled)
     floor: AssuranceLevel = "tpm" if on_record else machine.identity
-    if _LADDER[credential.assurance] < _LADDER[floor]:
+    if weaker(credential.assurance, floor):
         return f"machine {name} proved itself by {credential.assurance}, and {floor} is asked of it; reboot it"
     if credential.assurance == "tpm" and not on_record:
         return f"machine {name} has no TPM on record any more; `netboot machine enroll {name}`, then reboot it"

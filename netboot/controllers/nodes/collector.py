@@ -5,8 +5,9 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
+from images.values.backoff import Backoff
 from netboot.controllers.nodes.attribution import Seen, belongs, facts, seen
 from netboot.controllers.reflector import Reflector
 from netboot.join.ports import Nodes, NodeView
@@ -17,12 +18,13 @@ from netboot.lifecycle.ports import Clock
 from netboot.lifecycle.state import States
 from netboot.lifecycle.trace import Trace
 from netboot.machines.values import Machine
+from netboot.status import NodesStatus
 
 log = logging.getLogger(__name__)
 
 ROUND_SECONDS = 600.0
 LOOK_SECONDS = 0.5
-PATIENT_SECONDS = 30.0
+LOOKS = Backoff(first=0.5, longest=30.0)
 """A Node that proves nothing now may do so when the state has caught up; looked at less and less often."""
 BOOTS = 200
 """More than are kept of a machine."""
@@ -42,7 +44,7 @@ class _Open:
 
     seen: Seen
     due: float
-    wait: float = LOOK_SECONDS
+    looks: int = 0
 
 
 class Collector:
@@ -82,20 +84,20 @@ class Collector:
         self._stopping.set()
         self._reflector.stop()
 
-    def status(self) -> dict[str, Any]:
+    def status(self) -> NodesStatus:
         """For `/readyz` and metrics."""
         problem = self._reflector.problem or self._problem
         with self._lock:
             registered, ready = len(self._known), sum(is_ready for _, is_ready in self._known.values())
-        return {
-            "at_ms": self._clock.now_ms(),
-            "ok": problem is None,
-            "message": problem or "nodes are followed",
-            "remedy": "see the log of the node collector; `netboot doctor` names what the cluster lacks",
-            "unavailable": self._reflector.unavailable,
-            "registered": registered,
-            "ready": ready,
-        }
+        return NodesStatus(
+            at_ms=self._clock.now_ms(),
+            ok=problem is None,
+            message=problem or "nodes are followed",
+            remedy="see the log of the node collector; `netboot doctor` names what the cluster lacks",
+            unavailable=self._reflector.unavailable,
+            registered=registered,
+            ready=ready,
+        )
 
     def take(self, node: NodeView) -> None:
         """A Node as it is now.
@@ -156,7 +158,8 @@ class Collector:
             del self._open[name]
             self._closed[name] = entry.seen.node.uid
             return
-        entry.due, entry.wait = self._monotonic() + entry.wait, min(entry.wait * 2, PATIENT_SECONDS)
+        entry.looks += 1
+        entry.due = self._monotonic() + LOOKS.bound(entry.looks)
 
     def _watch(self, seconds: float) -> Iterator[NodeView]:
         if self._nodes is None:

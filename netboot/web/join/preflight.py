@@ -9,9 +9,9 @@ from functools import partial
 from typing import Any
 
 from netboot.join.errors import ClusterUnavailableError
-from netboot.join.parts import Target
-from netboot.join.preconditions import Finding, refusals
-from netboot.join.sweep import sweep
+from netboot.join.issued_tokens import sweep
+from netboot.join.ports import ClusterAccess
+from netboot.join.preconditions import Connected, Finding, refusals
 from netboot.lifecycle.errors import LifecycleError
 
 log = logging.getLogger(__name__)
@@ -24,13 +24,9 @@ TRUSTED_SECONDS = 120.0
 SWEEP_SECONDS = 60.0
 
 
-Connected = tuple[Target, Callable[[], tuple[Finding, ...]]]
-"""A cluster's ports, and its self-check."""
-
-
 @dataclass(slots=True)
 class _Known:
-    target: Target | None = None
+    access: ClusterAccess | None = None
     check: Callable[[], tuple[Finding, ...]] | None = None
     findings: tuple[Finding, ...] = ()
     checked: float = float("-inf")
@@ -39,7 +35,7 @@ class _Known:
     sweep_due: float = field(default=float("-inf"))
 
 
-class Fitness(Mapping[str, Target]):
+class CheckedClusters(Mapping[str, ClusterAccess]):
     """The clusters by name. `step` in a thread of its own (`run`); everything else from any thread.
 
     `clusters`: what reaches each; ClusterUnavailableError where its files cannot be used.
@@ -57,23 +53,21 @@ class Fitness(Mapping[str, Target]):
         self._known = {name: _Known() for name in clusters}
         self._ended = threading.Event()
 
-    def __getitem__(self, name: str) -> Target:
+    def __getitem__(self, name: str) -> ClusterAccess:
         """A cluster.
 
         Raises:
             KeyError: it is not configured. ClusterUnavailableError: its kubeconfig or authorities cannot be used.
         """
         known = self._known[name]
-        if known.target is None:
+        if known.access is None:
             raise ClusterUnavailableError(f"cluster {name} cannot be used: {known.problem}")
-        return known.target
+        return known.access
 
     def __iter__(self) -> Iterator[str]:
-        """The names."""
         return iter(self._known)
 
     def __len__(self) -> int:
-        """How many."""
         return len(self._known)
 
     def gate(self, name: str) -> None:
@@ -89,9 +83,9 @@ class Fitness(Mapping[str, Target]):
         if self._monotonic() - known.checked > TRUSTED_SECONDS:
             raise ClusterUnavailableError(f"cluster {name} cannot be used: {known.problem}")
 
-    def words(self) -> dict[str, dict[str, Any]]:
-        """For `/readyz`."""
-        return {name: self._words(name, known) for name, known in self._known.items()}
+    def status(self) -> dict[str, dict[str, Any]]:
+        """`{name: {"ok", "message", "findings"}}`, for `/readyz`."""
+        return {name: self._status(name, known) for name, known in self._known.items()}
 
     def run(self) -> None:
         """Check for ever, until `end`."""
@@ -107,16 +101,16 @@ class Fitness(Mapping[str, Target]):
         for name, known in self._known.items():
             if self._monotonic() >= known.due:
                 self._check(name, known)
-            if self._sweeps and known.target is not None and self._monotonic() >= known.sweep_due:
-                self._sweep(name, known, known.target)
+            if self._sweeps and known.access is not None and self._monotonic() >= known.sweep_due:
+                self._sweep(name, known, known.access)
         return min((known.due for known in self._known.values()), default=60.0) - self._monotonic()
 
     def _check(self, name: str, known: _Known) -> None:
         problem, wait = "", CHECK_SECONDS
         try:
-            if known.target is None:
-                target, known.check = self._clusters[name]()
-                known.target = replace(target, fit=partial(self.gate, name))
+            if known.access is None:
+                access, known.check = self._clusters[name]()
+                known.access = replace(access, preflight=partial(self.gate, name))
             assert known.check is not None
             findings = known.check()
             if findings != known.findings:
@@ -133,10 +127,10 @@ class Fitness(Mapping[str, Target]):
             log.exception("defect: the self-check of cluster %s", name)
         known.problem, known.due = problem, self._monotonic() + wait
 
-    def _sweep(self, name: str, known: _Known, target: Target) -> None:
+    def _sweep(self, name: str, known: _Known, access: ClusterAccess) -> None:
         known.sweep_due = self._monotonic() + SWEEP_SECONDS
         try:
-            swept = sweep(target, self._now_ms())
+            swept = sweep(access, self._now_ms())
         except LifecycleError as error:
             log.warning("expired tokens of cluster %s are deleted later: %s", name, error)
             return
@@ -146,7 +140,7 @@ class Fitness(Mapping[str, Target]):
         if swept:
             log.info("deleted %d expired tokens of cluster %s", swept, name)
 
-    def _words(self, name: str, known: _Known) -> dict[str, Any]:
+    def _status(self, name: str, known: _Known) -> dict[str, Any]:
         try:
             self.gate(name)
             fit, message = True, known.problem or "fit"

@@ -1,4 +1,4 @@
-"""Gunicorn's threaded worker, made patient with machines and not with those who only hold a connection.
+"""What gunicorn runs: its threaded worker, made fair to machines among those who only hold a connection.
 
 A connection costs a thread only while there is something to read on it, and every request has an end: whoever has not
 been served by then, for sending or taking slowly, is cut. One address has a share of connections and threads, not all.
@@ -16,15 +16,34 @@ from typing import Any
 
 from gunicorn.workers.gthread import TConn, ThreadWorker
 
-from netboot.join.fallback import plain_address
+from netboot.addresses import plain_address
+from netboot.config import Join
+from netboot.web.join.tls import Certificate
 
+THREADS = 32
 REQUEST_SECONDS = 20.0
 """From the first byte, through the handshake, to the last byte of the answer."""
 QUIET_SECONDS = 10.0
 """For the first byte."""
 
 
-class PatientWorker(ThreadWorker):  # type: ignore[misc] # gunicorn brings no types
+def settings(config: Join, certificate: Certificate) -> dict[str, Any]:
+    """What gunicorn is told for one process of the join server; all together take `max_connections`."""
+    return {
+        "worker_class": f"{FairWorker.__module__}.{FairWorker.__qualname__}",
+        "certfile": str(config.certificate),
+        "keyfile": str(config.key),
+        "ssl_context": lambda _config, _default: certificate.context(),
+        "http_protocols": "h1",
+        "do_handshake_on_connect": False,
+        "worker_connections": max(THREADS + 1, -(-config.max_connections // config.workers)),
+        "limit_request_line": 1024,
+        "limit_request_fields": 24,
+        "limit_request_field_size": 4096,
+    }
+
+
+class FairWorker(ThreadWorker):  # type: ignore[misc] # gunicorn brings no types
     """Everything but `handle` runs in the main thread, `handle` in the pool's threads."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tools.images.stage import Stage
+from tests.tools.images.boot_stage import Stage
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from images.errors import LockError
 from images.recipe.inherit import load
 from images.recipe.lockfile import Lock, read
 from images.recipe.pinning import lock_of
-from tests.tools.images.flat import Flat, repository
+from tests.tools.images.apt_repository import AptRepository, repository
 
 pytestmark = pytest.mark.tools
 
@@ -56,7 +56,7 @@ class Quiet:
 @dataclass(frozen=True)
 class World:
     folder: Path
-    flat: Flat
+    flat: AptRepository
     cache: Cache
     lock: Lock
 

@@ -6,7 +6,7 @@ import pytest
 
 from images.artifact.bundle import SiteBundle
 from images.node.agent.settings import read_settings, sealed_nonce
-from tests.tools.images.stage import Stage
+from tests.tools.images.boot_stage import Stage
 
 pytestmark = pytest.mark.tools
 

@@ -11,8 +11,8 @@ from subprocess import CompletedProcess
 import pytest
 
 from images.artifact.manifest import CHUNK_SIZE
+from tests.tools.images.boot_stage import Stage
 from tests.tools.images.origin import Origin, serving
-from tests.tools.images.stage import Stage
 
 pytestmark = pytest.mark.tools
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.tools.images.stage import Stage
+from tests.tools.images.boot_stage import Stage
 
 pytestmark = pytest.mark.tools
 

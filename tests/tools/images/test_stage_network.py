@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from images.build.initrd import STAGE
-from tests.tools.images.stage import BUSYBOX, Stage
+from tests.tools.images.boot_stage import BUSYBOX, Stage
 
 pytestmark = pytest.mark.tools
 

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from images.build.initrd import STAGE
 from netboot.lifecycle.events import BootEvent
+from tests.tools.images.boot_stage import Stage
 from tests.tools.images.origin import Origin, serving
-from tests.tools.images.stage import Stage
 
 pytestmark = pytest.mark.tools
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
 from images.values.types import HttpUrl
-from tests.tools.images.stage import Stage
+from tests.tools.images.boot_stage import Stage
 
 pytestmark = pytest.mark.tools
 

@@ -11,8 +11,8 @@ from images.artifact.bundle import SiteBundle
 from images.artifact.manifest import CHUNK_SIZE, Artifact, Artifacts, ContainerImage, Manifest
 from images.artifact.signing import MOST, SigningKey, verify
 from images.errors import SignatureError
+from tests.tools.images.boot_stage import Stage
 from tests.tools.images.origin import Origin, serving
-from tests.tools.images.stage import Stage
 
 pytestmark = pytest.mark.tools
 

@@ -56,9 +56,9 @@ def test_the_agent_and_the_service_understand_each_other() -> None:
 
     def post(path: str, body: Any) -> Any:
         if path == "/v1/join/hello":
-            return hello(stage.parts(), messages.read(dumps(body), messages.Hello), "192.0.2.11").as_json()
+            return hello(stage.exchange(), messages.read(dumps(body), messages.Hello), "192.0.2.11").as_json()
         assert path == "/v1/join/attest"
-        answer = attest(stage.parts(), messages.read(dumps(body), messages.Attest), "192.0.2.11").as_json()
+        answer = attest(stage.exchange(), messages.read(dumps(body), messages.Attest), "192.0.2.11").as_json()
         return {**answer, "authorities": CA}
 
     facts = Facts(machine.boot, {"uuid": None, "serial": None, "macs": ["52:54:00:00:00:01"]})

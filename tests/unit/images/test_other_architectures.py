@@ -88,7 +88,7 @@ def unpacked(tmp_path: Path, data: bytes) -> bytes:
     return (tmp_path / "out/vmlinuz").read_bytes()
 
 
-@pytest.mark.parametrize("packed", [IMAGE, gzip.compress(IMAGE)])
+@pytest.mark.parametrize("packed", [IMAGE, gzip.compress(IMAGE)], ids=["as it is", "gzip"])
 def test_firmware_gets_a_kernel_that_it_can_start_however_the_distribution_packed_it(
     packed: bytes, tmp_path: Path
 ) -> None:
@@ -101,6 +101,7 @@ def test_firmware_gets_a_kernel_that_it_can_start_however_the_distribution_packe
         (gzip.compress(IMAGE)[:-9], "Compressed file ended before the end-of-stream marker was reached"),
         (gzip.compress(IMAGE)[:-8] + bytes(8), "CRC check failed 0x0 != "),
     ],
+    ids=["cut short", "another checksum"],
 )
 def test_a_kernel_that_is_damaged(damaged: bytes, why: str, tmp_path: Path) -> None:
     with pytest.raises(RecipeError) as caught:

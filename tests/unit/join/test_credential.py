@@ -9,6 +9,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from netboot.join.credential import MOST_REISSUES, Decision, Presented, decide_credential
 from netboot.join.ports import Credential
+from netboot.machines.values import AssuranceLevel, weaker
 from tests.joining import NOW, boot_id
 
 GOOD = Presented(
@@ -95,7 +96,7 @@ def test_another_key_in_the_same_boot_is_refused_unless_the_holder_signed_for_it
     assert (heir.credential.holder, heir.credential.issued) == ("b" * 64, 2)
 
 
-def test_a_ladder_is_climbed_and_never_descended() -> None:
+def test_assurance_rises_and_never_falls() -> None:
     below = replace(OTHER, assurance="nonce", counters=None, window="w1", window_open=True)
     bottom = replace(OTHER, assurance="address", counters=None, boot=boot_id("gpu-001", 9))
     for existing, presented in ((GOOD, below), (GOOD, bottom), (below, bottom)):
@@ -242,3 +243,9 @@ TestLife = Life.TestCase
 TestLife.settings = settings(deadline=None, max_examples=60, stateful_step_count=30)
 TestHonestCounters = HonestCounters.TestCase
 TestHonestCounters.settings = settings(deadline=None, max_examples=60, stateful_step_count=30)
+
+
+def test_assurance_levels_have_one_order() -> None:
+    weakest_first: tuple[AssuranceLevel, ...] = ("address", "nonce", "tpm")
+    for place, level in enumerate(weakest_first):
+        assert [weaker(level, other) for other in weakest_first] == [place < than for than in range(3)]

@@ -409,7 +409,7 @@ def test_a_state_of_another_site_is_not_ours(stage: Stage, machine: Machine) -> 
     state = base64.b64decode(stage.hello(machine)["state"])
     for site, data in (("elsewhere", state), ("test", state.replace(b"default\0", b"other\0"))):
         with pytest.raises(RefusedError, match="the state is not one of this service"):
-            unseal(stage.parts().keyset(), site, data, NOW)
+            unseal(stage.exchange().keyset(), site, data, NOW)
 
 
 # -- the journal ------------------------------------------------------------------------------------------------------

@@ -7,7 +7,6 @@ import pytest
 
 from netboot.join.enrolment import Act, Entry, OpenWindow
 from netboot.join.errors import HeldError, JoinError, RefusedError, StaleError
-from netboot.join.fallback import plain_address
 from netboot.join.state import Nonce, seal_nonce
 from netboot.machines.values import Machine as Declared
 from tests.joining import NOW, PEER, Stage, boot_id, declared, pinned
@@ -37,7 +36,7 @@ def history(stage: Stage) -> list[Entry]:
 
 def nonce(stage: Stage, window: str = "w1", **more: str) -> str:
     value = Nonce.model_validate({"mac": MAC, "address": PEER, "machine": "gpu-001", "window": window} | more)
-    return text(seal_nonce(stage.parts().nonce_keyset(), "test", value, stage.now_ms, os.urandom))
+    return text(seal_nonce(stage.exchange().nonce_keyset(), "test", value, stage.now_ms, os.urandom))
 
 
 @pytest.fixture
@@ -148,7 +147,7 @@ def test_a_nonce_expires_and_another_site_s_is_none(stage: Stage, machine: Machi
     with pytest.raises(RefusedError, match="the nonce of this boot is over, after 10 minutes: reboot while the boot"):
         stage.hello(machine)
     value = Nonce(mac=MAC, address=PEER, machine="gpu-001", window="w1")
-    machine.nonce = text(seal_nonce(stage.parts().nonce_keyset(), "elsewhere", value, stage.now_ms, os.urandom))
+    machine.nonce = text(seal_nonce(stage.exchange().nonce_keyset(), "elsewhere", value, stage.now_ms, os.urandom))
     with pytest.raises(RefusedError, match="the nonce is not one of this service: boot again"):
         stage.hello(machine)
 
@@ -179,18 +178,3 @@ def test_an_address_is_enough_only_where_it_was_said_twice(stage: Stage, machine
     stage.addresses_attest = False
     with pytest.raises(StaleError, match="how gpu-001 proves itself was changed since hello"):
         stage.attest(machine, answer)
-
-
-@pytest.mark.parametrize(
-    ("given", "shown"),
-    [
-        ("192.0.2.1", "192.0.2.1"),
-        ("::ffff:192.0.2.1", "192.0.2.1"),
-        ("fe80::1%eth0", "fe80::1"),
-        ("2001:DB8::1", "2001:db8::1"),
-        ("", "unknown"),
-        ("x\n", "unknown"),
-    ],
-)
-def test_addresses_as_people_write_them(given: str, shown: str) -> None:
-    assert plain_address(given) == shown

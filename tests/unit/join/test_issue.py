@@ -10,7 +10,7 @@ from netboot.join import messages
 from netboot.join.attest import attest
 from netboot.join.errors import ClusterUnavailableError, ConflictError, HeldError
 from netboot.join.issue import taints_of
-from netboot.join.sweep import sweep
+from netboot.join.issued_tokens import sweep
 from netboot.lifecycle.errors import JournalUnavailableError
 from netboot.lifecycle.events import EventRecord
 from netboot.lifecycle.phases import Phase
@@ -133,11 +133,11 @@ def test_who_loses_the_lease_at_the_last_step_leaves_no_token_behind(stage: Stag
 
 def test_a_token_id_that_is_taken_is_not_taken_over(stage: Stage, machine: Machine) -> None:
     drawn = iter("aaaaaa" + "s" * 16 + "bbbbbb" + "t" * 16)
-    parts = stage.parts()
+    exchange = stage.exchange()
     stage.cluster.secrets["aaaaaa"] = {}
     answer = stage.hello(machine)
     body = messages.read(dumps(machine.attest(answer)), messages.Attest)
-    said = attest(replace(parts, choice=lambda _alphabet: next(drawn)), body, PEER)
+    said = attest(replace(exchange, issuer=replace(exchange.issuer, choice=lambda _alphabet: next(drawn))), body, PEER)
     assert said.token == "bbbbbb." + "t" * 16
     assert "token" not in repr(said)
 
@@ -206,7 +206,7 @@ def test_taints(taints: tuple[str, ...], assurance: str, expected: tuple[str, ..
 
 def test_expired_tokens_are_swept_by_what_the_leases_say(stage: Stage, machine: Machine) -> None:
     stage.join(machine)
-    target = stage.parts().target("default", "gpu-001")
+    target = stage.exchange().issuer.clusters["default"]
     for now, swept in ((NOW + 300_000, 0), (NOW + 359_999, 0), (NOW + 360_000, 1), (NOW + 900_000, 0)):
         assert sweep(target, now) == swept
     assert stage.cluster.secrets == {}
@@ -219,5 +219,5 @@ def test_a_sweep_that_meets_a_new_token_leaves_it(stage: Stage, machine: Machine
     stage.now_ms += 400_000
     again: Callable[[], object] = lambda: stage.join(machine)  # noqa: E731
     stage.cluster.before["leases.write"] = lambda: (again(), None)[1]
-    sweep(stage.parts().target("default", "gpu-001"), stage.now_ms)
+    sweep(stage.exchange().issuer.clusters["default"], stage.now_ms)
     sound(stage)

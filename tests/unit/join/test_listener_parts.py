@@ -5,10 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from netboot.join.errors import ClusterUnavailableError
-from netboot.join.parts import Target
-from netboot.join.preconditions import Finding
+from netboot.join.ports import ClusterAccess
+from netboot.join.preconditions import Connected, Finding
 from netboot.web.join.limits import Buckets
-from netboot.web.join.preflight import CHECK_SECONDS, RECHECK_SECONDS, TRUSTED_SECONDS, Connected, Fitness
+from netboot.web.join.preflight import CHECK_SECONDS, RECHECK_SECONDS, TRUSTED_SECONDS, CheckedClusters
 from tests.joining import NOW, Stage, boot_id, pinned
 from tests.soft_tpm import Machine
 
@@ -60,13 +60,13 @@ class Asked:
         self.findings: tuple[Finding, ...] = (Finding("renewals", "ok", "in order"),)
         self.checks = 0
         self.time = Time()
-        self.fitness = Fitness({"default": self.connect}, lambda: NOW, sweeps=True, monotonic=self.time)
+        self.clusters = CheckedClusters({"default": self.connect}, lambda: NOW, sweeps=True, monotonic=self.time)
 
     def connect(self) -> Connected:
         if self.unreachable:
             raise ClusterUnavailableError(self.unreachable)
         cluster = self.stage.cluster
-        return Target("default", (), "", cluster.leases, cluster.tokens, cluster.nodes, lambda: None), self.check
+        return ClusterAccess("default", (), "", cluster.leases, cluster.tokens, cluster.nodes, lambda: None), self.check
 
     def check(self) -> tuple[Finding, ...]:
         self.checks += 1
@@ -76,11 +76,11 @@ class Asked:
 
     def after(self, seconds: float) -> None:
         self.time.now += seconds
-        self.fitness.step()
+        self.clusters.step()
 
     def refusal(self) -> str:
         with pytest.raises(ClusterUnavailableError) as caught:
-            self.fitness["default"].fit()
+            self.clusters["default"].preflight()
         return str(caught.value)
 
 
@@ -91,49 +91,49 @@ def asked() -> Asked:
 
 def test_before_the_first_check_nothing_passes(asked: Asked) -> None:
     assert asked.refusal() == "cluster default cannot be used: it has not been asked yet"
-    asked.fitness.step()
-    asked.fitness["default"].fit()
-    assert asked.fitness.words() == {"default": {"ok": True, "message": "fit", "findings": []}}
-    assert list(asked.fitness) == ["default"] and "other" not in asked.fitness
+    asked.clusters.step()
+    asked.clusters["default"].preflight()
+    assert asked.clusters.status() == {"default": {"ok": True, "message": "fit", "findings": []}}
+    assert list(asked.clusters) == ["default"] and "other" not in asked.clusters
 
 
 def test_files_that_cannot_be_used_are_tried_again(asked: Asked) -> None:
     asked.unreachable = "issuer.kubeconfig cannot be read"
-    asked.fitness.step()
+    asked.clusters.step()
     assert asked.refusal() == "cluster default cannot be used: issuer.kubeconfig cannot be read"
     asked.unreachable = ""
     asked.after(RECHECK_SECONDS)
-    asked.fitness["default"].fit()
+    asked.clusters["default"].preflight()
 
 
 def test_what_the_check_refuses_is_refused_with_its_words_until_it_does_not(asked: Asked) -> None:
-    asked.fitness.step()
+    asked.clusters.step()
     asked.findings = (
         Finding("renewals", "refuse", "ClusterRoleBinding x binds selfnodeclient", "delete it"),
         Finding("clock", "warn", "12 s ahead", "NTP"),
     )
     asked.after(CHECK_SECONDS)
     assert asked.refusal() == "cluster default is not fit: ClusterRoleBinding x binds selfnodeclient"
-    said = asked.fitness.words()["default"]
+    said = asked.clusters.status()["default"]
     assert (said["ok"], [one["name"] for one in said["findings"]]) == (False, ["renewals", "clock"])
     asked.findings = (asked.findings[1],)
     asked.after(RECHECK_SECONDS)
-    asked.fitness["default"].fit()
+    asked.clusters["default"].preflight()
 
 
 def test_what_was_found_stays_true_for_a_while_when_the_apiserver_does_not_answer(asked: Asked) -> None:
-    asked.fitness.step()
+    asked.clusters.step()
     asked.down = "connection refused"
     asked.after(CHECK_SECONDS)
-    asked.fitness["default"].fit()
-    assert asked.fitness.words()["default"]["message"] == "connection refused"
+    asked.clusters["default"].preflight()
+    assert asked.clusters.status()["default"]["message"] == "connection refused"
     asked.after(TRUSTED_SECONDS)
     assert asked.refusal() == "cluster default cannot be used: connection refused"
 
 
 def test_it_is_asked_no_more_often_than_it_must(asked: Asked) -> None:
     for _ in range(10):
-        assert 0 < asked.fitness.step() <= CHECK_SECONDS
+        assert 0 < asked.clusters.step() <= CHECK_SECONDS
     assert asked.checks == 1
 
 
@@ -142,7 +142,7 @@ def test_a_defect_in_the_check_keeps_the_gate_shut(asked: Asked, monkeypatch: py
         raise RuntimeError("defect")
 
     monkeypatch.setattr(asked, "check", broken)
-    asked.fitness.step()
+    asked.clusters.step()
     assert asked.refusal() == "cluster default cannot be used: the self-check failed; see the log"
 
 
@@ -150,12 +150,12 @@ def test_expired_tokens_are_swept_by_the_way(asked: Asked) -> None:
     asked.stage.now_ms = NOW - 400_000
     asked.stage.join(Machine(boot_id("gpu-001")))
     assert asked.stage.cluster.secrets
-    asked.fitness.step()
+    asked.clusters.step()
     assert asked.stage.cluster.secrets == {}
     asked.stage.cluster.down = "away"
     asked.after(60.0)  # said in the log, and tried again
-    asked.fitness.end()
-    asked.fitness.run()
+    asked.clusters.end()
+    asked.clusters.run()
 
 
 def test_a_defect_in_the_sweep_does_not_end_the_checks(asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -163,7 +163,7 @@ def test_a_defect_in_the_sweep_does_not_end_the_checks(asked: Asked, monkeypatch
         raise RuntimeError("defect")
 
     monkeypatch.setattr(asked.stage.cluster.leases, "all", broken)
-    asked.fitness.step()
+    asked.clusters.step()
     asked.after(CHECK_SECONDS)
     assert asked.checks == 2
-    asked.fitness["default"].fit()
+    asked.clusters["default"].preflight()

@@ -34,7 +34,7 @@ def heard(data: bytes) -> None:
     kinds: Any = ((messages.Hello, hello), (messages.Attest, attest))
     for model, act in kinds:
         try:
-            act(STAGE.parts(), messages.read(data, model), PEER)
+            act(STAGE.exchange(), messages.read(data, model), PEER)
         except OURS as error:
             assert str(error).isprintable()
             assert len(str(error)) < 1000

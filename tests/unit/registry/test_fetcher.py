@@ -8,6 +8,7 @@ from images.errors import ImageError
 from images.registry.errors import AbsentError
 from netboot.controllers.fetcher import Fetcher
 from netboot.lifecycle.errors import NotReadyError
+from netboot.status import FetcherStatus, Transfer
 
 ONE, TWO = "1" * 64, "2" * 64
 PLACE = "registry.example/images"
@@ -62,34 +63,33 @@ def scene() -> Scene:
 
 def test_nothing_is_missing(scene: Scene) -> None:
     assert not scene.fetcher.step()
-    assert scene.fetcher.status() == {
-        "at_ms": 1_700_000_000_000,
-        "ok": True,
-        "message": f"every image of a channel is here; others come from {PLACE}",
-        "remedy": "wait",
-        "images": {},
-        "transfer": None,
-        "fetched": 0,
-        "bytes": 0,
-        "failed": 0,
-    }
+    assert scene.fetcher.status() == FetcherStatus(
+        at_ms=1_700_000_000_000,
+        ok=True,
+        message=f"every image of a channel is here; others come from {PLACE}",
+        remedy="wait",
+        images={},
+        transfer=None,
+        fetched=0,
+        bytes=0,
+        failed=0,
+    )
 
 
 def test_an_image_comes(scene: Scene) -> None:
     scene.wanted, scene.upstream.sizes = [ONE], {ONE: 1000}
-    seen: list[object] = []
+    seen: list[FetcherStatus] = []
     scene.upstream.during = lambda: seen.append(scene.fetcher.status())
     assert scene.fetcher.step()
     during = seen[0]
-    assert isinstance(during, dict)
-    assert not during["ok"]
-    assert during["message"] == f"fetching 111111111111 from {PLACE}"
-    assert during["images"] == {ONE: f"it is not here yet: being fetched from {PLACE}"}
-    assert during["transfer"] == {"image": ONE, "bytes": 0, "of": 1000}
+    assert not during.ok
+    assert during.message == f"fetching 111111111111 from {PLACE}"
+    assert during.images == {ONE: f"it is not here yet: being fetched from {PLACE}"}
+    assert during.transfer == Transfer(image=ONE, bytes=0, of=1000)
     scene.wanted = []
     assert not scene.fetcher.step()
     after = scene.fetcher.status()
-    assert (after["ok"], after["fetched"], after["bytes"], after["failed"]) == (True, 1, 1000, 0)
+    assert (after.ok, after.fetched, after.bytes, after.failed) == (True, 1, 1000, 0)
 
 
 def test_one_that_fails_is_tried_again_later_and_later(scene: Scene) -> None:
@@ -103,11 +103,11 @@ def test_one_that_fails_is_tried_again_later_and_later(scene: Scene) -> None:
             tried.append(second)
     assert tried == [0, 1, 3, 7, 15, 31, 63, 123, 183]
     said = scene.fetcher.status()
-    assert not said["ok"]
-    assert said["message"] == "it has no image"
-    assert said["remedy"] == "it is tried again by itself; see upstream in the configuration"
-    assert said["images"] == {ONE: "it is not here yet, tried again: it has no image"}
-    assert said["failed"] == 9
+    assert not said.ok
+    assert said.message == "it has no image"
+    assert said.remedy == "it is tried again by itself; see upstream in the configuration"
+    assert said.images == {ONE: "it is not here yet, tried again: it has no image"}
+    assert said.failed == 9
 
 
 def test_one_that_fails_does_not_hold_up_another(scene: Scene) -> None:
@@ -122,7 +122,7 @@ def test_what_nobody_wants_any_more_is_forgotten(scene: Scene) -> None:
     scene.fetcher.step()
     scene.wanted = []
     scene.fetcher.step()
-    assert scene.fetcher.status()["ok"]
+    assert scene.fetcher.status().ok
     scene.wanted = [ONE]
     scene.fetcher.step()
     assert scene.upstream.asked == [ONE, ONE]  # wanted anew: at once
@@ -141,7 +141,7 @@ def test_a_transfer_ends_with_the_service(scene: Scene) -> None:
     scene.fetcher.start()
     scene.fetcher._thread.join(60)
     assert not scene.fetcher._thread.is_alive()
-    assert scene.fetcher.status()["fetched"] == 0
+    assert scene.fetcher.status().fetched == 0
 
 
 def test_a_wait_ends_with_the_service(scene: Scene) -> None:

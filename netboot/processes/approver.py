@@ -1,0 +1,40 @@
+"""The processes `approver-<cluster>`: what is approved and denied of certificate requests (docs/approver.md)."""
+
+from functools import partial
+
+from netboot.clock import SystemClock
+from netboot.config import Config
+from netboot.controllers import runner
+from netboot.controllers.approver.approver import Approver, Cluster
+from netboot.controllers.approver.knowledge import Knowledge, Machines
+from netboot.kube.connection import connect
+from netboot.kube.leases import KubeLeases
+from netboot.kube.requests import KubeCertificateRequests
+from netboot.kube.secrets import KubeTokens
+from netboot.process import ProcessSpec
+from netboot.stores.enrolment import SqliteEnrolments
+from netboot.stores.facts import Facts
+from netboot.stores.live import LiveView
+from netboot.stores.status import write_status
+
+
+def run(spec: ProcessSpec) -> None:
+    """Until told to stop."""
+    config, cluster = spec.config, spec.cluster
+    facts = Facts(config.data / "journal" / f"{spec.name}.db")
+    machines = Machines(cluster, LiveView(config.data / "snapshot.json").view)
+    knowledge = Knowledge(cluster, machines, SqliteEnrolments(config.data / "enrolment.db"))
+    approver = Approver(cluster, partial(connected, config, cluster), knowledge, facts, SystemClock())
+    runner.run(approver, partial(write_status, config.data / "status", spec.name), spec.say_ready)
+    facts.close()
+
+
+def connected(config: Config, name: str) -> Cluster:
+    """The apiserver under the approver's account; nothing is sent yet.
+
+    Raises:
+        ClusterUnavailableError: the kubeconfig cannot be read or used.
+    """
+    cluster = config.clusters[name]
+    api = connect(cluster.approver)
+    return Cluster(KubeCertificateRequests(api), KubeLeases(api, cluster.namespace), KubeTokens(api))

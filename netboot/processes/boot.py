@@ -1,0 +1,96 @@
+"""The processes `boot-<index>`: scripts, artifacts, events and nonces for machines.
+
+They do not know each other. Each listens on a socket of its own for the same address (SO_REUSEPORT), bound and kept
+open by the supervisor: the kernel shares new connections out evenly, and those of a process that died wait in its
+socket's queue for the one that takes its place. Each has a journal of its own; everything else it only reads.
+"""
+
+import asyncio
+import os
+from pathlib import Path
+
+from netboot.boot.app import App
+from netboot.boot.artifacts import Artifacts
+from netboot.boot.discoveries import Discoveries
+from netboot.boot.events import Events
+from netboot.boot.health import Health
+from netboot.boot.limits import Limited, gate_of
+from netboot.boot.live import Live
+from netboot.boot.metrics import Counters
+from netboot.boot.nonces import Nonces, Seal
+from netboot.boot.readiness import Readiness
+from netboot.boot.scripts import Scripts
+from netboot.boot.server import BootServer, allow_files
+from netboot.clock import SystemClock
+from netboot.config import Config
+from netboot.lifecycle.ports import Clock
+from netboot.process import ProcessSpec
+from netboot.stores.bootkey import load_or_create
+from netboot.stores.journal import SqliteJournal
+
+
+def run(spec: ProcessSpec) -> None:
+    """Serve until SIGTERM or SIGINT, then stop gracefully and return.
+
+    Raises:
+        StateUnavailableError: the boot-id key cannot be read or made.
+    """
+    config = spec.config
+    allow_files(config.provisioning.max_connections)
+    seal = _nonces(config.site, config.join.nonce_keys) if config.join is not None else None
+
+    async def serve() -> None:
+        await compose(config, spec.index, SystemClock(), seal).serve(spec.inherited(), spec.say_ready)
+
+    with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner:
+        runner.run(serve())
+
+
+def compose(config: Config, index: int, clock: Clock, seal: Seal | None = None) -> BootServer:
+    """A boot server; in the event loop that it will run in. `seal`: for nonces, where machines join.
+
+    Raises:
+        StateUnavailableError: the boot-id key cannot be read or made.
+    """
+    limits, key, counters = config.provisioning, load_or_create(config.data / "boot-id.key"), Counters()
+    journal = SqliteJournal(config.data / "journal" / f"boot-{index}.db")
+    live = Live(config.data / "snapshot.json", config.retry.unavailable_seconds)
+    discoveries = Discoveries(journal, clock)
+    readiness = Readiness(live, journal)
+    events = Events(key, live, journal, clock, counters, limits.body_seconds)
+    artifacts = Artifacts(config.store, counters, events.fetched, limits.send_stall_seconds)
+    app = App(
+        Scripts(config, key, live, journal, clock, counters, discoveries),
+        artifacts,
+        events,
+        Health(key, live, journal, clock, counters, limits.body_seconds),
+        Nonces(key, live, clock, seal),
+        readiness,
+    )
+    gate = gate_of(limits)
+    return BootServer(
+        app=app,
+        artifacts=artifacts,
+        counters=counters,
+        discoveries=discoveries,
+        gate=gate,
+        journal=journal,
+        limits=limits,
+        live=live,
+        readiness=readiness,
+        server=Limited(app.handle, gate, limits.idle_seconds),
+    )
+
+
+def _nonces(site: str, path: Path) -> Seal:
+    """What seals nonces of boot windows: the one key of join that a boot server works with, and never sees."""
+    from netboot.join.state import Nonce, seal_nonce  # what opens credentials is loaded only where machines join
+    from netboot.stores.sealing import NONCES, sealing_keys
+
+    keys = sealing_keys(path, NONCES)
+
+    def seal(*, mac: str, address: str, machine: str, window: str, now_ms: int) -> bytes:
+        nonce = Nonce(mac=mac, address=address, machine=machine, window=window)
+        return seal_nonce(keys.current(), site, nonce, now_ms, os.urandom)
+
+    return seal

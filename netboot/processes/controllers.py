@@ -1,0 +1,59 @@
+"""The process `controllers`: the publisher (inventory, channels and images → snapshot), and the projection (journals →
+state). One process, for each is the only writer of its file."""
+
+from collections.abc import Mapping
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+
+from netboot.clock import SystemClock
+from netboot.config import Config
+from netboot.controllers.loop import Controllers
+from netboot.controllers.projection import ProjectionController
+from netboot.controllers.snapshot_publisher import SnapshotPublisher
+from netboot.lifecycle.errors import CannotTellError
+from netboot.lifecycle.snapshot import BootWindow
+from netboot.machines.values import Inventory
+from netboot.process import ProcessSpec
+from netboot.status import FetcherStatus
+from netboot.stores.image_repository import open_image_repository
+from netboot.stores.register import open_register
+from netboot.stores.state import SqliteStates
+from netboot.stores.state_writer import SqliteProjection
+from netboot.stores.status import StatusFolder, write_status
+
+
+def run(spec: ProcessSpec) -> None:
+    """Until told to stop; what is journalled by then is taken over."""
+    config, clock = spec.config, SystemClock()
+    repository, states = open_image_repository(config), SqliteStates(config.data / "state.db")
+    windows = partial(_boot_windows, config) if config.join is not None else None
+    upstream = partial(_absent, config.data / "status") if config.upstream is not None else None
+    publisher = SnapshotPublisher(config, repository, repository, states, clock, windows=windows, upstream=upstream)
+    projection = SqliteProjection(config.data / "state.db")
+    with suppress(CannotTellError):
+        projection.cursor("")  # makes the file, for the management server to find; what fails here is told soon enough
+    controller = ProjectionController(config.data / "journal", projection, owned=journals(config))
+    Controllers(publisher, controller, partial(write_status, config.data / "status"), clock).run(spec.say_ready)
+    projection.close()
+
+
+def journals(config: Config) -> frozenset[str]:
+    """Names of the journals that processes of this configuration write; any other has no owner any more."""
+    names = [f"boot-{index}" for index in range(config.provisioning.workers)]
+    names += [f"join-{index}" for index in range(config.join.workers if config.join is not None else 0)]
+    names += [f"{kind}-{cluster}" for kind in ("approver", "nodes") for cluster in config.clusters]
+    return frozenset(f"{name}.db" for name in names)
+
+
+def _boot_windows(config: Config, inventory: Inventory, now_ms: int) -> Mapping[str, BootWindow]:
+    return open_register(config, lambda: inventory).boot_windows(now_ms)
+
+
+def _absent(status: Path) -> Mapping[str, str]:
+    """Image → why it is not here, as the fetcher says; empty where it has said nothing yet."""
+    try:
+        fetcher = StatusFolder(status).read("fetcher", FetcherStatus)
+    except CannotTellError:
+        return {}
+    return fetcher.images if fetcher is not None else {}

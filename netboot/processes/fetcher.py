@@ -1,0 +1,23 @@
+"""The process `fetcher`, with `upstream`: images of channels that are not in the store (docs/registry.md)."""
+
+from functools import partial
+
+from netboot.clock import SystemClock
+from netboot.controllers import runner
+from netboot.controllers.fetcher import Fetcher
+from netboot.lifecycle.upstream import wanted
+from netboot.process import ProcessSpec
+from netboot.stores.image_repository import open_image_repository
+from netboot.stores.live import LiveView
+from netboot.stores.status import write_status
+from netboot.stores.upstream import StoreUpstream
+
+
+def run(spec: ProcessSpec) -> None:
+    """Until told to stop."""
+    config = spec.config
+    live, repository = LiveView(config.data / "snapshot.json"), open_image_repository(config)
+    fetcher: Fetcher
+    upstream = StoreUpstream(config, lambda seconds: fetcher.pause(seconds))
+    fetcher = Fetcher(upstream, lambda: wanted(live.view().snapshot.inventory, repository), SystemClock())
+    runner.run(fetcher, partial(write_status, config.data / "status", spec.name), spec.say_ready)

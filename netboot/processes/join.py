@@ -1,0 +1,127 @@
+"""The processes `join-<index>`: machines prove what they are and get a token (docs/join.md)."""
+
+import os
+import secrets
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+
+from netboot.clock import SystemClock
+from netboot.config import Cluster, Config
+from netboot.join.exchange import Exchange
+from netboot.join.issue import Issuer
+from netboot.join.preconditions import Connected
+from netboot.lifecycle.bootid import belongs
+from netboot.lifecycle.errors import CannotTellError
+from netboot.lifecycle.ports import Clock
+from netboot.process import ProcessSpec
+from netboot.status import ClusterStatus, JoinStatus
+from netboot.stores.bootkey import load_or_create
+from netboot.stores.facts import Facts
+from netboot.stores.live import LiveView
+from netboot.stores.register import open_register
+from netboot.stores.sealing import NONCES, sealing_keys
+from netboot.stores.status import write_status
+from netboot.web.join import preflight
+from netboot.web.join.app import Dependencies, create_app, readiness
+from netboot.web.join.limits import Buckets
+from netboot.web.join.tls import Certificate
+from netboot.web.join.worker import settings
+from netboot.web.server import Server
+
+REPORT_SECONDS = 3.0
+
+
+def run(spec: ProcessSpec) -> None:
+    """Serve until told to stop.
+
+    Raises:
+        StateUnavailableError: the certificate cannot be used, or the boot-id key cannot be read or made.
+    """
+    config = spec.config
+    assert config.join is not None
+    certificate = Certificate(config.join.certificate, config.join.key)
+    certificate.context()  # so that a certificate that cannot be used is said at once, and not to every machine
+    make = partial(compose, config, spec.index, certificate, SystemClock())
+    Server(
+        spec.inherited(),
+        lambda stopping: create_app(make(stopping)),
+        spec.say_ready,
+        settings=settings(config.join, certificate),
+    ).run()
+
+
+def compose(
+    config: Config,
+    index: int,
+    certificate: Certificate,
+    clock: Clock,
+    stopping: Callable[[], bool],
+    connect: Callable[[str, Cluster], Connected] | None = None,
+) -> Dependencies:
+    """What join works with, and the threads that ask the clusters whether they are fit and report it.
+
+    `connect`: how a cluster is reached, for tests.
+
+    Raises:
+        StateUnavailableError: the boot-id key cannot be read or made.
+    """
+    assert config.join is not None
+    key = load_or_create(config.data / "boot-id.key")
+    live, keys = LiveView(config.data / "snapshot.json"), sealing_keys(config.join.sealing_keys)
+    facts = Facts(config.data / "journal" / f"join-{index}.db")
+    reached = {name: partial(connect or _reach, name, cluster) for name, cluster in config.clusters.items()}
+    clusters = preflight.CheckedClusters(reached, clock.now_ms, sweeps=index == 0)
+    issuer = Issuer(
+        clusters=clusters,
+        enrolments=open_register(config, lambda: live.view().snapshot.inventory),
+        journal=facts.append,
+        now_ms=clock.now_ms,
+        choice=secrets.choice,
+    )
+    exchange = Exchange(
+        issuer=issuer,
+        site=config.site,
+        view=live.view,
+        keyset=keys.current,
+        nonce_keyset=sealing_keys(config.join.nonce_keys, NONCES).current,
+        belongs=lambda boot, machine: belongs(key, boot, machine),
+        random=os.urandom,
+        token_seconds=config.join.token_seconds,
+        addresses_attest=config.join.addresses_attest,
+    )
+
+    def problems() -> list[str]:
+        try:
+            keys.current()
+        except CannotTellError as error:
+            return [str(error)]
+        return [words for words in (keys.problem, certificate.problem, facts.failure) if words is not None]
+
+    hellos, attests = (Buckets(config.join.hellos_per_minute) for _ in range(2))
+    dependencies = Dependencies(exchange, clusters, hellos, attests, problems, stopping)
+    report = partial(_report_for_ever, config, index, dependencies)
+    for name, target in (("preflight", clusters.run), ("report", report)):
+        threading.Thread(target=target, name=name, daemon=True).start()
+    return dependencies
+
+
+def _report_for_ever(config: Config, index: int, dependencies: Dependencies) -> None:
+    """For the management server's `/readyz`; beside the checks, which wait for an apiserver that does not answer."""
+    while True:
+        state = readiness(dependencies)
+        message = "; ".join(state["problems"]) or "machines can join"
+        clusters = {name: ClusterStatus.model_validate(one) for name, one in state["clusters"].items()}
+        now = dependencies.exchange.issuer.now_ms()
+        status = JoinStatus(at_ms=now, ok=state["ready"], message=message, clusters=clusters)
+        with suppress(OSError):
+            write_status(config.data / "status", f"join-{index}", status)
+        time.sleep(REPORT_SECONDS)
+
+
+def _reach(name: str, cluster: Cluster) -> Connected:
+    from netboot.kube.clusters import reach  # half a second that tests with a cluster in memory need not wait
+
+    return reach(name, cluster)

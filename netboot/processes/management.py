@@ -1,0 +1,68 @@
+"""The process `management`: the operators' API, health of the service, metrics (docs/http-management.md)."""
+
+import secrets
+import threading
+from collections.abc import Callable
+from functools import partial
+
+from netboot.clock import SystemClock
+from netboot.config import Config
+from netboot.join.issue import Issuer
+from netboot.join.register import Register
+from netboot.process import ProcessSpec
+from netboot.stores.bootkey import load_or_create
+from netboot.stores.image_repository import open_image_repository
+from netboot.stores.live import LiveView
+from netboot.stores.register import open_register
+from netboot.stores.state import SqliteStates
+from netboot.stores.status import StatusFolder
+from netboot.web import create_app
+from netboot.web.dependencies import Dependencies
+from netboot.web.metrics import Now, exposition
+from netboot.web.probe import Probe
+from netboot.web.server import Server
+from netboot.web.tokens import TokenFile
+from netboot.web.watch import MOST_WATCHERS
+
+
+def run(spec: ProcessSpec) -> None:
+    """Serve until told to stop."""
+    Server(spec.inherited(), lambda stopping: create_app(compose(spec.config, stopping)), spec.say_ready).run()
+
+
+def compose(config: Config, stopping: Callable[[], bool]) -> Dependencies:
+    """What the operators' API works with. `stopping`: whether this process was told to end."""
+    live, states = LiveView(config.data / "snapshot.json"), SqliteStates(config.data / "state.db")
+    repository = open_image_repository(config)
+    register = open_register(config, lambda: live.view().snapshot.inventory)
+    status, clock = StatusFolder(config.data / "status"), SystemClock()
+    return Dependencies(
+        live=live,
+        states=states,
+        sightings=states,
+        repository=repository,
+        repository_writer=repository,
+        tokens=TokenFile(config.management.token_file),
+        clock=clock,
+        inventory=config.inventory,
+        status=status,
+        probe=Probe(config.provisioning.listen),
+        metrics=partial(exposition, config.data / "metrics", Now(live, states, status, clock)),
+        stopping=stopping,
+        watchers=threading.BoundedSemaphore(MOST_WATCHERS),
+        register=register,
+        issuer=_issuer(config, register) if config.clusters else None,
+        boot_key=partial(load_or_create, config.data / "boot-id.key"),
+    )
+
+
+def _issuer(config: Config, register: Register) -> Issuer:
+    from netboot.kube.clusters import Clusters  # the client of Kubernetes is large: only with clusters
+
+    return Issuer(
+        clusters=Clusters(config.clusters),
+        enrolments=register,
+        journal=None,
+        now_ms=SystemClock().now_ms,
+        choice=secrets.choice,
+    )

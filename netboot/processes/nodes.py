@@ -1,0 +1,31 @@
+"""The processes `nodes-<cluster>`: which boots have become Nodes, and which of those are Ready (docs/approver.md)."""
+
+from functools import partial
+
+from netboot.clock import SystemClock
+from netboot.controllers import runner
+from netboot.controllers.approver.knowledge import Machines
+from netboot.controllers.nodes.collector import Collector
+from netboot.join.ports import Nodes
+from netboot.kube.connection import connect
+from netboot.kube.nodes import KubeNodes
+from netboot.process import ProcessSpec
+from netboot.stores.facts import Facts
+from netboot.stores.live import LiveView
+from netboot.stores.state import SqliteStates
+from netboot.stores.status import write_status
+
+
+def run(spec: ProcessSpec) -> None:
+    """Until told to stop."""
+    config, cluster = spec.config, spec.cluster
+    facts = Facts(config.data / "journal" / f"{spec.name}.db")
+    machines = Machines(cluster, LiveView(config.data / "snapshot.json").view)
+    states = SqliteStates(config.data / "state.db")
+
+    def nodes() -> Nodes:
+        return KubeNodes(connect(config.clusters[cluster].nodes))
+
+    collector = Collector(nodes, machines.all, states, facts, SystemClock())
+    runner.run(collector, partial(write_status, config.data / "status", spec.name), spec.say_ready)
+    facts.close()

@@ -1,0 +1,185 @@
+"""What each process of the service says of itself, and what `/readyz` makes of it: written and read by one class.
+
+A process writes its status to `data/status/<process>.json` (`netboot.stores.status`). A file that is torn, or of
+another version of these classes, is not read in part: whoever asks cannot tell, and says so.
+"""
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, model_serializer
+
+from images.values.strict import Strict
+
+
+class Condition(Strict):
+    """Whether one thing is in order, for people. `remedy`: what to do where it is not."""
+
+    ok: bool
+    message: str
+    remedy: str = ""
+
+
+class Timed(Strict):
+    """`at_ms`: when it was written, milliseconds since 1970: a process that has stopped writing is taken for stuck."""
+
+    at_ms: int
+
+
+# -- the supervisor ---------------------------------------------------------------------------------------------------
+
+
+class ProcessStatus(Strict):
+    """One process as the supervisor sees it. `pid` None: it is down at the moment; `last_exit`: how it ended last."""
+
+    ready: bool
+    pid: int | None
+    restarts: int
+    last_exit: str | None
+
+
+class SupervisorStatus(Strict):
+    """Written with every change; `processes` by name."""
+
+    state: Literal["running", "stopping"]
+    pid: int
+    processes: dict[str, ProcessStatus]
+
+
+# -- the controllers --------------------------------------------------------------------------------------------------
+
+
+class InventoryStatus(Condition):
+    """`valid`: the inventory's files, as they are now, are in force; `faults`: the first of what is wrong with them."""
+
+    valid: bool
+    faults: tuple[str, ...] = ()
+
+
+class ImagesStatus(Condition):
+    """`unusable`: channel → why the image that it points to cannot be used."""
+
+    unusable: dict[str, str]
+
+
+class PublisherStatus(Timed):
+    """The snapshot publisher."""
+
+    inventory: InventoryStatus
+    images: ImagesStatus
+    bundle: Condition
+
+
+class ProjectionStatus(Timed):
+    """The projection. `taken`, `unreadable`: records since it started; the others by the journal's file name."""
+
+    taken: int
+    unreadable: int
+    lag_records: dict[str, int]
+    problems: dict[str, str]
+
+
+# -- processes that report one condition ------------------------------------------------------------------------------
+
+
+class Transfer(Strict):
+    """An image on its way: its digest, and how many bytes of how many are here."""
+
+    image: str
+    bytes: int
+    of: int
+
+
+class FetcherStatus(Condition, Timed):
+    """`images`: digest → why it is not here yet; `fetched`, `bytes`, `failed`: since the process started."""
+
+    images: dict[str, str]
+    transfer: Transfer | None
+    fetched: int
+    bytes: int
+    failed: int
+
+
+class ApproverStatus(Condition, Timed):
+    """`decided`: outcome, reason or purpose, and how many since the process started; `unavailable`: how often the
+    cluster could not be asked since then; `waiting`: requests to be seen to, the oldest for `oldest_seconds`."""
+
+    decided: tuple[tuple[str, str, int], ...]
+    unavailable: int
+    waiting: int
+    oldest_seconds: float
+
+
+class NodesStatus(Condition, Timed):
+    """The node collector: Nodes of machines of the inventory, and how many of them are Ready."""
+
+    unavailable: int
+    registered: int
+    ready: int
+
+
+class FindingStatus(Strict):
+    """What the self-check found of a cluster that is not in order."""
+
+    name: str
+    outcome: Literal["warn", "refuse"]
+    words: str
+    remedy: str
+
+
+class ClusterStatus(Condition):
+    """Whether machines can join this cluster."""
+
+    findings: tuple[FindingStatus, ...]
+
+
+class JoinStatus(Condition, Timed):
+    """A join server: its clusters by name."""
+
+    clusters: dict[str, ClusterStatus]
+
+
+Reporting = FetcherStatus | ApproverStatus | NodesStatus | JoinStatus
+
+_CLASSES: dict[str, type[Reporting]] = {
+    "fetcher": FetcherStatus,
+    "approver": ApproverStatus,
+    "nodes": NodesStatus,
+    "join": JoinStatus,
+}
+
+
+def reporting_class(process: str) -> type[Reporting] | None:
+    """The class of what this process (`approver-default`) writes; None: one that reports no condition of its own."""
+    return _CLASSES.get(process.partition("-")[0])
+
+
+# -- readiness --------------------------------------------------------------------------------------------------------
+
+
+class Detail(BaseModel):
+    """One line of `/readyz`; whatever else is known of it (counts, names) stands beside."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    ok: bool
+    message: str
+    remedy: str = ""
+    """Not shown where all is well."""
+
+    @model_serializer(mode="wrap")
+    def _without_a_remedy_that_nobody_needs(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        fields: dict[str, Any] = handler(self)
+        if self.ok or not self.remedy:
+            del fields["remedy"]
+        return fields
+
+
+class Readiness(BaseModel):
+    """The answer of the management listener's `/readyz`. `ready`: machines can boot now; `degraded`: they can or not,
+    something wants attention."""
+
+    model_config = ConfigDict(frozen=True)
+
+    ready: bool
+    degraded: bool
+    details: dict[str, Detail]

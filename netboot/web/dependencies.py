@@ -1,0 +1,53 @@
+"""What the management server's views work with. `netboot.processes` puts it together; tests put fakes in."""
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+from flask import current_app
+
+from netboot.join.issue import Issuer
+from netboot.join.register import Register
+from netboot.lifecycle.image_repository import ImageRepository, ImageRepositoryWriter
+from netboot.lifecycle.ports import Clock
+from netboot.lifecycle.state import Sightings, States
+from netboot.status import Condition
+from netboot.stores.live import LiveView
+from netboot.stores.status import StatusFolder
+from netboot.web.tokens import TokenFile
+
+EXTENSION = "netboot"
+
+
+@dataclass(frozen=True, slots=True)
+class Dependencies:
+    """Ports and places.
+
+    `status`: what processes say of themselves; `probe`: asks the provisioning listener for its readiness; `stopping`:
+    whether this process was told to end; `watchers`: a place for each; `issuer`: None where this service knows no
+    cluster.
+    """
+
+    live: LiveView
+    states: States
+    sightings: Sightings
+    repository: ImageRepository
+    repository_writer: ImageRepositoryWriter
+    tokens: TokenFile
+    clock: Clock
+    inventory: Path
+    status: StatusFolder
+    probe: Callable[[], Condition]
+    metrics: Callable[[], bytes]
+    stopping: Callable[[], bool]
+    watchers: threading.Semaphore
+    register: Register
+    issuer: Issuer | None
+    boot_key: Callable[[], bytes]
+
+
+def dependencies() -> Dependencies:
+    """Those of the application that serves this request."""
+    return cast("Dependencies", current_app.extensions[EXTENSION])

@@ -1,0 +1,141 @@
+"""The join server's application: `hello`, `attest` and the health of this process. Bodies in, answers out; nothing of
+a request goes further down."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar, cast
+
+from flask import Blueprint, Flask, Response, current_app, jsonify, request
+from werkzeug.exceptions import RequestEntityTooLarge
+
+from netboot.addresses import plain_address
+from netboot.join import messages
+from netboot.join.attest import attest
+from netboot.join.exchange import Exchange
+from netboot.join.hello import hello
+from netboot.lifecycle.errors import CannotTellError, OverloadedError
+from netboot.web import errors, render
+from netboot.web.join.limits import Buckets
+from netboot.web.join.preflight import CheckedClusters
+
+EXTENSION = "netboot.join"
+LONGEST_DRAINED = 4 * 1024 * 1024
+
+blueprint = Blueprint("join", __name__)
+M = TypeVar("M", messages.Hello, messages.Attest)
+
+
+@dataclass(frozen=True, slots=True)
+class Dependencies:
+    """What the views work with. `hellos`, `attests`: how often an address may ask for each. `problems()`: what is wrong
+    with this process's own files and journal, in words. `stopping()`: whether it was told to end."""
+
+    exchange: Exchange
+    clusters: CheckedClusters
+    hellos: Buckets
+    attests: Buckets
+    problems: Callable[[], list[str]]
+    stopping: Callable[[], bool]
+
+
+def create_app(dependencies: Dependencies) -> Flask:
+    """The application; every request finds `dependencies` in it."""
+    app = Flask("netboot.web.join", static_folder=None)
+    app.config["MAX_CONTENT_LENGTH"] = messages.LONGEST_ATTEST
+    app.extensions[EXTENSION] = dependencies
+    errors.install(app, "docs/http-join.md")
+    app.register_blueprint(blueprint)
+    return app
+
+
+@blueprint.post("/v1/join/hello")
+def answer_hello() -> Response:
+    """A challenge for the machine's TPM."""
+    given = _dependencies()
+    too_often = _limited(given.hellos)
+    if too_often is not None:
+        return too_often
+    return _answered(hello(given.exchange, _message(messages.Hello, messages.LONGEST_HELLO), _peer()).as_json())
+
+
+@blueprint.post("/v1/join/attest")
+def answer_attest() -> Response:
+    """The token, in the body of this one answer."""
+    given = _dependencies()
+    too_often = _limited(given.attests)
+    if too_often is not None:
+        return too_often
+    return _answered(attest(given.exchange, _message(messages.Attest, messages.LONGEST_ATTEST), _peer()).as_json())
+
+
+@blueprint.get("/healthz")
+def healthy() -> Response:
+    """This process answers."""
+    return _answered({"healthy": True})
+
+
+@blueprint.get("/readyz")
+def ready() -> Response:
+    """200: machines of every cluster can join through this process; else 503 with what stands in the way."""
+    state = readiness(_dependencies())
+    response = _answered(state)
+    response.status_code = 200 if state["ready"] else 503
+    return response
+
+
+def readiness(dependencies: Dependencies) -> dict[str, Any]:
+    """`{"ready", "problems", "clusters"}` of this process."""
+    problems = dependencies.problems()
+    try:
+        dependencies.exchange.view()
+    except CannotTellError as error:
+        problems.append(str(error))
+    clusters = dependencies.clusters.status()
+    problems += [cluster["message"] for cluster in clusters.values() if not cluster["ok"]]
+    if not clusters:
+        problems.append("no cluster is configured: add `clusters` to netboot.yaml")
+    if dependencies.stopping():
+        problems.insert(0, "the service is stopping")
+    return {"ready": not problems, "problems": problems, "clusters": clusters}
+
+
+def _dependencies() -> Dependencies:
+    return cast("Dependencies", current_app.extensions[EXTENSION])
+
+
+def _message(model: type[M], longest: int) -> M:
+    request.max_content_length = longest
+    if _dependencies().stopping():
+        raise OverloadedError("the service is stopping")
+    try:
+        data = request.get_data(cache=False)
+    except RequestEntityTooLarge:
+        _drain()
+        raise
+    return messages.read(data, model)
+
+
+def _drain() -> None:
+    """Take what is still being sent, up to a bound: a client that is cut while it sends never reads why."""
+    source, left = request.environ["wsgi.input"], LONGEST_DRAINED
+    while left > 0 and (piece := source.read(min(left, 65536))):
+        left -= len(piece)
+
+
+def _limited(buckets: Buckets) -> Response | None:
+    seconds = buckets.wait(_peer())
+    if not seconds:
+        return None
+    response = errors.error(429, "too-often", "this address asks too often", "wait as long as Retry-After says")
+    response.headers["Retry-After"] = str(math.ceil(seconds))
+    return render.uncached(response)
+
+
+def _peer() -> str:
+    """The address of the connection's other end; what a header says of it is nobody's business here."""
+    return plain_address(str(request.environ.get("REMOTE_ADDR", "")))
+
+
+def _answered(body: dict[str, Any]) -> Response:
+    return render.uncached(jsonify(body))

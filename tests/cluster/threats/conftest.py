@@ -1,0 +1,26 @@
+"""One service for all tests of this folder."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from lab.kube.cluster import Cluster
+from tests.cluster.threats.chassis import Chassis
+from tests.cluster.threats.live_site import LiveSite
+from tests.cluster.threats.live_site import live_site as start
+from tests.soft_tpm import PCRS
+
+
+@pytest.fixture(scope="package")
+def site(
+    control_plane: Cluster, accounts: dict[str, Path], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[LiveSite]:
+    machines = [Chassis(f"k-{number:02}", number) for number in range(1, 41)]
+    machines += [Chassis("pcr-41", 41, declared={"pcrs": {"7": [PCRS[7].hex()]}})]
+    machines += [Chassis(f"new-{number}", number, on_record=False) for number in range(51, 57)]
+    machines += [
+        Chassis(f"bare-{number}", number, on_record=False, declared={"identity": "nonce"}) for number in range(61, 64)
+    ]
+    with start(tmp_path_factory.mktemp("threats") / "site", control_plane, accounts, *machines) as one:
+        yield one

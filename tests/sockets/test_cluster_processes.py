@@ -1,0 +1,56 @@
+"""`netboot serve` with a cluster: its processes, and that machines boot whatever becomes of the cluster."""
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from images.store.store import Store
+from netboot.config import load_config
+from tests.processes import wait_for
+from tests.sites import add_image, free_ports, make_site
+from tests.sockets.service import Service, serving
+
+MAC = "52:54:00:00:00:01"
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[Service]:
+    """Nothing answers where its cluster should be, and the kubeconfigs have not been made yet."""
+    root = tmp_path / "site"
+    make_site(root)
+    [port] = free_ports(1)
+    server = f"https://127.0.0.1:{port}"
+    file, given = root / "netboot.yaml", f'{{endpoints: ["{server}"], authority: tls/cluster.crt}}'
+    file.write_text(f"{file.read_text()}clusters:\n  default: {given}\n")
+    config = load_config(root / "netboot.yaml")
+    Store(config.store).set_channel("stable", add_image(config))
+    with serving(config, root / "netboot.yaml") as running:
+        yield running
+
+
+def test_a_cluster_that_cannot_be_reached_takes_nothing_down(service: Service) -> None:
+    assert service.outcome(MAC) == "boot"
+
+    def told() -> bool:
+        details = service.readyz()["details"]
+        return all("kubeconfig" in details[name]["message"] for name in ("approver-default", "nodes-default"))
+
+    wait_for(told)
+    said = service.readyz()
+    assert (said["ready"], said["degraded"]) == (True, True)
+    processes = said["details"]["processes"]["processes"]
+    assert {"approver-default", "nodes-default"} < set(processes)
+    assert "netboot_cluster_unavailable_total" in service.text("/metrics")
+    before = processes["approver-default"]["pid"]
+    os.kill(before, signal.SIGKILL)
+
+    def again() -> bool:
+        process = service.readyz()["details"]["processes"]["processes"]["approver-default"]
+        return bool(process["ready"]) and process["pid"] != before
+
+    wait_for(again)
+    assert service.outcome(MAC) == "boot"
+    assert service.stop() == 0

@@ -1,0 +1,127 @@
+"""Every metric that the service exposes, held against Prometheus' conventions and against docs/metrics.md."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from prometheus_client import Metric
+from prometheus_client.parser import text_string_to_metric_families
+
+from netboot.lifecycle.phases import Phase
+from netboot.lifecycle.state import Batch
+from netboot.status import ApproverStatus, FetcherStatus, NodesStatus
+from tests.records import event, script
+from tests.sockets.api import NOW, SUPERVISOR, UP, Api
+
+PAGE = Path(__file__).parents[2] / "docs" / "metrics.md"
+COUNTING = """
+from netboot.boot.metrics import Counters, Exporter
+counters = Counters(bytes_sent=1, discoveries_dropped=1)
+Exporter(counters).flush(lag=1, open_connections=1, refused=1)
+"""
+NOT_BASE = re.compile(
+    r"_(ms|milliseconds?|us|microseconds|ns|minutes|hours|days|kb|mb|gb|kib|mib|gib|kilobytes|megabytes|percent)(_|$)"
+)
+_ROW = re.compile(r"\| `(netboot_\w+)` \| (\w+) \|([^|]*)\| ([^|]+) \|([^|]*)\|")
+
+
+@pytest.fixture(scope="module")
+def exposed(tmp_path_factory: pytest.TempPathFactory) -> list[Metric]:
+    """All that there is where everything is configured: boot servers, clusters, an upstream."""
+    api = Api(tmp_path_factory.mktemp("metrics"))
+    api.states.take(Batch("boot-0.db", 1, 2, [script("gpu-001", 1), event("gpu-001", 1, Phase.BOOTED)]))
+    common = {"at_ms": NOW, "ok": True, "message": "in order"}
+    processes = dict.fromkeys(("boot-0", "approver-default", "nodes-default", "fetcher"), UP)
+    api.say(
+        supervisor=SUPERVISOR.model_copy(update={"processes": processes}),
+        fetcher=FetcherStatus(**common, images={}, transfer=None, fetched=1, bytes=1, failed=1),
+        approver_default=ApproverStatus(
+            **common, decided=(("approved", "client", 1),), unavailable=1, waiting=0, oldest_seconds=0.0
+        ),
+        nodes_default=NodesStatus(**common, unavailable=0, registered=1, ready=1),
+    )
+    folder = api.config.data / "metrics"
+    folder.mkdir()
+    environment = {**os.environ, "PROMETHEUS_MULTIPROC_DIR": str(folder)}
+    subprocess.run([sys.executable, "-c", COUNTING], env=environment, check=True)
+    return list(text_string_to_metric_families(api.get("/metrics", None).text))
+
+
+def documented() -> dict[str, tuple[str, tuple[str, ...]]]:
+    """Name → type and labels, by the page; each once, each with a meaning."""
+    rows = _ROW.findall(PAGE.read_text())
+    assert len({name for name, *_ in rows}) == len(rows)
+    return {name: (kind, tuple(sorted(re.findall(r"`(\w+)`", labels)))) for name, kind, labels, *_ in rows}
+
+
+def test_the_page_lists_what_is_exposed_and_nothing_else(exposed: list[Metric]) -> None:
+    found = {}
+    for metric in exposed:
+        for sample in metric.samples:
+            found[sample.name] = (metric.type, tuple(sorted(sample.labels)))
+    assert found == documented()
+
+
+def test_names_follow_the_conventions(exposed: list[Metric]) -> None:
+    assert [fault for metric in exposed for fault in faults(metric)] == []
+
+
+def faults(metric: Metric) -> list[str]:
+    """What Prometheus' conventions have against a metric (prometheus.io/docs/practices/naming)."""
+    found = []
+    for name in {sample.name for sample in metric.samples}:
+        base = name.removesuffix("_total")
+        rules = {
+            "is not of our names": re.fullmatch(r"netboot(_[a-z][a-z0-9]*)+", name) is None,
+            "is of no type that we know": metric.type not in ("counter", "gauge"),
+            "is a counter without _total, or _total without a counter": (metric.type == "counter") != (name != base),
+            "counts since something, and is no counter": metric.type == "gauge" and "since the" in metric.documentation,
+            "ends like a part of a histogram": base.endswith(("_count", "_sum", "_bucket")),
+            "is not in a base unit": NOT_BASE.search(name) is not None,
+            "does not end in its unit": re.search(r"_(seconds|bytes)_", base) is not None,
+            "is a moment that is not a _timestamp_seconds": any(sample.value > 1e9 for sample in metric.samples)
+            and not name.endswith("_timestamp_seconds"),
+            "is a timestamp in another unit": "timestamp" in name and not name.endswith("_timestamp_seconds"),
+            "says nothing of itself": not metric.documentation.endswith("."),
+            "has a label that it should not have": any(
+                re.fullmatch(r"[a-z][a-z_]*", label) is None or label in ("le", "quantile", "job", "instance")
+                for sample in metric.samples
+                for label in sample.labels
+            ),
+        }
+        found += [f"{name} {words}" for words, broken in rules.items() if broken]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("# HELP netboot_lag_ms Lag.\n# TYPE netboot_lag_ms gauge\nnetboot_lag_ms 1\n", "is not in a base unit"),
+        (
+            "# HELP netboot_seen_seconds Seen.\n# TYPE netboot_seen_seconds gauge\nnetboot_seen_seconds 1.7e9\n",
+            "is a moment that is not a _timestamp_seconds",
+        ),
+        (
+            "# HELP netboot_restarts Since the start.\n# TYPE netboot_restarts gauge\nnetboot_restarts 1\n",
+            None,
+        ),
+        (
+            "# HELP netboot_restarts Times, since the start.\n# TYPE netboot_restarts gauge\nnetboot_restarts 1\n",
+            "counts since something, and is no counter",
+        ),
+        (
+            "# HELP netboot_bytes_sent Bytes.\n# TYPE netboot_bytes_sent gauge\nnetboot_bytes_sent 1\n",
+            "does not end in its unit",
+        ),
+        ("netboot_things 1\n", "is of no type that we know"),
+    ],
+)
+def test_the_rules_find_what_breaks_them(text: str, fault: str | None) -> None:
+    (metric,) = text_string_to_metric_families(text)
+    if fault is None:
+        assert faults(metric) == []
+    else:
+        assert fault in " ".join(faults(metric))

@@ -1,0 +1,46 @@
+"""How tests are dealt to workers: a plugin for `-n 2`, `-p tests.support.workers` (docs/decisions/019).
+
+What must not run at the same time, or shares something dear, is one group and stays with one worker, in its order. The
+longest groups go first, so that the workers end together.
+"""
+
+import pytest
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
+
+GROUPS = {"tests/boot": "machines", "tests/cluster": "cluster", "tests/tools/test_bench.py": "cluster"}
+"""Machines share images, and one at a time is enough for a core; the tests of a cluster share it; both tests of the
+bench count what benches leave behind. Every other file is a group by itself: it may have fixtures of its own."""
+FIRST = ("tests/boot", "tests/cluster", "tests/tools", "tests/sockets")
+"""Folders in the order in which they begin; the others follow."""
+
+
+def group(nodeid: str) -> str:
+    path = nodeid.partition("::")[0]
+    return next((name for prefix, name in GROUPS.items() if _below(path, prefix)), path)
+
+
+def rank(nodeid: str) -> int:
+    path = nodeid.partition("::")[0]
+    return next((place for place, prefix in enumerate(FIRST) if _below(path, prefix)), len(FIRST))
+
+
+def _below(path: str, prefix: str) -> bool:
+    return path == prefix or path.startswith(f"{prefix}/")
+
+
+class ByGroup(LoadScopeScheduling):  # type: ignore[misc]  # xdist brings no types
+    """xdist's scheduler of groups, with groups of ours."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return group(nodeid)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: rank(item.nodeid))
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByGroup:
+    config.option.loadscopereorder = False  # else the group of the most tests begins, whatever they last
+    return ByGroup(config, log)

@@ -1,0 +1,59 @@
+"""What stays together on one worker, and what begins first."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.support.workers import FIRST, GROUPS, group, rank
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_machines_are_one_group_and_a_cluster_is_one() -> None:
+    assert group("tests/boot/test_node.py::test_a") == group("tests/boot/test_demo.py::test_b") == "machines"
+    assert (
+        group("tests/cluster/test_join.py::test_a") == group("tests/cluster/threats/test_tpm.py::test_b") == "cluster"
+    )
+    assert group("tests/tools/test_bench.py::test_a[x::y]") == group("tests/cluster/test_bench.py::test_b")
+
+
+def test_every_other_file_is_a_group() -> None:
+    path = "tests/unit/test_workers.py"
+    assert group(f"{path}::test_a") == group(f"{path}::Some::test_b[tests/boot/x]") == path
+    assert group("tests/bootstrap/test_a.py::test_a") == "tests/bootstrap/test_a.py"
+
+
+def test_the_dearest_begin() -> None:
+    folders = [
+        "tests/unit/a.py",
+        "tests/tools/images/a.py",
+        "tests/cluster/a.py",
+        "tests/boot/a.py",
+        "tests/contract/a.py",
+    ]
+    assert sorted(folders, key=rank) == [
+        "tests/boot/a.py",
+        "tests/cluster/a.py",
+        "tests/tools/images/a.py",
+        "tests/unit/a.py",
+        "tests/contract/a.py",
+    ]
+
+
+def test_what_is_named_is_there() -> None:
+    assert [name for name in (*GROUPS, *FIRST) if not (ROOT / name).exists()] == []
+
+
+def test_two_workers_share_the_groups_of_a_run_between_them(tmp_path: Path) -> None:
+    """Each test says on which worker it runs: one file is on one, and both have work."""
+    for name in ("test_a", "test_b"):
+        tests = [
+            f"def test_{number}(worker_id):\n    Path(__file__).with_suffix('.{number}').write_text(worker_id)\n"
+            for number in range(3)
+        ]
+        (tmp_path / f"{name}.py").write_text("\n\n".join(["from pathlib import Path", *tests]))
+    argv = [sys.executable, "-m", "pytest", "-q", "-n", "2", "-p", "tests.support.workers", "--rootdir", str(tmp_path)]
+    done = subprocess.run([*argv, str(tmp_path)], cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stdout
+    workers = {name: {path.read_text() for path in tmp_path.glob(f"{name}.[0-9]")} for name in ("test_a", "test_b")}
+    assert sorted(map(tuple, workers.values())) == [("gw0",), ("gw1",)]
