@@ -1,6 +1,5 @@
 """Writing into a store's folder: the writers' lock, and blobs."""
 
-import hashlib
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -8,7 +7,7 @@ from pathlib import Path
 from shutil import rmtree
 
 from images.artifact.manifest import Artifact
-from images.artifact.measure import blocks, measure
+from images.artifact.measure import copy, is_whole
 from images.errors import CorruptError
 from images.values import files, flock
 
@@ -46,28 +45,18 @@ def put_blob(root: Path, source: Path, artifact: Artifact, name: str, progress: 
     if _renewed(root, artifact):
         return
     staged = root / "tmp" / "blob"
-    if _copy(root, staged, source, progress).sha256 != artifact.sha256:
+    with files.replacing(staged, mode=0o444, staging=root / "tmp") as file:
+        copied = copy(source, file, progress)
+    if copied.sha256 != artifact.sha256:
         staged.unlink()
         raise CorruptError(f"{source} is not the {name} that the manifest lists: build the image again")
     staged.rename(root / "blobs" / artifact.sha256)
 
 
-def _copy(root: Path, target: Path, source: Path, progress: Progress | None) -> Artifact:
-    digest, size = hashlib.sha256(), 0
-    with files.replacing(target, mode=0o444, staging=root / "tmp") as writer:
-        for block in blocks(source):
-            digest.update(block)
-            writer.write(block)
-            size += len(block)
-            if progress:
-                progress(len(block))
-    return Artifact(sha256=digest.hexdigest(), size=size)
-
-
 def _renewed(root: Path, artifact: Artifact) -> bool:
     """Whether the blob is there, whole; then gc's grace counts from now. A damaged one is to be replaced."""
     path = root / "blobs" / artifact.sha256
-    if not path.is_file() or measure(path).sha256 != artifact.sha256:
+    if not is_whole(path, artifact):
         return False
     os.utime(path)
     return True
