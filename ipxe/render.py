@@ -20,7 +20,7 @@ _HOLE = "\0"
 
 
 class Prepared:
-    """A machine's script with the boot id left open, for planes that serve tens of thousands a second."""
+    """A machine's script with the boot id left open, for a server of tens of thousands a second."""
 
     __slots__ = ("_segments",)
 

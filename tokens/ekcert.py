@@ -162,11 +162,11 @@ def _climb(child: Certificate, authorities: tuple[Certificate, ...], at: datetim
             continue
         try:
             _check_issuer(child, authority, at, below)
-            name = _name(authority.subject)
             if authority.subject == authority.issuer:
                 _check_signed(authority, authority)
-                return (name,)
-            return (name, *_climb(authority, tuple(one for one in authorities if one is not authority), at, below + 1))
+                return (_name(authority.subject),)
+            others = tuple(other for other in authorities if other is not authority)
+            return (_name(authority.subject), *_climb(authority, others, at, below + 1))
         except ChainError as error:
             why = error
     raise why
@@ -204,12 +204,12 @@ def _extension(certificate: Certificate, kind: type[E]) -> E | None:
 
 def _tpm_of(certificate: Certificate) -> str:
     names = _extension(certificate, x509.SubjectAlternativeName)
-    said = {}
+    labels = {}
     for name in names.get_values_for_type(x509.DirectoryName) if names is not None else ():
         for attribute in name:
             if label := _TPM.get(attribute.oid.dotted_string):
-                said[label] = _printable(str(attribute.value))
-    return ", ".join(f"{label} {said[label]}" for label in _TPM.values() if label in said)
+                labels[label] = _printable(str(attribute.value))
+    return ", ".join(f"{label} {labels[label]}" for label in _TPM.values() if label in labels)
 
 
 def _name(name: x509.Name) -> str:

@@ -126,10 +126,10 @@ class Manifest(Signed):
 
 def schema() -> dict[str, Any]:
     """The JSON Schema (2020-12) of a manifest, `docs/manifest.schema.json`; docs/manifest.md says what it cannot."""
-    found = Manifest.model_json_schema(by_alias=True, mode="validation")
-    required = [*found["required"], "schema", "kernel_arguments", "chunk_size"]
+    described = Manifest.model_json_schema(by_alias=True, mode="validation")
+    required = [*described["required"], "schema", "kernel_arguments", "chunk_size"]
     about = {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": "https://netboot.dev/manifest/v1"}
-    return about | found | {"required": required}
+    return about | described | {"required": required}
 
 
 def canonical(value: Any) -> bytes:

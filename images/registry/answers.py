@@ -103,8 +103,8 @@ def _refusal(answer: requests.Response, where: str, what: str) -> RegistryError:
 
 def _after(answer: requests.Response) -> float | None:
     """Only seconds; a date is for places with a clock like ours."""
-    said = answer.headers.get("Retry-After", "")
-    return float(said) if said.isascii() and said.isdigit() and len(said) < 6 else None
+    header = answer.headers.get("Retry-After", "")
+    return float(header) if header.isascii() and header.isdigit() and len(header) < 6 else None
 
 
 def _length(answer: requests.Response) -> int | None:

@@ -59,7 +59,7 @@ def missing(store: Store, manifest: Manifest) -> dict[str, Artifact]:
     Raises:
         images.errors.StoreError: cannot tell.
     """
-    return {name: one for name, one in read_blobs(manifest) if _stored(store, one) is None}
+    return {name: artifact for name, artifact in read_blobs(manifest) if _stored(store, artifact) is None}
 
 
 def pull(

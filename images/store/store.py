@@ -96,13 +96,13 @@ class Store:
         Raises:
             StoreError: the store cannot be read.
         """
-        found = []
+        listed = []
         for digest in self.digests():
             try:
-                found.append((-self._added(digest), digest, self.image(digest)))
+                listed.append((-self._added(digest), digest, self.image(digest)))
             except (CorruptError, NotFoundError):
                 continue
-        return tuple(image for _, _, image in sorted(found, key=lambda item: item[:2]))
+        return tuple(image for _, _, image in sorted(listed, key=lambda item: item[:2]))
 
     def _added(self, digest: str) -> int:
         """Nanoseconds since 1970."""
