@@ -1,12 +1,16 @@
 """Whole scripts as literals; nothing that a client says can change their structure."""
 
 import re
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
+from images.values import types
+from images.values.kernel_arguments import KernelArgument
+from ipxe import values
 from ipxe.render import chain_script, prepare, waiting_script
 from ipxe.values import Boot, Chain, Waiting, shown
 
@@ -211,3 +215,17 @@ def test_whatever_a_client_says_the_structure_stays(said: list[str], headline: s
     ]
     assert not re.search(r"\$|\{|\\|;|#(?!!ipxe)|[^\n -~]", script)
     assert all("||" not in line and "&&" not in line for line in lines[2:7])
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [(values.Name, types.Name), (values.Digest, types.Sha256), (values.Argument, KernelArgument)],
+)
+def test_what_a_script_takes_is_what_inventory_and_images_may_say(ours: Any, theirs: Any) -> None:
+    """Scripts are a library of their own, so the patterns stand twice: were they to differ, a machine got no script."""
+    inner = TypeAdapter(ours).json_schema()["pattern"].removeprefix("^").removesuffix("$")
+    assert TypeAdapter(theirs).json_schema()["pattern"] == f"^({inner})$"
+
+
+def test_a_script_takes_every_url_of_the_configuration() -> None:
+    assert TypeAdapter(values.Url).json_schema() == TypeAdapter(types.HttpUrl).json_schema()
