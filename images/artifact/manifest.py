@@ -5,13 +5,13 @@ newline at the end (`canonical`).
 """
 
 import hashlib
-import json
 from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 from pydantic import Field, StringConstraints, ValidationError
 
 from images.errors import CorruptError
+from images.values.digests import canonical
 from images.values.faults import first_fault
 from images.values.kernel_arguments import RecipeArgument
 from images.values.strict import Strict
@@ -130,11 +130,6 @@ def schema() -> dict[str, Any]:
     required = [*described["required"], "schema", "kernel_arguments", "chunk_size"]
     about = {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": "https://netboot.dev/manifest/v1"}
     return about | described | {"required": required}
-
-
-def canonical(value: Any) -> bytes:
-    """The one form in which signed documents are written."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode() + b"\n"
 
 
 def read_manifest(data: bytes) -> Manifest:

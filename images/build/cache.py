@@ -14,14 +14,14 @@ import shutil
 import tempfile
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from images import cancel
-from images.build.step import I, Product, Say, Step
+from images.build.step import NO_TOOLS, I, Product, Say, Step
 from images.errors import ImageError
 from images.run import run
 
@@ -67,12 +67,12 @@ class Cache:
         if kind is None:
             self.prune()
 
-    def obtain(self, step: Step[I], inputs: I, say: Say) -> tuple[Product, bool]:
-        """The product of a step, made if it is not there; and whether it was.
+    def obtain(self, step: Step[I], inputs: I, say: Say, tools: Mapping[str, str] = NO_TOOLS) -> tuple[Product, bool]:
+        """The product of a step, made if it is not there; and whether it was. `tools`: versions of those that it uses.
 
         Another build that makes the same product is waited for. The product stays until this cache is closed.
         """
-        key = step.key(inputs)
+        key = step.key(inputs, tools)
         name = f"{step.name}-{key[:32]}"
         path = self._products / name
         with self._guard:

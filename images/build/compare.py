@@ -1,6 +1,5 @@
 """What differs between two builds of one recipe, and where it first comes in."""
 
-import hashlib
 import os
 import stat
 from collections.abc import Iterator
@@ -9,14 +8,15 @@ from typing import Any
 
 from images.artifact.manifest import Artifact
 from images.build.pipeline import Built
-from images.build.steps import bootstrap, configure, initrd, kernel, root, uki
+from images.build.plan import all_steps
+from images.build.step import Product, Step
+from images.values.digests import file_digest
 
 SHOWN = 10
 """How many differing files are named."""
 
-_TREES = {"bootstrap": "root", "configure": "root", "kernel": "root"}
-_FILES = {"kernel": "vmlinuz", "root": root.IMAGE, "initrd": initrd.IMAGE, "uki": uki.IMAGE}
-_ORDER = tuple(step.STEP.name for step in (bootstrap, configure, kernel, root, initrd, uki))
+_SETTLED = "configure"
+"""The step that settles times; those of other trees are a build's own."""
 
 
 def differences(first: Built, second: Built) -> list[str]:
@@ -32,19 +32,21 @@ def differences(first: Built, second: Built) -> list[str]:
         for name, value in first.manifest
         if name != "artifacts" and value != getattr(second.manifest, name)
     ]
-    for step in (name for name in _ORDER if name in first.products and name in second.products):
-        found = list(_step_differences(first.products[step].path, second.products[step].path, step))
+    for step in (step for step in all_steps() if step.name in first.products and step.name in second.products):
+        found = list(_step_differences(first.products[step.name], second.products[step.name], step))
         if found:
             more = [f"  … and {len(found) - SHOWN} more"] if len(found) > SHOWN else []
-            return [*lines, f"first in step {step}:", *(f"  {line}" for line in found[:SHOWN]), *more]
+            return [*lines, f"first in step {step.name}:", *(f"  {line}" for line in found[:SHOWN]), *more]
     return lines
 
 
-def _step_differences(first: Path, second: Path, step: str) -> Iterator[str]:
-    if step in _FILES and _content(first / _FILES[step]) != _content(second / _FILES[step]):
-        yield f"{_FILES[step]}: content"
-    if step in _TREES:
-        yield from tree_differences(first / _TREES[step], second / _TREES[step], times=step == "configure")
+def _step_differences(first: Product, second: Product, step: Step[Any]) -> Iterator[str]:
+    for name in step.outputs:
+        mine, theirs = first / name, second / name
+        if mine.is_dir() and theirs.is_dir():
+            yield from tree_differences(mine, theirs, times=step.name == _SETTLED)
+        elif mine.is_file() and theirs.is_file() and file_digest(mine) != file_digest(theirs):
+            yield f"{name}: content"
 
 
 def tree_differences(first: Path, second: Path, *, times: bool = True) -> Iterator[str]:
@@ -72,7 +74,7 @@ def scan(tree: Path) -> dict[str, dict[str, Any]]:
                 "mode": status.st_mode,
                 "owner": (status.st_uid, status.st_gid),
                 "time": int(status.st_mtime),
-                "content": _content(path)
+                "content": file_digest(path)
                 if stat.S_ISREG(status.st_mode)
                 else path.is_symlink() and str(path.readlink()),
                 "attributes": {
@@ -85,8 +87,3 @@ def scan(tree: Path) -> dict[str, dict[str, Any]]:
 
 def _short(artifact: Artifact) -> str:
     return f"{artifact.sha256[:12]}, {artifact.size} bytes"
-
-
-def _content(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

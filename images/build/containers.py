@@ -17,8 +17,8 @@ from typing import IO, Annotated, Any, NoReturn, TypeVar, cast
 from pydantic import BaseModel, StringConstraints, TypeAdapter, ValidationError
 
 from images.artifact.manifest import ContainerImage
-from images.build.step import PLACE, file_digest
 from images.errors import RecipeError
+from images.values.digests import PLACE, file_digest
 from images.values.faults import first_fault
 from images.values.types import Architecture
 

@@ -5,12 +5,12 @@ The first that fails ends the others, their tools too, and its error is the one 
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Protocol, Self
 
 from images.build.cache import Cache
-from images.build.step import I, Product, Step
+from images.build.step import NO_TOOLS, I, Product, Step
 from images.cancel import Cancellation
 
 
@@ -56,17 +56,20 @@ class Graph:
         if self._failure is not None and self._failure is not value:
             raise self._failure from None
 
-    def step(self, step: Step[I], inputs: Callable[[], I]) -> Callable[[], Product]:
+    def step(
+        self, step: Step[I], inputs: Callable[[], I], tools: Mapping[str, str] = NO_TOOLS
+    ) -> Callable[[], Product]:
         """Begin a step as soon as its inputs are there, and return what waits for its product.
 
         Args:
             inputs: called in the step's own thread, where it waits for the products of other steps.
+            tools: versions of those that it uses.
         """
 
         def run() -> None:
             self._cancellation.adopt()
             try:
-                self._run(step, inputs())
+                self._run(step, inputs(), tools)
             except BaseException as error:  # noqa: BLE001 - raised again by the thread that waits for all
                 self._fail(error)
             finally:
@@ -84,11 +87,11 @@ class Graph:
         thread.start()
         return wait
 
-    def _run(self, step: Step[I], inputs: I) -> None:
+    def _run(self, step: Step[I], inputs: I, tools: Mapping[str, str]) -> None:
         self._tell(lambda: self._progress.begin(step.name))
         start = time.monotonic()
         product, cached = self._cache.obtain(
-            step, inputs, lambda line: self._tell(lambda: self._progress.line(step.name, line))
+            step, inputs, lambda line: self._tell(lambda: self._progress.line(step.name, line)), tools
         )
         self._tell(lambda: self._progress.end(step.name, time.monotonic() - start, cached=cached))
         self.products[step.name] = product

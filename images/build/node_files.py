@@ -5,6 +5,9 @@ from pathlib import Path
 
 from images.formats.overlay import Entry, read_file
 
+NODE = Path(str(files("images") / "node"))
+ROOT, CONTAINERS = NODE / "root", NODE / "containers"
+"""What goes into every root, and what into those that bring container images."""
 HOME = "/usr/lib/netboot"
 """Where units start `python3 -m node.agent` and `-m node.health`: the packages `node` and `tokens` lie there."""
 PACKAGES = ("agent", "health")
@@ -14,12 +17,18 @@ SHARED = ("__init__.py", "errors.py", "wire.py")
 
 def node_files() -> tuple[Entry, ...]:
     """The package `node`, the part of `tokens` that it imports, and the units that run it."""
-    node, tokens = Path(str(files("images.node"))), Path(str(files("tokens")))
-    code = [node / "__init__.py", *(path for name in PACKAGES for path in (node / name).rglob("*.py"))]
-    units = [path for name in PACKAGES for path in (node / name).glob("systemd/*")]
+    tokens = Path(str(files("tokens")))
+    code = [NODE / "__init__.py", *(path for name in PACKAGES for path in (NODE / name).rglob("*.py"))]
+    units = [path for name in PACKAGES for path in (NODE / name).glob("systemd/*")]
     entries = [
-        *(read_file(f"{HOME}/node/{path.relative_to(node).as_posix()}", path, 0o644) for path in code),
+        *(read_file(f"{HOME}/node/{path.relative_to(NODE).as_posix()}", path, 0o644) for path in code),
         *(read_file(f"{HOME}/tokens/{name}", tokens / name, 0o644) for name in SHARED),
         *(read_file(f"/usr/lib/systemd/system/{path.name}", path, 0o644) for path in units),
     ]
     return tuple(sorted(entries, key=lambda entry: entry.path))
+
+
+def installable(entries: tuple[Entry, ...]) -> tuple[str, ...]:
+    """The units among files of ours that say what they are enabled for."""
+    units = (entry for entry in entries if "/systemd/system/" in entry.path)
+    return tuple(Path(entry.path).name for entry in units if b"\n[Install]\n" in entry.content)

@@ -1,36 +1,28 @@
-"""The build: steps that read like the recipe, from package mirrors to an image that can be signed."""
+"""The build: from package mirrors to an image that can be signed, step by step, and into the store.
+
+Each step is a file of `images/build/steps/` that says what it needs (docs/images.md draws the graph):
+
+    bootstrap, drivers → configure → kernel → root, documents, gather → initrd → uki, gates → manifest
+"""
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from images.artifact.manifest import Manifest, read_manifest
-from images.artifact.signing import SigningKey
+from images.artifact.signing import SigningKey, read_public_key, verify
 from images.build import architecture
 from images.build.cache import Cache
 from images.build.containers import read as read_archive
+from images.build.context import Context
 from images.build.graph import Graph, Progress
-from images.build.plan import Plan
+from images.build.plan import plan
 from images.build.secureboot import SecureBootKey
 from images.build.sources import probe
-from images.build.step import Product
-from images.build.steps import (
-    bootstrap,
-    configure,
-    documents,
-    drivers,
-    gates,
-    initrd,
-    kernel,
-    manifest,
-    root,
-    sign,
-    store,
-    uki,
-)
+from images.build.step import I, Product, Step
 from images.errors import ImageError
 from images.recipe.pinning import lock_of
 from images.recipe.recipe import Recipe
@@ -74,38 +66,30 @@ def build(
     lock = lock_of(recipe)
     archives = tuple(read_archive(path, recipe.architecture) for path in recipe.container_images)
     mirrors = timed(progress, "mirrors", lambda: (probe(recipe.sources), False))
-    plan = Plan(recipe, keys, mirrors, archives, lock, cache.packages)
-    # Each step begins when what its inputs call for is there; what does not wait for each other runs side by side.
+    steps, context = plan(Context(recipe, keys, mirrors, archives, lock, cache.packages, secure_boot))
     with Graph(cache, progress) as graph:
-        base = graph.step(bootstrap.STEP, plan.bootstrap)
-        compiled = graph.step(drivers.STEP, plan.drivers) if recipe.drivers else None
-        tree = graph.step(configure.STEP, lambda: plan.configure(base(), compiled and compiled()))
-        system = graph.step(kernel.STEP, lambda: plan.kernel(tree()))
-        packed = graph.step(root.STEP, lambda: plan.root(system()))
-        gathered = graph.step(initrd.GATHER, lambda: plan.gather(tree(), system()))
-        early = graph.step(initrd.STEP, lambda: plan.initrd(gathered()))
-        unified = graph.step(uki.STEP, lambda: plan.uki(tree(), system(), early(), secure_boot)) if recipe.uki else None
-        about = graph.step(documents.STEP, lambda: plan.documents(base(), tree(), system()))
-        checked = graph.step(gates.STEP, lambda: plan.gates(base(), tree(), system(), early()))
+        start(graph, steps, context)
+    products = graph.products
+    files = {
+        name: products[step.name] / file
+        for step in steps
+        for name, file in step.artifacts.items()
+        if (products[step.name] / file).is_file()
+    }
+    return Built(read_manifest((products["manifest"] / "manifest.json").read_bytes()), files, products)
 
-        def all_that_is_described() -> manifest.Inputs:
-            checked()  # what a gate finds is said before a budget
-            return plan.manifest(system(), packed(), early(), unified and unified(), about())
 
-        described = graph.step(manifest.STEP, all_that_is_described)
-    return Built(
-        manifest=read_manifest((described() / "manifest.json").read_bytes()),
-        artifacts={
-            "kernel": system() / "vmlinuz",
-            "initrd": early() / initrd.IMAGE,
-            "root": packed() / root.IMAGE,
-            "packages": described() / "packages.json",
-            "provenance": described() / "provenance",
-            **documents.artifacts(about()),
-        }
-        | ({"uki": unified() / uki.IMAGE} if unified else {}),
-        products=graph.products,
-    )
+def start(graph: Graph, steps: Iterable[Step[Any]], context: Context) -> None:
+    """Begin the steps, which come after those that they need: each runs as soon as their products are there."""
+    waiting: dict[str, Callable[[], Product]] = {}
+    for step in steps:
+        waiting[step.name] = graph.step(step, _inputs(step, context, waiting), step.tool_versions(context))
+
+
+def _inputs(step: Step[I], context: Context, waiting: Mapping[str, Callable[[], Product]]) -> Callable[[], I]:
+    """What waits for the products that a step needs, and makes its inputs of them."""
+    needs = {name: waiting[name] for name in step.needs if name in waiting}
+    return lambda: step.inputs(context, {name: wait() for name, wait in needs.items()})
 
 
 def publish(built: Built, key: SigningKey, keys: dict[str, bytes], into: Store, progress: Progress) -> str:
@@ -115,10 +99,21 @@ def publish(built: Built, key: SigningKey, keys: dict[str, bytes], into: Store, 
         UnknownSignerError: the image's own initrd would not believe `key`.
         StoreError: the store cannot take it; it is as it was.
     """
-    path = built.products[manifest.STEP.name] / "manifest.json"
-    signature: bytes = timed(progress, "sign", lambda: (sign.sign(path, key, keys), False))
-    digest: str = timed(progress, "store", lambda: (store.store(into, path, signature, built.artifacts), False))
+    message = (built.products["manifest"] / "manifest.json").read_bytes()
+    signature: bytes = timed(progress, "sign", lambda: (sign(message, key, keys), False))
+    digest: str = timed(progress, "store", lambda: (into.add_image(message, signature, built.artifacts), False))
     return digest
+
+
+def sign(manifest: bytes, key: SigningKey, baked: Mapping[str, bytes]) -> bytes:
+    """The signature of a manifest, in signify's form, checked with the keys that the image's own initrd trusts.
+
+    Raises:
+        UnknownSignerError: a machine that boots this initrd would refuse the image.
+    """
+    signature = key.sign(manifest)
+    verify(manifest, signature, [read_public_key(content) for content in baked.values()])
+    return signature
 
 
 def timed(progress: Progress, name: str, work: Callable[[], tuple[Any, bool]]) -> Any:

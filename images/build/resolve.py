@@ -5,9 +5,10 @@ from functools import partial
 from pathlib import Path
 
 from images.build.cache import Cache
+from images.build.context import Context
 from images.build.graph import Progress
 from images.build.pipeline import timed
-from images.build.plan import Plan
+from images.build.plan import plan
 from images.build.sources import probe
 from images.build.step import Product
 from images.build.steps import bootstrap, drivers
@@ -28,13 +29,14 @@ def resolve(recipe: Recipe, cache: Cache, progress: Progress) -> Lock:
         raise ImageError("a lock is made by installing the packages once, and that needs root; run it with sudo")
     recipe = recipe.model_copy(update={"lock": None})
     mirrors = timed(progress, "mirrors", lambda: (probe(recipe.sources), False))
-    plan = Plan(recipe, {}, mirrors, packages=cache.packages)
+    _, context = plan(Context(recipe, {}, mirrors, packages=cache.packages))
 
     def install() -> tuple[Product, bool]:
-        return cache.obtain(bootstrap.STEP, plan.bootstrap(), partial(progress.line, bootstrap.STEP.name))
+        inputs, versions = bootstrap.STEP.inputs(context, {}), bootstrap.STEP.tool_versions(context)
+        return cache.obtain(bootstrap.STEP, inputs, partial(progress.line, bootstrap.STEP.name), versions)
 
     def compiler() -> tuple[tuple[Locked, ...], bool]:
-        wanted = drivers.build_root(plan.drivers())
+        wanted = drivers.build_root(drivers.STEP.inputs(context, {}))
         with cache.scratch() as scratch:
             say = partial(progress.line, drivers.STEP.name)
             bootstrap.bootstrap(wanted, scratch, say, drivers.OPTIONS)
@@ -47,7 +49,7 @@ def resolve(recipe: Recipe, cache: Cache, progress: Progress) -> Lock:
         recipe=recipe.name,
         suite=recipe.suite,
         architecture=recipe.architecture,
-        created=plan.created,
+        created=context.created,
         wanted=recipe.installs(),
         packages=found,
         build_wanted=recipe.compiles(),

@@ -7,9 +7,9 @@ from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_private_key
 
-from images.build.step import PLACE
 from images.errors import ImageError
 from images.run import run
+from images.values.digests import PLACE
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,9 +16,9 @@ import requests
 from requests.utils import should_bypass_proxies
 
 from images import run
-from images.build.step import PLACE
 from images.errors import CommandError, SourceUnavailableError
 from images.recipe.recipe import Source
+from images.values.digests import PLACE
 
 CONNECT_SECONDS, READ_SECONDS = 5.0, 20.0
 MAX_INRELEASE = 16 * 1024 * 1024

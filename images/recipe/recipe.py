@@ -8,10 +8,10 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from images.build.step import digest, file_digest, plain
 from images.formats.overlay import Entry, read_file, read_folder
 from images.recipe import fields
 from images.recipe.fields import some
+from images.values.digests import digest, file_digest, plain
 from images.values.kernel_arguments import RecipeArgument
 from images.values.strict import Strict
 from images.values.types import Architecture, Name, RootFormat

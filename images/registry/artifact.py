@@ -10,9 +10,10 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from images.artifact import signing
-from images.artifact.manifest import Artifact, Manifest, canonical
+from images.artifact.manifest import Artifact, Manifest
 from images.registry.errors import RegistryError
 from images.store.pointers import is_digest
+from images.values.digests import canonical
 
 ARTIFACT_TYPE = "application/vnd.netboot.image.v1"
 OCI_MANIFEST = "application/vnd.oci.image.manifest.v1+json"

@@ -9,9 +9,9 @@ import click
 import pytest
 
 from images.artifact.keyring import KeyRing
-from images.artifact.manifest import canonical
 from images.artifact.signing import read_public_key
 from images.store.store import Store
+from images.values.digests import canonical
 from netboot.cli.main import cli
 from netboot.cli.output import progress
 from tests.commands import Ran, Run

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from images.artifact.manifest import canonical
 from images.formats import tree
 from images.formats.debian import Package, paragraphs
+from images.values.digests import canonical
 
 _COMMON = re.compile(r"/usr/share/common-licenses/([A-Za-z0-9.+-]*[A-Za-z0-9+])")
 _FORMAT = re.compile(r"^Format(?:-Specification)?:[ \t]*\S*(?:copyright-format|dep5|DEP-?5)", re.MULTILINE)

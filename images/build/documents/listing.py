@@ -3,7 +3,6 @@
 Written and read as a stream; two listings are compared in one pass, because both are in the same order.
 """
 
-import hashlib
 import json
 import os
 import stat
@@ -11,8 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from images.artifact.manifest import canonical
 from images.errors import CorruptError
+from images.values.digests import canonical, file_digest
 
 Entry = dict[str, Any]
 """`path`, `kind`, `mode` (four octal digits), `uid`, `gid`; a file's `size` and `sha256`, a link's `target`; extended
@@ -67,8 +66,7 @@ def _entry(path: Path, name: str) -> Entry:
         "gid": status.st_gid,
     }
     if kind == "file":
-        with path.open("rb") as file:
-            entry |= {"size": status.st_size, "sha256": hashlib.file_digest(file, "sha256").hexdigest()}
+        entry |= {"size": status.st_size, "sha256": file_digest(path)}
     elif kind == "link":
         entry["target"] = str(path.readlink())
     attributes = {

@@ -7,9 +7,10 @@ random number), so the same image has the same provenance.
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from images.artifact.manifest import Artifact, canonical
+from images.artifact.manifest import Artifact
 from images.build.documents.sbom import Subject, purl
 from images.formats.debian import Identity, Origin, Package
+from images.values.digests import canonical
 
 BUILD_TYPE = "https://netboot.dev/image-build/v1"
 BUILDER = "https://netboot.dev/netboot"
@@ -21,15 +22,19 @@ def predicate(
     subject: Subject,
     recipe: Mapping[str, Any],
     steps: Sequence[tuple[str, int, str]],
+    tools: Mapping[str, str],
     dependencies: Sequence[Mapping[str, Any]],
 ) -> dict[str, Any]:
-    """SLSA's predicate: the recipe as it was after merging, each step's name, version and identity, what went in."""
+    """SLSA's predicate: the merged recipe, each step's name, version and identity, versions of tools, what went in."""
     return {
         "buildDefinition": {
             "buildType": BUILD_TYPE,
             "externalParameters": {"recipe": dict(recipe), "identity": subject.recipe},
             "internalParameters": {
-                "steps": [{"name": name, "version": version, "identity": identity} for name, version, identity in steps]
+                "steps": [
+                    {"name": name, "version": version, "identity": identity} for name, version, identity in steps
+                ],
+                "tools": [{"name": name, "version": version} for name, version in sorted(tools.items())],
             },
             "resolvedDependencies": list(dependencies),
         },

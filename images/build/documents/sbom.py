@@ -17,9 +17,10 @@ from cyclonedx.model.license import DisjunctiveLicense
 from cyclonedx.output.json import JsonV1Dot6
 from packageurl import PackageURL
 
-from images.artifact.manifest import ContainerImage, canonical
+from images.artifact.manifest import ContainerImage
 from images.build.documents.licences import Licence, atoms, spdx
 from images.formats.debian import Identity, Origin, Package
+from images.values.digests import canonical
 
 _NAMESPACE = uuid.uuid5(uuid.NAMESPACE_URL, "https://netboot.dev/sbom")
 

@@ -1,1 +1,1 @@
-"""Checks of a finished tree, one file each, pure: from facts to findings. `gather` reads the facts."""
+"""Checks of a finished tree. `gather` reads the facts, once; the checks judge them."""

@@ -1,5 +1,6 @@
 """What gates look at: a finished image's tree and initrd as values, and what its recipe wants of them."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -108,3 +109,9 @@ class Facts:
     sources: Sources
     programs: Mapping[str, str]
     """Versions of kubelet and containerd by their own words, or by their packages'."""
+
+
+def minor(version: str) -> tuple[int, int] | None:
+    """The first two numbers: `v1.34.4`, `1:1.6.20~ds1-1+deb12u1` → (1, 34), (1, 6); None where there are none."""
+    match = re.match(r"(?:\d+:)?v?(\d+)\.(\d+)", version)
+    return (int(match[1]), int(match[2])) if match else None

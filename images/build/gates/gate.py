@@ -1,10 +1,14 @@
-"""What a gate is: a name, its check, and a line about what it looked at, for the report."""
+"""What a gate is, which there are, and what they find: every file of `images/build/gates/checks/` has a `GATE`."""
 
-from collections.abc import Callable
+import importlib
+import pkgutil
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from images.build.gates.facts import Facts
 from images.values.finding import Finding
+
+CHECKS = "images.build.gates.checks"
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,3 +18,19 @@ class Gate:
     name: str
     check: Callable[[Facts], list[Finding]]
     looked: Callable[[Facts], str]
+
+
+def all_gates() -> tuple[Gate, ...]:
+    """Every gate, by name: the order in which findings are told."""
+    names = sorted(info.name for info in pkgutil.iter_modules(importlib.import_module(CHECKS).__path__))
+    return tuple(importlib.import_module(f"{CHECKS}.{name}").GATE for name in names)
+
+
+def findings(facts: Facts, gates: Iterable[Gate]) -> list[Finding]:
+    """Every finding of every gate."""
+    return [finding for gate in gates for finding in gate.check(facts)]
+
+
+def report(facts: Facts, gates: Iterable[Gate]) -> list[dict[str, str]]:
+    """What was looked at, by gate: the step's output, for people."""
+    return [{"gate": gate.name, "looked_at": gate.looked(facts)} for gate in gates]

@@ -5,7 +5,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from images.build.gates import accounts, content, early, identity, kmod, packages, programs
+from images.build.gates import accounts, content, early, kmod, packages, programs
+from images.build.gates.checks import identity
 from images.build.gates.facts import Facts, Wanted
 from images.formats import tree
 from images.formats.modules import Tree

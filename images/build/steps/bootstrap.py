@@ -6,12 +6,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from images.build import packages
+from images.build.context import Context
 from images.build.sources import Mirror, proxy_environment
-from images.build.step import PLACE, Say, Step
+from images.build.step import Products, Say, Step
 from images.errors import CommandError, SourceUnavailableError
 from images.recipe import lockfile, pinning
 from images.recipe.lockfile import Lock
 from images.run import run
+from images.values.digests import PLACE
 
 VERSION = 1
 
@@ -162,10 +164,24 @@ def _verified(lists: Path) -> Iterator[str]:
         yield hashlib.sha256(path.read_bytes()).hexdigest()
 
 
+def _inputs(context: Context, _products: Products) -> Inputs:
+    recipe = context.recipe
+    return Inputs(
+        suite=recipe.suite,
+        architecture=recipe.architecture,
+        mirrors=context.mirrors,
+        packages=tuple(sorted({*recipe.installs(), *context.installs})),
+        created=context.created,
+        archives=context.packages,
+        lock=context.lock,
+    )
+
+
 STEP = Step(
     "bootstrap",
     VERSION,
     bootstrap,
     outputs=("root",),
-    sources=tuple(Path(str(module.__file__)) for module in (lockfile, pinning)),
+    inputs=_inputs,
+    tools=lambda _: ("mmdebstrap", "apt-get"),
 )

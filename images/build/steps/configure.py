@@ -8,11 +8,14 @@ from pathlib import Path
 from typing import Literal
 
 from images.build.containers import Archive
-from images.build.step import Product, Say, Step, file_digest
+from images.build.context import Context
+from images.build.node_files import CONTAINERS, ROOT, installable, node_files
+from images.build.step import Product, Products, Say, Step
 from images.errors import CommandError, RecipeError
 from images.formats import tree
-from images.formats.overlay import Entry
+from images.formats.overlay import Entry, read_folder
 from images.run import run
+from images.values.digests import file_digest
 
 VERSION = 1
 
@@ -214,4 +217,31 @@ def _settle(root: Path, created: int) -> None:
         os.utime(path, (created, created))
 
 
-STEP = Step("configure", VERSION, configure, outputs=("root",), sources=(Path(tree.__file__),))
+def _inputs(context: Context, products: Products) -> Inputs:
+    recipe, node = context.recipe, read_folder(ROOT)
+    if recipe.join:
+        node += node_files()
+    if context.archives:
+        node += read_folder(CONTAINERS)
+    return Inputs(
+        base=products["bootstrap"],
+        node=node,
+        node_units=installable(node),
+        entries=recipe.entries(),
+        units=recipe.units,
+        remove=recipe.remove,
+        created=context.created,
+        archives=context.archives,
+        drivers=products.get("drivers"),
+    )
+
+
+STEP = Step(
+    "configure",
+    VERSION,
+    configure,
+    outputs=("root",),
+    inputs=_inputs,
+    needs=("bootstrap", "drivers"),
+    tools=lambda context: ("depmod",) if context.recipe.drivers else (),
+)

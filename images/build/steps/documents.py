@@ -9,12 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from images.artifact.manifest import ContainerImage, canonical
+from images.artifact.manifest import ContainerImage
+from images.build.context import Context
 from images.build.documents import licences, listing, provenance, sbom
 from images.build.documents.provenance import Release
 from images.build.documents.sbom import Subject
-from images.build.step import Product, Say, Step
+from images.build.step import Product, Products, Say, Step
 from images.formats import debian
+from images.values.digests import canonical
 
 VERSION = 1
 NAMES = ("config", "files", "sbom", "licences")
@@ -33,6 +35,8 @@ class Inputs:
     """The recipe as it was after merging, as JSON has it."""
     steps: tuple[tuple[str, int, str], ...]
     """Name, version and identity of each step of the build."""
+    tools: Mapping[str, str]
+    """What each tool of the build says of its version."""
     releases: tuple[Release, ...]
     containers: tuple[ContainerImage, ...] = ()
 
@@ -56,7 +60,7 @@ def documents(inputs: Inputs, out: Path, say: Say) -> None:
         *provenance.release_dependencies(inputs.releases),
         *provenance.package_dependencies(inputs.subject, packages, origins),
     ]
-    made = provenance.predicate(inputs.subject, inputs.recipe, inputs.steps, dependencies)
+    made = provenance.predicate(inputs.subject, inputs.recipe, inputs.steps, inputs.tools, dependencies)
     (out / "predicate.json").write_bytes(canonical(made))
     without = len(identities - origins.keys())
     say(f"{len(packages)} packages" + (f", {without} of them in none of apt's lists" if without else ""))
@@ -67,10 +71,39 @@ def artifacts(made: Product) -> dict[str, Path]:
     return {name: made / name for name in NAMES if (made / name).is_file()}
 
 
+def _inputs(context: Context, products: Products) -> Inputs:
+    recipe = context.recipe
+    return Inputs(
+        base=products["bootstrap"],
+        tree=products["configure"],
+        kernel=products["kernel"],
+        subject=Subject(
+            name=recipe.name,
+            recipe=context.identity,
+            distribution=recipe.distribution,
+            suite=recipe.suite,
+            architecture=recipe.architecture,
+            created=context.created,
+        ),
+        recipe=recipe.said(),
+        steps=context.steps,
+        tools=context.tools,
+        releases=tuple(
+            ("file:" if mirror.url.startswith("file:") else mirror.url, suite, release)
+            for mirror in (context.mirrors if recipe.lock is None else ())  # a lock says which, wherever they lie
+            for suite, release in zip(mirror.suites, mirror.releases, strict=True)
+        ),
+        containers=context.containers,
+    )
+
+
 STEP = Step(
     "documents",
     VERSION,
     documents,
     outputs=("files", "sbom", "licences", "predicate.json"),
-    sources=(Path(sbom.__file__).parent, Path(debian.__file__)),
+    inputs=_inputs,
+    needs=("bootstrap", "configure", "kernel"),
+    tools=lambda _: ("cyclonedx-python-lib",),
+    artifacts={name: name for name in NAMES},
 )

@@ -8,13 +8,15 @@ import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from images.build.context import Context
 from images.build.sources import Mirror
-from images.build.step import PLACE, Say, Step
+from images.build.step import Products, Say, Step
 from images.build.steps import bootstrap
 from images.errors import CommandError, RecipeError
 from images.formats import elf, modules
 from images.recipe.lockfile import Lock
 from images.run import run
+from images.values.digests import PLACE
 
 VERSION = 1
 
@@ -152,10 +154,28 @@ def _compile(root: Path, version: str, inputs: Inputs, say: Say) -> None:
         raise RecipeError(f"drivers: {', '.join(inputs.packages)}: does not compile for {version}:\n{said}") from None
 
 
+def _inputs(context: Context, _products: Products) -> Inputs:
+    recipe = context.recipe
+    return Inputs(
+        suite=recipe.suite,
+        architecture=recipe.architecture,
+        mirrors=context.mirrors,
+        kernel=recipe.kernel.package,
+        packages=recipe.drivers,
+        merged_usr=tuple(name for name in recipe.packages if name == "usr-is-merged"),
+        created=context.created,
+        patches=tuple((path.name, path.read_bytes()) for path in recipe.driver_patches),
+        archives=context.packages,
+        lock=context.lock.of_build() if context.lock else None,
+    )
+
+
 STEP = Step(
     "drivers",
     VERSION,
     drivers,
     outputs=("modules", "version"),
-    sources=tuple(Path(str(module.__file__)) for module in (bootstrap, elf, modules)),
+    inputs=_inputs,
+    applies=lambda context: bool(context.recipe.drivers),
+    tools=bootstrap.STEP.tools,  # the compiler is of the mirrors, whose releases are inputs
 )

@@ -4,14 +4,13 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-import images.build.gates
+from images.build.context import Context
 from images.build.gates.facts import Wanted
-from images.build.gates.gates import findings, report
+from images.build.gates.gate import CHECKS, all_gates, findings, report
 from images.build.gates.gather import gather
 from images.build.initrd import ALWAYS
-from images.build.step import Product, Say, Step
-from images.build.steps import configure, initrd
-from images.formats import elf, modules, tree
+from images.build.step import Product, Products, Say, Step
+from images.build.steps import initrd
 from images.recipe.recipe import Recipe
 from images.values.finding import GateError
 
@@ -29,21 +28,6 @@ class Inputs:
     wanted: Wanted
 
 
-def wanted(recipe: Recipe, releases: tuple[str, ...]) -> Wanted:
-    """What of a recipe the gates go by; `releases`: SHA-256 of its sources' InRelease files."""
-    return Wanted(
-        architecture=recipe.architecture,
-        requires=recipe.requires,
-        nvidia=recipe.nvidia,
-        initrd=tuple(dict.fromkeys((recipe.root_format, *ALWAYS, *recipe.modules.initrd))),
-        root=recipe.modules.root,
-        arguments=recipe.kernel.arguments,
-        secure_boot=recipe.secure_boot,
-        kubernetes=recipe.kubernetes,
-        releases=releases,
-    )
-
-
 def gates(inputs: Inputs, out: Path, say: Say) -> None:
     """Write `out/gates.json`: what each gate looked at.
 
@@ -58,12 +42,33 @@ def gates(inputs: Inputs, out: Path, say: Say) -> None:
         inputs.initrd / initrd.IMAGE,
         inputs.wanted,
     )
-    found = findings(facts)
+    found = findings(facts, all_gates())
     if found:
         raise GateError(found)
-    looked = report(facts)
+    looked = report(facts, all_gates())
     say(f"{len(looked)} gates passed")
     (out / "gates.json").write_text(json.dumps(looked, indent=2) + "\n", encoding="utf-8")
+
+
+def _inputs(context: Context, products: Products) -> Inputs:
+    releases = tuple(digest for mirror in context.mirrors for digest in mirror.releases)
+    trees = (products["bootstrap"], products["configure"], products["kernel"])
+    return Inputs(*trees, products["initrd"], _wanted(context.recipe, releases))
+
+
+def _wanted(recipe: Recipe, releases: tuple[str, ...]) -> Wanted:
+    """What of a recipe the gates go by; `releases`: SHA-256 of its sources' InRelease files."""
+    return Wanted(
+        architecture=recipe.architecture,
+        requires=recipe.requires,
+        nvidia=recipe.nvidia,
+        initrd=tuple(dict.fromkeys((recipe.root_format, *ALWAYS, *recipe.modules.initrd))),
+        root=recipe.modules.root,
+        arguments=recipe.kernel.arguments,
+        secure_boot=recipe.secure_boot,
+        kubernetes=recipe.kubernetes,
+        releases=releases,
+    )
 
 
 STEP = Step(
@@ -71,8 +76,7 @@ STEP = Step(
     VERSION,
     gates,
     outputs=("gates.json",),
-    sources=(
-        Path(images.build.gates.__file__).parent,
-        *(Path(str(module.__file__)) for module in (configure, elf, modules, tree)),
-    ),
+    inputs=_inputs,
+    needs=("bootstrap", "configure", "kernel", "initrd"),
+    loads=(CHECKS,),
 )

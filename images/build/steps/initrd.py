@@ -1,31 +1,20 @@
-"""Our initrd, by `images.build.initrd`: the tree's own tools and kernel modules, and the keys that machines trust.
+"""zstd: what was gathered for our initrd becomes the file that firmware loads and the kernel unpacks.
 
-Two steps: *gather* reads the tree, quickly; *initrd* compresses, which takes seconds, and only where what was gathered
-is not what it was before: most changes of a tree are of no concern to the initrd.
+Apart from *gather*, because it takes seconds: it is done again only where what was gathered is not what it was before,
+and most changes of a tree are of no concern to the initrd.
 """
 
 from dataclasses import dataclass
 from pathlib import Path
 
-from images.build import initrd as builder
-from images.build.step import Product, Say, Step
-from images.formats import cpio, elf, modules
-from images.values.types import RootFormat
+from images.build.context import Context
+from images.build.initrd import compress
+from images.build.step import Product, Products, Say, Step, by_content
+from images.build.steps import gather
 
 VERSION = 2
 
-GATHERED, IMAGE = "initrd.cpio", "initrd.img"
-
-
-@dataclass(frozen=True, slots=True)
-class Sources:
-    """The configured tree (with all modules), its kernel, the modules wanted early, public keys by file name."""
-
-    tree: Product
-    kernel: Product
-    modules: tuple[str, ...]
-    keys: tuple[tuple[str, bytes], ...]
-    root_format: RootFormat = "squashfs"
+IMAGE = "initrd.img"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,41 +24,23 @@ class Inputs:
     gathered: Product
 
 
-def gather(inputs: Sources, out: Path, say: Say) -> None:
-    """Write `out/initrd.cpio`; `out/keys` holds the keys that went in.
-
-    Raises:
-        RecipeError: a tool, module or key that the initrd needs is not there.
-    """
-    keys = out / "keys"
-    keys.mkdir()
-    for name, content in inputs.keys:
-        (keys / name).write_bytes(content)
-    version = (inputs.kernel / "version").read_text(encoding="ascii").strip()
-    made = builder.gather(
-        inputs.tree / "root",
-        version,
-        inputs.modules,
-        sorted(keys.iterdir()),
-        out / GATHERED,
-        root_format=inputs.root_format,
-    )
-    say(f"{len(made.modules)} modules, {made.size / 2**20:.1f} MiB unpacked")
-    if made.missing_firmware:
-        say(f"firmware that the root does not have: {', '.join(made.missing_firmware)}")
-
-
 def initrd(inputs: Inputs, out: Path, say: Say) -> None:
     """Write `out/initrd.img`."""
     say("compressing")
-    builder.compress(inputs.gathered / GATHERED, out / IMAGE)
+    compress(inputs.gathered / gather.GATHERED, out / IMAGE)
 
 
-GATHER = Step(
-    "gather",
+def _inputs(_context: Context, products: Products) -> Inputs:
+    return Inputs(by_content(products["gather"], gather.GATHERED))
+
+
+STEP = Step(
+    "initrd",
     VERSION,
-    gather,
-    outputs=(GATHERED,),
-    sources=(builder.STAGE, *(Path(str(module.__file__)) for module in (builder, cpio, elf, modules))),
+    initrd,
+    outputs=(IMAGE,),
+    inputs=_inputs,
+    needs=("gather",),
+    tools=lambda _: ("zstd",),
+    artifacts={"initrd": IMAGE},
 )
-STEP = Step("initrd", VERSION, initrd, outputs=(IMAGE,), sources=(Path(str(builder.__file__)),))

@@ -6,7 +6,8 @@ import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
-from images.build.step import Product, Say, Step
+from images.build.context import Context
+from images.build.step import Product, Products, Say, Step
 from images.errors import RecipeError
 from images.formats import modules, tree
 from images.run import run
@@ -90,4 +91,17 @@ def _prune(root: Path, version: str, wanted: tuple[str, ...]) -> None:
     run(["depmod", "--basedir", root, version])
 
 
-STEP = Step("kernel", VERSION, kernel, outputs=("vmlinuz", "version", "root"), sources=(Path(modules.__file__),))
+def _inputs(context: Context, products: Products) -> Inputs:
+    return Inputs(products["configure"], context.recipe.modules.root, context.removes)
+
+
+STEP = Step(
+    "kernel",
+    VERSION,
+    kernel,
+    outputs=("vmlinuz", "version", "root"),
+    inputs=_inputs,
+    needs=("configure",),
+    tools=lambda context: () if context.recipe.modules.root is None else ("depmod",),
+    artifacts={"kernel": "vmlinuz"},
+)

@@ -6,11 +6,11 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-import images.artifact.manifest
 from images.artifact.manifest import CHUNK_SIZE, Artifact, Artifacts, ContainerImage, Manifest
+from images.build.context import Context
 from images.build.documents import provenance
 from images.build.gates import budget
-from images.build.step import Product, Say, Step
+from images.build.step import Product, Products, Say, Step
 from images.build.steps import documents, uki
 from images.build.steps import initrd as early
 from images.build.steps import root as packed
@@ -142,10 +142,35 @@ def packages_json(packages: list[list[str]]) -> bytes:
     return ("[\n" + ",\n".join(json.dumps(package) for package in packages) + "\n]\n").encode()
 
 
+def _inputs(context: Context, products: Products) -> Inputs:
+    recipe = context.recipe
+    return Inputs(
+        kernel=products["kernel"],
+        root=products["root"],
+        initrd=products["initrd"],
+        name=recipe.name,
+        distribution=recipe.distribution,
+        suite=recipe.suite,
+        architecture=recipe.architecture,
+        recipe=context.identity,
+        epoch=recipe.epoch,
+        created=context.created,
+        arguments=recipe.kernel.arguments,
+        budget_mib=recipe.budget_mib,
+        root_format=recipe.root_format,
+        uki=products.get("uki"),
+        machine_memory_mib=recipe.machine_memory_mib,
+        containers=context.containers,
+        documents=products["documents"],
+    )
+
+
 STEP = Step(
     "manifest",
     VERSION,
     manifest,
     outputs=("manifest.json", "packages.json"),
-    sources=(Path(images.artifact.manifest.__file__), Path(budget.__file__), Path(provenance.__file__)),
+    inputs=_inputs,
+    needs=("kernel", "root", "initrd", "uki", "documents", "gates"),  # what a gate finds is said before a budget
+    artifacts={"packages": "packages.json", "provenance": "provenance"},
 )

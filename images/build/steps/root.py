@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from images.build.step import Product, Say, Step
+from images.build.context import Context
+from images.build.step import Product, Products, Say, Step
 from images.recipe.recipe import Profile
 from images.run import run
 from images.values.types import RootFormat
@@ -58,4 +59,17 @@ def root(inputs: Inputs, out: Path, say: Say) -> None:
     run(argv(inputs, out), env={"SOURCE_DATE_EPOCH": str(inputs.created)})
 
 
-STEP = Step("root", VERSION, root, outputs=(IMAGE,))
+def _inputs(context: Context, products: Products) -> Inputs:
+    return Inputs(products["kernel"], context.recipe.profile, context.created, context.recipe.root_format)
+
+
+STEP = Step(
+    "root",
+    VERSION,
+    root,
+    outputs=(IMAGE,),
+    inputs=_inputs,
+    needs=("kernel",),
+    tools=lambda context: ("mkfs.erofs",) if context.recipe.root_format == "erofs" else ("mksquashfs",),
+    artifacts={"root": IMAGE},
+)

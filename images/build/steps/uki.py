@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from images.build import secureboot
+from images.build.context import Context
 from images.build.secureboot import SecureBootKey
-from images.build.step import Product, Say, Step
+from images.build.step import Product, Products, Say, Step
 from images.build.steps import initrd as early
 from images.errors import RecipeError
 from images.formats import pe, tree
@@ -69,6 +70,28 @@ def uki(inputs: Inputs, out: Path, say: Say) -> None:
         secureboot.sign(whole, inputs.signer, inputs.created)
 
 
+def _inputs(context: Context, products: Products) -> Inputs:
+    return Inputs(
+        tree=products["configure"],
+        kernel=products["kernel"],
+        initrd=products["initrd"],
+        architecture=context.recipe.architecture,
+        arguments=context.recipe.kernel.arguments,
+        created=context.created,
+        signer=context.secure_boot,
+    )
+
+
 STEP = Step(
-    "uki", VERSION, uki, outputs=(IMAGE,), sources=tuple(Path(str(module.__file__)) for module in (pe, secureboot))
+    "uki",
+    VERSION,
+    uki,
+    outputs=(IMAGE,),
+    inputs=_inputs,
+    needs=("configure", "kernel", "initrd"),
+    applies=lambda context: context.recipe.uki,
+    tools=lambda context: ("osslsigncode",) if context.secure_boot else (),
+    artifacts={"uki": IMAGE},
+    packages=(PACKAGE,),
+    removes=(STUBS,),  # it is in the unified kernel image
 )

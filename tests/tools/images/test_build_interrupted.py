@@ -25,6 +25,7 @@ from images.run import run
 from images.build.sources import Mirror
 from images.build.step import Step
 from images.build.steps import bootstrap
+from tests.unit.images.samples import unplanned
 from tests.unit.images.test_graph import Inputs, Told
 
 url, folder = sys.argv[1], Path(sys.argv[2])
@@ -36,7 +37,7 @@ def beside(inputs, out, say):
 
 with Cache(folder / "cache") as cache, Graph(cache, Told()) as graph:
     graph.step(bootstrap.STEP, lambda: bootstrap.Inputs("x", "amd64", (mirror,), ("systemd",), 1, cache.packages))
-    graph.step(Step("beside", 1, beside, outputs=()), lambda: Inputs("1"))
+    graph.step(Step("beside", 1, beside, outputs=(), inputs=unplanned), lambda: Inputs("1"))
 """
 
 

@@ -16,7 +16,7 @@ import pytest
 from images.build.containers import Archive
 from images.build.sources import Mirror
 from images.build.step import Product
-from images.build.steps import bootstrap, configure, initrd, kernel, root
+from images.build.steps import bootstrap, configure, gather, kernel, root
 from images.errors import CommandError, RecipeError
 from images.formats.overlay import Entry
 from images.recipe.inherit import SHIPPED
@@ -293,9 +293,9 @@ def test_an_initrd_without_its_tools_says_which_package_is_missing(tmp_path: Pat
     )
     out = tmp_path / "out"
     out.mkdir()
-    wanted = initrd.Sources(booted, Product("k", tmp_path / "kernel"), (), (("a.pub", b"x"),))
+    wanted = gather.Inputs(booted, Product("k", tmp_path / "kernel"), (), (("a.pub", b"x"),))
     with pytest.raises(RecipeError, match="put the package busybox-static into the recipe"):
-        initrd.gather(wanted, out, quiet)
+        gather.gather(wanted, out, quiet)
 
 
 @contextmanager

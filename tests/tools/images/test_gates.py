@@ -124,17 +124,17 @@ def test_the_shipped_recipe_passes_and_says_what_was_looked_at(kitchen: Kitchen)
         for gate in json.loads((kitchen.base.products["gates"] / "gates.json").read_bytes())
     }
     assert list(looked) == [
-        "kernel",
         "architecture",
-        "nvidia",
+        "identity",
+        "kernel",
         "nouveau",
+        "nvidia",
+        "pairs",
         "required",
+        "secrets",
         "signatures",
         "skew",
-        "pairs",
         "sources",
-        "identity",
-        "secrets",
     ]
     assert looked["nvidia"] == "no NVIDIA driver"
     assert looked["skew"] == "kubelet none, cluster not named"

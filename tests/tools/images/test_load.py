@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from images.build.plan import NODE
+from images.build.node_files import NODE
 
 pytestmark = pytest.mark.tools
 

@@ -11,7 +11,7 @@ import pytest
 from images.build import resolve
 from images.build.cache import Cache
 from images.build.compare import tree_differences
-from images.build.plan import Plan
+from images.build.context import Context
 from images.build.sources import probe
 from images.build.steps import bootstrap, configure
 from images.errors import LockError
@@ -63,7 +63,7 @@ class World:
     def tree(self, name: str) -> Path:
         """What a recipe comes to now, configured: as it goes into an image."""
         recipe = load(self.folder / name)
-        inputs = Plan(recipe, {}, probe(recipe.sources), lock=lock_of(recipe)).bootstrap()
+        inputs = bootstrap.STEP.inputs(Context(recipe, {}, probe(recipe.sources), lock=lock_of(recipe)), {})
         base, _ = self.cache.obtain(bootstrap.STEP, inputs, lambda line: None)
         done = configure.Inputs(base, (), (), (), {}, (), self.lock.created)
         return self.cache.obtain(configure.STEP, done, lambda line: None)[0] / "root"

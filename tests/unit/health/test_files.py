@@ -4,8 +4,7 @@ import ast
 import sys
 from pathlib import Path, PurePosixPath
 
-from images.build.node_files import HOME, node_files
-from images.build.plan import installable
+from images.build.node_files import HOME, installable, node_files
 from images.node.health.checks import CHECKS
 from images.node.health.runner import AT_ONCE
 from images.node.health.service import ASK_SECONDS

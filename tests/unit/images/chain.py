@@ -6,6 +6,7 @@ from pathlib import Path
 
 from images.build.cache import Cache
 from images.build.step import Product, Say, Step
+from tests.unit.images.samples import unplanned
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,7 @@ def build(folder: Path, tick: Callable[[], None]) -> bytes:
             tick()
         say("written")
 
-    steps = [Step(f"step-{name}", 1, write, outputs=("data",)) for name in "abc"]
+    steps = [Step(f"step-{name}", 1, write, ("data",), unplanned) for name in "abc"]
     product: Product | None = None
     tick()
     with Cache(folder) as cache:

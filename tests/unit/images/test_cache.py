@@ -16,9 +16,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from images.build.cache import Cache
-from images.build.step import Product, Say, Step, plain
+from images.build.step import Product, Say, Step
 from images.errors import ImageError
+from images.values.digests import plain
 from tests.processes import wait_for
+from tests.unit.images.samples import unplanned
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,7 @@ def counted(name: str = "write", version: int = 1) -> tuple[Step[Inputs], list[s
         made.append(inputs.text)
         write(inputs, out, say)
 
-    return Step(name, version, work, outputs=("file",)), made
+    return Step(name, version, work, outputs=("file",), inputs=unplanned), made
 
 
 def test_a_step_is_done_once_for_the_same_inputs_and_version(tmp_path: Path) -> None:
@@ -60,14 +62,14 @@ def test_a_step_is_done_once_for_the_same_inputs_and_version(tmp_path: Path) -> 
     assert made == ["a", "b"]
 
 
-def test_a_steps_key_changes_with_its_inputs_its_version_and_its_sources(tmp_path: Path) -> None:
+def test_a_steps_key_changes_with_its_inputs_its_version_and_its_data(tmp_path: Path) -> None:
     source = tmp_path / "source"
     source.mkdir()
     (source / "x").write_text("1")
-    step = Step("write", 1, write, outputs=("file",), sources=(source,))
+    step = Step("write", 1, write, outputs=("file",), inputs=unplanned, data=(source,))
     keys = [step.key(Inputs("a")), step.key(Inputs("b")), step.key(Inputs("a", Product("k", tmp_path)))]
     keys.append(step.key(Inputs("a", Product("l", tmp_path))))
-    keys.append(Step("write", 2, write, outputs=("file",), sources=(source,)).key(Inputs("a")))
+    keys.append(Step("write", 2, write, outputs=("file",), inputs=unplanned, data=(source,)).key(Inputs("a")))
     (source / "x").write_text("2")
     keys.append(step.key(Inputs("a")))
     (source / "x").chmod(0o755)
@@ -103,13 +105,13 @@ def test_a_step_that_fails_leaves_nothing_and_is_done_again(tmp_path: Path) -> N
 
     with Cache(tmp_path) as cache:
         with pytest.raises(ImageError, match="no"):
-            cache.obtain(Step("write", 1, fail, outputs=("file",)), Inputs("a"), quiet)
+            cache.obtain(Step("write", 1, fail, outputs=("file",), inputs=unplanned), Inputs("a"), quiet)
         assert list((tmp_path / "products").iterdir()) == list((tmp_path / "tmp").iterdir()) == []
         assert cache.obtain(counted()[0], Inputs("a"), quiet)[1] is False
 
 
 def test_a_step_without_its_output_is_a_fault_that_names_it(tmp_path: Path) -> None:
-    step = Step("write", 1, write, outputs=("file", "other", "third"))
+    step = Step("write", 1, write, outputs=("file", "other", "third"), inputs=unplanned)
     with Cache(tmp_path) as cache, pytest.raises(ImageError) as caught:
         cache.obtain(step, Inputs("a"), quiet)
     assert str(caught.value) == "step write ended without its output: other, third"
@@ -170,7 +172,7 @@ def test_two_builds_of_one_step_make_it_once(tmp_path: Path) -> None:
         assert go.wait(20)
         write(inputs, out, say)
 
-    step = Step("write", 1, slow, outputs=("file",))
+    step = Step("write", 1, slow, outputs=("file",), inputs=unplanned)
     results: list[bool] = []
 
     def build(say: Say) -> None:
@@ -203,7 +205,7 @@ def test_the_second_makes_it_where_the_first_fails(tmp_path: Path) -> None:
             raise ImageError("no")
         write(inputs, out, say)
 
-    step = Step("write", 1, work, outputs=("file",))
+    step = Step("write", 1, work, outputs=("file",), inputs=unplanned)
 
     def first() -> None:
         with pytest.raises(ImageError), Cache(tmp_path) as cache:

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from images.artifact.manifest import ContainerImage
 from images.build.containers import read
-from images.build.step import plain
 from images.errors import RecipeError
+from images.values.digests import plain
 from tests.unit.images import archives
 
 PACKED = len(gzip.compress(archives.LAYER, mtime=0))

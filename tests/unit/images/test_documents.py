@@ -12,13 +12,14 @@ from cyclonedx.model.bom import Bom
 from hypothesis import given
 from hypothesis import strategies as st
 
-from images.artifact.manifest import Artifact, ContainerImage, canonical
+from images.artifact.manifest import Artifact, ContainerImage
 from images.build.documents import licences, listing, provenance, sbom
 from images.build.step import Product
 from images.build.steps import documents
 from images.errors import CorruptError
 from images.formats import debian
 from images.formats.debian import Origin, Package
+from images.values.digests import canonical
 from tests.unit.images.debian_tree import STATUS, tree
 
 SUBJECT = sbom.Subject("sample", "e" * 64, "debian", "bookworm", "amd64", 1_700_000_000)
@@ -38,9 +39,8 @@ def run_step(folder: Path, name: str = "out") -> Path:
     out = folder / name
     out.mkdir()
     releases = (("http://deb.example/debian/", "bookworm", "1" * 64), ("file:", "/", "2" * 64))
-    inputs = documents.Inputs(
-        base, configured, kernel, SUBJECT, {"name": "sample"}, (("bootstrap", 1, "3" * 64),), releases, (WEB,)
-    )
+    steps, tools = (("bootstrap", 1, "3" * 64),), {"zstd": "zstd 1.5", "mksquashfs": "mksquashfs 4.5"}
+    inputs = documents.Inputs(base, configured, kernel, SUBJECT, {"name": "sample"}, steps, tools, releases, (WEB,))
     documents.documents(inputs, out, lambda line: None)
     return out
 
@@ -206,7 +206,13 @@ def test_provenance_is_an_in_toto_statement_about_every_artifact(tmp_path: Path)
     assert value["subject"] == [{"name": name, "digest": {"sha256": "9" * 64}} for name in ("kernel", "root")]
     definition = value["predicate"]["buildDefinition"]
     assert definition["externalParameters"] == {"identity": "e" * 64, "recipe": {"name": "sample"}}
-    assert definition["internalParameters"]["steps"] == [{"name": "bootstrap", "version": 1, "identity": "3" * 64}]
+    assert definition["internalParameters"] == {
+        "steps": [{"name": "bootstrap", "version": 1, "identity": "3" * 64}],
+        "tools": [
+            {"name": "mksquashfs", "version": "mksquashfs 4.5"},
+            {"name": "zstd", "version": "zstd 1.5"},
+        ],
+    }
     assert definition["resolvedDependencies"] == [
         {
             "name": "InRelease of bookworm",

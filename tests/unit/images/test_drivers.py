@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from images.build.plan import Plan
+from images.build.context import Context
 from images.build.sources import Mirror
 from images.build.step import Product
 from images.build.steps import bootstrap, configure, drivers
@@ -159,7 +159,7 @@ def test_what_is_compiled_depends_on_mirrors_kernel_and_packages_and_not_on_wher
 
 
 def test_the_recipe_of_a_gpu_server_compiles_for_its_own_kernel() -> None:
-    inputs = Plan(load(find("debian-12-gpu")), {}, (MIRROR,)).drivers()
+    inputs = drivers.STEP.inputs(Context(load(find("debian-12-gpu")), {}, (MIRROR,)), {})
     assert (inputs.kernel, inputs.packages) == ("linux-image-amd64", ("nvidia-open-kernel-dkms",))
     assert inputs.merged_usr == ("usr-is-merged",)
     assert [name for name, _ in inputs.patches] == ["nvidia-535-pci-resize.patch"]

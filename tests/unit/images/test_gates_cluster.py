@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from images.build.gates import pairs, skew
+from images.build.gates.checks import pairs, skew
+from images.build.gates.facts import minor
 from images.build.gates.programs import said as version_of
-from images.build.gates.versions import minor
 from tests.unit.images.gate_facts import facts, said, wanted
 
 REMEDY = "\n  take the kubelet from the cluster's own minor version, or correct 'kubernetes' in the recipe"

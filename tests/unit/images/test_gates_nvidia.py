@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from images.build.gates import nouveau, nvidia
+from images.build.gates.checks import nouveau, nvidia
 from images.recipe.recipe import Nvidia
 from tests.unit.images.gate_facts import KERNEL, facts, module, modules, said, wanted
 

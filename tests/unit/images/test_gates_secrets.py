@@ -17,8 +17,8 @@ from cryptography.hazmat.primitives.serialization import (
 from hypothesis import given
 from hypothesis import strategies as st
 
-from images.build.gates import secrets
 from images.build.gates.accounts import with_password
+from images.build.gates.checks import secrets
 from images.build.gates.keys import password_hash, private_key
 from tests.unit.images.gate_facts import CONTENT, facts, said
 

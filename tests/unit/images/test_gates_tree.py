@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from images.build.gates import content, early, gather, identity, kmod, packages, sources
+from images.build.gates import content, early, gather, kmod, packages
+from images.build.gates.checks import identity, sources
 from images.build.gates.facts import Sources
 from images.build.steps.configure import ARCHIVES
 from images.errors import ImageError

@@ -15,6 +15,7 @@ from images.build.graph import Graph
 from images.build.step import Product, Say, Step
 from images.errors import CommandError, ImageError
 from images.run import run
+from tests.unit.images.samples import unplanned
 from tests.unit.images.test_run import wait_gone
 
 RETRY_POLICY = 60.0
@@ -48,7 +49,7 @@ def write(inputs: Inputs, out: Path, say: Say) -> None:
 
 
 def named(name: str, work: object = write) -> Step[Inputs]:
-    return Step(name, 1, work, outputs=("file",))  # type: ignore[arg-type]
+    return Step(name, 1, work, outputs=("file",), inputs=unplanned)  # type: ignore[arg-type]
 
 
 def meeting(barrier: threading.Barrier) -> object:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from images.build.plan import Plan
+from images.build.context import Context
 from images.build.sources import Mirror
 from images.build.steps import bootstrap, drivers
 from images.errors import LockError
@@ -137,9 +137,9 @@ def test_what_compiles_modules_is_locked_by_itself(tmp_path: Path) -> None:
     )
     mirror = Mirror("http://m.example/d", ("a",), ("main",), b"key", ".asc", ("1" * 64,), 1000)
     recipe = load(find("debian-12-gpu"))
-    inputs = drivers.build_root(Plan(recipe, {}, (mirror,), lock=made).drivers())
+    inputs = drivers.build_root(drivers.STEP.inputs(Context(recipe, {}, (mirror,), lock=made), {}))
     assert "--include=gcc=12" in bootstrap.argv(inputs, Path("/c/root"), Path("/c/n.sources"))
-    assert Plan(recipe, {}, (mirror,), lock=made).bootstrap().lock == made
+    assert bootstrap.STEP.inputs(Context(recipe, {}, (mirror,), lock=made), {}).lock == made
 
 
 def test_what_the_mirrors_have_no_more_is_named() -> None:

@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from images.artifact.manifest import Artifact, Artifacts, ContainerImage, Manifest, canonical, read_manifest, schema
+from images.artifact.manifest import Artifact, Artifacts, ContainerImage, Manifest, read_manifest, schema
 from images.errors import CorruptError
+from images.values.digests import canonical
 from tests.unit.images import samples
 
 DOCS = Path(__file__).parents[3] / "docs"

@@ -12,8 +12,8 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import NameOID
 
 from images.build.secureboot import read_key
-from images.build.step import plain
 from images.errors import ImageError
+from images.values.digests import plain
 
 BEGIN = datetime(2024, 1, 1, tzinfo=UTC)
 

@@ -5,9 +5,9 @@ Both claim the same PCI ids; a blacklist in the image also saves 10 to 30 s of e
 
 import re
 
+from images.build.gates.checks.nvidia import driver_modules
 from images.build.gates.facts import Facts
 from images.build.gates.gate import Gate
-from images.build.gates.nvidia import driver_modules
 from images.values.finding import Finding
 
 _LINE = re.compile(r"blacklist\s+nouveau\s*|install\s+nouveau\s+(/usr)?/bin/(false|true)\s*")

@@ -4,9 +4,8 @@ Kubernetes' version skew policy (https://kubernetes.io/releases/version-skew-pol
 up to three minor versions older; a kubelet before 1.25 up to two.
 """
 
-from images.build.gates.facts import Facts
+from images.build.gates.facts import Facts, minor
 from images.build.gates.gate import Gate
-from images.build.gates.versions import minor
 from images.values.finding import Finding
 
 
