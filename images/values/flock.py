@@ -12,12 +12,20 @@ from images.errors import BusyError
 _POLL_SECONDS = 0.05
 
 
+class HeldError(BusyError):
+    """Another process has the lock. `holder`: its process id, as far as it wrote one."""
+
+    def __init__(self, holder: str, what: str) -> None:
+        self.holder = holder
+        super().__init__(f"another process (pid {holder}) is writing to {what}: try again")
+
+
 @contextmanager
 def exclusive(path: Path, what: str, wait: float = 0.0) -> Iterator[None]:
     """Hold the lock file `path`, waiting up to `wait` seconds for another holder to end.
 
     Raises:
-        BusyError: another process holds it still, named by its id. OSError: the file system refuses.
+        HeldError: another process has it still. OSError: the file system refuses.
     """
     lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
@@ -25,7 +33,7 @@ def exclusive(path: Path, what: str, wait: float = 0.0) -> Iterator[None]:
         while not _try(lock):
             if time.monotonic() >= deadline:
                 holder = os.pread(lock, 32, 0).decode(errors="replace").strip() or "unknown"
-                raise BusyError(f"another process (pid {holder}) is writing to {what}: try again")
+                raise HeldError(holder, what)
             time.sleep(_POLL_SECONDS)
         with suppress(OSError):  # the holder's id only makes a message better: a full disk must not stop gc
             os.ftruncate(lock, 0)

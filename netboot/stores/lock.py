@@ -1,10 +1,10 @@
 """The lock of a data folder: one instance works on it at a time."""
 
-import fcntl
-import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+
+from images.values import flock
 
 RESTORING = "restoring"
 """The marker in a data folder while `netboot restore` puts files in place."""
@@ -24,14 +24,12 @@ def sole_instance(path: Path, *, interrupted: bool = False) -> Iterator[None]:
         AlreadyRunningError: somebody else holds it.
         OSError: it cannot be made.
     """
-    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-    with os.fdopen(handle, "r+b", buffering=0) as file:
+    with ExitStack() as locks:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            pid = file.read(20).decode("ascii", "replace").strip() or "unknown"
+            locks.enter_context(flock.exclusive(path, str(path.parent)))
+        except flock.HeldError as error:
             raise AlreadyRunningError(
-                f"process {pid} already serves {path.parent}; stop it first (`kill {pid}`), "
+                f"process {error.holder} already serves {path.parent}; stop it first (`kill {error.holder}`), "
                 "or give this instance another `data`"
             ) from None
         if path.with_name(RESTORING).exists() and not interrupted:
@@ -39,6 +37,4 @@ def sole_instance(path: Path, *, interrupted: bool = False) -> Iterator[None]:
                 f"a restore into {path.parent} was interrupted, so that what is there is part old and part new: "
                 "run `netboot restore` again"
             )
-        file.truncate(0)
-        file.write(f"{os.getpid()}\n".encode())
         yield
