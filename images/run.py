@@ -45,14 +45,14 @@ def run(
         CommandError: not installed, ran out of time, or failed; with the command to paste and the last lines.
         EndedError: this thread's work is to end (`images.cancel`); the tool has ended.
     """
-    words = [str(word) for word in argv]
+    command = [str(word) for word in argv]
     environment = clean_environment() | dict(env or {})
-    shown = pasteable(words, env, cwd)
-    tool = shutil.which(words[0], path=environment["PATH"])
+    shown = pasteable(command, env, cwd)
+    tool = shutil.which(command[0], path=environment["PATH"])
     if tool is None:
-        raise CommandError(shown, 127, f"{words[0]} is not installed here; ./setup.sh installs what builds need")
+        raise CommandError(shown, 127, f"{command[0]} is not installed here; ./setup.sh installs what builds need")
     # The kernel ends a child with its parent only if the child asks for it; setpriv asks, then becomes the tool.
-    guarded = ["setpriv", "--pdeathsig", "KILL", "--", tool, *words[1:]]
+    guarded = ["setpriv", "--pdeathsig", "KILL", "--", tool, *command[1:]]
     with (
         subprocess.Popen(
             guarded,

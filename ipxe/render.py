@@ -43,11 +43,6 @@ def prepare(values: Boot) -> Prepared:
     return Prepared(tuple(text.split(_HOLE.encode())))
 
 
-def boot_script(values: Boot, boot_id: str) -> bytes:
-    """The script that boots a machine, whole."""
-    return prepare(values).fill(boot_id)
-
-
 def waiting_script(values: Waiting) -> bytes:
     """The script of a machine that is unknown, refused or to be told later: explains on its console and asks again."""
     return _render("waiting.ipxe", values.model_dump())

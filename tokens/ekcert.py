@@ -17,6 +17,7 @@ from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.x509 import Certificate
 from cryptography.x509.oid import ExtensionOID, ObjectIdentifier
 
 from tokens.errors import ChainError, MalformedError, TokenError
@@ -48,9 +49,7 @@ class EkCertificate:
     issuer: str
     tpm: str
     """Manufacturer, model and version, as its maker wrote them."""
-    not_before: datetime
-    not_after: datetime
-    certificate: x509.Certificate = field(repr=False, compare=False)
+    certificate: Certificate = field(repr=False, compare=False)
 
     @property
     def der(self) -> bytes:
@@ -58,7 +57,7 @@ class EkCertificate:
         return self.certificate.public_bytes(serialization.Encoding.DER)
 
 
-def read_certificate(data: bytes) -> x509.Certificate:
+def read_certificate(data: bytes) -> Certificate:
     """One X.509 certificate: PEM, base64 of DER, or DER, with what pads it in a TPM's NV index behind it.
 
     Raises:
@@ -72,7 +71,7 @@ def read_certificate(data: bytes) -> x509.Certificate:
         return x509.load_der_x509_certificate(_unpadded(_from_base64(data)))
 
 
-def read_certificates(data: bytes) -> list[x509.Certificate]:
+def read_certificates(data: bytes) -> list[Certificate]:
     """All certificates of a PEM file, or the one of a DER file.
 
     Raises:
@@ -92,22 +91,18 @@ def read_ek_certificate(data: bytes) -> EkCertificate:
     """
     certificate = read_certificate(data)
     with _reading(MalformedError, "an EK certificate that cannot be read"):
-        key = certificate.public_key()
-        if not isinstance(key, rsa.RSAPublicKey | ec.EllipticCurvePublicKey):
-            raise MalformedError("the key of an EK certificate is RSA or ECC, this is not")
-        return EkCertificate(
-            key_sha256(key),
-            _name(certificate.subject),
-            _name(certificate.issuer),
-            _tpm_of(certificate),
-            certificate.not_valid_before_utc,
-            certificate.not_valid_after_utc,
-            certificate,
-        )
+        subject, issuer = _name(certificate.subject), _name(certificate.issuer)
+        return EkCertificate(key_sha256(certificate.public_key()), subject, issuer, _tpm_of(certificate), certificate)
 
 
-def key_sha256(key: rsa.RSAPublicKey | ec.EllipticCurvePublicKey) -> str:
-    """How an EK is pinned."""
+def key_sha256(key: object) -> str:
+    """How an EK is pinned: hex SHA-256 of its DER SubjectPublicKeyInfo.
+
+    Raises:
+        MalformedError: neither RSA nor ECC.
+    """
+    if not isinstance(key, rsa.RSAPublicKey | ec.EllipticCurvePublicKey):
+        raise MalformedError("an EK is RSA or ECC, this is not")
     info = serialization.PublicFormat.SubjectPublicKeyInfo
     return hashlib.sha256(key.public_bytes(serialization.Encoding.DER, info)).hexdigest()
 
@@ -120,15 +115,11 @@ def read_public_key(data: bytes) -> str:
     """
     with _reading(MalformedError, "not a public key that can be read"):
         if b"-----BEGIN" in data:
-            key = serialization.load_pem_public_key(data)
-        else:
-            key = serialization.load_der_public_key(_from_base64(data))
-    if not isinstance(key, rsa.RSAPublicKey | ec.EllipticCurvePublicKey):
-        raise MalformedError("an EK is RSA or ECC, this is not")
-    return key_sha256(key)
+            return key_sha256(serialization.load_pem_public_key(data))
+        return key_sha256(serialization.load_der_public_key(_from_base64(data)))
 
 
-def verify_chain(ek: EkCertificate, authorities: Sequence[x509.Certificate], at: datetime) -> tuple[str, ...]:
+def verify_chain(ek: EkCertificate, authorities: Sequence[Certificate], at: datetime) -> tuple[str, ...]:
     """The names from the EK certificate's issuer to the root. Of `authorities`, those that sign themselves are roots.
 
     Raises:
@@ -141,7 +132,7 @@ def verify_chain(ek: EkCertificate, authorities: Sequence[x509.Certificate], at:
         return _climb(ek.certificate, tuple(authorities), at.astimezone(UTC), 0)
 
 
-def _check_leaf(certificate: x509.Certificate, at: datetime) -> None:
+def _check_leaf(certificate: Certificate, at: datetime) -> None:
     _check_any(certificate, at, "the EK certificate")
     constraints = _extension(certificate, x509.BasicConstraints)
     if constraints is not None and constraints.ca:
@@ -151,7 +142,7 @@ def _check_leaf(certificate: x509.Certificate, at: datetime) -> None:
         raise ChainError("the EK certificate is for another use: its extended key usage is not an EK's (2.23.133.8.1)")
 
 
-def _check_any(certificate: x509.Certificate, at: datetime, what: str) -> None:
+def _check_any(certificate: Certificate, at: datetime, what: str) -> None:
     for extension in certificate.extensions:
         if extension.critical and extension.oid not in _UNDERSTOOD:
             raise ChainError(f"{what} has a critical extension that is not understood ({extension.oid.dotted_string})")
@@ -161,9 +152,7 @@ def _check_any(certificate: x509.Certificate, at: datetime, what: str) -> None:
         raise ChainError(f"{what} was valid until {certificate.not_valid_after_utc:%Y-%m-%d}")
 
 
-def _climb(
-    child: x509.Certificate, authorities: tuple[x509.Certificate, ...], at: datetime, below: int
-) -> tuple[str, ...]:
+def _climb(child: Certificate, authorities: tuple[Certificate, ...], at: datetime, below: int) -> tuple[str, ...]:
     """Through every authority that has the issuer's name; `below`: authorities under the one that is looked for."""
     why = ChainError(f"no authority is named {_name(child.issuer)!r}")
     if below >= DEEPEST:
@@ -173,17 +162,17 @@ def _climb(
             continue
         try:
             _check_issuer(child, authority, at, below)
-            name = _name(authority.subject)
             if authority.subject == authority.issuer:
                 _check_signed(authority, authority)
-                return (name,)
-            return (name, *_climb(authority, tuple(one for one in authorities if one is not authority), at, below + 1))
+                return (_name(authority.subject),)
+            others = tuple(other for other in authorities if other is not authority)
+            return (_name(authority.subject), *_climb(authority, others, at, below + 1))
         except ChainError as error:
             why = error
     raise why
 
 
-def _check_issuer(child: x509.Certificate, authority: x509.Certificate, at: datetime, below: int) -> None:
+def _check_issuer(child: Certificate, authority: Certificate, at: datetime, below: int) -> None:
     name = f"the authority {_name(authority.subject)!r}"
     _check_any(authority, at, name)
     constraints = _extension(authority, x509.BasicConstraints)
@@ -197,7 +186,7 @@ def _check_issuer(child: x509.Certificate, authority: x509.Certificate, at: date
     _check_signed(child, authority)
 
 
-def _check_signed(child: x509.Certificate, authority: x509.Certificate) -> None:
+def _check_signed(child: Certificate, authority: Certificate) -> None:
     if isinstance(child.signature_hash_algorithm, _WEAK):
         raise ChainError(f"{_name(child.subject)!r} is signed with {child.signature_hash_algorithm.name}: too weak")
     try:
@@ -206,22 +195,21 @@ def _check_signed(child: x509.Certificate, authority: x509.Certificate) -> None:
         raise ChainError(f"the signature of {_name(authority.subject)!r} does not fit") from None
 
 
-def _extension(certificate: x509.Certificate, kind: type[E]) -> E | None:
+def _extension(certificate: Certificate, kind: type[E]) -> E | None:
     try:
         return certificate.extensions.get_extension_for_class(kind).value
     except x509.ExtensionNotFound:
         return None
 
 
-def _tpm_of(certificate: x509.Certificate) -> str:
+def _tpm_of(certificate: Certificate) -> str:
     names = _extension(certificate, x509.SubjectAlternativeName)
-    said = {}
+    labels = {}
     for name in names.get_values_for_type(x509.DirectoryName) if names is not None else ():
         for attribute in name:
-            label = _TPM.get(attribute.oid.dotted_string)
-            if label is not None:
-                said[label] = _printable(str(attribute.value))
-    return ", ".join(f"{label} {said[label]}" for label in _TPM.values() if label in said)
+            if label := _TPM.get(attribute.oid.dotted_string):
+                labels[label] = _printable(str(attribute.value))
+    return ", ".join(f"{label} {labels[label]}" for label in _TPM.values() if label in labels)
 
 
 def _name(name: x509.Name) -> str:

@@ -5,7 +5,6 @@ Source: TCG "PC Client Platform Firmware Profile", section 10 (crypto-agile log)
 
 import hashlib
 import hmac
-import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -110,10 +109,3 @@ def check_log(events: tuple[Event, ...], pcrs: Mapping[tuple[int, int], bytes]) 
         for (bank, index), value in sorted(pcrs.items()):
             if bank == algorithm and not hmac.compare_digest(replayed.get(index, bytes(len(value))), value):
                 raise EventLogError(f"the event log does not lead to the quoted PCR {index}")
-
-
-def spec_header(banks: Mapping[int, int]) -> bytes:
-    """The first event of a log with these banks (algorithm → digest size): what firmware writes before it measures."""
-    body = b"Spec ID Event03\0" + struct.pack("<IBBBBI", 0, 0, 2, 0, 2, len(banks))
-    body += b"".join(struct.pack("<HH", algorithm, size) for algorithm, size in banks.items()) + b"\0"
-    return struct.pack("<II20xI", 0, EV_NO_ACTION, len(body)) + body

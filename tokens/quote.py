@@ -117,17 +117,17 @@ def _check_signature(data: bytes, signature: TpmSignature, ak: Public) -> None:
 
 def _check_values(quote: Quote, ak: Public, pcrs: Mapping[tuple[int, int], bytes]) -> None:
     """The quote holds one digest over the values in order of selection, by the hash of the AK's scheme."""
-    wanted = [(selection.algorithm, index) for selection in quote.selections for index in selection.indices]
-    if sorted(wanted) != sorted(pcrs):
+    selected = [(selection.algorithm, index) for selection in quote.selections for index in selection.indices]
+    if sorted(selected) != sorted(pcrs):
         raise WrongSelectionError("the PCR values given are not those that were quoted")
-    for algorithm, index in wanted:
+    for algorithm, index in selected:
         size = hashlib.new(wire.hash_name(algorithm)).digest_size
         if len(pcrs[algorithm, index]) != size:
             raise PcrMismatchError(f"PCR {index} of {wire.hash_name(algorithm)} must have {size} bytes")
     for selection in quote.selections:
         if selection.indices and not any(any(pcrs[selection.algorithm, index]) for index in selection.indices):
             raise WrongSelectionError(f"nothing was ever measured into the {wire.hash_name(selection.algorithm)} bank")
-    joined = b"".join(pcrs[key] for key in wanted)
+    joined = b"".join(pcrs[key] for key in selected)
     name = wire.hash_name(ak.scheme_hash or ak.name_algorithm)
     if not hmac.compare_digest(hashlib.new(name, joined).digest(), quote.pcr_digest):
         raise PcrMismatchError("the PCR values are not those that were quoted")

@@ -11,26 +11,15 @@ from dataclasses import dataclass
 from tokens.errors import MalformedError, UnsupportedKeyError
 from tokens.errors import TokenError as TokenError  # of all that is raised here: the node imports `wire` alone
 
-RH_ENDORSEMENT = 0x4000000B
-GENERATED = 0xFF544347
-ST_ATTEST_QUOTE = 0x8018
-ALG_RSA, ALG_AES, ALG_NULL, ALG_RSASSA, ALG_RSAPSS, ALG_ECDSA, ALG_ECC, ALG_CFB = (
-    0x1,
-    0x6,
-    0x10,
-    0x14,
-    0x16,
-    0x18,
-    0x23,
-    0x43,
-)
+RH_ENDORSEMENT, GENERATED, ST_ATTEST_QUOTE = 0x4000000B, 0xFF544347, 0x8018
+ALG_RSA, ALG_AES, ALG_NULL, ALG_RSASSA = 0x1, 0x6, 0x10, 0x14
+ALG_RSAPSS, ALG_ECDSA, ALG_ECC, ALG_CFB = 0x16, 0x18, 0x23, 0x43
 HASHES = {0x4: "sha1", 0xB: "sha256", 0xC: "sha384", 0xD: "sha512"}
 CURVES = {0x3: ("secp256r1", 32), 0x4: ("secp384r1", 48)}
 
 QUOTE_TAG = b"netboot.dev/attest/v1"
 PROOF_TAG = b"netboot.dev/proof/v1"
-"""`proof` is an ECDSA-SHA256 signature of this tag and the sealed state after it: the digest that is signed is SHA-256
-of both together."""
+"""`proof` is an ECDSA-SHA256 signature of this tag and the sealed state behind it, as one message."""
 
 
 def quote_nonce(state: bytes, secret: bytes, spki: bytes) -> bytes:
@@ -84,10 +73,9 @@ def hash_name(algorithm: int) -> str:
     Raises:
         UnsupportedKeyError: one that we do not accept.
     """
-    try:
-        return HASHES[algorithm]
-    except KeyError:
-        raise UnsupportedKeyError(f"hash algorithm {algorithm:#06x} is not supported") from None
+    if algorithm not in HASHES:
+        raise UnsupportedKeyError(f"hash algorithm {algorithm:#06x} is not supported")
+    return HASHES[algorithm]
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,9 +119,8 @@ def read_public(data: bytes) -> Public:
     raw = outer.sized()
     outer.end()
     reader = Reader(raw)
-    kind, name_algorithm, attributes = reader.number(2), reader.number(2), reader.number(4)
+    kind, name_algorithm, attributes, policy = reader.number(2), reader.number(2), reader.number(4), reader.sized()
     hash_name(name_algorithm)
-    policy = reader.sized()
     if kind not in (ALG_RSA, ALG_ECC):
         raise UnsupportedKeyError(f"key type {kind:#06x} is neither RSA nor ECC")
     symmetric = _read_symmetric(reader)
@@ -199,7 +186,6 @@ class Quote:
     reset_count: int
     restart_count: int
     safe: bool
-    firmware_version: int
     selections: tuple[Selection, ...]
     pcr_digest: bytes
 
@@ -217,14 +203,13 @@ def read_quote(data: bytes) -> Quote:
         raise MalformedError("an attestation, but not a quote")
     signer, nonce = reader.sized(), reader.sized()
     clock, reset, restart, safe = reader.number(8), reader.number(4), reader.number(4), reader.number(1)
-    firmware = reader.number(8)
-    count = reader.number(4)
+    _, count = reader.take(8), reader.number(4)  # the firmware's version is of no use here
     if count > 16:
         raise MalformedError(f"{count} PCR banks")
     selections = tuple(_read_selection(reader) for _ in range(count))
     digest = reader.sized()
     reader.end()
-    return Quote(data, signer, nonce, clock, reset, restart, bool(safe), firmware, selections, digest)
+    return Quote(data, signer, nonce, clock, reset, restart, bool(safe), selections, digest)
 
 
 def _read_selection(reader: Reader) -> Selection:

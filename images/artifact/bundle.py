@@ -5,18 +5,16 @@ The very same image digest boots in staging and in production because all that d
 
 from typing import Annotated, Literal
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
-from images.errors import CorruptError
-from images.values.digests import canonical
-from images.values.faults import first_fault
-from images.values.strict import Strict
+from images.artifact.manifest import Signed, read_signed
 from images.values.types import HttpUrl, Name
 
 
-class SiteBundle(Strict):
+class SiteBundle(Signed):
     """A site's facts. `issued` (seconds since 1970) only tells a newer bundle from an older one."""
 
+    called = "a site bundle"
     schema_: Annotated[Literal["netboot.dev/site/v1"], Field(alias="schema")] = "netboot.dev/site/v1"
     site: Name
     issued: Annotated[int, Field(ge=0)]
@@ -29,21 +27,11 @@ class SiteBundle(Strict):
     join_authorities: tuple[str, ...] = ()
     """PEM certificates that join's TLS listener may chain to; several, so that they can overlap."""
 
-    def to_bytes(self) -> bytes:
-        """The canonical bytes, which are signed."""
-        return canonical(self.model_dump(mode="json", by_alias=True))
-
 
 def read_bundle(data: bytes) -> SiteBundle:
-    """The site bundle in `data`.
+    """The site bundle in `data`, whoever signed it.
 
     Raises:
         CorruptError: not a site bundle of a known version, or not in canonical form.
     """
-    try:
-        bundle = SiteBundle.model_validate_json(data)
-    except ValidationError as error:
-        raise CorruptError(f"not a site bundle: {first_fault(error)}") from None
-    if bundle.to_bytes() != data:
-        raise CorruptError("not a site bundle: its bytes are not in canonical form")
-    return bundle
+    return read_signed(data, SiteBundle)

@@ -6,7 +6,7 @@ newline at the end (`canonical`).
 
 import hashlib
 from collections.abc import Iterator
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 from pydantic import Field, StringConstraints, ValidationError
 
@@ -25,8 +25,19 @@ ContainerName = Annotated[
     ),
 ]
 
+S = TypeVar("S", bound="Signed")
 CHUNK_SIZE = 4 * 1024 * 1024
 """Bytes per chunk of the root image: the unit that a machine fetches again when it arrives damaged."""
+
+
+class Signed(Strict):
+    """Base of what is signed: manifests and site bundles. `called` is its name in messages, with the article."""
+
+    called: ClassVar[str]
+
+    def to_bytes(self) -> bytes:
+        """The canonical bytes, which are signed."""
+        return canonical(self.model_dump(mode="json", by_alias=True))
 
 
 class Artifact(Strict):
@@ -72,9 +83,10 @@ class ContainerImage(Strict):
     """Bytes that it takes in containerd's state, which is memory: its layers as they are stored, and unpacked."""
 
 
-class Manifest(Strict):
+class Manifest(Signed):
     """What an image is, whole: enough to verify it, to boot it and to say where it came from."""
 
+    called = "a manifest"
     schema_: Annotated[Literal["netboot.dev/manifest/v1"], Field(alias="schema")] = "netboot.dev/manifest/v1"
     name: Name
     distribution: Name
@@ -114,22 +126,31 @@ class Manifest(Strict):
 
 def schema() -> dict[str, Any]:
     """The JSON Schema (2020-12) of a manifest, `docs/manifest.schema.json`; docs/manifest.md says what it cannot."""
-    found = Manifest.model_json_schema(by_alias=True, mode="validation")
-    required = [*found["required"], "schema", "kernel_arguments", "chunk_size"]
+    described = Manifest.model_json_schema(by_alias=True, mode="validation")
+    required = [*described["required"], "schema", "kernel_arguments", "chunk_size"]
     about = {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": "https://netboot.dev/manifest/v1"}
-    return about | found | {"required": required}
+    return about | described | {"required": required}
 
 
 def read_manifest(data: bytes) -> Manifest:
-    """The manifest in `data`.
+    """The manifest in `data`, whoever signed it.
 
     Raises:
         CorruptError: not a manifest of a known version, or not in canonical form.
     """
+    return read_signed(data, Manifest)
+
+
+def read_signed(data: bytes, model: type[S]) -> S:
+    """The manifest or bundle in `data`, whoever signed it.
+
+    Raises:
+        CorruptError: not one of a known version, or not in canonical form: the initrd could not read it.
+    """
     try:
-        manifest = Manifest.model_validate_json(data)
+        value = model.model_validate_json(data)
     except ValidationError as error:
-        raise CorruptError(f"not a manifest: {first_fault(error)}") from None
-    if manifest.to_bytes() != data:
-        raise CorruptError("not a manifest: its bytes are not in canonical form")
-    return manifest
+        raise CorruptError(f"not {model.called}: {first_fault(error)}") from None
+    if value.to_bytes() != data:
+        raise CorruptError(f"not {model.called}: its bytes are not in canonical form")
+    return value

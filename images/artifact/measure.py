@@ -1,7 +1,7 @@
-"""Files as artifacts: size, digest, digests of chunks."""
+"""Files as artifacts: size, digest, digests of chunks; copied, and compared with what they should be."""
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
@@ -9,20 +9,17 @@ from images.artifact.manifest import CHUNK_SIZE, Artifact
 from images.values import files
 
 
-def blocks(source: Path | BinaryIO) -> Iterator[bytes]:
-    """The content of a file, or what is left in an open one, in blocks of `CHUNK_SIZE`; only the last may be shorter.
+def blocks(path: Path) -> Iterator[bytes]:
+    """The content of a file in blocks of `CHUNK_SIZE`; only the last may be shorter.
 
     Raises:
         StoreError: it cannot be read.
     """
     try:
-        if isinstance(source, Path):
-            with source.open("rb") as file:
-                yield from iter(lambda: file.read(CHUNK_SIZE), b"")
-        else:
-            yield from iter(lambda: source.read(CHUNK_SIZE), b"")
+        with path.open("rb") as file:
+            yield from iter(lambda: file.read(CHUNK_SIZE), b"")
     except OSError as error:
-        raise files.refused(f"cannot read {source}", error) from error
+        raise files.refused(f"cannot read {path}", error) from error
 
 
 def measure(path: Path, *, chunks: bool = False) -> Artifact:
@@ -38,3 +35,33 @@ def measure(path: Path, *, chunks: bool = False) -> Artifact:
         if chunks:
             parts.append(hashlib.sha256(chunk).hexdigest())
     return Artifact(sha256=whole.hexdigest(), size=size, chunks=tuple(parts))
+
+
+def copy(source: Path, target: BinaryIO, progress: Callable[[int], None] | None = None) -> Artifact:
+    """Write a file's content to an open one; what was written. `progress` is told the bytes of each block.
+
+    Raises:
+        StoreError: the source cannot be read. OSError: the target cannot be written.
+    """
+    digest, size = hashlib.sha256(), 0
+    for block in blocks(source):
+        digest.update(block)
+        target.write(block)
+        size += len(block)
+        if progress:
+            progress(len(block))
+    return Artifact(sha256=digest.hexdigest(), size=size)
+
+
+def is_whole(path: Path, artifact: Artifact) -> bool:
+    """Whether a file is there with every byte of an artifact.
+
+    Raises:
+        StoreError: it is there and cannot be read.
+    """
+    try:
+        if not path.is_file() or path.stat().st_size != artifact.size:
+            return False
+    except OSError as error:
+        raise files.refused(f"cannot read {path}", error) from error
+    return measure(path).sha256 == artifact.sha256

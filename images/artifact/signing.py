@@ -135,14 +135,14 @@ def verify(message: bytes, signatures: bytes, trusted: Iterable[PublicKey]) -> P
         BadSignatureError: not a signature file, or no signature fits and a trusted key's should.
     """
     known = tuple(trusted)
-    found = examine(message, signatures, known)
-    good = next((signer for signer, verdict in found if verdict == "good"), None)
+    verdicts = examine(message, signatures, known)
+    good = next((signer for signer, verdict in verdicts if verdict == "good"), None)
     if good is not None:
         return next(key for key in known if key.id == good)
-    bad = [signer for signer, verdict in found if verdict == "bad"]
+    bad = [signer for signer, verdict in verdicts if verdict == "bad"]
     if bad:
         raise BadSignatureError(f"the signature of key {' and '.join(bad)} does not fit: altered after it was signed")
-    signers = " and ".join(signer for signer, _ in found)
+    signers = " and ".join(signer for signer, _ in verdicts)
     raise UnknownSignerError(f"signed by key {signers}, which is not trusted here (see `netboot key list`)")
 
 

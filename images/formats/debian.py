@@ -55,8 +55,10 @@ def paragraphs(text: str) -> Iterator[dict[str, str]]:
 
 def installed(status: str) -> tuple[Package, ...]:
     """The installed packages of a dpkg status file, sorted by name, version and architecture."""
-    found = (_package(fields) for fields in paragraphs(status) if fields.get("Status", "").split()[2:] == ["installed"])
-    return tuple(sorted(found, key=lambda package: package.identity))
+    packages = (
+        _package(fields) for fields in paragraphs(status) if fields.get("Status", "").split()[2:] == ["installed"]
+    )
+    return tuple(sorted(packages, key=lambda package: package.identity))
 
 
 def _package(fields: Mapping[str, str]) -> Package:

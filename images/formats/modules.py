@@ -57,8 +57,8 @@ class Tree:
         self.after: dict[str, list[str]] = {}
         for line in self._lines("modules.softdep"):
             self._softdep(line.split())
-        words = (line.split() for line in self._lines("modules.alias"))
-        self.aliases = [(w[1].replace("-", "_"), module_name(w[2])) for w in words if len(w) == 3 and w[0] == "alias"]
+        rows = (line.split() for line in self._lines("modules.alias"))
+        self.aliases = [(w[1].replace("-", "_"), module_name(w[2])) for w in rows if len(w) == 3 and w[0] == "alias"]
 
     def order(self, wanted: Sequence[str]) -> list[str]:
         """Names of all modules that `wanted` need, in load order; what is built into the kernel needs nothing.
@@ -92,14 +92,14 @@ class Tree:
             return
         open_.add(name)  # softdeps may go in circles; depmod refuses circles of hard ones
         for soft in self.before.get(name, ()):
-            for found in self.resolve(soft):
-                self._visit(found, done, open_)
+            for module in self.resolve(soft):
+                self._visit(module, done, open_)
         for hard in reversed(self.needs[name]):
             self._visit(hard, done, open_)
         done[name] = None
         for soft in self.after.get(name, ()):
-            for found in self.resolve(soft):
-                self._visit(found, done, open_)
+            for module in self.resolve(soft):
+                self._visit(module, done, open_)
 
     def resolve(self, name: str) -> list[str]:
         """Modules that a softdep means: a name, or an alias of several; none is no fault, as for modprobe."""

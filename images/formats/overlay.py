@@ -39,5 +39,5 @@ def read_folder(folder: Path) -> tuple[Entry, ...]:
 
 def read_file(path: str, source: Path, mode: int | None = None) -> Entry:
     """The file `source` as `path` of the root."""
-    own = 0o755 if source.stat().st_mode & 0o100 else 0o644
-    return Entry(path, own if mode is None else mode, source.read_bytes())
+    default = 0o755 if source.stat().st_mode & 0o100 else 0o644
+    return Entry(path, default if mode is None else mode, source.read_bytes())

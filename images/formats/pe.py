@@ -42,16 +42,6 @@ class _Headers:
     """Where headers end, and the first section's bytes may begin."""
 
 
-def sections(program: bytes) -> Iterator[Section]:
-    """The sections of a program, in their order.
-
-    Raises:
-        RecipeError: it is no PE32+ file.
-    """
-    for name, size, _, raw, at in _table(program, _headers(program)):
-        yield Section(name.rstrip(b"\0").decode("latin-1"), program[at : at + min(size, raw)])
-
-
 def with_sections(program: bytes, added: Sequence[Section]) -> bytes:
     """`program` with more sections, one after the other in memory; what lay behind its own (symbols, a signature) goes.
 
@@ -70,23 +60,23 @@ def with_sections(program: bytes, added: Sequence[Section]) -> bytes:
 
 
 def _joined(program: bytes, headers: _Headers, known: list[_Row], added: Sequence[Section]) -> bytes:
-    made = bytearray(program[: max(at + raw for _, _, _, raw, at in known)])
+    extended = bytearray(program[: max(at + raw for _, _, _, raw, at in known)])
     address = max(start + size for _, size, start, _, _ in known)
     for number, section in enumerate(added, headers.count):
-        made += bytes(-len(made) % headers.file_alignment)
+        extended += bytes(-len(extended) % headers.file_alignment)
         address = _up(address, max(_PAGE, headers.alignment))
         raw = _up(len(section.data), headers.file_alignment)
         kind = _CODE if section.name == ".linux" else _DATA
-        row = (section.name.encode("ascii"), len(section.data), address, raw, len(made), 0, 0, 0, 0, kind)
-        _SECTION.pack_into(made, headers.table + number * _SECTION.size, *row)
-        made += section.data.ljust(raw, b"\0")
+        row = (section.name.encode("ascii"), len(section.data), address, raw, len(extended), 0, 0, 0, 0, kind)
+        _SECTION.pack_into(extended, headers.table + number * _SECTION.size, *row)
+        extended += section.data.ljust(raw, b"\0")
         address += len(section.data)
-    struct.pack_into("<H", made, headers.optional - 18, headers.count + len(added))
-    struct.pack_into("<II", made, headers.optional - 12, 0, 0)  # symbols
-    struct.pack_into("<I", made, headers.optional + 56, _up(address, headers.alignment))  # SizeOfImage
-    struct.pack_into("<I", made, headers.optional + 64, 0)  # CheckSum: firmware does not look at it
-    struct.pack_into("<II", made, headers.optional + 144, 0, 0)  # the table of signatures
-    return bytes(made)
+    struct.pack_into("<H", extended, headers.optional - 18, headers.count + len(added))
+    struct.pack_into("<II", extended, headers.optional - 12, 0, 0)  # symbols
+    struct.pack_into("<I", extended, headers.optional + 56, _up(address, headers.alignment))  # SizeOfImage
+    struct.pack_into("<I", extended, headers.optional + 64, 0)  # CheckSum: firmware does not look at it
+    struct.pack_into("<II", extended, headers.optional + 144, 0, 0)  # the table of signatures
+    return bytes(extended)
 
 
 def _headers(program: bytes) -> _Headers:

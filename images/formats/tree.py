@@ -93,10 +93,10 @@ def empty(tree: Path, path: str) -> None:
 
 def glob(tree: Path, pattern: str) -> list[str]:
     """Paths of the image that fit an absolute pattern (`*`, `?`, `[…]`, each within one name), sorted."""
-    found = [""]
+    paths = [""]
     for part in PurePosixPath(pattern).parts[1:]:
-        found = [f"{at}/{name}" for at in found for name in _matching(inside(tree, f"{at}/x").parent, part)]
-    return sorted(found)
+        paths = [f"{at}/{name}" for at in paths for name in _matching(inside(tree, f"{at}/x").parent, part)]
+    return sorted(paths)
 
 
 def _matching(folder: Path, pattern: str) -> Iterator[str]:

@@ -48,9 +48,9 @@ def shipped() -> tuple[str, ...]:
 def description(name: str) -> str:
     """The one line for people that a shipped feature says of itself."""
     for path in sorted(SHIPPED.glob(f"{name}.*yaml"), key=lambda path: path.name != f"{name}.yaml"):
-        said = strict.read(path).value.get("description")
-        if isinstance(said, str):
-            return said
+        description = strict.read(path).value.get("description")
+        if isinstance(description, str):
+            return description
     return ""
 
 
@@ -71,15 +71,15 @@ def read(name: str, folder: Path, target: Mapping[str, Any]) -> tuple[list[Docum
     common = folder / name if is_path(name) else SHIPPED / f"{name}.yaml"
     distribution = target.get("distribution")
     there = {path.name.split(".")[1]: path for path in sorted(common.parent.glob(f"{common.stem}.*.yaml"))}
-    found = [path for path in (common, there.get(str(distribution))) if path is not None and path.is_file()]
-    if not found and not there:
+    paths = [path for path in (common, there.get(str(distribution))) if path is not None and path.is_file()]
+    if not paths and not there:
         return [], [_unknown(name)], []
     if there and distribution not in there:
         return [], [f"feature {name!r} has nothing for distribution {distribution!r}, only for {_listed(there)}"], []
     documents: list[Document] = []
     asked: list[str] = []
     faults: list[Fault] = []
-    for path in found:
+    for path in paths:
         try:
             document, only = _fragment(strict.read(path))
         except FaultsError as error:

@@ -123,6 +123,7 @@ def _feature(value: str) -> str:
 
 
 def some(value: tuple[object, ...]) -> tuple[object, ...]:
+    """A list that has something in it, for pydantic; else a ValueError."""
     if not value:
         raise ValueError("must not be empty")
     return value

@@ -106,21 +106,21 @@ def _with_features(documents: list[Document]) -> tuple[list[Document], list[Faul
     for document in reversed(documents):
         for index, name in _named(document):
             folder = Path(document.file).parent
-            own = str(folder / name) if features.is_path(name) else name
-            if own not in seen:
+            feature = str(folder / name) if features.is_path(name) else name
+            if feature not in seen:
                 fragments, asked, inside = features.read(name, folder, target)
                 line = document.line(("features", index))
                 faults += [Fault(document.file, line, f"features[{index}]", message) for message in asked] + inside
                 layers += fragments
-            seen.add(own)
+            seen.add(feature)
         layers.append(document)
     return layers, faults
 
 
 def _named(document: Document) -> list[tuple[int, str]]:
     """A document's features that are well formed, with their places; faults of the others are `_form`'s to tell."""
-    said = document.value.get("features") if isinstance(document.value, dict) else None
-    listed = said if isinstance(said, list) else []
+    named = document.value.get("features") if isinstance(document.value, dict) else None
+    listed = named if isinstance(named, list) else []
     return [(index, name) for index, name in enumerate(listed) if fields.is_feature(name)]
 
 
@@ -161,8 +161,8 @@ def _form(document: Document) -> list[Fault]:
     try:
         Recipe.model_validate({"name": _name(document)} | document.value, context=context)
     except ValidationError as error:
-        found = zip(error.errors(), strict.faults_of(error, document, Recipe), strict=True)
-        return [fault for item, fault in found if not _inheritable(item["type"], item["loc"])]
+        faults = zip(error.errors(), strict.faults_of(error, document, Recipe), strict=True)
+        return [fault for item, fault in faults if not _inheritable(item["type"], item["loc"])]
     return []
 
 

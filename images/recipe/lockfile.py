@@ -140,8 +140,8 @@ def preferences(lock: Lock) -> str:
 
 def _apt_name(lock: Lock, package: Locked) -> str:
     """Another architecture than the image's is named; what is for all is the image's own to apt."""
-    own = package.architecture in {"all", lock.architecture}
-    return package.name if own else f"{package.name}:{package.architecture}"
+    native = package.architecture in {"all", lock.architecture}
+    return package.name if native else f"{package.name}:{package.architecture}"
 
 
 def check_lists(lock: Lock, there: Mapping[Identity, tuple[Origin, ...]]) -> None:
@@ -184,8 +184,8 @@ def check_installed(lock: Lock, installed: Iterable[Identity]) -> None:
 def locked(installed: Iterable[Identity], there: Mapping[Identity, tuple[Origin, ...]]) -> tuple[Locked, ...]:
     """Installed packages as a lock has them, with the digests that apt's lists tell."""
     return tuple(
-        Locked(name=one[0], version=one[1], architecture=one[2], sha256=_sha256(there.get(one, ())))
-        for one in sorted(installed)
+        Locked(name=identity[0], version=identity[1], architecture=identity[2], sha256=_sha256(there.get(identity, ())))
+        for identity in sorted(installed)
     )
 
 

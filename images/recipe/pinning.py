@@ -38,8 +38,8 @@ def check_lists(lock: Lock, tree: Path) -> None:
     """
     lists = tree / "var/lib/apt/lists"
     if any(lists.glob("*_Packages")):
-        wanted = frozenset(package.identity for package in lock.packages)
-        lockfile.check_lists(lock, debian.origins(lists, wanted))
+        identities = frozenset(package.identity for package in lock.packages)
+        lockfile.check_lists(lock, debian.origins(lists, identities))
 
 
 def settle(lock: Lock, tree: Path) -> None:

@@ -148,9 +148,9 @@ class Recipe(Strict):
 
     def entries(self) -> tuple[Entry, ...]:
         """The overlay as it is to be written: folders in their order, then files; of two with one path the later."""
-        found = {entry.path: entry for folder in self.overlay for entry in read_folder(folder)}
-        found |= {path: file.entry(path) for path, file in self.files.items()}
-        return tuple(found[path] for path in sorted(found))
+        entries = {entry.path: entry for folder in self.overlay for entry in read_folder(folder)}
+        entries |= {path: file.entry(path) for path, file in self.files.items()}
+        return tuple(entries[path] for path in sorted(entries))
 
     def identity(self, steps: tuple[str, ...], keys: tuple[bytes, ...]) -> str:
         """Hash of all that the recipe says, of the files that it names, of each build step and of the keys baked in."""

@@ -1,6 +1,5 @@
 """What a place over HTTP answers, or fails to, in words: found, absent, not allowed, cannot tell right now."""
 
-import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -9,6 +8,7 @@ import requests
 import urllib3
 
 from images.registry.errors import AbsentError, DamagedError, DeniedError, RegistryError, UnreachableError
+from images.values.faults import root_cause
 
 TIMEOUT = (10.0, 60.0)
 """Seconds to connect, and of silence that are too many."""
@@ -40,7 +40,7 @@ def in_words(where: str, what: str) -> Iterator[None]:
         raise _refusal(error.response, where, what) from None
     except requests.exceptions.SSLError as error:
         raise RegistryError(
-            f"{where} is not believed: {_cause(error)}; give the authority of its certificate (--authority)"
+            f"{where} is not believed: {root_cause(error)}; give the authority of its certificate (--authority)"
         ) from None
     except requests.exceptions.ConnectTimeout:
         raise UnreachableError(f"{where} could not be reached within {TIMEOUT[0]:.0f} s") from None
@@ -51,7 +51,7 @@ def in_words(where: str, what: str) -> Iterator[None]:
     except (requests.exceptions.ChunkedEncodingError, urllib3.exceptions.HTTPError):
         raise UnreachableError(f"{where} broke off in the middle of {what}") from None
     except (requests.exceptions.RequestException, OSError) as error:
-        raise UnreachableError(f"{where} cannot be reached: {_cause(error)}") from None
+        raise UnreachableError(f"{where} cannot be reached: {root_cause(error)}") from None
 
 
 def stream(answer: requests.Response, offset: int, size: int, where: str, what: str) -> Stream:
@@ -103,8 +103,8 @@ def _refusal(answer: requests.Response, where: str, what: str) -> RegistryError:
 
 def _after(answer: requests.Response) -> float | None:
     """Only seconds; a date is for places with a clock like ours."""
-    said = answer.headers.get("Retry-After", "")
-    return float(said) if said.isascii() and said.isdigit() and len(said) < 6 else None
+    header = answer.headers.get("Retry-After", "")
+    return float(header) if header.isascii() and header.isdigit() and len(header) < 6 else None
 
 
 def _length(answer: requests.Response) -> int | None:
@@ -117,12 +117,3 @@ def _total(answer: requests.Response) -> int | None:
 
 def _number(text: str) -> int | None:
     return int(text) if text.isascii() and text.isdigit() and len(text) < 20 else None
-
-
-def _cause(error: BaseException) -> str:
-    """The words of what was first: those above it name objects in memory."""
-    while error.__cause__ or error.__context__:
-        error = error.__cause__ or error.__context__ or error
-    if isinstance(error, ssl.SSLCertVerificationError):
-        return error.verify_message
-    return (error.strerror if isinstance(error, OSError) else None) or str(error)

@@ -81,8 +81,8 @@ def read_artifact(data: bytes, where: str) -> Signed:
         raise RegistryError(
             f"{where} is no image of netboot's but {str(what)[:100]}: push one with `netboot image push`"
         )
-    found = {media: Descriptor(sha256, size) for media, sha256, size in _layers(value)}
-    manifest, signature = found.get(MANIFEST), found.get(SIGNATURE)
+    layers = {media: Descriptor(sha256, size) for media, sha256, size in _layers(value)}
+    manifest, signature = layers.get(MANIFEST), layers.get(SIGNATURE)
     if manifest is None or signature is None:
         raise RegistryError(f"{where} lacks the signed manifest of its image: push the image again")
     if manifest.size > MOST_MANIFEST or signature.size > MOST_SIGNATURE:

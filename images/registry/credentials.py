@@ -50,7 +50,7 @@ def read_login(path: Path, registry: str, *, required: bool = False) -> Login | 
     if not isinstance(value, dict):
         raise RegistryError(f"{path} is not docker's config.json: it is no JSON object")
     names = (registry, f"https://{registry}", *((_HUB,) if registry == "docker.io" else ()))
-    entry = next((one for name in names if (one := _entry(value, name)) is not None), None)
+    entry = next((login for name in names if (login := _entry(value, name)) is not None), None)
     if entry is not None and entry.get("auth"):
         return _decoded(str(entry["auth"]), path, registry)
     if _kept_by_helper(value, registry, entry):
@@ -63,8 +63,8 @@ def read_login(path: Path, registry: str, *, required: bool = False) -> Login | 
 
 def _entry(value: dict[str, Any], name: str) -> dict[str, Any] | None:
     auths = value.get("auths")
-    found = auths.get(name) if isinstance(auths, dict) else None
-    return found if isinstance(found, dict) else None
+    login = auths.get(name) if isinstance(auths, dict) else None
+    return login if isinstance(login, dict) else None
 
 
 def _kept_by_helper(value: dict[str, Any], registry: str, entry: dict[str, Any] | None) -> bool:

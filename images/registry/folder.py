@@ -1,11 +1,10 @@
 """An image into a plain folder with the store's layout: for nginx, a bucket, a disk that is carried."""
 
-import hashlib
 from collections.abc import Collection
 from pathlib import Path
 
-from images.artifact.manifest import Manifest
-from images.artifact.measure import blocks
+from images.artifact.manifest import Artifact, Manifest
+from images.artifact.measure import copy, is_whole
 from images.artifact.signing import PublicKey
 from images.errors import CorruptError, StoreError
 from images.registry.artifact import read_blobs
@@ -25,8 +24,8 @@ def export(store: Store, digest: str, folder: Path, trusted: Collection[PublicKe
     manifest = publishable(store, digest, trusted)
     image = folder / "images" / digest
     try:
-        for one in (folder / "blobs", image):
-            one.mkdir(parents=True, exist_ok=True)
+        for made in (folder / "blobs", image):
+            made.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise files.refused(f"cannot make {folder}", error) from error
     written = _blobs(store, manifest, folder / "blobs", progress)
@@ -39,28 +38,18 @@ def _blobs(store: Store, manifest: Manifest, folder: Path, progress: Progress) -
     written = 0
     for name, artifact in read_blobs(manifest):
         target = folder / artifact.sha256
-        if _whole(target, artifact.sha256):
+        if _is_there(target, artifact):
             progress(artifact.size)
             continue
-        digest = hashlib.sha256()
         with files.replacing(target) as file:
-            for block in blocks(store.blob_path(artifact.sha256)):
-                digest.update(block)
-                file.write(block)
-                progress(len(block))
-            if digest.hexdigest() != artifact.sha256:
+            if copy(store.blob_path(artifact.sha256), file, progress).sha256 != artifact.sha256:
                 raise CorruptError(f"{name} of the store is not what its digest says: see `netboot image verify`")
         written += artifact.size
     return written
 
 
-def _whole(path: Path, sha256: str) -> bool:
-    if not path.is_file():
-        return False
-    digest = hashlib.sha256()
+def _is_there(path: Path, artifact: Artifact) -> bool:
     try:
-        for block in blocks(path):
-            digest.update(block)
-    except StoreError:
+        return is_whole(path, artifact)
+    except StoreError:  # it is replaced
         return False
-    return digest.hexdigest() == sha256

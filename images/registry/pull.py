@@ -8,7 +8,7 @@ from pathlib import Path
 
 from images.artifact import signing
 from images.artifact.manifest import Artifact, Manifest, read_manifest
-from images.artifact.measure import measure
+from images.artifact.measure import is_whole
 from images.artifact.signing import PublicKey
 from images.errors import CorruptError, NotFoundError, SignatureError
 from images.registry.artifact import read_blobs
@@ -59,7 +59,7 @@ def missing(store: Store, manifest: Manifest) -> dict[str, Artifact]:
     Raises:
         images.errors.StoreError: cannot tell.
     """
-    return {name: one for name, one in read_blobs(manifest) if _stored(store, one) is None}
+    return {name: artifact for name, artifact in read_blobs(manifest) if _stored(store, artifact) is None}
 
 
 def pull(
@@ -105,6 +105,6 @@ def _joined(store: Store, announced: Announced) -> bytes:
 def _stored(store: Store, artifact: Artifact) -> Path | None:
     with suppress(NotFoundError):
         path = store.blob_path(artifact.sha256)
-        if path.stat().st_size == artifact.size and measure(path).sha256 == artifact.sha256:
+        if is_whole(path, artifact):
             return path
     return None

@@ -102,12 +102,12 @@ def promote(
     Raises:
         images.errors.SignatureError: by no trusted key: nothing was changed. RegistryError and its kin.
     """
-    found = announce(RegistrySource(source), name, trusted, retry)
+    announced = announce(RegistrySource(source), name, trusted, retry)
     data = retry(lambda: source.manifest(name))
     two = read_artifact(data, f"{source.where}:{name}")
-    if two.manifest.sha256 != found.digest:
+    if two.manifest.sha256 != announced.digest:
         raise DamagedError(f"{source.where}:{name} was moved while it was looked at: try again")
-    blobs = {one.sha256: (part, Descriptor(one.sha256, one.size)) for part, one in read_blobs(found.manifest)}
+    blobs = {one.sha256: (part, Descriptor(one.sha256, one.size)) for part, one in read_blobs(announced.manifest)}
     blobs |= {one.sha256: (part, one) for part, one in zip(("manifest.json", "manifest.sig"), two, strict=True)}
     empty = Descriptor(hashlib.sha256(EMPTY).hexdigest(), len(EMPTY))
     for part, one in (*blobs.values(), ("the configuration", empty)):
@@ -116,9 +116,9 @@ def promote(
                 raise AbsentError(f"{source.where} lacks {blob_words(part, one.sha256)}: push the image again")
             retry(partial(target.mount, source.reference.repository, one.sha256, part))
     before = _named(target, tag, trusted, retry)
-    for alias in dict.fromkeys((found.digest, tag)):
+    for alias in dict.fromkeys((announced.digest, tag)):
         retry(partial(target.put_manifest, alias, data))
-    return Promoted(found.digest, f"sha256:{hashlib.sha256(data).hexdigest()}", before.digest if before else None)
+    return Promoted(announced.digest, f"sha256:{hashlib.sha256(data).hexdigest()}", before.digest if before else None)
 
 
 def _named(registry: OciRegistry, tag: str, trusted: Collection[PublicKey], retry: RetryPolicy) -> Announced | None:
@@ -163,6 +163,6 @@ def _upload(
 
 
 def _upload_bytes(registry: OciRegistry, data: bytes, what: str, retry: RetryPolicy) -> None:
-    one = Descriptor(hashlib.sha256(data).hexdigest(), len(data))
-    if not _there(registry, one, what, retry):
-        retry.longer()(lambda: registry.push_bytes(data, one.sha256, what))
+    descriptor = Descriptor(hashlib.sha256(data).hexdigest(), len(data))
+    if not _there(registry, descriptor, what, retry):
+        retry.longer()(lambda: registry.push_bytes(data, descriptor.sha256, what))

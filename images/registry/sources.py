@@ -51,21 +51,18 @@ class RegistrySource:
 
     @property
     def where(self) -> str:
-        """See `Source.where`."""
         return self._registry.where
 
     def signed(self, name: str) -> SignedManifest:
-        """See `Source.signed`."""
         data = self._registry.manifest(name)
         if name.startswith("sha256:") and hashlib.sha256(data).hexdigest() != name.removeprefix("sha256:"):
             raise DamagedError(f"what {self.where} gives as {name} is something else: push the image again")
-        found = read_artifact(data, f"{self.where}{'@' if ':' in name else ':'}{name}")
+        artifact = read_artifact(data, f"{self.where}{'@' if ':' in name else ':'}{name}")
         return SignedManifest(
-            self._small(found.manifest, "manifest.json"), self._small(found.signature, "manifest.sig")
+            self._small(artifact.manifest, "manifest.json"), self._small(artifact.signature, "manifest.sig")
         )
 
     def blob(self, artifact: Artifact, name: str, offset: int) -> AbstractContextManager[Stream]:
-        """See `Source.blob`."""
         return self._registry.blob(artifact.sha256, artifact.size, offset, blob_words(name, artifact.sha256))
 
     def _small(self, one: Descriptor, name: str) -> bytes:
@@ -92,7 +89,6 @@ class OriginSource:
 
     @property
     def where(self) -> str:
-        """See `Source.where`."""
         return self._origin.base
 
     def close(self) -> None:
@@ -100,7 +96,6 @@ class OriginSource:
         self._session.close()
 
     def signed(self, name: str) -> SignedManifest:
-        """See `Source.signed`."""
         if not is_digest(name):
             raise AbsentError(f"{self.where} knows images by their digests only, not {name[:80]!r}")
         # The signature first: an image is listed there from the instant its manifest is, which is written last.
@@ -109,7 +104,6 @@ class OriginSource:
 
     @contextmanager
     def blob(self, artifact: Artifact, name: str, offset: int) -> Iterator[Stream]:
-        """See `Source.blob`."""
         what = blob_words(name, artifact.sha256)
         headers = {"Range": f"bytes={offset}-"} if offset else {}
         with closing(self._get(f"blobs/{artifact.sha256}", headers, what)) as answer:
@@ -136,7 +130,6 @@ class FolderSource:
 
     @property
     def where(self) -> str:
-        """See `Source.where`."""
         return str(self._root)
 
     def digests(self) -> tuple[str, ...]:
@@ -149,13 +142,12 @@ class FolderSource:
             names = files.names(self._root / "images")
         except StoreError as error:
             raise RegistryError(str(error)) from None
-        found = tuple(name for name in names if is_digest(name))
-        if not found:
+        digests = tuple(name for name in names if is_digest(name))
+        if not digests:
             raise AbsentError(f"{self.where} has no images: `netboot image export IMAGE {self.where}` puts one there")
-        return found
+        return digests
 
     def signed(self, name: str) -> SignedManifest:
-        """See `Source.signed`."""
         if not is_digest(name):
             raise AbsentError(f"{self.where} knows images by their digests only, not {name[:80]!r}")
         what = f"image {name[:12]}"
@@ -166,7 +158,6 @@ class FolderSource:
 
     @contextmanager
     def blob(self, artifact: Artifact, name: str, offset: int) -> Iterator[Stream]:
-        """See `Source.blob`."""
         what = blob_words(name, artifact.sha256)
         with self._reading(what):
             file = (self._root / "blobs" / artifact.sha256).open("rb")

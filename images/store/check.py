@@ -77,9 +77,9 @@ def check_image(
     except SignatureError as error:
         findings.append(Finding("manifest", str(error), _REFUSE))
     for name, artifact in manifest.artifacts:
-        found = _size(store, name, artifact) or _bytes(store, name, artifact, progress)
-        if found:
-            findings.append(found)
+        finding = _size(store, name, artifact) or _bytes(store, name, artifact, progress)
+        if finding:
+            findings.append(finding)
     return tuple(findings)
 
 

@@ -5,24 +5,20 @@ place; an image exists from the instant its manifest does, which is written last
 """
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from shutil import rmtree
 from time import time
-from typing import BinaryIO
 
 from images.artifact import signing
 from images.artifact.bundle import read_bundle
-from images.artifact.manifest import Artifact, Manifest, read_manifest
+from images.artifact.manifest import Manifest, read_manifest
 from images.errors import CorruptError, NotFoundError, StoreError
-from images.store import blobs, pointers, site
-from images.store.blobs import Progress
+from images.store import pointers, site, writing
 from images.store.pointers import ChannelState, is_digest
-from images.values import files, flock
-
-_FOLDERS = ("blobs", "images", "channels", "refs", "bundles", "tmp")
+from images.store.writing import Progress
+from images.values import files
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +40,6 @@ class Store:
 
     def __init__(self, root: Path, now: Callable[[], float] = time, wait: float = 0.0) -> None:
         self.root, self._now, self._wait = root, now, wait
-
-    # Readers
 
     def blob_path(self, sha256: str) -> Path:
         """Where a blob lies.
@@ -102,13 +96,13 @@ class Store:
         Raises:
             StoreError: the store cannot be read.
         """
-        found = []
+        listed = []
         for digest in self.digests():
             try:
-                found.append((-self._added(digest), digest, self.image(digest)))
+                listed.append((-self._added(digest), digest, self.image(digest)))
             except (CorruptError, NotFoundError):
                 continue
-        return tuple(image for _, _, image in sorted(found, key=lambda item: item[:2]))
+        return tuple(image for _, _, image in sorted(listed, key=lambda item: item[:2]))
 
     def _added(self, digest: str) -> int:
         """Nanoseconds since 1970."""
@@ -124,9 +118,8 @@ class Store:
             StoreError: the store cannot be read.
         """
         folder = self.root / "images"
-        return tuple(
-            name for name in files.names(folder) if is_digest(name) and (folder / name / "manifest.json").exists()
-        )
+        names = filter(is_digest, files.names(folder))
+        return tuple(name for name in names if (folder / name / "manifest.json").exists())
 
     def channel(self, name: str) -> ChannelState | None:
         """Where a channel points, None if it was never set.
@@ -162,57 +155,32 @@ class Store:
         """
         return site.read(self.root)
 
-    # Writers
-
-    @contextmanager
-    def writing(self) -> Iterator[None]:
+    def writing(self) -> AbstractContextManager[None]:
         """Hold the writers' lock, with the folders there and what a killed writer left in `tmp/` swept.
 
         Raises:
             BusyError: another writer holds it, named by its process. StoreError: the file system refuses.
         """
-        try:
-            if not all((self.root / name).is_dir() for name in _FOLDERS):
-                for name in _FOLDERS:
-                    (self.root / name).mkdir(parents=True, exist_ok=True)
-                files.sync_folder(self.root)
-            with flock.exclusive(self.root / "lock", f"the store {self.root}", self._wait):
-                for left in (self.root / "tmp").iterdir():
-                    rmtree(left) if left.is_dir() and not left.is_symlink() else left.unlink()
-                yield
-        except OSError as error:
-            raise files.refused(f"cannot write to the store {self.root}", error) from error
-
-    def add_blob(self, source: Path | BinaryIO, progress: Progress | None = None) -> Artifact:
-        """Add a blob by itself; an image that lists it must follow within gc's grace.
-
-        Raises:
-            BusyError. StoreError: it cannot be read, disk full, …; nothing is left behind.
-        """
-        with self.writing():
-            return blobs.take(self.root, source, progress)
+        return writing.locked(self.root, self._wait)
 
     def add_image(
         self,
         manifest: bytes,
         signature: bytes,
-        parts: Mapping[str, Path] | None = None,
+        parts: Mapping[str, Path],
         progress: Progress | None = None,
     ) -> str:
         """Add an image whole and return its digest; adding it again changes nothing but when it was added.
 
-        `parts` maps artifact names to files; without it every blob must be in the store already. `progress` is told
-        the bytes as they are copied.
+        `parts` maps artifact names to files. `progress` is told the bytes as they are copied.
 
         Raises:
-            CorruptError: a file is not what the manifest says. NotFoundError: a blob is missing. BusyError.
-            StoreError: disk full, …; nothing is listed.
+            CorruptError: a file is not what the manifest says. BusyError. StoreError: disk full, …; nothing is listed.
         """
         value = read_manifest(manifest)
         with self.writing():
             for name, artifact in value.artifacts:
-                source = self.blob_path(artifact.sha256) if parts is None else parts[name]
-                blobs.put(self.root, source, artifact, name, progress)
+                writing.put_blob(self.root, parts[name], artifact, name, progress)
             files.sync_folder(self.root / "blobs")  # also for blobs whose writer was killed before it did
             folder = self.root / "images" / value.digest
             folder.mkdir(exist_ok=True)
@@ -230,8 +198,9 @@ class Store:
         """
         with self.writing():
             signatures = signing.add(self.signature(digest), signature)
-            path = self.root / "images" / digest / "manifest.sig"
-            files.write(path, signatures, mode=0o444, staging=self.root / "tmp")
+            files.write(
+                self.root / "images" / digest / "manifest.sig", signatures, mode=0o444, staging=self.root / "tmp"
+            )
 
     def set_channel(self, name: str, digest: str) -> ChannelState:
         """Point a channel to an image of the store; the one before is remembered.

@@ -1,5 +1,6 @@
-"""What pydantic says of a value that does not fit its model, in the words that our messages have."""
+"""What libraries say is wrong, in the words that our messages have: pydantic of a value, OpenSSL of a host, …"""
 
+import ssl
 from dataclasses import dataclass
 
 from pydantic import ValidationError
@@ -30,3 +31,12 @@ def first_fault(error: ValidationError) -> FirstFault:
 def bare(message: str) -> str:
     """A validator's own words, without the name of the exception that carried them."""
     return message.removeprefix("Value error, ")
+
+
+def root_cause(error: BaseException) -> str:
+    """The words of the exception that was first: those above it name objects in memory, or say the same less well."""
+    while error.__cause__ or error.__context__:
+        error = error.__cause__ or error.__context__ or error
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return error.verify_message
+    return (error.strerror if isinstance(error, OSError) else None) or str(error)

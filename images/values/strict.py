@@ -217,10 +217,8 @@ def _fields(model: type[BaseModel], location: Location) -> list[str]:
     for part in location:
         if isinstance(part, int):
             continue
-        found = [
-            m for parent in models if part in parent.model_fields for m in _models(parent.model_fields[part].annotation)
-        ]
-        models = found or models
+        fields = [parent.model_fields[part] for parent in models if part in parent.model_fields]
+        models = [model for field in fields for model in _models(field.annotation)] or models
     return [field.alias or name for m in models for name, field in m.model_fields.items()]
 
 

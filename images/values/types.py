@@ -44,7 +44,10 @@ NAME = Matching(
 )
 Name = Annotated[str, NAME]
 HttpUrl = Annotated[
-    str, StringConstraints(pattern=r"^https?://(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?(/[A-Za-z0-9._~/-]*)?$")
+    str,
+    StringConstraints(
+        pattern=r"^https?://(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?(/[A-Za-z0-9._~/-]*)?$", max_length=300
+    ),
 ]
 """A URL that is safe in a script, on a kernel command line and in a shell: no user, query, quotes or spaces."""
 Architecture = Literal["amd64", "arm64"]

@@ -13,6 +13,7 @@ from urllib.parse import urlencode, urlsplit
 
 import urllib3
 
+from images.values.faults import root_cause
 from netboot.join.errors import ClusterUnavailableError
 from netboot.kube.errors import KubeconfigError, StatusError
 from netboot.kube.kubeconfig import Kubeconfig
@@ -129,19 +130,9 @@ class Transport:
         if isinstance(error, urllib3.exceptions.ReadTimeoutError):
             return ClusterUnavailableError(f"the apiserver {host} did not answer within {READ_SECONDS:.0f} s")
         if isinstance(error, urllib3.exceptions.SSLError):
-            return ClusterUnavailableError(
-                f"the apiserver {host} has no certificate that the kubeconfig's authority has signed: {_cause(error)}"
-            )
-        return ClusterUnavailableError(f"the apiserver {host} cannot be reached: {_cause(error)}")
-
-
-def _cause(error: BaseException) -> str:
-    """The words of what was first: those of urllib3 above it name objects in memory."""
-    while error.__cause__ or error.__context__:
-        error = error.__cause__ or error.__context__ or error
-    if isinstance(error, ssl.SSLCertVerificationError):
-        return error.verify_message
-    return (error.strerror if isinstance(error, OSError) else None) or str(error)
+            unsigned = f"the apiserver {host} has no certificate that the kubeconfig's authority has signed"
+            return ClusterUnavailableError(f"{unsigned}: {root_cause(error)}")
+        return ClusterUnavailableError(f"the apiserver {host} cannot be reached: {root_cause(error)}")
 
 
 def _context(kubeconfig: Kubeconfig) -> ssl.SSLContext:

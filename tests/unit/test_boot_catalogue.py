@@ -37,7 +37,7 @@ def test_a_script_rendered_ahead_is_the_script() -> None:
     )
     for number in (1, 2):
         boot = boot_id("gpu-001", number)
-        assert ready.script.fill(boot) == ipxe.render.boot_script(boot_values(decision, one, (5, 20)), boot)
+        assert ready.script.fill(boot) == ipxe.render.prepare(boot_values(decision, one, (5, 20))).fill(boot)
         assert len(re.findall(boot, ready.script.fill(boot).decode())) == 4
 
 

@@ -1,13 +1,17 @@
 """Whole scripts as literals; nothing that a client says can change their structure."""
 
 import re
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
-from ipxe.render import boot_script, chain_script, prepare, waiting_script
+from images.values import types
+from images.values.kernel_arguments import KernelArgument
+from ipxe import values
+from ipxe.render import chain_script, prepare, waiting_script
 from ipxe.values import Boot, Chain, Waiting, shown
 
 URL = "http://192.0.2.1:8080"
@@ -41,7 +45,7 @@ def test_the_chain_script() -> None:
 
 
 def test_the_boot_script() -> None:
-    assert boot_script(BOOT, BOOT_ID).decode() == (
+    assert prepare(BOOT).fill(BOOT_ID).decode() == (
         "#!ipxe\n"
         f"# netboot: machine gpu-001, image {'a' * 64}\n"
         "imgfree ||\n"
@@ -63,7 +67,7 @@ def test_the_boot_script() -> None:
 
 def test_the_boot_script_of_a_machine_whose_boot_window_is_open() -> None:
     """A UEFI kernel loads the files that `initrd=` names, in that order; BIOS passes all that were fetched."""
-    assert boot_script(BOOT.model_copy(update={"nonce": True}), BOOT_ID).decode() == (
+    assert prepare(BOOT.model_copy(update={"nonce": True})).fill(BOOT_ID).decode() == (
         "#!ipxe\n"
         f"# netboot: machine gpu-001, image {'a' * 64}\n"
         "imgfree ||\n"
@@ -108,8 +112,13 @@ def test_the_waiting_script() -> None:
 
 def every_script() -> list[str]:
     waiting = Waiting(url=URL, headline="x", lines=("y",), seconds=1)
-    with_nonce = boot_script(BOOT.model_copy(update={"nonce": True}), BOOT_ID)
-    scripts = [chain_script(Chain(url=URL, seconds=1)), boot_script(BOOT, BOOT_ID), with_nonce, waiting_script(waiting)]
+    with_nonce = prepare(BOOT.model_copy(update={"nonce": True})).fill(BOOT_ID)
+    scripts = [
+        chain_script(Chain(url=URL, seconds=1)),
+        prepare(BOOT).fill(BOOT_ID),
+        with_nonce,
+        waiting_script(waiting),
+    ]
     return [script.decode() for script in scripts]
 
 
@@ -132,11 +141,10 @@ def test_every_way_round_waits(script: str) -> None:
     assert any(line.startswith("sleep ") for line in lines[lines.index(f":{back}") :])
 
 
-def test_what_is_rendered_ahead_is_the_same_script() -> None:
-    prepared = prepare(BOOT)
-    for boot_id in (BOOT_ID, BOOT_ID.replace("0", "1")):
-        assert prepared.fill(boot_id) == boot_script(BOOT, boot_id)
-        assert prepared.fill(boot_id).count(boot_id.encode()) == 4
+def test_a_script_rendered_ahead_gets_the_boot_s_id_in_every_place() -> None:
+    prepared, other = prepare(BOOT), BOOT_ID.replace("0", "1")
+    assert prepared.fill(BOOT_ID).count(BOOT_ID.encode()) == 4
+    assert prepared.fill(other) == prepared.fill(BOOT_ID).replace(BOOT_ID.encode(), other.encode())
 
 
 HOSTILE = [
@@ -207,3 +215,17 @@ def test_whatever_a_client_says_the_structure_stays(said: list[str], headline: s
     ]
     assert not re.search(r"\$|\{|\\|;|#(?!!ipxe)|[^\n -~]", script)
     assert all("||" not in line and "&&" not in line for line in lines[2:7])
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [(values.Name, types.Name), (values.Digest, types.Sha256), (values.Argument, KernelArgument)],
+)
+def test_what_a_script_takes_is_what_inventory_and_images_may_say(ours: Any, theirs: Any) -> None:
+    """Scripts are a library of their own, so the patterns stand twice: were they to differ, a machine got no script."""
+    inner = TypeAdapter(ours).json_schema()["pattern"].removeprefix("^").removesuffix("$")
+    assert TypeAdapter(theirs).json_schema()["pattern"] == f"^({inner})$"
+
+
+def test_a_script_takes_every_url_of_the_configuration() -> None:
+    assert TypeAdapter(values.Url).json_schema() == TypeAdapter(types.HttpUrl).json_schema()

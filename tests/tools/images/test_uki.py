@@ -10,8 +10,7 @@ from images.build.secureboot import read_key
 from images.build.step import Product
 from images.build.steps import uki
 from images.errors import RecipeError
-from images.formats import pe
-from tests.unit.images.pe_samples import program
+from tests.unit.images.pe_samples import program, sections
 from tests.unit.images.test_secureboot import write_pair
 
 pytestmark = pytest.mark.tools
@@ -48,7 +47,7 @@ def made(inputs: uki.Inputs, out: Path) -> Path:
 
 
 def test_all_that_boots_is_in_one_file(tmp_path: Path, inputs: uki.Inputs) -> None:
-    found = {section.name: section.data for section in pe.sections(made(inputs, tmp_path / "1").read_bytes())}
+    found = dict(sections(made(inputs, tmp_path / "1").read_bytes()))
     assert found == {
         ".text": b"stub" * 100,
         ".osrel": b"ID=debian\n",

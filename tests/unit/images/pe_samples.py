@@ -5,6 +5,14 @@ import struct
 _OPTIONAL = 240
 
 
+def sections(program: bytes) -> list[tuple[str, bytes]]:
+    """Name and bytes of each section, as the specification has them."""
+    (start,) = struct.unpack_from("<I", program, 0x3C)
+    (count,) = struct.unpack_from("<H", program, start + 6)
+    rows = [struct.unpack_from("<8sIIII", program, start + 24 + _OPTIONAL + 40 * number) for number in range(count)]
+    return [(name.rstrip(b"\0").decode(), program[at : at + min(size, raw)]) for name, size, _, raw, at in rows]
+
+
 def program(*sections: tuple[str, bytes], room: int = 0x400, behind: bytes = b"") -> bytes:
     """A PE32+ file for amd64; `behind`: bytes after its last section, as symbols lie there."""
     start = 0x80

@@ -14,9 +14,9 @@ from netboot.lifecycle.events import EventRecord
 from netboot.lifecycle.phases import Phase
 from tests.joining import AUTHORITIES, ENDPOINTS, NOW, PEER, Stage, boot_id, declared, pinned
 from tests.soft_tpm import PCRS, Machine, new_key, other_tpm, spki, text
+from tests.unit.tokens.soft import spec_header
 from tokens.binding import binding_group
 from tokens.credential import spki_sha256
-from tokens.eventlog import spec_header
 from tokens.sealed import SealingKey
 from tokens.wire import read_public
 

@@ -5,6 +5,7 @@ The real thing is beside it: `tests/tools/tokens/test_tpm.py` holds the same cod
 
 import hashlib
 import struct
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from cryptography.hazmat.primitives import hashes
@@ -89,3 +90,10 @@ class Exchange:
         if self.scheme == wire.ALG_RSAPSS:
             scheme = padding.PSS(padding.MGF1(hashes.SHA256()), 32)
         return head + sized(self.ak_key.sign(data, scheme, hashes.SHA256()))
+
+
+def spec_header(banks: Mapping[int, int]) -> bytes:
+    """The first event of a log with these banks (algorithm → digest size): what firmware writes before it measures."""
+    body = b"Spec ID Event03\0" + struct.pack("<IBBBBI", 0, 0, 2, 0, 2, len(banks))
+    body += b"".join(struct.pack("<HH", algorithm, size) for algorithm, size in banks.items()) + b"\0"
+    return struct.pack("<II20xI", 0, 3, len(body)) + body

@@ -45,7 +45,6 @@ def test_every_form_says_the_same(data: bytes) -> None:
     assert read.ek_sha256 == spki_sha256(public(RSA_EK, EK_ATTRIBUTES, storage=True))
     assert (read.subject, read.issuer) == ("", "CN=Maker Intermediate")
     assert read.tpm == "manufacturer id:53574B20, model swtpm, version id:20240125"
-    assert read.not_after == AT + timedelta(days=1)
 
 
 @pytest.mark.parametrize("key", [RSA_EK, ECC_EK])
@@ -160,7 +159,7 @@ def test_what_cannot_be_an_ek() -> None:
     key = ed25519.Ed25519PrivateKey.generate()
     root = authority("Root")
     builder = ek._begun("x", root.certificate.subject, key, AT)  # type: ignore[arg-type]
-    with pytest.raises(MalformedError, match="the key of an EK certificate is RSA or ECC, this is not"):
+    with pytest.raises(MalformedError, match="an EK is RSA or ECC, this is not"):
         read_ek_certificate(der(builder.sign(root.key, hashes.SHA256())))
     info = serialization.PublicFormat.SubjectPublicKeyInfo
     with pytest.raises(MalformedError, match="an EK is RSA or ECC, this is not"):

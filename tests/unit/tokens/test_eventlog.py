@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.unit.tokens.soft import spec_header
 from tokens.errors import EventLogError, MalformedError, TokenError
-from tokens.eventlog import check_log, read_event_log, replay, spec_header
+from tokens.eventlog import check_log, read_event_log, replay
 
 SHA1, SHA256 = 0x4, 0xB
 BANKS = {SHA1: 20, SHA256: 32}
