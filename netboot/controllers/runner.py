@@ -18,7 +18,7 @@ class Controller(Protocol):
     """Works in threads of its own."""
 
     def start(self) -> None:
-        """Begin."""
+        """Start the threads, and return."""
         ...
 
     def stop(self) -> None:

@@ -46,6 +46,7 @@ class JournalFile:
 
     @property
     def unshipped(self) -> int:
+        """Records that the projection has not taken over yet."""
         return max(0, self._last - self._cursor)
 
     @property

@@ -23,7 +23,7 @@ VIOLATIONS = {
     "what runs on machines stands alone": ("images/node/health/result.py", "images.errors"),
     "nobody imports what runs on machines": ("images/build/initrd.py", "images.node.health.result"),
     "images and scripts know no credentials": ("images/registry/push.py", "tokens.wire"),
-    "the boot server holds no credentials": ("netboot/boot/events.py", "netboot.kube.leases"),
+    "the boot server holds no credentials": ("netboot/boot/reports.py", "netboot.kube.leases"),
     "the service never builds": ("netboot/controllers/fetcher.py", "images.build.pipeline"),
     "Flask stays in web": ("netboot/lifecycle/views.py", "werkzeug.exceptions"),
     "aiohttp stays in boot": ("netboot/web/channels.py", "aiohttp"),

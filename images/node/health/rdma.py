@@ -24,7 +24,7 @@ class Port:
 
     @property
     def name(self) -> str:
-        """`mlx5_0/1`."""
+        """Device and port as tools write them: `mlx5_0/1`."""
         return f"{self.device}/{self.number}"
 
     @property
