@@ -1,4 +1,4 @@
-"""A registry in bad weather, by the command line: what is said, and that nothing is half-written anywhere."""
+"""A registry that fails, by the command line: what is said, and that nothing is half-written anywhere."""
 
 import base64
 import datetime

@@ -1,6 +1,6 @@
 """A whole `netboot serve` in front of a real control plane, machines that join it, and whoever means ill.
 
-Nothing of the service is a fake: boot plane, join in TLS, approver and node collector run as they ship, each with an
+Nothing of the service is a fake: boot server, join in TLS, approver and node collector run as they ship, each with an
 account of its own. Another replica of join is the same code (`tests.sockets.joined`); tests move its clock.
 """
 
