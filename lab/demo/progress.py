@@ -51,7 +51,7 @@ class Demo:
 
 
 def network_words(net: Network | None) -> str:
-    """The provisioning network in one line; None: QEMU's own."""
+    """What the summary says of the network; None: QEMU's own."""
     if net is None:
         return "QEMU's user network, its DHCP pointing at /boot.ipxe"
     return f"{net.host[:-2]}.0/24 in a namespace: dnsmasq (DHCP, TFTP) at {net.inside}, the service at {net.host}"
