@@ -4,15 +4,20 @@ import re
 from functools import cache
 from pathlib import Path
 
+import click
 import pytest
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
+
+from netboot.cli.main import cli
 
 ROOT = Path(__file__).parents[2]
 MAP = ROOT / "docs" / "README.md"
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 ROOMS = ("bench", "deploy", "docs", "images", "ipxe", "lab", "netboot", "tests", "tokens")
 PATH = re.compile(rf"(?<![\w/.<-])(?:{'|'.join(ROOMS)})/[\w./-]*\w\.(?:py|sh|md|yaml|ipxe|service|json)")
+
+COMMAND = re.compile(r"(?:^|[|&`] ?|bin/)netboot ((?:[a-z][\w-]*|--[a-z])[^|&#`\n]*)", re.MULTILINE)
 
 
 @cache
@@ -85,3 +90,42 @@ def test_every_bump_of_a_step_has_its_erratum() -> None:
     assert len(versions) > 10
     bumps = [f"`{name}` {number}" for name, last in versions.items() for number in range(2, last + 1)]
     assert [bump for bump in bumps if bump not in errata] == []
+
+
+def commands(page: Path) -> list[str]:
+    """What a page tells to type behind `netboot`, in its listings and in its code spans."""
+    inline = [child for token in tokens(page) for child in token.children or ()]
+    listings = [token.content for token in tokens(page) if token.type in ("fence", "code_block")]
+    spans = [f"`{child.content}`" for child in inline if child.type == "code_inline"]
+    return [typed for text in (*listings, *spans) for typed in COMMAND.findall(text)]
+
+
+def unreal(typed: str) -> list[str]:
+    """The words of a command line that are no command, or no option of the one that they follow."""
+    command: click.Command = cli
+    words = typed.partition("   ")[0].split()
+    while words and words[0][0] != "-" and isinstance(command, click.Group):
+        name = words.pop(0)
+        subcommand = command.get_command(click.Context(command), name)
+        if subcommand is None:
+            return [name]
+        command = subcommand
+    known = {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
+    return [word for word in words if word.startswith("--") and word not in known | {"--help"}]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_commands_that_a_page_names_are_there(page: Path) -> None:
+    assert {typed: unreal(typed) for typed in commands(page) if unreal(typed)} == {}
+
+
+def test_a_command_that_is_not_there_is_seen(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(
+        "`netboot image burn X` `netboot doctor --loud`\n\n```\nnetboot serve --config x  # netboot sings\n```\n"
+    )
+    assert {typed: unreal(typed) for typed in commands(page)} == {
+        "serve --config x  ": [],
+        "image burn X": ["burn"],
+        "doctor --loud": ["--loud"],
+    }
