@@ -17,7 +17,15 @@ PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 ROOMS = ("bench", "deploy", "docs", "images", "ipxe", "lab", "netboot", "tests", "tokens")
 PATH = re.compile(rf"(?<![\w/.<-])(?:{'|'.join(ROOMS)})/[\w./-]*\w\.(?:py|sh|md|yaml|ipxe|service|json)")
 
+ALONE = re.compile(r"`([a-z]\w*\.py)`")
+"""A module by its file's name alone, where a page has said which folder it speaks of."""
 COMMAND = re.compile(r"(?:^|[|&`] ?|bin/)netboot ((?:[a-z][\w-]*|--[a-z])[^|&#`\n]*)", re.MULTILINE)
+
+
+@cache
+def modules() -> frozenset[str]:
+    """The file names of all our modules."""
+    return frozenset(path.name for room in ROOMS for path in (ROOT / room).rglob("*.py"))
 
 
 @cache
@@ -59,6 +67,7 @@ def test_links_lead_somewhere(page: Path) -> None:
 def test_files_that_a_page_names_are_there(page: Path) -> None:
     named = set(PATH.findall(" ".join(re.findall(r"`[^`\n]+`", page.read_text(encoding="utf-8")))))
     assert sorted(path for path in named if not (ROOT / path).exists()) == []
+    assert sorted({*ALONE.findall(page.read_text(encoding="utf-8"))} - modules()) == []
 
 
 def test_every_page_is_reached_from_the_map() -> None:
