@@ -31,8 +31,8 @@ class Answer(NamedTuple):
 
     def text(self, error: BaseException) -> str:
         """What the client may read: printable, one line, at most 500 characters."""
-        words = str(error) if self.says and str(error) else self.message
-        return "".join(c if " " <= c <= "~" else " " for c in words)[:500]
+        message = str(error) if self.says and str(error) else self.message
+        return "".join(c if " " <= c <= "~" else " " for c in message)[:500]
 
 
 UNEXPECTED = Answer(500, "internal", logging.ERROR, "internal error", "see the log of the service")

@@ -57,11 +57,11 @@ class MemoryEnrolments:
             return False
         return True
 
-    def alert(self, machine: str, said: str, now_ms: int) -> None:
+    def alert(self, machine: str, message: str, now_ms: int) -> None:
         with self._lock:
             latest = self.history(machine, 1)
-            if not latest or (latest[0].act, latest[0].said) != (ALERT, said):
-                new = {"id": len(self._entries) + 1, "at_ms": now_ms, "machine": machine, "act": ALERT, "said": said}
+            if not latest or (latest[0].act, latest[0].said) != (ALERT, message):
+                new = {"id": len(self._entries) + 1, "at_ms": now_ms, "machine": machine, "act": ALERT, "said": message}
                 self._entries = [*self._entries, Entry.model_validate(new)]
 
     def record(self, machine: str) -> Record:
@@ -93,7 +93,7 @@ class MemoryEnrolments:
                 records[machine] = change.record
                 owners.update({ek: Owner(machine, replaced) for ek, replaced in change.eks})
                 ek = change.eks[0][0] if change.eks else change.record.ek_sha256
-                said = {"operator": act.operator, "reason": act.reason, "ek_sha256": ek, "said": change.said}
+                said = {"operator": act.operator, "reason": act.reason, "ek_sha256": ek, "said": change.message}
                 new = {"id": len(entries) + 1, "at_ms": now_ms, "machine": machine, "act": change.act}
                 entries.append(Entry.model_validate(new | said))
             if refusals:

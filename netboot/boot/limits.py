@@ -102,8 +102,8 @@ class Connection(RequestHandler):
             log.debug("%s sent what cannot be read: %s", self.peer, exc)
         if request.writer.output_size > 0:
             raise ConnectionError("the answer has begun already")
-        words = "internal error" if status >= 500 else "not an HTTP request, or its first line or headers are too long"
-        answer = answers.text(status, words)
+        line = "internal error" if status >= 500 else "not an HTTP request, or its first line or headers are too long"
+        answer = answers.text(status, line)
         answer.force_close()
         return answer
 

@@ -52,10 +52,10 @@ class Scripts:
             decision = decide(None, Claim())
             assert isinstance(decision, Unavailable)
             return self._waiting.script(decision)
-        found = catalogue.find(query)
-        if isinstance(found, Ready):
-            return await self._served(found, peer)
-        decision, claim = found
+        outcome = catalogue.find(query)
+        if isinstance(outcome, Ready):
+            return await self._served(outcome, peer)
+        decision, claim = outcome
         if not isinstance(decision, Unavailable):
             await self._discoveries.note(decision, claim, peer)
         return self._waiting.script(decision, claim)

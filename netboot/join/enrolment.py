@@ -137,11 +137,12 @@ Order = OpenWindow | Propose | UseWindow | Approve | Import | Release | Replace 
 
 
 class Change(NamedTuple):
-    """What an order does. `act` "": nothing, it was so already. `eks`: (hash, replaced) rows of this machine."""
+    """What an order does. `act` "": nothing, it was so already. `message`: for the history. `eks`: (hash, replaced)
+    rows of this machine."""
 
     record: Record
     act: str = ""
-    said: str = ""
+    message: str = ""
     eks: tuple[tuple[str, bool], ...] = ()
 
 

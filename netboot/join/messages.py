@@ -162,7 +162,7 @@ def normalised(hints: Hints) -> Identifiers:
         except ValueError:
             return None
 
-    macs = tuple(mac for mac in (tried(parse_mac, one) for one in hints.macs) if mac is not None)
+    macs = tuple(mac for mac in (tried(parse_mac, hint) for hint in hints.macs) if mac is not None)
     return Identifiers(macs=macs, uuid=tried(parse_uuid, hints.uuid), serial=tried(parse_serial, hints.serial))
 
 

@@ -217,6 +217,6 @@ class Enrolments(Protocol):
         """Close a `boot` window for its first success; False: somebody was first, which is an alert."""
         ...
 
-    def alert(self, machine: str, said: str, now_ms: int) -> None:
+    def alert(self, machine: str, message: str, now_ms: int) -> None:
         """Put into the machine's history what may be an attack; the same twice in a row is one entry."""
         ...

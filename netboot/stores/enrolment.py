@@ -65,12 +65,12 @@ class SqliteEnrolments:
             return False
         return True
 
-    def alert(self, machine: str, said: str, now_ms: int) -> None:
+    def alert(self, machine: str, message: str, now_ms: int) -> None:
         with self._open() as db:
             db.execute("BEGIN IMMEDIATE")
             latest = "SELECT act, said FROM history WHERE machine = ? ORDER BY id DESC LIMIT 1"
-            if db.execute(latest, (machine,)).fetchone() != (ALERT, said):
-                db.execute(_NOTE, (now_ms, machine, ALERT, "", "", None, said))
+            if db.execute(latest, (machine,)).fetchone() != (ALERT, message):
+                db.execute(_NOTE, (now_ms, machine, ALERT, "", "", None, message))
             db.execute("COMMIT")
 
     def record(self, machine: str) -> Record:
@@ -147,4 +147,4 @@ def _write(db: sqlite3.Connection, change: Change, act: Act, now_ms: int) -> Non
     for ek, replaced in change.eks:
         db.execute("INSERT OR REPLACE INTO eks VALUES (?, ?, ?)", (ek, record.machine, replaced))
     concerned = change.eks[0][0] if change.eks else record.ek_sha256
-    db.execute(_NOTE, (now_ms, record.machine, change.act, act.operator, act.reason, concerned, change.said))
+    db.execute(_NOTE, (now_ms, record.machine, change.act, act.operator, act.reason, concerned, change.message))

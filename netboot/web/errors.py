@@ -38,9 +38,9 @@ def faulty(faults: Iterable[Fault]) -> Response:
     lines = [str(fault)[:500] for fault in faults]
     message = f"{len(lines)} fault{'s' if len(lines) != 1 else ''}; nothing was changed"
     response = error(422, "faults", message, "correct the list, and send it whole")
-    said = response.get_json()
-    said["error"]["faults"] = lines[:MOST_FAULTS]
-    response.data = json.dumps(said)
+    body = response.get_json()
+    body["error"]["faults"] = lines[:MOST_FAULTS]
+    response.data = json.dumps(body)
     return response
 
 
