@@ -17,7 +17,7 @@ from netboot.lifecycle.bootid import belongs
 from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.ports import Clock
 from netboot.process import ProcessSpec
-from netboot.status import ClusterStatus, JoinStatus
+from netboot.status import JoinStatus
 from netboot.stores.bootkey import load_or_create
 from netboot.stores.facts import Facts
 from netboot.stores.live import LiveView
@@ -113,10 +113,12 @@ def _report_for_ever(config: Config, index: int, dependencies: Dependencies) -> 
     wait for an apiserver that does not answer."""
     while True:
         state = readiness(dependencies)
-        message = "; ".join(state["problems"]) or "machines can join"
-        clusters = {name: ClusterStatus.model_validate(one) for name, one in state["clusters"].items()}
-        now = dependencies.exchange.issuer.now_ms()
-        status = JoinStatus(at_ms=now, ok=state["ready"], message=message, clusters=clusters)
+        status = JoinStatus(
+            at_ms=dependencies.exchange.issuer.now_ms(),
+            ok=state.ready,
+            message="; ".join(state.problems) or "machines can join",
+            clusters=state.clusters,
+        )
         with suppress(OSError):
             write_status(config.data / "status", f"join-{index}", status)
         if dependencies.stopping():
