@@ -7,20 +7,19 @@ from netboot.join.enrolment import (
     ALERT,
     Act,
     Change,
+    EnrolmentStore,
     Entry,
     Order,
     OrdersRefusedError,
     Owner,
-    Propose,
     Record,
-    UseWindow,
 )
 from netboot.join.enrolment_rules import decide
 from netboot.join.errors import RefusedError
 from netboot.join.ports import Enrolment
 
 
-class MemoryEnrolments:
+class MemoryEnrolments(EnrolmentStore):
     """The obvious way: dictionaries, put in place once all orders are decided."""
 
     def __init__(self) -> None:
@@ -43,19 +42,6 @@ class MemoryEnrolments:
             generation=found.generation,
             source=found.source,
         )
-
-    def of(self, machine: str) -> Enrolment:
-        return self.record(machine).enrolment()
-
-    def propose(self, machine: str, ek_sha256: str, details: str, now_ms: int) -> Enrolment:
-        return self.apply([(machine, Propose(ek_sha256, details))], Act(), now_ms)[0].record.enrolment()
-
-    def use_window(self, machine: str, window_id: str, now_ms: int) -> bool:
-        try:
-            self.apply([(machine, UseWindow(window_id))], Act(), now_ms)
-        except RefusedError:
-            return False
-        return True
 
     def alert(self, machine: str, message: str, now_ms: int) -> None:
         with self._lock:
