@@ -39,23 +39,10 @@ def compose(
     unusable: dict[str, str] = {}
     images: dict[str, ImageFacts] = {}
     for channel in inventory.channels:
-        channels[channel.name] = digest = None
-        try:
-            digest = channel.image or repository.channel(channel.name)
-            if digest is None:
-                continue
-            if digest not in images:
-                images[digest] = image_facts(digest, repository.verified(digest))
-            old = _too_old(images[digest], facts.minimum_epoch)
-        except ImageError as error:
-            unusable[channel.name] = str(error)
-            if absent is not None and digest is not None and isinstance(error, NotFoundError | CorruptError):
-                unusable[channel.name] = absent(digest)
-            continue
-        if old is not None:
-            unusable[channel.name] = old
-        else:
-            channels[channel.name] = digest
+        digest, fault = _resolved(channel, repository, images, facts.minimum_epoch, absent)
+        channels[channel.name] = digest
+        if fault is not None:
+            unusable[channel.name] = fault
     in_force = set(channels.values())
     return Snapshot(
         site=facts.site,
@@ -68,6 +55,32 @@ def compose(
         origins=facts.origins,
         windows=dict(windows or {}),
     )
+
+
+def _resolved(
+    channel: Channel,
+    repository: ImageRepository,
+    images: dict[str, ImageFacts],
+    minimum_epoch: int,
+    absent: Callable[[str], str] | None,
+) -> tuple[str | None, str | None]:
+    """The image that machines of the channel get, and why the one that is set cannot be used; both None: none is set.
+
+    `images`: those verified so far; this one is added.
+    """
+    digest: str | None = None
+    try:
+        digest = channel.image or repository.channel(channel.name)
+        if digest is None:
+            return None, None
+        if digest not in images:
+            images[digest] = image_facts(digest, repository.verified(digest))
+    except ImageError as error:
+        if absent is not None and digest is not None and isinstance(error, NotFoundError | CorruptError):
+            return None, absent(digest)
+        return None, str(error)
+    old = _too_old(images[digest], minimum_epoch)
+    return (digest, None) if old is None else (None, old)
 
 
 def image_facts(digest: str, manifest: Manifest) -> ImageFacts:
