@@ -33,7 +33,7 @@ def document(status: int, value: object) -> web.Response:
 
 
 def empty(status: int, **headers: str) -> web.Response:
-    """A status and headers."""
+    """An answer of a status and headers, without a body."""
     return web.Response(status=status, headers={"Server": SERVER, **headers})
 
 

@@ -55,7 +55,7 @@ class Gate:
         return "excess" if within else "cut"
 
     def leave(self, address: str) -> None:
-        """The connection has ended."""
+        """Count a connection out that `enter` counted in, whatever that returned."""
         self.open -= 1
         left = self._addresses[address] - 1
         if left:
@@ -82,7 +82,7 @@ class Connection(RequestHandler):
             super().connection_made(transport)
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        """Uncount it."""
+        """Make room for the next one; called by asyncio, once for each connection."""
         self.gate.leave(self.peer)
         super().connection_lost(exc)
 
@@ -129,7 +129,7 @@ class Limited(web.Server):
         self.gate = gate
 
     def __call__(self) -> Connection:
-        """A connection's protocol."""
+        """The protocol of a connection that was just accepted; called by asyncio."""
         return Connection(self, loop=self._loop, **self._kwargs)
 
 

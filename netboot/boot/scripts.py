@@ -96,7 +96,7 @@ class Ready:
     """The record's JSON from after `boot` up to `peer`'s value."""
 
     def script_at(self, now_ms: int) -> ipxe.render.Prepared:
-        """The script of this moment."""
+        """The script with the nonce while it has one, else the plain one."""
         if self.nonce_script is None or now_ms >= self.nonce_until_ms:
             return self.script
         return self.nonce_script

@@ -39,11 +39,11 @@ class OpenFile:
 
     @property
     def size(self) -> int:
-        """Bytes, when it was opened."""
+        """Bytes that it had when it was opened."""
         return self.status.st_size
 
     def fileno(self) -> int:
-        """Its descriptor."""
+        """The descriptor, for `sendfile`; open until the `with` ends."""
         return self._handle
 
     def __enter__(self) -> Self:

@@ -87,7 +87,6 @@ class Register:
         return self._overruled(self.store.record(machine))
 
     def propose(self, machine: str, ek_sha256: str, details: str, now_ms: int) -> Enrolment:
-        """`details`: JSON of `Details`."""
         pinned = self._pins().by_machine.get(machine)
         owner = self._pins().by_ek.get(ek_sha256)
         if owner is not None and owner != machine:

@@ -32,7 +32,7 @@ def lease_name(cluster: str, machine: str) -> str:
 
 
 class KubeLeases:
-    """Leases of one namespace."""
+    """The Leases of machines in our namespace: a Credential is their holder and annotations."""
 
     def __init__(self, connection: Connection, namespace: str) -> None:
         self._connection, self._namespace = connection, namespace

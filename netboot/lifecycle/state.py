@@ -51,7 +51,7 @@ KEPT = {Standing.CLAIMED: CLAIMS_KEPT, Standing.REPORTED: BOOTS_KEPT, Standing.P
 
 
 def standing(trace: Trace) -> Standing:
-    """The standing of a boot."""
+    """Which of the three a boot is, by what is known of it (see above)."""
     if proven_ms(trace) is not None:
         return Standing.PROVEN
     return Standing.CLAIMED if is_claim(trace) else Standing.REPORTED
@@ -207,7 +207,7 @@ class Sightings(Protocol):
 
 
 class Projection(Protocol):
-    """Writing, for the projection alone."""
+    """The state as its one writer uses it: the projection."""
 
     def cursor(self, journal: str) -> tuple[int, int]:
         """(identity, last id) of what has been taken of a journal; (0, 0) for one never seen."""

@@ -14,7 +14,7 @@ from netboot.stores.upstream import StoreUpstream
 
 
 def run(spec: ProcessSpec) -> None:
-    """Until told to stop."""
+    """Fetch images that are missing until told to stop."""
     config = spec.config
     live, repository = LiveView(config.data / "snapshot.json"), open_image_repository(config)
     fetcher: Fetcher

@@ -43,7 +43,7 @@ def ready() -> Response:
 
 
 def assess(deps: Dependencies) -> Readiness:
-    """How everything is now."""
+    """The readiness of the whole service now, one detail for each thing that can be out of order."""
     now = deps.clock.now_ms()
     supervisor = _read(deps, "supervisor", SupervisorStatus)
     publisher, projection = _read(deps, "publisher", PublisherStatus), _read(deps, "projection", ProjectionStatus)

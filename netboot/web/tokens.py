@@ -28,7 +28,7 @@ class Operator:
 
     @property
     def who(self) -> str:
-        """For histories."""
+        """How histories name the operator: by name, or by the fingerprint."""
         return self.name or f"token {self.fingerprint}"
 
 
