@@ -47,11 +47,11 @@ class Gate:
     def enter(self, address: str) -> str:
         """Count a connection: `admitted`, `excess` (tell it to come back) or `cut`; every one has to `leave`."""
         self.open += 1
-        each = self._addresses[address] = self._addresses.get(address, 0) + 1
-        if self.open <= self._most and each <= self._most_each:
+        of_address = self._addresses[address] = self._addresses.get(address, 0) + 1
+        if self.open <= self._most and of_address <= self._most_each:
             return "admitted"
         self.refused += 1
-        within = self.open <= TOLD_TO_COME_BACK * self._most and each <= TOLD_TO_COME_BACK * self._most_each
+        within = self.open <= TOLD_TO_COME_BACK * self._most and of_address <= TOLD_TO_COME_BACK * self._most_each
         return "excess" if within else "cut"
 
     def leave(self, address: str) -> None:

@@ -168,7 +168,7 @@ class Register:
     def _view(self, record: Record, now_ms: int) -> EnrolmentView:
         seen = self._overruled(record)
         window = record.open_window(now_ms) if seen.window is not None else None
-        theirs = seen.ek_sha256 == record.ek_sha256
+        on_record = seen.ek_sha256 == record.ek_sha256
         return EnrolmentView(
             machine=record.machine,
             ek_sha256=seen.ek_sha256,
@@ -181,7 +181,7 @@ class Register:
             window_id=seen.window_id if window else "",
             window_until_ms=seen.window_until_ms if window else 0,
             conflict=self._conflict(record),
-            details=parse_details(record.details) if record.details and theirs else Details(),
+            details=parse_details(record.details) if record.details and on_record else Details(),
         )
 
     def _overruled(self, record: Record) -> Enrolment:
