@@ -4,8 +4,7 @@ import time
 
 
 class SystemClock:
-    """`netboot.lifecycle.ports.Clock` by the machine's clock."""
+    """`netboot.lifecycle.ports.Clock`: the machine's own clock, UTC; it may be set back."""
 
     def now_ms(self) -> int:
-        """Milliseconds since 1970."""
         return time.time_ns() // 1_000_000

@@ -56,7 +56,7 @@ class Provisioning(Strict):
 
 
 class Management(Strict):
-    """The listener of the operators."""
+    """The listener of the operators' API, health and metrics."""
 
     listen: Listen = Address("127.0.0.1", 8081)
     token_file: Path = Path("secrets/operator.token")

@@ -1,13 +1,13 @@
 """The one table of failures: what each exception becomes on the wire, in the log and in a machine's script.
 
-The boot server, the management server and join read it. What is not in it is a defect of ours: status 500, no detail.
+The boot server, the management server and join read it. What is not in it (nor any of its bases) is a defect of ours:
+status 500, no detail. Errors of builds are not: no server builds.
 """
 
 import logging
 from typing import Literal, NamedTuple
 
 from images import errors as images
-from images.values import finding
 from images.values.strict import FaultsError
 from netboot.join import errors as join
 from netboot.lifecycle import errors as lifecycle
@@ -31,8 +31,8 @@ class Answer(NamedTuple):
 
     def text(self, error: BaseException) -> str:
         """What the client may read: printable, one line, at most 500 characters."""
-        words = str(error) if self.says and str(error) else self.message
-        return "".join(c if " " <= c <= "~" else " " for c in words)[:500]
+        message = str(error) if self.says and str(error) else self.message
+        return "".join(c if " " <= c <= "~" else " " for c in message)[:500]
 
 
 UNEXPECTED = Answer(500, "internal", logging.ERROR, "internal error", "see the log of the service")
@@ -42,21 +42,8 @@ _CORRECT = "correct the request"
 _AGAIN = "try again"
 
 TABLE: dict[type[BaseException], Answer] = {
-    FaultsError: Answer(
-        400,
-        "faults",
-        _INFO,
-        "what was sent has faults",
-        _CORRECT,
-        says=True,
-    ),
-    lifecycle.LifecycleError: Answer(
-        500,
-        "internal",
-        _ERROR,
-        "internal error",
-        "see the log of the service",
-    ),
+    FaultsError: Answer(400, "faults", _INFO, "what was sent has faults", _CORRECT, says=True),
+    lifecycle.LifecycleError: UNEXPECTED,
     lifecycle.BadClaimError: Answer(
         400, "bad-request", _DEBUG, "what was sent cannot be read", _CORRECT, says=True, script="refused"
     ),
@@ -91,14 +78,7 @@ TABLE: dict[type[BaseException], Answer] = {
         "send the token of management.token_file",
         script="refused",
     ),
-    lifecycle.CannotTellError: Answer(
-        503,
-        "unavailable",
-        _WARNING,
-        "cannot tell right now",
-        _AGAIN,
-        retry_after=5,
-    ),
+    lifecycle.CannotTellError: Answer(503, "unavailable", _WARNING, "cannot tell right now", _AGAIN, retry_after=5),
     lifecycle.NotReadyError: Answer(
         503,
         "not-ready",
@@ -122,21 +102,8 @@ TABLE: dict[type[BaseException], Answer] = {
         "see management.token_file and the log",
         retry_after=30,
     ),
-    lifecycle.OverloadedError: Answer(
-        503,
-        "overloaded",
-        _WARNING,
-        "too much at once",
-        _AGAIN,
-        retry_after=5,
-    ),
-    join.JoinError: Answer(
-        500,
-        "internal",
-        _ERROR,
-        "internal error",
-        "see the log of the service",
-    ),
+    lifecycle.OverloadedError: Answer(503, "overloaded", _WARNING, "too much at once", _AGAIN, retry_after=5),
+    join.JoinError: UNEXPECTED,
     join.UnknownMachineError: Answer(
         404, "unknown-machine", _INFO, "no such machine", "declare or enrol the machine, then wait", says=True
     ),
@@ -154,55 +121,7 @@ TABLE: dict[type[BaseException], Answer] = {
     join.ClusterUnavailableError: Answer(
         503, "cluster-unavailable", _WARNING, "the cluster cannot be used now", _AGAIN, says=True, retry_after=10
     ),
-    images.ImageError: Answer(
-        500,
-        "internal",
-        _ERROR,
-        "internal error",
-        "see the log of the service",
-    ),
-    images.RecipeError: Answer(
-        422,
-        "recipe",
-        _INFO,
-        "the recipe cannot be built",
-        "correct the recipe",
-        says=True,
-    ),
-    images.CommandError: Answer(
-        500,
-        "command-failed",
-        _ERROR,
-        "a tool failed",
-        "see the log of the service",
-    ),
-    images.SourceUnavailableError: Answer(
-        503, "source-unavailable", _WARNING, "a package mirror does not answer", _AGAIN, retry_after=60
-    ),
-    images.LockError: Answer(
-        422,
-        "lock",
-        _INFO,
-        "the lock cannot be kept",
-        "lock anew: `netboot image lock`",
-        says=True,
-    ),
-    finding.GateError: Answer(
-        422,
-        "gates",
-        _INFO,
-        "what was built must not be booted",
-        "correct the recipe: docs/gates.md",
-        says=True,
-    ),
-    finding.BudgetError: Answer(
-        422,
-        "budget",
-        _INFO,
-        "the image is larger than its recipe allows",
-        "raise its budget, or remove packages",
-        says=True,
-    ),
+    images.ImageError: UNEXPECTED,
     images.StoreError: Answer(
         503, "store", _ERROR, "the store cannot be used right now", "see the log of the service", retry_after=10
     ),
@@ -212,15 +131,7 @@ TABLE: dict[type[BaseException], Answer] = {
     images.CorruptError: Answer(
         502, "corrupt", _ERROR, "what is stored is damaged", "run `netboot image verify`", says=True
     ),
-    images.BusyError: Answer(
-        503,
-        "busy",
-        _INFO,
-        "another writer holds the store",
-        _AGAIN,
-        says=True,
-        retry_after=5,
-    ),
+    images.BusyError: Answer(503, "busy", _INFO, "another writer holds the store", _AGAIN, says=True, retry_after=5),
     images.InUseError: Answer(
         409, "in-use", _INFO, "a channel, a boot or a recent use refers to it", "see `netboot channel list`", says=True
     ),

@@ -30,7 +30,7 @@ class Lines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """A record as one line of logfmt."""
         at = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
-        parts = {
+        fields = {
             "time": f"{at}.{int(record.msecs):03d}Z",
             "level": record.levelname.lower(),
             "process": self._process,
@@ -38,8 +38,8 @@ class Lines(logging.Formatter):
             **getattr(record, "fields", {}),
         }
         if record.exc_info and record.exc_info[1] is not None:
-            parts["error"] = "".join(traceback.format_exception(record.exc_info[1]))
-        return " ".join(f"{key}={value(str(part))}" for key, part in parts.items())
+            fields["error"] = "".join(traceback.format_exception(record.exc_info[1]))
+        return " ".join(f"{key}={value(str(part))}" for key, part in fields.items())
 
 
 def set_up(process: str, level: int = logging.INFO) -> None:

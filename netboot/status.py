@@ -138,6 +138,14 @@ class JoinStatus(Condition, Timed):
     clusters: dict[str, ClusterStatus]
 
 
+class JoinReadiness(Strict):
+    """What a join server's own `/readyz` answers. `problems`: what stands in the way, in words; empty where `ready`."""
+
+    ready: bool
+    problems: tuple[str, ...]
+    clusters: dict[str, ClusterStatus]
+
+
 Reporting = FetcherStatus | ApproverStatus | NodesStatus | JoinStatus
 
 _CLASSES: dict[str, type[Reporting]] = {

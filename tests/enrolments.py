@@ -7,20 +7,19 @@ from netboot.join.enrolment import (
     ALERT,
     Act,
     Change,
+    EnrolmentStore,
     Entry,
     Order,
     OrdersRefusedError,
     Owner,
-    Propose,
     Record,
-    UseWindow,
 )
 from netboot.join.enrolment_rules import decide
 from netboot.join.errors import RefusedError
 from netboot.join.ports import Enrolment
 
 
-class MemoryEnrolments:
+class MemoryEnrolments(EnrolmentStore):
     """The obvious way: dictionaries, put in place once all orders are decided."""
 
     def __init__(self) -> None:
@@ -44,24 +43,11 @@ class MemoryEnrolments:
             source=found.source,
         )
 
-    def of(self, machine: str) -> Enrolment:
-        return self.record(machine).enrolment()
-
-    def propose(self, machine: str, ek_sha256: str, details: str, now_ms: int) -> Enrolment:
-        return self.apply([(machine, Propose(ek_sha256, details))], Act(), now_ms)[0].record.enrolment()
-
-    def use_window(self, machine: str, window_id: str, now_ms: int) -> bool:
-        try:
-            self.apply([(machine, UseWindow(window_id))], Act(), now_ms)
-        except RefusedError:
-            return False
-        return True
-
-    def alert(self, machine: str, said: str, now_ms: int) -> None:
+    def alert(self, machine: str, message: str, now_ms: int) -> None:
         with self._lock:
             latest = self.history(machine, 1)
-            if not latest or (latest[0].act, latest[0].said) != (ALERT, said):
-                new = {"id": len(self._entries) + 1, "at_ms": now_ms, "machine": machine, "act": ALERT, "said": said}
+            if not latest or (latest[0].act, latest[0].said) != (ALERT, message):
+                new = {"id": len(self._entries) + 1, "at_ms": now_ms, "machine": machine, "act": ALERT, "said": message}
                 self._entries = [*self._entries, Entry.model_validate(new)]
 
     def record(self, machine: str) -> Record:
@@ -93,7 +79,7 @@ class MemoryEnrolments:
                 records[machine] = change.record
                 owners.update({ek: Owner(machine, replaced) for ek, replaced in change.eks})
                 ek = change.eks[0][0] if change.eks else change.record.ek_sha256
-                said = {"operator": act.operator, "reason": act.reason, "ek_sha256": ek, "said": change.said}
+                said = {"operator": act.operator, "reason": act.reason, "ek_sha256": ek, "said": change.message}
                 new = {"id": len(entries) + 1, "at_ms": now_ms, "machine": machine, "act": change.act}
                 entries.append(Entry.model_validate(new | said))
             if refusals:

@@ -14,11 +14,11 @@ SERVER = "netboot"
 _TEXT = "text/plain; charset=utf-8"
 
 
-def text(status: int, words: str, **headers: str) -> web.Response:
+def text(status: int, line: str, **headers: str) -> web.Response:
     """One line for people. Never cached."""
     return web.Response(
         status=status,
-        body=f"{words}\n".encode("ascii", "replace"),
+        body=f"{line}\n".encode("ascii", "replace"),
         headers={"Content-Type": _TEXT, "Cache-Control": "no-store", "Server": SERVER, **headers},
     )
 
@@ -33,16 +33,16 @@ def document(status: int, value: object) -> web.Response:
 
 
 def empty(status: int, **headers: str) -> web.Response:
-    """A status and headers."""
+    """An answer of a status and headers, without a body."""
     return web.Response(status=status, headers={"Server": SERVER, **headers})
 
 
 def failure(error: BaseException) -> tuple[web.Response, Answer]:
     """What an exception becomes on the wire, and its row of the table of failures."""
     row = answer_to(error)
-    words = row.text(error) + (f"; {row.remedy}" if row.remedy else "")
+    line = row.text(error) + (f"; {row.remedy}" if row.remedy else "")
     again = {"Retry-After": str(row.retry_after)} if row.retry_after is not None else {}
-    return text(row.status, words, **again), row
+    return text(row.status, line, **again), row
 
 
 def not_found() -> web.Response:

@@ -78,15 +78,15 @@ class Artifacts:
         self, request: web.BaseRequest, file: OpenFile, tag: str, kind: str, name: str
     ) -> tuple[web.StreamResponse, Transfer | None]:
         """`kind`: the header lines that files of this kind share. None: no byte of the file was to be sent."""
-        asked, size, head = request.headers, file.size, f"{kind}ETag: {tag}\r\n"
-        if "If-None-Match" in asked and none_match(asked["If-None-Match"], tag):
+        headers, size, head = request.headers, file.size, f"{kind}ETag: {tag}\r\n"
+        if "If-None-Match" in headers and none_match(headers["If-None-Match"], tag):
             return answers.empty(304, ETag=tag, **{"Cache-Control": _caching(kind)}), None
         if request.method == "HEAD":
             return PreparedResponse(head, length=size), None
-        wanted = asked.get("Range")
-        if "If-Range" in asked and not still_same(asked["If-Range"], tag):
-            wanted = None
-        span = wanted_span(wanted, size)
+        range_header = headers.get("Range")
+        if "If-Range" in headers and not still_same(headers["If-Range"], tag):
+            range_header = None
+        span = wanted_span(range_header, size)
         if span == "unsatisfiable":
             return answers.text(416, f"the file has {size} bytes", **{"Content-Range": f"bytes */{size}"}), None
         if span == "whole":
@@ -107,8 +107,8 @@ class Artifacts:
 
 def _boot_of(query: str) -> tuple[str, str]:
     """`boot` and `machine` of a query; empty where it has none."""
-    said = dict(field.partition("=")[::2] for field in query.split("&", 8)[:8])
-    return said.get("boot", ""), said.get("machine", "")
+    fields = dict(field.partition("=")[::2] for field in query.split("&", 8)[:8])
+    return fields.get("boot", ""), fields.get("machine", "")
 
 
 def _kind(content: str, caching: str) -> str:
@@ -152,7 +152,7 @@ def wanted_span(header: str | None, size: int) -> Span | Literal["whole", "unsat
 
 def none_match(header: str, tag: str) -> bool:
     """Whether `If-None-Match` has our tag (weak comparison), so that 304 is the answer."""
-    return header.strip() == "*" or tag in (found.removeprefix("W/") for found in _TAG.findall(header))
+    return header.strip() == "*" or tag in (listed.removeprefix("W/") for listed in _TAG.findall(header))
 
 
 def still_same(header: str, tag: str) -> bool:

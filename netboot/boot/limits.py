@@ -47,15 +47,15 @@ class Gate:
     def enter(self, address: str) -> str:
         """Count a connection: `admitted`, `excess` (tell it to come back) or `cut`; every one has to `leave`."""
         self.open += 1
-        each = self._addresses[address] = self._addresses.get(address, 0) + 1
-        if self.open <= self._most and each <= self._most_each:
+        of_address = self._addresses[address] = self._addresses.get(address, 0) + 1
+        if self.open <= self._most and of_address <= self._most_each:
             return "admitted"
         self.refused += 1
-        within = self.open <= TOLD_TO_COME_BACK * self._most and each <= TOLD_TO_COME_BACK * self._most_each
+        within = self.open <= TOLD_TO_COME_BACK * self._most and of_address <= TOLD_TO_COME_BACK * self._most_each
         return "excess" if within else "cut"
 
     def leave(self, address: str) -> None:
-        """The connection has ended."""
+        """Count a connection out that `enter` counted in, whatever that returned."""
         self.open -= 1
         left = self._addresses[address] - 1
         if left:
@@ -82,7 +82,7 @@ class Connection(RequestHandler):
             super().connection_made(transport)
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        """Uncount it."""
+        """Make room for the next one; called by asyncio, once for each connection."""
         self.gate.leave(self.peer)
         super().connection_lost(exc)
 
@@ -102,8 +102,8 @@ class Connection(RequestHandler):
             log.debug("%s sent what cannot be read: %s", self.peer, exc)
         if request.writer.output_size > 0:
             raise ConnectionError("the answer has begun already")
-        words = "internal error" if status >= 500 else "not an HTTP request, or its first line or headers are too long"
-        answer = answers.text(status, words)
+        line = "internal error" if status >= 500 else "not an HTTP request, or its first line or headers are too long"
+        answer = answers.text(status, line)
         answer.force_close()
         return answer
 
@@ -129,7 +129,7 @@ class Limited(web.Server):
         self.gate = gate
 
     def __call__(self) -> Connection:
-        """A connection's protocol."""
+        """The protocol of a connection that was just accepted; called by asyncio."""
         return Connection(self, loop=self._loop, **self._kwargs)
 
 

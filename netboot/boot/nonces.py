@@ -35,7 +35,7 @@ class Seal(Protocol):
     """What makes a nonce of who asked. Raises CannotTellError: there is no key that can be used."""
 
     def __call__(self, *, mac: str, address: str, machine: str, window: str, now_ms: int) -> bytes:
-        """The sealed nonce."""
+        """The sealed nonce, as the second initrd file holds it; `window`: the id of the boot window."""
         ...
 
 

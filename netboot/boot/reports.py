@@ -3,6 +3,8 @@
 Nothing of it is secret, and nothing of it is proven: a report is the word of whoever has the boot's id.
 """
 
+from typing import TypeVar
+
 from aiohttp import web
 
 from netboot.boot import answers, requests
@@ -17,6 +19,8 @@ from netboot.lifecycle.health import HealthReport
 from netboot.lifecycle.ports import Clock, Journal
 from netboot.machines.health import expected_of
 from netboot.machines.values import Machine
+
+R = TypeVar("R", BootEvent, HealthReport)
 
 LONGEST_EVENT = 4096
 """Bytes; an honest event has fewer than 500."""
@@ -45,12 +49,10 @@ class Reports:
         Raises:
             BadClaimError, NoSuchBootError, NotReadyError, JournalUnavailableError: see `netboot.failures`.
         """
-        body = await requests.taken(request, LONGEST_EVENT, self._body_seconds, "an event")
-        if isinstance(body, web.Response):
-            self._counters.events["refused"] += 1
-            return body
-        event = requests.parsed(body, BootEvent, "an event")
-        machine = self._machine(self._catalogue(), boot_id, event.machine, event.mac)
+        taken = await self._taken(request, boot_id, BootEvent, LONGEST_EVENT, "an event", self._counters.events)
+        if isinstance(taken, web.Response):
+            return taken
+        event, machine = taken
         record = EventRecord(
             at_ms=self._clock.now_ms(),
             boot=boot_id,
@@ -100,18 +102,28 @@ class Reports:
         Raises:
             BadClaimError, NoSuchBootError, NotReadyError, JournalUnavailableError: see `netboot.failures`.
         """
-        body = await requests.taken(request, LONGEST_HEALTH_REPORT, self._body_seconds, "a health report")
-        if isinstance(body, web.Response):
-            self._counters.health["refused"] += 1
-            return body
-        report = requests.parsed(body, HealthReport, "a health report")
-        machine = self._machine(self._catalogue(), boot_id, report.machine, report.mac)
+        what, counted = "a health report", self._counters.health
+        taken = await self._taken(request, boot_id, HealthReport, LONGEST_HEALTH_REPORT, what, counted)
+        if isinstance(taken, web.Response):
+            return taken
+        report, machine = taken
         peer = connection_of(request).peer
         now = self._clock.now_ms()
         record = HealthRecord(at_ms=now, boot=boot_id, machine=machine.name, peer=peer, report=report)
         await self._journal.append_json(now, record.model_dump_json(by_alias=True))
         self._counters.health["accepted"] += 1
         return answers.empty(204)
+
+    async def _taken(
+        self, request: web.BaseRequest, boot_id: str, model: type[R], longest: int, what: str, counted: dict[str, int]
+    ) -> tuple[R, Machine] | web.Response:
+        """A report and the machine whose boot it is of; or the answer to one that is too long or too slow, counted."""
+        body = await requests.taken(request, longest, self._body_seconds, what)
+        if isinstance(body, web.Response):
+            counted["refused"] += 1
+            return body
+        report = requests.parsed(body, model, what)
+        return report, self._machine(self._catalogue(), boot_id, report.machine, report.mac)
 
     def _catalogue(self) -> Catalogue:
         if self._live.catalogue is None:

@@ -50,15 +50,15 @@ def machine_and_mac(query: str) -> tuple[str, str]:
         fields = parse_qs(query, max_num_fields=8)
     except ValueError:
         return "", ""
-    machine, mac = (found[0] if len(found := fields.get(name, [])) == 1 else "" for name in ("machine", "mac"))
+    machine, mac = (values[0] if len(values := fields.get(name, [])) == 1 else "" for name in ("machine", "mac"))
     try:
         return machine, parse_mac(mac)
     except ValueError:
         return machine, ""
 
 
-def _refused(status: int, words: str) -> web.Response:
-    answer = answers.text(status, words)
+def _refused(status: int, line: str) -> web.Response:
+    answer = answers.text(status, line)
     answer.force_close()
     return answer
 

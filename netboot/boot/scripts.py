@@ -52,10 +52,10 @@ class Scripts:
             decision = decide(None, Claim())
             assert isinstance(decision, Unavailable)
             return self._waiting.script(decision)
-        found = catalogue.find(query)
-        if isinstance(found, Ready):
-            return await self._served(found, peer)
-        decision, claim = found
+        outcome = catalogue.find(query)
+        if isinstance(outcome, Ready):
+            return await self._served(outcome, peer)
+        decision, claim = outcome
         if not isinstance(decision, Unavailable):
             await self._discoveries.note(decision, claim, peer)
         return self._waiting.script(decision, claim)
@@ -96,7 +96,7 @@ class Ready:
     """The record's JSON from after `boot` up to `peer`'s value."""
 
     def script_at(self, now_ms: int) -> ipxe.render.Prepared:
-        """The script of this moment."""
+        """The script with the nonce while it has one, else the plain one."""
         if self.nonce_script is None or now_ms >= self.nonce_until_ms:
             return self.script
         return self.nonce_script

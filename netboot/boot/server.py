@@ -109,9 +109,9 @@ async def _first(stop: asyncio.Event, tasks: list[asyncio.Task[None]]) -> None:
 
 def allow_files(connections: int) -> None:
     """Two descriptors for each connection (itself and a file), and some; more than we may have is said in the log."""
-    wanted = 2 * connections + 256
+    limit = 2 * connections + 256
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if most not in (-1, resource.RLIM_INFINITY) and most < wanted:
-        log.warning("the limit of open files is %d; %d connections may need %d (ulimit -n)", most, connections, wanted)
-        wanted = most
-    resource.setrlimit(resource.RLIMIT_NOFILE, (max(wanted, resource.getrlimit(resource.RLIMIT_NOFILE)[0]), most))
+    if most not in (-1, resource.RLIM_INFINITY) and most < limit:
+        log.warning("the limit of open files is %d; %d connections may need %d (ulimit -n)", most, connections, limit)
+        limit = most
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(limit, resource.getrlimit(resource.RLIMIT_NOFILE)[0]), most))

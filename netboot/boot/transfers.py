@@ -39,11 +39,11 @@ class OpenFile:
 
     @property
     def size(self) -> int:
-        """Bytes, when it was opened."""
+        """Bytes that it had when it was opened."""
         return self.status.st_size
 
     def fileno(self) -> int:
-        """Its descriptor."""
+        """The descriptor, for `sendfile`; open until the `with` ends."""
         return self._handle
 
     def __enter__(self) -> Self:
@@ -135,12 +135,17 @@ async def _push(transport: asyncio.Transport, file: OpenFile, transfer: Transfer
         more()
         if not ended.done():
             loop.add_writer(target, more)
-        while not ended.done():
-            before = transfer.sent
-            await asyncio.wait((ended,), timeout=stall_seconds)
-            if not ended.done() and transfer.sent - before < LEAST:
-                raise TimeoutError
-        ended.result()
+        await _watched(ended, transfer, stall_seconds)
     finally:
         loop.remove_writer(target)
         os.close(target)
+
+
+async def _watched(ended: asyncio.Future[None], transfer: Transfer, stall_seconds: float) -> None:
+    """Wait for the end of a transfer as long as its reader takes enough of it."""
+    while not ended.done():
+        before = transfer.sent
+        await asyncio.wait((ended,), timeout=stall_seconds)
+        if not ended.done() and transfer.sent - before < LEAST:
+            raise TimeoutError
+    ended.result()

@@ -12,7 +12,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 LIFETIME = timedelta(days=3650)
 """The site bundle carries several authorities, so that a new one can overlap with the old."""
 CERTIFICATE_LIFETIME = timedelta(days=825)
-"""Long, for nobody but our new_key agents trusts it, and short enough that renewing it is no forgotten art."""
+"""Long, for nobody but our own agents trusts it, and short enough that renewing it is no forgotten art."""
 
 
 def new_authority(site: str, now: datetime | None = None) -> tuple[bytes, bytes]:

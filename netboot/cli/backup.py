@@ -4,11 +4,16 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from netboot.cli.output import output_option, show
 from netboot.cli.paths import config_option, config_path, find_config
+
+if TYPE_CHECKING:
+    from netboot.config import Config
+    from netboot.stores.backup import Contents
 
 
 @click.command()
@@ -29,35 +34,47 @@ def backup(file: str, config: Path | None, output: str) -> None:
       netboot backup /var/backups/netboot-$(date +%F).tar.gz
       netboot backup - | age -r age1… > site.tar.gz.age
     """
-    from netboot.stores.backup import BackupError, open_private, write_backup
+    from netboot.stores.backup import BackupError
 
     site, settings = config_path(config).absolute(), find_config(config)
-    now_ms = time.time_ns() // 1_000_000
-    if file == "-":
-        if sys.stdout.isatty():
-            raise click.UsageError("a backup is no text for a terminal: name a file, or pipe it on")
-        try:
-            contents = write_backup(settings, site, sys.stdout.buffer, now_ms)
-        except BackupError as error:
-            raise click.ClickException(str(error)) from None
-        click.echo(f"{len(contents.files)} files; it holds secrets", err=True)
-        return
+    try:
+        if file == "-":
+            _to_stdout(settings, site)
+            return
+        contents = _to_file(Path(file), settings, site)
+    except BackupError as error:
+        raise click.ClickException(str(error)) from None
     path = Path(file)
+    value = {"file": str(path), **contents.model_dump(mode="json")}
+    summary = f"{path}: {len(contents.files)} files, {path.stat().st_size} bytes, mode 0600. It holds secrets."
+    show(output, value, (), (), summary)
+
+
+def _to_stdout(settings: "Config", site: Path) -> None:
+    from netboot.stores.backup import write_backup
+
+    if sys.stdout.isatty():
+        raise click.UsageError("a backup is no text for a terminal: name a file, or pipe it on")
+    contents = write_backup(settings, site, sys.stdout.buffer, time.time_ns() // 1_000_000)
+    click.echo(f"{len(contents.files)} files; it holds secrets", err=True)
+
+
+def _to_file(path: Path, settings: "Config", site: Path) -> "Contents":
+    """All of it or nothing: whatever has that name stays until the backup is complete."""
+    from netboot.stores.backup import open_private, write_backup
+
+    now_ms = time.time_ns() // 1_000_000
     staged = path.with_name(f".{path.name}.{now_ms}")
     try:
         with open_private(staged) as out:
             contents = write_backup(settings, site, out, now_ms)
             out.flush()
         staged.rename(path)
-    except BackupError as error:
-        raise click.ClickException(str(error)) from None
     except OSError as error:
         raise click.ClickException(f"cannot write {path}: {error.strerror}") from None
     finally:
         staged.unlink(missing_ok=True)
-    value = {"file": str(path), **contents.model_dump(mode="json")}
-    summary = f"{path}: {len(contents.files)} files, {path.stat().st_size} bytes, mode 0600. It holds secrets."
-    show(output, value, (), (), summary)
+    return contents
 
 
 @click.command()

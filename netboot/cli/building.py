@@ -34,7 +34,7 @@ class Building:
         self._console.print(Text(text, style="bold"))
 
     def begin(self, step: str) -> None:
-        """A step begins."""
+        """Show a step as running."""
         self.line(step, "")
 
     def line(self, step: str, text: str) -> None:
@@ -52,7 +52,7 @@ class Building:
             self._status.update(Text("\n  ").join(lines))
 
     def end(self, step: str, seconds: float, *, cached: bool) -> None:
-        """A step ended."""
+        """Print the line of a step that ended, and keep it for `steps`."""
         self._running.pop(step, None)
         self._show()
         self.steps.append({"step": step, "seconds": round(seconds, 3), "cached": cached})

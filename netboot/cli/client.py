@@ -90,14 +90,14 @@ class Client:
     ) -> Any:
         import requests
 
-        given = {name: str(value) for name, value in parameters.items() if value is not None}
+        query = {name: str(value) for name, value in parameters.items() if value is not None}
         session = requests.Session()
         session.trust_env = False  # neither a proxy nor ~/.netrc has a say in where the token goes
         try:
             answer = session.request(
                 method,
                 self.server + path,
-                params=given,
+                params=query,
                 **_sent(body),
                 headers={"Authorization": f"Bearer {self.token}"} | _kind(body),
                 timeout=(CONNECT_SECONDS, READ_SECONDS),

@@ -87,12 +87,12 @@ def bundle(config: Path | None, keys: Path | None, sign: Path | None, signature:
       netboot config bundle --signature SITE-bundle.sig here: installs both
     """
     if sign is not None:
-        mine = KeyRing(Paths(config, keys=keys).keys).signing_keys()
+        signing_keys = KeyRing(Paths(config, keys=keys).keys).signing_keys()
         data = _read(sign)
         _require_bundle(sign, data)
         target = sign.with_suffix(".sig")
-        target.write_bytes(signing.sign(data, mine))
-        signers = " and ".join(key.public.id for key in mine)
+        target.write_bytes(signing.sign(data, signing_keys))
+        signers = " and ".join(key.public.id for key in signing_keys)
         click.echo(f"signed with key {signers}: {target}; carry it back and install it with --signature")
         return
     settings = find_config(config)

@@ -97,9 +97,9 @@ def diagnose(path: Path) -> list[Diagnosis]:
     return diagnoses
 
 
-def _fault(file: str, words: str) -> Diagnosis:
+def _fault(file: str, message: str) -> Diagnosis:
     return Diagnosis(
-        "site", Path(file).name, "refuse", words, "correct it; `netboot config check` says when it is right"
+        "site", Path(file).name, "refuse", message, "correct it; `netboot config check` says when it is right"
     )
 
 
@@ -130,8 +130,8 @@ def _join(config: Config) -> Iterator[Diagnosis]:
     join = config.join
     if join is None:
         if config.clusters:
-            words = "there are clusters, and no `join`: no machine can prove itself here"
-            yield Diagnosis("join", "configured", "refuse", words, "add `join` to the configuration")
+            message = "there are clusters, and no `join`: no machine can prove itself here"
+            yield Diagnosis("join", "configured", "refuse", message, "add `join` to the configuration")
         return
     fault = pair_fault(join.url, join.certificate, join.key, join.authorities)
     remedy = "issue a certificate for the host of join.url by one of join.authorities; see docs/configuration.md"
@@ -140,14 +140,14 @@ def _join(config: Config) -> Iterator[Diagnosis]:
     else:
         yield Diagnosis("join", "certificate", "ok", f"{join.certificate}, for {join.url}")
     if not config.clusters:
-        words = "there is `join`, and no cluster to be joined"
-        yield Diagnosis("join", "configured", "refuse", words, "add `clusters` to the configuration")
+        message = "there is `join`, and no cluster to be joined"
+        yield Diagnosis("join", "configured", "refuse", message, "add `clusters` to the configuration")
 
 
 def _clusters(config: Config) -> Iterator[Diagnosis]:
     if not config.clusters:
-        words = "none is configured: machines boot, and join nothing"
-        yield Diagnosis("clusters", "configured", "advice", words, "add `clusters` and `join` to the configuration")
+        message = "none is configured: machines boot, and join nothing"
+        yield Diagnosis("clusters", "configured", "advice", message, "add `clusters` and `join` to the configuration")
         return
     for name, cluster in sorted(config.clusters.items()):
         where = f"cluster {name}"
@@ -166,16 +166,16 @@ def _endpoints(where: str, cluster: Cluster) -> Iterator[Diagnosis]:
         try:
             fault, answered = endpoint_fault(url, cluster.authority)
         except OSError as error:  # an SSLError is one, too
-            words = f"{cluster.authority}: {error.strerror or 'holds no certificates in PEM'}"
-            yield Diagnosis(where, "authority", "refuse", words, remedy)
+            message = f"{cluster.authority}: {error.strerror or 'holds no certificates in PEM'}"
+            yield Diagnosis(where, "authority", "refuse", message, remedy)
             return
         if not fault:
             yield Diagnosis(where, name, "ok", f"believed by {cluster.authority}")
         elif answered:
             yield Diagnosis(where, name, "refuse", f"nodes would not believe it: {fault}", remedy)
         else:
-            words = f"cannot be reached from here: {fault}"
-            yield Diagnosis(where, name, "warn", words, "see whether nodes reach it; they try all endpoints in turn")
+            message = f"cannot be reached from here: {fault}"
+            yield Diagnosis(where, name, "warn", message, "see whether nodes reach it; they try all endpoints in turn")
 
 
 def _account(where: str, role: str, cluster: Cluster) -> Iterator[Diagnosis]:
@@ -223,11 +223,11 @@ def _kubeconfig(where: str, role: str, path: Path, connection: "Connection") -> 
 
 def token_expiry_ms(token: str) -> int | None:
     """When a ServiceAccount's token says that it expires (`exp` of RFC 7519); None: it does not say. Not verified."""
-    parts = token.split(".")
-    if len(parts) != 3:
+    segments = token.split(".")
+    if len(segments) != 3:
         return None
     try:
-        claims = json.loads(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
+        claims = json.loads(base64.urlsafe_b64decode(segments[1] + "=" * (-len(segments[1]) % 4)))
         return round(float(claims["exp"]) * 1000)
     except (ValueError, KeyError, TypeError, OverflowError):
         return None

@@ -85,8 +85,8 @@ def diff_(old: str, new: str, whole: bool, paths: Paths, output: str) -> None:
     digests = [resolve(opened, text) for text in (old, new)]
     was, now = (opened.manifest(digest) for digest in digests)
     changes = diff(was, now, _packages(opened, was), _packages(opened, now))
-    mine, theirs = (_documents(opened, manifest) for manifest in (was, now))
-    more = compare.compare(mine, theirs, (digests[0][:12], digests[1][:12]))
+    old_documents, new_documents = (_documents(opened, manifest) for manifest in (was, now))
+    more = compare.compare(old_documents, new_documents, (digests[0][:12], digests[1][:12]))
     value = {"old": digests[0], "new": digests[1], **dataclasses.asdict(changes), **compare.facts(more)}
     limit = None if whole else SHOWN
     known = digests[0] == digests[1] or not more.unknown

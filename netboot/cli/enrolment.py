@@ -54,19 +54,23 @@ def enroll(
         raise click.UsageError("name a machine, or give a list with --csv")
     client = connection.open()
     if csv_ is not None:
-        file = getattr(csv_, "name", "stdin")  # a pipe need not have one
-        try:
-            text = csv_.read()
-        except UnicodeDecodeError:
-            raise click.ClickException(f"{file} is not UTF-8 text") from None
-        answer = client.post("/v1/enrolments", text, reason=reason or None, file=file)
-        changed = len(answer["enrolled"])
-        show(output, answer, (), (), f"enrolled {changed} machines; {answer['machines'] - changed} were already")
+        _enroll_list(client, csv_, reason, output)
         return
     answer = _act(client, machine or "", "enroll", {"window_seconds": window, "reason": reason})
     until = moment(answer["enrolment"]["window_until_ms"])
     summary = f"{machine} may enrol its TPM until {until}: boot it, then run `netboot machine approve {machine}`"
     show(output, answer, (), (), summary)
+
+
+def _enroll_list(client: Client, csv_: Any, reason: str, output: str) -> None:
+    file = getattr(csv_, "name", "stdin")  # a pipe need not have one
+    try:
+        text = csv_.read()
+    except UnicodeDecodeError:
+        raise click.ClickException(f"{file} is not UTF-8 text") from None
+    answer = client.post("/v1/enrolments", text, reason=reason or None, file=file)
+    changed = len(answer["enrolled"])
+    show(output, answer, (), (), f"enrolled {changed} machines; {answer['machines'] - changed} were already")
 
 
 @click.command()

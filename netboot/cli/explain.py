@@ -56,24 +56,25 @@ def command(
     client = connection.open()
     path = f"/v1/machines/{segment(machine)}/explain" if machine is not None else "/v1/explain"
     explained = client.get(path) if machine is not None else client.get(path, **claim)
-    decision = explained["decision"]
     if output == "json":
         click.echo(json.dumps(explained, indent=2, sort_keys=True))
     else:
-        _print(decision)
+        _print_decision(explained["decision"])
         for what in ("current", "pending"):
             if explained.get(what):
                 click.echo(f"  {what:<7} {boot_line(explained[what])}")
         if machine is not None:
-            for name, text in (
-                *(health.facts(explained["checked"]) if "checked" in explained else ()),
-                *facts(explained),
-            ):
-                click.echo(f"  {name:<14} {text}")
-    raise click.exceptions.Exit(_STATUS[decision["outcome"]])
+            _print_machine(explained)
+    raise click.exceptions.Exit(_STATUS[explained["decision"]["outcome"]])
 
 
-def _print(decision: dict[str, Any]) -> None:
+def _print_machine(explained: dict[str, Any]) -> None:
+    checked = health.facts(explained["checked"]) if "checked" in explained else ()
+    for name, text in (*checked, *facts(explained)):
+        click.echo(f"  {name:<14} {text}")
+
+
+def _print_decision(decision: dict[str, Any]) -> None:
     reason = f" ({decision['reason']})" if "reason" in decision else ""
     name = (
         decision["machine"]["name"] if "machine" in decision else " and ".join(decision.get("machines", ())) or "this"

@@ -82,7 +82,7 @@ _STATES = {
 
 
 def row(enrolment: dict[str, Any]) -> tuple[object, ...]:
-    """One line of a list."""
+    """An enrolment as a row of `netboot machine enrolments`."""
     window = f"{enrolment['window']} until {moment(enrolment['window_until_ms'])}" if enrolment["window"] else ""
     since = ago(enrolment["since_ms"]) if enrolment["since_ms"] else ""
     return (

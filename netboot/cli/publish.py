@@ -162,7 +162,7 @@ def import_(folder: Path, digest: str | None, paths: Paths, output: str) -> None
       netboot image import /media/stick/netboot
     """
     source = FolderSource(folder)
-    values = [_take(source, wanted, paths) for wanted in ([digest] if digest else source.digests())]
+    values = [_take(source, name, paths) for name in ([digest] if digest else source.digests())]
     show(output, {"images": values}, (), (), "\n".join(map(_taken, values)))
 
 

@@ -29,7 +29,7 @@ def command(config: Path | None) -> None:
     from netboot.processes.supervisor import serve
     from netboot.stores.lock import AlreadyRunningError
 
-    found = find_config(config)
+    settings = find_config(config)
     logs.set_up("supervisor")
     if os.geteuid() == 0:
         click.echo(
@@ -38,12 +38,12 @@ def command(config: Path | None) -> None:
             err=True,
         )
     try:
-        serve(found, lambda line: click.echo(line))
+        serve(settings, lambda line: click.echo(line))
     except (AlreadyRunningError, ListenError) as error:
         raise click.ClickException(str(error)) from None
     except OSError as error:
         raise click.ClickException(
-            f"{error.filename or found.data}: {error.strerror}; see `data` in netboot.yaml"
+            f"{error.filename or settings.data}: {error.strerror}; see `data` in netboot.yaml"
         ) from None
 
 

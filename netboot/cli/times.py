@@ -1,4 +1,4 @@
-"""Times for people."""
+"""Moments and durations as commands print them, and the options that take them."""
 
 from collections.abc import Callable
 from time import localtime, strftime, time
@@ -29,7 +29,7 @@ def ago(at_ms: int | None) -> str:
 
 
 def seconds(milliseconds: int | None) -> str:
-    """`12.3`; empty for unknown."""
+    """Milliseconds as seconds, like `12.3`; empty where they are unknown."""
     return f"{milliseconds / 1000:.1f}" if milliseconds is not None else ""
 
 

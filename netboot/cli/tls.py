@@ -16,11 +16,11 @@ def endpoint_fault(url: str, authority: Path) -> tuple[str, bool]:
         OSError, ssl.SSLError: the authority cannot be read.
     """
     context = ssl.create_default_context(cafile=str(authority))
-    parts = urlsplit(url)
+    target = urlsplit(url)
     try:
         with (
-            socket.create_connection((parts.hostname or "", parts.port or 443), CONNECT_SECONDS) as raw,
-            context.wrap_socket(raw, server_hostname=parts.hostname),
+            socket.create_connection((target.hostname or "", target.port or 443), CONNECT_SECONDS) as raw,
+            context.wrap_socket(raw, server_hostname=target.hostname),
         ):
             return "", True
     except ssl.SSLCertVerificationError as error:

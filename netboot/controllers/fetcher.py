@@ -39,17 +39,17 @@ class _Trying:
 
 
 class Fetcher:
-    """`step` as often as you like: it fetches what is due. `wanted()`: digests; may raise CannotTellError."""
+    """`step` as often as you like: it fetches what is due. `missing()`: digests; may raise CannotTellError."""
 
     def __init__(
         self,
         upstream: Upstream,
-        wanted: Callable[[], Sequence[str]],
+        missing: Callable[[], Sequence[str]],
         clock: Clock,
         monotonic: Callable[[], float] = time.monotonic,
         draw: Callable[[], float] = random.random,
     ) -> None:
-        self._upstream, self._wanted, self._clock = upstream, wanted, clock
+        self._upstream, self._missing, self._clock = upstream, missing, clock
         self._monotonic, self._draw = monotonic, draw
         self._trying: dict[str, _Trying] = {}
         self._lock = threading.Lock()
@@ -68,13 +68,13 @@ class Fetcher:
     def step(self) -> bool:
         """Look at what is wanted, and try what is due; whether an image came."""
         try:
-            wanted = self._wanted()
+            missing = self._missing()
         except CannotTellError:  # nothing is published yet
             return False
         with self._lock:
-            self._trying = {digest: self._trying.get(digest) or _Trying() for digest in wanted}
+            self._trying = {digest: self._trying.get(digest) or _Trying() for digest in missing}
         came = False
-        for digest in wanted:
+        for digest in missing:
             if not self._cancellation.is_set() and self._monotonic() >= self._trying[digest].next:
                 came |= self._try(digest)
         return came
@@ -93,7 +93,7 @@ class Fetcher:
         where = self._upstream.where
         with self._lock:
             trying, now = dict(self._trying), self._now
-        images = {digest: self._words(image) for digest, image in trying.items()}
+        images = {digest: self._why(image) for digest, image in trying.items()}
         problems = sorted({image.problem for image in trying.values() if image.problem is not None})
         message = f"every image of a channel is here; others come from {where}"
         if images:
@@ -110,7 +110,7 @@ class Fetcher:
             failed=self._failed,
         )
 
-    def _words(self, image: _Trying) -> str:
+    def _why(self, image: _Trying) -> str:
         if image.problem is None:
             return fetching(self._upstream.where)
         return f"it is not here yet, tried again: {image.problem}"

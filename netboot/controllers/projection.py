@@ -39,8 +39,8 @@ class _Followed:
     path: Path
     seen: object = None
     looked: float = float("-inf")
-    said: int = -1
-    said_at: float = float("-inf")
+    written: int = -1
+    written_at: float = float("-inf")
     taken_up_to: int = 0
     lag: int = 0
     problem: str | None = None
@@ -105,7 +105,7 @@ class ProjectionController:
     def finish(self) -> None:
         """Take over everything that is there and tell the owners."""
         for followed in self._followed.values():
-            followed.looked = followed.said_at = float("-inf")
+            followed.looked = followed.written_at = float("-inf")
         while self.step():
             pass
 
@@ -148,9 +148,9 @@ class ProjectionController:
 
     def _say(self, followed: _Followed, now: float) -> None:
         """Only after what it stands for is durable."""
-        if followed.taken_up_to != followed.said and now - followed.said_at >= SAY_SECONDS:
+        if followed.taken_up_to != followed.written and now - followed.written_at >= SAY_SECONDS:
             journal_reader.write_cursor(journal_reader.cursor_path(followed.path), followed.taken_up_to)
-            followed.said, followed.said_at = followed.taken_up_to, now
+            followed.written, followed.written_at = followed.taken_up_to, now
 
     def _remove_if_drained(self, followed: _Followed) -> None:
         """Nobody else has it open: the supervisor's lock says that only the processes of this configuration run."""

@@ -39,7 +39,7 @@ class Reflector(Generic[T]):
         self._stop.set()
 
     def run(self) -> None:
-        """Until `stop`."""
+        """List and watch, again and again with a pause after a failure, until `stop`."""
         short = True
         while not self._stop.is_set():
             try:

@@ -1,4 +1,4 @@
-"""What a controller of a cluster does in its process beside its work: says how it is, and ends when told to."""
+"""What a controller of a cluster does in its process besides its work: it reports how it is, and ends when told to."""
 
 import logging
 import signal

@@ -63,7 +63,7 @@ class SnapshotPublisher:
         self._inventory: Inventory | None = self._published.inventory if self._published else None
         self._faults: tuple[str, ...] = ()
         self._composed = float("-inf")
-        self._wanted: bool = True
+        self._due: bool = True
         self._problem: str | None = None
 
     @property
@@ -76,14 +76,14 @@ class SnapshotPublisher:
         to settle, and take nothing for unchanged (SIGHUP)."""
         if self._inventory_changes.settled(now=now):
             self._load()
-            self._wanted = True
+            self._due = True
         if self._store_changes.settled(now=True) or self._monotonic() - self._composed >= RECHECK_SECONDS or now:
-            self._wanted = True
+            self._due = True
         if self._windows_of is not None and self._window_changes.settled(now=True):
-            self._wanted = True
+            self._due = True
         if self._upstream is not None and (absent := dict(self._upstream())) != self._absent:
-            self._absent, self._wanted = absent, True
-        if not self._wanted or self._inventory is None:
+            self._absent, self._due = absent, True
+        if not self._due or self._inventory is None:
             return False
         return self._publish(self._inventory)
 
@@ -117,7 +117,7 @@ class SnapshotPublisher:
         snapshot = publish.compose(inventory, self._repository, facts, now, self._windows(inventory, now), absent)
         self._composed = self._monotonic()
         if publish.same(self._published, snapshot):
-            self._wanted = False
+            self._due = False
             return False
         try:
             write_snapshot(self._path, snapshot)
@@ -126,7 +126,7 @@ class SnapshotPublisher:
             return False
         self._trouble(None)
         _tell(self._published, snapshot)
-        self._published, self._wanted = snapshot, False
+        self._published, self._due = snapshot, False
         return True
 
     def _why_absent(self, digest: str) -> str:

@@ -130,7 +130,7 @@ def _proven(state: State, known: Identified, tpm: TpmStatement, sealed: bytes, s
         for bank in (_BANKS[name],)
     }
     with tpm_errors():
-        ek, ak = (wire.read_public(base64.b64decode(one)) for one in (state.ek_public, state.ak_public))
+        ek, ak = (wire.read_public(base64.b64decode(public)) for public in (state.ek_public, state.ak_public))
         quote = verify_quote(
             tpm.quote,
             tpm.signature,

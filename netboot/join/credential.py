@@ -33,11 +33,11 @@ class Presented:
 class Decision:
     """`new`: the first credential of a boot. `reissue`: another token for a boot that has one.
 
-    `refuse`: `words` say why and what to do; `alert`: it may be an attack, and an operator should know.
+    `refuse`: `message` says why and what to do; `alert`: it may be an attack, and an operator should know.
     """
 
     kind: Literal["new", "reissue", "refuse"]
-    words: str = ""
+    message: str = ""
     alert: bool = False
     credential: Credential | None = None
     """What the Lease is to say, before a token is handed out; None where refused."""
@@ -53,17 +53,17 @@ def decide_credential(existing: Credential | None, presented: Presented, now_ms:
     if existing.assurance != asked.assurance:
         return _other_level(existing, asked, now_ms)
     if _backwards(existing, asked):
-        words = (
-            f"the TPM of {asked.machine} counts fewer resets than it did ({_words(_counters(asked))} after "
-            f"{_words(_counters(existing))}): was it cleared? If that was you, `netboot machine release "
+        message = (
+            f"the TPM of {asked.machine} counts fewer resets than it did ({_dotted(_counters(asked))} after "
+            f"{_dotted(_counters(existing))}): was it cleared? If that was you, `netboot machine release "
             f"{asked.machine}`{_restored(existing, asked)}"
         )
-        return Decision("refuse", words, alert=True)
+        return Decision("refuse", message, alert=True)
     if _rebooted(existing, asked):
         return _new(existing, asked, now_ms)
     if existing.node != asked.node:
-        words = f"{asked.machine} joined as {existing.node} in this boot, it is {asked.node} now: reboot it"
-        return Decision("refuse", words)
+        message = f"{asked.machine} joined as {existing.node} in this boot, it is {asked.node} now: reboot it"
+        return Decision("refuse", message)
     if existing.holder == asked.holder or presented.continued:
         return _reissue(existing, asked, now_ms)
     return _held(existing, asked)
@@ -77,11 +77,11 @@ def _repeats(existing: Credential | None, asked: Credential) -> bool:
 
 
 def _used_up(asked: Credential) -> Decision:
-    words = (
+    message = (
         f"the boot window of {asked.machine} is closed, or another key was first to use it: look which machine "
         "that was, then open another"
     )
-    return Decision("refuse", words, alert=True)
+    return Decision("refuse", message, alert=True)
 
 
 def _new(existing: Credential | None, asked: Credential, now_ms: int) -> Decision:
@@ -93,11 +93,11 @@ def _new(existing: Credential | None, asked: Credential, now_ms: int) -> Decisio
 
 def _reissue(existing: Credential, asked: Credential, now_ms: int) -> Decision:
     if existing.issued > MOST_REISSUES:
-        words = (
+        message = (
             f"{asked.machine} has had {existing.issued} tokens for this boot, and that is the limit: reboot it, or "
             f"`netboot machine release {asked.machine}`"
         )
-        return Decision("refuse", words, alert=True)
+        return Decision("refuse", message, alert=True)
     changes = {
         "holder": asked.holder,
         "holder_spki": asked.holder_spki,
@@ -110,22 +110,22 @@ def _reissue(existing: Credential, asked: Credential, now_ms: int) -> Decision:
 
 
 def _held(existing: Credential, asked: Credential) -> Decision:
-    words = (
+    message = (
         f"another key holds the credential of this boot of {asked.machine}: reboot it; if that does not help, "
         f"`netboot machine release {asked.machine}`{_restored(existing, asked)}"
     )
-    return Decision("refuse", words, alert=True)
+    return Decision("refuse", message, alert=True)
 
 
 def _other_level(existing: Credential, asked: Credential, now_ms: int) -> Decision:
     """Up is progress: its TPM was enrolled since. Down is what a thief would try."""
     if weaker(existing.assurance, asked.assurance):
         return _new(existing, asked, now_ms)
-    words = (
+    message = (
         f"{asked.machine} has proven itself by {existing.assurance} before, and {asked.assurance} is less: "
         f"`netboot machine release {asked.machine}` if that is meant"
     )
-    return Decision("refuse", words, alert=True)
+    return Decision("refuse", message, alert=True)
 
 
 def _rebooted(existing: Credential, asked: Credential) -> bool:
@@ -149,7 +149,7 @@ def _counters(credential: Credential) -> tuple[int, int] | None:
     return credential.reset_count, credential.restart_count
 
 
-def _words(counters: tuple[int, int] | None) -> str:
+def _dotted(counters: tuple[int, int] | None) -> str:
     return "unknown" if counters is None else f"{counters[0]}.{counters[1]}"
 
 

@@ -40,33 +40,33 @@ def read_ek_list(text: str, machines: Collection[str], file: str = "list") -> li
         FaultsError: with every fault, each with its line.
     """
     faults: list[Fault] = []
-    found: dict[str, Row] = {}
+    rows: dict[str, Row] = {}
     whose: dict[str, str] = {}
     try:
         for line, cells in _cells(text, file):
-            faults += _take(line, cells, machines, file, found, whose)
+            faults += _take(line, cells, machines, file, rows, whose)
     except FaultsError as error:
         faults += error.faults
     if faults:
         raise FaultsError(faults)
-    if not found:
+    if not rows:
         raise FaultsError([Fault(file, 1, "", "the list has no machine in it")])
-    return list(found.values())
+    return list(rows.values())
 
 
 def _take(
-    line: int, cells: dict[str, str], machines: Collection[str], file: str, found: dict[str, Row], whose: dict[str, str]
+    line: int, cells: dict[str, str], machines: Collection[str], file: str, rows: dict[str, Row], whose: dict[str, str]
 ) -> Iterator[Fault]:
     try:
         row = Row(line, _machine(cells.get("machine", ""), machines), _order(cells))
     except ValueError as error:
         yield Fault(file, line, "", str(error))
         return
-    other, owner = found.setdefault(row.machine, row), whose.setdefault(row.order.ek_sha256, row.machine)
+    other, owner = rows.setdefault(row.machine, row), whose.setdefault(row.order.ek_sha256, row.machine)
     if other is not row:
         yield Fault(file, line, "", f"{row.machine} is here twice, first in line {other.line}")
     elif owner != row.machine:
-        yield Fault(file, line, "", f"this EK is {owner}'s in line {found[owner].line}: an EK belongs to one machine")
+        yield Fault(file, line, "", f"this EK is {owner}'s in line {rows[owner].line}: an EK belongs to one machine")
 
 
 def write_ek_list(rows: Iterable[tuple[str, str, str, str, int]]) -> str:
@@ -136,15 +136,15 @@ def _order(cells: dict[str, str]) -> Import:
     state = cells.get("state", "")
     if state not in ("", "approved"):
         raise ValueError(f"its state is {state[:40]!r}: only approved EKs are imported; leave the line out")
-    said = {form: cells[form] for form in FORMS if cells.get(form)}
-    if not said:
+    forms = {form: cells[form] for form in FORMS if cells.get(form)}
+    if not forms:
         raise ValueError(f"no EK: one of {', '.join(FORMS)} must be filled in")
-    pins = {form: _pin(form, value) for form, value in said.items()}
+    pins = {form: _pin(form, value) for form, value in forms.items()}
     if len(set(pins.values())) > 1:
         raise ValueError(f"{' and '.join(pins)} are of different EKs")
     details = ""
-    if "ek_certificate" in said:
-        der = read_ek_certificate(said["ek_certificate"].encode()).der
+    if "ek_certificate" in forms:
+        der = read_ek_certificate(forms["ek_certificate"].encode()).der
         details = Details(ek_certificate=base64.b64encode(der).decode()).model_dump_json(exclude_defaults=True)
     return Import(next(iter(pins.values())), details)
 

@@ -137,11 +137,12 @@ Order = OpenWindow | Propose | UseWindow | Approve | Import | Release | Replace 
 
 
 class Change(NamedTuple):
-    """What an order does. `act` "": nothing, it was so already. `eks`: (hash, replaced) rows of this machine."""
+    """What an order does. `act` "": nothing, it was so already. `message`: for the history. `eks`: (hash, replaced)
+    rows of this machine."""
 
     record: Record
     act: str = ""
-    said: str = ""
+    message: str = ""
     eks: tuple[tuple[str, bool], ...] = ()
 
 
@@ -161,8 +162,22 @@ def short(ek_sha256: str | None) -> str:
 class EnrolmentStore(Enrolments, Protocol):
     """What is on record, with the operators' side of it. Durable when a method returns.
 
-    Every method raises StateUnavailableError when the disk refuses.
+    Every method raises StateUnavailableError when the disk refuses. Whoever implements it inherits from it: what a
+    machine may do is an order like those of operators.
     """
+
+    def of(self, machine: str) -> Enrolment:
+        return self.record(machine).enrolment()
+
+    def propose(self, machine: str, ek_sha256: str, details: str, now_ms: int) -> Enrolment:
+        return self.apply([(machine, Propose(ek_sha256, details))], Act(), now_ms)[0].record.enrolment()
+
+    def use_window(self, machine: str, window_id: str, now_ms: int) -> bool:
+        try:
+            self.apply([(machine, UseWindow(window_id))], Act(), now_ms)
+        except RefusedError:
+            return False
+        return True
 
     def record(self, machine: str) -> Record:
         """What is on record; state "none" where there is nothing."""

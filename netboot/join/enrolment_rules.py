@@ -66,8 +66,8 @@ def _decide(record: Record, order: Order, owners: Owners, now_ms: int) -> Change
 _CLOSED: dict[str, Any] = {"window": None, "window_id": "", "window_until_ms": 0}
 
 
-def _changed(record: Record, act: str, said: str = "", **to: Any) -> Change:
-    return Change(record.model_copy(update=to), act, said)
+def _changed(record: Record, act: str, message: str = "", **to: Any) -> Change:
+    return Change(record.model_copy(update=to), act, message)
 
 
 def _open(record: Record, order: OpenWindow, now_ms: int) -> Change:
@@ -158,6 +158,6 @@ def _replace_tpm(record: Record, order: Replace) -> Change:
         raise RefusedError(f"{name} has no TPM on record; `netboot machine enroll {name}` opens a window for one")
     new: dict[str, Any] = {"state": "none", "source": "", "ek_sha256": None, "details": ""}
     window = {"window": "enrol", "window_id": order.window_id, "window_until_ms": order.until_ms}
-    said = f"EK {short(record.ek_sha256)} is refused from now on; generation {record.generation + 1}"
-    change = _changed(record, "replaced", said, generation=record.generation + 1, **new, **window)
+    message = f"EK {short(record.ek_sha256)} is refused from now on; generation {record.generation + 1}"
+    change = _changed(record, "replaced", message, generation=record.generation + 1, **new, **window)
     return change._replace(eks=((record.ek_sha256, True),))

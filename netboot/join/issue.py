@@ -90,12 +90,12 @@ def _allowed(issuer: Issuer, cluster: ClusterAccess, decision: Decision, asked: 
     """The credential to claim.
 
     Raises:
-        HeldError, RefusedError: with the decision's words.
+        HeldError, RefusedError: with the decision's message.
     """
     if decision.credential is None:
         if decision.alert:
-            _alert(issuer, asked, decision.words)
-        raise HeldError(decision.words) if decision.alert else RefusedError(decision.words)
+            _alert(issuer, asked, decision.message)
+        raise HeldError(decision.message) if decision.alert else RefusedError(decision.message)
     if decision.kind == "new" and asked.assurance != "tpm":
         node = cluster.nodes.node(asked.node)
         if node is not None and node.ready:
@@ -160,9 +160,9 @@ class _Attempt:
         if self.issuer.enrolments.use_window(asked.machine, asked.window, now_ms):
             return
         if existing is None or (existing.window, existing.holder) != (asked.window, asked.holder):
-            words = f"the boot window of {asked.machine} was used by another machine: open another"
-            _alert(self.issuer, asked, words)
-            raise HeldError(words)
+            message = f"the boot window of {asked.machine} was used by another machine: open another"
+            _alert(self.issuer, asked, message)
+            raise HeldError(message)
 
     def _record(self, phase: Phase, at_ms: int, detail: str) -> None:
         if self.issuer.journal is not None:
@@ -172,7 +172,7 @@ class _Attempt:
             )
 
 
-def _alert(issuer: Issuer, asked: Credential, words: str) -> None:
+def _alert(issuer: Issuer, asked: Credential, message: str) -> None:
     """What may be an attack: into the log and the machine's history. Whoever asked is refused whether or not it can be
     written down."""
     fields = {
@@ -181,8 +181,8 @@ def _alert(issuer: Issuer, asked: Credential, words: str) -> None:
         "assurance": asked.assurance,
         "holder": asked.holder[:12],
     }
-    log.warning("alert: %s", words, extra={"fields": fields})
-    entry = f"{words} (assurance {asked.assurance}, boot {asked.boot}, key {asked.holder[:12]})"
+    log.warning("alert: %s", message, extra={"fields": fields})
+    entry = f"{message} (assurance {asked.assurance}, boot {asked.boot}, key {asked.holder[:12]})"
     try:
         issuer.enrolments.alert(asked.machine, entry, issuer.now_ms())
     except CannotTellError as error:

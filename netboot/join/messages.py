@@ -60,7 +60,7 @@ class TpmKeys(Strict):
 
 
 class Hello(Strict):
-    """`POST /v1/join/hello`."""
+    """The body of `POST /v1/join/hello`. `spki`: base64 DER of the key that the token will be bound to."""
 
     version: Literal[1]
     boot: BootId
@@ -72,7 +72,7 @@ class Hello(Strict):
 
 
 class TpmStatement(Strict):
-    """What the TPM said."""
+    """What the TPM answered: the secret of the challenge, its quote, and the PCRs that are quoted."""
 
     secret: Secret = Field(repr=False)
     quote: Statement
@@ -82,7 +82,8 @@ class TpmStatement(Strict):
 
 
 class Attest(Strict):
-    """`POST /v1/join/attest`."""
+    """The body of `POST /v1/join/attest`. `proof`: the state signed by the key of hello; `previous_proof`: by the one
+    that holds the credential of this boot."""
 
     version: Literal[1]
     state: Sealed
@@ -102,7 +103,7 @@ class HelloAnswer(Strict):
     pcrs: dict[str, tuple[int, ...]] | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """As it goes out."""
+        """The body on the wire (docs/join.md)."""
         return self.model_dump(mode="json", exclude_none=True)
 
 
@@ -120,7 +121,7 @@ class AttestAnswer(Strict):
     now_ms: int
 
     def as_json(self) -> dict[str, Any]:
-        """As it goes out."""
+        """The body on the wire (docs/join.md)."""
         return self.model_dump(mode="json")
 
 
@@ -162,7 +163,7 @@ def normalised(hints: Hints) -> Identifiers:
         except ValueError:
             return None
 
-    macs = tuple(mac for mac in (tried(parse_mac, one) for one in hints.macs) if mac is not None)
+    macs = tuple(mac for mac in (tried(parse_mac, hint) for hint in hints.macs) if mac is not None)
     return Identifiers(macs=macs, uuid=tried(parse_uuid, hints.uuid), serial=tried(parse_serial, hints.serial))
 
 

@@ -82,7 +82,7 @@ class NodeView(NamedTuple):
 
 
 class Nodes(Protocol):
-    """Node objects."""
+    """Node objects of one cluster."""
 
     def node(self, name: str) -> NodeView | None:
         """The Node; None: there is none."""
@@ -131,18 +131,18 @@ class Csr(NamedTuple):
 
 
 class CertificateRequests(Protocol):
-    """CSRs, for the approver."""
+    """CertificateSigningRequests of one cluster, for the approver."""
 
     def watch(self, seconds: float) -> Iterator[Csr]:
         """All requests of the two kubelet signers as they are, then each as it changes, for about so long."""
         ...
 
     def approve(self, csr: Csr, reason: str, message: str) -> None:
-        """Raises ConflictError: it changed since."""
+        """Approve it as it was read. Raises ConflictError: it changed since."""
         ...
 
     def deny(self, csr: Csr, reason: str, message: str) -> None:
-        """Raises ConflictError: it changed since."""
+        """Approve it as it was read. Raises ConflictError: it changed since."""
         ...
 
 
@@ -217,6 +217,6 @@ class Enrolments(Protocol):
         """Close a `boot` window for its first success; False: somebody was first, which is an alert."""
         ...
 
-    def alert(self, machine: str, said: str, now_ms: int) -> None:
+    def alert(self, machine: str, message: str, now_ms: int) -> None:
         """Put into the machine's history what may be an attack; the same twice in a row is one entry."""
         ...

@@ -68,7 +68,7 @@ def rights(preconditions: Preconditions, role: str, namespace: str = "netboot") 
     Raises:
         ClusterUnavailableError.
     """
-    needed = [one._replace(namespace=namespace) if one.namespace == OURS else one for one in RIGHTS[role]]
+    needed = [right._replace(namespace=namespace) if right.namespace == OURS else right for right in RIGHTS[role]]
     missing = [str(right) for right in needed if not preconditions.can(**right._asdict())]
     name = f"rights of the {role}"
     if not missing:
@@ -95,13 +95,13 @@ def _version(version: str) -> Finding:
 
 def _clock(ahead_ms: int) -> Finding:
     name, off = "clock", abs(ahead_ms)
-    words = f"the apiserver's clock is {off / 1000:.0f} s {'ahead of' if ahead_ms > 0 else 'behind'} ours"
+    message = f"the apiserver's clock is {off / 1000:.0f} s {'ahead of' if ahead_ms > 0 else 'behind'} ours"
     remedy = "set both clocks by the same NTP servers"
     if off > CLOCK_REFUSE_MS:
         why = "tokens would be expired at birth, or live too long"
-        return Finding(name, "refuse", f"{words}, more than {CLOCK_REFUSE_MS // 1000} s: {why}", remedy)
+        return Finding(name, "refuse", f"{message}, more than {CLOCK_REFUSE_MS // 1000} s: {why}", remedy)
     if off > CLOCK_WARN_MS:
-        return Finding(name, "warn", words, remedy)
+        return Finding(name, "warn", message, remedy)
     return Finding(name, "ok", "ours and the apiserver's agree")
 
 
@@ -118,7 +118,7 @@ def _secrets_unread(preconditions: Preconditions) -> Finding:
 
 
 def _policies(states: dict[str, PolicyState]) -> Iterator[Finding]:
-    words = {
+    faults = {
         "absent": "is not there",
         "unbound": "has no ValidatingAdmissionPolicyBinding like the shipped one, so it is not known to deny",
     }
@@ -132,7 +132,7 @@ def _policies(states: dict[str, PolicyState]) -> Iterator[Finding]:
                 name, "warn", changed, f"compare with `netboot cluster manifests | kubectl diff -f -`; {remedy}"
             )
         else:
-            yield Finding(name, "refuse", f"the ValidatingAdmissionPolicy {policy} {words[state]}", remedy)
+            yield Finding(name, "refuse", f"the ValidatingAdmissionPolicy {policy} {faults[state]}", remedy)
 
 
 def _approvals(preconditions: Preconditions) -> Iterator[Finding]:
@@ -168,8 +168,8 @@ def _bound(preconditions: Preconditions, name: str, groups: tuple[str, ...], rol
 
 
 def _names(preconditions: Preconditions, groups: tuple[str, ...], role: str) -> str:
-    found = _guilty(preconditions, groups, role)
-    return "; ".join(f"ClusterRoleBinding {name} binds ClusterRole {bound}" for name, bound in found) or (
+    guilty = _guilty(preconditions, groups, role)
+    return "; ".join(f"ClusterRoleBinding {name} binds ClusterRole {bound}" for name, bound in guilty) or (
         f"no ClusterRoleBinding to {' or '.join(groups)} says so; another authorizer of the apiserver may"
     )
 
@@ -178,7 +178,8 @@ def _guilty(preconditions: Preconditions, groups: tuple[str, ...], role: str) ->
     """The bindings of that role; where there is none, all that might contain it."""
     bindings = preconditions.bindings_to(groups)
     harmless = ("system:node-bootstrapper", "system:basic-user", "system:discovery", "system:public-info-viewer")
-    return [one for one in bindings if one[1] == role] or [one for one in bindings if one[1] not in harmless]
+    exact = [(name, bound) for name, bound in bindings if bound == role]
+    return exact or [(name, bound) for name, bound in bindings if bound not in harmless]
 
 
 def _unbind(preconditions: Preconditions, groups: tuple[str, ...], role: str) -> str:

@@ -87,7 +87,6 @@ class Register:
         return self._overruled(self.store.record(machine))
 
     def propose(self, machine: str, ek_sha256: str, details: str, now_ms: int) -> Enrolment:
-        """`details`: JSON of `Details`."""
         pinned = self._pins().by_machine.get(machine)
         owner = self._pins().by_ek.get(ek_sha256)
         if owner is not None and owner != machine:
@@ -109,12 +108,16 @@ class Register:
     def use_window(self, machine: str, window_id: str, now_ms: int) -> bool:
         return self.store.use_window(machine, window_id, now_ms)
 
-    def alert(self, machine: str, said: str, now_ms: int) -> None:
-        self.store.alert(machine, said, now_ms)
+    def alert(self, machine: str, message: str, now_ms: int) -> None:
+        self.store.alert(machine, message, now_ms)
 
     def boot_windows(self, now_ms: int) -> dict[str, BootWindow]:
         """Open boot windows of machines that may use one: declared, enabled, not only by TPM, and none on record."""
-        machines = {one.name: one for one in self._inventory().machines if one.enabled and one.identity != "tpm"}
+        machines = {
+            machine.name: machine
+            for machine in self._inventory().machines
+            if machine.enabled and machine.identity != "tpm"
+        }
         windows = {}
         for record in self.store.records():
             if record.machine not in machines or record.open_window(now_ms) != "boot":
@@ -131,16 +134,16 @@ class Register:
             OrdersRefusedError: with every refusal. StateUnavailableError.
         """
         refusals: dict[int, str] = {}
-        wanted: list[tuple[int, str, Order]] = []
+        allowed: list[tuple[int, str, Order]] = []
         for number, (name, order) in enumerate(orders):
             try:
-                wanted += [(number, name, one) for one in self._allowed(name, order)]
+                allowed += [(number, name, permitted) for permitted in self._allowed(name, order)]
             except RefusedError as error:
                 refusals[number] = str(error)
         try:
-            done = self.store.apply([(name, order) for _, name, order in wanted], act, now_ms) if not refusals else []
+            done = self.store.apply([(name, order) for _, name, order in allowed], act, now_ms) if not refusals else []
         except OrdersRefusedError as error:
-            refusals |= {wanted[at][0]: why for at, why in error.refusals}
+            refusals |= {allowed[at][0]: why for at, why in error.refusals}
             done = []
         if refusals:
             raise OrdersRefusedError(sorted(refusals.items()))
@@ -153,8 +156,8 @@ class Register:
         if view.ek_sha256 is None:
             return view
         roots = self._roots() if self._roots is not None else None
-        found = certified(view.details, view.ek_sha256, roots, now_ms)
-        return view.model_copy(update={"certificate": found})
+        certificate = certified(view.details, view.ek_sha256, roots, now_ms)
+        return view.model_copy(update={"certificate": certificate})
 
     def views(self, now_ms: int) -> list[EnrolmentView]:
         """Every machine of the inventory, and every other that is on record, by name."""
@@ -165,7 +168,7 @@ class Register:
     def _view(self, record: Record, now_ms: int) -> EnrolmentView:
         seen = self._overruled(record)
         window = record.open_window(now_ms) if seen.window is not None else None
-        theirs = seen.ek_sha256 == record.ek_sha256
+        on_record = seen.ek_sha256 == record.ek_sha256
         return EnrolmentView(
             machine=record.machine,
             ek_sha256=seen.ek_sha256,
@@ -178,19 +181,19 @@ class Register:
             window_id=seen.window_id if window else "",
             window_until_ms=seen.window_until_ms if window else 0,
             conflict=self._conflict(record),
-            details=parse_details(record.details) if record.details and theirs else Details(),
+            details=parse_details(record.details) if record.details and on_record else Details(),
         )
 
     def _overruled(self, record: Record) -> Enrolment:
-        found, pins = record.enrolment(), self._pins()
+        enrolment, pins = record.enrolment(), self._pins()
         pinned = pins.by_machine.get(record.machine)
         if pinned is not None:
             state = "retired" if record.state == "retired" else "approved"
             closed = {"window": None, "window_id": "", "window_until_ms": 0}
-            return found.model_copy(update={"ek_sha256": pinned, "state": state, "source": "inventory", **closed})
+            return enrolment.model_copy(update={"ek_sha256": pinned, "state": state, "source": "inventory", **closed})
         if record.state == "approved" and record.ek_sha256 in pins.by_ek:
-            return found.model_copy(update={"state": "pending"})
-        return found
+            return enrolment.model_copy(update={"state": "pending"})
+        return enrolment
 
     def _conflict(self, record: Record) -> str:
         pins, ek = self._pins(), record.ek_sha256
@@ -236,7 +239,11 @@ class Register:
     def _pins(self) -> _Pins:
         inventory = self._inventory()
         if inventory is not self._known.inventory:
-            pins = {one.name: one.match.ek_sha256 for one in inventory.machines if one.match.ek_sha256 is not None}
-            by_tpm = frozenset(one.name for one in inventory.machines if one.identity == "tpm")
+            pins = {
+                machine.name: machine.match.ek_sha256
+                for machine in inventory.machines
+                if machine.match.ek_sha256 is not None
+            }
+            by_tpm = frozenset(machine.name for machine in inventory.machines if machine.identity == "tpm")
             self._known = _Pins(inventory, {ek: name for name, ek in pins.items()}, pins, by_tpm)
         return self._known

@@ -106,8 +106,8 @@ def unseal_nonce(keyset: Keyset, site: str, data: bytes, now_ms: int) -> Nonce:
 
 def policy_sha256(machine: Machine) -> str:
     """What tells one PCR policy from another."""
-    parts = [f"{index}={','.join(sorted(values))}" for index, values in sorted(machine.pcrs.items())]
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+    lines = [f"{index}={','.join(sorted(values))}" for index, values in sorted(machine.pcrs.items())]
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 
 def _purpose(kind: str, site: str, cluster: str) -> bytes:

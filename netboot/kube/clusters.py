@@ -42,8 +42,8 @@ class Preflight:
                 self._problem = ""
                 unmet = refusals(check(self._preconditions, self._namespace))
                 if unmet:
-                    words = "; ".join(f"{finding.words} (remedy: {finding.remedy})" for finding in unmet)
-                    self._problem = f"cluster {self._name} is not fit to be joined through us: {words}"
+                    faults = "; ".join(f"{finding.words} (remedy: {finding.remedy})" for finding in unmet)
+                    self._problem = f"cluster {self._name} is not fit to be joined through us: {faults}"
                 self._until = self._now() + (UNFIT_SECONDS if self._problem else FIT_SECONDS)
             if self._problem:
                 raise ClusterUnavailableError(self._problem)

@@ -51,7 +51,7 @@ class Connection:
         return self._token.current() if self._token is not None else None
 
     def close(self) -> None:
-        """Close what is open."""
+        """Close the connections to the apiserver; one that is used again is opened again."""
         self.transport.close()
 
     def call(self, operation: Callable[..., Any], *args: Any, expected: Collection[int] = (), **how: Any) -> Any:
@@ -161,7 +161,7 @@ class Connection:
         return headers
 
     def _authorise(self) -> None:
-        """Have the token in force."""
+        """Put the token in force into the generated client, which sends it with the next request."""
         token = self.token
         if token is not None:
             self.api.configuration.api_key["authorization"] = f"Bearer {token}"

@@ -33,7 +33,7 @@ class StatusError(Exception):
 
 def in_words(error: StatusError, kubeconfig: str) -> ClusterUnavailableError:
     """What an unexpected status means to somebody who runs the service."""
-    said = error.message or f"status {error.status}"
+    message = error.message or f"status {error.status}"
     if error.status == 401:
         return ClusterRefusedError(
             f"the apiserver does not accept the account of {kubeconfig}: it may have expired; "
@@ -41,11 +41,11 @@ def in_words(error: StatusError, kubeconfig: str) -> ClusterUnavailableError:
         )
     if error.status == 403:
         return ClusterRefusedError(
-            f"the account of {kubeconfig} lacks a right: {said}; the rights are in deploy/kubernetes: {APPLY}"
+            f"the account of {kubeconfig} lacks a right: {message}; the rights are in deploy/kubernetes: {APPLY}"
         )
     if error.status == 429 or error.status >= 500:
-        return ClusterUnavailableError(f"the apiserver is overloaded or failing ({error.status}): {said}")
-    return ClusterRefusedError(f"the apiserver refused a request of ours ({error.status} {error.reason}): {said}")
+        return ClusterUnavailableError(f"the apiserver is overloaded or failing ({error.status}): {message}")
+    return ClusterRefusedError(f"the apiserver refused a request of ours ({error.status} {error.reason}): {message}")
 
 
 def _status(body: bytes) -> tuple[str, str]:

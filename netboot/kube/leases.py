@@ -32,7 +32,7 @@ def lease_name(cluster: str, machine: str) -> str:
 
 
 class KubeLeases:
-    """Leases of one namespace."""
+    """The Leases of machines in our namespace: a Credential is their holder and annotations."""
 
     def __init__(self, connection: Connection, namespace: str) -> None:
         self._connection, self._namespace = connection, namespace
@@ -106,13 +106,13 @@ def _credential(lease: dict[str, Any]) -> Credential:
             values[name] = _number(lease, name, text) if name in _NUMBERS else text
     values["holder"] = (lease.get("spec") or {}).get("holderIdentity") or ""
     try:
-        found = Credential(**values, version=_version(lease))
+        credential = Credential(**values, version=_version(lease))
     except ValidationError as error:
         fault = first_fault(error)
         raise _damaged(lease, f"{_key(str(fault.location[0]))}: {fault.message}") from None
-    if not found.holder or not found.machine:
+    if not credential.holder or not credential.machine:
         raise _damaged(lease, "it names no holder or no machine")
-    return found
+    return credential
 
 
 def _number(lease: dict[str, Any], name: str, text: str) -> int:

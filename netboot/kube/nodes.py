@@ -36,7 +36,7 @@ class KubeNodes:
 
 def _view(node: dict[str, Any]) -> NodeView:
     metadata, status = node["metadata"], node.get("status") or {}
-    conditions = {one["type"]: one for one in status.get("conditions") or ()}
+    conditions = {condition["type"]: condition for condition in status.get("conditions") or ()}
     ready = conditions.get("Ready") or {}
     since = ready.get("lastTransitionTime")
     is_ready = ready.get("status") == "True"

@@ -47,17 +47,20 @@ class KubePreconditions:
     def bindings_to(self, subject_groups: Sequence[str]) -> list[tuple[str, str]]:
         bindings, _ = self._connection.pages(self._rbac.list_cluster_role_binding)
         return [
-            (str(one["metadata"]["name"]), str(one["roleRef"]["name"]))
-            for one in bindings
+            (str(binding["metadata"]["name"]), str(binding["roleRef"]["name"]))
+            for binding in bindings
             if any(
                 subject.get("kind") == "Group" and subject.get("name") in subject_groups
-                for subject in one.get("subjects") or ()
+                for subject in binding.get("subjects") or ()
             )
         ]
 
     def policies(self) -> dict[str, PolicyState]:
         """Compared word for word, without what the apiserver fills in by itself."""
-        shipped = {(one["kind"], one["metadata"]["name"]): one.get("spec") for one in manifests(self._namespace)}
+        shipped = {
+            (document["kind"], document["metadata"]["name"]): document.get("spec")
+            for document in manifests(self._namespace)
+        }
         states: dict[str, PolicyState] = {}
         for name in POLICIES:
             policy = self._spec(self._admission.read_validating_admission_policy, name)
@@ -101,5 +104,5 @@ def _plain(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _plain(below) for key, below in value.items() if _DEFAULTS.get(key, _plain) != below}
     if isinstance(value, list):
-        return [_plain(one) for one in value]
+        return [_plain(item) for item in value]
     return value

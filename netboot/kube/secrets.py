@@ -14,7 +14,7 @@ NAMESPACE = "kube-system"
 
 
 class KubeTokens:
-    """Bootstrap token Secrets."""
+    """Creates and deletes the Secrets of bootstrap tokens; the account may not read them."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection, self._api = connection, client.CoreV1Api(connection.api)

@@ -45,7 +45,7 @@ class Transport:
         self._pool = manager.connection_from_url(kubeconfig.server)
 
     def close(self) -> None:
-        """Close what is open."""
+        """Close the idle connections of the pool."""
         self._pool.close()
 
     def exchange(

@@ -58,7 +58,9 @@ def machine_of_boot(index: Index, key: bytes, boot_id: str, name: str | None, ma
     """
     by_name = index.named(name) if name else None
     by_mac = index.by_mac(mac) if mac else None
-    return next((one for one in (by_name, by_mac) if one is not None and belongs(key, boot_id, one.name)), None)
+    return next(
+        (machine for machine in (by_name, by_mac) if machine is not None and belongs(key, boot_id, machine.name)), None
+    )
 
 
 def minted_ms(boot_id: str) -> int:

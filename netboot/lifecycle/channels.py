@@ -31,7 +31,7 @@ class ChannelState(Strict):
 
 def channel_states(snapshot: Snapshot, repository: ImageRepository) -> list[ChannelState]:
     """Every declared channel, in the order of the inventory."""
-    names = {one.digest: one.name for one in repository.images()}
+    names = {image.digest: image.name for image in repository.images()}
     of_profile = {profile.name: profile.channel for profile in snapshot.inventory.profiles}
     users: dict[str, int] = {}
     for machine in snapshot.inventory.machines:
@@ -78,20 +78,20 @@ def declared(snapshot: Snapshot, name: str) -> Channel:
     raise NoSuchChannelError(f"the inventory declares no such channel; declared: {names}")
 
 
-def resolve(images: Sequence[ListedImage], wanted: str) -> ListedImage:
+def resolve(images: Sequence[ListedImage], reference: str) -> ListedImage:
     """The image that an operator means: by digest, by the beginning of one, or by name (the newest of that name).
 
     Raises:
         NoSuchImageError: nothing, or more than one, is meant.
     """
-    named = [one for one in images if one.name == wanted]
+    named = [image for image in images if image.name == reference]
     if named:
-        return max(named, key=lambda one: one.added_ms)
-    matching = [one for one in images if len(wanted) >= LEAST_PREFIX and one.digest.startswith(wanted)]
+        return max(named, key=lambda image: image.added_ms)
+    matching = [image for image in images if len(reference) >= LEAST_PREFIX and image.digest.startswith(reference)]
     if len(matching) > 1:
-        raise NoSuchImageError(f"{len(matching)} images begin with {wanted}: give more digits")
+        raise NoSuchImageError(f"{len(matching)} images begin with {reference}: give more digits")
     if not matching:
-        names = ", ".join(sorted({one.name for one in images})) or "none yet; build one with `netboot image build`"
+        names = ", ".join(sorted({image.name for image in images})) or "none yet; build one with `netboot image build`"
         raise NoSuchImageError(f"no image of the store has that name or digest; images: {names}")
     return matching[0]
 
@@ -101,7 +101,7 @@ def move(
     repository: ImageRepository,
     publisher: ImageRepositoryWriter,
     name: str,
-    wanted: str,
+    reference: str,
     pinned_at: str,
 ) -> ChannelState:
     """Let a channel point to an image that machines may boot. `pinned_at`: where the inventory declares the channel.
@@ -114,13 +114,13 @@ def move(
     channel = declared(snapshot, name)
     if channel.image is not None:
         raise ChannelPinnedError(f"channel {name} is pinned to {channel.image[:12]} in {pinned_at}: edit it there")
-    shelved = resolve(repository.images(), wanted)
+    image = resolve(repository.images(), reference)
     try:
-        manifest = repository.verified(shelved.digest)
+        manifest = repository.verified(image.digest)
     except NotFoundError as error:
         raise NoSuchImageError(str(error)) from None
     _fits(snapshot, name, manifest.architecture)
-    publisher.point(name, shelved.digest)
+    publisher.point(name, image.digest)
     states = {state.name: state for state in channel_states(snapshot, repository)}
     return states[name]
 

@@ -75,7 +75,7 @@ class View:
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> "View":
-        """The view of a snapshot."""
+        """Index a snapshot: machines by identifier, profiles by name."""
         profiles = {profile.name: profile for profile in snapshot.inventory.profiles}
         return cls(snapshot, Index(snapshot.inventory.machines), profiles)
 

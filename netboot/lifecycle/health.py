@@ -44,7 +44,7 @@ class CheckResult(_Tolerant):
 
 
 def _once(checks: tuple[CheckResult, ...]) -> tuple[CheckResult, ...]:
-    if len({one.name for one in checks}) < len(checks):
+    if len({check.name for check in checks}) < len(checks):
         raise ValueError("a check is here twice")
     return checks
 
@@ -66,5 +66,5 @@ class HealthReport(_Tolerant):
     @property
     def status(self) -> HealthStatus:
         """The worst of all checks."""
-        found = {one.status for one in self.checks}
-        return next((one for one in WORST if one in found), "pass")
+        statuses = {check.status for check in self.checks}
+        return next((status for status in WORST if status in statuses), "pass")

@@ -39,23 +39,10 @@ def compose(
     unusable: dict[str, str] = {}
     images: dict[str, ImageFacts] = {}
     for channel in inventory.channels:
-        channels[channel.name] = digest = None
-        try:
-            digest = channel.image or repository.channel(channel.name)
-            if digest is None:
-                continue
-            if digest not in images:
-                images[digest] = image_facts(digest, repository.verified(digest))
-            old = _too_old(images[digest], facts.minimum_epoch)
-        except ImageError as error:
-            unusable[channel.name] = str(error)
-            if absent is not None and digest is not None and isinstance(error, NotFoundError | CorruptError):
-                unusable[channel.name] = absent(digest)
-            continue
-        if old is not None:
-            unusable[channel.name] = old
-        else:
-            channels[channel.name] = digest
+        digest, fault = _resolved(channel, repository, images, facts.minimum_epoch, absent)
+        channels[channel.name] = digest
+        if fault is not None:
+            unusable[channel.name] = fault
     in_force = set(channels.values())
     return Snapshot(
         site=facts.site,
@@ -68,6 +55,32 @@ def compose(
         origins=facts.origins,
         windows=dict(windows or {}),
     )
+
+
+def _resolved(
+    channel: Channel,
+    repository: ImageRepository,
+    images: dict[str, ImageFacts],
+    minimum_epoch: int,
+    absent: Callable[[str], str] | None,
+) -> tuple[str | None, str | None]:
+    """The image that machines of the channel get, and why the one that is set cannot be used; both None: none is set.
+
+    `images`: those verified so far; this one is added.
+    """
+    digest: str | None = None
+    try:
+        digest = channel.image or repository.channel(channel.name)
+        if digest is None:
+            return None, None
+        if digest not in images:
+            images[digest] = image_facts(digest, repository.verified(digest))
+    except ImageError as error:
+        if absent is not None and digest is not None and isinstance(error, NotFoundError | CorruptError):
+            return None, absent(digest)
+        return None, str(error)
+    old = _too_old(images[digest], minimum_epoch)
+    return (digest, None) if old is None else (None, old)
 
 
 def image_facts(digest: str, manifest: Manifest) -> ImageFacts:
@@ -90,9 +103,9 @@ def _too_old(image: ImageFacts, minimum: int) -> str | None:
     return f"its epoch is {image.epoch}, below the site's minimum_epoch {minimum}: build a newer image"
 
 
-def same(one: Snapshot | None, other: Snapshot) -> bool:
-    """Whether publishing the other would change nothing but the time."""
-    return one is not None and one.model_copy(update={"published_ms": other.published_ms}) == other
+def same(before: Snapshot | None, after: Snapshot) -> bool:
+    """Whether publishing `after` would change nothing but the time."""
+    return before is not None and before.model_copy(update={"published_ms": after.published_ms}) == after
 
 
 def pinned(channels: Sequence[Channel]) -> list[str]:
@@ -100,20 +113,20 @@ def pinned(channels: Sequence[Channel]) -> list[str]:
     return sorted({channel.image for channel in channels if channel.image is not None})
 
 
-def differences(signed: SiteBundle, wanted: SiteBundle) -> list[str]:
+def differences(signed: SiteBundle, configured: SiteBundle) -> list[str]:
     """Where the signed bundle is not what the configuration says, in words."""
-    said, wants = signed.model_dump(mode="json"), wanted.model_dump(mode="json")
+    is_now, should_be = signed.model_dump(mode="json"), configured.model_dump(mode="json")
     names = ("site", "minimum_epoch", "origins", "report", "join_url", "join_authorities")
     return [
-        f"{name} is {_shown(said[name])} in the bundle and {_shown(wants[name])} in the configuration"
+        f"{name} is {_shown(is_now[name])} in the bundle and {_shown(should_be[name])} in the configuration"
         for name in names
-        if said[name] != wants[name]
+        if is_now[name] != should_be[name]
     ]
 
 
 def _shown(value: object) -> str:
-    if isinstance(value, list) and any("-----BEGIN" in str(one) for one in value):
-        digests = (hashlib.sha256(str(one).encode()).hexdigest()[:12] for one in value)
+    if isinstance(value, list) and any("-----BEGIN" in str(item) for item in value):
+        digests = (hashlib.sha256(str(item).encode()).hexdigest()[:12] for item in value)
         return ", ".join(f"certificate {digest}" for digest in digests)
     if value is None or value == []:
         return "nothing"

@@ -35,7 +35,7 @@ FEED_PER_BOOT = 200
 
 def is_claim(trace: Trace) -> bool:
     """Whether nothing but our own serving is known of this boot."""
-    return not trace.failures and all(one.source is Source.SERVED for one in trace.reached)
+    return not trace.failures and all(reached.source is Source.SERVED for reached in trace.reached)
 
 
 class Standing(IntEnum):
@@ -51,7 +51,7 @@ KEPT = {Standing.CLAIMED: CLAIMS_KEPT, Standing.REPORTED: BOOTS_KEPT, Standing.P
 
 
 def standing(trace: Trace) -> Standing:
-    """The standing of a boot."""
+    """Which of the three a boot is, by what is known of it (see above)."""
     if proven_ms(trace) is not None:
         return Standing.PROVEN
     return Standing.CLAIMED if is_claim(trace) else Standing.REPORTED
@@ -59,7 +59,7 @@ def standing(trace: Trace) -> Standing:
 
 def proven_ms(trace: Trace) -> int | None:
     """When the first fact was observed that nobody on the wire can claim; None: none was."""
-    return min((one.at_ms for one in trace.reached if one.source is Source.OBSERVED), default=None)
+    return min((reached.at_ms for reached in trace.reached if reached.source is Source.OBSERVED), default=None)
 
 
 class Claims(Strict):
@@ -78,7 +78,9 @@ class Checked(Strict):
 
 def newer_report(known: HealthRecord | None, new: HealthRecord) -> HealthRecord:
     """Of two reports of one boot the later; the rest of the key only makes ties the same in any order."""
-    return new if known is None else max(known, new, key=lambda one: (one.at_ms, one.model_dump_json(by_alias=True)))
+    if known is None:
+        return new
+    return max(known, new, key=lambda record: (record.at_ms, record.model_dump_json(by_alias=True)))
 
 
 class MachineState(Strict):
@@ -111,9 +113,9 @@ class Discovered(Strict):
 
 def sighting(record: DiscoveryRecord) -> Discovered:
     """The entry that a record alone makes."""
-    known = (record.mac, record.uuid, record.serial, f"address {record.peer}")
+    identifiers = (record.mac, record.uuid, record.serial, f"address {record.peer}")
     return Discovered(
-        key=next(one for one in known if one),
+        key=next(identifier for identifier in identifiers if identifier),
         outcome=record.outcome,
         mac=record.mac,
         uuid=record.uuid,
@@ -130,7 +132,7 @@ def seen_again(known: Discovered | None, new: Discovered) -> Discovered:
     """Both together: the latest words, the earliest and latest times, and how often."""
     if known is None:
         return new
-    latest = max(known, new, key=lambda one: (one.last_ms, one.model_dump_json()))
+    latest = max(known, new, key=lambda seen: (seen.last_ms, seen.model_dump_json()))
     return latest.model_copy(
         update={
             "first_ms": min(known.first_ms, new.first_ms),
@@ -205,7 +207,7 @@ class Sightings(Protocol):
 
 
 class Projection(Protocol):
-    """Writing, for the projection alone."""
+    """The state as its one writer uses it: the projection."""
 
     def cursor(self, journal: str) -> tuple[int, int]:
         """(identity, last id) of what has been taken of a journal; (0, 0) for one never seen."""

@@ -65,12 +65,12 @@ class Trace(Strict):
     @property
     def started_ms(self) -> int:
         """The first that was heard of it, milliseconds since 1970."""
-        return min([each.at_ms for each in self.reached] + [each.at_ms for each in self.failures])
+        return min([reached.at_ms for reached in self.reached] + [failure.at_ms for failure in self.failures])
 
     @property
     def last_ms(self) -> int:
         """The last that was heard of it, milliseconds since 1970."""
-        return max([each.at_ms for each in self.reached] + [each.at_ms for each in self.failures])
+        return max([reached.at_ms for reached in self.reached] + [failure.at_ms for failure in self.failures])
 
     @property
     def state(self) -> Phase:
@@ -79,7 +79,7 @@ class Trace(Strict):
         What was observed stands above what is reported: once the cluster has seen the node Ready, no report that
         anybody could send makes it a failure.
         """
-        latest = max((one.at_ms for one in self.reached), default=-1)
+        latest = max((reached.at_ms for reached in self.reached), default=-1)
         if self.failures and self.failures[-1].at_ms >= latest and self.phase(Phase.READY) is None:
             return Phase.FAILED
         return self.reached[-1].phase
@@ -107,7 +107,9 @@ class Trace(Strict):
     @property
     def kernel_ms(self) -> int | None:
         """When its kernel started, by our clock: the first report that says its uptime, less that uptime."""
-        return next((one.at_ms - one.uptime_ms for one in self.reached if one.uptime_ms is not None), None)
+        return next(
+            (reached.at_ms - reached.uptime_ms for reached in self.reached if reached.uptime_ms is not None), None
+        )
 
     @property
     def seconds_to_ready(self) -> float | None:
@@ -116,7 +118,7 @@ class Trace(Strict):
         return None if ready is None or kernel is None else (ready.at_ms - kernel) / 1000
 
     def _furthest(self, source: Source) -> Phase | None:
-        return next((one.phase for one in reversed(self.reached) if one.source is source), None)
+        return next((reached.phase for reached in reversed(self.reached) if reached.source is source), None)
 
 
 def apply(trace: Trace | None, record: ScriptRecord | EventRecord) -> Trace:
@@ -127,7 +129,7 @@ def apply(trace: Trace | None, record: ScriptRecord | EventRecord) -> Trace:
     """
     if trace is None:
         if isinstance(record, ScriptRecord):  # by far the most of them, so made at once
-            return Trace(boot=record.boot, machine=record.machine, script=_said(record), reached=(_served(record),))
+            return Trace(boot=record.boot, machine=record.machine, script=_decided(record), reached=(_served(record),))
         trace = Trace(boot=record.boot, machine=record.machine)
     if (trace.boot, trace.machine) != (record.boot, record.machine):
         raise ValueError(f"a record of boot {record.boot} is not one of boot {trace.boot}")
@@ -148,12 +150,12 @@ def apply(trace: Trace | None, record: ScriptRecord | EventRecord) -> Trace:
 
 
 def _script(trace: Trace, record: ScriptRecord) -> Trace:
-    script, served = _said(record), _served(record)
-    first = script if trace.script is None else min(trace.script, script, key=lambda one: one.model_dump_json())
+    script, served = _decided(record), _served(record)
+    first = script if trace.script is None else min(trace.script, script, key=Script.model_dump_json)
     return trace.model_copy(update={"script": first, "reached": _with(trace.reached, served)})
 
 
-def _said(record: ScriptRecord) -> Script:
+def _decided(record: ScriptRecord) -> Script:
     return Script(
         at_ms=record.at_ms,
         cluster=record.cluster,
@@ -170,14 +172,14 @@ def _served(record: ScriptRecord) -> Reached:
 
 def _with(reached: tuple[Reached, ...], new: Reached) -> tuple[Reached, ...]:
     """Of two reports of one phase the earlier stays; the rest of the key only makes ties the same in any order."""
-    kept = {one.phase: one for one in reached}
+    kept = {entry.phase: entry for entry in reached}
     old = kept.get(new.phase, new)
     kept[new.phase] = min(old, new, key=_age)
     return tuple(kept[phase] for phase in ORDER if phase in kept)
 
 
-def _age(one: Reached | Failure) -> tuple[int, int, str, str]:
-    return (one.at_ms, -1 if one.uptime_ms is None else one.uptime_ms, one.detail, one.peer)
+def _age(entry: Reached | Failure) -> tuple[int, int, str, str]:
+    return (entry.at_ms, -1 if entry.uptime_ms is None else entry.uptime_ms, entry.detail, entry.peer)
 
 
 def _bounded(failures: set[Failure]) -> tuple[Failure, ...]:

@@ -32,20 +32,20 @@ def fetching(where: str) -> str:
     return f"it is not here yet: being fetched from {where}"
 
 
-def wanted(inventory: Inventory, repository: ImageRepository) -> list[str]:
+def missing(inventory: Inventory, repository: ImageRepository) -> list[str]:
     """The images of channels that are not in the store, or not whole there: what is to be fetched."""
-    found = dict[str, None]()
+    digests = dict[str, None]()
     for channel in inventory.channels:
         try:
             digest = channel.image or repository.channel(channel.name)
         except ImageError:  # nobody can tell what was meant
             continue
-        if digest is None or digest in found:
+        if digest is None or digest in digests:
             continue
         try:
             repository.verified(digest)
         except (NotFoundError, CorruptError):
-            found[digest] = None
+            digests[digest] = None
         except ImageError:  # signed by nobody whom we trust, or the store cannot be read: fetching would not mend it
             continue
-    return list(found)
+    return list(digests)

@@ -38,12 +38,12 @@ class MachineDetail(Strict):
 def machine_views(view: View, states: Mapping[str, MachineState]) -> list[MachineView]:
     """Every machine, in the order of the inventory."""
     empty = MachineState(machine="")
-    found = []
+    views = []
     for machine in view.snapshot.inventory.machines:
         state = states.get(machine.name, empty)
         known = {"current": state.current, "pending": state.pending, "claims": state.claims, "checked": state.checked}
-        found.append(MachineView(machine=machine, **known))
-    return found
+        views.append(MachineView(machine=machine, **known))
+    return views
 
 
 def machine_detail(view: View, name: str, state: MachineState | None, boots: tuple[Trace, ...]) -> MachineDetail:
@@ -72,7 +72,7 @@ def machine_named(view: View, name: str) -> Machine:
     """
     machine = view.index.named(name)
     if machine is None:
-        near = difflib.get_close_matches(name, [one.name for one in view.snapshot.inventory.machines], n=1)
+        near = difflib.get_close_matches(name, [declared.name for declared in view.snapshot.inventory.machines], n=1)
         hint = f"did you mean {near[0]}?" if near else f"it has {len(view.index)} machines"
         raise NoSuchMachineError(f"the inventory has no machine of that name; {hint}")
     return machine

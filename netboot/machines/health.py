@@ -35,5 +35,5 @@ class Health(Strict):
 
 def expected_of(profile: Health, machine: Health) -> Health:
     """A machine's own expectations over those of its profile, key by key; what it does not say is its profile's."""
-    own = {name: value for name in Health.model_fields if (value := getattr(machine, name)) not in (None, {})}
-    return profile.model_copy(update=own)
+    overrides = {name: value for name in Health.model_fields if (value := getattr(machine, name)) not in (None, {})}
+    return profile.model_copy(update=overrides)

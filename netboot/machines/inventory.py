@@ -45,10 +45,10 @@ def load_inventory(folder: Path) -> Inventory:
             machines, references to what is not declared.
     """
     documents, faults = _documents(folder)
-    parts: list[Inventory] = []
+    inventories: list[Inventory] = []
     for document in documents:
         try:
-            parts.append(strict.check(document, Inventory))
+            inventories.append(strict.check(document, Inventory))
         except FaultsError as error:
             faults += error.faults
     items = [item for document in documents for item in _items(document)]
@@ -59,9 +59,9 @@ def load_inventory(folder: Path) -> Inventory:
     if faults:
         raise FaultsError(faults)
     return Inventory(
-        machines=tuple(machine for part in parts for machine in part.machines),
-        profiles=tuple(profile for part in parts for profile in part.profiles),
-        channels=tuple(channel for part in parts for channel in part.channels),
+        machines=tuple(machine for inventory in inventories for machine in inventory.machines),
+        profiles=tuple(profile for inventory in inventories for profile in inventory.profiles),
+        channels=tuple(channel for inventory in inventories for channel in inventory.channels),
     )
 
 
@@ -161,13 +161,15 @@ def _unknown_references(items: list[_Declared]) -> Iterator[Fault]:
     for user, target in (("machine", "profile"), ("profile", "channel")):
         known = set(names[target])
         for item in items:
-            wanted = item.value.get(target) if item.kind == user else None
-            if isinstance(wanted, str) and wanted not in known:
-                yield item.fault(f"no {target} is named {wanted!r}; {_nearest(wanted, target, names[target])}", target)
+            reference = item.value.get(target) if item.kind == user else None
+            if isinstance(reference, str) and reference not in known:
+                yield item.fault(
+                    f"no {target} is named {reference!r}; {_nearest(reference, target, names[target])}", target
+                )
 
 
-def _nearest(wanted: str, kind: str, names: list[str]) -> str:
-    near = difflib.get_close_matches(wanted, names, n=1, cutoff=0.5)
+def _nearest(reference: str, kind: str, names: list[str]) -> str:
+    near = difflib.get_close_matches(reference, names, n=1, cutoff=0.5)
     if near:
         return f"did you mean {near[0]!r}?"
     return f"declared {kind}s: {', '.join(names)}" if names else f"no {kind} is declared at all"

@@ -55,7 +55,7 @@ class Index:
 
     def find(self, mac: str | None, uuid: str | None, serial: str | None) -> list[Found]:
         """Every machine that any of the (normalised) identifiers names; more than one is for the caller to refuse."""
-        found: dict[str, tuple[Machine, list[str]]] = {}
+        matches: dict[str, tuple[Machine, list[str]]] = {}
         for kind, value, table in (
             ("MAC", mac, self._macs),
             ("UUID", uuid, self._uuids),
@@ -63,5 +63,5 @@ class Index:
         ):
             machine = table.get(value) if value is not None else None
             if machine is not None:
-                found.setdefault(machine.name, (machine, []))[1].append(f"{kind} {value}")
-        return [Found(machine, tuple(by)) for machine, by in found.values()]
+                matches.setdefault(machine.name, (machine, []))[1].append(f"{kind} {value}")
+        return [Found(machine, tuple(by)) for machine, by in matches.values()]

@@ -61,7 +61,7 @@ class Node(Strict):
 
 
 class Machine(Strict):
-    """One piece of hardware."""
+    """A machine as the inventory declares it: how it is recognised, what it boots, where it joins."""
 
     name: Name
     cluster: Name = "default"

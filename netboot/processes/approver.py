@@ -19,7 +19,7 @@ from netboot.stores.status import write_status
 
 
 def run(spec: ProcessSpec) -> None:
-    """Until told to stop."""
+    """Approve certificate requests of one cluster until told to stop."""
     config, cluster = spec.config, spec.cluster
     facts = Facts(config.data / "journal" / f"{spec.name}.db")
     machines = Machines(cluster, LiveView(config.data / "snapshot.json").view)

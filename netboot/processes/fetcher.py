@@ -5,7 +5,7 @@ from functools import partial
 from netboot.clock import SystemClock
 from netboot.controllers import runner
 from netboot.controllers.fetcher import Fetcher
-from netboot.lifecycle.upstream import wanted
+from netboot.lifecycle.upstream import missing
 from netboot.process import ProcessSpec
 from netboot.stores.image_repository import open_image_repository
 from netboot.stores.live import LiveView
@@ -14,10 +14,10 @@ from netboot.stores.upstream import StoreUpstream
 
 
 def run(spec: ProcessSpec) -> None:
-    """Until told to stop."""
+    """Fetch images that are missing until told to stop."""
     config = spec.config
     live, repository = LiveView(config.data / "snapshot.json"), open_image_repository(config)
     fetcher: Fetcher
     upstream = StoreUpstream(config, lambda seconds: fetcher.pause(seconds))
-    fetcher = Fetcher(upstream, lambda: wanted(live.view().snapshot.inventory, repository), SystemClock())
+    fetcher = Fetcher(upstream, lambda: missing(live.view().snapshot.inventory, repository), SystemClock())
     runner.run(fetcher, partial(write_status, config.data / "status", spec.name), spec.say_ready)

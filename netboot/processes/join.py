@@ -9,7 +9,7 @@ from contextlib import suppress
 from functools import partial
 
 from netboot.clock import SystemClock
-from netboot.config import Cluster, Config
+from netboot.config import Cluster, Config, Join
 from netboot.join.exchange import Exchange
 from netboot.join.issue import Issuer
 from netboot.join.preconditions import Connected
@@ -17,7 +17,8 @@ from netboot.lifecycle.bootid import belongs
 from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.ports import Clock
 from netboot.process import ProcessSpec
-from netboot.status import ClusterStatus, JoinStatus
+from netboot.reread import Reread
+from netboot.status import JoinStatus
 from netboot.stores.bootkey import load_or_create
 from netboot.stores.facts import Facts
 from netboot.stores.live import LiveView
@@ -30,6 +31,7 @@ from netboot.web.join.limits import Buckets
 from netboot.web.join.tls import Certificate
 from netboot.web.join.worker import settings
 from netboot.web.server import Server
+from tokens.sealed import Keyset
 
 REPORT_SECONDS = 3.0
 
@@ -69,7 +71,6 @@ def compose(
         StateUnavailableError: the boot-id key cannot be read or made.
     """
     assert config.join is not None
-    key = load_or_create(config.data / "boot-id.key")
     live, keys = LiveView(config.data / "snapshot.json"), sealing_keys(config.join.sealing_keys)
     facts = Facts(config.data / "journal" / f"join-{index}.db")
     reached = {name: partial(connect or _reach, name, cluster) for name, cluster in config.clusters.items()}
@@ -81,26 +82,9 @@ def compose(
         now_ms=clock.now_ms,
         choice=secrets.choice,
     )
-    exchange = Exchange(
-        issuer=issuer,
-        site=config.site,
-        view=live.view,
-        keyset=keys.current,
-        nonce_keyset=sealing_keys(config.join.nonce_keys, NONCES).current,
-        belongs=lambda boot, machine: belongs(key, boot, machine),
-        random=os.urandom,
-        token_seconds=config.join.token_seconds,
-        addresses_attest=config.join.addresses_attest,
-    )
-
-    def problems() -> list[str]:
-        try:
-            keys.current()
-        except CannotTellError as error:
-            return [str(error)]
-        return [words for words in (keys.problem, certificate.problem, facts.failure) if words is not None]
-
+    exchange = _exchange(config, config.join, issuer, live, keys)
     hellos, attests = (Buckets(config.join.hellos_per_minute) for _ in range(2))
+    problems = partial(_problems, keys, certificate, facts)
     dependencies = Dependencies(exchange, clusters, hellos, attests, problems, stopping)
     report = partial(_report_for_ever, config, index, dependencies)
     for name, target in (("preflight", clusters.run), ("report", report)):
@@ -108,15 +92,41 @@ def compose(
     return dependencies
 
 
+def _exchange(config: Config, join: Join, issuer: Issuer, live: LiveView, keys: Reread[Keyset]) -> Exchange:
+    key = load_or_create(config.data / "boot-id.key")
+    return Exchange(
+        issuer=issuer,
+        site=config.site,
+        view=live.view,
+        keyset=keys.current,
+        nonce_keyset=sealing_keys(join.nonce_keys, NONCES).current,
+        belongs=lambda boot, machine: belongs(key, boot, machine),
+        random=os.urandom,
+        token_seconds=join.token_seconds,
+        addresses_attest=join.addresses_attest,
+    )
+
+
+def _problems(keys: Reread[Keyset], certificate: Certificate, facts: Facts) -> list[str]:
+    """What is wrong with this process's own files and journal."""
+    try:
+        keys.current()
+    except CannotTellError as error:
+        return [str(error)]
+    return [problem for problem in (keys.problem, certificate.problem, facts.failure) if problem is not None]
+
+
 def _report_for_ever(config: Config, index: int, dependencies: Dependencies) -> None:
     """For the management server's `/readyz`, until this process is told to stop. A thread of its own, for the checks
     wait for an apiserver that does not answer."""
     while True:
         state = readiness(dependencies)
-        message = "; ".join(state["problems"]) or "machines can join"
-        clusters = {name: ClusterStatus.model_validate(one) for name, one in state["clusters"].items()}
-        now = dependencies.exchange.issuer.now_ms()
-        status = JoinStatus(at_ms=now, ok=state["ready"], message=message, clusters=clusters)
+        status = JoinStatus(
+            at_ms=dependencies.exchange.issuer.now_ms(),
+            ok=state.ready,
+            message="; ".join(state.problems) or "machines can join",
+            clusters=state.clusters,
+        )
         with suppress(OSError):
             write_status(config.data / "status", f"join-{index}", status)
         if dependencies.stopping():

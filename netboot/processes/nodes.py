@@ -17,7 +17,7 @@ from netboot.stores.status import write_status
 
 
 def run(spec: ProcessSpec) -> None:
-    """Until told to stop."""
+    """Follow one cluster's Nodes until told to stop."""
     config, cluster = spec.config, spec.cluster
     facts = Facts(config.data / "journal" / f"{spec.name}.db")
     machines = Machines(cluster, LiveView(config.data / "snapshot.json").view)

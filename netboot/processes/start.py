@@ -1,4 +1,4 @@
-"""Become one of the processes."""
+"""How a started Python becomes one of the processes of the service."""
 
 from importlib import import_module
 

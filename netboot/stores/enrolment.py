@@ -12,13 +12,12 @@ from netboot.join.enrolment import (
     ALERT,
     Act,
     Change,
+    EnrolmentStore,
     Entry,
     Order,
     OrdersRefusedError,
     Owner,
-    Propose,
     Record,
-    UseWindow,
 )
 from netboot.join.enrolment_rules import decide
 from netboot.join.errors import RefusedError
@@ -37,7 +36,7 @@ _INSERT = (
 _NOTE = "INSERT INTO history (at_ms, machine, act, operator, reason, ek_sha256, said) VALUES (?, ?, ?, ?, ?, ?, ?)"
 
 
-class SqliteEnrolments:
+class SqliteEnrolments(EnrolmentStore):
     """Safe for threads and processes: every change is one transaction that reads, decides and writes."""
 
     def __init__(self, path: Path) -> None:
@@ -52,25 +51,12 @@ class SqliteEnrolments:
             enrolment = _record(db, owner.machine).enrolment()
         return enrolment.model_copy(update=REPLACED | {"ek_sha256": ek_sha256}) if owner.replaced else enrolment
 
-    def of(self, machine: str) -> Enrolment:
-        return self.record(machine).enrolment()
-
-    def propose(self, machine: str, ek_sha256: str, details: str, now_ms: int) -> Enrolment:
-        return self.apply([(machine, Propose(ek_sha256, details))], Act(), now_ms)[0].record.enrolment()
-
-    def use_window(self, machine: str, window_id: str, now_ms: int) -> bool:
-        try:
-            self.apply([(machine, UseWindow(window_id))], Act(), now_ms)
-        except RefusedError:
-            return False
-        return True
-
-    def alert(self, machine: str, said: str, now_ms: int) -> None:
+    def alert(self, machine: str, message: str, now_ms: int) -> None:
         with self._open() as db:
             db.execute("BEGIN IMMEDIATE")
             latest = "SELECT act, said FROM history WHERE machine = ? ORDER BY id DESC LIMIT 1"
-            if db.execute(latest, (machine,)).fetchone() != (ALERT, said):
-                db.execute(_NOTE, (now_ms, machine, ALERT, "", "", None, said))
+            if db.execute(latest, (machine,)).fetchone() != (ALERT, message):
+                db.execute(_NOTE, (now_ms, machine, ALERT, "", "", None, message))
             db.execute("COMMIT")
 
     def record(self, machine: str) -> Record:
@@ -147,4 +133,4 @@ def _write(db: sqlite3.Connection, change: Change, act: Act, now_ms: int) -> Non
     for ek, replaced in change.eks:
         db.execute("INSERT OR REPLACE INTO eks VALUES (?, ?, ?)", (ek, record.machine, replaced))
     concerned = change.eks[0][0] if change.eks else record.ek_sha256
-    db.execute(_NOTE, (now_ms, record.machine, change.act, act.operator, act.reason, concerned, change.said))
+    db.execute(_NOTE, (now_ms, record.machine, change.act, act.operator, act.reason, concerned, change.message))

@@ -59,8 +59,8 @@ def _migrate(db: sqlite3.Connection) -> None:
         raise StateUnavailableError(_NEWER.format(_version(db), VERSION))
     db.execute("BEGIN IMMEDIATE")
     try:
-        found = _version(db)  # again: somebody else may have done it meanwhile
-        for statements in MIGRATIONS[found:]:
+        version = _version(db)  # again: somebody else may have done it meanwhile
+        for statements in MIGRATIONS[version:]:
             for statement in statements:
                 db.execute(statement)
         db.execute(f"PRAGMA user_version = {VERSION}")
@@ -72,8 +72,8 @@ def _migrate(db: sqlite3.Connection) -> None:
 
 
 def _version(db: sqlite3.Connection) -> int:
-    found: int = db.execute("PRAGMA user_version").fetchone()[0]
-    return found
+    version: int = db.execute("PRAGMA user_version").fetchone()[0]
+    return version
 
 
 def _create(path: Path) -> None:

@@ -32,8 +32,8 @@ class StoreImageRepository:
         return state.image if state else None
 
     def images(self) -> list[ListedImage]:
-        found = self._store.images()
-        return [ListedImage(image.digest, image.manifest.name, image.added * 1000) for image in found]
+        images = self._store.images()
+        return [ListedImage(image.digest, image.manifest.name, image.added * 1000) for image in images]
 
     def verified(self, digest: str) -> Manifest:
         check.check_signature(self._store, digest, self._keys.current())

@@ -77,7 +77,7 @@ class JournalFile:
         except (sqlite3.Error, OSError) as error:
             self._broken = True
             self.close()
-            return _words(error, self._path)
+            return _explained(error, self._path)
         return None
 
     def close(self) -> None:
@@ -165,7 +165,7 @@ def _continue_after(db: sqlite3.Connection, cursor: int) -> int:
     return cursor
 
 
-def _words(error: Exception, path: Path) -> str:
+def _explained(error: Exception, path: Path) -> str:
     reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
     if "is full" in reason or "No space" in reason:
         remedy = "free space on its file system"

@@ -1,6 +1,6 @@
 """Restoring a backup: everything is read and held against its digest first, then put in place, all of it or nothing.
 
-While files change places a marker says so; a service refuses to start beside it, and restoring again completes it.
+While files change places a marker says so: as long as it is there no service starts, and restoring again completes it.
 """
 
 import hashlib

@@ -81,7 +81,7 @@ def write_keys(path: Path, keys: Keyset, kind: Kind = SEALING) -> None:
 
 
 def new_key(random: Callable[[int], bytes] = os.urandom) -> SealingKey:
-    """A key that nobody has."""
+    """A new key of 32 bytes. `random`: so many bytes that nobody can foresee."""
     return SealingKey(random(32))
 
 

@@ -123,7 +123,7 @@ class Process:
             self.listener = None
 
     def signal(self, number: signal.Signals) -> None:
-        """Send it, where it runs."""
+        """Send the process a signal; nothing happens where it does not run."""
         if self.popen is not None:
             with suppress(ProcessLookupError):
                 self.popen.send_signal(number)

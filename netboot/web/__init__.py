@@ -58,11 +58,11 @@ ROUTES: tuple[tuple[str, str, Callable[..., Response]], ...] = (
 """Everything that there is to ask for: docs/http-management.md."""
 
 
-def create_app(own: Dependencies) -> Flask:
-    """The application; every request finds `own` in it (`dependencies`), and but for `OPEN` wants an operator."""
+def create_app(dependencies: Dependencies) -> Flask:
+    """The application; every request finds `dependencies` in it, and but for `OPEN` wants an operator."""
     app = Flask("netboot.web", static_folder=None)
     app.config["MAX_CONTENT_LENGTH"] = LARGEST_BODY
-    app.extensions[EXTENSION] = own
+    app.extensions[EXTENSION] = dependencies
     errors.install(app)
     for method, path, view in ROUTES:
         app.add_url_rule(path, f"{method} {path}", view, methods=[method])

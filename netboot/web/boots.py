@@ -12,23 +12,23 @@ def listed() -> Response:
     """Boots and claims, the newest first."""
     inputs.only(("machine", "limit"))
     name = request.args.get("machine")
-    found = dependencies().states.boots(name, inputs.whole("limit", 20, 1, 1_000))
-    if name is not None and not found:
+    boots = dependencies().states.boots(name, inputs.whole("limit", 20, 1, 1_000))
+    if name is not None and not boots:
         machine_named(dependencies().live.view(), name)  # an empty answer is about a machine that there is
-    return jsonify({"boots": [render.trace(one) for one in found]})
+    return jsonify({"boots": [render.trace(boot) for boot in boots]})
 
 
 def shown(boot: str) -> Response:
     """One boot's trace."""
     inputs.only(())
-    found = dependencies().states.boot(boot)
-    if found is None:
+    trace = dependencies().states.boot(boot)
+    if trace is None:
         raise NoSuchBootError("never heard of, or longer ago than is kept")
-    return jsonify({**render.trace(found), "checked": node_health.report_of(found)})
+    return jsonify({**render.trace(trace), "checked": node_health.report_of(trace)})
 
 
 def discovered() -> Response:
     """Machines that asked and may not boot, the latest seen first."""
     inputs.only(("limit",))
     machines = dependencies().sightings.discovered(inputs.whole("limit", 100, 1, 10_000))
-    return jsonify({"discovered": [render.plain(one) for one in machines]})
+    return jsonify({"discovered": [render.plain(machine) for machine in machines]})

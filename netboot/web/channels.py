@@ -18,7 +18,7 @@ from netboot.web.operators import operator
 log = logging.getLogger(__name__)
 
 
-class Wanted(Strict):
+class Move(Strict):
     """The body of a PUT. `image`: a digest, the beginning of one, or the name of an image (its newest)."""
 
     image: Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9.-]{0,63}$")]
@@ -27,8 +27,8 @@ class Wanted(Strict):
 def listed() -> Response:
     """Every channel of the inventory."""
     inputs.only(())
-    found = channel_states(dependencies().live.view().snapshot, dependencies().repository)
-    return jsonify({"channels": [render.plain(one) for one in found]})
+    states = channel_states(dependencies().live.view().snapshot, dependencies().repository)
+    return jsonify({"channels": [render.plain(state) for state in states]})
 
 
 def shown(name: str) -> Response:
@@ -38,7 +38,9 @@ def shown(name: str) -> Response:
     channel = declared(snapshot, name)
     return jsonify(
         next(
-            render.plain(one) for one in channel_states(snapshot, dependencies().repository) if one.name == channel.name
+            render.plain(state)
+            for state in channel_states(snapshot, dependencies().repository)
+            if state.name == channel.name
         )
     )
 
@@ -46,17 +48,17 @@ def shown(name: str) -> Response:
 def moved(name: str) -> Response:
     """Let the channel point to another image: written into the store, in force within a second."""
     inputs.only(())
-    mine, wanted = dependencies(), _wanted()
-    place = declared_at(mine.inventory, "channel", name) or str(mine.inventory)
-    state = move(mine.live.view().snapshot, mine.repository, mine.repository_writer, name, wanted, place)
+    deps, image = dependencies(), _image()
+    place = declared_at(deps.inventory, "channel", name) or str(deps.inventory)
+    state = move(deps.live.view().snapshot, deps.repository, deps.repository_writer, name, image, place)
     fields = {"operator": operator().fingerprint, "peer": request.remote_addr, "channel": name, "image": state.image}
     log.info("channel moved", extra={"fields": fields})
     return jsonify(render.plain(state))
 
 
-def _wanted() -> str:
+def _image() -> str:
     try:
-        return Wanted.model_validate(request.get_json()).image
+        return Move.model_validate(request.get_json()).image
     except ValidationError as error:
         fault = first_fault(error)
         raise BadClaimError(

@@ -56,15 +56,15 @@ class Approval(Plain):
 def listed() -> Response:
     """Every machine's."""
     inputs.only(())
-    found = dependencies().register.views(dependencies().clock.now_ms())
-    return jsonify({"enrolments": [render.plain(one) for one in found]})
+    views = dependencies().register.views(dependencies().clock.now_ms())
+    return jsonify({"enrolments": [render.plain(view) for view in views]})
 
 
 def imported() -> Response:
     """A list of EKs as CSV: all, or none and every fault."""
     inputs.only(("reason", "file"))
     request.max_content_length = LARGEST_LIST
-    mine, reason = dependencies(), request.args.get("reason", "").strip()
+    deps, reason = dependencies(), request.args.get("reason", "").strip()
     file = request.args.get("file", "list")
     if len(reason) > 500 or len(file) > 500:
         raise BadClaimError("reason and file have at most 500 characters")
@@ -72,17 +72,17 @@ def imported() -> Response:
         text = request.get_data(cache=False).decode("utf-8")
     except UnicodeDecodeError:
         raise BadClaimError("the list is not UTF-8 text") from None
-    names = {machine.name for machine in mine.live.view().snapshot.inventory.machines}
+    names = {machine.name for machine in deps.live.view().snapshot.inventory.machines}
     try:
         rows = read_ek_list(text, names, file)
         orders: list[tuple[str, Order]] = [(row.machine, row.order) for row in rows]
-        changed = mine.register.apply(orders, Act(operator().who, reason), mine.clock.now_ms())
+        changes = deps.register.apply(orders, Act(operator().who, reason), deps.clock.now_ms())
     except FaultsError as error:
         return faulty(error.faults)
     except OrdersRefusedError as error:
         return faulty([Fault(file, rows[number].line, "", why) for number, why in error.refusals])
-    audit("import", machines=len(rows), changed=sum(bool(one.act) for one in changed), reason=reason)
-    return jsonify({"machines": len(rows), "enrolled": [one.record.machine for one in changed if one.act]})
+    audit("import", machines=len(rows), changed=sum(bool(change.act) for change in changes), reason=reason)
+    return jsonify({"machines": len(rows), "enrolled": [change.record.machine for change in changes if change.act]})
 
 
 def shown(name: str) -> Response:
@@ -144,16 +144,16 @@ def _until(seconds: int) -> int:
 def _do(name: str, order: Order, reason: str, *, declared: bool = False) -> Response:
     """`declared`: only for machines of the inventory; else what is left of one that was taken out of it will do."""
     inputs.only(())
-    mine = dependencies()
+    deps = dependencies()
     try:
-        machine_named(mine.live.view(), name)
+        machine_named(deps.live.view(), name)
     except NoSuchMachineError:
-        if declared or mine.register.store.record(name).revision == 0:
+        if declared or deps.register.store.record(name).revision == 0:
             raise
-    changed = mine.register.apply([(name, order)], Act(operator().who, reason), mine.clock.now_ms())
-    view = mine.register.view(name, mine.clock.now_ms())
+    changes = deps.register.apply([(name, order)], Act(operator().who, reason), deps.clock.now_ms())
+    view = deps.register.view(name, deps.clock.now_ms())
     facts = {"machine": name, "state": view.state, "ek": view.ek_sha256 or "", "reason": reason}
-    audit(_ACTS[type(order)], **facts, changed=any(one.act for one in changed))
+    audit(_ACTS[type(order)], **facts, changed=any(change.act for change in changes))
     return _answer(name, view)
 
 
@@ -161,17 +161,17 @@ _ACTS = {OpenWindow: "enroll", Approve: "approve", Release: "release", Replace: 
 
 
 def _answer(name: str, view: EnrolmentView | None = None) -> Response:
-    mine = dependencies()
-    machine = mine.live.view().index.named(name)
-    if machine is None and mine.register.store.record(name).revision == 0:
-        machine_named(mine.live.view(), name)
-    view = view or mine.register.view(name, mine.clock.now_ms())
+    deps = dependencies()
+    machine = deps.live.view().index.named(name)
+    if machine is None and deps.register.store.record(name).revision == 0:
+        machine_named(deps.live.view(), name)
+    view = view or deps.register.view(name, deps.clock.now_ms())
     return jsonify(
         {
             "enrolment": render.plain(view),
             "match": render.plain(machine.match) if machine is not None else None,
             "identity": machine.identity if machine is not None else None,
             "pcr_policy": pcr_policy(machine) if machine is not None else "not in the inventory",
-            "history": [render.plain(one) for one in mine.register.store.history(name, HISTORY_SHOWN)],
+            "history": [render.plain(entry) for entry in deps.register.store.history(name, HISTORY_SHOWN)],
         }
     )

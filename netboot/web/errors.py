@@ -34,13 +34,13 @@ def error(status: int, code: str, message: str, remedy: str) -> Response:
 
 
 def faulty(faults: Iterable[Fault]) -> Response:
-    """A list with faults: every one of them, beside the one form."""
+    """A list with faults: every one of them, in `error.faults`."""
     lines = [str(fault)[:500] for fault in faults]
     message = f"{len(lines)} fault{'s' if len(lines) != 1 else ''}; nothing was changed"
     response = error(422, "faults", message, "correct the list, and send it whole")
-    said = response.get_json()
-    said["error"]["faults"] = lines[:MOST_FAULTS]
-    response.data = json.dumps(said)
+    body = response.get_json()
+    body["error"]["faults"] = lines[:MOST_FAULTS]
+    response.data = json.dumps(body)
     return response
 
 

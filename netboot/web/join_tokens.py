@@ -30,7 +30,7 @@ from netboot.web.render import uncached
 _ID = re.compile(r"[a-z0-9]{6}")
 
 
-class Wanted(Strict):
+class NewToken(Strict):
     """The body of a POST. `spki`: base64 of the DER SubjectPublicKeyInfo of the key that the machine will join with."""
 
     machine: Annotated[str, StringConstraints(max_length=63)]
@@ -44,32 +44,32 @@ class Wanted(Strict):
 def created() -> Response:
     """A token for one machine and one key (201); without a key, a boot window for that machine (202)."""
     inputs.only(())
-    body = parsed(Wanted)
+    body = parsed(NewToken)
     machine = machine_named(dependencies().live.view(), body.machine)
     act = Act(operator().who, body.reason)
     response = _window(machine, body, act) if body.spki is None else _token(machine, body, body.spki, act)
     return uncached(response)
 
 
-def _window(machine: Machine, body: Wanted, act: Act) -> Response:
-    mine, window = dependencies(), new_window()
-    now = mine.clock.now_ms()
+def _window(machine: Machine, body: NewToken, act: Act) -> Response:
+    deps, window = dependencies(), new_window()
+    now = deps.clock.now_ms()
     until = now + body.window_seconds * 1000
-    open_boot_window(mine.register, machine, window, until, act, now)
+    open_boot_window(deps.register, machine, window, until, act, now)
     audit("boot-window", machine=machine.name, until_ms=until, reason=body.reason)
     response = jsonify({"machine": machine.name, "window": {"kind": "boot", "until_ms": until}})
     response.status_code = 202
     return response
 
 
-def _token(machine: Machine, body: Wanted, spki: str, act: Act) -> Response:
-    mine = dependencies()
+def _token(machine: Machine, body: NewToken, spki: str, act: Act) -> Response:
+    deps = dependencies()
     try:
         key = base64.b64decode(spki, validate=True)
     except (binascii.Error, ValueError):
         raise BadClaimError("spki is not base64 (standard alphabet, padded)") from None
-    wanted = TokenRequest(machine, key, _boot(machine), body.lifetime_seconds)
-    answer = issue_for_operator(_issuer(), mine.register, wanted, new_window(), act, request.remote_addr or "")
+    asked = TokenRequest(machine, key, _boot(machine), body.lifetime_seconds)
+    answer = issue_for_operator(_issuer(), deps.register, asked, new_window(), act, request.remote_addr or "")
     token_id = answer.token.partition(".")[0]
     facts = {"cluster": machine.cluster, "seconds": body.lifetime_seconds, "reason": body.reason}
     audit("token", machine=machine.name, issued=token_id, **facts)
@@ -82,17 +82,17 @@ def listed() -> Response:
     """What the Leases say of tokens, without their secrets; clusters that cannot tell are named."""
     inputs.only(())
     issuer, now = _issuer(), dependencies().clock.now_ms()
-    found: list[dict[str, Any]] = []
+    tokens: list[dict[str, Any]] = []
     problems: dict[str, str] = {}
     for name in sorted(issuer.clusters):
         try:
-            found += [_shown(one, now) for one in issued(issuer.clusters[name])]
+            tokens += [_shown(token, now) for token in issued(issuer.clusters[name])]
         except CannotTellError as error:
             problems[name] = str(error)
     if problems and len(problems) == len(issuer.clusters):
         raise CannotTellError("; ".join(problems.values()))
-    found.sort(key=lambda one: (-one["issued_ms"], one["id"]))
-    return jsonify({"tokens": found, "problems": problems})
+    tokens.sort(key=lambda token: (-token["issued_ms"], token["id"]))
+    return jsonify({"tokens": tokens, "problems": problems})
 
 
 def revoked(token_id: str) -> Response:
@@ -104,13 +104,13 @@ def revoked(token_id: str) -> Response:
     clusters = _issuer().clusters
     for name in sorted(clusters):
         try:
-            found = revoke(clusters[name], token_id)
+            credential = revoke(clusters[name], token_id)
         except CannotTellError as error:
             problem = error
             continue
-        if found is not None:
-            audit("token-revoked", machine=found.machine, cluster=found.cluster, revoked=token_id)
-            return jsonify({"revoked": token_id, "machine": found.machine, "cluster": found.cluster})
+        if credential is not None:
+            audit("token-revoked", machine=credential.machine, cluster=credential.cluster, revoked=token_id)
+            return jsonify({"revoked": token_id, "machine": credential.machine, "cluster": credential.cluster})
     raise problem or NoSuchTokenError("no machine's Lease names a token of that id")
 
 
@@ -128,24 +128,24 @@ def _issuer() -> Issuer:
 
 def _boot(machine: Machine) -> str:
     """The boot that the machine itself reported last, or one of its own for what has none."""
-    mine = dependencies()
-    current = mine.states.machines([machine.name]).get(machine.name)
+    deps = dependencies()
+    current = deps.states.machines([machine.name]).get(machine.name)
     if current is not None and current.current is not None:
         return current.current.boot
-    return bootid.mint(mine.boot_key(), machine.name, mine.clock.now_ms(), secrets.token_bytes(4))
+    return bootid.mint(deps.boot_key(), machine.name, deps.clock.now_ms(), secrets.token_bytes(4))
 
 
-def _shown(one: Credential, now_ms: int) -> dict[str, Any]:
-    expires = one.token_expires_ms or 0
+def _shown(credential: Credential, now_ms: int) -> dict[str, Any]:
+    expires = credential.token_expires_ms or 0
     return {
-        "id": one.token_id,
-        "machine": one.machine,
-        "node": one.node,
-        "cluster": one.cluster,
-        "assurance": one.assurance,
-        "boot": one.boot,
-        "holder": one.holder,
-        "issued_ms": one.at_ms,
+        "id": credential.token_id,
+        "machine": credential.machine,
+        "node": credential.node,
+        "cluster": credential.cluster,
+        "assurance": credential.assurance,
+        "boot": credential.boot,
+        "holder": credential.holder,
+        "issued_ms": credential.at_ms,
         "expires_ms": expires,
         "expired": expires <= now_ms,
     }

@@ -24,18 +24,18 @@ BOOTS_SHOWN = 10
 def listed() -> Response:
     """Every machine of the inventory with its current boot."""
     inputs.only(())
-    found = machine_views(dependencies().live.view(), dependencies().states.machines())
+    views = machine_views(dependencies().live.view(), dependencies().states.machines())
     return jsonify(
         {
             "machines": [
                 {
-                    **render.plain(one.machine),
-                    "current": render.maybe_trace(one.current),
-                    "pending": render.maybe_trace(one.pending),
-                    "claims": render.plain(one.claims),
-                    "checked": node_health.brief(one.checked),
+                    **render.plain(view.machine),
+                    "current": render.maybe_trace(view.current),
+                    "pending": render.maybe_trace(view.pending),
+                    "claims": render.plain(view.claims),
+                    "checked": node_health.brief(view.checked),
                 }
-                for one in found
+                for view in views
             ]
         }
     )
@@ -94,14 +94,14 @@ def _boots(name: str) -> dict[str, Any]:
 
 def _identity(machine: Machine) -> dict[str, Any]:
     """How it proves itself. What it boots can be told without this, so a record that cannot be read is only said."""
-    mine = dependencies()
-    said: dict[str, Any] = {"pcr_policy": pcr_policy(machine), "alerts": [], "enrolment": None}
-    said["enrolment_problem"] = None
+    deps = dependencies()
+    identity: dict[str, Any] = {"pcr_policy": pcr_policy(machine), "alerts": [], "enrolment": None}
+    identity["enrolment_problem"] = None
     try:
-        history = mine.register.store.history(machine.name, HISTORY_SHOWN)
-        said["alerts"] = [render.plain(one) for one in history if one.act == ALERT]
-        said["enrolment"] = render.plain(mine.register.view(machine.name, mine.clock.now_ms()))
+        history = deps.register.store.history(machine.name, HISTORY_SHOWN)
+        identity["alerts"] = [render.plain(entry) for entry in history if entry.act == ALERT]
+        identity["enrolment"] = render.plain(deps.register.view(machine.name, deps.clock.now_ms()))
     except CannotTellError as error:
         log.warning("enrolment: %s", error)
-        said["enrolment_problem"] = "the record of enrolments cannot be read right now"
-    return said
+        identity["enrolment_problem"] = "the record of enrolments cannot be read right now"
+    return identity

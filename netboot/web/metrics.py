@@ -36,7 +36,7 @@ HEALTH = ("pass", "warn", "fail", "unknown", "stale", "none")
 
 
 def metrics() -> Response:
-    """Everything that can be told."""
+    """Every metric of the service, in Prometheus' text format."""
     return Response(dependencies().metrics(), content_type="text/plain; version=0.0.4; charset=utf-8")
 
 
@@ -63,7 +63,7 @@ class Now(Collector):
         return []
 
     def collect(self) -> Iterator[Metric]:
-        """All of them."""
+        """Every metric that can be told now; called by the registry for each scrape."""
         yield from self._snapshot()
         yield from self._machines()
         if (publisher := self._read("publisher", PublisherStatus)) is not None:

@@ -20,8 +20,8 @@ def shown(name: str) -> Response:
     machine = machine_named(view, name)
     current = dependencies().states.machines([name]).get(name, MachineState(machine=name)).current
     expected = expected_of(view.profiles[machine.profile].health, machine.health)
-    said = expected.model_dump(mode="json", exclude_defaults=True)
-    return jsonify({"machine": name, "expected": said, "checked": report_of(current)})
+    expectations = expected.model_dump(mode="json", exclude_defaults=True)
+    return jsonify({"machine": name, "expected": expectations, "checked": report_of(current)})
 
 
 def brief(checked: Checked | None) -> dict[str, Any] | None:

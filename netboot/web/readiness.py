@@ -42,14 +42,14 @@ def ready() -> Response:
     return render.uncached(response)
 
 
-def assess(own: Dependencies) -> Readiness:
-    """How everything is now."""
-    now = own.clock.now_ms()
-    supervisor = _read(own, "supervisor", SupervisorStatus)
-    publisher, projection = _read(own, "publisher", PublisherStatus), _read(own, "projection", ProjectionStatus)
+def assess(deps: Dependencies) -> Readiness:
+    """The readiness of the whole service now, one detail for each thing that can be out of order."""
+    now = deps.clock.now_ms()
+    supervisor = _read(deps, "supervisor", SupervisorStatus)
+    publisher, projection = _read(deps, "publisher", PublisherStatus), _read(deps, "projection", ProjectionStatus)
     details = {
-        "snapshot": _snapshot(own, now),
-        "provisioning": _provisioning(own),
+        "snapshot": _snapshot(deps, now),
+        "provisioning": _provisioning(deps),
         "processes": _processes(supervisor),
         "publisher": _at_work("publisher", publisher, now),
         "projection": _at_work("projection", projection, now),
@@ -60,9 +60,9 @@ def assess(own: Dependencies) -> Readiness:
     }
     stopping = False
     if isinstance(supervisor, SupervisorStatus):
-        details |= _reporting(own, sorted(supervisor.processes), now)
+        details |= _reporting(deps, sorted(supervisor.processes), now)
         stopping = supervisor.state == "stopping"
-    problem = own.tokens.problem()
+    problem = deps.tokens.problem()
     details["token"] = Detail(ok=problem is None, message=problem or "in order", remedy="see management.token_file")
     return Readiness(
         ready=all(details[name].ok for name in VITAL) and not stopping,
@@ -71,28 +71,28 @@ def assess(own: Dependencies) -> Readiness:
     )
 
 
-def _read(own: Dependencies, process: str, model: type[S]) -> S | CannotTellError | None:
+def _read(deps: Dependencies, process: str, model: type[S]) -> S | CannotTellError | None:
     try:
-        return own.status.read(process, model)
+        return deps.status.read(process, model)
     except CannotTellError as error:
         return error
 
 
-def _snapshot(own: Dependencies, now: int) -> Detail:
+def _snapshot(deps: Dependencies, now: int) -> Detail:
     try:
-        snapshot = own.live.view().snapshot
+        snapshot = deps.live.view().snapshot
     except CannotTellError as error:
         return Detail(ok=False, message=str(error), remedy=f"run `netboot config check`, and {_LOG}")
     # A newer file that cannot be read leaves this one in force: machines boot, and somebody should look.
     counts = {"machines": len(snapshot.inventory.machines), "age_seconds": max(0, now - snapshot.published_ms) // 1000}
-    problem = own.live.problem
+    problem = deps.live.problem
     return Detail.model_validate(
         {"ok": problem is None, "message": problem or "in force", "remedy": "restart the service", **counts}
     )
 
 
-def _provisioning(own: Dependencies) -> Detail:
-    answer = own.probe()
+def _provisioning(deps: Dependencies) -> Detail:
+    answer = deps.probe()
     return Detail(ok=answer.ok, message=answer.message, remedy="see the log of the boot servers")
 
 
@@ -136,13 +136,13 @@ def _not_known() -> Detail:
     return Detail(ok=False, message="not known yet", remedy=_LOG)
 
 
-def _reporting(own: Dependencies, processes: list[str], now: int) -> dict[str, Detail]:
+def _reporting(deps: Dependencies, processes: list[str], now: int) -> dict[str, Detail]:
     """What join, approvers, node collectors and the fetcher say; none is vital: what is here boots without them."""
     details = {}
     for name in processes:
         model = reporting_class(name)
         if model is not None:
-            status = _read(own, name, model)
+            status = _read(deps, name, model)
             alive = _at_work(name, status, now)
             details[name] = _condition(status) if alive.ok and isinstance(status, Condition) else alive
     return details

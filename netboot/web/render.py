@@ -1,4 +1,4 @@
-"""Values to JSON."""
+"""Values of the service as JSON, as the API shows them."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from netboot.lifecycle.trace import Trace
 
 
 def plain(value: BaseModel) -> dict[str, Any]:
-    """As plain JSON values."""
+    """A model as plain JSON values, by the names that it has on the wire."""
     return value.model_dump(mode="json", by_alias=True)
 
 

@@ -28,7 +28,7 @@ class Operator:
 
     @property
     def who(self) -> str:
-        """For histories."""
+        """How histories name the operator: by name, or by the fingerprint."""
         return self.name or f"token {self.fingerprint}"
 
 
@@ -57,12 +57,12 @@ class TokenFile:
         scheme, _, token = (authorization or "").strip().partition(" ")
         if scheme.lower() != "bearer" or not token.strip():
             raise NotAuthenticatedError("no bearer token was sent")
-        given = hashlib.sha256(token.strip().encode()).digest()
-        matches = [(hmac.compare_digest(given, known), name) for known, name in hashes]  # all, whatever the first says
+        hashed = hashlib.sha256(token.strip().encode()).digest()
+        matches = [(hmac.compare_digest(hashed, known), name) for known, name in hashes]  # all, whatever the first says
         names = [name for same, name in matches if same]
         if not names:
             raise NotAuthenticatedError("the token is not one of this site's")
-        return Operator(given.hex()[:8], names[0])
+        return Operator(hashed.hex()[:8], names[0])
 
     def problem(self) -> str | None:
         """Why nobody can be let in, or what is careless about the file; None: all is well."""

@@ -25,22 +25,22 @@ def watched() -> Response:
     inputs.only(("machine", "since"))
     name = request.args.get("machine")
     since = inputs.whole("since", -1, 0, 2**62)
-    mine = dependencies()
+    deps = dependencies()
     if name is not None:
-        machine_named(mine.live.view(), name)
+        machine_named(deps.live.view(), name)
     if since < 0:
-        since = max((entry.id for entry in mine.sightings.feed(None, 1)), default=0)
-    if not mine.watchers.acquire(blocking=False):
+        since = max((entry.id for entry in deps.sightings.feed(None, 1)), default=0)
+    if not deps.watchers.acquire(blocking=False):
         raise OverloadedError(f"{MOST_WATCHERS} watch already")
-    lines = _Lines(mine, name, since, mine.watchers.release)
+    lines = _Lines(deps, name, since, deps.watchers.release)
     return Response(lines, mimetype="application/x-ndjson", headers={"Cache-Control": "no-store"})
 
 
 class _Lines:
     """The body. The place is given back when the server closes it, also where it never began."""
 
-    def __init__(self, mine: Dependencies, machine: str | None, since: int, release: Callable[[], None]) -> None:
-        self._own, self._machine, self._since, self._release = mine, machine, since, release
+    def __init__(self, deps: Dependencies, machine: str | None, since: int, release: Callable[[], None]) -> None:
+        self._deps, self._machine, self._since, self._release = deps, machine, since, release
         self._lines = self._generate()
         self._open = True
 
@@ -55,7 +55,7 @@ class _Lines:
 
     def _generate(self) -> Generator[bytes, None, None]:
         beat = float("-inf")
-        while not self._own.stopping():
+        while not self._deps.stopping():
             entries = self._read()
             for entry in entries:
                 self._since = entry.id
@@ -63,13 +63,13 @@ class _Lines:
                     yield _line({"event": render.plain(entry)})
             if time.monotonic() - beat >= HEARTBEAT_SECONDS:
                 beat = time.monotonic()
-                yield _line({"heartbeat": self._own.clock.now_ms(), "since": self._since})
+                yield _line({"heartbeat": self._deps.clock.now_ms(), "since": self._since})
             if len(entries) < PAGE:
                 time.sleep(LOOK_SECONDS)
 
     def _read(self) -> list[FeedEntry]:
         try:
-            return self._own.sightings.feed(self._since, PAGE)
+            return self._deps.sightings.feed(self._since, PAGE)
         except CannotTellError:
             return []  # the heartbeat goes on; the watcher sees what happened when the state can be read again
 

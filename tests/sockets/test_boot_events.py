@@ -131,6 +131,7 @@ def test_a_body_that_is_too_long_is_refused_before_it_is_read(tmp_path: Path) ->
         )
         assert answer.status == 413
         assert (await server.ask(target, "POST", body().ljust(4096))).status == 204
+        assert server.internals.counters.events == {"accepted": 1, "refused": 3}
 
     serve(tmp_path, use)
 

@@ -118,6 +118,7 @@ def test_a_body_that_is_too_long_is_refused_before_it_is_read(tmp_path: Path) ->
         answer = await server.send(f"POST {target} HTTP/1.1\r\nHost: x\r\nContent-Length: 32769\r\n\r\n".encode())
         assert (answer.status, answer.body) == (413, b"a health report has at most 32768 bytes\n")
         assert (await server.ask(target, "POST", body().ljust(32768))).status == 204
+        assert server.internals.counters.health == {"accepted": 1, "refused": 1}
         answer = await server.ask(target, "PUT", body())
         assert (answer.status, answer.headers["allow"]) == (405, "GET, POST")
 

@@ -134,8 +134,10 @@ def test_a_cluster_that_is_not_fit_gets_no_tokens_and_readiness_says_why(site: J
     assert failed(said, 503, "cluster-unavailable") == words
     assert said.headers["Retry-After"]
     ready = site.ask("join-0", "GET", "/readyz")
-    assert (ready.status, ready.body["problems"]) == (503, [words])
-    assert ready.body["clusters"]["default"]["findings"][0]["remedy"] == "delete it"
+    finding = {"name": "renewals", "outcome": "refuse", "words": words.partition(": ")[2], "remedy": "delete it"}
+    cluster = {"ok": False, "message": words, "findings": [finding]}
+    assert ready.status == 503
+    assert ready.body == {"ready": False, "problems": [words], "clusters": {"default": cluster}}
     assert site.ask("join-0", "GET", "/healthz").body == {"healthy": True}
 
 

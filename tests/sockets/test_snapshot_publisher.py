@@ -17,7 +17,7 @@ from netboot.lifecycle.errors import StateUnavailableError
 from netboot.lifecycle.phases import Phase
 from netboot.lifecycle.snapshot import BootWindow, Snapshot
 from netboot.lifecycle.state import Batch
-from netboot.lifecycle.upstream import wanted
+from netboot.lifecycle.upstream import missing
 from netboot.machines.values import Inventory
 from netboot.status import Condition, InventoryStatus
 from netboot.stores.enrolment import SqliteEnrolments
@@ -379,18 +379,18 @@ def test_upstream_does_not_help_against_a_signature(kept: Kept) -> None:
     publisher = fetching(kept, {})
     assert publisher.step()
     assert "which is not trusted here" in kept.published().unusable["stable"]
-    assert wanted(kept.published().inventory, StoreImageRepository(kept.store, KeyRing(kept.config.keys))) == []
+    assert missing(kept.published().inventory, StoreImageRepository(kept.store, KeyRing(kept.config.keys))) == []
 
 
 def test_what_is_to_be_fetched(kept: Kept) -> None:
     repository = StoreImageRepository(kept.store, KeyRing(kept.config.keys))
     kept.publisher.step()
     inventory = kept.published().inventory
-    assert wanted(inventory, repository) == []  # not set
+    assert missing(inventory, repository) == []  # not set
     digest = add_image(kept.config)
     kept.store.set_channel("stable", digest)
-    assert wanted(inventory, repository) == []
+    assert missing(inventory, repository) == []
     kept.store.blob_path(kept.store.manifest(digest).artifacts.root.sha256).unlink()
-    assert wanted(inventory, repository) == [digest]
+    assert missing(inventory, repository) == [digest]
     (kept.config.store / "channels" / "stable.json").write_text("{")
-    assert wanted(inventory, repository) == []  # nobody can tell what it was
+    assert missing(inventory, repository) == []  # nobody can tell what it was

@@ -74,7 +74,7 @@ class Approver:
             threading.Thread(target=run, name=name, daemon=True).start()
 
     def stop(self) -> None:
-        """Begin nothing new."""
+        """Begin nothing new, and wait for nothing; what was not answered is there at the next start."""
         self._reflector.stop()
         self._backlog.close()
 

@@ -69,7 +69,7 @@ class Backlog:
         return None
 
     def done(self, task: Task) -> None:
-        """It was seen to."""
+        """The task that `take` gave was carried out: a newer one of the same name may be taken."""
         with self._changed:
             self._let_go(task.csr.name)
 
@@ -81,7 +81,7 @@ class Backlog:
             self._let_go(task.csr.name)
 
     def close(self) -> None:
-        """Nobody gets anything any more."""
+        """Wake everybody who waits in `take`; from now on it returns None."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
@@ -123,7 +123,7 @@ class Remembered:
             return name in self._names
 
     def add(self, name: str) -> None:
-        """It is the latest now."""
+        """Remember a name as the latest; the oldest one beyond `most` is forgotten."""
         with self._lock:
             self._names[name] = None
             self._names.move_to_end(name)

@@ -67,7 +67,7 @@ class Deny(NamedTuple):
 
 
 class LeaveAlone(NamedTuple):
-    """Somebody else's, or decided already."""
+    """Decided already, or not ours to answer: no kubelet's request, or not of a machine of ours."""
 
     why: str
 

@@ -80,7 +80,7 @@ class Collector:
             threading.Thread(target=run, name=name, daemon=True).start()
 
     def stop(self) -> None:
-        """Begin nothing new."""
+        """Begin nothing new; a round that waits for the apiserver is not waited for."""
         self._stopping.set()
         self._reflector.stop()
 

@@ -15,6 +15,7 @@ from netboot.join.attest import attest
 from netboot.join.exchange import Exchange
 from netboot.join.hello import hello
 from netboot.lifecycle.errors import CannotTellError, OverloadedError
+from netboot.status import JoinReadiness
 from netboot.web import errors, render
 from netboot.web.join.limits import Buckets
 from netboot.web.join.preflight import CheckedClusters
@@ -40,20 +41,20 @@ class Dependencies:
 
 def answer_hello() -> Response:
     """A challenge for the machine's TPM."""
-    given = _dependencies()
-    too_often = _limited(given.hellos)
+    deps = _dependencies()
+    too_often = _limited(deps.hellos)
     if too_often is not None:
         return too_often
-    return _answered(hello(given.exchange, _message(messages.Hello, messages.LONGEST_HELLO), _peer()).as_json())
+    return _answered(hello(deps.exchange, _message(messages.Hello, messages.LONGEST_HELLO), _peer()).as_json())
 
 
 def answer_attest() -> Response:
     """The token, in the body of this one answer."""
-    given = _dependencies()
-    too_often = _limited(given.attests)
+    deps = _dependencies()
+    too_often = _limited(deps.attests)
     if too_often is not None:
         return too_often
-    return _answered(attest(given.exchange, _message(messages.Attest, messages.LONGEST_ATTEST), _peer()).as_json())
+    return _answered(attest(deps.exchange, _message(messages.Attest, messages.LONGEST_ATTEST), _peer()).as_json())
 
 
 def healthy() -> Response:
@@ -64,8 +65,8 @@ def healthy() -> Response:
 def ready() -> Response:
     """200: machines of every cluster can join through this process; else 503 with what stands in the way."""
     state = readiness(_dependencies())
-    response = _answered(state)
-    response.status_code = 200 if state["ready"] else 503
+    response = _answered(state.model_dump(mode="json", exclude={"clusters": {"__all__": {"remedy"}}}))
+    response.status_code = 200 if state.ready else 503
     return response
 
 
@@ -89,20 +90,20 @@ def create_app(dependencies: Dependencies) -> Flask:
     return app
 
 
-def readiness(dependencies: Dependencies) -> dict[str, Any]:
-    """`{"ready", "problems", "clusters"}` of this process."""
+def readiness(dependencies: Dependencies) -> JoinReadiness:
+    """Whether machines of every cluster can join through this process now."""
     problems = dependencies.problems()
     try:
         dependencies.exchange.view()
     except CannotTellError as error:
         problems.append(str(error))
     clusters = dependencies.clusters.status()
-    problems += [cluster["message"] for cluster in clusters.values() if not cluster["ok"]]
+    problems += [cluster.message for cluster in clusters.values() if not cluster.ok]
     if not clusters:
         problems.append("no cluster is configured: add `clusters` to netboot.yaml")
     if dependencies.stopping():
         problems.insert(0, "the service is stopping")
-    return {"ready": not problems, "problems": problems, "clusters": clusters}
+    return JoinReadiness(ready=not problems, problems=tuple(problems), clusters=clusters)
 
 
 def _dependencies() -> Dependencies:

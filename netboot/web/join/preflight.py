@@ -6,13 +6,13 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
 
 from netboot.join.errors import ClusterUnavailableError
 from netboot.join.issued_tokens import sweep
 from netboot.join.ports import ClusterAccess
 from netboot.join.preconditions import Connected, Finding, refusals
 from netboot.lifecycle.errors import LifecycleError
+from netboot.status import ClusterStatus, FindingStatus
 
 log = logging.getLogger(__name__)
 
@@ -83,8 +83,8 @@ class CheckedClusters(Mapping[str, ClusterAccess]):
         if self._monotonic() - known.checked > TRUSTED_SECONDS:
             raise ClusterUnavailableError(f"cluster {name} cannot be used: {known.problem}")
 
-    def status(self) -> dict[str, dict[str, Any]]:
-        """`{name: {"ok", "message", "findings"}}`, for `/readyz`."""
+    def status(self) -> dict[str, ClusterStatus]:
+        """By name, for `/readyz`."""
         return {name: self._status(name, known) for name, known in self._known.items()}
 
     def run(self) -> None:
@@ -140,18 +140,18 @@ class CheckedClusters(Mapping[str, ClusterAccess]):
         if swept:
             log.info("deleted %d expired tokens of cluster %s", swept, name)
 
-    def _status(self, name: str, known: _Known) -> dict[str, Any]:
+    def _status(self, name: str, known: _Known) -> ClusterStatus:
         try:
             self.gate(name)
             fit, message = True, known.problem or "fit"
         except ClusterUnavailableError as error:
             fit, message = False, str(error)
-        findings = [
-            {"name": finding.name, "outcome": finding.outcome, "words": finding.words, "remedy": finding.remedy}
+        findings = tuple(
+            FindingStatus(name=finding.name, outcome=finding.outcome, words=finding.words, remedy=finding.remedy)
             for finding in known.findings
             if finding.outcome != "ok"
-        ]
-        return {"ok": fit, "message": message, "findings": findings}
+        )
+        return ClusterStatus(ok=fit, message=message, findings=findings)
 
 
 def _tell(name: str, findings: tuple[Finding, ...]) -> None:

@@ -50,7 +50,7 @@ def lease(presented: Presented = GOOD, issued: int = 1) -> Credential:
 
 def decided(existing: Credential | None, presented: Presented) -> Decision:
     decision = decide_credential(existing, presented, NOW + 1)
-    assert (decision.credential is None) == (decision.kind == "refuse") == bool(decision.words)
+    assert (decision.credential is None) == (decision.kind == "refuse") == bool(decision.message)
     return decision
 
 
@@ -85,7 +85,7 @@ def test_counters_that_went_backwards_wait_for_a_release_whoever_asks(counters: 
     for presented in (GOOD, OTHER, replace(OTHER, continued=True)):
         decision = decided(lease(), replace(presented, counters=counters))
         assert decision.alert
-        assert decision.words == (
+        assert decision.message == (
             f"the TPM of gpu-001 counts fewer resets than it did ({counters[0]}.{counters[1]} after 5.6): was it "
             "cleared? If that was you, `netboot machine release gpu-001`"
         )
@@ -94,7 +94,7 @@ def test_counters_that_went_backwards_wait_for_a_release_whoever_asks(counters: 
 
 def test_the_same_key_is_given_three_more() -> None:
     assert [decided(lease(issued=issued), GOOD).kind for issued in range(6)] == ["reissue"] * 4 + ["refuse"] * 2
-    assert decided(lease(issued=4), GOOD).words == (
+    assert decided(lease(issued=4), GOOD).message == (
         "gpu-001 has had 4 tokens for this boot, and that is the limit: reboot it, or `netboot machine release gpu-001`"
     )
 
@@ -102,7 +102,7 @@ def test_the_same_key_is_given_three_more() -> None:
 def test_another_key_in_the_same_boot_is_refused_unless_the_holder_signed_for_it() -> None:
     decision = decided(lease(), OTHER)
     assert decision.alert
-    assert decision.words == (
+    assert decision.message == (
         "another key holds the credential of this boot of gpu-001: reboot it; if that does not help, "
         "`netboot machine release gpu-001`"
     )
@@ -116,7 +116,7 @@ def test_assurance_rises_and_never_falls() -> None:
     bottom = replace(OTHER, assurance="address", counters=None, boot=boot_id("gpu-001", 9))
     for existing, presented in ((GOOD, below), (GOOD, bottom), (below, bottom)):
         decision = decided(lease(existing), presented)
-        assert decision.alert and "is less: `netboot machine release gpu-001`" in decision.words
+        assert decision.alert and "is less: `netboot machine release gpu-001`" in decision.message
         assert decided(lease(presented), existing).kind == "new"
 
 
@@ -130,7 +130,7 @@ def test_a_window_is_of_the_first_who_uses_it() -> None:
         assert decided(taken, replace(first, window_open=still_open)).kind == "reissue"
     assert decided(taken, replace(first, holder="b" * 64, window="w2")).kind == "new"
     assert decided(taken, replace(first, holder="b" * 64, window="w2", window_open=False)).kind == "refuse"
-    assert decided(None, replace(first, window_open=False)).words.startswith("the boot window of gpu-001 is closed")
+    assert decided(None, replace(first, window_open=False)).message.startswith("the boot window of gpu-001 is closed")
 
 
 def test_an_address_is_another_boots_when_the_boot_is_newer() -> None:
@@ -143,7 +143,7 @@ def test_an_address_is_another_boots_when_the_boot_is_newer() -> None:
 def test_an_enrolment_restored_from_an_old_backup_releases_nobody() -> None:
     existing = lease(replace(GOOD, generation=2))
     decision = decided(existing, replace(OTHER, generation=1))
-    assert decision.words.endswith(
+    assert decision.message.endswith(
         "(as often as it takes: the Lease is of generation 2, enrolment says 1; was it restored from a backup?)"
     )
     rebooted = decided(existing, replace(OTHER, generation=1, counters=(6, 0)))
@@ -152,7 +152,9 @@ def test_an_enrolment_restored_from_an_old_backup_releases_nobody() -> None:
 
 def test_a_node_that_was_renamed_is_itself_after_its_next_boot() -> None:
     renamed = replace(GOOD, node="gpu-renamed")
-    assert decided(lease(), renamed).words == "gpu-001 joined as gpu-001 in this boot, it is gpu-renamed now: reboot it"
+    assert (
+        decided(lease(), renamed).message == "gpu-001 joined as gpu-001 in this boot, it is gpu-renamed now: reboot it"
+    )
     assert decided(lease(), replace(renamed, counters=(6, 0))).kind == "new"
 
 

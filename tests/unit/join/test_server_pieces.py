@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from netboot.join.errors import ClusterUnavailableError
 from netboot.join.ports import ClusterAccess
 from netboot.join.preconditions import Connected, Finding
+from netboot.status import ClusterStatus
 from netboot.web.join.limits import Buckets
 from netboot.web.join.preflight import CHECK_SECONDS, RECHECK_SECONDS, TRUSTED_SECONDS, CheckedClusters
 from tests.joining import NOW, Stage, boot_id, pinned
@@ -93,7 +94,7 @@ def test_before_the_first_check_nothing_passes(asked: Asked) -> None:
     assert asked.refusal() == "cluster default cannot be used: it has not been asked yet"
     asked.clusters.step()
     asked.clusters["default"].preflight()
-    assert asked.clusters.status() == {"default": {"ok": True, "message": "fit", "findings": []}}
+    assert asked.clusters.status() == {"default": ClusterStatus(ok=True, message="fit", findings=())}
     assert list(asked.clusters) == ["default"] and "other" not in asked.clusters
 
 
@@ -114,8 +115,8 @@ def test_what_the_check_refuses_is_refused_with_its_words_until_it_does_not(aske
     )
     asked.after(CHECK_SECONDS)
     assert asked.refusal() == "cluster default is not fit: ClusterRoleBinding x binds selfnodeclient"
-    said = asked.clusters.status()["default"]
-    assert (said["ok"], [one["name"] for one in said["findings"]]) == (False, ["renewals", "clock"])
+    status = asked.clusters.status()["default"]
+    assert (status.ok, [finding.name for finding in status.findings]) == (False, ["renewals", "clock"])
     asked.findings = (asked.findings[1],)
     asked.after(RECHECK_SECONDS)
     asked.clusters["default"].preflight()
@@ -126,7 +127,7 @@ def test_what_was_found_stays_true_for_a_while_when_the_apiserver_does_not_answe
     asked.down = "connection refused"
     asked.after(CHECK_SECONDS)
     asked.clusters["default"].preflight()
-    assert asked.clusters.status()["default"]["message"] == "connection refused"
+    assert asked.clusters.status()["default"].message == "connection refused"
     asked.after(TRUSTED_SECONDS)
     assert asked.refusal() == "cluster default cannot be used: connection refused"
 
