@@ -3,7 +3,9 @@
 import asyncio
 import base64
 import datetime
+import errno
 import logging
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import partial
@@ -264,6 +266,24 @@ def test_a_public_key_that_is_taken_away_is_trusted_no_longer(tmp_path: Path) ->
     assert len(keys.reader.current()) == 1
     keys.path.unlink()
     assert (keys.reader.current(), keys.problem()) == ((), None)
+
+
+def test_public_keys_whose_folder_cannot_be_listed_stay_in_force(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keys = PublicKeys(tmp_path)
+    _replace(keys.path, keys.contents[0])
+    assert len(keys.reader.current()) == 1
+
+    def fails(*_: object) -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    with monkeypatch.context() as patched:
+        for name in ("listdir", "scandir"):
+            patched.setattr(os, name, fails)
+        assert len(keys.reader.current()) == 1
+        assert "Too many open files; the one before stays in force" in (keys.problem() or "")
+    assert (len(keys.reader.current()), keys.problem()) == (1, None)
 
 
 def test_replaced_in_the_same_second_with_the_same_size(reader: Reader, monkeypatch: pytest.MonkeyPatch) -> None:
