@@ -76,12 +76,7 @@ class Reread(Generic[T]):
             `unusable`: nothing is, for what was there could never be used; as `read` said it.
         """
         with self._lock:
-            if self._due():
-                self._refresh()
-            if self.value is None:
-                assert self._error is not None
-                raise self._error.with_traceback(None)
-            return self.value
+            return self._current()
 
     def strict(self) -> T:
         """The same for what must not stay in force without its file, because taking the file away takes it back.
@@ -89,10 +84,11 @@ class Reread(Generic[T]):
         Raises:
             `unusable`: the files, as they are now, cannot be used.
         """
-        value, error = self.current(), self._error
-        if error is not None:
-            raise error.with_traceback(None)
-        return value
+        with self._lock:  # for both: else another thread could clear the error of what this one would return
+            value = self._current()
+            if self._error is not None:
+                raise self._error.with_traceback(None)
+            return value
 
     def due(self) -> bool:
         """Whether there is something to read: a look, which costs a `stat`."""
@@ -104,6 +100,14 @@ class Reread(Generic[T]):
         with self._lock:
             self._refresh()
             return self._error is None
+
+    def _current(self) -> T:
+        if self._due():
+            self._refresh()
+        if self.value is None:
+            assert self._error is not None
+            raise self._error.with_traceback(None)
+        return self.value
 
     def _due(self) -> bool:
         return self._look() != self._seen or self._monotonic() >= self._again
@@ -121,6 +125,9 @@ class Reread(Generic[T]):
                 log.error("%s: %s%s", self._name, error, kept)  # noqa: TRY400 - the words are all there is
             self._error, self._again = error, self._monotonic() + AGAIN_SECONDS
             return
+        except BaseException:
+            self._seen = None  # nobody knows what is there: the next look reads it again, and what was is not returned
+            raise
         if self._error is not None and self.value is not None:
             log.warning("%s: in order again", self._name)
         self.value, self._error, self._again = value, None, float("inf")

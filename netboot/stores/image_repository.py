@@ -1,14 +1,16 @@
 """The artifact store as the service sees it: `netboot.lifecycle.image_repository` on `images.store`."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from images.artifact.bundle import SiteBundle
 from images.artifact.keyring import KeyRing
 from images.artifact.manifest import Manifest
-from images.errors import CorruptError, NotFoundError, SignatureError
+from images.errors import CorruptError, NotFoundError, SignatureError, StoreError
 from images.store import check
 from images.store.store import Store
+from images.values import files
 from netboot.config import Config
 from netboot.lifecycle.image_repository import ListedImage
 from netboot.reread import Reread
@@ -67,4 +69,5 @@ class StoreImageRepository:
 def _key_files(ring: KeyRing) -> Iterator[Path]:
     """The folder too: of a key that is taken away, that is what changes."""
     yield ring.folder
-    yield from sorted(ring.folder.glob("*.pub"))
+    with suppress(StoreError):  # that the folder cannot be listed is told by what reads the keys
+        yield from (ring.folder / name for name in files.names(ring.folder) if name.endswith(".pub"))

@@ -79,6 +79,8 @@ class Supervisor:
                     process.start(self._command, self._environment)
                     self._listen_to(process)
                 except OSError as error:
+                    if process.popen is not None:  # it runs, half begun: the next start would forget it
+                        self._kill([process])
                     process.postpone(f"cannot be started: {error}")
                 self._tell()
 

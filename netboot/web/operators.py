@@ -2,7 +2,7 @@
 
 import logging
 
-from flask import request
+from flask import g, request
 
 from netboot.web.dependencies import dependencies
 from netboot.web.tokens import Operator
@@ -11,12 +11,17 @@ log = logging.getLogger("netboot.audit")
 
 
 def operator() -> Operator:
-    """Who sent this request.
+    """Who sent this request. Asked once a request: what was begun under a token that is taken back meanwhile is still
+    done, answered and written down as that operator's.
 
     Raises:
         NotAuthenticatedError: no operator did. NoTokensError: nobody can be let in at the moment.
     """
-    return dependencies().tokens.operator(request.headers.get("Authorization"))
+    if "operator" not in g:
+        g.operator = dependencies().tokens.operator(request.headers.get("Authorization"))
+    who = g.operator
+    assert isinstance(who, Operator)
+    return who
 
 
 def audit(act: str, **facts: object) -> None:

@@ -122,10 +122,11 @@ def _at_work(
     if isinstance(status, CannotTellError):
         remedy = "restart the service, so that all of its processes are of one version"
         return Detail(ok=False, message=str(status), remedy=remedy)
-    quiet = max(0, now - status.at_ms)
-    message = "at work" if quiet <= FRESH_MS else f"has said nothing for {quiet // 1000} s"
-    remedy = f"{_LOG}; `kill` that process to start it again"
-    return Detail(ok=quiet <= FRESH_MS, message=message, remedy=remedy)
+    quiet, ok = now - status.at_ms, abs(now - status.at_ms) <= FRESH_MS
+    message = "at work" if ok else f"has said nothing for {quiet // 1000} s"
+    if not ok and quiet < 0:  # its last word may be of any age
+        message = f"said something last {-quiet // 1000} s from now, by a clock that was set back since"
+    return Detail(ok=ok, message=message, remedy=f"{_LOG}; `kill` that process to start it again")
 
 
 def _condition(status: Condition) -> Detail:

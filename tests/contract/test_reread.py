@@ -3,7 +3,9 @@
 import asyncio
 import base64
 import datetime
+import errno
 import logging
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import partial
@@ -266,6 +268,24 @@ def test_a_public_key_that_is_taken_away_is_trusted_no_longer(tmp_path: Path) ->
     assert (keys.reader.current(), keys.problem()) == ((), None)
 
 
+def test_public_keys_whose_folder_cannot_be_listed_stay_in_force(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keys = PublicKeys(tmp_path)
+    _replace(keys.path, keys.contents[0])
+    assert len(keys.reader.current()) == 1
+
+    def fails(*_: object) -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    with monkeypatch.context() as patched:
+        for name in ("listdir", "scandir"):
+            patched.setattr(os, name, fails)
+        assert len(keys.reader.current()) == 1
+        assert "Too many open files; the one before stays in force" in (keys.problem() or "")
+    assert (len(keys.reader.current()), keys.problem()) == (1, None)
+
+
 def test_replaced_in_the_same_second_with_the_same_size(reader: Reader, monkeypatch: pytest.MonkeyPatch) -> None:
     assert len({len(content) for content in reader.contents}) == 1
     look = reread.look
@@ -285,6 +305,7 @@ class Scene:
 
     def __init__(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.path, self.seconds, self.fails, self.reads = path, 100.0, "", 0
+        self.defect: Exception | None = None
         self.changed = 100.0
         monkeypatch.setattr(reread, "look", lambda _path: (1, 1, int(self.changed * 1e9), 1))
         path.write_text("one")
@@ -294,6 +315,8 @@ class Scene:
 
     def read(self) -> str:
         self.reads += 1
+        if self.defect:
+            raise self.defect
         if self.fails:
             raise OSError(self.fails)
         return self.path.read_text()
@@ -341,3 +364,32 @@ def test_who_may_read_it_is_noticed(tmp_path: Path) -> None:
     before = reread.look(path)
     path.chmod(0o600)
     assert reread.look(path) != before
+
+
+def test_a_defect_while_reading_never_leaves_the_old_one_in_force_unsaid(scene: Scene) -> None:
+    scene.seconds = 300.0
+    assert scene.file.current() == "one"
+    scene.changed = 200.0
+    scene.defect = ZeroDivisionError("a reader that has a defect")
+    for _ in range(2):
+        with pytest.raises(ZeroDivisionError):
+            scene.file.current()
+    scene.defect = None
+    scene.path.write_text("two")
+    assert scene.file.current() == "two"
+
+
+def test_what_was_taken_back_is_not_returned_when_another_thread_reads_meanwhile(scene: Scene) -> None:
+    class Raced(reread.Reread[str]):
+        def current(self) -> str:
+            value = super().current()
+            scene.fails = ""
+            scene.path.write_text("two")
+            assert self.refresh(), "another thread, in the wrong moment"
+            return value
+
+    file = Raced("file", lambda: (scene.path,), scene.read, OSError, monotonic=lambda: scene.seconds)
+    assert file.strict() == "one"
+    scene.fails, scene.changed = "No such file or directory", 200.0
+    with pytest.raises(OSError, match="No such file or directory"):
+        file.strict()

@@ -294,6 +294,20 @@ DOWN = UP.model_copy(update={"ready": False})
             200,
         ),
         ("publisher", STUCK, "publisher", "has said nothing for 60 s", 200),
+        (
+            "publisher",
+            PUBLISHER.model_copy(update={"at_ms": NOW + 3_600_000}),
+            "publisher",
+            "said something last 3600 s from now, by a clock that was set back since",
+            200,
+        ),
+        (
+            "projection",
+            PROJECTION.model_copy(update={"at_ms": -1}),
+            "projection",
+            "has said nothing for 1700000100 s",
+            200,
+        ),
         ("publisher", PUBLISHER.model_copy(update={"inventory": FAULTY}), "inventory", "2 faults", 200),
         (
             "publisher",

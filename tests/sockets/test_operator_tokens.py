@@ -69,6 +69,19 @@ def test_a_token_is_for_one_machine_and_one_key(api: Api, caplog: pytest.LogCapt
     assert history == [("window-used", ""), ("window-opened", "capi")]
 
 
+def test_an_act_is_audited_and_answered_though_its_operators_token_is_taken_back_meanwhile(
+    api: Api, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    api.preflight = api.config.management.token_file.unlink
+    answer = ask(api, reason="capi")
+    assert answer.status_code == 201
+    assert answer.json["id"] in api.cluster.secrets
+    [audited] = [one.fields for one in caplog.records if one.name == "netboot.audit"]  # type: ignore[attr-defined]
+    assert (audited["act"], audited["machine"], audited["issued"]) == ("token", "old-001", answer.json["id"])
+    assert error(ask(api))[:2] == (503, "no-tokens")
+
+
 def test_it_is_listed_without_its_secret_and_revoked(api: Api) -> None:
     said = ask(api).json
     listed = api.get("/v1/tokens").json

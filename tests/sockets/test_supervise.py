@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -92,6 +92,27 @@ def test_one_whose_address_is_taken_meanwhile_is_tried_again(tmp_path: Path) -> 
             report=lambda state, _processes: os.kill(os.getpid(), signal.SIGTERM) if state == "running" else None,
         )
         supervisor.run()  # until the first thing that it reports, which is that it has not been started
+
+
+def test_one_that_fails_half_begun_is_ended_before_it_is_started_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: list[subprocess.Popen[bytes]] = []
+
+    def start(*arguments: Any, **options: Any) -> subprocess.Popen[bytes]:
+        begun.append(popen(*arguments, **options))
+        return begun[-1]
+
+    def spec(_ready: int, _listener: int | None) -> bytes:
+        raise OSError("Cannot allocate memory")
+
+    def report(_state: str, processes: Sequence[Process]) -> None:
+        assert processes[0].popen is None
+        if len(begun) == 2:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    popen = subprocess.Popen
+    monkeypatch.setattr(subprocess, "Popen", start)
+    Supervisor(["sleep"], [Definition("600", spec)], environment={}, report=report).run()
+    assert [process.poll() for process in begun] == [-signal.SIGKILL, -signal.SIGKILL]
 
 
 def test_nothing_is_left_when_the_supervisor_is_killed(service: Service) -> None:

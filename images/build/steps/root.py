@@ -27,6 +27,9 @@ Debian's kernel does not have. Level 12 takes four times as long as 9 and is 0.3
 MEMORY = "128M"
 """What mksquashfs may fill with blocks under way; its default is a quarter of the memory. The bytes are the same."""
 
+TOOLS: dict[RootFormat, tuple[str, ...]] = {"squashfs": ("mksquashfs", "libzstd"), "erofs": ("mkfs.erofs", "liblz4")}
+"""What compresses is a library's, and programs do not tell of it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
@@ -70,6 +73,6 @@ STEP = Step(
     outputs=(IMAGE,),
     inputs=_inputs,
     needs=("kernel",),
-    tools=lambda context: ("mkfs.erofs",) if context.recipe.root_format == "erofs" else ("mksquashfs",),
+    tools=lambda context: TOOLS[context.recipe.root_format],
     artifacts={"root": IMAGE},
 )

@@ -1,5 +1,6 @@
 """Which steps there are and what makes them the same: found by their files, keyed by the code that they import."""
 
+import re
 import shutil
 import subprocess
 import sys
@@ -20,6 +21,7 @@ from images.build.plan import all_steps, plan
 from images.build.sources import Mirror
 from images.build.step import Product
 from images.build.steps import kernel, root
+from images.errors import CommandError
 from images.recipe.inherit import find, load
 from images.recipe.recipe import Recipe
 from tests.unit.images.test_graph import Told
@@ -136,8 +138,8 @@ def test_a_step_is_named_as_its_file_is(monkeypatch: pytest.MonkeyPatch) -> None
 @pytest.mark.parametrize(
     ("recipe", "changed", "there", "absent"),
     [
-        ("debian-12-minimal", {}, {"mksquashfs", "mmdebstrap", "zstd"}, {"mkfs.erofs", "osslsigncode"}),
-        ("debian-12-minimal", {"root_format": "erofs"}, {"mkfs.erofs"}, {"mksquashfs"}),
+        ("debian-12-minimal", {}, {"mksquashfs", "libzstd", "mmdebstrap", "zstd"}, {"mkfs.erofs", "osslsigncode"}),
+        ("debian-12-minimal", {"root_format": "erofs"}, {"mkfs.erofs", "liblz4"}, {"mksquashfs"}),
     ],
 )
 def test_tools_are_those_that_the_recipe_calls_for(
@@ -250,3 +252,39 @@ def test_a_tool_that_is_not_there_has_no_version_and_the_step_says_so(
     monkeypatch.setattr("images.run.PATH", str(tmp_path))
     monkeypatch.setenv("PATH", str(tmp_path))
     assert tools.versions(["mksquashfs", "cyclonedx-python-lib"])["mksquashfs"] == ""
+
+
+def program(folder: Path, name: str, script: str) -> None:
+    (folder / name).write_text(f"#!/bin/sh\n{script}\n")
+    (folder / name).chmod(0o755)
+
+
+@pytest.mark.parametrize(
+    ("script", "version"),
+    [
+        ("echo 'mkfs.erofs (erofs-utils) 1.8.1'; echo 'available: lz4'", "mkfs.erofs (erofs-utils) 1.8.1"),
+        ("echo 'mkfs.erofs: no such option' >&2; seq 99 >&2; echo 'mkfs.erofs 1.5'; exit 1", "mkfs.erofs 1.5"),
+        ("echo 'kmod version 30'; echo '+ZSTD +XZ'", "kmod version 30"),
+    ],
+)
+def test_a_version_is_what_the_tool_says_of_itself_and_not_of_its_usage(
+    script: str, version: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("images.run.PATH", f"{tmp_path}:/usr/bin:/bin")
+    program(tmp_path, "mkfs.erofs", script)
+    assert tools.versions(["mkfs.erofs"]) == {"mkfs.erofs": version}
+
+
+def test_a_tool_that_tells_no_version_is_not_taken_for_one_that_never_changes(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("images.run.PATH", f"{tmp_path}:/usr/bin:/bin")
+    program(tmp_path, "mkfs.erofs", "echo usage; exit 1")
+    with pytest.raises(CommandError, match="it does not say of which version it is"):
+        tools.versions(["mkfs.erofs"])
+
+
+def test_what_a_program_is_linked_with_has_a_version_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert all(re.fullmatch(r"\d+\.\d+\.\d+", told) for told in tools.versions(["libzstd", "liblz4"]).values())
+    monkeypatch.setitem(tools._SHARED, "libzstd", ("libnothing.so.1", "f"))
+    assert tools.versions(["libzstd"]) == {"libzstd": ""}
