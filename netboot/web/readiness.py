@@ -24,8 +24,6 @@ S = TypeVar("S", bound=Strict)
 FRESH_MS = 10_000
 """A process that has said nothing for longer is taken for stuck."""
 LAG_RECORDS = 10_000
-VITAL = ("snapshot", "provisioning")
-"""Without these no machine can boot; nor while the service is stopping."""
 _LOG = "see the log of the controllers"
 
 
@@ -43,12 +41,17 @@ def ready() -> Response:
 
 
 def assess(deps: Dependencies) -> Readiness:
-    """The readiness of the whole service now, one detail for each thing that can be out of order."""
+    """The readiness of the whole service now, one detail for each thing that can be out of order.
+
+    Ready is what lets machines boot: a snapshot, be it an old one, and a boot server that answers, in a service that is
+    not stopping.
+    """
     now = deps.clock.now_ms()
+    snapshot, in_force = _snapshot(deps, now)
     supervisor = _read(deps, "supervisor", SupervisorStatus)
     publisher, projection = _read(deps, "publisher", PublisherStatus), _read(deps, "projection", ProjectionStatus)
     details = {
-        "snapshot": _snapshot(deps, now),
+        "snapshot": snapshot,
         "provisioning": _provisioning(deps),
         "processes": _processes(supervisor),
         "publisher": _at_work("publisher", publisher, now),
@@ -65,7 +68,7 @@ def assess(deps: Dependencies) -> Readiness:
     problem = deps.tokens.problem()
     details["token"] = Detail(ok=problem is None, message=problem or "in order", remedy="see management.token_file")
     return Readiness(
-        ready=all(details[name].ok for name in VITAL) and not stopping,
+        ready=in_force and details["provisioning"].ok and not stopping,
         degraded=not all(detail.ok for detail in details.values()),
         details=details,
     )
@@ -78,17 +81,17 @@ def _read(deps: Dependencies, process: str, model: type[S]) -> S | CannotTellErr
         return error
 
 
-def _snapshot(deps: Dependencies, now: int) -> Detail:
+def _snapshot(deps: Dependencies, now: int) -> tuple[Detail, bool]:
+    """Its detail, and whether any snapshot is in force."""
     try:
         snapshot = deps.live.view().snapshot
     except CannotTellError as error:
-        return Detail(ok=False, message=str(error), remedy=f"run `netboot config check`, and {_LOG}")
+        return Detail(ok=False, message=str(error), remedy=f"run `netboot config check`, and {_LOG}"), False
     # A newer file that cannot be read leaves this one in force: machines boot, and somebody should look.
     counts = {"machines": len(snapshot.inventory.machines), "age_seconds": max(0, now - snapshot.published_ms) // 1000}
     problem = deps.live.problem
-    return Detail.model_validate(
-        {"ok": problem is None, "message": problem or "in force", "remedy": "restart the service", **counts}
-    )
+    detail = {"ok": problem is None, "message": problem or "in force", "remedy": "restart the service", **counts}
+    return Detail.model_validate(detail), True
 
 
 def _provisioning(deps: Dependencies) -> Detail:

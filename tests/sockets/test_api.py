@@ -271,6 +271,16 @@ def test_readiness_in_order(api: Api) -> None:
     assert said.json["details"]["snapshot"] == {"ok": True, "message": "in force", "machines": 3, "age_seconds": 0}
 
 
+def test_a_newer_snapshot_that_cannot_be_read_leaves_the_service_ready_and_is_said(api: Api) -> None:
+    assert api.get("/readyz", None).json["ready"]
+    (api.config.data / "snapshot.json").write_bytes(b"{")
+    readiness = api.get("/readyz", None)
+    assert (readiness.status_code, readiness.json["ready"], readiness.json["degraded"]) == (200, True, True)
+    snapshot = readiness.json["details"]["snapshot"]
+    assert snapshot["ok"] is False
+    assert snapshot["message"].endswith("; the one before stays in force")
+
+
 STUCK = PUBLISHER.model_copy(update={"at_ms": NOW - 60_000})
 FAULTY = InventoryStatus(ok=False, valid=False, message="2 faults", faults=("a", "b"), remedy="correct them")
 DOWN = UP.model_copy(update={"ready": False})
