@@ -180,11 +180,11 @@ def _signatures(data: bytes) -> tuple[tuple[bytes, bytes], ...]:
     Raises:
         BadSignatureError: not a signature file, or too many of them.
     """
-    parts = _split(data)
-    if len(parts) > MOST:
+    entries = _split(data)
+    if len(entries) > MOST:
         raise BadSignatureError(f"has more than {MOST} signatures")
     try:
-        return tuple(_parse(part, 64) for part in parts)
+        return tuple(_parse(entry, 64) for entry in entries)
     except SignatureError as error:
         raise BadSignatureError(str(error)) from None
 

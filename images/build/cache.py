@@ -153,9 +153,9 @@ class Cache:
 
     def prune(self) -> None:
         """Remove the least recently used products and packages until the rest fits; those in use are left."""
-        found = [self._age(path) for folder in (self._products, self.packages) for path in folder.iterdir()]
-        total = sum(size for _, size, _ in found)
-        for _, size, path in sorted(found):
+        entries = [self._age(path) for folder in (self._products, self.packages) for path in folder.iterdir()]
+        total = sum(size for _, size, _ in entries)
+        for _, size, path in sorted(entries):
             if total <= self._limit:
                 return
             if self._discarded(path):

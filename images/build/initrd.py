@@ -120,14 +120,14 @@ def _libraries(root: Path, program: bytes) -> list[cpio.Entry]:
     """The shared libraries of `program` and theirs, in /lib, and the dynamic linker where the program looks for it."""
     linkage = elf.linkage(program)
     linker = (linkage.interpreter or "").strip("/")
-    found: dict[str, bytes] = {}
+    libraries: dict[str, bytes] = {}
     pending = list(linkage.needed)
     while pending:
         name = pending.pop()
-        if name not in found and name != posixpath.basename(linker):  # libc needs it too, and it is there by then
-            found[name] = _library(root, name)
-            pending += elf.linkage(found[name]).needed
-    entries = [cpio.file(f"lib/{name}", data, 0o755) for name, data in found.items()]
+        if name not in libraries and name != posixpath.basename(linker):  # libc needs it too, and it is there by then
+            libraries[name] = _library(root, name)
+            pending += elf.linkage(libraries[name]).needed
+    entries = [cpio.file(f"lib/{name}", data, 0o755) for name, data in libraries.items()]
     if linker:
         entries.append(cpio.file(linker, _tool(root, (linker,), "libc6"), 0o755))
     return entries
@@ -177,11 +177,11 @@ def _firmware(root: Path, modules: Iterable[Module]) -> tuple[list[cpio.Entry], 
     entries: dict[str, cpio.Entry] = {}
     missing = []
     for name in sorted({name for module in modules for name in module.firmware}):
-        found = next(_firmware_files(root, name), None)
-        if found is None:
+        packed = next(_firmware_files(root, name), None)
+        if packed is None:
             missing.append(name)
             continue
-        path, suffix = found
+        path, suffix = packed
         target = f"lib/firmware/{name}{suffix}"
         entries[target] = cpio.file(target, path.read_bytes())
     return list(entries.values()), tuple(missing)
@@ -197,8 +197,8 @@ def _firmware_files(root: Path, name: str) -> Iterator[tuple[Path, str]]:
 
 def _found(root: Path, path: str) -> Path | None:
     """Where a file of the root lies on this machine, links followed as the root itself would; None: it has none."""
-    found = tree.inside(root, f"/{path}/x").parent
-    return found if found.is_file() else None
+    file = tree.inside(root, f"/{path}/x").parent
+    return file if file.is_file() else None
 
 
 def _file_name(module: Module) -> str:

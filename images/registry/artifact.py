@@ -103,12 +103,12 @@ def _described(data: bytes) -> Descriptor:
     return Descriptor(hashlib.sha256(data).hexdigest(), len(data))
 
 
-def _entry(media: str, one: Descriptor) -> dict[str, Any]:
-    return {"mediaType": media, "digest": f"sha256:{one.sha256}", "size": one.size}
+def _entry(media: str, descriptor: Descriptor) -> dict[str, Any]:
+    return {"mediaType": media, "digest": f"sha256:{descriptor.sha256}", "size": descriptor.size}
 
 
-def _layer(media: str, title: str, one: Descriptor) -> dict[str, Any]:
-    return {**_entry(media, one), "annotations": {_TITLE: title}}
+def _layer(media: str, title: str, descriptor: Descriptor) -> dict[str, Any]:
+    return {**_entry(media, descriptor), "annotations": {_TITLE: title}}
 
 
 def _parsed(data: bytes) -> dict[str, Any]:

@@ -70,11 +70,11 @@ def push(
     manifest: Manifest,
     registry: OciRegistry,
     tag: str,
-    wanted: Collection[str],
+    names: Collection[str],
     retry: RetryPolicy,
     progress: Progress,
 ) -> Pushed:
-    """Upload the artifacts `wanted` (of `absent`), then name the image there by its digest and by `tag`.
+    """Upload the artifacts of these `names` (of `absent`), then name the image there by its digest and by `tag`.
 
     Raises:
         RegistryError and its kin; the tag is set last, so it names a whole image or what it named before.
@@ -82,15 +82,15 @@ def push(
     digest, sent = manifest.digest, 0
     signed = store.manifest_bytes(digest), store.signature(digest)
     for name, artifact in read_blobs(manifest):
-        if name in wanted:
+        if name in names:
             _upload(store, registry, name, artifact, retry, progress)
             sent += artifact.size
     for data, what in (*zip(signed, ("manifest.json", "manifest.sig"), strict=True), (EMPTY, "the configuration")):
         _upload_bytes(registry, data, what, retry)
     written = write_artifact(*signed, manifest)
     tags = tuple(dict.fromkeys((digest, tag)))
-    for one in tags:
-        retry(partial(registry.put_manifest, one, written))
+    for alias in tags:
+        retry(partial(registry.put_manifest, alias, written))
     return Pushed(digest, f"sha256:{hashlib.sha256(written).hexdigest()}", tags, sent)
 
 
@@ -128,13 +128,13 @@ def _named(registry: OciRegistry, tag: str, trusted: Collection[PublicKey], retr
         return None
 
 
-def _there(registry: OciRegistry, one: Descriptor, name: str, retry: RetryPolicy) -> bool:
-    size = retry(lambda: registry.blob_size(one.sha256))
-    if size is not None and size != one.size:
+def _there(registry: OciRegistry, blob: Descriptor, name: str, retry: RetryPolicy) -> bool:
+    size = retry(lambda: registry.blob_size(blob.sha256))
+    if size is not None and size != blob.size:
         # Registries take a blob that they have for whole (distribution, blobwriter.go, moveBlob): a push mends nothing.
-        what = f"{blob_words(name, one.sha256)} of {registry.where}"
+        what = f"{blob_words(name, blob.sha256)} of {registry.where}"
         raise DamagedError(
-            f"{what} is damaged: it has {size} bytes there, {one.size} were signed; "
+            f"{what} is damaged: it has {size} bytes there, {blob.size} were signed; "
             "remove that blob from the registry's storage, then push the image again"
         )
     return size is not None

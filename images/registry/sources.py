@@ -65,15 +65,15 @@ class RegistrySource:
     def blob(self, artifact: Artifact, name: str, offset: int) -> AbstractContextManager[Stream]:
         return self._registry.blob(artifact.sha256, artifact.size, offset, blob_words(name, artifact.sha256))
 
-    def _small(self, one: Descriptor, name: str) -> bytes:
-        what = blob_words(name, one.sha256)
-        with self._registry.blob(one.sha256, one.size, 0, what) as given:
+    def _small(self, descriptor: Descriptor, name: str) -> bytes:
+        what = blob_words(name, descriptor.sha256)
+        with self._registry.blob(descriptor.sha256, descriptor.size, 0, what) as given:
             data = bytearray()
             for block in given.blocks:
                 data += block
-                if len(data) > one.size:
+                if len(data) > descriptor.size:
                     break
-        if hashlib.sha256(data).hexdigest() != one.sha256:
+        if hashlib.sha256(data).hexdigest() != descriptor.sha256:
             raise DamagedError(f"{what} of {self.where} is damaged: its bytes are not those of its digest")
         return bytes(data)
 

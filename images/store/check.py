@@ -54,7 +54,7 @@ def check_bundle(data: bytes, signature: bytes, trusted: Iterable[PublicKey]) ->
 
 def check_sizes(store: Store, manifest: Manifest) -> tuple[Finding, ...]:
     """Whether every artifact is there with its size."""
-    return tuple(found for name, artifact in manifest.artifacts if (found := _size(store, name, artifact)))
+    return tuple(finding for name, artifact in manifest.artifacts if (finding := _size(store, name, artifact)))
 
 
 def check_image(

@@ -105,6 +105,6 @@ def _parsed(line: bytes) -> Entry | None:
         return None
     if not isinstance(entry, dict) or not line.endswith(b"\n"):
         return None
-    words = all(isinstance(entry.get(name), str) for name in ("path", "kind", "mode"))
+    texts = all(isinstance(entry.get(name), str) for name in ("path", "kind", "mode"))
     size = entry.get("size", 0)
-    return entry if words and isinstance(size, int) and not isinstance(size, bool) else None
+    return entry if texts and isinstance(size, int) and not isinstance(size, bool) else None

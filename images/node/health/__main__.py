@@ -32,7 +32,7 @@ def main(argv: list[str]) -> int:
     expected, offset = ask(settings, root)
     machine = Machine(root, expected, offset)
     results = run_all([*CHECKS, *own_checks(machine)], machine)
-    made = document(settings, results, expected.said)
+    made = document(settings, results, expected.keys)
     put(root / RUN / "health.json", encoded(made), 0o644)
     for one in made["checks"]:
         if one["status"] not in ("pass", "absent"):

@@ -34,7 +34,7 @@ class Expected:
     """Keys that this image is too old to know, or values that are not of their form."""
 
     @property
-    def said(self) -> list[str]:
+    def keys(self) -> list[str]:
         """The keys of which the class says something."""
         names = (*WHOLE, *NUMBERS, "gpu_model", "nic_firmware")
         return sorted(name for name in names if getattr(self, name) not in (None, {}))

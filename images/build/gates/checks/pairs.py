@@ -40,8 +40,8 @@ PAIRS = (
 def check(facts: Facts) -> list[Finding]:
     """One finding for each row that fits."""
     kubelet, containerd = facts.programs.get("kubelet", ""), facts.programs.get("containerd", "")
-    own, runtime = minor(kubelet), minor(containerd)
-    if own is None or runtime is None:
+    kubelet_minor, containerd_minor = minor(kubelet), minor(containerd)
+    if kubelet_minor is None or containerd_minor is None:
         return []
     return [
         Finding(
@@ -51,7 +51,7 @@ def check(facts: Facts) -> list[Finding]:
             f"or a kubelet before {pair.kubelet[0]}.{pair.kubelet[1]}",
         )
         for pair in PAIRS
-        if own >= pair.kubelet and runtime < pair.containerd
+        if kubelet_minor >= pair.kubelet and containerd_minor < pair.containerd
     ]
 
 

@@ -13,7 +13,7 @@ _SHOWN = 5
 
 def check(facts: Facts) -> list[Finding]:
     """One finding that names the first of them."""
-    if not facts.wanted.secure_boot:
+    if not facts.recipe.secure_boot:
         return []
     everywhere = [*facts.modules.values(), *(m for name, m in facts.early.items() if name not in facts.modules)]
     unsigned = sorted(module.path for module in everywhere if not module.signed and not module.fault)
@@ -33,7 +33,7 @@ def check(facts: Facts) -> list[Finding]:
 
 def _looked(facts: Facts) -> str:
     signed = sum(module.signed for module in facts.modules.values())
-    asked = "asked for" if facts.wanted.secure_boot else "not asked for"
+    asked = "asked for" if facts.recipe.secure_boot else "not asked for"
     return f"{signed} of {len(facts.modules)} modules signed; {asked}"
 
 

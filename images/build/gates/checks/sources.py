@@ -32,7 +32,7 @@ def check(facts: Facts) -> list[Finding]:
 
 
 def _looked(facts: Facts) -> str:
-    return f"{len(facts.packages)} packages, {len(facts.wanted.releases)} releases"
+    return f"{len(facts.packages)} packages, {len(facts.recipe.releases)} releases"
 
 
 GATE = Gate("sources", check, _looked)
