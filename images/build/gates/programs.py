@@ -34,13 +34,13 @@ def _asked(root: Path, name: str) -> str:
         if file.is_file():
             argv: list[str | Path] = ["unshare", "--mount", "--", "sh", "-c", _READ_ONLY, root, path, "--version"]
             try:
-                return version_in(run(argv, timeout=60))
+                return version_of(run(argv, timeout=60))
             except CommandError:
                 return ""
     return ""
 
 
-def version_in(text: str) -> str:
+def version_of(text: str) -> str:
     """`Kubernetes v1.34.4` → `1.34.4`; `containerd github.com/… 1.6.20~ds1 …` → `1.6.20`."""
     match = re.search(r"\bv?(\d+\.\d+\.\d+)", text)
     return match[1] if match else ""

@@ -23,7 +23,7 @@ class CannotTellError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class Output:
     """What a tool said, stdout and stderr together, and its exit status (negative: a signal's number)."""
 
     status: int
@@ -76,7 +76,7 @@ class Machine:
         """Whether there is such a tool."""
         return shutil.which(tool, path=os.environ.get("PATH", PATH)) is not None
 
-    def run(self, *argv: str) -> Said:
+    def run(self, *argv: str) -> Output:
         """Run a tool to its end; the runner ends it, with the check, when that takes too long.
 
         Raises:
@@ -95,4 +95,4 @@ class Machine:
                     process.kill()
         except OSError as error:
             raise CannotTellError(f"{argv[0]} cannot be started: {error.strerror}") from None
-        return Said(process.returncode, data.decode("utf-8", "replace"))
+        return Output(process.returncode, data.decode("utf-8", "replace"))

@@ -54,17 +54,17 @@ def _asked(settings: Settings) -> dict[str, Any] | None:
 
 def tell(settings: Settings, document: dict[str, Any], pause: Callable[[float], object] = time.sleep) -> str:
     """Send it; "" when it is durable there, else why it is not, in words. Three tries: the next run has newer news."""
-    words = ""
+    reason = ""
     for wait in (2, 5, 0):
         try:
             Server(settings.report, seconds=15).call("POST", f"/v1/boots/{settings.boot}/health", document)
         except RefusedError as error:
-            words = str(error)
+            reason = str(error)
             if error.status < 500 and error.status not in (408, 429):
                 break
         except AgentError as error:
-            words = str(error)
+            reason = str(error)
         else:
             return ""
         pause(wait)
-    return words
+    return reason

@@ -29,7 +29,7 @@ class Xid:
 
     where: str
     code: int
-    words: str
+    text: str
 
     @property
     def weight(self) -> Weight:
@@ -44,10 +44,10 @@ def xids(text: str) -> list[Xid]:
 
     A GPU that is gone before the driver has it has no number: it is counted as 79, which says the same.
     """
-    found = []
+    messages = []
     for line in text.splitlines():
         if match := _XID.search(line):
-            found.append(Xid(match[1], int(match[2]), match[3][:120]))
+            messages.append(Xid(match[1], int(match[2]), match[3][:120]))
         elif _LOST.search(line):
-            found.append(Xid("unknown", 79, "fallen off the bus and is not responding to commands"))
-    return found
+            messages.append(Xid("unknown", 79, "fallen off the bus and is not responding to commands"))
+    return messages

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from images.node.health import document, nvidia, rdma, xid
 from images.node.health.checks import cpus, gpu_fabric, memory, roce_gids
 from images.node.health.expected import NUMBERS, WHOLE, read_expected
-from images.node.health.machine import Said
+from images.node.health.machine import Output
 from netboot.lifecycle.health import HealthReport
 from netboot.machines.health import Health
 from tests.unit.health.recorded import text
@@ -47,7 +47,7 @@ def test_no_parser_raises(said: str, status: int) -> None:
     for found in nvidia.links(said).values():
         assert all(isinstance(active, bool) for active in found.values())
     assert all(one.weight in ("stop", "look", "program") for one in xid.xids(said))
-    assert str(nvidia.refusal(Said(status, said)))
+    assert str(nvidia.refusal(Output(status, said)))
     assert isinstance(rdma.rate(said), float)
     assert rdma.word(said)
     nvidia.number(said)

@@ -25,7 +25,7 @@ def look(machine: Machine) -> Result:
             "fail", "GPUs without a UUID of their own", "see `nvidia-smi -L`; have the board looked at", facts
         )
     model = machine.expected.gpu_model
-    others = [one for one in models if model is not None and model.lower() not in one.lower()]
+    others = [name for name in models if model is not None and model.lower() not in name.lower()]
     if others:
         return Result("fail", f"model {model} expected, there is {listed(others)}", "correct `health.gpu_model`", facts)
     return Result("pass", f"{counted(len(rows), 'GPU')}: {listed(models)}", facts=facts)
