@@ -61,5 +61,5 @@ def _exchange(fleet: Sequence[Member], door: Door, seconds: float, cores: Collec
                 done.append(seen)
 
         took = in_turn(fleet, seconds, act)
-    phases = {name: [one.seconds[name] for one in done] for name in ("hello", "attest")}
+    phases = {name: [seen.seconds[name] for seen in done] for name in ("hello", "attest")}
     return Paired(len(done), took, phases, errors)

@@ -158,7 +158,7 @@ class Cache:
         for _, size, path in sorted(entries):
             if total <= self._limit:
                 return
-            if self._discarded(path):
+            if self._discard(path):
                 total -= size
 
     def _age(self, path: Path) -> tuple[int, int, Path]:
@@ -170,7 +170,7 @@ class Cache:
             return 0, 0, path
         return status.st_mtime_ns, size, path
 
-    def _discarded(self, path: Path) -> bool:
+    def _discard(self, path: Path) -> bool:
         if path.parent == self.packages:
             path.unlink(missing_ok=True)  # whoever uses it has a link of its own
             return True

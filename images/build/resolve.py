@@ -42,8 +42,7 @@ def resolve(recipe: Recipe, cache: Cache, progress: Progress) -> Lock:
             bootstrap.bootstrap(inputs, scratch, say, drivers.OPTIONS)
             return _locked(scratch / "root"), False
 
-    base = timed(progress, bootstrap.STEP.name, install)
-    packages = _locked(base / "root")
+    packages = _locked(timed(progress, bootstrap.STEP.name, install) / "root")
     build = timed(progress, drivers.STEP.name, compiler) if recipe.drivers else ()
     return Lock(
         recipe=recipe.name,

@@ -104,17 +104,17 @@ def promote(
     """
     announced = announce(RegistrySource(source), name, trusted, retry)
     data = retry(lambda: source.manifest(name))
-    two = read_artifact(data, f"{source.where}:{name}")
-    if two.manifest.sha256 != announced.digest:
+    signed = read_artifact(data, f"{source.where}:{name}")
+    if signed.manifest.sha256 != announced.digest:
         raise DamagedError(f"{source.where}:{name} was moved while it was looked at: try again")
-    blobs = {one.sha256: (part, Descriptor(one.sha256, one.size)) for part, one in read_blobs(announced.manifest)}
-    blobs |= {one.sha256: (part, one) for part, one in zip(("manifest.json", "manifest.sig"), two, strict=True)}
+    blobs = {blob.sha256: (label, Descriptor(blob.sha256, blob.size)) for label, blob in read_blobs(announced.manifest)}
+    blobs |= {blob.sha256: (label, blob) for label, blob in zip(("manifest.json", "manifest.sig"), signed, strict=True)}
     empty = Descriptor(hashlib.sha256(EMPTY).hexdigest(), len(EMPTY))
-    for part, one in (*blobs.values(), ("the configuration", empty)):
-        if not _there(target, one, part, retry):
+    for label, blob in (*blobs.values(), ("the configuration", empty)):
+        if not _there(target, blob, label, retry):
             if target.where == source.where:
-                raise AbsentError(f"{source.where} lacks {blob_words(part, one.sha256)}: push the image again")
-            retry(partial(target.mount, source.reference.repository, one.sha256, part))
+                raise AbsentError(f"{source.where} lacks {blob_words(label, blob.sha256)}: push the image again")
+            retry(partial(target.mount, source.reference.repository, blob.sha256, label))
     before = _named(target, tag, trusted, retry)
     for alias in dict.fromkeys((announced.digest, tag)):
         retry(partial(target.put_manifest, alias, data))
@@ -148,13 +148,13 @@ def _upload(
     def attempt() -> None:
         done = 0
 
-        def told(step: int) -> None:
+        def count(step: int) -> None:
             nonlocal done
             done += step
             progress(step)
 
         try:
-            registry.push(path, artifact.sha256, what, told)
+            registry.push(path, artifact.sha256, what, count)
         except BaseException:
             progress(-done)
             raise

@@ -91,14 +91,14 @@ def read(file: BinaryIO) -> Iterator[Entry]:
     number = 0
     while line := file.readline(_LONGEST):
         number += 1
-        entry = _parsed(line)
+        entry = _read_entry(line)
         if entry is None or (before is not None and order(entry["path"]) <= before):
             raise CorruptError(f"line {number} of the listing of files is not one: build the image again")
         before = order(entry["path"])
         yield entry
 
 
-def _parsed(line: bytes) -> Entry | None:
+def _read_entry(line: bytes) -> Entry | None:
     try:
         entry = json.loads(line)
     except (ValueError, RecursionError):

@@ -45,7 +45,7 @@ def gather(lists: Path, before: Path, root: Path, kernel: str, initrd: Path, rec
         accounts=tuple(_accounts(root)),
         content=content.read(root),
         packages=installed,
-        sources=packages.listed(lists, recipe.releases, {name for name, _, _ in installed}),
+        sources=packages.read_lists(lists, recipe.releases, {name for name, _, _ in installed}),
         programs=programs.versions(root, installed),
     )
 

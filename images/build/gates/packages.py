@@ -28,7 +28,7 @@ def _package(paragraph: bytes) -> Package:
     return fields.get(b"Package", ""), fields.get(b"Version", ""), fields.get(b"Architecture", "")
 
 
-def listed(lists: Path, releases: Iterable[str], names: Iterable[str]) -> Sources:
+def read_lists(lists: Path, releases: Iterable[str], names: Iterable[str]) -> Sources:
     """What the lists in apt's folder have of `names`, and lists that none of `releases` (SHA-256) vouches for.
 
     A release vouches for a list by the list's digest (deb.debian.org's RepositoryFormat); where a repository names its

@@ -20,13 +20,13 @@ def versions(root: Path, packages: tuple[Package, ...]) -> dict[str, str]:
     by_program = {}
     for name, brought_by in PACKAGES.items():
         by_package = next((version for package, version, _ in packages if package in brought_by), "")
-        version = _asked(root, name) or by_package
+        version = _ask(root, name) or by_package
         if version:
             by_program[name] = version
     return by_program
 
 
-def _asked(root: Path, name: str) -> str:
+def _ask(root: Path, name: str) -> str:
     """What `name --version` says; nothing where it is not there or cannot run here (another architecture)."""
     for folder in _FOLDERS:
         path = f"{folder}/{name}"

@@ -150,8 +150,8 @@ def _compile(root: Path, version: str, inputs: Inputs, say: Say) -> None:
     try:
         run(argv, env={"SOURCE_DATE_EPOCH": str(inputs.created)}, on_line=say)
     except CommandError as error:
-        said = error.output
-        raise RecipeError(f"drivers: {', '.join(inputs.packages)}: does not compile for {version}:\n{said}") from None
+        output = error.output
+        raise RecipeError(f"drivers: {', '.join(inputs.packages)}: does not compile for {version}:\n{output}") from None
 
 
 def _inputs(context: Context, _products: Products) -> Inputs:

@@ -86,7 +86,7 @@ def _child(check: Check, machine: Machine, pipe: int) -> None:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, signal.SIG_DFL)
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-        result = _looked(check, machine)
+        result = _run(check, machine)
         fields = {name: getattr(result, name) for name in ("status", "summary", "remedy", "facts")}
         with os.fdopen(pipe, "wb") as file:
             file.write(json.dumps(fields, default=str).encode())
@@ -95,7 +95,7 @@ def _child(check: Check, machine: Machine, pipe: int) -> None:
         os._exit(status)
 
 
-def _looked(check: Check, machine: Machine) -> Result:
+def _run(check: Check, machine: Machine) -> Result:
     try:
         return check.look(machine)
     except CannotTellError as error:

@@ -38,7 +38,7 @@ def driver(version: str = V) -> dict[str, Any]:
 
 def test_debians_own_driver_passes_where_the_recipe_says_what_differs(tmp_path: Path) -> None:
     assert said(nvidia.GATE, facts(tmp_path, **driver())) == []
-    assert nvidia.GATE.looked(facts(tmp_path, **driver())) == (
+    assert nvidia.GATE.scope(facts(tmp_path, **driver())) == (
         "GSP firmware 535.261.03, kernel module 535.261.03, library 535.261.03, nvidia-smi 535.261.03, "
         "persistenced 535.171.04"
     )
@@ -150,7 +150,7 @@ def test_names_that_only_look_like_the_drivers(tmp_path: Path) -> None:
         packages=(("nvidia-container-toolkit", "1.17.8", "amd64"), ("libnvidia-container1", "1.17.8", "amd64")),
     )
     assert said(nvidia.GATE, found) == said(nouveau.GATE, found) == []
-    assert nvidia.GATE.looked(found) == nouveau.GATE.looked(found) == "no NVIDIA driver"
+    assert nvidia.GATE.scope(found) == nouveau.GATE.scope(found) == "no NVIDIA driver"
 
 
 @pytest.mark.parametrize(

@@ -32,8 +32,8 @@ def check(facts: Facts) -> list[Finding]:
     ]
 
 
-def _looked(facts: Facts) -> str:
+def _scope(facts: Facts) -> str:
     return f"{len(facts.content.machines)} programs and libraries, {len(facts.modules)} modules"
 
 
-GATE = Gate("architecture", check, _looked)
+GATE = Gate("architecture", check, _scope)

@@ -30,8 +30,8 @@ def _module(facts: Facts, module: Module) -> list[Finding]:
     return []
 
 
-def _looked(facts: Facts) -> str:
+def _scope(facts: Facts) -> str:
     return f"{facts.kernel}: {len(facts.modules)} modules in the root, {len(facts.early)} in the initrd"
 
 
-GATE = Gate("kernel", check, _looked)
+GATE = Gate("kernel", check, _scope)

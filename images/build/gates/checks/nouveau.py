@@ -32,8 +32,8 @@ def _blacklisted(facts: Facts) -> bool:
     return by_file or any(_ARGUMENT.fullmatch(argument) for argument in facts.recipe.arguments)
 
 
-def _looked(facts: Facts) -> str:
+def _scope(facts: Facts) -> str:
     return "blacklisted" if _blacklisted(facts) else "no NVIDIA driver"
 
 
-GATE = Gate("nouveau", check, _looked)
+GATE = Gate("nouveau", check, _scope)

@@ -118,10 +118,10 @@ def _no_module(facts: Facts, parts: list[Part]) -> Finding:
     )
 
 
-def _looked(facts: Facts) -> str:
+def _scope(facts: Facts) -> str:
     modules = driver_modules(facts)
     parts = [Part("kernel module", m.path, m.version) for m in modules] + _grouped(_parts(facts))
     return ", ".join(sorted({f"{part.what} {part.version}" for part in parts})) or "no NVIDIA driver"
 
 
-GATE = Gate("nvidia", check, _looked)
+GATE = Gate("nvidia", check, _scope)

@@ -55,9 +55,9 @@ def check(facts: Facts) -> list[Finding]:
     ]
 
 
-def _looked(facts: Facts) -> str:
+def _scope(facts: Facts) -> str:
     names = ("kubelet", "containerd")
     return ", ".join(f"{name} {facts.programs.get(name) or 'none'}" for name in names) + f"; {len(PAIRS)} known pairs"
 
 
-GATE = Gate("pairs", check, _looked)
+GATE = Gate("pairs", check, _scope)

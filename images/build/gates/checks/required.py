@@ -91,7 +91,7 @@ def _packages(facts: Facts) -> Iterator[Finding]:
             yield Finding("required", cause, f"add {package} to 'packages', or correct requires.packages")
 
 
-def _looked(facts: Facts) -> str:
+def _scope(facts: Facts) -> str:
     requires = facts.recipe.requires
     modules = len({*requires.root, *(facts.recipe.root or ())})
     return (
@@ -100,4 +100,4 @@ def _looked(facts: Facts) -> str:
     )
 
 
-GATE = Gate("required", check, _looked)
+GATE = Gate("required", check, _scope)

@@ -31,10 +31,10 @@ def check(facts: Facts) -> list[Finding]:
     ]
 
 
-def _looked(facts: Facts) -> str:
+def _scope(facts: Facts) -> str:
     signed = sum(module.signed for module in facts.modules.values())
     asked = "asked for" if facts.recipe.secure_boot else "not asked for"
     return f"{signed} of {len(facts.modules)} modules signed; {asked}"
 
 
-GATE = Gate("signatures", check, _looked)
+GATE = Gate("signatures", check, _scope)

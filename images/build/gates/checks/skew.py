@@ -29,18 +29,18 @@ def check(facts: Facts) -> list[Finding]:
         Finding(
             "skew",
             f"the kubelet is {kubelet}, which is {how} a cluster of Kubernetes {cluster} "
-            f"({_said(max(oldest, (1, 0)))} to {_said(newest)} may join it)",
+            f"({_dotted(max(oldest, (1, 0)))} to {_dotted(newest)} may join it)",
             "take the kubelet from the cluster's own minor version, or correct 'kubernetes' in the recipe",
         )
     ]
 
 
-def _said(version: tuple[int, int]) -> str:
+def _dotted(version: tuple[int, int]) -> str:
     return f"{version[0]}.{version[1]}"
 
 
-def _looked(facts: Facts) -> str:
+def _scope(facts: Facts) -> str:
     return f"kubelet {facts.programs.get('kubelet') or 'none'}, cluster {facts.recipe.kubernetes or 'not named'}"
 
 
-GATE = Gate("skew", check, _looked)
+GATE = Gate("skew", check, _scope)
