@@ -35,7 +35,7 @@ class Member:
     resets: int = 0
 
     def tpm(self) -> SoftTpm:
-        """Its TPM."""
+        """A TPM in software with its keys and counters, as after its last boot."""
         ek, ak = (load_der_private_key(der, None) for der in (self.ek, self.ak))
         assert isinstance(ek, ec.EllipticCurvePrivateKey) and isinstance(ak, ec.EllipticCurvePrivateKey)
         return SoftTpm(Machine(self.boot, ek=ek, ak=ak, resets=self.resets))

@@ -81,7 +81,7 @@ class Network:
         return Tap(self.namespace, name)
 
     def run(self, *argv: str) -> str:
-        """Run a command inside."""
+        """Run a short command inside the namespace to its end; its output, or EndedError."""
         return run(argv, namespace=self.namespace)
 
 

@@ -25,12 +25,12 @@ class Entry:
 
 
 def directory(path: str, mode: int = 0o755) -> Entry:
-    """A directory."""
+    """A directory of root's; `mode`: its permission bits."""
     return Entry(path, stat.S_IFDIR | mode)
 
 
 def file(path: str, data: bytes, mode: int = 0o644) -> Entry:
-    """A regular file."""
+    """A regular file of root's with `data`; `mode`: its permission bits."""
     return Entry(path, stat.S_IFREG | mode, data)
 
 
@@ -40,7 +40,7 @@ def symlink(path: str, target: str) -> Entry:
 
 
 def character_device(path: str, major: int, minor: int, mode: int = 0o600) -> Entry:
-    """A character device."""
+    """A character device of root's with these numbers; `mode`: its permission bits."""
     return Entry(path, stat.S_IFCHR | mode, b"", major, minor)
 
 

@@ -30,7 +30,7 @@ class Package:
 
     @property
     def identity(self) -> Identity:
-        """What it is looked up by."""
+        """Name, version and architecture: what apt's lists are searched by."""
         return self.name, self.version, self.architecture
 
 

@@ -34,7 +34,7 @@ class Locked(Strict):
 
     @property
     def identity(self) -> Identity:
-        """Name, version, architecture."""
+        """Name, version and architecture: what dpkg's status and apt's lists call it by."""
         return self.name, self.version, self.architecture
 
     def __str__(self) -> str:
@@ -50,7 +50,7 @@ class LockedSource(Strict):
 
 
 class Lock(Strict):
-    """What a recipe came to, once."""
+    """The packages that a recipe came to when it was locked, each with its digest: builds install exactly these."""
 
     schema_: Annotated[Literal["netboot.dev/lock/v1"], Field(alias="schema")] = "netboot.dev/lock/v1"
     recipe: Name

@@ -65,7 +65,7 @@ class File(Strict):
         return self
 
     def entry(self, path: str) -> Entry:
-        """The file, read."""
+        """What is written at `path` of the image: `source` is read now, `content` and `link` are taken as they are."""
         mode = None if self.mode is None else int(self.mode, 8)
         if self.source is not None:
             return read_file(path, self.source, mode)

@@ -57,12 +57,12 @@ class OciRegistry:
         self.close()
 
     def close(self) -> None:
-        """Close what is open."""
+        """Close the connections to the registry."""
         self._dxf.session.close()
 
     @property
     def where(self) -> str:
-        """For words."""
+        """Registry and repository, as messages name them."""
         return self.reference.place
 
     def manifest(self, name: str) -> bytes:

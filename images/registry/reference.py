@@ -35,7 +35,7 @@ class Reference:
 
     @property
     def place(self) -> str:
-        """Registry and repository."""
+        """Registry and repository, like `registry.example.org:5000/site/images`."""
         return f"{self.registry}/{self.repository}"
 
     @property

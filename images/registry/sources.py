@@ -31,7 +31,7 @@ class Source(Protocol):
 
     @property
     def where(self) -> str:
-        """The place, for words."""
+        """The registry and repository, or the URL, as messages name it."""
         ...
 
     def signed(self, name: str) -> SignedManifest:
@@ -44,7 +44,7 @@ class Source(Protocol):
 
 
 class RegistrySource:
-    """A repository of a registry."""
+    """Images of one repository of a registry, by tag or digest, over the OCI distribution protocol."""
 
     def __init__(self, registry: OciRegistry) -> None:
         self._registry = registry
@@ -192,5 +192,5 @@ class FolderSource:
 
 
 def blob_words(name: str, sha256: str) -> str:
-    """An artifact in a message."""
+    """An artifact as messages name it: `root (blob 0123456789ab)`."""
     return f"{name} (blob {sha256[:12]})"

@@ -82,7 +82,7 @@ class Joining:
             self.demo.say(f"    the Pod says: [bold]{self.pod_log}[/]")
 
     def facts(self, events: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:
-        """Rows of the last page."""
+        """Label and text of each row of the last page: the cluster, the node, its identity, its Pod."""
         info = self.kubectl.get("node", NAME)["status"]["nodeInfo"]
         took = kernel_to_ready(events)
         return [

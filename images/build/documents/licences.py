@@ -51,7 +51,7 @@ class Licence:
     """Texts of /usr/share/common-licenses that the file refers to, sorted."""
 
     def facts(self) -> dict[str, Any]:
-        """As the listing has it."""
+        """The package's line of the listing, before it is written as JSON."""
         return {
             "package": self.package.name,
             "version": self.package.version,

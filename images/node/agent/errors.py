@@ -44,7 +44,7 @@ class AnswerError(AgentError):
 
 
 class RefusedError(AgentError):
-    """The server said no."""
+    """The server answered, and not with success: `status` is HTTP's."""
 
     def __init__(self, message: str, status: int, after: float = 0.0) -> None:
         super().__init__(message, after)

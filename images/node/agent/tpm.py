@@ -86,7 +86,7 @@ class Device:
     _identity: Identity | None = field(default=None, repr=False)
 
     def close(self) -> None:
-        """Flush the keys."""
+        """Flush EK and AK from the TPM, which has room for few; whatever needs them next loads them again."""
         for handle in (self._ak, self._ek):
             if handle:
                 self._flush(handle)

@@ -44,7 +44,7 @@ def finished(
 
 
 def encoded(value: Mapping[str, Any]) -> bytes:
-    """As it is sent."""
+    """JSON without blanks: the bytes that are sent, and counted against LONGEST."""
     return json.dumps(value, separators=(",", ":")).encode()
 
 

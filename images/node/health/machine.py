@@ -31,7 +31,7 @@ class Output:
 
     @property
     def last_line(self) -> str:
-        """The last words of it."""
+        """Its last line that is not blank; without one, the exit status in words."""
         lines = [line.strip() for line in self.text.splitlines() if line.strip()]
         return lines[-1] if lines else f"exit status {self.status}"
 
@@ -73,7 +73,7 @@ class Machine:
             return []
 
     def has(self, tool: str) -> bool:
-        """Whether there is such a tool."""
+        """Whether a program of this name is in PATH."""
         return shutil.which(tool, path=os.environ.get("PATH", PATH)) is not None
 
     def run(self, *argv: str) -> Output:

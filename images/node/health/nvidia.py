@@ -61,7 +61,7 @@ def query(machine: Machine, fields: Sequence[str], what: str = "gpu") -> list[di
 
 
 def refusal(output: Output) -> CannotTellError:
-    """Why nvidia-smi did not do it."""
+    """The error for output that has not what was asked for: cause and remedy, where we know that cause."""
     text = output.text
     if field := _BAD_FIELD.search(text):
         return CannotTellError(f"this nvidia-smi does not know {field[1]}", "it belongs to an older driver")

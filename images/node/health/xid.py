@@ -33,7 +33,7 @@ class Xid:
 
     @property
     def weight(self) -> Weight:
-        """What is to be done about it."""
+        """By NVIDIA's immediate action: stop using the GPU, look into it, or leave it to the program."""
         if self.code in STOP:
             return "stop"
         return "program" if self.code in PROGRAM else "look"

@@ -9,7 +9,7 @@ _FIELDS = ("index", "uuid", "name", "pci.bus_id", "driver_version")
 
 
 def look(machine: Machine) -> Result:
-    """As nvidia-smi lists them."""
+    """As many as on the bus, UUIDs that differ, and the class's model in every name."""
     if nothing := nothing_to_ask(machine):
         return nothing
     rows = query(machine, _FIELDS)

@@ -35,7 +35,7 @@ def blocks(machine: Machine) -> int | None:
 
 
 def look(machine: Machine) -> Result:
-    """How much, in GiB."""
+    """GiB of blocks that are online, else of MemTotal, against the class less what may be missing."""
     inside, left = blocks(machine), total(machine.text("proc/meminfo") or "")
     size = inside if inside is not None else left
     if size is None:
