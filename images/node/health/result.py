@@ -43,6 +43,6 @@ def counted(number: int, singular: str, plural: str = "") -> str:
 
 
 def listed(items: list[str], most: int = 8) -> str:
-    """Comma-separated, and how many more there are."""
+    """Comma-separated, and how many more there are. As `images.values.faults.first_few`, which no machine has."""
     more = f" and {len(items) - most} more" if len(items) > most else ""
     return ", ".join(items[:most]) + more

@@ -2,6 +2,7 @@
 
 from images.build.gates.facts import Facts
 from images.build.gates.gate import Gate
+from images.values.faults import first_few
 from images.values.finding import Finding
 
 MACHINES = {"amd64": 62, "arm64": 183}
@@ -24,8 +25,7 @@ def check(facts: Facts) -> list[Finding]:
         Finding(
             "architecture",
             f"the image is for {facts.recipe.architecture}, and {len(paths)} "
-            f"{'file is' if len(paths) == 1 else 'files are'} for {name}: {', '.join(paths[:_SHOWN])}"
-            + (f" and {len(paths) - _SHOWN} more" if len(paths) > _SHOWN else ""),
+            f"{'file is' if len(paths) == 1 else 'files are'} for {name}: {first_few(paths, _SHOWN)}",
             f"take them built for {facts.recipe.architecture}, or leave them out",
         )
         for name, paths in strange.items()

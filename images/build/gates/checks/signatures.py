@@ -6,6 +6,7 @@ it trusts is in the kernel and in the machine's firmware. Format: Linux Document
 
 from images.build.gates.facts import Facts
 from images.build.gates.gate import Gate
+from images.values.faults import first_few
 from images.values.finding import Finding
 
 _SHOWN = 5
@@ -19,12 +20,11 @@ def check(facts: Facts) -> list[Finding]:
     unsigned = sorted(module.path for module in everywhere if not module.signed and not module.fault)
     if not unsigned:
         return []
-    more = f" and {len(unsigned) - _SHOWN} more" if len(unsigned) > _SHOWN else ""
     count = "1 kernel module is" if len(unsigned) == 1 else f"{len(unsigned)} kernel modules are"
     return [
         Finding(
             "signatures",
-            f"{count} not signed, and the recipe asks for Secure Boot: {', '.join(unsigned[:_SHOWN])}{more}",
+            f"{count} not signed, and the recipe asks for Secure Boot: {first_few(unsigned, _SHOWN)}",
             "take signed modules of the distribution, sign them with a key that the machines' firmware knows, "
             "or take secure_boot out of the recipe",
         )
