@@ -75,7 +75,7 @@ def _run(options: argparse.Namespace, console: Console, folder: Path) -> list[Ve
         verdicts += report_images.images_verdicts(found_images)
     report.print_verdicts(console, verdicts)
     if options.output == "json":
-        judged = [{**asdict(one), "reached": one.reached} for one in verdicts]
+        judged = [{**asdict(verdict), "reached": verdict.reached} for verdict in verdicts]
         whole = report.as_json(
             found_scripts, found_bytes, found_abuse, found_join, host=asdict(machine), peers=versions, verdicts=judged
         )
@@ -84,9 +84,9 @@ def _run(options: argparse.Namespace, console: Console, folder: Path) -> list[Ve
     return verdicts
 
 
-def _say_absent(console: Console, words: str) -> None:
-    if words:
-        console.print(f"[bold yellow]not compared:[/] {words}", "", highlight=False)
+def _say_absent(console: Console, reason: str) -> None:
+    if reason:
+        console.print(f"[bold yellow]not compared:[/] {reason}", "", highlight=False)
 
 
 def main() -> int:

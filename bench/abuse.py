@@ -35,7 +35,7 @@ class Abused:
 
     def p99_ratio(self) -> float:
         """Median p99 with the crowd as a multiple of the median p99 without."""
-        return middle(one.abused.p99_ms for one in self.rounds) / middle(one.idle.p99_ms for one in self.rounds)
+        return middle(each.abused.p99_ms for each in self.rounds) / middle(each.idle.p99_ms for each in self.rounds)
 
     def growth(self) -> float:
         """Memory after the load of the last round as a multiple of that of the first: what a leak would raise."""
@@ -43,7 +43,7 @@ class Abused:
 
     def crowd_mib(self) -> float:
         """What the crowd costs while it is there, MiB."""
-        return middle(one.attached_mib - one.before_mib for one in self.rounds)
+        return middle(each.attached_mib - each.before_mib for each in self.rounds)
 
 
 def measure(folder: Path, rounds: int, seconds: float, machines: int) -> Abused:

@@ -64,10 +64,10 @@ class _Crowd:
 
     def trickle(self) -> None:
         """Every slow sender sends one more byte."""
-        for number, one in self._held.values():
+        for number, connection in self._held.values():
             if number >= READERS:
                 with contextlib.suppress(OSError):
-                    one.send(b"x")
+                    connection.send(b"x")
 
     def held(self) -> Held:
         """Who is attached."""
@@ -75,21 +75,21 @@ class _Crowd:
         return Held(readers, len(self._held) - readers, self.ended)
 
     def _attach(self, number: int) -> None:
-        one = socket.socket()
+        connection = socket.socket()
         try:
-            one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-            one.bind((f"127.66.0.{number % _ADDRESSES + 1}", 0))
-            one.settimeout(5)
-            one.connect((HOST, self._port))
-            one.send(self._openings[number])
-            one.setblocking(False)
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            connection.bind((f"127.66.0.{number % _ADDRESSES + 1}", 0))
+            connection.settimeout(5)
+            connection.connect((HOST, self._port))
+            connection.send(self._openings[number])
+            connection.setblocking(False)
         except OSError:
-            one.close()
+            connection.close()
             self._waiting.append((time.monotonic() + _PAUSE, number))
             return
-        self._held[one.fileno()] = (number, one)
+        self._held[connection.fileno()] = (number, connection)
         # Data that arrives is not looked at; only the service's end of the connection is.
-        self._poll.register(one.fileno(), select.EPOLLRDHUP)
+        self._poll.register(connection.fileno(), select.EPOLLRDHUP)
 
 
 def _run(port: int, path: str, wire: "Connection[object, object]") -> None:

@@ -69,13 +69,13 @@ def in_turn(fleet: Sequence[Member], seconds: float, act: Callable[[Member], Non
     """Have sixteen threads act for the machines in turn, each time after a reset; the seconds that it took."""
     began = time.monotonic()
 
-    def walk(mine: list[Member]) -> None:
-        while mine:
-            for number, one in enumerate(mine):
+    def walk(machines: list[Member]) -> None:
+        while machines:
+            for number, member in enumerate(machines):
                 if time.monotonic() - began >= seconds:
                     return
-                act(one)
-                mine[number] = one.rebooted()
+                act(member)
+                machines[number] = member.rebooted()
 
     threads = [threading.Thread(target=walk, args=(list(fleet[n::THREADS]),), daemon=True) for n in range(THREADS)]
     for thread in threads:

@@ -65,9 +65,9 @@ def accounts(running: Cluster, secrets: Path) -> None:
 def signing_flags(running: Cluster) -> list[str]:
     """What the controller-manager was told that bears on how fast it signs, and its defaults where it was not."""
     given = _flags(running, "kube-controller-manager")
-    said = [one for one in given if one.partition("=")[0] in _RELEVANT]
-    names = {one.partition("=")[0] for one in given}
-    return [*said, *(f"{name}={value} (default)" for name, value in DEFAULTS.items() if name not in names)]
+    relevant = [flag for flag in given if flag.partition("=")[0] in _RELEVANT]
+    names = {flag.partition("=")[0] for flag in given}
+    return [*relevant, *(f"{name}={value} (default)" for name, value in DEFAULTS.items() if name not in names)]
 
 
 def fsyncs(running: Cluster) -> Fsyncs:
@@ -77,19 +77,19 @@ def fsyncs(running: Cluster) -> Fsyncs:
         BenchError: it does not sync, or does not say.
     """
     flags = _flags(running, "etcd")
-    if any("unsafe-no-fsync" in one for one in flags):
+    if any("unsafe-no-fsync" in flag for flag in flags):
         raise BenchError("etcd runs without fsync: figures of it are worth nothing")
-    url = next(one.partition("=")[2] for one in flags if one.startswith("--listen-client-urls="))
+    url = next(flag.partition("=")[2] for flag in flags if flag.startswith("--listen-client-urls="))
     with urllib.request.urlopen(f"{url}/metrics", timeout=10) as answer:
         text = answer.read().decode()
-    found = [re.search(rf"^{_FSYNC}_{what} (\S+)$", text, re.MULTILINE) for what in ("count", "sum")]
-    if not all(found):
+    matches = [re.search(rf"^{_FSYNC}_{what} (\S+)$", text, re.MULTILINE) for what in ("count", "sum")]
+    if not all(matches):
         raise BenchError(f"etcd does not tell {_FSYNC}")
-    count, seconds = (float(one[1]) for one in found if one)
+    count, seconds = (float(match[1]) for match in matches if match)
     return Fsyncs(int(count), seconds)
 
 
 def _flags(running: Cluster, part: str) -> Sequence[str]:
     argv = running.processes[part].args
     assert isinstance(argv, list)
-    return [str(one) for one in argv[1:]]
+    return [str(word) for word in argv[1:]]

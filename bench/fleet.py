@@ -32,7 +32,7 @@ class Joined:
     @property
     def seconds(self) -> float:
         """From the start of the first agent to the last certificate."""
-        return max(one.end for one in self.machines) - min(one.start for one in self.machines)
+        return max(machine.end for machine in self.machines) - min(machine.start for machine in self.machines)
 
 
 class Fleet:
@@ -53,7 +53,7 @@ class Fleet:
         for wire in self._wires:
             wire.send("go")
         answers = self._answers(RETRY_POLICY)
-        return Joined([one for seen, _ in answers for one in seen], sum(cpu for _, cpu in answers))
+        return Joined([machine for seen, _ in answers for machine in seen], sum(cpu for _, cpu in answers))
 
     def _answers(self, timeout: float) -> list[Any]:
         deadline, answers = time.monotonic() + timeout, []
@@ -61,9 +61,9 @@ class Fleet:
             if not wire.poll(max(0.0, deadline - time.monotonic())):
                 raise BenchError(f"the fleet has not joined in {timeout:.0f} s")
             answers.append(wire.recv())
-        words = [answer for answer in answers if isinstance(answer, str)]
-        if any(words):
-            raise BenchError(f"the fleet did not join: {'; '.join(filter(None, words))}")
+        failures = [answer for answer in answers if isinstance(answer, str)]
+        if any(failures):
+            raise BenchError(f"the fleet did not join: {'; '.join(filter(None, failures))}")
         return answers
 
 
@@ -80,8 +80,8 @@ def _simulate(wire: "Connection[Any, Any]") -> None:
         members, door = wire.recv()
         with tempfile.TemporaryDirectory(prefix="fleet-") as folder:
             try:
-                roots = [furnish(Path(folder) / one.name, one, door) for one in members]
-                ready = [(one, root, one.tpm()) for one, root in zip(members, roots, strict=True)]
+                roots = [furnish(Path(folder) / member.name, member, door) for member in members]
+                ready = [(member, root, member.tpm()) for member, root in zip(members, roots, strict=True)]
             except Exception as error:  # noqa: BLE001 - told to the bench, which ends with it
                 wire.send(f"{type(error).__name__}: {error}")
                 return
@@ -89,26 +89,28 @@ def _simulate(wire: "Connection[Any, Any]") -> None:
             wire.recv()
             cpu = time.process_time()
             seen = _run(ready)
-            words = _without_certificate(seen, [root for _, root, _ in ready], members)
-            wire.send(words or (seen, time.process_time() - cpu))
+            fault = _without_certificate(seen, [root for _, root, _ in ready], members)
+            wire.send(fault or (seen, time.process_time() - cpu))
 
 
 def _run(ready: Sequence[tuple[Member, Path, Any]]) -> list[Seen]:
-    seen = [Seen(one.address) for one, _, _ in ready]
+    seen = [Seen(machine.address) for machine, _, _ in ready]
     go = threading.Event()
     with observed() as is_of:
 
-        def join(one: Seen, root: Path, tpm: Any) -> None:
-            is_of(one)
-            agent = Agent(root, say=lambda line: _note(one, line), open_tpm=lambda _root: contextlib.nullcontext(tpm))
+        def join(machine: Seen, root: Path, tpm: Any) -> None:
+            is_of(machine)
+            agent = Agent(
+                root, say=lambda line: _note(machine, line), open_tpm=lambda _root: contextlib.nullcontext(tpm)
+            )
             go.wait()
-            one.start = time.monotonic()
+            machine.start = time.monotonic()
             agent.run()
-            one.end = time.monotonic()
+            machine.end = time.monotonic()
 
         threads = [
-            threading.Thread(target=join, args=(one, root, tpm), daemon=True)
-            for one, (_, root, tpm) in zip(seen, ready, strict=True)
+            threading.Thread(target=join, args=(machine, root, tpm), daemon=True)
+            for machine, (_, root, tpm) in zip(seen, ready, strict=True)
         ]
         for thread in threads:
             thread.start()
@@ -118,16 +120,16 @@ def _run(ready: Sequence[tuple[Member, Path, Any]]) -> list[Seen]:
     return seen
 
 
-def _note(one: Seen, line: str) -> None:
+def _note(machine: Seen, line: str) -> None:
     if "again in" in line:
-        one.failures.append(line)
+        machine.failures.append(line)
 
 
 def _without_certificate(seen: Sequence[Seen], roots: Sequence[Path], members: Sequence[Member]) -> str:
     """Words about those that have none, of which there should not be any."""
     missing = [
         member.name
-        for one, root, member in zip(seen, roots, members, strict=True)
-        if not one.end or not kubelet.has_joined(root, member.boot, time.time())
+        for machine, root, member in zip(seen, roots, members, strict=True)
+        if not machine.end or not kubelet.has_joined(root, member.boot, time.time())
     ]
     return f"{len(missing)} machines have no certificate, {missing[0]} for one" if missing else ""

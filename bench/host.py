@@ -31,7 +31,7 @@ class Host:
 
 
 def describe() -> Host:
-    """This machine."""
+    """This machine and how busy it is, so that figures can be compared with those of another."""
     model = re.search(r"^model name\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
     return Host(
         cpu=model[1] if model else platform.machine(),

@@ -90,9 +90,9 @@ class Site:
         for name in ("store", "keys"):
             argv += [f"--{name}", str(self._folder / name)]
         done = _run([*argv, "--cache", str(self._folder / cache)], ROOT)
-        made = json.loads(done)
-        steps = {step["step"]: step["seconds"] for step in made["steps"] if not step["cached"]}
-        return Build(steps, made["seconds"], made["bytes"])
+        report = json.loads(done)
+        steps = {step["step"]: step["seconds"] for step in report["steps"] if not step["cached"]}
+        return Build(steps, report["seconds"], report["bytes"])
 
 
 def measure(folder: Path, *, quick: bool) -> Images:
@@ -138,10 +138,10 @@ def mkosi(recipe: Recipe, work: Path) -> Peer:
     except BenchError as error:
         raise AbsentError(f"mkosi does not work here: {error}") from None
     seconds = time.monotonic() - start
-    made = [path for path in (work / "out").iterdir() if path.is_file() and path.name.startswith("image")]
-    if not made:
+    files = [path for path in (work / "out").iterdir() if path.is_file() and path.name.startswith("image")]
+    if not files:
         raise BenchError("mkosi ended without an image")
-    return Peer(_run(["mkosi", "--version"], work).strip(), seconds, max(path.stat().st_size for path in made))
+    return Peer(_run(["mkosi", "--version"], work).strip(), seconds, max(path.stat().st_size for path in files))
 
 
 def mkosi_argv(recipe: Recipe, work: Path) -> list[str]:

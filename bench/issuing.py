@@ -47,11 +47,11 @@ def issuing(config: Path, fleet: Sequence[Member], seconds: float) -> Issuing:
     Raises:
         BenchError: none was issued, or something failed.
     """
-    found = apart(_issuing, config, list(fleet), seconds)
-    assert isinstance(found, Issuing)
-    if not found.tokens or found.errors:
-        raise BenchError(f"{found.tokens} tokens were issued, and {len(found.errors)} not: {found.errors[:3]}")
-    return found
+    result = apart(_issuing, config, list(fleet), seconds)
+    assert isinstance(result, Issuing)
+    if not result.tokens or result.errors:
+        raise BenchError(f"{result.tokens} tokens were issued, and {len(result.errors)} not: {result.errors[:3]}")
+    return result
 
 
 def _issuing(path: Path, fleet: Sequence[Member], seconds: float) -> Issuing:
@@ -68,11 +68,11 @@ def _issuing(path: Path, fleet: Sequence[Member], seconds: float) -> Issuing:
     )
     token_seconds, key = config.join.token_seconds, spki(ec.generate_private_key(ec.SECP256R1()))
 
-    def act(one: Member) -> None:
+    def act(member: Member) -> None:
         try:
-            machine = view().index.named(one.name)
+            machine = view().index.named(member.name)
             assert machine is not None  # the bench has written it into the inventory
-            tokens.append(_issue(issuer, machine, one, key, token_seconds))
+            tokens.append(_issue(issuer, machine, member, key, token_seconds))
         except LifecycleError as error:
             errors.append(str(error))
 
@@ -83,17 +83,17 @@ def _issuing(path: Path, fleet: Sequence[Member], seconds: float) -> Issuing:
     return Issuing(len(tokens), took, spent, errors)
 
 
-def _issue(issuer: Issuer, machine: Machine, one: Member, key: bytes, token_seconds: int) -> str:
+def _issue(issuer: Issuer, machine: Machine, member: Member, key: bytes, token_seconds: int) -> str:
     asked = Credential(
-        machine=one.name,
+        machine=member.name,
         cluster=machine.cluster,
         node=machine.node_name,
         assurance="tpm",
-        boot=one.boot,
+        boot=member.boot,
         holder=hashlib.sha256(key).hexdigest(),
         holder_spki=base64.b64encode(key).decode(),
-        reset_count=one.resets,
+        reset_count=member.resets,
         restart_count=0,
         at_ms=issuer.now_ms(),
     )
-    return issue(issuer, machine, lambda _existing: Presented(asked), token_seconds, one.address).node_name
+    return issue(issuer, machine, lambda _existing: Presented(asked), token_seconds, member.address).node_name

@@ -100,9 +100,9 @@ def measure(folder: Path, cache: Path, rounds: int, seconds: float, nodes: int) 
             settle(world.server.pid)
             fleets.append(_fleet_round(world, processes, fleet))
         for number in range(rounds):
-            ahead = [one.rebooted((2 * number + 1) * RESETS) for one in fleet]
+            ahead = [member.rebooted((2 * number + 1) * RESETS) for member in fleet]
             pairs.append(_pair_round(world, ahead, seconds))
-            ahead = [one.rebooted((2 * number + 2) * RESETS) for one in fleet]
+            ahead = [member.rebooted((2 * number + 2) * RESETS) for member in fleet]
             issued.append(issuing(world.site.folder / "netboot.yaml", ahead, seconds))
         flags = control_plane.signing_flags(world.cluster)
     return Join(nodes, len(os.sched_getaffinity(0)), flags, fleets, pairs, issued)
@@ -136,7 +136,7 @@ def _world(folder: Path, cache: Path, fleet: Sequence[Member]) -> Iterator[_Worl
         cluster = stack.enter_context(control_plane.control_plane(cache, folder / "cluster"))
         port, authority = free_port(), cluster.folder / "ca.crt"
         config = _SECTIONS.format(host=HOST, port=port, url=cluster.url, authority=authority)
-        eks = [one.tpm().machine.ek_sha256 for one in fleet]
+        eks = [member.tpm().machine.ek_sha256 for member in fleet]
         site = make_site(folder / "join", machines=len(fleet), root_mib=1, joining=Joining(port, config, eks))
         control_plane.accounts(cluster, site.folder / "secrets")
         server = stack.enter_context(netboot(site))
@@ -152,18 +152,18 @@ def _wait_fit(port: int, authorities: str, log: Path, wait: float = 60.0) -> Non
     Raises:
         BenchError: it does not, with its words.
     """
-    context, deadline, words = ssl.create_default_context(cadata=authorities), time.monotonic() + wait, ""
+    context, deadline, reason = ssl.create_default_context(cadata=authorities), time.monotonic() + wait, ""
     while time.monotonic() < deadline:
         connection = http.client.HTTPSConnection(HOST, port, timeout=10, context=context)
         try:
             connection.request("GET", "/readyz")
             answer = connection.getresponse()
-            words = answer.read().decode(errors="replace")
+            reason = answer.read().decode(errors="replace")
             if answer.status == 200:
                 return
         except (OSError, http.client.HTTPException) as error:
-            words = str(error)
+            reason = str(error)
         finally:
             connection.close()
         time.sleep(0.1)
-    raise BenchError(f"join is not ready after {wait:.0f} s: {words}\n{tail(log)}")
+    raise BenchError(f"join is not ready after {wait:.0f} s: {reason}\n{tail(log)}")

@@ -35,8 +35,8 @@ class Member:
     resets: int = 0
 
     def tpm(self) -> SoftTpm:
-        """Its TPM."""
-        ek, ak = (load_der_private_key(one, None) for one in (self.ek, self.ak))
+        """A TPM in software with its keys and counters, as after its last boot."""
+        ek, ak = (load_der_private_key(der, None) for der in (self.ek, self.ak))
         assert isinstance(ek, ec.EllipticCurvePrivateKey) and isinstance(ak, ec.EllipticCurvePrivateKey)
         return SoftTpm(Machine(self.boot, ek=ek, ak=ak, resets=self.resets))
 
@@ -61,8 +61,8 @@ def members(count: int) -> list[Member]:
 
 
 def _key() -> bytes:
-    made = ec.generate_private_key(ec.SECP256R1())
-    return made.private_bytes(Encoding.DER, PrivateFormat.PKCS8, NoEncryption())
+    key = ec.generate_private_key(ec.SECP256R1())
+    return key.private_bytes(Encoding.DER, PrivateFormat.PKCS8, NoEncryption())
 
 
 def booted(fleet: Sequence[Member], port: int, identities: Sequence[Identity]) -> list[Member]:
@@ -72,20 +72,20 @@ def booted(fleet: Sequence[Member], port: int, identities: Sequence[Identity]) -
         BenchError: a script that boots nothing.
     """
     done = []
-    for one, identity in zip(fleet, identities, strict=True):
+    for member, identity in zip(fleet, identities, strict=True):
         status, script = get(port, boot_path(identity))
-        found = _BOOT.search(script)
-        if status != 200 or found is None:
-            raise BenchError(f"{one.name} gets no boot from its script: status {status}: {script[:200]!r}")
-        done.append(replace(one.rebooted(), boot=found[1].decode(), mac=identity.mac))
+        match = _BOOT.search(script)
+        if status != 200 or match is None:
+            raise BenchError(f"{member.name} gets no boot from its script: status {status}: {script[:200]!r}")
+        done.append(replace(member.rebooted(), boot=match[1].decode(), mac=identity.mac))
     return done
 
 
-def furnish(root: Path, one: Member, door: Door) -> Path:
+def furnish(root: Path, member: Member, door: Door) -> Path:
     """What the initrd leaves below `root` for the agent (docs/join.md)."""
     run = root / "run/netboot"
     run.mkdir(parents=True)
-    env = {"BOOT": one.boot, "IMAGE": "0" * 64, "REPORT": door.report, "MAC": one.mac, "NAME": one.name}
+    env = {"BOOT": member.boot, "IMAGE": "0" * 64, "REPORT": door.report, "MAC": member.mac, "NAME": member.name}
     (run / "boot.env").write_text("".join(f"{name}={value}\n" for name, value in env.items()))
     site = {"join_url": door.join, "join_authorities": [door.authorities], "issued": 1}
     (run / "site.json").write_text(json.dumps(site))

@@ -37,10 +37,10 @@ def observed() -> Iterator[Callable[[Seen], object]]:
     connection, call, obtain = Server._connection, Server.call, Request.obtain
 
     def from_its_address(self: Server) -> http.client.HTTPConnection:
-        made, seen = connection(self), _SEEN.get()
+        to_server, seen = connection(self), _SEEN.get()
         if seen is not None:
-            made.source_address = (seen.address, 0)  # type: ignore[attr-defined] # what its constructor sets
-        return made
+            to_server.source_address = (seen.address, 0)  # type: ignore[attr-defined] # what its constructor sets
+        return to_server
 
     def timed_call(
         self: Server, method: str, path: str, body: Mapping[str, Any] | None = None, headers: Any = None

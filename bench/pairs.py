@@ -36,11 +36,11 @@ def exchange(fleet: Sequence[Member], door: Door, seconds: float, cores: Collect
     Raises:
         BenchError: none succeeded, or more than one in a hundred failed.
     """
-    found = apart(_exchange, list(fleet), door, seconds, set(cores))
-    assert isinstance(found, Paired)
-    if not found.pairs or len(found.errors) > found.pairs / 100:
-        raise BenchError(f"{found.pairs} exchanges succeeded, {len(found.errors)} failed: {found.errors[:3]}")
-    return found
+    result = apart(_exchange, list(fleet), door, seconds, set(cores))
+    assert isinstance(result, Paired)
+    if not result.pairs or len(result.errors) > result.pairs / 100:
+        raise BenchError(f"{result.pairs} exchanges succeeded, {len(result.errors)} failed: {result.errors[:3]}")
+    return result
 
 
 def _exchange(fleet: Sequence[Member], door: Door, seconds: float, cores: Collection[int]) -> Paired:
@@ -48,18 +48,18 @@ def _exchange(fleet: Sequence[Member], door: Door, seconds: float, cores: Collec
     errors, done, server = list[str](), list[Seen](), Server(door.join, door.authorities)
     with observed() as is_of:
 
-        def act(one: Member) -> None:
-            seen = Seen(one.address)
+        def act(member: Member) -> None:
+            seen = Seen(member.address)
             is_of(seen)
-            facts = Facts(one.boot, {"uuid": None, "serial": None, "macs": [one.mac]})
+            facts = Facts(member.boot, {"uuid": None, "serial": None, "macs": [member.mac]})
             key = ec.generate_private_key(ec.SECP256R1())
             try:
-                prove(lambda path, body: server.call("POST", path, body), one.tpm(), key, facts)
+                prove(lambda path, body: server.call("POST", path, body), member.tpm(), key, facts)
             except AgentError as error:
                 errors.append(str(error))
             else:
                 done.append(seen)
 
         took = in_turn(fleet, seconds, act)
-    phases = {name: [one.seconds[name] for one in done] for name in ("hello", "attest")}
+    phases = {name: [seen.seconds[name] for seen in done] for name in ("hello", "attest")}
     return Paired(len(done), took, phases, errors)

@@ -19,10 +19,10 @@ _PACKAGE = "github.com/poseidon/matchbox"
 
 def matchbox_version() -> str:
     """The version that bench/matchbox/go.mod pins."""
-    found = re.search(rf"{re.escape(_PACKAGE)} (v\S+)", (_MODULE / "go.mod").read_text())
-    if found is None:
+    match = re.search(rf"{re.escape(_PACKAGE)} (v\S+)", (_MODULE / "go.mod").read_text())
+    if match is None:
         raise BenchError(f"bench/matchbox/go.mod does not pin {_PACKAGE}")
-    return found[1]
+    return match[1]
 
 
 def build_matchbox(cache: Path) -> Path:
@@ -98,8 +98,8 @@ def nginx_version() -> str:
     binary = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin")
     if binary is None:
         return ""
-    said = subprocess.run([binary, "-v"], capture_output=True, text=True, check=False).stderr
-    return said.rpartition(" ")[2].strip()
+    banner = subprocess.run([binary, "-v"], capture_output=True, text=True, check=False).stderr
+    return banner.rpartition(" ")[2].strip()
 
 
 @contextlib.contextmanager

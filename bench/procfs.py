@@ -23,10 +23,10 @@ def tree(root: int) -> list[int]:
     for entry in Path("/proc").iterdir():
         if entry.name.isdecimal() and (fields := _fields(int(entry.name))):
             children[int(fields[1])].append(int(entry.name))
-    found = [root]
-    for pid in found:
-        found += children[pid]
-    return found
+    pids = [root]
+    for pid in pids:
+        pids += children[pid]
+    return pids
 
 
 def cpu_seconds(root: int, *, named: str = "") -> float:

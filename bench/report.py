@@ -59,13 +59,13 @@ def as_json(
     scripts: Scripts | None, transfers: Bytes | None, abuse: Abused | None, join: Join | None, **more: Any
 ) -> dict[str, Any]:
     """Everything that was measured, each round of it."""
-    found = {"scripts": scripts, "bytes": transfers, "abuse": abuse, "join": join}
-    return more | {name: asdict(value) for name, value in found.items() if value is not None}
+    parts = {"scripts": scripts, "bytes": transfers, "abuse": abuse, "join": join}
+    return more | {name: asdict(value) for name, value in parts.items() if value is not None}
 
 
 def print_scripts(console: Console, scripts: Scripts) -> None:
     """One table per mode (both sides of each case, in turn), and what a script costs as the inventory grows."""
-    for mode, words in MODES.items():
+    for mode, description in MODES.items():
         table = _table(
             "machines",
             "netboot /s",
@@ -75,7 +75,7 @@ def print_scripts(console: Console, scripts: Scripts) -> None:
             "p99 ms",
             "CPU µs",
             "ratio",
-            title=f"iPXE scripts per second, {words}",
+            title=f"iPXE scripts per second, {description}",
         )
         for case, ours in scripts.ours[mode].items():
             peer = case if case in scripts.theirs.get(mode, {}) else "1"
@@ -93,14 +93,14 @@ def print_scripts(console: Console, scripts: Scripts) -> None:
     title = "netboot: the cost of a script as the inventory grows"
     table = _table("machines held", "scripts/s", "CPU µs to answer", "with all behind it", title=title)
     for case, ours in scripts.ours["keep-alive"].items():
-        front, whole = (middle(getattr(one, cost) for one in ours) for cost in ("answer_us", "cpu_us"))
+        front, whole = (middle(getattr(load, cost) for load in ours) for cost in ("answer_us", "cpu_us"))
         table.add_row(case, f"{rate(ours):,.0f}", f"{front:.0f}", f"{whole:.0f}")
     console.print(table, "")
 
 
 def _load_cells(rounds: list[Any]) -> list[str]:
-    cpu = middle(one.cpu_us for one in rounds)
-    return [f"{rate(rounds):,.0f}", f"{middle(one.p99_ms for one in rounds):.1f}", f"{cpu:,.0f}"]
+    cpu = middle(load.cpu_us for load in rounds)
+    return [f"{rate(rounds):,.0f}", f"{middle(load.p99_ms for load in rounds):.1f}", f"{cpu:,.0f}"]
 
 
 def print_bytes(console: Console, transfers: Bytes) -> None:
@@ -123,8 +123,8 @@ def print_bytes(console: Console, transfers: Bytes) -> None:
 def print_abuse(console: Console, result: Abused) -> None:
     """Idle beside abused."""
     table = _table("", "scripts/s", "p99 ms", "memory MiB", title=f"scripts under abuse, {result.machines} machines")
-    idle, abused = [one.idle for one in result.rounds], [one.abused for one in result.rounds]
-    before, after = middle(one.before_mib for one in result.rounds), middle(one.after_mib for one in result.rounds)
+    idle, abused = [each.idle for each in result.rounds], [each.abused for each in result.rounds]
+    before, after = middle(each.before_mib for each in result.rounds), middle(each.after_mib for each in result.rounds)
     table.add_row("idle", *_load_cells(idle)[:2], f"{before:.0f}")
     table.add_row("with the crowd", *_load_cells(abused)[:2], f"{after:.0f}")
     console.print(table)
@@ -138,8 +138,8 @@ def print_abuse(console: Console, result: Abused) -> None:
 def print_verdicts(console: Console, verdicts: list[Verdict]) -> None:
     """Each target beside its figure."""
     table = _table("target", "measured", "wanted", "")
-    for one in verdicts:
-        sign = "≥" if one.at_least else "≤"
-        verdict = "[green]pass" if one.reached else "[bold red]MISS"
-        table.add_row(one.what, f"{one.value:,.2f}", f"{sign} {one.target:g}", verdict)
+    for verdict in verdicts:
+        sign = "≥" if verdict.at_least else "≤"
+        outcome = "[green]pass" if verdict.reached else "[bold red]MISS"
+        table.add_row(verdict.what, f"{verdict.value:,.2f}", f"{sign} {verdict.target:g}", outcome)
     console.print(table)

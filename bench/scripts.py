@@ -51,7 +51,7 @@ class Scripts:
 
 def rate(rounds: Iterable[Load]) -> float:
     """Median requests per second."""
-    return middle(one.per_second for one in rounds)
+    return middle(figures.per_second for figures in rounds)
 
 
 def measure(folder: Path, cache: Path, rounds: int, seconds: float, sizes: tuple[int, ...], held: int) -> Scripts:
@@ -69,21 +69,22 @@ def measure(folder: Path, cache: Path, rounds: int, seconds: float, sizes: tuple
             for number in range(rounds):
                 for case in ours:
                     sides = [(results.ours, ours), (results.theirs, theirs)]
-                    for found, targets in sides if number % 2 == 0 else reversed(sides):
+                    for loads, targets in sides if number % 2 == 0 else reversed(sides):
                         if case in targets:
-                            one = _once(targets[case], close=mode == "close")
-                            found.setdefault(mode, {}).setdefault(case, []).append(one)
+                            measured = _once(targets[case], close=mode == "close")
+                            loads.setdefault(mode, {}).setdefault(case, []).append(measured)
     return results
 
 
 def _once(target: Target, *, close: bool) -> Load:
-    one = load(target.server, target.paths, target.seconds, close=close)
+    measured = load(target.server, target.paths, target.seconds, close=close)
     expected = answer_size(target.server.port, target.paths.read_text().splitlines()[0], close=close)
-    if abs(one.size / expected - 1) > _SLACK:
+    if abs(measured.size / expected - 1) > _SLACK:
         raise BenchError(
-            f"{target.server.name}: a right answer has {expected} bytes, those under load had {one.size:.0f} on average"
+            f"{target.server.name}: a right answer has {expected} bytes, "
+            f"those under load had {measured.size:.0f} on average"
         )
-    return one
+    return measured
 
 
 def _ours(stack: ExitStack, folder: Path, seconds: float, sizes: tuple[int, ...], held: int) -> dict[str, Target]:
@@ -94,8 +95,8 @@ def _ours(stack: ExitStack, folder: Path, seconds: float, sizes: tuple[int, ...]
         paths = write_paths(folder / f"ours-{machines}.paths", site.machines)
         targets[str(machines)] = Target(server, paths, seconds)
         if machines == held:
-            one = write_paths(folder / "ours-one.paths", site.machines[machines // 2 : machines // 2 + 1])
-            targets[f"1 of {machines}"] = Target(server, one, seconds)
+            path_of_one = write_paths(folder / "ours-one.paths", site.machines[machines // 2 : machines // 2 + 1])
+            targets[f"1 of {machines}"] = Target(server, path_of_one, seconds)
         settle(server.pid)
     return targets
 
@@ -104,18 +105,20 @@ def _theirs(stack: ExitStack, folder: Path, binary: Path, seconds: float, sizes:
     targets = {}
     for machines in sizes:
         known = identities(machines)
-        server = stack.enter_context(matchbox(binary, folder / f"matchbox-{machines}", [one.mac for one in known]))
+        server = stack.enter_context(
+            matchbox(binary, folder / f"matchbox-{machines}", [identity.mac for identity in known])
+        )
         paths = folder / f"matchbox-{machines}.paths"
-        paths.write_text("".join(f"{matchbox_path(one)}\n" for one in known))
-        for one in (known[0], known[-1]):
-            status, body = get(server.port, matchbox_path(one))
+        paths.write_text("".join(f"{matchbox_path(identity)}\n" for identity in known))
+        for identity in (known[0], known[-1]):
+            status, body = get(server.port, matchbox_path(identity))
             if status != 200 or not body.startswith(b"#!ipxe"):
-                raise BenchError(f"{server.name}: status {status} for {one.mac}")
+                raise BenchError(f"{server.name}: status {status} for {identity.mac}")
         targets[str(machines)] = Target(server, paths, seconds * (SLOW if machines > 1000 else 1))
     return targets
 
 
-def matchbox_path(one: Identity) -> str:
+def matchbox_path(identity: Identity) -> str:
     """What a machine asks after matchbox's own /boot.ipxe (its matchbox/http/ipxe.go)."""
-    mac = one.mac.replace(":", "-")
-    return f"/ipxe?uuid={one.uuid}&mac={mac}&domain=&hostname=&serial={one.serial}&arch=x86_64"
+    mac = identity.mac.replace(":", "-")
+    return f"/ipxe?uuid={identity.uuid}&mac={mac}&domain=&hostname=&serial={identity.serial}&arch=x86_64"

@@ -77,10 +77,10 @@ def identities(count: int) -> list[Identity]:
     ]
 
 
-def boot_path(one: Identity) -> str:
+def boot_path(identity: Identity) -> str:
     """What a machine asks after `/boot.ipxe` (ipxe/templates/chain.ipxe)."""
-    mac = one.mac.replace(":", "-")
-    return f"/v1/boot?mac={mac}&uuid={one.uuid}&arch=x86_64&platform=efi&serial={one.serial}"
+    mac = identity.mac.replace(":", "-")
+    return f"/v1/boot?mac={mac}&uuid={identity.uuid}&arch=x86_64&platform=efi&serial={identity.serial}"
 
 
 def make_site(folder: Path, *, machines: int, root_mib: int, joining: Joining | None = None) -> Site:
@@ -101,8 +101,8 @@ def make_site(folder: Path, *, machines: int, root_mib: int, joining: Joining | 
         _INVENTORY.format(digest=manifest.digest)
         + "".join(
             f"- {{name: node-{number}, profile: node, "
-            f'match: {{macs: ["{one.mac}"], uuid: {one.uuid}, serial: {one.serial}{pin}}}}}\n'
-            for number, (one, pin) in enumerate(zip(known, _pins(joining, machines), strict=True))
+            f'match: {{macs: ["{identity.mac}"], uuid: {identity.uuid}, serial: {identity.serial}{pin}}}}}\n'
+            for number, (identity, pin) in enumerate(zip(known, _pins(joining, machines), strict=True))
         )
     )
     root = manifest.artifacts.root
@@ -114,11 +114,11 @@ def _pins(joining: Joining | None, machines: int) -> list[str]:
 
 
 def _add_image(folder: Path, root_mib: int) -> Manifest:
-    made = folder / "made"
-    made.mkdir()
+    work = folder / "made"
+    work.mkdir()
     sizes = {"kernel": 1 << 20, "initrd": 1 << 20, "root": root_mib << 20, "packages": 1 << 10}
-    parts = {name: made / name for name in sizes}
-    for name, path in parts.items():
+    paths = {name: work / name for name in sizes}
+    for name, path in paths.items():
         with path.open("wb") as out:
             for at in range(0, sizes[name], 1 << 20):
                 out.write(os.urandom(min(1 << 20, sizes[name] - at)))
@@ -132,11 +132,11 @@ def _add_image(folder: Path, root_mib: int) -> Manifest:
         created=1_700_000_000,
         kernel_version="6.1.0-1",
         ram_mib=512,
-        artifacts=Artifacts(**{name: measure(path, chunks=name == "root") for name, path in parts.items()}),
+        artifacts=Artifacts(**{name: measure(path, chunks=name == "root") for name, path in paths.items()}),
     )
     data = manifest.to_bytes()
-    Store(folder / "store").add_image(data, KeyRing(folder / "keys").signing_key().sign(data), parts)
-    for path in parts.values():
+    Store(folder / "store").add_image(data, KeyRing(folder / "keys").signing_key().sign(data), paths)
+    for path in paths.values():
         path.unlink()
     return manifest
 
@@ -160,10 +160,10 @@ def netboot(site: Site) -> Iterator[Server]:
 
 def _all_boot(site: Site) -> bool:
     """Whether each of a dozen connections gets the script of its machine: every worker has the inventory."""
-    for one in (site.machines[0], site.machines[-1]) * 6:
+    for identity in (site.machines[0], site.machines[-1]) * 6:
         connection = http.client.HTTPConnection(HOST, site.port, timeout=30)
         try:
-            connection.request("GET", boot_path(one))
+            connection.request("GET", boot_path(identity))
             response = connection.getresponse()
             response.read()
             if response.getheader("Netboot-Outcome") != "boot":
@@ -175,5 +175,5 @@ def _all_boot(site: Site) -> bool:
 
 def write_paths(file: Path, machines: Sequence[Identity]) -> Path:
     """The list of paths that wrk walks: one per machine."""
-    file.write_text("".join(f"{boot_path(one)}\n" for one in machines))
+    file.write_text("".join(f"{boot_path(identity)}\n" for identity in machines))
     return file

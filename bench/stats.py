@@ -11,10 +11,10 @@ def middle(values: Iterable[float]) -> float:
     Raises:
         ValueError: no values.
     """
-    found = list(values)
-    if not found:
+    numbers = list(values)
+    if not numbers:
         raise ValueError("no median of nothing")
-    return float(median(found))
+    return float(median(numbers))
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,7 @@ class Bytes:
 
     def median(self, shape: str, server: str, figure: str) -> float:
         """Median of one figure of `Transfer`."""
-        return middle(getattr(one, figure) for one in self.rounds[shape][server])
+        return middle(getattr(transfer, figure) for transfer in self.rounds[shape][server])
 
 
 def measure(folder: Path, rounds: int, seconds: float, mib: int) -> Bytes:
@@ -63,15 +63,15 @@ def measure(folder: Path, rounds: int, seconds: float, mib: int) -> Bytes:
         for number in range(rounds):
             for shape, make in SHAPES.items():
                 for server in servers if number % 2 == 0 else reversed(servers):
-                    one = _round(team, server, make(server.port, site.blob_path, site.blob_size, times[shape]))
-                    results[shape].setdefault(server.name, []).append(one)
+                    transfer = _round(team, server, make(server.port, site.blob_path, site.blob_size, times[shape]))
+                    results[shape].setdefault(server.name, []).append(transfer)
     return Bytes(site.blob_size, results, absent)
 
 
 def _times(team: Clients, server: Server, site: Site, make: Callable[..., list[Job]], seconds: float) -> int:
     """How often each client fetches the file, so that a round takes about `seconds`; warms caches too."""
     done = team.run(make(server.port, site.blob_path, site.blob_size, 1))
-    took = max(one.end for one in done) - min(one.start for one in done)
+    took = max(fetch.end for fetch in done) - min(fetch.start for fetch in done)
     return max(1, round(seconds / took))
 
 
@@ -81,9 +81,9 @@ def _round(team: Clients, server: Server, jobs: Sequence[Job]) -> Transfer:
     done = team.run(jobs)
     time.sleep(0.05)
     spent = cpu_seconds(server.pid) - before
-    gigabytes = sum(one.received for one in done) / 1e9
-    took = max(one.end for one in done) - min(one.start for one in done)
-    return Transfer(gigabytes / took, spent / gigabytes, sum(one.cpu for one in done) / gigabytes)
+    gigabytes = sum(fetch.received for fetch in done) / 1e9
+    took = max(fetch.end for fetch in done) - min(fetch.start for fetch in done)
+    return Transfer(gigabytes / took, spent / gigabytes, sum(fetch.cpu for fetch in done) / gigabytes)
 
 
 def _verify(server: Server, site: Site) -> None:

@@ -51,21 +51,7 @@ def run(
     tool = shutil.which(command[0], path=environment["PATH"])
     if tool is None:
         raise CommandError(shown, 127, f"{command[0]} is not installed here; ./setup.sh installs what builds need")
-    # The kernel ends a child with its parent only if the child asks for it; setpriv asks, then becomes the tool.
-    guarded = ["setpriv", "--pdeathsig", "KILL", "--", tool, *command[1:]]
-    with (
-        subprocess.Popen(
-            guarded,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=environment,
-            cwd=cwd,
-            umask=0o022,
-            start_new_session=True,
-        ) as process,
-        _group(process),
-    ):
+    with _process([tool, *command[1:]], environment, cwd) as process:
         output = _Output(process, on_line)
         in_time = output.read(None if timeout is None else time.monotonic() + timeout)
         status = process.wait() if in_time else 124
@@ -98,17 +84,31 @@ def pasteable(argv: Sequence[str], env: Mapping[str, str] | None = None, cwd: Pa
 
 
 @contextmanager
-def _group(process: subprocess.Popen[bytes]) -> Iterator[None]:
-    """However the block ends, nothing of the process group is left."""
-    try:
-        yield
-    finally:
-        if process.poll() is None:
-            _signal(process.pid, signal.SIGTERM)
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(GRACE_SECONDS)
-        _signal(process.pid, signal.SIGKILL)
-        process.wait()
+def _process(
+    command: Sequence[str], environment: Mapping[str, str], cwd: Path | None
+) -> Iterator[subprocess.Popen[bytes]]:
+    """A tool in a process group of its own. However the block ends, nothing of that group is left."""
+    # The kernel ends a child with its parent only if the child asks for it; setpriv asks, then becomes the tool.
+    guarded = ["setpriv", "--pdeathsig", "KILL", "--", *command]
+    with subprocess.Popen(
+        guarded,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment,
+        cwd=cwd,
+        umask=0o022,
+        start_new_session=True,
+    ) as process:
+        try:
+            yield process
+        finally:
+            if process.poll() is None:
+                _signal(process.pid, signal.SIGTERM)
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(GRACE_SECONDS)
+            _signal(process.pid, signal.SIGKILL)
+            process.wait()
 
 
 def _signal(group: int, number: signal.Signals) -> None:

@@ -118,9 +118,9 @@ def _firmware(hardware: Hardware, stem: Path) -> list[str]:
         return []  # SeaBIOS is QEMU's own
     for code, variables in _OVMF_PAIRS:
         if (_OVMF / code).exists():
-            mine = Path(f"{stem}.vars.fd")
-            shutil.copyfile(_OVMF / variables, mine)
-            drives = ((_OVMF / code, "on"), (mine, "off"))
+            variables_copy = Path(f"{stem}.vars.fd")
+            shutil.copyfile(_OVMF / variables, variables_copy)
+            drives = ((_OVMF / code, "on"), (variables_copy, "off"))
             return [
                 word
                 for path, fixed in drives

@@ -81,7 +81,7 @@ class Network:
         return Tap(self.namespace, name)
 
     def run(self, *argv: str) -> str:
-        """Run a command inside."""
+        """Run a short command inside the namespace to its end; its output, or EndedError."""
         return run(argv, namespace=self.namespace)
 
 
@@ -123,7 +123,7 @@ def network(folder: Path) -> Iterator[Network]:
 @contextlib.contextmanager
 def _number() -> Iterator[int]:
     """A network of our block that is ours alone: an abstract socket is the claim, and dies with its process."""
-    taken = [IPv4Network(f"{one['local']}/{one['prefixlen']}", strict=False) for one in _addresses()]
+    taken = [IPv4Network(f"{address['local']}/{address['prefixlen']}", strict=False) for address in _addresses()]
     for number in range(256):
         candidate = IPv4Network(f"{BLOCK}.{number}.0/24")
         if any(candidate.overlaps(other) for other in taken):

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
+from typing import TypedDict, Unpack
 
 from lab.errors import EndedError
 from lab.output_log import OutputLog
@@ -75,30 +76,31 @@ def end_group(process: subprocess.Popen[bytes]) -> None:
     process.wait()
 
 
-def start(
-    name: str,
-    argv: Sequence[str],
-    log: Path,
-    *,
-    namespace: int | None = None,
-    account: Account | None = None,
-    cwd: Path | None = None,
-    fds: Sequence[int] = (),
-) -> Child:
+class Placement(TypedDict, total=False):
+    """Where and as whom a process runs; what is left out is ours."""
+
+    namespace: int | None
+    """Process whose network namespace it joins."""
+    account: Account | None
+    cwd: Path | None
+    fds: Sequence[int]
+    """File descriptors that it inherits."""
+
+
+def start(name: str, argv: Sequence[str], log: Path, **placement: Unpack[Placement]) -> Child:
     """Start a process that ends with us, in a group of its own so that Ctrl-C is ours alone.
 
-    `namespace`: process whose network namespace it joins. The caller ends it: see `child`.
+    The caller ends it: see `child`.
     """
-    full = wrapped(argv, namespace=namespace, account=account)
     process = subprocess.Popen(
-        full,
+        wrapped(argv, namespace=placement.get("namespace"), account=placement.get("account")),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
-        cwd=cwd,
+        cwd=placement.get("cwd"),
         start_new_session=True,
         env=ENVIRONMENT,
-        pass_fds=fds,
+        pass_fds=placement.get("fds", ()),
     )
     stream = process.stdout
     assert stream is not None
@@ -111,14 +113,11 @@ def child(
     argv: Sequence[str],
     log: Path,
     *,
-    namespace: int | None = None,
-    account: Account | None = None,
-    cwd: Path | None = None,
-    fds: Sequence[int] = (),
     grace: float = GRACE_SECONDS,
+    **placement: Unpack[Placement],
 ) -> Iterator[Child]:
     """A process for the length of a block."""
-    running = start(name, argv, log, namespace=namespace, account=account, cwd=cwd, fds=fds)
+    running = start(name, argv, log, **placement)
     try:
         yield running
     finally:
@@ -153,10 +152,10 @@ def run(argv: Sequence[str], *, namespace: int | None = None, seconds: float = 6
     Raises:
         EndedError: it failed or took too long; the message is the command and what it said.
     """
-    full, begun = wrapped(argv, namespace=namespace), monotonic()
+    begun = monotonic()
     try:
         done = subprocess.run(
-            full,
+            wrapped(argv, namespace=namespace),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,

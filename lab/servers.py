@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from socketserver import BaseServer
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -80,10 +81,17 @@ def misbehaving(origin: Misbehaving, host: str) -> Iterator[Misbehaving]:
     server = ThreadingHTTPServer((host, free_port(host)), _handler(origin))
     server.daemon_threads = True
     origin.url = f"http://{host}:{server.server_address[1]}"
+    with serving(server):
+        yield origin
+
+
+@contextlib.contextmanager
+def serving(server: BaseServer) -> Iterator[None]:
+    """Answer requests in a thread for the length of a block; the server is closed at its end."""
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:
-        yield origin
+        yield
     finally:
         server.shutdown()
         server.server_close()

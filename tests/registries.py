@@ -7,7 +7,6 @@ import http.client
 import json
 import ssl
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -17,6 +16,7 @@ from images.registry.client import OciRegistry
 from images.registry.reference import read_reference
 from images.registry.retry import RetryPolicy
 from lab.registry import Registry, Tls, registry
+from lab.servers import serving
 
 IMPATIENT = RetryPolicy(attempts=3, sleep=lambda _seconds: None)
 """Tries thrice, and waits for nothing."""
@@ -66,14 +66,8 @@ def proxy(target: str, tls: Tls | None = None) -> Iterator[Proxy]:
         context.load_cert_chain(tls.certificate, tls.key)
         server.socket = context.wrap_socket(server.socket, server_side=True)
     state.address = f"127.0.0.1:{server.server_address[1]}"
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
+    with serving(server):
         yield state
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
 
 
 @contextlib.contextmanager

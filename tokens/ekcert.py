@@ -221,7 +221,7 @@ def _printable(text: str) -> str:
 
 
 @contextmanager
-def _reading(kind: type[TokenError], words: str) -> Iterator[None]:
+def _reading(kind: type[TokenError], summary: str) -> Iterator[None]:
     """`cryptography` reads lazily and has no common base of what it raises: whatever it is, the bytes are to blame."""
     try:
         yield
@@ -229,7 +229,7 @@ def _reading(kind: type[TokenError], words: str) -> Iterator[None]:
         raise
     except Exception as error:  # noqa: BLE001
         lines = str(error).splitlines()
-        raise kind(f"{words} ({_printable(lines[0]) if lines else type(error).__name__})") from None
+        raise kind(f"{summary} ({_printable(lines[0]) if lines else type(error).__name__})") from None
 
 
 def _from_base64(data: bytes) -> bytes:

@@ -37,7 +37,7 @@ class Reader:
         self._data, self._at = data, 0
 
     def take(self, size: int) -> bytes:
-        """The next `size` bytes."""
+        """The next `size` bytes; MalformedError: there are not so many."""
         if size > len(self._data) - self._at:
             raise MalformedError(f"ends after {len(self._data)} bytes, {size} more were announced at {self._at}")
         self._at += size
@@ -48,7 +48,7 @@ class Reader:
         return int.from_bytes(self.take(size), "big")
 
     def sized(self) -> bytes:
-        """A TPM2B."""
+        """The content of a TPM2B: two bytes that say how long it is, then it."""
         return self.take(self.number(2))
 
     @property
@@ -57,13 +57,13 @@ class Reader:
         return self._at == len(self._data)
 
     def end(self) -> None:
-        """Nothing may follow."""
+        """Raise MalformedError where bytes are left."""
         if not self.done:
             raise MalformedError(f"{len(self._data) - self._at} bytes too many")
 
 
 def sized(data: bytes) -> bytes:
-    """`data` as a TPM2B."""
+    """`data` as a TPM2B: its length in two bytes, big endian, before it."""
     return struct.pack(">H", len(data)) + data
 
 

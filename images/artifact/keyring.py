@@ -45,10 +45,10 @@ class KeyRing:
             StoreError: the folder cannot be read.
         """
         active = self._active()
-        found: dict[str, list[Path]] = {}
+        by_id: dict[str, list[Path]] = {}
         for path in map(self.folder.joinpath, files.names(self.folder)):
             if path.suffix in _SUFFIXES and _ID.fullmatch(path.stem):
-                found.setdefault(path.stem, []).append(path)
+                by_id.setdefault(path.stem, []).append(path)
         infos = [
             KeyInfo(
                 id=name,
@@ -57,7 +57,7 @@ class KeyRing:
                 trusted=any(path.suffix == ".pub" for path in paths),
                 created=int(min(path.stat().st_mtime for path in paths)),
             )
-            for name, paths in found.items()
+            for name, paths in by_id.items()
         ]
         return tuple(sorted(infos, key=lambda info: (info.created, info.id)))
 

@@ -28,13 +28,13 @@ def measure(path: Path, *, chunks: bool = False) -> Artifact:
     Raises:
         StoreError: it cannot be read.
     """
-    whole, parts, size = hashlib.sha256(), list[str](), 0
+    whole, digests, size = hashlib.sha256(), list[str](), 0
     for chunk in blocks(path):
         whole.update(chunk)
         size += len(chunk)
         if chunks:
-            parts.append(hashlib.sha256(chunk).hexdigest())
-    return Artifact(sha256=whole.hexdigest(), size=size, chunks=tuple(parts))
+            digests.append(hashlib.sha256(chunk).hexdigest())
+    return Artifact(sha256=whole.hexdigest(), size=size, chunks=tuple(digests))
 
 
 def copy(source: Path, target: BinaryIO, progress: Callable[[int], None] | None = None) -> Artifact:

@@ -39,7 +39,7 @@ class PublicKey:
 
     @property
     def number(self) -> bytes:
-        """Eight bytes."""
+        """Eight bytes that stand for the key in keys' and signatures' files, so that a signature says whose it is."""
         return hashlib.sha256(self.raw).digest()[:8]
 
     @property
@@ -60,7 +60,7 @@ class SigningKey:
 
     @property
     def public(self) -> PublicKey:
-        """The half that verifies."""
+        """The key that verifies what this one signs: 32 bytes, for initrds and other machines."""
         encoding, form = serialization.Encoding.Raw, serialization.PublicFormat.Raw
         return PublicKey(self._private.public_key().public_bytes(encoding, form))
 
@@ -76,7 +76,7 @@ class SigningKey:
 
     @classmethod
     def generate(cls) -> "SigningKey":
-        """A new key."""
+        """A new key, of the system's random numbers; it is nowhere but in memory."""
         return cls(Ed25519PrivateKey.generate())
 
     @classmethod
@@ -180,11 +180,11 @@ def _signatures(data: bytes) -> tuple[tuple[bytes, bytes], ...]:
     Raises:
         BadSignatureError: not a signature file, or too many of them.
     """
-    parts = _split(data)
-    if len(parts) > MOST:
+    entries = _split(data)
+    if len(entries) > MOST:
         raise BadSignatureError(f"has more than {MOST} signatures")
     try:
-        return tuple(_parse(part, 64) for part in parts)
+        return tuple(_parse(entry, 64) for entry in entries)
     except SignatureError as error:
         raise BadSignatureError(str(error)) from None
 

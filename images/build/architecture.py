@@ -24,8 +24,8 @@ def native() -> str:
     return _NATIVE.get(machine, machine)
 
 
-def check(wanted: Architecture, kernel: str, folder: Path) -> None:
-    """Whether `kernel` (a package) is of `wanted`, and whether that architecture's programs run here.
+def check(architecture: Architecture, kernel: str, folder: Path) -> None:
+    """Whether `kernel` (a package) is of `architecture`, and whether that architecture's programs run here.
 
     Tried in a chroot in `folder`, which is as it was afterwards.
 
@@ -34,27 +34,30 @@ def check(wanted: Architecture, kernel: str, folder: Path) -> None:
         ImageError: programs do not run, with all that is missing and what puts it right.
     """
     for other in _QEMU:
-        if other != wanted and kernel.partition("=")[0].endswith(f"-{other}"):
+        if other != architecture and kernel.partition("=")[0].endswith(f"-{other}"):
             raise RecipeError(
-                f"kernel.package: {kernel} is a kernel for {other}, and the image is for {wanted}; "
-                f"name one for {wanted} in the recipe, like {kernel.partition('=')[0].removesuffix(other)}{wanted}"
+                f"kernel.package: {kernel} is a kernel for {other}, and the image is for {architecture}; "
+                f"name one for {architecture} in the recipe, like "
+                f"{kernel.partition('=')[0].removesuffix(other)}{architecture}"
             )
-    if wanted == native():
+    if architecture == native():
         return
     try:
-        run(["arch-test", "-c", folder, wanted], timeout=60)
+        run(["arch-test", "-c", folder, architecture], timeout=60)
     except CommandError as error:
-        found = [f"  {fault}" for fault in faults(wanted)] or [f"  all seems to be there, and yet: {error.output}"]
+        missing = [f"  {fault}" for fault in faults(architecture)] or [
+            f"  all seems to be there, and yet: {error.output}"
+        ]
         raise ImageError(
-            f"this machine is {native()} and cannot run the programs of {wanted}, which a build of that architecture "
-            f"has to. ./setup.sh puts it right; or by hand, as root, in this order "
-            f"(or build on a machine that is {wanted}):\n" + "\n".join(found)
+            f"this machine is {native()} and cannot run the programs of {architecture}, which a build of that "
+            f"architecture has to. ./setup.sh puts it right; or by hand, as root, in this order "
+            f"(or build on a machine that is {architecture}):\n" + "\n".join(missing)
         ) from None
 
 
-def faults(wanted: Architecture, root: Path = Path("/")) -> Iterator[str]:
-    """What keeps qemu-user from running `wanted`, each with its remedy; of a machine whose files are below `root`."""
-    name = f"qemu-{_QEMU[wanted]}"
+def faults(architecture: Architecture, root: Path = Path("/")) -> Iterator[str]:
+    """What keeps qemu-user from running `architecture`, each with its remedy; `root`: that machine's files."""
+    name = f"qemu-{_QEMU[architecture]}"
     register = f"cat /usr/lib/binfmt.d/{name}.conf >{_BINFMT}/register"
     if not (root / "usr/bin/arch-test").exists():
         yield "arch-test is not installed: apt-get install arch-test"

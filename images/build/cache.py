@@ -153,12 +153,12 @@ class Cache:
 
     def prune(self) -> None:
         """Remove the least recently used products and packages until the rest fits; those in use are left."""
-        found = [self._age(path) for folder in (self._products, self.packages) for path in folder.iterdir()]
-        total = sum(size for _, size, _ in found)
-        for _, size, path in sorted(found):
+        entries = [self._age(path) for folder in (self._products, self.packages) for path in folder.iterdir()]
+        total = sum(size for _, size, _ in entries)
+        for _, size, path in sorted(entries):
             if total <= self._limit:
                 return
-            if self._discarded(path):
+            if self._discard(path):
                 total -= size
 
     def _age(self, path: Path) -> tuple[int, int, Path]:
@@ -170,7 +170,7 @@ class Cache:
             return 0, 0, path
         return status.st_mtime_ns, size, path
 
-    def _discarded(self, path: Path) -> bool:
+    def _discard(self, path: Path) -> bool:
         if path.parent == self.packages:
             path.unlink(missing_ok=True)  # whoever uses it has a link of its own
             return True

@@ -84,14 +84,14 @@ def read(path: Path, architecture: Architecture) -> Archive:
         with tarfile.open(path, "r:") as tar:
             members = {member.name.removeprefix("./"): member for member in tar if not member.isdir()}
             reader = _Reader(path, tar, members, architecture)
-            found = tuple(reader.oci() if "oci-layout" in members else reader.docker())
+            images = tuple(reader.oci() if "oci-layout" in members else reader.docker())
     except tarfile.TarError as error:
         raise RecipeError(f"container_images: {path} is no tar file, or a compressed one: {error}") from None
     except OSError as error:
         raise RecipeError(f"container_images: {path} cannot be read: {error.strerror or error}") from None
-    if not found:
+    if not images:
         raise RecipeError(f"container_images: {path} has no image for linux on {architecture}")
-    return Archive(path, file_digest(path), found)
+    return Archive(path, file_digest(path), images)
 
 
 class _Reader:
@@ -132,15 +132,15 @@ class _Reader:
         """The manifest that a descriptor leads to, through an index for several machines if there is one."""
         if entry.platform.architecture not in {self._architecture, ""} or depth > 2:
             return None
-        found = self._json(entry.blob, _Manifest)
-        if not found.manifests:
-            return found
-        inner = (self._manifest(item, depth + 1) for item in found.manifests)
+        document = self._json(entry.blob, _Manifest)
+        if not document.manifests:
+            return document
+        inner = (self._manifest(item, depth + 1) for item in document.manifests)
         return next((manifest for manifest in inner if manifest is not None), None)
 
     def _fits(self, config: str) -> bool:
-        found = self._json(config, _Config)
-        return (found.os, found.architecture) == ("linux", self._architecture)
+        platform = self._json(config, _Config)
+        return (platform.os, platform.architecture) == ("linux", self._architecture)
 
     def _image(self, name: str, digest: str, layers: list[str]) -> ContainerImage:
         size = 0

@@ -18,10 +18,10 @@ class Progress(Protocol):
     """Who wants to know how a build goes. Several steps may be under way; one call at a time is made."""
 
     def begin(self, step: str) -> None:
-        """A step begins."""
+        """A step begins; others may be under way."""
 
     def line(self, step: str, text: str) -> None:
-        """What a step says."""
+        """One line of what a step, or a tool that it runs, says while it works."""
 
     def end(self, step: str, seconds: float, *, cached: bool) -> None:
         """A step ended after `seconds`; `cached`: its product was there."""

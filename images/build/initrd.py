@@ -61,12 +61,7 @@ def gather(
     Raises:
         RecipeError: the root lacks a tool, library, kernel or module that the initrd needs, or there is no usable key.
     """
-    known = Tree(tree.inside(root, f"/lib/modules/{kernel_version}/x").parent)
-    if root_format not in known.paths and root_format not in known.builtin:
-        raise RecipeError(
-            f"kernel {kernel_version} cannot mount root_format: {root_format}: it has no such module; "
-            "take another root_format, or the package of a kernel that has it"
-        )
+    known = _modules(root, kernel_version, root_format)
     loaded = [known.read(name) for name in known.order([root_format, *ALWAYS, *modules])]
     firmware, missing = _firmware(root, loaded)
     plain = cpio.archive(
@@ -92,6 +87,17 @@ def compress(gathered: Path, out: Path) -> None:
     """
     # One thread: with several, zstd's bytes depend on how many there are.
     run(["zstd", "-q", f"-{LEVEL}", "--single-thread", "--no-check", "-f", gathered, "-o", out])
+
+
+def _modules(root: Path, kernel_version: str, root_format: RootFormat) -> Tree:
+    """The kernel's modules, which can mount the root."""
+    known = Tree(tree.inside(root, f"/lib/modules/{kernel_version}/x").parent)
+    if root_format not in known.paths and root_format not in known.builtin:
+        raise RecipeError(
+            f"kernel {kernel_version} cannot mount root_format: {root_format}: it has no such module; "
+            "take another root_format, or the package of a kernel that has it"
+        )
+    return known
 
 
 def _stage(debug: bool) -> Iterator[cpio.Entry]:
@@ -120,14 +126,14 @@ def _libraries(root: Path, program: bytes) -> list[cpio.Entry]:
     """The shared libraries of `program` and theirs, in /lib, and the dynamic linker where the program looks for it."""
     linkage = elf.linkage(program)
     linker = (linkage.interpreter or "").strip("/")
-    found: dict[str, bytes] = {}
+    libraries: dict[str, bytes] = {}
     pending = list(linkage.needed)
     while pending:
         name = pending.pop()
-        if name not in found and name != posixpath.basename(linker):  # libc needs it too, and it is there by then
-            found[name] = _library(root, name)
-            pending += elf.linkage(found[name]).needed
-    entries = [cpio.file(f"lib/{name}", data, 0o755) for name, data in found.items()]
+        if name not in libraries and name != posixpath.basename(linker):  # libc needs it too, and it is there by then
+            libraries[name] = _library(root, name)
+            pending += elf.linkage(libraries[name]).needed
+    entries = [cpio.file(f"lib/{name}", data, 0o755) for name, data in libraries.items()]
     if linker:
         entries.append(cpio.file(linker, _tool(root, (linker,), "libc6"), 0o755))
     return entries
@@ -135,7 +141,7 @@ def _libraries(root: Path, program: bytes) -> list[cpio.Entry]:
 
 def _library(root: Path, name: str) -> bytes:
     for folder in _library_folders(root):
-        path = _found(root, f"{folder}/{name}")
+        path = _locate(root, f"{folder}/{name}")
         if path is not None:
             return path.read_bytes()
     raise RecipeError(f"the root lacks the library {name}, which signify-openbsd needs")
@@ -154,7 +160,7 @@ def _library_folders(root: Path) -> list[str]:
 
 def _tool(root: Path, places: Sequence[str], package: str) -> bytes:
     for place in places:
-        path = _found(root, place)
+        path = _locate(root, place)
         if path is not None:
             return path.read_bytes()
     raise RecipeError(f"the root has no /{places[0]}; put the package {package} into the recipe")
@@ -177,11 +183,11 @@ def _firmware(root: Path, modules: Iterable[Module]) -> tuple[list[cpio.Entry], 
     entries: dict[str, cpio.Entry] = {}
     missing = []
     for name in sorted({name for module in modules for name in module.firmware}):
-        found = next(_firmware_files(root, name), None)
-        if found is None:
+        packed = next(_firmware_files(root, name), None)
+        if packed is None:
             missing.append(name)
             continue
-        path, suffix = found
+        path, suffix = packed
         target = f"lib/firmware/{name}{suffix}"
         entries[target] = cpio.file(target, path.read_bytes())
     return list(entries.values()), tuple(missing)
@@ -190,15 +196,15 @@ def _firmware(root: Path, modules: Iterable[Module]) -> tuple[list[cpio.Entry], 
 def _firmware_files(root: Path, name: str) -> Iterator[tuple[Path, str]]:
     for folder in _FIRMWARE:
         for suffix in ("", ".zst", ".xz"):
-            path = _found(root, f"{folder}/{name}{suffix}")
+            path = _locate(root, f"{folder}/{name}{suffix}")
             if path is not None:
                 yield path, suffix
 
 
-def _found(root: Path, path: str) -> Path | None:
+def _locate(root: Path, path: str) -> Path | None:
     """Where a file of the root lies on this machine, links followed as the root itself would; None: it has none."""
-    found = tree.inside(root, f"/{path}/x").parent
-    return found if found.is_file() else None
+    file = tree.inside(root, f"/{path}/x").parent
+    return file if file.is_file() else None
 
 
 def _file_name(module: Module) -> str:

@@ -41,17 +41,17 @@ def arguments(folder: Path) -> list[str]:
 
 def offer(folder: Path, tree: Path) -> list[str]:
     """Link into apt's archives of `tree` what its package lists know; returns the names."""
-    listed = _listed(tree / LISTS)
-    found: defaultdict[str, list[Path]] = defaultdict(list)
+    listed = _listed_digests(tree / LISTS)
+    by_name: defaultdict[str, list[Path]] = defaultdict(list)
     for digest, path in _kept(folder):
         if digest in listed:
-            found[path.name.partition("-")[2]].append(path)
+            by_name[path.name.partition("-")[2]].append(path)
     archives = tree / ARCHIVES
     archives.mkdir(parents=True, exist_ok=True)
-    return sorted(name for name, paths in found.items() if _offered(paths, archives / name))
+    return sorted(name for name, paths in by_name.items() if _offer(paths, archives / name))
 
 
-def _offered(paths: list[Path], target: Path) -> bool:
+def _offer(paths: list[Path], target: Path) -> bool:
     if len(paths) > 1:  # of two sources, with one version: which of them is wanted apt knows, and fetches it
         return False
     (path,) = paths
@@ -80,9 +80,9 @@ def keep(folder: Path, tree: Path) -> None:
 def _kept(folder: Path) -> Iterator[tuple[str, Path]]:
     """Digest and file of each."""
     for path in folder.iterdir() if folder.is_dir() else ():
-        found = _KEPT.fullmatch(path.name)
-        if found:
-            yield found[1], path
+        match = _KEPT.fullmatch(path.name)
+        if match:
+            yield match[1], path
 
 
 def _inode(path: Path) -> int | None:
@@ -92,14 +92,14 @@ def _inode(path: Path) -> int | None:
         return None
 
 
-def _listed(lists: Path) -> set[str]:
+def _listed_digests(lists: Path) -> set[str]:
     """SHA-256 of all packages of all sources; the lists are large, and stay where they are."""
-    found: set[str] = set()
+    digests: set[str] = set()
     for path in lists.glob("*_Packages"):
         if path.stat().st_size:
             with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as text:
-                found.update(match[1].decode() for match in _DIGEST.finditer(text))
-    return found
+                digests.update(match[1].decode() for match in _DIGEST.finditer(text))
+    return digests
 
 
 def _digest(path: Path) -> str:

@@ -36,14 +36,13 @@ def resolve(recipe: Recipe, cache: Cache, progress: Progress) -> Lock:
         return cache.obtain(bootstrap.STEP, inputs, partial(progress.line, bootstrap.STEP.name), versions)
 
     def compiler() -> tuple[tuple[Locked, ...], bool]:
-        wanted = drivers.build_root(drivers.STEP.inputs(context, {}))
+        inputs = drivers.build_root(drivers.STEP.inputs(context, {}))
         with cache.scratch() as scratch:
             say = partial(progress.line, drivers.STEP.name)
-            bootstrap.bootstrap(wanted, scratch, say, drivers.OPTIONS)
+            bootstrap.bootstrap(inputs, scratch, say, drivers.OPTIONS)
             return _locked(scratch / "root"), False
 
-    base = timed(progress, bootstrap.STEP.name, install)
-    found = _locked(base / "root")
+    packages = _locked(timed(progress, bootstrap.STEP.name, install) / "root")
     build = timed(progress, drivers.STEP.name, compiler) if recipe.drivers else ()
     return Lock(
         recipe=recipe.name,
@@ -51,7 +50,7 @@ def resolve(recipe: Recipe, cache: Cache, progress: Progress) -> Lock:
         architecture=recipe.architecture,
         created=context.created,
         wanted=recipe.installs(),
-        packages=found,
+        packages=packages,
         build_wanted=recipe.compiles(),
         build_packages=build,
         sources=tuple(

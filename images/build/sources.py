@@ -47,15 +47,15 @@ def probe(sources: tuple[Source, ...]) -> tuple[Mirror, ...]:
     Raises:
         SourceUnavailableError: naming each mirror and suite that does not answer, why, and the remedy.
     """
-    wanted = [(source, suite) for source in sources for suite in source.suites]
+    suites = [(source, suite) for source in sources for suite in source.suites]
     proxies = proxy_environment()
     with ThreadPoolExecutor(max_workers=8) as pool:
-        answers = list(pool.map(lambda pair: _ask(pair[0].url, pair[1], proxies), wanted))
+        answers = list(pool.map(lambda pair: _ask(pair[0].url, pair[1], proxies), suites))
     failures = [answer for answer in answers if isinstance(answer, str)]
     if failures:
         raise SourceUnavailableError("\n".join(failures))
-    found = dict(zip(wanted, (answer for answer in answers if not isinstance(answer, str)), strict=True))
-    return tuple(_mirror(source, [found[source, suite] for suite in source.suites]) for source in sources)
+    releases = dict(zip(suites, (answer for answer in answers if not isinstance(answer, str)), strict=True))
+    return tuple(_mirror(source, [releases[source, suite] for suite in source.suites]) for source in sources)
 
 
 def _mirror(source: Source, answers: list[tuple[str, int]]) -> Mirror:
@@ -172,11 +172,11 @@ def proxy_environment() -> dict[str, str]:
     They go to tools by environment and not by argument: a proxy's address may hold a password; arguments are public.
     """
     names = ("http_proxy", "https_proxy", "no_proxy")
-    found = {name: value for name in names if (value := os.environ.get(name) or os.environ.get(name.upper()))}
+    proxies = {name: value for name in names if (value := os.environ.get(name) or os.environ.get(name.upper()))}
     for name, option in (("http_proxy", "Acquire::http::Proxy"), ("https_proxy", "Acquire::https::Proxy")):
-        if name not in found and (value := _apt_option(option)):
-            found[name] = value
-    return found
+        if name not in proxies and (value := _apt_option(option)):
+            proxies[name] = value
+    return proxies
 
 
 def _apt_option(option: str) -> str | None:

@@ -25,12 +25,12 @@ class Entry:
 
 
 def directory(path: str, mode: int = 0o755) -> Entry:
-    """A directory."""
+    """A directory of root's; `mode`: its permission bits."""
     return Entry(path, stat.S_IFDIR | mode)
 
 
 def file(path: str, data: bytes, mode: int = 0o644) -> Entry:
-    """A regular file."""
+    """A regular file of root's with `data`; `mode`: its permission bits."""
     return Entry(path, stat.S_IFREG | mode, data)
 
 
@@ -40,7 +40,7 @@ def symlink(path: str, target: str) -> Entry:
 
 
 def character_device(path: str, major: int, minor: int, mode: int = 0o600) -> Entry:
-    """A character device."""
+    """A character device of root's with these numbers; `mode`: its permission bits."""
     return Entry(path, stat.S_IFCHR | mode, b"", major, minor)
 
 
@@ -51,28 +51,28 @@ def archive(entries: Iterable[Entry], mtime: int = 0) -> bytes:
         ValueError: a path that is absolute, climbs, is too long or is there twice; a file of 4 GiB and more;
             something inside of what is not a directory.
     """
-    parts: list[bytes] = []
+    records: list[bytes] = []
     for number, entry in enumerate(_complete(entries), start=1):
-        parts.append(_record(entry, number, mtime))
-    parts.append(_record(Entry("TRAILER!!!", 0), 0, 0))
-    length = sum(map(len, parts))
-    parts.append(bytes(-length % _BLOCK))
-    return b"".join(parts)
+        records.append(_record(entry, number, mtime))
+    records.append(_record(Entry("TRAILER!!!", 0), 0, 0))
+    length = sum(map(len, records))
+    records.append(bytes(-length % _BLOCK))
+    return b"".join(records)
 
 
 def _complete(entries: Iterable[Entry]) -> list[Entry]:
-    found: dict[tuple[str, ...], Entry] = {}
+    by_path: dict[tuple[str, ...], Entry] = {}
     for entry in entries:
         key = _parts(entry)
-        if key in found:
+        if key in by_path:
             raise ValueError(f"{entry.path!r} is there twice")
-        found[key] = entry
-    for key in list(found):
+        by_path[key] = entry
+    for key in list(by_path):
         for depth in range(1, len(key)):
-            parent = found.setdefault(key[:depth], directory("/".join(key[:depth])))
+            parent = by_path.setdefault(key[:depth], directory("/".join(key[:depth])))
             if not stat.S_ISDIR(parent.mode):
                 raise ValueError(f"{'/'.join(key)!r} is inside of {parent.path!r}, which is not a directory")
-    return [found[key] for key in sorted(found)]
+    return [by_path[key] for key in sorted(by_path)]
 
 
 def _parts(entry: Entry) -> tuple[str, ...]:

@@ -30,7 +30,7 @@ class Package:
 
     @property
     def identity(self) -> Identity:
-        """What it is looked up by."""
+        """Name, version and architecture: what apt's lists are searched by."""
         return self.name, self.version, self.architecture
 
 
@@ -74,24 +74,24 @@ def _package(fields: Mapping[str, str]) -> Package:
     )
 
 
-def origins(lists: Path, wanted: frozenset[Identity]) -> dict[Identity, tuple[Origin, ...]]:
+def origins(lists: Path, identities: frozenset[Identity]) -> dict[Identity, tuple[Origin, ...]]:
     """Where each wanted package is to be had, by apt's lists (`/var/lib/apt/lists`): several where mirrors differ."""
-    found: dict[Identity, list[Origin]] = {}
-    names = frozenset(name.encode() for name, _, _ in wanted)
+    by_identity: dict[Identity, list[Origin]] = {}
+    names = frozenset(name.encode() for name, _, _ in identities)
     for path in sorted(lists.glob("*_Packages")):
         publisher = _publisher(path)
         for paragraph in _matching(path, names):
             fields = next(paragraphs(paragraph), {})
             identity = fields.get("Package", ""), fields.get("Version", ""), fields.get("Architecture", "")
-            if identity in wanted and "SHA256" in fields:
+            if identity in identities and "SHA256" in fields:
                 size = fields.get("Size", "")
                 origin = Origin(
                     publisher, fields["SHA256"], fields.get("Filename", ""), int(size) if size.isdecimal() else 0
                 )
-                known = found.setdefault(identity, [])
+                known = by_identity.setdefault(identity, [])
                 if origin.sha256 not in {other.sha256 for other in known}:  # main and security have the same file
                     known.append(origin)
-    return {identity: tuple(known) for identity, known in found.items()}
+    return {identity: tuple(known) for identity, known in by_identity.items()}
 
 
 def _matching(path: Path, names: frozenset[bytes]) -> Iterator[str]:

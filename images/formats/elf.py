@@ -41,12 +41,12 @@ def modinfo(data: bytes) -> dict[str, list[str]]:
         text = _section(data, b".modinfo")
     except (struct.error, IndexError, OverflowError) as error:
         raise ValueError(f"a damaged ELF file: {error}") from None
-    found: dict[str, list[str]] = {}
+    fields: dict[str, list[str]] = {}
     for pair in text.split(b"\0"):
         key, equals, value = pair.decode(errors="replace").partition("=")
         if equals:
-            found.setdefault(key, []).append(value)
-    return found
+            fields.setdefault(key, []).append(value)
+    return fields
 
 
 def _linkage(data: bytes) -> Linkage:
@@ -74,7 +74,7 @@ def _file_offset(address: int, headers: list[tuple[int, ...]]) -> int:
     raise ValueError("a damaged ELF file: its string table is in no segment")
 
 
-def _section(data: bytes, wanted: bytes) -> bytes:
+def _section(data: bytes, section: bytes) -> bytes:
     _check(data)
     offset = struct.unpack_from("<Q", data, 40)[0]
     size, count, names_index = struct.unpack_from("<HHH", data, 58)
@@ -83,7 +83,7 @@ def _section(data: bytes, wanted: bytes) -> bytes:
     headers = [struct.unpack_from("<IIQQQQ", data, offset + i * size) for i in range(count)]
     names = headers[names_index][4]
     for name, _, _, _, at, length in headers:
-        if data[names + name : names + name + len(wanted) + 1] == wanted + b"\0":
+        if data[names + name : names + name + len(section) + 1] == section + b"\0":
             return data[at : at + length]
     return b""
 

@@ -60,14 +60,14 @@ class Tree:
         rows = (line.split() for line in self._lines("modules.alias"))
         self.aliases = [(w[1].replace("-", "_"), module_name(w[2])) for w in rows if len(w) == 3 and w[0] == "alias"]
 
-    def order(self, wanted: Sequence[str]) -> list[str]:
-        """Names of all modules that `wanted` need, in load order; what is built into the kernel needs nothing.
+    def order(self, names: Sequence[str]) -> list[str]:
+        """Names of all modules that `names` need, in load order; what is built into the kernel needs nothing.
 
         Raises:
             RecipeError: the kernel does not have a module of that name.
         """
         done: dict[str, None] = {}
-        for name in map(module_name, wanted):
+        for name in map(module_name, names):
             if name not in self.paths and name not in self.builtin:
                 raise RecipeError(self._missing(name))
             self._visit(name, done, set())

@@ -132,20 +132,20 @@ def _chain(path: Path) -> tuple[list[Document], list[Fault]]:
         base = last.value.get("base") if isinstance(last.value, dict) else None
         if not isinstance(base, str) or not base:
             return documents, []
-        found = Path(last.file).parent / base if _is_path(base) else find(base)
+        base_file = Path(last.file).parent / base if _is_path(base) else find(base)
         message = ""
-        if found.resolve() in seen:
-            circle = [*seen[seen.index(found.resolve()) :], found]
+        if base_file.resolve() in seen:
+            circle = [*seen[seen.index(base_file.resolve()) :], base_file]
             message = f"recipes are based on each other in a circle: {' → '.join(item.name for item in circle)}"
-        elif not found.is_file():
+        elif not base_file.is_file():
             message = (
-                f"there is no recipe {found if _is_path(base) else repr(base)}; shipped are {', '.join(shipped())}"
+                f"there is no recipe {base_file if _is_path(base) else repr(base)}; shipped are {', '.join(shipped())}"
             )
         if message:
             return documents, [Fault(last.file, last.line(("base",)), "base", message)]
-        seen.append(found.resolve())
+        seen.append(base_file.resolve())
         try:
-            documents.append(strict.read(found))
+            documents.append(strict.read(base_file))
         except FaultsError as error:
             return documents, list(error.faults)
 

@@ -12,7 +12,7 @@ from pydantic import Field, ValidationError
 
 from images.errors import LockError
 from images.formats.debian import Identity, Origin
-from images.values.faults import first_fault
+from images.values.faults import first_fault, first_few
 from images.values.strict import Strict
 from images.values.types import Architecture, Name, Sha256
 
@@ -34,7 +34,7 @@ class Locked(Strict):
 
     @property
     def identity(self) -> Identity:
-        """Name, version, architecture."""
+        """Name, version and architecture: what dpkg's status and apt's lists call it by."""
         return self.name, self.version, self.architecture
 
     def __str__(self) -> str:
@@ -50,7 +50,7 @@ class LockedSource(Strict):
 
 
 class Lock(Strict):
-    """What a recipe came to, once."""
+    """The packages that a recipe came to when it was locked, each with its digest: builds install exactly these."""
 
     schema_: Annotated[Literal["netboot.dev/lock/v1"], Field(alias="schema")] = "netboot.dev/lock/v1"
     recipe: Name
@@ -152,7 +152,9 @@ def check_lists(lock: Lock, there: Mapping[Identity, tuple[Origin, ...]]) -> Non
     """
     gone = [str(package) for package in lock.packages if package.identity not in there]
     if gone:
-        raise LockError(f"the mirrors do not have any more what the lock asks for: {_listed(gone)}; {_SNAPSHOT}")
+        raise LockError(
+            f"the mirrors do not have any more what the lock asks for: {first_few(gone, _MOST)}; {_SNAPSHOT}"
+        )
     other = [
         str(package)
         for package in lock.packages
@@ -160,7 +162,7 @@ def check_lists(lock: Lock, there: Mapping[Identity, tuple[Origin, ...]]) -> Non
     ]
     if other:
         raise LockError(
-            f"the mirrors have other files of the same versions than were locked: {_listed(other)}; "
+            f"the mirrors have other files of the same versions than were locked: {first_few(other, _MOST)}; "
             "whoever publishes them has replaced them: find out why before you lock anew (`netboot image lock`)"
         )
 
@@ -174,8 +176,8 @@ def check_installed(lock: Lock, installed: Iterable[Identity]) -> None:
     want, have = {package.identity for package in lock.packages}, set(installed)
     if want == have:
         return
-    missing = _listed([_text(identity) for identity in sorted(want - have)]) or "nothing"
-    more = _listed([_text(identity) for identity in sorted(have - want)]) or "nothing"
+    missing = first_few([_text(identity) for identity in sorted(want - have)], _MOST) or "nothing"
+    more = first_few([_text(identity) for identity in sorted(have - want)], _MOST) or "nothing"
     raise LockError(
         f"what was installed is not what the lock says: missing {missing}, and beyond it {more}; {_SNAPSHOT}"
     )
@@ -197,8 +199,3 @@ def _sha256(origins: tuple[Origin, ...]) -> str | None:
 def _text(identity: Identity) -> str:
     name, version, architecture = identity
     return f"{name}={version}:{architecture}"
-
-
-def _listed(names: list[str]) -> str:
-    more = f" and {len(names) - _MOST} more" if len(names) > _MOST else ""
-    return ", ".join(names[:_MOST]) + more

@@ -65,7 +65,7 @@ class File(Strict):
         return self
 
     def entry(self, path: str) -> Entry:
-        """The file, read."""
+        """What is written at `path` of the image: `source` is read now, `content` and `link` are taken as they are."""
         mode = None if self.mode is None else int(self.mode, 8)
         if self.source is not None:
             return read_file(path, self.source, mode)
@@ -156,16 +156,16 @@ class Recipe(Strict):
         """Hash of all that the recipe says, of the files that it names, of each build step and of the keys baked in."""
         keyrings = [source.signed_by.read_bytes() for source in self.sources]
         archives = [file_digest(path) for path in (*self.container_images, *self.driver_patches)]
-        return digest([self.said(), plain(keyrings), plain(self.entries()), archives, list(steps), plain(keys)])
+        return digest([self.as_json(), plain(keyrings), plain(self.entries()), archives, list(steps), plain(keys)])
 
-    def said(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, Any]:
         """All that the recipe says, as JSON has it, but for files that it names: where they lie here says nothing."""
         read: Any = {"overlay": True, "files": True, "container_images": True, "driver_patches": True, "lock": True}
-        said: dict[str, Any] = self.model_dump(mode="json", exclude={"sources": {"__all__": {"signed_by"}}, **read})
-        for source in said["sources"]:
+        document: dict[str, Any] = self.model_dump(mode="json", exclude={"sources": {"__all__": {"signed_by"}}, **read})
+        for source in document["sources"]:
             if source["url"].startswith("file:"):
                 source["url"] = "file:"  # where it lies here says nothing about the packages in it
-        return said | ({"lock": file_digest(self.lock)} if self.lock else {})
+        return document | ({"lock": file_digest(self.lock)} if self.lock else {})
 
     def compiles(self) -> tuple[str, ...]:
         """What modules are compiled from, and the kernel's package that they are for; empty without drivers."""

@@ -48,15 +48,17 @@ def blob_type(name: str) -> str:
 
 def write_artifact(manifest: bytes, signature: bytes, value: Manifest) -> bytes:
     """The registry's manifest of an image: the same bytes for the same image and signature."""
-    layers = [_layer(MANIFEST, "manifest.json", _described(manifest))]
-    layers.append(_layer(SIGNATURE, "manifest.sig", _described(signature)))
-    layers += [_layer(blob_type(name), name, Descriptor(one.sha256, one.size)) for name, one in value.artifacts]
+    layers = [_layer(MANIFEST, "manifest.json", _descriptor(manifest))]
+    layers.append(_layer(SIGNATURE, "manifest.sig", _descriptor(signature)))
+    layers += [
+        _layer(blob_type(name), name, Descriptor(artifact.sha256, artifact.size)) for name, artifact in value.artifacts
+    ]
     return canonical(
         {
             "schemaVersion": 2,
             "mediaType": OCI_MANIFEST,
             "artifactType": ARTIFACT_TYPE,
-            "config": _entry(_EMPTY_TYPE, _described(EMPTY)),
+            "config": _entry(_EMPTY_TYPE, _descriptor(EMPTY)),
             "layers": layers,
             "annotations": {
                 _TITLE: value.name,
@@ -74,7 +76,7 @@ def read_artifact(data: bytes, where: str) -> Signed:
     Raises:
         RegistryError: something else is kept there, like a container image.
     """
-    value = _parsed(data)
+    value = _read_object(data)
     kind = value.get("artifactType")
     if kind != ARTIFACT_TYPE:
         what = (value.get("mediaType") if kind is None else kind) or "of no kind that it says"
@@ -99,19 +101,19 @@ def read_blobs(manifest: Manifest) -> Iterator[tuple[str, Artifact]]:
             yield name, artifact
 
 
-def _described(data: bytes) -> Descriptor:
+def _descriptor(data: bytes) -> Descriptor:
     return Descriptor(hashlib.sha256(data).hexdigest(), len(data))
 
 
-def _entry(media: str, one: Descriptor) -> dict[str, Any]:
-    return {"mediaType": media, "digest": f"sha256:{one.sha256}", "size": one.size}
+def _entry(media: str, descriptor: Descriptor) -> dict[str, Any]:
+    return {"mediaType": media, "digest": f"sha256:{descriptor.sha256}", "size": descriptor.size}
 
 
-def _layer(media: str, title: str, one: Descriptor) -> dict[str, Any]:
-    return {**_entry(media, one), "annotations": {_TITLE: title}}
+def _layer(media: str, title: str, descriptor: Descriptor) -> dict[str, Any]:
+    return {**_entry(media, descriptor), "annotations": {_TITLE: title}}
 
 
-def _parsed(data: bytes) -> dict[str, Any]:
+def _read_object(data: bytes) -> dict[str, Any]:
     try:
         value = json.loads(data)
     except (ValueError, RecursionError):

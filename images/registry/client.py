@@ -57,12 +57,12 @@ class OciRegistry:
         self.close()
 
     def close(self) -> None:
-        """Close what is open."""
+        """Close the connections to the registry."""
         self._dxf.session.close()
 
     @property
     def where(self) -> str:
-        """For words."""
+        """Registry and repository, as messages name them."""
         return self.reference.place
 
     def manifest(self, name: str) -> bytes:
@@ -109,11 +109,11 @@ class OciRegistry:
             RegistryError and its kin. DamagedError: the file is not what its digest says.
         """
 
-        def told(_digest: str, block: bytes, _size: int) -> None:
+        def count(_digest: str, block: bytes, _size: int) -> None:
             progress(len(block))
 
         with self._asking(what):
-            sent = self._dxf.push_blob(filename=str(path), progress=told, check_exists=False)
+            sent = self._dxf.push_blob(filename=str(path), progress=count, check_exists=False)
         if sent != f"sha256:{sha256}":
             raise RegistryError(f"{path} is not what its digest says: see `netboot image verify`")
 

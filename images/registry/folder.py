@@ -24,8 +24,8 @@ def export(store: Store, digest: str, folder: Path, trusted: Collection[PublicKe
     manifest = publishable(store, digest, trusted)
     image = folder / "images" / digest
     try:
-        for made in (folder / "blobs", image):
-            made.mkdir(parents=True, exist_ok=True)
+        for directory in (folder / "blobs", image):
+            directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise files.refused(f"cannot make {folder}", error) from error
     written = _blobs(store, manifest, folder / "blobs", progress)

@@ -66,11 +66,11 @@ def pull(
     source: Source,
     announced: Announced,
     store: Store,
-    wanted: Collection[str],
+    names: Collection[str],
     retry: RetryPolicy,
     progress: Progress,
 ) -> int:
-    """Fetch the artifacts `wanted` (of `missing`), verify all, add the image; how many bytes were fetched.
+    """Fetch the artifacts of these `names` (of `missing`), verify all, add the image; how many bytes were fetched.
 
     Raises:
         DamagedError: an artifact is not what was signed. RegistryError and its kin. images.errors.StoreError.
@@ -78,16 +78,16 @@ def pull(
     """
     fetched = 0
     with staging(store.root) as folder:
-        parts = dict[str, Path]()
+        paths = dict[str, Path]()
         by_digest = dict[str, Path]()
         for name, artifact in announced.manifest.artifacts:
             path = by_digest.get(artifact.sha256)
-            if path is None and name in wanted:
+            if path is None and name in names:
                 path = folder / artifact.sha256
                 download(source, name, artifact, path, retry, progress)
                 fetched += artifact.size
-            by_digest[artifact.sha256] = parts[name] = path or store.blob_path(artifact.sha256)
-        store.add_image(announced.signed.manifest, _joined(store, announced), parts)
+            by_digest[artifact.sha256] = paths[name] = path or store.blob_path(artifact.sha256)
+        store.add_image(announced.signed.manifest, _joined(store, announced), paths)
     return fetched
 
 

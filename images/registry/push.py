@@ -70,11 +70,11 @@ def push(
     manifest: Manifest,
     registry: OciRegistry,
     tag: str,
-    wanted: Collection[str],
+    names: Collection[str],
     retry: RetryPolicy,
     progress: Progress,
 ) -> Pushed:
-    """Upload the artifacts `wanted` (of `absent`), then name the image there by its digest and by `tag`.
+    """Upload the artifacts of these `names` (of `absent`), then name the image there by its digest and by `tag`.
 
     Raises:
         RegistryError and its kin; the tag is set last, so it names a whole image or what it named before.
@@ -82,15 +82,15 @@ def push(
     digest, sent = manifest.digest, 0
     signed = store.manifest_bytes(digest), store.signature(digest)
     for name, artifact in read_blobs(manifest):
-        if name in wanted:
+        if name in names:
             _upload(store, registry, name, artifact, retry, progress)
             sent += artifact.size
     for data, what in (*zip(signed, ("manifest.json", "manifest.sig"), strict=True), (EMPTY, "the configuration")):
         _upload_bytes(registry, data, what, retry)
     written = write_artifact(*signed, manifest)
     tags = tuple(dict.fromkeys((digest, tag)))
-    for one in tags:
-        retry(partial(registry.put_manifest, one, written))
+    for alias in tags:
+        retry(partial(registry.put_manifest, alias, written))
     return Pushed(digest, f"sha256:{hashlib.sha256(written).hexdigest()}", tags, sent)
 
 
@@ -104,17 +104,17 @@ def promote(
     """
     announced = announce(RegistrySource(source), name, trusted, retry)
     data = retry(lambda: source.manifest(name))
-    two = read_artifact(data, f"{source.where}:{name}")
-    if two.manifest.sha256 != announced.digest:
+    signed = read_artifact(data, f"{source.where}:{name}")
+    if signed.manifest.sha256 != announced.digest:
         raise DamagedError(f"{source.where}:{name} was moved while it was looked at: try again")
-    blobs = {one.sha256: (part, Descriptor(one.sha256, one.size)) for part, one in read_blobs(announced.manifest)}
-    blobs |= {one.sha256: (part, one) for part, one in zip(("manifest.json", "manifest.sig"), two, strict=True)}
+    blobs = {blob.sha256: (label, Descriptor(blob.sha256, blob.size)) for label, blob in read_blobs(announced.manifest)}
+    blobs |= {blob.sha256: (label, blob) for label, blob in zip(("manifest.json", "manifest.sig"), signed, strict=True)}
     empty = Descriptor(hashlib.sha256(EMPTY).hexdigest(), len(EMPTY))
-    for part, one in (*blobs.values(), ("the configuration", empty)):
-        if not _there(target, one, part, retry):
+    for label, blob in (*blobs.values(), ("the configuration", empty)):
+        if not _there(target, blob, label, retry):
             if target.where == source.where:
-                raise AbsentError(f"{source.where} lacks {blob_words(part, one.sha256)}: push the image again")
-            retry(partial(target.mount, source.reference.repository, one.sha256, part))
+                raise AbsentError(f"{source.where} lacks {blob_words(label, blob.sha256)}: push the image again")
+            retry(partial(target.mount, source.reference.repository, blob.sha256, label))
     before = _named(target, tag, trusted, retry)
     for alias in dict.fromkeys((announced.digest, tag)):
         retry(partial(target.put_manifest, alias, data))
@@ -128,13 +128,13 @@ def _named(registry: OciRegistry, tag: str, trusted: Collection[PublicKey], retr
         return None
 
 
-def _there(registry: OciRegistry, one: Descriptor, name: str, retry: RetryPolicy) -> bool:
-    size = retry(lambda: registry.blob_size(one.sha256))
-    if size is not None and size != one.size:
+def _there(registry: OciRegistry, blob: Descriptor, name: str, retry: RetryPolicy) -> bool:
+    size = retry(lambda: registry.blob_size(blob.sha256))
+    if size is not None and size != blob.size:
         # Registries take a blob that they have for whole (distribution, blobwriter.go, moveBlob): a push mends nothing.
-        what = f"{blob_words(name, one.sha256)} of {registry.where}"
+        what = f"{blob_words(name, blob.sha256)} of {registry.where}"
         raise DamagedError(
-            f"{what} is damaged: it has {size} bytes there, {one.size} were signed; "
+            f"{what} is damaged: it has {size} bytes there, {blob.size} were signed; "
             "remove that blob from the registry's storage, then push the image again"
         )
     return size is not None
@@ -148,13 +148,13 @@ def _upload(
     def attempt() -> None:
         done = 0
 
-        def told(step: int) -> None:
+        def count(step: int) -> None:
             nonlocal done
             done += step
             progress(step)
 
         try:
-            registry.push(path, artifact.sha256, what, told)
+            registry.push(path, artifact.sha256, what, count)
         except BaseException:
             progress(-done)
             raise

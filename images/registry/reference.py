@@ -35,7 +35,7 @@ class Reference:
 
     @property
     def place(self) -> str:
-        """Registry and repository."""
+        """Registry and repository, like `registry.example.org:5000/site/images`."""
         return f"{self.registry}/{self.repository}"
 
     @property
@@ -103,13 +103,13 @@ def read_origin(text: str) -> tuple[Origin, str | None]:
         f"{text[:200]!r} is no plain origin: write http://HOST[:PORT]/v1/images/DIGEST, without user, query or spaces"
     )
     try:
-        parts = urlsplit(text)
-        sound = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        url = urlsplit(text)
+        sound = url.scheme in ("http", "https") and bool(url.hostname) and url.port != 0
     except ValueError:
         raise wrong from None
-    if "@" in parts.netloc:
+    if "@" in url.netloc:
         raise BadReferenceError("a plain origin is written without a user: no login is sent to it")
-    if not sound or parts.query or parts.fragment:
+    if not sound or url.query or url.fragment:
         raise wrong
     if not re.fullmatch(r"[!-~]+", text):
         raise wrong

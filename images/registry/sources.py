@@ -31,7 +31,7 @@ class Source(Protocol):
 
     @property
     def where(self) -> str:
-        """The place, for words."""
+        """The registry and repository, or the URL, as messages name it."""
         ...
 
     def signed(self, name: str) -> SignedManifest:
@@ -44,7 +44,7 @@ class Source(Protocol):
 
 
 class RegistrySource:
-    """A repository of a registry."""
+    """Images of one repository of a registry, by tag or digest, over the OCI distribution protocol."""
 
     def __init__(self, registry: OciRegistry) -> None:
         self._registry = registry
@@ -65,15 +65,15 @@ class RegistrySource:
     def blob(self, artifact: Artifact, name: str, offset: int) -> AbstractContextManager[Stream]:
         return self._registry.blob(artifact.sha256, artifact.size, offset, blob_words(name, artifact.sha256))
 
-    def _small(self, one: Descriptor, name: str) -> bytes:
-        what = blob_words(name, one.sha256)
-        with self._registry.blob(one.sha256, one.size, 0, what) as given:
+    def _small(self, descriptor: Descriptor, name: str) -> bytes:
+        what = blob_words(name, descriptor.sha256)
+        with self._registry.blob(descriptor.sha256, descriptor.size, 0, what) as given:
             data = bytearray()
             for block in given.blocks:
                 data += block
-                if len(data) > one.size:
+                if len(data) > descriptor.size:
                     break
-        if hashlib.sha256(data).hexdigest() != one.sha256:
+        if hashlib.sha256(data).hexdigest() != descriptor.sha256:
             raise DamagedError(f"{what} of {self.where} is damaged: its bytes are not those of its digest")
         return bytes(data)
 
@@ -192,5 +192,5 @@ class FolderSource:
 
 
 def blob_words(name: str, sha256: str) -> str:
-    """An artifact in a message."""
+    """An artifact as messages name it: `root (blob 0123456789ab)`."""
     return f"{name} (blob {sha256[:12]})"

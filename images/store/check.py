@@ -11,6 +11,7 @@ from images.artifact.measure import blocks
 from images.artifact.signing import PublicKey
 from images.errors import CorruptError, NotFoundError, SignatureError, StoreError
 from images.store.store import Store
+from images.values.faults import first_few
 
 _AGAIN = "build or fetch the image again: a good blob takes its place"
 _REFUSE = "do not boot it unless you know why"
@@ -54,7 +55,7 @@ def check_bundle(data: bytes, signature: bytes, trusted: Iterable[PublicKey]) ->
 
 def check_sizes(store: Store, manifest: Manifest) -> tuple[Finding, ...]:
     """Whether every artifact is there with its size."""
-    return tuple(found for name, artifact in manifest.artifacts if (found := _size(store, name, artifact)))
+    return tuple(finding for name, artifact in manifest.artifacts if (finding := _size(store, name, artifact)))
 
 
 def check_image(
@@ -132,6 +133,4 @@ def _bytes(store: Store, name: str, artifact: Artifact, progress: Callable[[int]
 def _where(bad: tuple[int, ...], count: int) -> str:
     if not bad:
         return ""
-    more = f" and {len(bad) - _MOST} more" if len(bad) > _MOST else ""
-    named = ", ".join(map(str, bad[:_MOST]))
-    return f" in chunk {named}{more} of {count} (counted from 0; from byte {bad[0] * CHUNK_SIZE} on)"
+    return f" in chunk {first_few(bad, _MOST)} of {count} (counted from 0; from byte {bad[0] * CHUNK_SIZE} on)"

@@ -167,12 +167,12 @@ class Store:
         self,
         manifest: bytes,
         signature: bytes,
-        parts: Mapping[str, Path],
+        paths: Mapping[str, Path],
         progress: Progress | None = None,
     ) -> str:
         """Add an image whole and return its digest; adding it again changes nothing but when it was added.
 
-        `parts` maps artifact names to files. `progress` is told the bytes as they are copied.
+        `paths` maps artifact names to files. `progress` is told the bytes as they are copied.
 
         Raises:
             CorruptError: a file is not what the manifest says. BusyError. StoreError: disk full, …; nothing is listed.
@@ -180,7 +180,7 @@ class Store:
         value = read_manifest(manifest)
         with self.writing():
             for name, artifact in value.artifacts:
-                writing.put_blob(self.root, parts[name], artifact, name, progress)
+                writing.put_blob(self.root, paths[name], artifact, name, progress)
             files.sync_folder(self.root / "blobs")  # also for blobs whose writer was killed before it did
             folder = self.root / "images" / value.digest
             folder.mkdir(exist_ok=True)

@@ -42,7 +42,7 @@ def put_blob(root: Path, source: Path, artifact: Artifact, name: str, progress: 
     Raises:
         CorruptError: the source is something else. StoreError, OSError: it cannot be read, disk full, ….
     """
-    if _renewed(root, artifact):
+    if _renew(root, artifact):
         return
     staged = root / "tmp" / "blob"
     with files.replacing(staged, mode=0o444, staging=root / "tmp") as file:
@@ -53,7 +53,7 @@ def put_blob(root: Path, source: Path, artifact: Artifact, name: str, progress: 
     staged.rename(root / "blobs" / artifact.sha256)
 
 
-def _renewed(root: Path, artifact: Artifact) -> bool:
+def _renew(root: Path, artifact: Artifact) -> bool:
     """Whether the blob is there, whole; then gc's grace counts from now. A damaged one is to be replaced."""
     path = root / "blobs" / artifact.sha256
     if not is_whole(path, artifact):

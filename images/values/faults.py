@@ -1,6 +1,7 @@
-"""What libraries say is wrong, in the words that our messages have: pydantic of a value, OpenSSL of a host, …"""
+"""The words that our messages have: what pydantic says of a value, OpenSSL of a host; lists that may be long."""
 
 import ssl
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pydantic import ValidationError
@@ -40,3 +41,9 @@ def root_cause(error: BaseException) -> str:
     if isinstance(error, ssl.SSLCertVerificationError):
         return error.verify_message
     return (error.strerror if isinstance(error, OSError) else None) or str(error)
+
+
+def first_few(items: Sequence[object], most: int) -> str:
+    """`a, b, c and 4 more`: the first `most` of a list, and how many are left out."""
+    more = f" and {len(items) - most} more" if len(items) > most else ""
+    return ", ".join(map(str, items[:most])) + more

@@ -72,7 +72,7 @@ class Joining:
     def run_a_pod(self) -> None:
         """Ready does not prove a working node; a Pod that runs and speaks does."""
         node = self.kubectl.get("node", NAME)
-        self.taints = ", ".join(taint_words(one) for one in node["spec"].get("taints", []))
+        self.taints = ", ".join(taint_words(taint) for taint in node["spec"].get("taints", []))
         with self.demo.doing(f"the operator runs: kubectl taint nodes {NAME} {UNCHECKED}-"):
             self.demo.say(f"    it registered with {self.taints}: nothing runs on it before somebody has looked")
             let_in(self.kubectl, NAME)
@@ -82,7 +82,7 @@ class Joining:
             self.demo.say(f"    the Pod says: [bold]{self.pod_log}[/]")
 
     def facts(self, events: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:
-        """Rows of the last page."""
+        """Label and text of each row of the last page: the cluster, the node, its identity, its Pod."""
         info = self.kubectl.get("node", NAME)["status"]["nodeInfo"]
         took = kernel_to_ready(events)
         return [

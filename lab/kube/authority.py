@@ -52,7 +52,9 @@ class Authority:
         builder = builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         builder = builder.add_extension(x509.ExtendedKeyUsage([purpose]), critical=False)
         if server:
-            builder = builder.add_extension(x509.SubjectAlternativeName([_san(one) for one in server]), critical=False)
+            builder = builder.add_extension(
+                x509.SubjectAlternativeName([_san(address) for address in server]), critical=False
+            )
         certificate = builder.sign(self._key, hashes.SHA256())
         return Pair(certificate.public_bytes(serialization.Encoding.PEM), _pem(key))
 

@@ -13,6 +13,7 @@ from typing import Literal
 
 from aiohttp import web
 
+from images.values.types import SHA256
 from netboot.boot import answers
 from netboot.boot.answers import PreparedResponse
 from netboot.boot.limits import connection_of
@@ -20,10 +21,9 @@ from netboot.boot.metrics import Counters
 from netboot.boot.transfers import OpenFile, Transfer, open_file, send
 from netboot.lifecycle.errors import JournalUnavailableError
 
-_DIGEST = re.compile(r"[0-9a-f]{64}")
 _ONE = re.compile(r"bytes=[ \t]*([0-9]{0,18})-([0-9]{0,18})[ \t]*", re.IGNORECASE | re.ASCII)
 _TAG = re.compile(r'(?:W/)?"[\x21\x23-\x7e\x80-\xff]*"')
-_IMAGE = re.compile(r"([0-9a-f]{64})/manifest\.(json|sig)")
+_IMAGE = re.compile(rf"({SHA256.pattern})/manifest\.(json|sig)")
 
 Span = tuple[int, int]
 """Offset and length, in bytes."""
@@ -42,7 +42,7 @@ class Artifacts:
 
     async def blob(self, request: web.BaseRequest, digest: str, query: str) -> web.StreamResponse:
         """`/v1/blobs/<sha256>`; with `boot` and `machine` in the query a whole transfer is a phase of that boot."""
-        if not _DIGEST.fullmatch(digest):
+        if not SHA256.fits(digest):
             return answers.text(404, "no such blob: a name is 64 hexadecimal digits in lower case")
         with open_file(f"{self._store}blobs/{digest}", f"blob {digest}") as file:
             response, transfer = await self._answer(request, file, f'"{digest}"', _BLOB, digest)

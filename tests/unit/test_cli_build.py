@@ -11,11 +11,11 @@ from rich.console import Console
 
 from images.artifact.keyring import KeyRing
 from images.artifact.manifest import Artifacts, Manifest
+from images.artifact.measure import measure
 from images.build.cache import Cache
 from images.build.pipeline import Built
 from images.build.secureboot import SecureBootKey
 from images.build.step import Product
-from images.build.steps import manifest as manifest_step
 from images.errors import ImageError, RecipeError
 from images.recipe.recipe import Recipe
 from images.store.store import Store
@@ -53,7 +53,7 @@ def fake_build(content: str = "root") -> Any:
         paths = {name: folder / name for name in ("kernel", "initrd", "root", "packages")}
         for name, path in paths.items():
             path.write_text(f"{name} {content} {recipe.profile}{signed}")
-        found = {name: manifest_step.describe(path, chunked=name == "root") for name, path in paths.items()}
+        found = {name: measure(path, chunks=name == "root") for name, path in paths.items()}
         made = Manifest(
             name=recipe.name, distribution="debian", suite="bookworm", architecture="amd64", recipe="5" * 64, epoch=0,
             created=1000, kernel_version="6.1", ram_mib=300, artifacts=Artifacts(**found),

@@ -74,17 +74,17 @@ def compare(old: Mapping[str, Path], new: Mapping[str, Path], names: tuple[str, 
             )
         )
     ]
-    found: tuple[Change, ...] | None = None
+    file_changes: tuple[Change, ...] | None = None
     modules: tuple[set[str], set[str]] | None = None
     if "files" in old and "files" in new:
         with ExitStack() as stack:
-            mine, theirs = (stack.enter_context(side["files"].open("rb")) for side in (old, new))
-            found = tuple(changes(listing.read(mine), listing.read(theirs)))
-            mine.seek(0)
-            theirs.seek(0)
-            modules = modules_of(listing.read(mine)), modules_of(listing.read(theirs))
+            old_listing, new_listing = (stack.enter_context(side["files"].open("rb")) for side in (old, new))
+            file_changes = tuple(changes(listing.read(old_listing), listing.read(new_listing)))
+            old_listing.seek(0)
+            new_listing.seek(0)
+            modules = modules_of(listing.read(old_listing)), modules_of(listing.read(new_listing))
     return Comparison(
-        files=found,
+        files=file_changes,
         config=options_changed(_text(old["config"]), _text(new["config"]))
         if "config" in old and "config" in new
         else None,
@@ -103,24 +103,24 @@ def _lacking(names: list[str], what: str, then: str) -> str:
 
 def changes(old: Iterator[Entry], new: Iterator[Entry]) -> Iterator[Change]:
     """The paths that differ, in the listings' order; holds one entry of each."""
-    mine, theirs = next(old, None), next(new, None)
-    while mine is not None or theirs is not None:
-        if theirs is None or (mine is not None and listing.order(mine["path"]) < listing.order(theirs["path"])):
-            assert mine is not None
-            yield Change(mine["path"], "removed", (), mine, None)
-            mine = next(old, None)
-        elif mine is None or listing.order(theirs["path"]) < listing.order(mine["path"]):
-            yield Change(theirs["path"], "added", (), None, theirs)
-            theirs = next(new, None)
+    before, after = next(old, None), next(new, None)
+    while before is not None or after is not None:
+        if after is None or (before is not None and listing.order(before["path"]) < listing.order(after["path"])):
+            assert before is not None
+            yield Change(before["path"], "removed", (), before, None)
+            before = next(old, None)
+        elif before is None or listing.order(after["path"]) < listing.order(before["path"]):
+            yield Change(after["path"], "added", (), None, after)
+            after = next(new, None)
         else:
             aspects = tuple(
                 name
                 for name, fields in ASPECTS.items()
-                if any(mine.get(field) != theirs.get(field) for field in fields)
+                if any(before.get(field) != after.get(field) for field in fields)
             )
             if aspects:
-                yield Change(mine["path"], "changed", aspects, mine, theirs)
-            mine, theirs = next(old, None), next(new, None)
+                yield Change(before["path"], "changed", aspects, before, after)
+            before, after = next(old, None), next(new, None)
 
 
 def modules_of(entries: Iterable[Entry]) -> set[str]:
@@ -152,8 +152,14 @@ def facts(comparison: Comparison) -> dict[str, Any]:
         "files": None
         if comparison.files is None
         else [
-            {"path": one.path, "change": one.change, "aspects": list(one.aspects), "old": one.old, "new": one.new}
-            for one in comparison.files
+            {
+                "path": change.path,
+                "change": change.change,
+                "aspects": list(change.aspects),
+                "old": change.old,
+                "new": change.new,
+            }
+            for change in comparison.files
         ],
         "kernel_config": comparison.config,
         "modules": None

@@ -51,7 +51,7 @@ class Licence:
     """Texts of /usr/share/common-licenses that the file refers to, sorted."""
 
     def facts(self) -> dict[str, Any]:
-        """As the listing has it."""
+        """The package's line of the listing, before it is written as JSON."""
         return {
             "package": self.package.name,
             "version": self.package.version,
@@ -70,14 +70,14 @@ def read(root: Path, packages: tuple[Package, ...]) -> tuple[Licence, ...]:
     A package's folder may be a link to that of another of the same source (policy § 12.3); mmdebstrap leaves links of
     /usr/share/doc out, so a package without a file has the file of another of its source and version.
     """
-    own = {package.identity: _read(root, package) for package in packages}
+    by_package = {package.identity: _read(root, package) for package in packages}
     by_source: dict[tuple[str, str], Licence] = {}
     for package in packages:
-        if own[package.identity].of is not None:
-            by_source.setdefault((package.source, package.source_version), own[package.identity])
+        if by_package[package.identity].of is not None:
+            by_source.setdefault((package.source, package.source_version), by_package[package.identity])
     return tuple(
-        own[package.identity]
-        if own[package.identity].of is not None
+        by_package[package.identity]
+        if by_package[package.identity].of is not None
         else _as(package, by_source.get((package.source, package.source_version)))
         for package in packages
     )

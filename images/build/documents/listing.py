@@ -91,20 +91,20 @@ def read(file: BinaryIO) -> Iterator[Entry]:
     number = 0
     while line := file.readline(_LONGEST):
         number += 1
-        entry = _parsed(line)
+        entry = _read_entry(line)
         if entry is None or (before is not None and order(entry["path"]) <= before):
             raise CorruptError(f"line {number} of the listing of files is not one: build the image again")
         before = order(entry["path"])
         yield entry
 
 
-def _parsed(line: bytes) -> Entry | None:
+def _read_entry(line: bytes) -> Entry | None:
     try:
         entry = json.loads(line)
     except (ValueError, RecursionError):
         return None
     if not isinstance(entry, dict) or not line.endswith(b"\n"):
         return None
-    words = all(isinstance(entry.get(name), str) for name in ("path", "kind", "mode"))
+    texts = all(isinstance(entry.get(name), str) for name in ("path", "kind", "mode"))
     size = entry.get("size", 0)
-    return entry if words and isinstance(size, int) and not isinstance(size, bool) else None
+    return entry if texts and isinstance(size, int) and not isinstance(size, bool) else None

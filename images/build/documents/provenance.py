@@ -66,16 +66,16 @@ def package_dependencies(
 
 
 def _dependency(subject: Subject, package: Package, origins: tuple[Origin, ...]) -> dict[str, Any]:
-    found: dict[str, Any] = {
+    dependency: dict[str, Any] = {
         "uri": purl(package, origins[0].publisher if origins else "", subject).to_string(),
         "annotations": {"source": package.source, "source_version": package.source_version},
     }
     if len(origins) == 1:
-        found["digest"] = {"sha256": origins[0].sha256}
-        found["annotations"]["path"] = origins[0].path
+        dependency["digest"] = {"sha256": origins[0].sha256}
+        dependency["annotations"]["path"] = origins[0].path
     elif origins:  # apt took one of these, and does not say which
-        found["annotations"]["sha256_one_of"] = [origin.sha256 for origin in origins]
-    return found
+        dependency["annotations"]["sha256_one_of"] = [origin.sha256 for origin in origins]
+    return dependency
 
 
 def statement(artifacts: Mapping[str, Artifact], predicate: Mapping[str, Any]) -> bytes:

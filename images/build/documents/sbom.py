@@ -45,11 +45,11 @@ def sbom(
     containers: Iterable[ContainerImage] = (),
 ) -> bytes:
     """The bill: every package and every container image as a component of the image."""
-    parts = [
+    components = [
         component(subject, package, origins.get(package.identity, ()), licences.get(package.identity))
         for package in packages
     ]
-    parts += map(_container, containers)
+    components += map(_container, containers)
     whole = Component(
         type=ComponentType.OPERATING_SYSTEM,
         name=subject.name,
@@ -62,11 +62,11 @@ def sbom(
         ],
     )
     bom = Bom(
-        components=parts,
+        components=components,
         metadata=BomMetaData(component=whole, timestamp=datetime.fromtimestamp(subject.created, UTC)),
         serial_number=uuid.UUID(int=0),
     )
-    bom.register_dependency(whole, parts)
+    bom.register_dependency(whole, components)
     value = json.loads(JsonV1Dot6(bom).output_as_string())
     del value["serialNumber"]
     value["serialNumber"] = uuid.uuid5(_NAMESPACE, canonical(value).decode()).urn

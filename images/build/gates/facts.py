@@ -13,7 +13,7 @@ Package = tuple[str, str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class RecipeFacts:
     """What a recipe says that gates go by; the keys are the recipe's (`images.recipe.recipe.Recipe`)."""
 
     architecture: Architecture
@@ -80,7 +80,7 @@ class Sources:
 class Facts:
     """Everything about one image that gates judge."""
 
-    wanted: Wanted
+    recipe: RecipeFacts
     kernel: str
     """The kernel's version, like 6.1.0-9-amd64."""
     known: Tree

@@ -13,11 +13,11 @@ CHECKS = "images.build.gates.checks"
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """`check` gives every finding; `looked` says in a few words what there was to look at."""
+    """`check` gives every finding; `scope` says in a few words what there was to look at."""
 
     name: str
     check: Callable[[Facts], list[Finding]]
-    looked: Callable[[Facts], str]
+    scope: Callable[[Facts], str]
 
 
 def all_gates() -> tuple[Gate, ...]:
@@ -33,4 +33,4 @@ def findings(facts: Facts, gates: Iterable[Gate]) -> list[Finding]:
 
 def report(facts: Facts, gates: Iterable[Gate]) -> list[dict[str, str]]:
     """What was looked at, by gate: the step's output, for people."""
-    return [{"gate": gate.name, "looked_at": gate.looked(facts)} for gate in gates]
+    return [{"gate": gate.name, "looked_at": gate.scope(facts)} for gate in gates]

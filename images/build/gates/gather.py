@@ -7,7 +7,7 @@ from pathlib import Path
 
 from images.build.gates import accounts, content, early, kmod, packages, programs
 from images.build.gates.checks import identity
-from images.build.gates.facts import Facts, Wanted
+from images.build.gates.facts import Facts, RecipeFacts
 from images.formats import tree
 from images.formats.modules import Tree
 
@@ -16,7 +16,7 @@ _MODPROBE = ("/etc/modprobe.d", "/run/modprobe.d", "/usr/local/lib/modprobe.d", 
 _LIBRARY = re.compile(r"lib[A-Za-z0-9_+.-]+\.so\.\d{3,}\.[\d.]+")
 
 
-def gather(lists: Path, before: Path, root: Path, kernel: str, initrd: Path, wanted: Wanted) -> Facts:
+def gather(lists: Path, before: Path, root: Path, kernel: str, initrd: Path, recipe: RecipeFacts) -> Facts:
     """Read everything.
 
     Args:
@@ -27,10 +27,10 @@ def gather(lists: Path, before: Path, root: Path, kernel: str, initrd: Path, wan
         ImageError: the initrd is damaged. CommandError: a tool failed.
     """
     status = tree.inside(root, "/var/lib/dpkg/status")
-    found = packages.installed(status.read_bytes() if status.is_file() else b"")
+    installed = packages.installed(status.read_bytes() if status.is_file() else b"")
     first = early.read(initrd)
     return Facts(
-        wanted=wanted,
+        recipe=recipe,
         kernel=kernel,
         known=Tree(tree.inside(before, f"/lib/modules/{kernel}/x").parent),
         modules=kmod.in_root(root, kernel),
@@ -44,9 +44,9 @@ def gather(lists: Path, before: Path, root: Path, kernel: str, initrd: Path, wan
         identity=tuple(identity.files(root)),
         accounts=tuple(_accounts(root)),
         content=content.read(root),
-        packages=found,
-        sources=packages.listed(lists, wanted.releases, {name for name, _, _ in found}),
-        programs=programs.versions(root, found),
+        packages=installed,
+        sources=packages.read_lists(lists, recipe.releases, {name for name, _, _ in installed}),
+        programs=programs.versions(root, installed),
     )
 
 

@@ -20,8 +20,8 @@ def in_root(root: Path, kernel: str) -> dict[str, Module]:
     """All modules of one kernel in a root, by name."""
     folder = tree.inside(root, f"/lib/modules/{kernel}/x").parent
     files = sorted(path for path in folder.rglob("*.ko*") if path.is_file() and not path.is_symlink())
-    found = (describe(_shown(root, path), data) for path, data in _unpacked(files))
-    return {module_name(module.path): module for module in found}
+    modules = (describe(_shown(root, path), data) for path, data in _unpacked(files))
+    return {module_name(module.path): module for module in modules}
 
 
 def strange_kernels(root: Path, kernel: str) -> tuple[str, ...]:
@@ -37,18 +37,18 @@ def describe(path: str, data: bytes | str) -> Module:
     if isinstance(data, str):
         return Module(path, module_name(path), fault=data)
     try:
-        said = elf.modinfo(data)
+        modinfo = elf.modinfo(data)
     except ValueError as error:
         return Module(path, module_name(path), fault=str(error))
-    first = {key: values[0] for key, values in said.items()}
+    first = {key: values[0] for key, values in modinfo.items()}
     return Module(
         path=path,
         name=module_name(first.get("name", path)),
         vermagic=first.get("vermagic", "").partition(" ")[0],
         version=first.get("version", ""),
         depends=tuple(name for name in first.get("depends", "").split(",") if name),
-        softdeps=tuple(word for text in said.get("softdep", ()) for word in text.split() if not word.endswith(":")),
-        firmware=tuple(said.get("firmware", ())),
+        softdeps=tuple(word for text in modinfo.get("softdep", ()) for word in text.split() if not word.endswith(":")),
+        firmware=tuple(modinfo.get("firmware", ())),
         signed=data.endswith(SIGNED),
         machine=struct.unpack_from("<H", data, 18)[0],
     )

@@ -28,7 +28,7 @@ def _package(paragraph: bytes) -> Package:
     return fields.get(b"Package", ""), fields.get(b"Version", ""), fields.get(b"Architecture", "")
 
 
-def listed(lists: Path, releases: Iterable[str], names: Iterable[str]) -> Sources:
+def read_lists(lists: Path, releases: Iterable[str], names: Iterable[str]) -> Sources:
     """What the lists in apt's folder have of `names`, and lists that none of `releases` (SHA-256) vouches for.
 
     A release vouches for a list by the list's digest (deb.debian.org's RepositoryFormat); where a repository names its
@@ -37,7 +37,7 @@ def listed(lists: Path, releases: Iterable[str], names: Iterable[str]) -> Source
     trusted = set(releases)
     vouching = {path.name.removesuffix("InRelease"): path.read_bytes() for path in sorted(lists.glob("*_InRelease"))}
     signed = {prefix: text for prefix, text in vouching.items() if hashlib.sha256(text).hexdigest() in trusted}
-    wanted = {name.encode() for name in names}
+    encoded = {name.encode() for name in names}
     packages: set[Package] = set()
     strangers = []
     for path in sorted(path for path in lists.glob("*_Packages") if path.stat().st_size):
@@ -48,7 +48,7 @@ def listed(lists: Path, releases: Iterable[str], names: Iterable[str]) -> Source
                 if path.name.startswith(prefix)
             )
             if any(_vouches(text, name, data) for name, text in texts):
-                packages |= set(_of_names(data, wanted))
+                packages |= set(_of_names(data, encoded))
             else:
                 strangers.append(path.name.rpartition("_dists_")[2])
     return Sources(frozenset(packages), tuple(strangers))
@@ -57,9 +57,9 @@ def listed(lists: Path, releases: Iterable[str], names: Iterable[str]) -> Source
 def _vouches(release: bytes, name: str, data: mmap.mmap) -> bool:
     """`name`: a list's path in its repository, with apt's `_` for `/`."""
     path = rb"(?:\./)?" + re.escape(name).replace("_", "[_/]").encode()
-    said = re.findall(rb"^ ([0-9a-f]{64}) +\d+ " + path + rb"$", release, re.MULTILINE)
-    if said:
-        return hashlib.sha256(data).hexdigest().encode() in said
+    digests = re.findall(rb"^ ([0-9a-f]{64}) +\d+ " + path + rb"$", release, re.MULTILINE)
+    if digests:
+        return hashlib.sha256(data).hexdigest().encode() in digests
     return re.search(rb"^ [0-9a-f]{64} +\d+ " + path + rb"\.\w+$", release, re.MULTILINE) is not None
 
 

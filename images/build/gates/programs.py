@@ -17,16 +17,16 @@ _READ_ONLY = 'mount --bind "$0" "$0" && mount -o remount,bind,ro "$0" && exec ch
 
 def versions(root: Path, packages: tuple[Package, ...]) -> dict[str, str]:
     """Versions by program, of those that are in the image."""
-    found = {}
+    by_program = {}
     for name, brought_by in PACKAGES.items():
         by_package = next((version for package, version, _ in packages if package in brought_by), "")
-        version = _asked(root, name) or by_package
+        version = _ask(root, name) or by_package
         if version:
-            found[name] = version
-    return found
+            by_program[name] = version
+    return by_program
 
 
-def _asked(root: Path, name: str) -> str:
+def _ask(root: Path, name: str) -> str:
     """What `name --version` says; nothing where it is not there or cannot run here (another architecture)."""
     for folder in _FOLDERS:
         path = f"{folder}/{name}"
@@ -34,13 +34,13 @@ def _asked(root: Path, name: str) -> str:
         if file.is_file():
             argv: list[str | Path] = ["unshare", "--mount", "--", "sh", "-c", _READ_ONLY, root, path, "--version"]
             try:
-                return said(run(argv, timeout=60))
+                return version_of(run(argv, timeout=60))
             except CommandError:
                 return ""
     return ""
 
 
-def said(text: str) -> str:
+def version_of(text: str) -> str:
     """`Kubernetes v1.34.4` → `1.34.4`; `containerd github.com/… 1.6.20~ds1 …` → `1.6.20`."""
     match = re.search(r"\bv?(\d+\.\d+\.\d+)", text)
     return match[1] if match else ""

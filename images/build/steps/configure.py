@@ -160,10 +160,10 @@ def _units(root: Path, units: Mapping[str, str]) -> None:
 
 
 def _remove(root: Path, pattern: str) -> None:
-    found = tree.glob(root, pattern)
-    if not found:
+    paths = tree.glob(root, pattern)
+    if not paths:
         raise RecipeError(f"remove: nothing in the image fits {pattern!r}; take it out of the recipe")
-    for path in found:
+    for path in paths:
         tree.remove(root, path)
 
 

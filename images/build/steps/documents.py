@@ -52,23 +52,23 @@ def documents(inputs: Inputs, out: Path, say: Say) -> None:
     packages = debian.installed((root / "var/lib/dpkg/status").read_text(encoding="utf-8"))
     identities = frozenset(package.identity for package in packages)
     origins = debian.origins(inputs.base / "root/var/lib/apt/lists", identities)
-    found = licences.read(root, packages)
-    (out / "licences").write_bytes(licences.listing(found))
-    by_package = {licence.package.identity: licence for licence in found}
+    licence_of_each = licences.read(root, packages)
+    (out / "licences").write_bytes(licences.listing(licence_of_each))
+    by_package = {licence.package.identity: licence for licence in licence_of_each}
     (out / "sbom").write_bytes(sbom.sbom(inputs.subject, packages, origins, by_package, inputs.containers))
     dependencies = [
         *provenance.release_dependencies(inputs.releases),
         *provenance.package_dependencies(inputs.subject, packages, origins),
     ]
-    made = provenance.predicate(inputs.subject, inputs.recipe, inputs.steps, inputs.tools, dependencies)
-    (out / "predicate.json").write_bytes(canonical(made))
+    predicate = provenance.predicate(inputs.subject, inputs.recipe, inputs.steps, inputs.tools, dependencies)
+    (out / "predicate.json").write_bytes(canonical(predicate))
     without = len(identities - origins.keys())
     say(f"{len(packages)} packages" + (f", {without} of them in none of apt's lists" if without else ""))
 
 
-def artifacts(made: Product) -> dict[str, Path]:
+def artifacts(product: Product) -> dict[str, Path]:
     """The artifacts that this step made, by the manifest's names."""
-    return {name: made / name for name in NAMES if (made / name).is_file()}
+    return {name: product / name for name in NAMES if (product / name).is_file()}
 
 
 def _inputs(context: Context, products: Products) -> Inputs:
@@ -85,7 +85,7 @@ def _inputs(context: Context, products: Products) -> Inputs:
             architecture=recipe.architecture,
             created=context.created,
         ),
-        recipe=recipe.said(),
+        recipe=recipe.as_json(),
         steps=context.steps,
         tools=context.tools,
         releases=tuple(

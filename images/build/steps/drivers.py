@@ -129,10 +129,10 @@ def drivers(inputs: Inputs, out: Path, say: Say) -> None:
 def _kernel(root: Path) -> str:
     """The version of the only kernel that there are headers for."""
     folder = root / "usr/lib/modules"  # `build` in each is a link to /usr/src, which leads elsewhere from here
-    found = sorted(path.name for path in folder.glob("*") if (path / "build").is_symlink())
-    if len(found) != 1:
-        raise RecipeError(f"drivers: there are headers of {len(found)} kernels ({', '.join(found)}), not of one")
-    return found[0]
+    versions = sorted(path.name for path in folder.glob("*") if (path / "build").is_symlink())
+    if len(versions) != 1:
+        raise RecipeError(f"drivers: there are headers of {len(versions)} kernels ({', '.join(versions)}), not of one")
+    return versions[0]
 
 
 def _compile(root: Path, version: str, inputs: Inputs, say: Say) -> None:
@@ -150,8 +150,8 @@ def _compile(root: Path, version: str, inputs: Inputs, say: Say) -> None:
     try:
         run(argv, env={"SOURCE_DATE_EPOCH": str(inputs.created)}, on_line=say)
     except CommandError as error:
-        said = error.output
-        raise RecipeError(f"drivers: {', '.join(inputs.packages)}: does not compile for {version}:\n{said}") from None
+        output = error.output
+        raise RecipeError(f"drivers: {', '.join(inputs.packages)}: does not compile for {version}:\n{output}") from None
 
 
 def _inputs(context: Context, _products: Products) -> Inputs:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from images.build.context import Context
-from images.build.gates.facts import Wanted
+from images.build.gates.facts import RecipeFacts
 from images.build.gates.gate import CHECKS, all_gates, findings, report
 from images.build.gates.gather import gather
 from images.build.initrd import ALWAYS
@@ -25,7 +25,7 @@ class Inputs:
     tree: Product
     kernel: Product
     initrd: Product
-    wanted: Wanted
+    recipe: RecipeFacts
 
 
 def gates(inputs: Inputs, out: Path, say: Say) -> None:
@@ -40,11 +40,11 @@ def gates(inputs: Inputs, out: Path, say: Say) -> None:
         inputs.kernel / "root",
         (inputs.kernel / "version").read_text(encoding="ascii").strip(),
         inputs.initrd / initrd.IMAGE,
-        inputs.wanted,
+        inputs.recipe,
     )
-    found = findings(facts, all_gates())
-    if found:
-        raise GateError(found)
+    failures = findings(facts, all_gates())
+    if failures:
+        raise GateError(failures)
     looked = report(facts, all_gates())
     say(f"{len(looked)} gates passed")
     (out / "gates.json").write_text(json.dumps(looked, indent=2) + "\n", encoding="utf-8")
@@ -53,12 +53,12 @@ def gates(inputs: Inputs, out: Path, say: Say) -> None:
 def _inputs(context: Context, products: Products) -> Inputs:
     releases = tuple(digest for mirror in context.mirrors for digest in mirror.releases)
     trees = (products["bootstrap"], products["configure"], products["kernel"])
-    return Inputs(*trees, products["initrd"], _wanted(context.recipe, releases))
+    return Inputs(*trees, products["initrd"], _recipe_facts(context.recipe, releases))
 
 
-def _wanted(recipe: Recipe, releases: tuple[str, ...]) -> Wanted:
+def _recipe_facts(recipe: Recipe, releases: tuple[str, ...]) -> RecipeFacts:
     """What of a recipe the gates go by; `releases`: SHA-256 of its sources' InRelease files."""
-    return Wanted(
+    return RecipeFacts(
         architecture=recipe.architecture,
         requires=recipe.requires,
         nvidia=recipe.nvidia,

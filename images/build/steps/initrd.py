@@ -25,7 +25,7 @@ class Inputs:
 
 
 def initrd(inputs: Inputs, out: Path, say: Say) -> None:
-    """Write `out/initrd.img`."""
+    """Write `out/initrd.img`: what was gathered, compressed with zstd."""
     say("compressing")
     compress(inputs.gathered / gather.GATHERED, out / IMAGE)
 

@@ -68,17 +68,17 @@ def version_of(root: Path) -> str:
     Raises:
         RecipeError: none, or more than one.
     """
-    found = sorted(path.name.removeprefix("vmlinuz-") for path in (root / "boot").glob("vmlinuz-*"))
-    if len(found) != 1:
-        what = f"{len(found)} kernels ({', '.join(found)})" if found else "no kernel"
+    versions = sorted(path.name.removeprefix("vmlinuz-") for path in (root / "boot").glob("vmlinuz-*"))
+    if len(versions) != 1:
+        what = f"{len(versions)} kernels ({', '.join(versions)})" if versions else "no kernel"
         raise RecipeError(f"the image has {what} in /boot and must have one; see kernel.package in the recipe")
-    return found[0]
+    return versions[0]
 
 
-def _prune(root: Path, version: str, wanted: tuple[str, ...]) -> None:
+def _prune(root: Path, version: str, names: tuple[str, ...]) -> None:
     folder = tree.inside(root, f"/lib/modules/{version}/x").parent
     known = modules.Tree(folder)
-    kept = {known.paths[name] for name in known.order(wanted)}
+    kept = {known.paths[name] for name in known.order(names)}
     for path in sorted((folder / "kernel").rglob("*.ko*")):
         if path.relative_to(folder).as_posix() not in kept:
             path.unlink()

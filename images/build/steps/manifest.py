@@ -1,12 +1,12 @@
 """What was made, counted and weighed: the manifest, the package list, the budget."""
 
-import hashlib
 import json
-import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from images.artifact.manifest import CHUNK_SIZE, Artifact, Artifacts, ContainerImage, Manifest
+from images.artifact.manifest import Artifacts, ContainerImage, Manifest
+from images.artifact.measure import measure
 from images.build.context import Context
 from images.build.documents import provenance
 from images.build.gates import budget
@@ -14,6 +14,8 @@ from images.build.step import Product, Products, Say, Step
 from images.build.steps import documents, uki
 from images.build.steps import initrd as early
 from images.build.steps import root as packed
+from images.formats import debian
+from images.formats.debian import Identity
 from images.values.finding import BudgetError
 from images.values.types import Architecture, RootFormat
 
@@ -56,21 +58,33 @@ def manifest(inputs: Inputs, out: Path, say: Say) -> None:
         BudgetError: too large, or too much for the machines' memory; with the ten largest contributors.
     """
     tree = inputs.kernel / "root"
-    packages = installed((tree / "var/lib/dpkg/status").read_text(encoding="utf-8"))
-    (out / "packages.json").write_bytes(packages_json(packages))
-    kernel = describe(inputs.kernel / "vmlinuz")
-    initrd = describe(inputs.initrd / early.IMAGE)
-    root = describe(inputs.root / packed.IMAGE, chunked=True)
+    packages = debian.installed((tree / "var/lib/dpkg/status").read_text(encoding="utf-8"))
+    (out / "packages.json").write_bytes(packages_json(package.identity for package in packages))
+    kernel = measure(inputs.kernel / "vmlinuz")
+    initrd = measure(inputs.initrd / early.IMAGE)
+    root = measure(inputs.root / packed.IMAGE, chunks=True)
     size = kernel.size + initrd.size + root.size
     memory = ram_mib(kernel.size, initrd.size, root.size, sum(image.size for image in inputs.containers))
     say(f"{size / MIB:.1f} of {inputs.budget_mib} MiB")
-    found = [
+    findings = [
         *budget.budget(inputs.name, size, inputs.budget_mib, tree),
         *budget.memory(inputs.name, memory, inputs.machine_memory_mib, tree),
     ]
-    if found:
-        raise BudgetError(found)
-    made = Manifest(
+    if findings:
+        raise BudgetError(findings)
+    artifacts = Artifacts(
+        kernel=kernel,
+        initrd=initrd,
+        root=root,
+        packages=measure(out / "packages.json"),
+        uki=measure(inputs.uki / uki.IMAGE) if inputs.uki else None,
+    )
+    value = _manifest(inputs, with_documents(artifacts, inputs, out), memory)
+    (out / "manifest.json").write_bytes(value.to_bytes())
+
+
+def _manifest(inputs: Inputs, artifacts: Artifacts, memory_mib: int) -> Manifest:
+    return Manifest(
         name=inputs.name,
         distribution=inputs.distribution,
         suite=inputs.suite,
@@ -80,42 +94,21 @@ def manifest(inputs: Inputs, out: Path, say: Say) -> None:
         created=inputs.created,
         kernel_version=(inputs.kernel / "version").read_text(encoding="ascii").strip(),
         kernel_arguments=inputs.arguments,
-        ram_mib=memory,
-        artifacts=with_documents(
-            Artifacts(
-                kernel=kernel,
-                initrd=initrd,
-                root=root,
-                packages=describe(out / "packages.json"),
-                uki=describe(inputs.uki / uki.IMAGE) if inputs.uki else None,
-            ),
-            inputs,
-            out,
-        ),
+        ram_mib=memory_mib,
+        artifacts=artifacts,
         container_images=inputs.containers,
         root_format=inputs.root_format,
     )
-    (out / "manifest.json").write_bytes(made.to_bytes())
 
 
 def with_documents(known: Artifacts, inputs: Inputs, out: Path) -> Artifacts:
     """The artifacts with the documents about them; the provenance, which is about all others, is written here."""
     if inputs.documents is None:
         return known
-    found = {name: describe(path) for name, path in documents.artifacts(inputs.documents).items()}
+    described = {name: measure(path) for name, path in documents.artifacts(inputs.documents).items()}
     predicate = json.loads((inputs.documents / "predicate.json").read_bytes())
-    (out / "provenance").write_bytes(provenance.statement(dict(known) | found, predicate))
-    return known.model_copy(update=found | {"provenance": describe(out / "provenance")})
-
-
-def describe(path: Path, *, chunked: bool = False) -> Artifact:
-    """A file's digest and size, and the digests of its chunks."""
-    whole, chunks = hashlib.sha256(), []
-    with path.open("rb") as file:
-        while chunk := file.read(CHUNK_SIZE):
-            whole.update(chunk)
-            chunks.append(hashlib.sha256(chunk).hexdigest())
-    return Artifact(sha256=whole.hexdigest(), size=path.stat().st_size, chunks=tuple(chunks) if chunked else ())
+    (out / "provenance").write_bytes(provenance.statement(dict(known) | described, predicate))
+    return known.model_copy(update=described | {"provenance": measure(out / "provenance")})
 
 
 def ram_mib(kernel: int, initrd: int, root: int, containers: int = 0) -> int:
@@ -127,17 +120,7 @@ def ram_mib(kernel: int, initrd: int, root: int, containers: int = 0) -> int:
     return -(-(root + containers + UNPACKED * (kernel + initrd)) // MIB) + MARGIN_MIB
 
 
-def installed(status: str) -> list[list[str]]:
-    """[[name, version, architecture], …] of the installed packages in a dpkg status file, sorted."""
-    found = []
-    for paragraph in re.split(r"\n\n+", status):
-        fields = dict(re.findall(r"^([A-Za-z-]+): (.*)$", paragraph, re.MULTILINE))
-        if fields.get("Status", "").endswith(" installed"):
-            found.append([fields["Package"], fields["Version"], fields["Architecture"]])
-    return sorted(found)
-
-
-def packages_json(packages: list[list[str]]) -> bytes:
+def packages_json(packages: Iterable[Identity]) -> bytes:
     """The package list as it is stored: a line for each package, so that two lists can be compared by eye."""
     return ("[\n" + ",\n".join(json.dumps(package) for package in packages) + "\n]\n").encode()
 

@@ -135,7 +135,7 @@ def _banks(value: Any) -> dict[str, tuple[int, ...]]:
     if not isinstance(value, dict) or not value or not set(value) <= set(HASHES.values()):
         raise AnswerError("join's answer: pcrs does not name banks that we know")
     for indices in value.values():
-        if not isinstance(indices, list) or not indices or any(type(one) is not int for one in indices):
+        if not isinstance(indices, list) or not indices or any(type(index) is not int for index in indices):
             raise AnswerError("join's answer: pcrs are not lists of numbers")
         if indices != sorted(set(indices)) or indices[0] < 0 or indices[-1] > 23:
             raise AnswerError("join's answer: pcrs are not in ascending order from 0 to 23")
@@ -165,4 +165,4 @@ def _taint(text: str) -> Taint:
 
 
 def _all_text(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(one, str) for one in value)
+    return isinstance(value, list) and all(isinstance(item, str) for item in value)

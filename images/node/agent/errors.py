@@ -14,8 +14,8 @@ AgentError
 class AgentError(Exception):
     """Anything after which the agent tries again; `after` is the least time to wait, in seconds."""
 
-    def __init__(self, words: str, after: float = 0.0) -> None:
-        super().__init__(words)
+    def __init__(self, message: str, after: float = 0.0) -> None:
+        super().__init__(message)
         self.after = after
 
 
@@ -26,8 +26,8 @@ class SettingsError(AgentError):
 class TpmError(AgentError):
     """The TPM refuses or does not answer; `code` is its response code, 0 where it gave none."""
 
-    def __init__(self, words: str, code: int = 0) -> None:
-        super().__init__(words)
+    def __init__(self, message: str, code: int = 0) -> None:
+        super().__init__(message)
         self.code = code
 
 
@@ -44,10 +44,10 @@ class AnswerError(AgentError):
 
 
 class RefusedError(AgentError):
-    """The server said no."""
+    """The server answered, and not with success: `status` is HTTP's."""
 
-    def __init__(self, words: str, status: int, after: float = 0.0) -> None:
-        super().__init__(words, after)
+    def __init__(self, message: str, status: int, after: float = 0.0) -> None:
+        super().__init__(message, after)
         self.status = status
 
 

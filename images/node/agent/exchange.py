@@ -69,5 +69,5 @@ def _statement(tpm: Tpm | None, challenge: answers.Challenge, public: bytes, eve
 
 
 def text(data: bytes) -> str:
-    """Bytes as the wire has them."""
+    """Bytes as JSON carries them between agent and service: base64."""
     return base64.b64encode(data).decode()

@@ -18,9 +18,9 @@ def keep(path: Path) -> ec.EllipticCurvePrivateKey:
             key = None
         if isinstance(key, ec.EllipticCurvePrivateKey) and isinstance(key.curve, ec.SECP256R1):
             return key
-    made = ec.generate_private_key(ec.SECP256R1())
-    files.put(path, pem(made), 0o600)
-    return made
+    fresh = ec.generate_private_key(ec.SECP256R1())
+    files.put(path, pem(fresh), 0o600)
+    return fresh
 
 
 def pem(key: ec.EllipticCurvePrivateKey) -> bytes:

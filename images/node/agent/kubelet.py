@@ -79,6 +79,6 @@ def environment(admission: Admission) -> str:
 
 def drop_in(admission: Admission) -> str:
     """A drop-in of the kubelet's configuration (JSON is YAML): the taints with which the node registers."""
-    taints = [{"key": one.key, "value": one.value, "effect": one.effect} for one in admission.taints]
+    taints = [{"key": taint.key, "value": taint.value, "effect": taint.effect} for taint in admission.taints]
     kind = {"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration"}
     return json.dumps({**kind, "registerWithTaints": taints}, indent=1) + "\n"

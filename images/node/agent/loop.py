@@ -59,10 +59,10 @@ class Agent:
             except (AgentError, TokenError, OSError) as error:
                 failures += 1
                 wait = waiting(failures, error)
-                words = plain(str(error) if isinstance(error, AgentError) else _words(error))
-                self.say(f"{words}; trying again in {wait:.0f} s")
+                reason = plain(str(error) if isinstance(error, AgentError) else _reason(error))
+                self.say(f"{reason}; trying again in {wait:.0f} s")
                 if self._reporter is not None:
-                    self._reporter.say("Failed", words)
+                    self._reporter.say("Failed", reason)
                 self.pause(wait)
             else:
                 break
@@ -100,7 +100,7 @@ class Agent:
         self.say(f"joined as {admission.node_name}; the kubelet may start")
 
 
-def _words(error: Exception) -> str:
+def _reason(error: Exception) -> str:
     if isinstance(error, TokenError):
         return f"the TPM's answer cannot be read: {error}"
     return f"this machine's own files: {error}"

@@ -67,40 +67,40 @@ class Server:
         except ssl.SSLCertVerificationError as error:
             raise self._unbelieved(error) from None
         except (OSError, http.client.HTTPException, ValueError) as error:
-            words = str(error) or type(error).__name__
+            reason = str(error) or type(error).__name__
             if monotonic() >= late:
-                words = f"no whole answer in {self.seconds:.0f} s"
-            raise NetworkError(plain(f"cannot reach {self.url}: {words}")) from None
+                reason = f"no whole answer in {self.seconds:.0f} s"
+            raise NetworkError(plain(f"cannot reach {self.url}: {reason}")) from None
         finally:
             done.set()
             connection.close()
 
     def _connection(self) -> http.client.HTTPConnection:
-        parts = urlsplit(self.url)
-        if parts.scheme != "https":
-            return http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=20)
+        url = urlsplit(self.url)
+        if url.scheme != "https":
+            return http.client.HTTPConnection(url.hostname or "", url.port, timeout=20)
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # verifies names and chains, and trusts nobody yet
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         try:
             context.load_verify_locations(cadata=self.authorities)
         except (ssl.SSLError, ValueError):
             raise AnswerError(f"the authorities for {self.url} are not certificates") from None
-        return http.client.HTTPSConnection(parts.hostname or "", parts.port, timeout=20, context=context)
+        return http.client.HTTPSConnection(url.hostname or "", url.port, timeout=20, context=context)
 
     def _unbelieved(self, error: ssl.SSLCertVerificationError) -> NetworkError:
-        words = _DATES.get(error.verify_code)
-        if words:
-            return ValidityError(f"the certificate of {self.url} {words}")
+        fault = _DATES.get(error.verify_code)
+        if fault:
+            return ValidityError(f"the certificate of {self.url} {fault}")
         return NetworkError(f"{self.url} is not who it should be: {error.verify_message}")
 
     def refusal(self, response: http.client.HTTPResponse, data: bytes) -> RefusedError:
         """The error that an answer with another status than 2xx is."""
-        words = said(data) or response.reason
+        reason = error_message(data) or response.reason
         if 300 <= response.status < 400:
-            words = "a redirect, and redirects are not followed"
+            reason = "a redirect, and redirects are not followed"
         after = response.headers.get("Retry-After", "")
         wait = min(float(after), LONGEST_WAIT) if after.isascii() and after.isdigit() else 0.0
-        return RefusedError(plain(f"{self.url} answered {response.status}: {words}"), response.status, wait)
+        return RefusedError(plain(f"{self.url} answered {response.status}: {reason}"), response.status, wait)
 
 
 _HEADERS = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": "netboot-agent"}
@@ -118,7 +118,7 @@ def read_json(data: bytes, whose: str) -> Any:
         raise AnswerError(f"{whose} answered what is no JSON") from None
 
 
-def said(data: bytes) -> str:
+def error_message(data: bytes) -> str:
     """The words of an error: join's `{"error": {"message", "remedy"}}`, or Kubernetes' `{"message"}`; "": none."""
     try:
         body = json.loads(data)

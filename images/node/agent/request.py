@@ -186,7 +186,7 @@ def fitting(chain: bytes, node_name: str, key: ec.EllipticCurvePrivateKey) -> by
         public = certificate.public_key().public_bytes(
             serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
         )
-        names = [str(one.value) for one in certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)]
+        names = [str(attribute.value) for attribute in certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)]
     except Exception as error:  # noqa: BLE001 - the parser has no error class of its own; whatever it says, it is none
         raise RequestError(f"what was signed is not a certificate: {type(error).__name__}") from None
     if public != spki(key) or names != [f"system:node:{node_name}"]:

@@ -43,7 +43,7 @@ def read_settings(root: Path) -> Settings:
     if site.get("join_url") is None:
         return Settings(*here, join_url="", authorities="", issued=0)
     authorities, issued = site.get("join_authorities"), site.get("issued")
-    if not isinstance(authorities, list) or not authorities or not all(isinstance(one, str) for one in authorities):
+    if not isinstance(authorities, list) or not authorities or not all(isinstance(pem, str) for pem in authorities):
         raise SettingsError("the site bundle has a join_url but no join_authorities: sign a new one")
     if not isinstance(issued, int) or isinstance(issued, bool) or not 0 <= issued < 2**33:
         raise SettingsError("the site bundle does not say when it was issued")

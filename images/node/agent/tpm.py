@@ -86,7 +86,7 @@ class Device:
     _identity: Identity | None = field(default=None, repr=False)
 
     def close(self) -> None:
-        """Flush the keys."""
+        """Flush EK and AK from the TPM, which has room for few; whatever needs them next loads them again."""
         for handle in (self._ak, self._ek):
             if handle:
                 self._flush(handle)
@@ -193,10 +193,10 @@ class Device:
 def _selection(banks: Banks) -> bytes:
     """TPML_PCR_SELECTION."""
     numbers = {name: number for number, name in HASHES.items()}
-    parts = [struct.pack(">I", len(banks))]
+    fields = [struct.pack(">I", len(banks))]
     for bank, indices in banks.items():
-        parts.append(struct.pack(">HB", numbers[bank], 3) + sum(1 << i for i in set(indices)).to_bytes(3, "little"))
-    return b"".join(parts)
+        fields.append(struct.pack(">HB", numbers[bank], 3) + sum(1 << i for i in set(indices)).to_bytes(3, "little"))
+    return b"".join(fields)
 
 
 @contextlib.contextmanager

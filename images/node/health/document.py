@@ -26,7 +26,7 @@ def finished(
     boot: str, machine: str | None, mac: str | None, results: list[dict[str, Any]], expected: list[str]
 ) -> dict[str, Any]:
     """With everything in it of the form and size that the service takes, whatever checks say."""
-    made: dict[str, Any] = {
+    report: dict[str, Any] = {
         "schema": SCHEMA,
         "boot": boot,
         "machine": machine,
@@ -34,34 +34,34 @@ def finished(
         "taken_ms": int(time.time() * 1000),
         "uptime_ms": int(time.clock_gettime(time.CLOCK_BOOTTIME) * 1000),
         "expected": expected,
-        "checks": [_result(one) for one in results],
+        "checks": [_result(result) for result in results],
     }
-    for one in sorted(made["checks"], key=lambda one: -len(encoded(one))):
-        if len(encoded(made)) <= LONGEST:
+    for result in sorted(report["checks"], key=lambda result: -len(encoded(result))):
+        if len(encoded(report)) <= LONGEST:
             break
-        one["facts"] = {"left_out": "the facts were too long"}
-    return made
+        result["facts"] = {"left_out": "the facts were too long"}
+    return report
 
 
 def encoded(value: Mapping[str, Any]) -> bytes:
-    """As it is sent."""
+    """JSON without blanks: the bytes that are sent, and counted against LONGEST."""
     return json.dumps(value, separators=(",", ":")).encode()
 
 
 def worst(results: list[dict[str, Any]]) -> str:
     """The worst status: fail, unknown, warn, pass. What is absent is in order."""
-    return next((status for status in _WORST if any(one["status"] == status for one in results)), "pass")
+    return next((status for status in _WORST if any(result["status"] == status for result in results)), "pass")
 
 
-def _result(one: dict[str, Any]) -> dict[str, Any]:
-    facts = one["facts"] if isinstance(one.get("facts"), dict) else {}
+def _result(result: dict[str, Any]) -> dict[str, Any]:
+    facts = result["facts"] if isinstance(result.get("facts"), dict) else {}
     return {
-        "name": one["name"],
-        "status": one["status"],
-        "severity": one["severity"],
-        "summary": plain(str(one.get("summary", ""))),
-        "remedy": plain(str(one.get("remedy", ""))),
-        "ms": one["ms"],
+        "name": result["name"],
+        "status": result["status"],
+        "severity": result["severity"],
+        "summary": plain(str(result.get("summary", ""))),
+        "remedy": plain(str(result.get("remedy", ""))),
+        "ms": result["ms"],
         "facts": {_name(name): _fact(value) for name, value in list(facts.items())[:MOST_FACTS]},
     }
 
@@ -74,7 +74,7 @@ def _name(text: object) -> str:
 def _fact(value: Any) -> Any:
     """A word, a number, or a list of them."""
     if isinstance(value, list | tuple):
-        return [_word(one) for one in value[:MOST_LISTED]]
+        return [_word(item) for item in value[:MOST_LISTED]]
     return _word(value)
 
 

@@ -34,7 +34,7 @@ class Expected:
     """Keys that this image is too old to know, or values that are not of their form."""
 
     @property
-    def said(self) -> list[str]:
+    def keys(self) -> list[str]:
         """The keys of which the class says something."""
         names = (*WHOLE, *NUMBERS, "gpu_model", "nic_firmware")
         return sorted(name for name in names if getattr(self, name) not in (None, {}))
@@ -46,11 +46,11 @@ def read_expected(value: Any, source: Source) -> Expected:
         return Expected(source=source, not_understood=("(not an object)",))
     known: dict[str, Any] = {}
     strange: list[str] = []
-    for name, one in value.items():
-        if one is None or one == {}:
+    for name, expectation in value.items():
+        if expectation is None or expectation == {}:
             continue
-        if _fits(name, one):
-            known[name] = one
+        if _fits(name, expectation):
+            known[name] = expectation
         else:
             strange.append(str(name)[:40])
     return Expected(source=source, **known, not_understood=tuple(sorted(strange)))
@@ -64,5 +64,5 @@ def _fits(name: object, value: Any) -> bool:
     if name == "gpu_model":
         return isinstance(value, str) and 0 < len(value) <= 64
     if name == "nic_firmware":
-        return isinstance(value, dict) and all(isinstance(one, str) for pair in value.items() for one in pair)
+        return isinstance(value, dict) and all(isinstance(text, str) for pair in value.items() for text in pair)
     return False

@@ -23,7 +23,7 @@ class CannotTellError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class Output:
     """What a tool said, stdout and stderr together, and its exit status (negative: a signal's number)."""
 
     status: int
@@ -31,7 +31,7 @@ class Said:
 
     @property
     def last_line(self) -> str:
-        """The last words of it."""
+        """Its last line that is not blank; without one, the exit status in words."""
         lines = [line.strip() for line in self.text.splitlines() if line.strip()]
         return lines[-1] if lines else f"exit status {self.status}"
 
@@ -73,10 +73,10 @@ class Machine:
             return []
 
     def has(self, tool: str) -> bool:
-        """Whether there is such a tool."""
+        """Whether a program of this name is in PATH."""
         return shutil.which(tool, path=os.environ.get("PATH", PATH)) is not None
 
-    def run(self, *argv: str) -> Said:
+    def run(self, *argv: str) -> Output:
         """Run a tool to its end; the runner ends it, with the check, when that takes too long.
 
         Raises:
@@ -95,4 +95,4 @@ class Machine:
                     process.kill()
         except OSError as error:
             raise CannotTellError(f"{argv[0]} cannot be started: {error.strerror}") from None
-        return Said(process.returncode, data.decode("utf-8", "replace"))
+        return Output(process.returncode, data.decode("utf-8", "replace"))

@@ -4,7 +4,7 @@ import csv
 import re
 from collections.abc import Sequence
 
-from .machine import CannotTellError, Machine, Said
+from .machine import CannotTellError, Machine, Output
 from .pci import gpus
 from .result import Result, counted
 
@@ -20,12 +20,12 @@ def nothing_to_ask(machine: Machine) -> Result | None:
     """The result of a check of GPUs where none is on the bus; None: there are some."""
     if gpus(machine):
         return None
-    wanted = machine.expected.gpus
-    if not wanted:
+    expected = machine.expected.gpus
+    if not expected:
         return Result("absent", "no NVIDIA GPU is on the PCI bus, and none is expected")
     return Result(
         "unknown",
-        f"{counted(wanted, 'GPU')} expected, none on the PCI bus: there is none to ask",
+        f"{counted(expected, 'GPU')} expected, none on the PCI bus: there is none to ask",
         "see the check gpu-count",
     )
 
@@ -35,7 +35,7 @@ def rows(text: str, fields: Sequence[str]) -> list[dict[str, str]]:
 
     A value that the GPU does not have is "".
     """
-    found = []
+    parsed = []
     for line in text.splitlines():
         try:
             values = next(csv.reader([line], skipinitialspace=True), [])
@@ -43,8 +43,8 @@ def rows(text: str, fields: Sequence[str]) -> list[dict[str, str]]:
             continue
         if len(values) == len(fields):
             plain = ("" if _NOTHING.fullmatch(value.strip()) else value.strip() for value in values)
-            found.append(dict(zip(fields, plain, strict=True)))
-    return found
+            parsed.append(dict(zip(fields, plain, strict=True)))
+    return parsed
 
 
 def query(machine: Machine, fields: Sequence[str], what: str = "gpu") -> list[dict[str, str]]:
@@ -53,16 +53,16 @@ def query(machine: Machine, fields: Sequence[str], what: str = "gpu") -> list[di
     Raises:
         CannotTellError: no nvidia-smi, no answer of it, or a field that this version does not know.
     """
-    said = machine.run("nvidia-smi", f"--query-{what}={','.join(fields)}", "--format=csv,noheader,nounits")
-    found = rows(said.text, fields)
-    if said.status == 0 and found:
-        return found
-    raise refusal(said)
+    output = machine.run("nvidia-smi", f"--query-{what}={','.join(fields)}", "--format=csv,noheader,nounits")
+    parsed = rows(output.text, fields)
+    if output.status == 0 and parsed:
+        return parsed
+    raise refusal(output)
 
 
-def refusal(said: Said) -> CannotTellError:
-    """Why nvidia-smi did not do it."""
-    text = said.text
+def refusal(output: Output) -> CannotTellError:
+    """The error for output that has not what was asked for: cause and remedy, where we know that cause."""
+    text = output.text
     if field := _BAD_FIELD.search(text):
         return CannotTellError(f"this nvidia-smi does not know {field[1]}", "it belongs to an older driver")
     if "version mismatch" in text:
@@ -79,19 +79,19 @@ def refusal(said: Said) -> CannotTellError:
             "GPUs are on the PCI bus, and the driver could start none of them",
             "see the kernel log for NVRM: RmInitAdapter; then a power cycle, then the board",
         )
-    return CannotTellError(f"nvidia-smi: {said.last_line}", "see the kernel log for NVRM")
+    return CannotTellError(f"nvidia-smi: {output.last_line}", "see the kernel log for NVRM")
 
 
 def links(text: str) -> dict[str, dict[int, bool]]:
     """From `nvidia-smi nvlink --status`: GPU (its index) → link → whether it is active. Never raises."""
-    found: dict[str, dict[int, bool]] = {}
+    by_gpu: dict[str, dict[int, bool]] = {}
     current: dict[int, bool] = {}
     for line in text.splitlines():
         if gpu := _GPU.match(line):
-            current = found.setdefault(gpu[1], {})
-        elif (link := _LINK.match(line)) and found and len(link[1]) < 4:
+            current = by_gpu.setdefault(gpu[1], {})
+        elif (link := _LINK.match(line)) and by_gpu and len(link[1]) < 4:
             current[int(link[1])] = link[2] != "<inactive>" and not link[2].startswith("0 ")
-    return found
+    return by_gpu
 
 
 def number(value: str) -> int | None:

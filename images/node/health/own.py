@@ -30,11 +30,11 @@ def own_checks(machine: Machine) -> list[Check]:
 
 def _check(name: str, path: str) -> Check:
     def look(machine: Machine) -> Result:
-        said = machine.run(path)
-        lines = [line.strip() for line in said.text.splitlines() if line.strip()]
-        words = lines[0] if lines else f"it said nothing; exit status {said.status}"
+        output = machine.run(path)
+        lines = [line.strip() for line in output.text.splitlines() if line.strip()]
+        summary = lines[0] if lines else f"it said nothing; exit status {output.status}"
         return Result(
-            _STATUS.get(said.status, "unknown"), words, facts={"exit_status": said.status, "more": lines[1:9]}
+            _STATUS.get(output.status, "unknown"), summary, facts={"exit_status": output.status, "more": lines[1:9]}
         )
 
     return Check(f"own-{name}", "major", SECONDS, look)

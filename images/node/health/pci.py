@@ -42,7 +42,7 @@ class Device:
 
 def devices(machine: Machine) -> list[Device]:
     """All of them, by address. What cannot be read is no device."""
-    found = []
+    on_bus = []
     for address in machine.names(_DEVICES):
         at = f"{_DEVICES}/{address}"
         vendor, device, kind = (machine.whole(f"{at}/{name}") for name in ("vendor", "device", "class"))
@@ -50,11 +50,11 @@ def devices(machine: Machine) -> list[Device]:
             continue
         widths = [machine.whole(f"{at}/{name}_link_width") for name in ("current", "max")]
         # 0 and 255 are what a link says that is none (drivers/pci/pci.h, PCI_EXP_LNKSTA_NLW of a dead device)
-        width, most = (one if one and 0 < one <= 32 else None for one in widths)
-        found.append(Device(address, vendor, device or 0, kind, width, most))
-    return found
+        width, most = (lanes if lanes and 0 < lanes <= 32 else None for lanes in widths)
+        on_bus.append(Device(address, vendor, device or 0, kind, width, most))
+    return on_bus
 
 
 def gpus(machine: Machine) -> list[Device]:
     """NVIDIA GPUs on the bus."""
-    return [one for one in devices(machine) if one.is_gpu]
+    return [device for device in devices(machine) if device.is_gpu]

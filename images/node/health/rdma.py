@@ -46,11 +46,11 @@ def rate(text: str | None) -> float:
 
 def ports(machine: Machine, layer: str = "") -> list[Port]:
     """All ports, or those of one link layer."""
-    found = []
+    all_ports = []
     for device in machine.names(HOME):
         for number in machine.names(f"{HOME}/{device}/ports"):
             at = f"{HOME}/{device}/ports/{number}"
-            found.append(
+            all_ports.append(
                 Port(
                     device,
                     number,
@@ -62,4 +62,4 @@ def ports(machine: Machine, layer: str = "") -> list[Port]:
                     machine.whole(f"{at}/sm_lid") or 0,
                 )
             )
-    return [one for one in found if layer in ("", one.layer)]
+    return [port for port in all_ports if layer in ("", port.layer)]

@@ -35,14 +35,14 @@ class Check:
     look: Callable[[Machine], Result]
 
 
-def counted(number: int, one: str, many: str = "") -> str:
+def counted(number: int, singular: str, plural: str = "") -> str:
     """`1 GPU`, `8 GPUs`, `no GPUs`."""
     if number == 1:
-        return f"1 {one}"
-    return f"{number or 'no'} {many or one + 's'}"
+        return f"1 {singular}"
+    return f"{number or 'no'} {plural or singular + 's'}"
 
 
-def listed(words: list[str], most: int = 8) -> str:
-    """Comma-separated, and how many more there are."""
-    more = f" and {len(words) - most} more" if len(words) > most else ""
-    return ", ".join(words[:most]) + more
+def listed(items: list[str], most: int = 8) -> str:
+    """Comma-separated, and how many more there are. As `images.values.faults.first_few`, which no machine has."""
+    more = f" and {len(items) - most} more" if len(items) > most else ""
+    return ", ".join(items[:most]) + more

@@ -45,8 +45,8 @@ def run_all(checks: Sequence[Check], machine: Machine, at_once: int = AT_ONCE) -
     waiting, running = list(checks), dict[int, _Running]()
     while waiting or running:
         while waiting and len(running) < at_once:
-            one = _start(waiting.pop(0), machine)
-            running[one.pipe] = one
+            process = _start(waiting.pop(0), machine)
+            running[process.pipe] = process
         for ended in _wait(running):
             del running[ended.pipe]
             done[ended.check.name] = _finish(ended)
@@ -58,11 +58,11 @@ def bounded(machine: Machine, seconds: float, work: Callable[[], dict[str, Any] 
 
     For work that is no check and could hang as well, like asking a server.
     """
-    one = _start(Check("(work)", "minor", seconds, lambda _: Result("pass", "", facts=work() or {})), machine)
-    while not _wait({one.pipe: one}):
+    process = _start(Check("(work)", "minor", seconds, lambda _: Result("pass", "", facts=work() or {})), machine)
+    while not _wait({process.pipe: process}):
         pass
-    found = _finish(one)
-    return found["facts"] if found["status"] == "pass" and found["facts"] else None
+    result = _finish(process)
+    return result["facts"] if result["status"] == "pass" and result["facts"] else None
 
 
 def _start(check: Check, machine: Machine) -> _Running:
@@ -86,71 +86,71 @@ def _child(check: Check, machine: Machine, pipe: int) -> None:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, signal.SIG_DFL)
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-        result = _looked(check, machine)
-        said = {name: getattr(result, name) for name in ("status", "summary", "remedy", "facts")}
+        result = _run(check, machine)
+        fields = {name: getattr(result, name) for name in ("status", "summary", "remedy", "facts")}
         with os.fdopen(pipe, "wb") as file:
-            file.write(json.dumps(said, default=str).encode())
+            file.write(json.dumps(fields, default=str).encode())
         status = 0
     finally:
         os._exit(status)
 
 
-def _looked(check: Check, machine: Machine) -> Result:
+def _run(check: Check, machine: Machine) -> Result:
     try:
         return check.look(machine)
     except CannotTellError as error:
         return Result("unknown", str(error), error.remedy)
     except Exception as error:  # noqa: BLE001 - whatever is wrong with a check is a result
-        words = f"a defect in this check: {type(error).__name__}: {error}"
-        return Result("unknown", words, "report it, with this line")
+        summary = f"a defect in this check: {type(error).__name__}: {error}"
+        return Result("unknown", summary, "report it, with this line")
 
 
 def _wait(running: dict[int, _Running]) -> list[_Running]:
     """Those that have said everything, or run out of time."""
-    soonest = min(one.deadline for one in running.values())
+    soonest = min(process.deadline for process in running.values())
     ready, _, _ = select.select(list(running), [], [], max(0.0, soonest - time.monotonic()))
     ended = []
-    for pipe, one in running.items():
+    for pipe, process in running.items():
         if pipe in ready:
             piece = os.read(pipe, 65536)
-            one.data += piece
-            if not piece or len(one.data) > LONGEST:
-                ended.append(one)
+            process.data += piece
+            if not piece or len(process.data) > LONGEST:
+                ended.append(process)
                 continue
-        if time.monotonic() >= one.deadline:
-            ended.append(one)
+        if time.monotonic() >= process.deadline:
+            ended.append(process)
     return ended
 
 
-def _finish(one: _Running) -> dict[str, Any]:
+def _finish(process: _Running) -> dict[str, Any]:
     """Its result; nothing that it started is left where that can be helped."""
-    took = time.monotonic() - one.started
-    os.close(one.pipe)
+    took = time.monotonic() - process.started
+    os.close(process.pipe)
     try:
-        said = json.loads(one.data)
+        result = json.loads(process.data)
     except ValueError:
-        said = None
-    long, late = len(one.data) > LONGEST, took >= one.check.seconds
-    status, stuck = _reap(one.pid, kill=said is not None or long or late)
+        result = None
+    long, late = len(process.data) > LONGEST, took >= process.check.seconds
+    status, stuck = _reap(process.pid, kill=result is not None or long or late)
     if long:
-        said = _nothing(f"the check said more than {LONGEST} bytes{stuck}")
-    elif not _is_result(said) and late:
-        said = _nothing(f"no answer within {one.check.seconds:g} s{stuck}")
-    elif not _is_result(said):
+        result = _nothing(f"the check said more than {LONGEST} bytes{stuck}")
+    elif not _is_result(result) and late:
+        result = _nothing(f"no answer within {process.check.seconds:g} s{stuck}")
+    elif not _is_result(result):
         how = f"was ended by {signal.Signals(-status).name}" if status and status < 0 else "ended without a result"
-        said = _nothing(f"the check {how}{stuck}")
-    return {"name": one.check.name, "severity": one.check.severity, "ms": int(took * 1000), **said}
+        result = _nothing(f"the check {how}{stuck}")
+    return {"name": process.check.name, "severity": process.check.severity, "ms": int(took * 1000), **result}
 
 
-def _is_result(said: Any) -> bool:
-    return isinstance(said, dict) and said.get("status") in STATUSES
+def _is_result(value: Any) -> bool:
+    return isinstance(value, dict) and value.get("status") in STATUSES
 
 
-def _nothing(words: str) -> dict[str, Any]:
+def _nothing(summary: str) -> dict[str, Any]:
     """The result of a check that gave none."""
     return {
         "status": "unknown",
-        "summary": words,
+        "summary": summary,
         "remedy": "see the kernel log; ask by hand what it asks",
         "facts": {},
     }
@@ -163,8 +163,8 @@ def _reap(pid: int, *, kill: bool) -> tuple[int | None, str]:
         if kill:
             with contextlib.suppress(OSError):
                 os.killpg(pid, signal.SIGKILL)
-        found, status = os.waitpid(pid, os.WNOHANG)
-        if found:
+        ended, status = os.waitpid(pid, os.WNOHANG)
+        if ended:
             with contextlib.suppress(OSError):
                 os.killpg(pid, signal.SIGKILL)
             return os.waitstatus_to_exitcode(status), ""

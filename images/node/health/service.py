@@ -21,7 +21,7 @@ KEPT = RUN / "health-expected.json"
 
 def ask(settings: Settings, root: Path) -> tuple[Expected, Offset | None]:
     """What the class should have, and how far our clock is off; where nobody answers, what was said last."""
-    answered = bounded(Machine(root), ASK_SECONDS, lambda: _asked(settings))
+    answered = bounded(Machine(root), ASK_SECONDS, lambda: _ask_service(settings))
     if answered is None:
         kept = small(root / KEPT, 64 * 1024)
         if kept is None:
@@ -34,7 +34,7 @@ def ask(settings: Settings, root: Path) -> tuple[Expected, Offset | None]:
     return read_expected(answered["expected"], "service"), Offset(answered["ahead_ms"], answered["within_ms"])
 
 
-def _asked(settings: Settings) -> dict[str, Any] | None:
+def _ask_service(settings: Settings) -> dict[str, Any] | None:
     query = urlencode({"machine": settings.name, "mac": settings.mac})
     server = Server(settings.report, seconds=ASK_SECONDS / 2)
     before, started = time.time(), time.monotonic()
@@ -54,17 +54,17 @@ def _asked(settings: Settings) -> dict[str, Any] | None:
 
 def tell(settings: Settings, document: dict[str, Any], pause: Callable[[float], object] = time.sleep) -> str:
     """Send it; "" when it is durable there, else why it is not, in words. Three tries: the next run has newer news."""
-    words = ""
+    reason = ""
     for wait in (2, 5, 0):
         try:
             Server(settings.report, seconds=15).call("POST", f"/v1/boots/{settings.boot}/health", document)
         except RefusedError as error:
-            words = str(error)
+            reason = str(error)
             if error.status < 500 and error.status not in (408, 429):
                 break
         except AgentError as error:
-            words = str(error)
+            reason = str(error)
         else:
             return ""
         pause(wait)
-    return words
+    return reason

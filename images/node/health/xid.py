@@ -29,11 +29,11 @@ class Xid:
 
     where: str
     code: int
-    words: str
+    text: str
 
     @property
     def weight(self) -> Weight:
-        """What is to be done about it."""
+        """By NVIDIA's immediate action: stop using the GPU, look into it, or leave it to the program."""
         if self.code in STOP:
             return "stop"
         return "program" if self.code in PROGRAM else "look"
@@ -44,10 +44,10 @@ def xids(text: str) -> list[Xid]:
 
     A GPU that is gone before the driver has it has no number: it is counted as 79, which says the same.
     """
-    found = []
+    messages = []
     for line in text.splitlines():
         if match := _XID.search(line):
-            found.append(Xid(match[1], int(match[2]), match[3][:120]))
+            messages.append(Xid(match[1], int(match[2]), match[3][:120]))
         elif _LOST.search(line):
-            found.append(Xid("unknown", 79, "fallen off the bus and is not responding to commands"))
-    return found
+            messages.append(Xid("unknown", 79, "fallen off the bus and is not responding to commands"))
+    return messages

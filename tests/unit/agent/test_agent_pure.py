@@ -17,7 +17,7 @@ from images.node.agent.answers import Admission, Taint, read_admission, read_cha
 from images.node.agent.errors import AgentError, AnswerError, NetworkError, RefusedError, RequestError, SettingsError
 from images.node.agent.exchange import Facts, prove
 from images.node.agent.key import keep
-from images.node.agent.net import said
+from images.node.agent.net import error_message
 from images.node.agent.request import outcome
 from lab.kube.authority import Authority
 from netboot.join import messages
@@ -145,7 +145,7 @@ def test_whatever_is_answered_is_read_or_refused(value: Any, field: str) -> None
         for body in (value, {**good, field: value}):
             with contextlib.suppress(AnswerError):
                 read(body)
-    said(json.dumps(value).encode())
+    error_message(json.dumps(value).encode())
     with contextlib.suppress(AnswerError, RequestError):
         outcome({"status": value})
 

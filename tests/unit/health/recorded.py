@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from images.node.health.expected import Expected
-from images.node.health.machine import CannotTellError, Machine, Said
+from images.node.health.machine import CannotTellError, Machine, Output
 
 FIXTURES = Path(__file__).parent / "fixtures"
 GPUS = {"gpus": 8, "gpu_model": "H100", "nvlinks": 18, "nvswitches": 4, "pcie_width": 16}
@@ -41,9 +41,9 @@ def _each(path: str, content: str) -> list[tuple[str, str]]:
 class Told(Machine):
     """A machine whose tools say what they are told to: by the beginning of the command line."""
 
-    tools: dict[str, Said] = field(default_factory=dict)
+    tools: dict[str, Output] = field(default_factory=dict)
 
-    def run(self, *argv: str) -> Said:
+    def run(self, *argv: str) -> Output:
         line = " ".join(argv)
         for beginning, said in self.tools.items():
             if line.startswith(beginning):
@@ -59,13 +59,13 @@ def links(gpus: int, count: int, active: int) -> str:
 
 
 TOOLS = {
-    "nvidia-smi --query-gpu=index,uuid": Said(0, text("nvidia-smi-uuid.csv")),
-    "nvidia-smi --query-gpu=index,ecc": Said(0, text("nvidia-smi-ecc.csv")),
-    "nvidia-smi --query-gpu=index,fabric": Said(0, "".join(f"{at}, Completed, Success\n" for at in range(8))),
-    "nvidia-smi --query-remapped-rows": Said(0, text("nvidia-smi-rows.csv")),
-    "nvidia-smi nvlink --status": Said(0, links(8, 18, 18)),
-    "nv-fabricmanager --version": Said(0, text("fabricmanager.txt")),
-    "systemctl is-active": Said(0, "active\n"),
+    "nvidia-smi --query-gpu=index,uuid": Output(0, text("nvidia-smi-uuid.csv")),
+    "nvidia-smi --query-gpu=index,ecc": Output(0, text("nvidia-smi-ecc.csv")),
+    "nvidia-smi --query-gpu=index,fabric": Output(0, "".join(f"{at}, Completed, Success\n" for at in range(8))),
+    "nvidia-smi --query-remapped-rows": Output(0, text("nvidia-smi-rows.csv")),
+    "nvidia-smi nvlink --status": Output(0, links(8, 18, 18)),
+    "nv-fabricmanager --version": Output(0, text("fabricmanager.txt")),
+    "systemctl is-active": Output(0, "active\n"),
 }
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from images.node.health.checks import CHECKS
 from images.node.health.expected import Expected
-from images.node.health.machine import CannotTellError, Offset, Said
+from images.node.health.machine import CannotTellError, Offset, Output
 from images.node.health.result import Result
 from tests.unit.health.recorded import GPUS, TOOLS, WHOLE, Told, expected, links, plant, text
 
@@ -26,7 +26,7 @@ def look(machine: Told) -> dict[str, Result]:
     return found
 
 
-def h100(root: Path, tools: dict[str, Said] | None = None, files: dict[str, str | None] | None = None) -> Told:
+def h100(root: Path, tools: dict[str, Output] | None = None, files: dict[str, str | None] | None = None) -> Told:
     plant(root, "hgx-h100.tree", **(files or {}))
     return Told(root, expected(**WHOLE), Offset(120, 40), TOOLS | (tools or {}))
 
@@ -206,48 +206,48 @@ def test_one_thing_that_is_wrong_is_named(
     ("tools", "check", "said"),
     [
         (
-            {"nvidia-smi --query-gpu=index,uuid": Said(9, text("nvidia-smi-no-driver.txt"))},
+            {"nvidia-smi --query-gpu=index,uuid": Output(9, text("nvidia-smi-no-driver.txt"))},
             "gpu-uuid",
             ("unknown", "the NVIDIA driver is not loaded"),
         ),
         (
-            {"nvidia-smi --query-gpu=index,uuid": Said(18, text("nvidia-smi-mismatch.txt"))},
+            {"nvidia-smi --query-gpu=index,uuid": Output(18, text("nvidia-smi-mismatch.txt"))},
             "gpu-uuid",
             ("unknown", "the driver in the kernel and its libraries are of different versions"),
         ),
         (
-            {"nvidia-smi --query-gpu=index,uuid": Said(6, text("nvidia-smi-no-devices.txt"))},
+            {"nvidia-smi --query-gpu=index,uuid": Output(6, text("nvidia-smi-no-devices.txt"))},
             "gpu-uuid",
             ("unknown", "GPUs are on the PCI bus, and the driver could start none of them"),
         ),
         (
-            {"nvidia-smi --query-gpu=index,ecc": Said(2, text("nvidia-smi-field.txt"))},
+            {"nvidia-smi --query-gpu=index,ecc": Output(2, text("nvidia-smi-field.txt"))},
             "gpu-ecc",
             ("unknown", "this nvidia-smi does not know ecc.mode.current"),
         ),
         (
-            {"nvidia-smi --query-gpu=index,ecc": Said(-11, "")},
+            {"nvidia-smi --query-gpu=index,ecc": Output(-11, "")},
             "gpu-ecc",
             ("unknown", "nvidia-smi: exit status -11"),
         ),
         (
-            {"nvidia-smi --query-gpu=index,uuid": Said(0, "".join(text("nvidia-smi-uuid.csv").splitlines(True)[:7]))},
+            {"nvidia-smi --query-gpu=index,uuid": Output(0, "".join(text("nvidia-smi-uuid.csv").splitlines(True)[:7]))},
             "gpu-uuid",
             ("fail", "8 GPUs on the PCI bus, the driver has 7"),
         ),
         (
-            {"nvidia-smi --query-gpu=index,uuid": Said(0, text("nvidia-smi-uuid.csv").replace("728601,", "728600,"))},
+            {"nvidia-smi --query-gpu=index,uuid": Output(0, text("nvidia-smi-uuid.csv").replace("728601,", "728600,"))},
             "gpu-uuid",
             ("fail", "GPUs without a UUID of their own"),
         ),
         (
-            {"nvidia-smi --query-gpu=index,uuid": Said(0, text("nvidia-smi-uuid.csv").replace("H100", "A100", 1))},
+            {"nvidia-smi --query-gpu=index,uuid": Output(0, text("nvidia-smi-uuid.csv").replace("H100", "A100", 1))},
             "gpu-uuid",
             ("fail", "model H100 expected, there is NVIDIA A100 80GB HBM3"),
         ),
         (
             {
-                "nvidia-smi --query-gpu=index,ecc": Said(
+                "nvidia-smi --query-gpu=index,ecc": Output(
                     0, text("nvidia-smi-ecc.csv").replace("4, Enabled, 0", "4, Enabled, 7")
                 )
             },
@@ -256,7 +256,7 @@ def test_one_thing_that_is_wrong_is_named(
         ),
         (
             {
-                "nvidia-smi --query-gpu=index,ecc": Said(
+                "nvidia-smi --query-gpu=index,ecc": Output(
                     0, text("nvidia-smi-ecc.csv").replace("4, Enabled", "4, Disabled")
                 )
             },
@@ -264,13 +264,13 @@ def test_one_thing_that_is_wrong_is_named(
             ("warn", "ECC is off on GPU 4"),
         ),
         (
-            {"nvidia-smi --query-gpu=index,ecc": Said(0, "0, [N/A], [N/A], [N/A]\n")},
+            {"nvidia-smi --query-gpu=index,ecc": Output(0, "0, [N/A], [N/A], [N/A]\n")},
             "gpu-ecc",
             ("absent", "1 GPU without ECC"),
         ),
         (
             {
-                "nvidia-smi --query-remapped-rows": Said(
+                "nvidia-smi --query-remapped-rows": Output(
                     0, text("nvidia-smi-rows.csv").replace("1, No, No", "1, Yes, No")
                 )
             },
@@ -279,7 +279,7 @@ def test_one_thing_that_is_wrong_is_named(
         ),
         (
             {
-                "nvidia-smi --query-remapped-rows": Said(
+                "nvidia-smi --query-remapped-rows": Output(
                     0, text("nvidia-smi-rows.csv").replace("1, No, No", "1, No, Yes")
                 )
             },
@@ -287,44 +287,44 @@ def test_one_thing_that_is_wrong_is_named(
             ("fail", "rows could not be remapped on GPU 1"),
         ),
         (
-            {"nvidia-smi nvlink --status": Said(0, links(7, 18, 18) + links(1, 18, 12).replace("GPU 0", "GPU 7"))},
+            {"nvidia-smi nvlink --status": Output(0, links(7, 18, 18) + links(1, 18, 12).replace("GPU 0", "GPU 7"))},
             "gpu-nvlink",
             ("fail", "18 active NVLinks expected on each GPU, 12 on GPU 7"),
         ),
         (
-            {"nvidia-smi nvlink --status": Said(0, "")},
+            {"nvidia-smi nvlink --status": Output(0, "")},
             "gpu-nvlink",
             ("fail", "18 active NVLinks expected on each GPU, none"),
         ),
         (
-            {"systemctl is-active": Said(3, "failed\n")},
+            {"systemctl is-active": Output(3, "failed\n")},
             "gpu-fabric",
             ("fail", "4 NVSwitches, and nvidia-fabricmanager.service is failed"),
         ),
         (
-            {"nvidia-smi --query-gpu=index,fabric": Said(0, "0, Completed, Success\n1, Completed, Failure\n")},
+            {"nvidia-smi --query-gpu=index,fabric": Output(0, "0, Completed, Success\n1, Completed, Failure\n")},
             "gpu-fabric",
             ("fail", "GPUs that are not in the fabric: GPU 1: Completed Failure"),
         ),
         (
-            {"nvidia-smi --query-gpu=index,fabric": Said(0, "0, Completed, Success\n1, In Progress, [N/A]\n")},
+            {"nvidia-smi --query-gpu=index,fabric": Output(0, "0, Completed, Success\n1, In Progress, [N/A]\n")},
             "gpu-fabric",
             ("warn", "GPUs that are not in the fabric: GPU 1: In Progress"),
         ),
         (
-            {"nvidia-smi --query-gpu=index,fabric": Said(2, 'Field "fabric.state" is not a valid field to query.')},
+            {"nvidia-smi --query-gpu=index,fabric": Output(2, 'Field "fabric.state" is not a valid field to query.')},
             "gpu-fabric",
             ("pass", "4 NVSwitches, all of version 535.161.08"),
         ),
         (
-            {"nv-fabricmanager --version": Said(1, "?")},
+            {"nv-fabricmanager --version": Output(1, "?")},
             "gpu-fabric",
             ("fail", "4 NVSwitches, and no version of the fabric manager can be read"),
         ),
     ],
 )
 def test_what_tools_say_is_understood(
-    tmp_path: Path, tools: dict[str, Said], check: str, said: tuple[str, str]
+    tmp_path: Path, tools: dict[str, Output], check: str, said: tuple[str, str]
 ) -> None:
     found = words(look(h100(tmp_path, tools)))
     assert found[check] == said

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from images.node.health import document, nvidia, rdma, xid
 from images.node.health.checks import cpus, gpu_fabric, memory, roce_gids
 from images.node.health.expected import NUMBERS, WHOLE, read_expected
-from images.node.health.machine import Said
+from images.node.health.machine import Output
 from netboot.lifecycle.health import HealthReport
 from netboot.machines.health import Health
 from tests.unit.health.recorded import text
@@ -47,7 +47,7 @@ def test_no_parser_raises(said: str, status: int) -> None:
     for found in nvidia.links(said).values():
         assert all(isinstance(active, bool) for active in found.values())
     assert all(one.weight in ("stop", "look", "program") for one in xid.xids(said))
-    assert str(nvidia.refusal(Said(status, said)))
+    assert str(nvidia.refusal(Output(status, said)))
     assert isinstance(rdma.rate(said), float)
     assert rdma.word(said)
     nvidia.number(said)
@@ -81,7 +81,7 @@ def test_expectations_of_any_form_are_taken_or_named(said: Any) -> None:
     found = read_expected(said, "service")
     if isinstance(said, dict):
         named = {str(key)[:40] for key, value in said.items() if value is not None and value != {}}
-        assert set(found.said) | set(found.not_understood) == named
+        assert set(found.keys) | set(found.not_understood) == named
     else:
         assert found.not_understood == ("(not an object)",)
 
@@ -105,7 +105,7 @@ def test_every_expectation_of_the_inventory_is_known_on_the_machine() -> None:
     assert set(declared.model_fields_set) == set(Health.model_fields)
     found = read_expected(json.loads(declared.model_dump_json()), "service")
     assert found.not_understood == ()
-    assert found.said == sorted(Health.model_fields)
+    assert found.keys == sorted(Health.model_fields)
 
 
 RESULT = st.fixed_dictionaries(

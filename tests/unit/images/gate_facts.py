@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from images.build.gates.facts import Content, Facts, Module, Sources, Wanted
+from images.build.gates.facts import Content, Facts, Module, RecipeFacts, Sources
 from images.formats.modules import Tree
 from images.recipe.recipe import Nvidia, Requires
 
@@ -14,7 +14,7 @@ CONTENT = Content(
 )
 
 
-def wanted(**changes: Any) -> Wanted:
+def recipe_facts(**changes: Any) -> RecipeFacts:
     """What a plain recipe wants."""
     values: dict[str, Any] = {
         "architecture": "amd64",
@@ -27,7 +27,7 @@ def wanted(**changes: Any) -> Wanted:
         "kubernetes": None,
         "releases": ("1" * 64,),
     }
-    return Wanted(**(values | changes))
+    return RecipeFacts(**(values | changes))
 
 
 def module(name: str, folder: str = "kernel", **changes: Any) -> Module:
@@ -54,7 +54,7 @@ def facts(folder: Path, **changes: Any) -> Facts:
     """An image that passes."""
     package = ("systemd", "252.1-1", "amd64")
     values: dict[str, Any] = {
-        "wanted": wanted(),
+        "recipe": recipe_facts(),
         "kernel": KERNEL,
         "modules": modules(),
         "strange_kernels": (),

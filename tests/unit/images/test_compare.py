@@ -4,10 +4,10 @@ import os
 from pathlib import Path
 
 from images.artifact.manifest import Artifacts, Manifest
+from images.artifact.measure import measure
 from images.build.compare import differences, tree_differences
 from images.build.pipeline import Built
 from images.build.step import Product
-from images.build.steps.manifest import describe
 
 TREES = ("bootstrap", "configure", "kernel")
 
@@ -31,10 +31,10 @@ def built(folder: Path, seed: str, *, created: int = 1000) -> Built:
         (folder / step).mkdir(exist_ok=True)
         (folder / step / name).write_text(content)
     artifacts = Artifacts(
-        kernel=describe(folder / "kernel/vmlinuz"),
-        initrd=describe(folder / "initrd/initrd.img"),
-        root=describe(folder / "root/root.img", chunked=True),
-        packages=describe(folder / "manifest/packages.json"),
+        kernel=measure(folder / "kernel/vmlinuz"),
+        initrd=measure(folder / "initrd/initrd.img"),
+        root=measure(folder / "root/root.img", chunks=True),
+        packages=measure(folder / "manifest/packages.json"),
     )
     manifest = Manifest(
         name="mine", distribution="debian", suite="bookworm", architecture="amd64", recipe="5" * 64, epoch=0,

@@ -5,7 +5,7 @@ from typing import Annotated
 import pytest
 from pydantic import AfterValidator, ValidationError
 
-from images.values.faults import first_fault
+from images.values.faults import first_fault, first_few
 from images.values.strict import Strict
 
 
@@ -39,3 +39,10 @@ def test_it_says_where_and_what_and_never_the_value(value: object, message: str)
     with pytest.raises(ValidationError) as caught:
         Image.model_validate(value)
     assert str(first_fault(caught.value)) == message
+
+
+@pytest.mark.parametrize(
+    ("items", "text"), [([], ""), ([3], "3"), (["a", "b"], "a, b"), (["a", "b", "c", "d"], "a, b and 2 more")]
+)
+def test_a_long_list_is_cut_and_says_so(items: list[object], text: str) -> None:
+    assert first_few(items, 2) == text

@@ -8,15 +8,15 @@ from hypothesis import strategies as st
 
 from images.build.gates.checks import pairs, skew
 from images.build.gates.facts import minor
-from images.build.gates.programs import said as version_of
-from tests.unit.images.gate_facts import facts, said, wanted
+from images.build.gates.programs import version_of
+from tests.unit.images.gate_facts import facts, recipe_facts, said
 
 REMEDY = "\n  take the kubelet from the cluster's own minor version, or correct 'kubernetes' in the recipe"
 
 
 def kubelet(folder: Path, version: str | None, cluster: str | None) -> list[str]:
     programs = {} if version is None else {"kubelet": version}
-    return said(skew.GATE, facts(folder, programs=programs, wanted=wanted(kubernetes=cluster)))
+    return said(skew.GATE, facts(folder, programs=programs, recipe=recipe_facts(kubernetes=cluster)))
 
 
 @pytest.mark.parametrize("version", ["1.31.0", "1.32.9", "1.33.0-1.1", "1.34.4", "1.34.0~rc.1-0", "v1.34.1"])

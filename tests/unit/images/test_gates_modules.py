@@ -9,7 +9,7 @@ from images.build.gates.gate import all_gates, findings, report
 from images.build.gates.kmod import SIGNED, describe
 from images.recipe.recipe import Requires
 from tests.unit.images import elf_samples
-from tests.unit.images.gate_facts import CONTENT, KERNEL, facts, known, module, modules, said, wanted
+from tests.unit.images.gate_facts import CONTENT, KERNEL, facts, known, module, modules, recipe_facts, said
 
 
 def test_an_image_that_passes_and_its_report(tmp_path: Path) -> None:
@@ -70,10 +70,10 @@ def test_required_modules_and_what_they_need(tmp_path: Path) -> None:
         aliases="alias crypto-x x_fast\nalias crypto-x x_slow\n",
         dep="kernel/x_fast.ko:\nkernel/x_slow.ko:\nkernel/virtio_net.ko:\n",
     )
-    needs = wanted(requires=Requires(root=("mlx5-ib", "ib_umad", "rdma_ucm")))
+    needs = recipe_facts(requires=Requires(root=("mlx5-ib", "ib_umad", "rdma_ucm")))
     root = "required: the root lacks the kernel module"
     tail = "to modules.root, and see that nothing under 'remove' takes it out"
-    assert said(required.GATE, facts(tmp_path, wanted=needs, modules=there, known=tables)) == [
+    assert said(required.GATE, facts(tmp_path, recipe=needs, modules=there, known=tables)) == [
         (
             f"{root} rdma_ucm, which the recipe requires\n  add the package that brings it "
             "(on Ubuntu often linux-modules-extra-...), and the name to modules.root"
@@ -82,13 +82,13 @@ def test_required_modules_and_what_they_need(tmp_path: Path) -> None:
         f"{root} x_fast, which mlx5_ib has as its softdep\n  add x_fast {tail}",
     ]
     there |= modules(module("mlx5_core"), module("rdma_ucm"), module("x_slow"))
-    assert said(required.GATE, facts(tmp_path, wanted=needs, modules=there, known=tables)) == []
+    assert said(required.GATE, facts(tmp_path, recipe=needs, modules=there, known=tables)) == []
 
 
 def test_required_in_the_initrd(tmp_path: Path) -> None:
     early = modules(module("ena", depends=("net_core",), firmware=("net/a.bin", "net/other.bin")))
-    needs = wanted(initrd=("ena", "vmxnet3"), requires=Requires(firmware=("net/a*.bin", "gpu/*")))
-    found = facts(tmp_path, wanted=needs, early=early, firmware=("net/a.bin", "net/other.bin", "gpu/deep/x.bin"))
+    needs = recipe_facts(initrd=("ena", "vmxnet3"), requires=Requires(firmware=("net/a*.bin", "gpu/*")))
+    found = facts(tmp_path, recipe=needs, early=early, firmware=("net/a.bin", "net/other.bin", "gpu/deep/x.bin"))
     tail = "to modules.initrd, and see that nothing under 'remove' takes it out"
     assert said(required.GATE, found) == [
         f"required: the initrd lacks the kernel module vmxnet3, which the recipe requires\n  add vmxnet3 {tail}",
@@ -106,8 +106,8 @@ def test_required_in_the_initrd(tmp_path: Path) -> None:
 
 
 def test_required_packages(tmp_path: Path) -> None:
-    needs = wanted(requires=Requires(packages=("systemd=252.1-1", "systemd=253", "rdma-core=44")))
-    assert said(required.GATE, facts(tmp_path, wanted=needs)) == [
+    needs = recipe_facts(requires=Requires(packages=("systemd=252.1-1", "systemd=253", "rdma-core=44")))
+    assert said(required.GATE, facts(tmp_path, recipe=needs)) == [
         (
             "required: the package systemd is installed as 252.1-1, and the recipe requires 253\n"
             "  add systemd=253 to 'packages', or correct requires.packages"
@@ -124,7 +124,7 @@ def test_unsigned_modules_where_secure_boot_is_asked_for(tmp_path: Path) -> None
     early = modules(module("e", signed=False, path="initrd:/lib/netboot/modules/e.ko"), found[0])
     assert said(signatures.GATE, facts(tmp_path, modules=modules(*found), early=early)) == []
     own = f"/usr/lib/modules/{KERNEL}/kernel"
-    asked = facts(tmp_path, modules=modules(*found), early=early, wanted=wanted(secure_boot=True))
+    asked = facts(tmp_path, modules=modules(*found), early=early, recipe=recipe_facts(secure_boot=True))
     assert said(signatures.GATE, asked) == [
         (
             "signatures: 8 kernel modules are not signed, and the recipe asks for Secure Boot: "
@@ -133,7 +133,7 @@ def test_unsigned_modules_where_secure_boot_is_asked_for(tmp_path: Path) -> None
             "or take secure_boot out of the recipe"
         )
     ]
-    assert said(signatures.GATE, facts(tmp_path, wanted=wanted(secure_boot=True))) == []
+    assert said(signatures.GATE, facts(tmp_path, recipe=recipe_facts(secure_boot=True))) == []
 
 
 @pytest.mark.parametrize(("own", "other", "number"), [("amd64", "arm64", 183), ("arm64", "amd64", 62)])
@@ -141,7 +141,7 @@ def test_files_of_another_architecture(tmp_path: Path, own: str, other: str, num
     mine = 245 - number
     content = CONTENT.__class__(1, 1, {}, (), (), {"/usr/bin/a": mine, "/usr/bin/b": number, "/usr/lib/bpf.o": 247})
     foreign = {"m": module("m", machine=number)}
-    found = facts(tmp_path, content=content, modules=foreign, early={}, wanted=wanted(architecture=own))
+    found = facts(tmp_path, content=content, modules=foreign, early={}, recipe=recipe_facts(architecture=own))
     assert said(architecture.GATE, found) == [
         (
             f"architecture: the image is for {own}, and 2 files are for {other}: /usr/bin/b, "

@@ -7,7 +7,7 @@ import pytest
 
 from images.build.gates.checks import nouveau, nvidia
 from images.recipe.recipe import Nvidia
-from tests.unit.images.gate_facts import KERNEL, facts, module, modules, said, wanted
+from tests.unit.images.gate_facts import KERNEL, facts, module, modules, recipe_facts, said
 
 V = "535.261.03"
 LIB = "/usr/lib/x86_64-linux-gnu"
@@ -32,13 +32,13 @@ def driver(version: str = V) -> dict[str, Any]:
             ("nvidia-persistenced", "535.171.04-1~deb12u1", "amd64"),
             ("nvidia-container-toolkit", "1.17.8-1", "amd64"),
         ),
-        "wanted": wanted(nvidia=Nvidia(persistenced="major")),
+        "recipe": recipe_facts(nvidia=Nvidia(persistenced="major")),
     }
 
 
 def test_debians_own_driver_passes_where_the_recipe_says_what_differs(tmp_path: Path) -> None:
     assert said(nvidia.GATE, facts(tmp_path, **driver())) == []
-    assert nvidia.GATE.looked(facts(tmp_path, **driver())) == (
+    assert nvidia.GATE.scope(facts(tmp_path, **driver())) == (
         "GSP firmware 535.261.03, kernel module 535.261.03, library 535.261.03, nvidia-smi 535.261.03, "
         "persistenced 535.171.04"
     )
@@ -55,7 +55,7 @@ def test_without_that_word_persistenced_must_be_the_modules(tmp_path: Path) -> N
         )
         == []
     )
-    assert said(nvidia.GATE, facts(tmp_path, **(driver() | {"wanted": wanted()}))) == [
+    assert said(nvidia.GATE, facts(tmp_path, **(driver() | {"recipe": recipe_facts()}))) == [
         (
             "nvidia: persistenced 535.171.04 (package nvidia-persistenced) is not of the "
             "kernel module's version 535.261.03 "
@@ -150,7 +150,7 @@ def test_names_that_only_look_like_the_drivers(tmp_path: Path) -> None:
         packages=(("nvidia-container-toolkit", "1.17.8", "amd64"), ("libnvidia-container1", "1.17.8", "amd64")),
     )
     assert said(nvidia.GATE, found) == said(nouveau.GATE, found) == []
-    assert nvidia.GATE.looked(found) == nouveau.GATE.looked(found) == "no NVIDIA driver"
+    assert nvidia.GATE.scope(found) == nouveau.GATE.scope(found) == "no NVIDIA driver"
 
 
 @pytest.mark.parametrize(
@@ -168,13 +168,13 @@ def test_nouveau_is_kept_out_by_modprobes_configuration(tmp_path: Path, lines: t
 
 @pytest.mark.parametrize("argument", ["modprobe.blacklist=nouveau", "module_blacklist=a,nouveau,b"])
 def test_nouveau_is_kept_out_by_the_kernels_arguments(tmp_path: Path, argument: str) -> None:
-    parts = driver() | {"wanted": wanted(arguments=("quiet", argument))}
+    parts = driver() | {"recipe": recipe_facts(arguments=("quiet", argument))}
     assert said(nouveau.GATE, facts(tmp_path, **parts)) == []
 
 
 @pytest.mark.parametrize("line", ["blacklist nouveaux", "options nouveau modeset=0", "alias nouveau off"])
 def test_what_does_not_keep_nouveau_out(tmp_path: Path, line: str) -> None:
     found = facts(
-        tmp_path, **(driver() | {"wanted": wanted(arguments=("modprobe.blacklist=nouveaux",))}), modprobe=(line,)
+        tmp_path, **(driver() | {"recipe": recipe_facts(arguments=("modprobe.blacklist=nouveaux",))}), modprobe=(line,)
     )
     assert len(said(nouveau.GATE, found)) == 1

@@ -185,9 +185,9 @@ def test_packages_of_signed_lists(tmp_path: Path) -> None:
         b"Package: half\nVersion: 3\nArchitecture: all",
         "Packages",
     )
-    found = packages.listed(tmp_path, [trusted, flat], {"b", "half"})
+    found = packages.read_lists(tmp_path, [trusted, flat], {"b", "half"})
     assert found == Sources(frozenset({("b", "1:2.0-1", "amd64"), ("half", "3", "all")}), ())
-    assert packages.listed(tmp_path, [trusted], {"b", "half"}) == Sources(
+    assert packages.read_lists(tmp_path, [trusted], {"b", "half"}) == Sources(
         frozenset({("b", "1:2.0-1", "amd64")}), ("srv_flat_Packages",)
     )
 
@@ -202,7 +202,7 @@ def test_packages_of_signed_lists(tmp_path: Path) -> None:
 )
 def test_a_list_that_its_release_does_not_name(tmp_path: Path, signed: bytes) -> None:
     trusted = lists(tmp_path, "m_dists_x", signed, LISTED, "main_binary-amd64_Packages")
-    found = packages.listed(tmp_path, [trusted], {"b"})
+    found = packages.read_lists(tmp_path, [trusted], {"b"})
     assert found == Sources(frozenset(), ("x_main_binary-amd64_Packages",))
     assert said(sources.GATE, facts(tmp_path, packages=packages.installed(STATUS)[:1], sources=found)) == [
         (
@@ -219,6 +219,6 @@ def test_a_list_that_its_release_does_not_name(tmp_path: Path, signed: bytes) ->
 def test_another_version_is_another_package(tmp_path: Path) -> None:
     digest = hashlib.sha256(LISTED).hexdigest()
     trusted = lists(tmp_path, "m_dists_x", release(f"{digest} 99 main/Packages"), LISTED, "main_Packages")
-    found = packages.listed(tmp_path, [trusted], {"b"})
+    found = packages.read_lists(tmp_path, [trusted], {"b"})
     own = (("b", "1:2.0-2", "amd64"), ("b", "1:2.0-1", "arm64"))
     assert len(said(sources.GATE, facts(tmp_path, packages=own, sources=found))) == 2

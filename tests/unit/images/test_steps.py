@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from images.artifact.manifest import CHUNK_SIZE, ContainerImage, read_manifest
+from images.artifact.measure import measure
 from images.artifact.signing import SigningKey
 from images.build.node_files import installable
 from images.build.pipeline import sign
@@ -14,6 +15,7 @@ from images.build.sources import Mirror
 from images.build.step import Product
 from images.build.steps import bootstrap, configure, kernel, manifest, root
 from images.errors import RecipeError, SourceUnavailableError, UnknownSignerError
+from images.formats import debian
 from images.formats.overlay import Entry
 from images.values.finding import BudgetError
 
@@ -220,10 +222,10 @@ def test_units_of_ours_that_can_be_enabled() -> None:
 def test_chunks_cover_the_root_image(tmp_path: Path) -> None:
     path = tmp_path / "root"
     path.write_bytes(b"x" * (CHUNK_SIZE + 1))
-    found = manifest.describe(path, chunked=True)
+    found = measure(path, chunks=True)
     assert (found.size, len(found.chunks)) == (CHUNK_SIZE + 1, 2)
     path.write_bytes(b"")
-    assert manifest.describe(path, chunked=True).chunks == ()
+    assert measure(path, chunks=True).chunks == ()
 
 
 def test_memory_is_the_packed_root_kernel_and_initrd_packed_and_unpacked_and_a_margin() -> None:
@@ -252,8 +254,8 @@ Architecture: all
 
 
 def test_packages_are_those_that_are_installed() -> None:
-    packages = manifest.installed(STATUS)
-    assert packages == [["b", "1:2.0-1", "amd64"], ["c", "3", "all"]]
+    packages = [package.identity for package in debian.installed(STATUS)]
+    assert packages == [("b", "1:2.0-1", "amd64"), ("c", "3", "all")]
     assert manifest.packages_json(packages) == b'[\n["b", "1:2.0-1", "amd64"],\n["c", "3", "all"]\n]\n'
 
 

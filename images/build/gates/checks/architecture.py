@@ -2,6 +2,7 @@
 
 from images.build.gates.facts import Facts
 from images.build.gates.gate import Gate
+from images.values.faults import first_few
 from images.values.finding import Finding
 
 MACHINES = {"amd64": 62, "arm64": 183}
@@ -14,26 +15,25 @@ _SHOWN = 5
 
 def check(facts: Facts) -> list[Finding]:
     """One finding for each foreign architecture that there is."""
-    own = MACHINES[facts.wanted.architecture]
+    expected = MACHINES[facts.recipe.architecture]
     modules = {module.path: module.machine for module in (*facts.modules.values(), *facts.early.values())}
     strange: dict[str, list[str]] = {}
     for path, machine in sorted({**facts.content.machines, **modules}.items()):
-        if machine != own and machine in OTHERS:
+        if machine != expected and machine in OTHERS:
             strange.setdefault(OTHERS[machine], []).append(path)
     return [
         Finding(
             "architecture",
-            f"the image is for {facts.wanted.architecture}, and {len(paths)} "
-            f"{'file is' if len(paths) == 1 else 'files are'} for {name}: {', '.join(paths[:_SHOWN])}"
-            + (f" and {len(paths) - _SHOWN} more" if len(paths) > _SHOWN else ""),
-            f"take them built for {facts.wanted.architecture}, or leave them out",
+            f"the image is for {facts.recipe.architecture}, and {len(paths)} "
+            f"{'file is' if len(paths) == 1 else 'files are'} for {name}: {first_few(paths, _SHOWN)}",
+            f"take them built for {facts.recipe.architecture}, or leave them out",
         )
         for name, paths in strange.items()
     ]
 
 
-def _looked(facts: Facts) -> str:
+def _scope(facts: Facts) -> str:
     return f"{len(facts.content.machines)} programs and libraries, {len(facts.modules)} modules"
 
 
-GATE = Gate("architecture", check, _looked)
+GATE = Gate("architecture", check, _scope)

@@ -52,8 +52,8 @@ def _path(path: str) -> Finding:
     return Finding("identity", f"{path} names one machine, and an image is for many", "take it out of the recipe")
 
 
-def _looked(facts: Facts) -> str:
+def _scope(facts: Facts) -> str:
     return f"{len(IDENTITY) + len(APT_STATE) + 1} patterns, {facts.content.files} files"
 
 
-GATE = Gate("identity", check, _looked)
+GATE = Gate("identity", check, _scope)

@@ -10,8 +10,8 @@ _REBUILD = "compile or install it for the image's own kernel (kernel.package), o
 def check(facts: Facts) -> list[Finding]:
     """Modules of other kernels, and modules that are none."""
     everywhere = (*facts.modules.values(), *facts.early.values())
-    found = [finding for module in everywhere for finding in _module(facts, module)]
-    return found + [
+    findings = [finding for module in everywhere for finding in _module(facts, module)]
+    return findings + [
         Finding(
             "kernel",
             f"/usr/lib/modules/{version} is there, and the image's kernel is {facts.kernel}",
@@ -25,13 +25,13 @@ def _module(facts: Facts, module: Module) -> list[Finding]:
     if module.fault:
         return [Finding("kernel", f"{module.path} is no kernel module: {module.fault}", _REBUILD)]
     if module.vermagic != facts.kernel:
-        made = f"was made for kernel {module.vermagic}" if module.vermagic else "does not say for which kernel it is"
-        return [Finding("kernel", f"{module.path} {made}, and the image's kernel is {facts.kernel}", _REBUILD)]
+        origin = f"was made for kernel {module.vermagic}" if module.vermagic else "does not say for which kernel it is"
+        return [Finding("kernel", f"{module.path} {origin}, and the image's kernel is {facts.kernel}", _REBUILD)]
     return []
 
 
-def _looked(facts: Facts) -> str:
+def _scope(facts: Facts) -> str:
     return f"{facts.kernel}: {len(facts.modules)} modules in the root, {len(facts.early)} in the initrd"
 
 
-GATE = Gate("kernel", check, _looked)
+GATE = Gate("kernel", check, _scope)

@@ -29,11 +29,11 @@ def check(facts: Facts) -> list[Finding]:
 
 def _blacklisted(facts: Facts) -> bool:
     by_file = any(_LINE.fullmatch(line) for line in facts.modprobe)
-    return by_file or any(_ARGUMENT.fullmatch(argument) for argument in facts.wanted.arguments)
+    return by_file or any(_ARGUMENT.fullmatch(argument) for argument in facts.recipe.arguments)
 
 
-def _looked(facts: Facts) -> str:
+def _scope(facts: Facts) -> str:
     return "blacklisted" if _blacklisted(facts) else "no NVIDIA driver"
 
 
-GATE = Gate("nouveau", check, _looked)
+GATE = Gate("nouveau", check, _scope)

@@ -50,15 +50,15 @@ def check(facts: Facts) -> list[Finding]:
         return [_no_module(facts, others)] if others else []
     driver = next((m for m in modules if m.name == "nvidia"), modules[0])
     parts = [Part("kernel module", m.path, m.version) for m in modules] + others
-    found = [_differs(part, driver) for part in parts if not _fits(part, driver.version, facts)]
+    findings = [_differs(part, driver) for part in parts if not _fits(part, driver.version, facts)]
     there = {part.what for part in others}
     if "GSP firmware" not in there:
         cause = f"there is no /usr/lib/firmware/nvidia/{driver.version}/gsp_*.bin for the kernel module {driver.path}"
-        found.append(Finding("nvidia", cause, "add the package with the GSP firmware of this version"))
+        findings.append(Finding("nvidia", cause, "add the package with the GSP firmware of this version"))
     if "library" not in there:
         cause = f"the kernel module {driver.path} is there, and no libcuda.so or libnvidia-ml.so of its version"
-        found.append(Finding("nvidia", cause, "add the packages with the driver's libraries of this version"))
-    return found
+        findings.append(Finding("nvidia", cause, "add the packages with the driver's libraries of this version"))
+    return findings
 
 
 def _parts(facts: Facts) -> Iterator[Part]:
@@ -76,14 +76,14 @@ def _parts(facts: Facts) -> Iterator[Part]:
 
 def _grouped(parts: Iterator[Part]) -> list[Part]:
     """One part for all files of the same kind and version."""
-    found: dict[tuple[str, str], list[str]] = {}
+    by_version: dict[tuple[str, str], list[str]] = {}
     for part in parts:
-        places = found.setdefault((part.what, part.version), [])
+        places = by_version.setdefault((part.what, part.version), [])
         if part.where not in places:
             places.append(part.where)
     return [
         Part(what, places[0] + (f" and {len(places) - 1} more" if places[1:] else ""), version)
-        for (what, version), places in found.items()
+        for (what, version), places in by_version.items()
     ]
 
 
@@ -94,7 +94,7 @@ def _upstream(version: str) -> str:
 
 
 def _fits(part: Part, version: str, facts: Facts) -> bool:
-    allowed: dict[str, Fit] = {"persistenced": facts.wanted.nvidia.persistenced, "NSCQ": facts.wanted.nvidia.nscq}
+    allowed: dict[str, Fit] = {"persistenced": facts.recipe.nvidia.persistenced, "NSCQ": facts.recipe.nvidia.nscq}
     if allowed.get(part.what) == "major":
         return part.version.partition(".")[0] == version.partition(".")[0]
     return part.version == version
@@ -118,10 +118,10 @@ def _no_module(facts: Facts, parts: list[Part]) -> Finding:
     )
 
 
-def _looked(facts: Facts) -> str:
+def _scope(facts: Facts) -> str:
     modules = driver_modules(facts)
     parts = [Part("kernel module", m.path, m.version) for m in modules] + _grouped(_parts(facts))
     return ", ".join(sorted({f"{part.what} {part.version}" for part in parts})) or "no NVIDIA driver"
 
 
-GATE = Gate("nvidia", check, _looked)
+GATE = Gate("nvidia", check, _scope)

@@ -40,8 +40,8 @@ PAIRS = (
 def check(facts: Facts) -> list[Finding]:
     """One finding for each row that fits."""
     kubelet, containerd = facts.programs.get("kubelet", ""), facts.programs.get("containerd", "")
-    own, runtime = minor(kubelet), minor(containerd)
-    if own is None or runtime is None:
+    kubelet_minor, containerd_minor = minor(kubelet), minor(containerd)
+    if kubelet_minor is None or containerd_minor is None:
         return []
     return [
         Finding(
@@ -51,13 +51,13 @@ def check(facts: Facts) -> list[Finding]:
             f"or a kubelet before {pair.kubelet[0]}.{pair.kubelet[1]}",
         )
         for pair in PAIRS
-        if own >= pair.kubelet and runtime < pair.containerd
+        if kubelet_minor >= pair.kubelet and containerd_minor < pair.containerd
     ]
 
 
-def _looked(facts: Facts) -> str:
+def _scope(facts: Facts) -> str:
     names = ("kubelet", "containerd")
     return ", ".join(f"{name} {facts.programs.get(name) or 'none'}" for name in names) + f"; {len(PAIRS)} known pairs"
 
 
-GATE = Gate("pairs", check, _looked)
+GATE = Gate("pairs", check, _scope)

@@ -16,18 +16,18 @@ from images.values.finding import Finding
 
 def check(facts: Facts) -> list[Finding]:
     """Everything that is missing, once each."""
-    wanted = (*facts.wanted.requires.root, *(facts.wanted.root or ()))
+    names = (*facts.recipe.requires.root, *(facts.recipe.root or ()))
     return [
-        *(_module("the root", *gap) for gap in missing(wanted, facts.modules, facts.known)),
-        *(_module("the initrd", *gap) for gap in missing(facts.wanted.initrd, facts.early, facts.known)),
+        *(_module("the root", *gap) for gap in missing(names, facts.modules, facts.known)),
+        *(_module("the initrd", *gap) for gap in missing(facts.recipe.initrd, facts.early, facts.known)),
         *_firmware(facts),
         *_packages(facts),
     ]
 
 
-def missing(wanted: Sequence[str], there: Mapping[str, Module], known: Tree) -> Iterator[tuple[str, str, str]]:
-    """(module, for which module, kind of need) of all that `wanted` and what they need lack; the first need counts."""
-    pending = [(module_name(name), "", "") for name in wanted]
+def missing(names: Sequence[str], there: Mapping[str, Module], known: Tree) -> Iterator[tuple[str, str, str]]:
+    """(module, for which module, kind of need) of all that `names` and what they need lack; the first need counts."""
+    pending = [(module_name(name), "", "") for name in names]
     seen: set[str] = set()
     while pending:
         name, needer, kind = pending.pop(0)
@@ -62,7 +62,7 @@ def _module(place: str, name: str, needer: str, kind: str) -> Finding:
 
 def _firmware(facts: Facts) -> Iterator[Finding]:
     named = {name for module in facts.early.values() for name in module.firmware}
-    for pattern in facts.wanted.requires.firmware:
+    for pattern in facts.recipe.requires.firmware:
         files = [path for path in facts.firmware if _fits(path, pattern)]
         if not files:
             cause = f"the root has no firmware /usr/lib/firmware/{pattern}, which the recipe requires"
@@ -81,7 +81,7 @@ def _fits(path: str, pattern: str) -> bool:
 
 def _packages(facts: Facts) -> Iterator[Finding]:
     versions = {name: version for name, version, _ in facts.packages}
-    for package in facts.wanted.requires.packages:
+    for package in facts.recipe.requires.packages:
         name, _, version = package.partition("=")
         if name not in versions:
             cause = f"the package {name}, which the recipe requires, is not installed"
@@ -91,13 +91,13 @@ def _packages(facts: Facts) -> Iterator[Finding]:
             yield Finding("required", cause, f"add {package} to 'packages', or correct requires.packages")
 
 
-def _looked(facts: Facts) -> str:
-    requires = facts.wanted.requires
-    modules = len({*requires.root, *(facts.wanted.root or ())})
+def _scope(facts: Facts) -> str:
+    requires = facts.recipe.requires
+    modules = len({*requires.root, *(facts.recipe.root or ())})
     return (
-        f"{len(facts.wanted.initrd)} modules of the initrd, {modules} of the root, "
+        f"{len(facts.recipe.initrd)} modules of the initrd, {modules} of the root, "
         f"{len(requires.firmware)} firmware, {len(requires.packages)} packages"
     )
 
 
-GATE = Gate("required", check, _looked)
+GATE = Gate("required", check, _scope)

@@ -40,8 +40,8 @@ def check(facts: Facts) -> list[Finding]:
     ]
 
 
-def _looked(facts: Facts) -> str:
+def _scope(facts: Facts) -> str:
     return f"{facts.content.files} files, {facts.content.size >> 20} MiB"
 
 
-GATE = Gate("secrets", check, _looked)
+GATE = Gate("secrets", check, _scope)

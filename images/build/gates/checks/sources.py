@@ -31,8 +31,8 @@ def check(facts: Facts) -> list[Finding]:
     ]
 
 
-def _looked(facts: Facts) -> str:
-    return f"{len(facts.packages)} packages, {len(facts.wanted.releases)} releases"
+def _scope(facts: Facts) -> str:
+    return f"{len(facts.packages)} packages, {len(facts.recipe.releases)} releases"
 
 
-GATE = Gate("sources", check, _looked)
+GATE = Gate("sources", check, _scope)

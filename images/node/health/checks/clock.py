@@ -18,11 +18,11 @@ def look(machine: Machine) -> Result:
     tolerated = TOLERATED_MS if machine.expected.clock_ms is None else machine.expected.clock_ms
     off = max(0, abs(measured.ahead_ms) - measured.within_ms)
     way = "ahead of" if measured.ahead_ms > 0 else "behind"
-    words = f"{off / 1000:g} s {way} the service's clock; {tolerated / 1000:g} s are tolerated"
+    summary = f"{off / 1000:g} s {way} the service's clock; {tolerated / 1000:g} s are tolerated"
     if off <= tolerated:
         return Result("pass", f"within {(off + measured.within_ms) / 1000:g} s of the service's clock", facts=facts)
     remedy = "run a time service (systemd-timesyncd, chrony) in the image, and see that it reaches its servers"
-    return Result("fail" if off > BROKEN_MS else "warn", words, remedy, facts)
+    return Result("fail" if off > BROKEN_MS else "warn", summary, remedy, facts)
 
 
 CHECK = Check("clock", "minor", 30, look)

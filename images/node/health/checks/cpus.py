@@ -27,13 +27,13 @@ def look(machine: Machine) -> Result:
     if online is None:
         return Result("unknown", f"/{_HOME}/online cannot be read")
     facts = {"online": online, "present": present}
-    wanted = machine.expected.cpus
-    if wanted is None or online == wanted:
+    expected = machine.expected.cpus
+    if expected is None or online == expected:
         return Result("pass", f"{online} CPUs are online", facts=facts)
-    if online > wanted:
-        return Result("warn", f"{wanted} CPUs expected, {online} are online", "correct `health.cpus`", facts)
+    if online > expected:
+        return Result("warn", f"{expected} CPUs expected, {online} are online", "correct `health.cpus`", facts)
     remedy = "look at the firmware's set-up (SMT, cores), at `maxcpus` and `nosmt`, and for a processor that is gone"
-    return Result("fail", f"{wanted} CPUs expected, {online} are online", remedy, facts)
+    return Result("fail", f"{expected} CPUs expected, {online} are online", remedy, facts)
 
 
 CHECK = Check("cpus", "major", 30, look)

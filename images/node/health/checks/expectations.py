@@ -7,7 +7,7 @@ from ..result import Check, Result, listed
 def look(machine: Machine) -> Result:
     """Of the inventory's `health`, as it reached this machine."""
     expected = machine.expected
-    facts = {"source": expected.source, "keys": expected.said}
+    facts = {"source": expected.source, "keys": expected.keys}
     if expected.not_understood:
         return Result(
             "warn",
@@ -22,10 +22,10 @@ def look(machine: Machine) -> Result:
             "see the network and the service; it is asked again with the next run",
             facts,
         )
-    if not expected.said:
+    if not expected.keys:
         return Result("absent", "the inventory says nothing of what this machine should have: facts only", facts=facts)
     kept = ", as the service said earlier in this boot; it does not answer now" if expected.source == "kept" else ""
-    return Result("pass", f"{len(expected.said)} expectations{kept}", facts=facts)
+    return Result("pass", f"{len(expected.keys)} expectations{kept}", facts=facts)
 
 
 CHECK = Check("expectations", "minor", 30, look)

@@ -7,20 +7,20 @@ from ..result import Check, Result, counted
 
 def look(machine: Machine) -> Result:
     """By sysfs, so that a GPU that no driver could start is seen too."""
-    found = gpus(machine)
-    wanted = machine.expected.gpus
-    driven = [one.address for one in found if machine.names(f"sys/bus/pci/devices/{one.address}/driver")]
-    facts = {"gpus": len(found), "addresses": [one.address for one in found], "with_driver": len(driven)}
-    if not found and not wanted:
+    on_bus = gpus(machine)
+    expected = machine.expected.gpus
+    driven = [gpu.address for gpu in on_bus if machine.names(f"sys/bus/pci/devices/{gpu.address}/driver")]
+    facts = {"gpus": len(on_bus), "addresses": [gpu.address for gpu in on_bus], "with_driver": len(driven)}
+    if not on_bus and not expected:
         return Result("absent", "no NVIDIA GPU is on the PCI bus, and none is expected", facts=facts)
-    if wanted is not None and len(found) < wanted:
-        here = "none" if not found else f"only {len(found)}"
+    if expected is not None and len(on_bus) < expected:
+        here = "none" if not on_bus else f"only {len(on_bus)}"
         remedy = "power-cycle it; then see the BMC's log and the board: no driver brings back what is not on the bus"
-        return Result("fail", f"{counted(wanted, 'GPU')} expected, {here} on the PCI bus", remedy, facts)
-    if wanted is not None and len(found) > wanted:
-        words = f"{counted(wanted, 'GPU')} expected, {len(found)} on the PCI bus"
-        return Result("warn", words, "correct `health.gpus`", facts)
-    return Result("pass", f"{counted(len(found), 'GPU')} on the PCI bus", facts=facts)
+        return Result("fail", f"{counted(expected, 'GPU')} expected, {here} on the PCI bus", remedy, facts)
+    if expected is not None and len(on_bus) > expected:
+        summary = f"{counted(expected, 'GPU')} expected, {len(on_bus)} on the PCI bus"
+        return Result("warn", summary, "correct `health.gpus`", facts)
+    return Result("pass", f"{counted(len(on_bus), 'GPU')} on the PCI bus", facts=facts)
 
 
 CHECK = Check("gpu-count", "critical", 30, look)

@@ -27,14 +27,14 @@ def look(machine: Machine) -> Result:
     }
     bad = [f"GPU {at}: {count}" for at, count in errors.items() if count]
     if failed:
-        words = f"rows could not be remapped on {listed([f'GPU {at}' for at in failed])}"
-        return Result("fail", words, "the GPU is to be replaced", facts)
+        summary = f"rows could not be remapped on {listed([f'GPU {at}' for at in failed])}"
+        return Result("fail", summary, "the GPU is to be replaced", facts)
     if bad:
-        words = f"memory errors that ECC could not correct: {listed(bad)}"
-        return Result("fail", words, "drain the node and reset the GPU (a restart does); again: replace it", facts)
+        summary = f"memory errors that ECC could not correct: {listed(bad)}"
+        return Result("fail", summary, "drain the node and reset the GPU (a restart does); again: replace it", facts)
     if pending:
-        words = f"rows wait to be remapped on {listed([f'GPU {at}' for at in pending])}"
-        return Result("warn", words, "reset the GPU (a restart does)", facts)
+        summary = f"rows wait to be remapped on {listed([f'GPU {at}' for at in pending])}"
+        return Result("warn", summary, "reset the GPU (a restart does)", facts)
     if off:
         return Result(
             "warn", f"ECC is off on {listed([f'GPU {at}' for at in off])}", "`nvidia-smi -e 1`, then a restart", facts

@@ -32,10 +32,10 @@ def fabric_version(text: str) -> str | None:
 
 def look(machine: Machine) -> Result:
     """Whether it is there, of the right version, and running: where there are NVSwitches, or should be."""
-    switches, wanted = sum(one.is_nvswitch for one in devices(machine)), machine.expected.nvswitches
-    if wanted is not None and switches < wanted:
-        words = f"{counted(wanted, 'NVSwitch', 'NVSwitches')} expected, {switches or 'none'} on the PCI bus"
-        return Result("fail", words, "a power cycle, then the baseboard", {"nvswitches": switches})
+    switches, expected = sum(device.is_nvswitch for device in devices(machine)), machine.expected.nvswitches
+    if expected is not None and switches < expected:
+        summary = f"{counted(expected, 'NVSwitch', 'NVSwitches')} expected, {switches or 'none'} on the PCI bus"
+        return Result("fail", summary, "a power cycle, then the baseboard", {"nvswitches": switches})
     if not switches:
         return Result("absent", "no NVSwitch is on the PCI bus, and none is expected", facts={"nvswitches": 0})
     driver, fabric = driver_version(machine), fabric_version(machine.run("nv-fabricmanager", "--version").text)
@@ -46,12 +46,12 @@ def look(machine: Machine) -> Result:
             "fail", f"{switches} NVSwitches, and no {what}", "build an image with the feature nvswitch", facts
         )
     if driver != fabric:
-        words = f"the driver is {driver} and the fabric manager {fabric}: they must be the same"
-        return Result("fail", words, "build the image anew: its gates refuse such a pair", facts)
+        summary = f"the driver is {driver} and the fabric manager {fabric}: they must be the same"
+        return Result("fail", summary, "build the image anew: its gates refuse such a pair", facts)
     state = machine.run("systemctl", "is-active", _UNIT).last_line
     if state != "active":
-        words = f"{switches} NVSwitches, and {_UNIT} is {state}"
-        return Result("fail", words, f"see `journalctl -u {_UNIT}`", {**facts, "unit": state})
+        summary = f"{switches} NVSwitches, and {_UNIT} is {state}"
+        return Result("fail", summary, f"see `journalctl -u {_UNIT}`", {**facts, "unit": state})
     return _registered(machine, facts) or _well(switches, driver, facts)
 
 
@@ -63,13 +63,13 @@ def _registered(machine: Machine, facts: dict[str, Any]) -> Result | None:
         return None
     states = {row["index"]: f"{row['fabric.state']} {row['fabric.status']}".strip() for row in rows}
     facts["fabric"] = list(states.values())
-    wrong = [f"GPU {at}: {said}" for at, said in states.items() if said not in ("", "Completed Success")]
+    wrong = [f"GPU {at}: {state}" for at, state in states.items() if state not in ("", "Completed Success")]
     if not wrong:
         return None
-    words = f"GPUs that are not in the fabric: {listed(wrong)}"
+    summary = f"GPUs that are not in the fabric: {listed(wrong)}"
     if all(state in ("", "Completed Success", "In Progress") for state in states.values()):
-        return Result("warn", words, "wait: it is being set up; look again with the next run", facts)
-    return Result("fail", words, f"see `journalctl -u {_UNIT}`; restart it while no program uses a GPU", facts)
+        return Result("warn", summary, "wait: it is being set up; look again with the next run", facts)
+    return Result("fail", summary, f"see `journalctl -u {_UNIT}`; restart it while no program uses a GPU", facts)
 
 
 def _well(switches: int, driver: str, facts: dict[str, Any]) -> Result:

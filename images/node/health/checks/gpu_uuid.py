@@ -9,7 +9,7 @@ _FIELDS = ("index", "uuid", "name", "pci.bus_id", "driver_version")
 
 
 def look(machine: Machine) -> Result:
-    """As nvidia-smi lists them."""
+    """As many as on the bus, UUIDs that differ, and the class's model in every name."""
     if nothing := nothing_to_ask(machine):
         return nothing
     rows = query(machine, _FIELDS)
@@ -25,7 +25,7 @@ def look(machine: Machine) -> Result:
             "fail", "GPUs without a UUID of their own", "see `nvidia-smi -L`; have the board looked at", facts
         )
     model = machine.expected.gpu_model
-    others = [one for one in models if model is not None and model.lower() not in one.lower()]
+    others = [name for name in models if model is not None and model.lower() not in name.lower()]
     if others:
         return Result("fail", f"model {model} expected, there is {listed(others)}", "correct `health.gpu_model`", facts)
     return Result("pass", f"{counted(len(rows), 'GPU')}: {listed(models)}", facts=facts)

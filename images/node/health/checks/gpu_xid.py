@@ -38,25 +38,27 @@ def kernel_log(machine: Machine) -> str:
     return b"".join(pieces).decode("utf-8", "replace")
 
 
-def _words(found: list[Xid]) -> list[str]:
-    return list(dict.fromkeys(f"{one.code} at {one.where}" for one in found))
+def _places(messages: list[Xid]) -> list[str]:
+    return list(dict.fromkeys(f"{message.code} at {message.where}" for message in messages))
 
 
 def look(machine: Machine) -> Result:
     """The worst of them decides; a program's own faults are facts."""
-    found = xids(kernel_log(machine))
-    if not found and not gpus(machine):
+    messages = xids(kernel_log(machine))
+    if not messages and not gpus(machine):
         return Result("absent", "no NVIDIA GPU, and no Xid in the kernel log")
-    facts = {"xids": _words(found)[:32], "count": len(found)}
-    stop, look_at = ([one for one in found if one.weight == weight] for weight in ("stop", "look"))
+    facts = {"xids": _places(messages)[:32], "count": len(messages)}
+    stop, look_at = ([message for message in messages if message.weight == weight] for weight in ("stop", "look"))
     if stop:
-        words = f"Xid {listed(_words(stop), 4)}: {stop[0].words}"
-        return Result("fail", words, "drain the node, power-cycle it; if it comes again, have the GPU replaced", facts)
+        summary = f"Xid {listed(_places(stop), 4)}: {stop[0].text}"
+        return Result(
+            "fail", summary, "drain the node, power-cycle it; if it comes again, have the GPU replaced", facts
+        )
     if look_at:
-        words = f"Xid {listed(_words(look_at), 4)}: {look_at[0].words}"
-        return Result("warn", words, "look it up in NVIDIA's Xid catalogue; reset the GPU when it is idle", facts)
-    if found:
-        return Result("pass", f"Xid {listed(_words(found), 4)}: of programs, not of the hardware", facts=facts)
+        summary = f"Xid {listed(_places(look_at), 4)}: {look_at[0].text}"
+        return Result("warn", summary, "look it up in NVIDIA's Xid catalogue; reset the GPU when it is idle", facts)
+    if messages:
+        return Result("pass", f"Xid {listed(_places(messages), 4)}: of programs, not of the hardware", facts=facts)
     return Result("pass", "no Xid in the kernel log of this boot", facts=facts)
 
 

@@ -9,23 +9,23 @@ _NO_LID = (0, 0xFFFF)
 
 def look(machine: Machine) -> Result:
     """Those of link layer InfiniBand; as many as the class says must be whole, the others may be unplugged."""
-    found = ports(machine, "InfiniBand")
-    wanted, rate = machine.expected.ib_ports, machine.expected.ib_rate_gbps
-    facts = {"ports": [f"{one.name} {one.state} {one.rate_gbps:g} LID {one.lid}" for one in found]}
-    if not found and not wanted:
+    present = ports(machine, "InfiniBand")
+    expected, rate = machine.expected.ib_ports, machine.expected.ib_rate_gbps
+    facts = {"ports": [f"{port.name} {port.state} {port.rate_gbps:g} LID {port.lid}" for port in present]}
+    if not present and not expected:
         return Result("absent", "no InfiniBand port, and none is expected", facts=facts)
-    if wanted is not None and len(found) < wanted:
-        words = f"{counted(wanted, 'InfiniBand port')} expected, {len(found) or 'none'} found"
+    if expected is not None and len(present) < expected:
+        summary = f"{counted(expected, 'InfiniBand port')} expected, {len(present) or 'none'} found"
         remedy = "is the card on the PCI bus, its module (mlx5_ib) loaded, its link type InfiniBand?"
-        return Result("fail", words, remedy, facts)
-    wrong = [words for port in found if (words := _wrong(port, rate))]
-    well = len(found) - len(wrong)
-    if wanted is not None and well < wanted:
+        return Result("fail", summary, remedy, facts)
+    wrong = [fault for port in present if (fault := _wrong(port, rate))]
+    well = len(present) - len(wrong)
+    if expected is not None and well < expected:
         remedy = (
             "see cable and switch port (`ibstat`, `iblinkinfo`); INIT and LID 0 mean that no subnet manager answers"
         )
-        return Result("fail", f"{wanted} InfiniBand ports expected, {well} in order: {listed(wrong)}", remedy, facts)
-    if wanted is None and wrong:
+        return Result("fail", f"{expected} InfiniBand ports expected, {well} in order: {listed(wrong)}", remedy, facts)
+    if expected is None and wrong:
         return Result("warn", f"InfiniBand: {listed(wrong)}", "say how many there should be: `health.ib_ports`", facts)
     return Result("pass", f"{counted(well, 'InfiniBand port')} up", facts=facts)
 

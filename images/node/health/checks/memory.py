@@ -35,21 +35,21 @@ def blocks(machine: Machine) -> int | None:
 
 
 def look(machine: Machine) -> Result:
-    """How much, in GiB."""
+    """GiB of blocks that are online, else of MemTotal, against the class less what may be missing."""
     inside, left = blocks(machine), total(machine.text("proc/meminfo") or "")
-    found = inside if inside is not None else left
-    if found is None:
+    size = inside if inside is not None else left
+    if size is None:
         return Result("unknown", "neither memory blocks nor /proc/meminfo can be read")
-    gib = round(found / _GIB, 1)
+    gib = round(size / _GIB, 1)
     facts = {"gib": gib, "usable_gib": round((left or 0) / _GIB, 1), "by": "MemTotal" if inside is None else "blocks"}
-    wanted = machine.expected.memory_gib
-    if wanted is None:
+    expected = machine.expected.memory_gib
+    if expected is None:
         return Result("pass", f"{gib:g} GiB", facts=facts)
-    short = max(wanted * (TOTAL_SHORT if inside is None else BLOCKS_SHORT), SMALLEST_SHORT)
-    if found / _GIB >= wanted - short:
-        return Result("pass", f"{gib:g} GiB, {wanted:g} expected", facts=facts)
+    short = max(expected * (TOTAL_SHORT if inside is None else BLOCKS_SHORT), SMALLEST_SHORT)
+    if size / _GIB >= expected - short:
+        return Result("pass", f"{gib:g} GiB, {expected:g} expected", facts=facts)
     remedy = "find the module that is gone: `dmidecode -t memory` and the BMC's log say which slot"
-    return Result("fail", f"{wanted:g} GiB of memory expected, {gib:g} are there", remedy, facts)
+    return Result("fail", f"{expected:g} GiB of memory expected, {gib:g} are there", remedy, facts)
 
 
 CHECK = Check("memory", "major", 30, look)

@@ -11,28 +11,28 @@ from ..result import Check, Result, counted, listed
 def look(machine: Machine) -> Result:
     """Against the class, by board; and the same on all cards of one kind."""
     cards = machine.names(HOME)
-    board = {one: machine.text(f"{HOME}/{one}/board_id") or "unreadable" for one in cards}
-    version = {one: machine.text(f"{HOME}/{one}/fw_ver") or "unreadable" for one in cards}
-    facts = {"cards": [f"{one} {board[one]} {version[one]}" for one in cards]}
-    wanted = machine.expected.nic_firmware
-    missing = sorted(set(wanted) - set(board.values()))
+    board = {card: machine.text(f"{HOME}/{card}/board_id") or "unreadable" for card in cards}
+    version = {card: machine.text(f"{HOME}/{card}/fw_ver") or "unreadable" for card in cards}
+    facts = {"cards": [f"{card} {board[card]} {version[card]}" for card in cards]}
+    expected = machine.expected.nic_firmware
+    missing = sorted(set(expected) - set(board.values()))
     if missing:
-        words = f"no card of board {listed(missing)}, whose firmware is expected"
-        return Result("fail", words, "see the PCI bus; or correct `health.nic_firmware`", facts)
+        summary = f"no card of board {listed(missing)}, whose firmware is expected"
+        return Result("fail", summary, "see the PCI bus; or correct `health.nic_firmware`", facts)
     if not cards:
         return Result("absent", "no RDMA card, and none is expected", facts=facts)
     wrong = [
-        f"{one} has {version[one]}, not {wanted[board[one]]}"
-        for one in cards
-        if wanted.get(board[one], version[one]) != version[one]
+        f"{card} has {version[card]}, not {expected[board[card]]}"
+        for card in cards
+        if expected.get(board[card], version[card]) != version[card]
     ]
     if wrong:
         return Result("fail", f"firmware: {listed(wrong)}", "`mlxfwmanager` (or `mstflint`), then a power cycle", facts)
     for kind in sorted(set(board.values())):
-        versions = sorted({version[one] for one in cards if board[one] == kind})
+        versions = sorted({version[card] for card in cards if board[card] == kind})
         if len(versions) > 1:
-            words = f"cards of board {kind} have different firmware: {listed(versions)}"
-            return Result("warn", words, "bring them to one version", facts)
+            summary = f"cards of board {kind} have different firmware: {listed(versions)}"
+            return Result("warn", summary, "bring them to one version", facts)
     return Result("pass", f"{counted(len(cards), 'RDMA card')}: {listed(sorted(set(version.values())))}", facts=facts)
 
 

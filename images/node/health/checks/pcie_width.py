@@ -7,33 +7,35 @@ from ..result import Check, Result, counted, listed
 
 def look(machine: Machine) -> Result:
     """What each link has against what the card could have, and the class should."""
-    found = [one for one in devices(machine) if one.is_gpu or one.is_nic]
-    facts = {"links": [f"{one.address} x{one.width or '?'}" for one in found]}
-    wanted = machine.expected.pcie_width
-    if not found:
-        if wanted and machine.expected.gpus:
+    cards = [card for card in devices(machine) if card.is_gpu or card.is_nic]
+    facts = {"links": [f"{card.address} x{card.width or '?'}" for card in cards]}
+    expected = machine.expected.pcie_width
+    if not cards:
+        if expected and machine.expected.gpus:
             return Result(
-                "unknown", f"x{wanted} expected, and no GPU is on the PCI bus", "see the check gpu-count", facts
+                "unknown", f"x{expected} expected, and no GPU is on the PCI bus", "see the check gpu-count", facts
             )
         return Result("absent", "neither a GPU nor an RDMA card is on the PCI bus", facts=facts)
-    narrow = [f"{one.address} has x{one.width} of x{_full(one, wanted)}" for one in found if _narrow(one, wanted)]
+    narrow = [
+        f"{card.address} has x{card.width} of x{_full(card, expected)}" for card in cards if _narrow(card, expected)
+    ]
     if narrow:
         remedy = "reseat the card or its riser; see the firmware's set-up for bifurcation"
         return Result("fail", f"PCIe links are narrower than they should be: {listed(narrow)}", remedy, facts)
-    if not any(one.width for one in found):
+    if not any(card.width for card in cards):
         return Result(
-            "unknown", f"the kernel does not say how wide the links of {counted(len(found), 'card')} are", "", facts
+            "unknown", f"the kernel does not say how wide the links of {counted(len(cards), 'card')} are", "", facts
         )
-    return Result("pass", f"{counted(len(found), 'PCIe link')} at full width", facts=facts)
+    return Result("pass", f"{counted(len(cards), 'PCIe link')} at full width", facts=facts)
 
 
-def _full(one: Device, wanted: int | None) -> int:
+def _full(card: Device, expected: int | None) -> int:
     """GPUs by the class, all others by what they can."""
-    return wanted if one.is_gpu and wanted is not None else one.max_width or 0
+    return expected if card.is_gpu and expected is not None else card.max_width or 0
 
 
-def _narrow(one: Device, wanted: int | None) -> bool:
-    return one.width is not None and one.width < _full(one, wanted)
+def _narrow(card: Device, expected: int | None) -> bool:
+    return card.width is not None and card.width < _full(card, expected)
 
 
 CHECK = Check("pcie-width", "major", 30, look)

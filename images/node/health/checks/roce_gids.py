@@ -18,22 +18,26 @@ def routable(gid: str) -> bool:
 
 def look(machine: Machine) -> Result:
     """Ports that are up, with at least one RoCE v2 GID of an address; not those of virtual functions without one."""
-    found, wanted = ports(machine, "Ethernet"), machine.expected.roce_ports
-    usable = {one.name: _gids(machine, one) for one in found}
-    facts = {"ports": [f"{one.name} {one.state} {one.rate_gbps:g}, {usable[one.name]} RoCE v2 GIDs" for one in found]}
-    if not found and not wanted:
+    present, expected = ports(machine, "Ethernet"), machine.expected.roce_ports
+    usable = {port.name: _gids(machine, port) for port in present}
+    facts = {
+        "ports": [f"{port.name} {port.state} {port.rate_gbps:g}, {usable[port.name]} RoCE v2 GIDs" for port in present]
+    }
+    if not present and not expected:
         return Result("absent", "no RoCE port, and none is expected", facts=facts)
-    well = [one for one in found if one.up and usable[one.name]]
+    well = [port for port in present if port.up and usable[port.name]]
     wrong = [
-        f"{one.name} has no RoCE v2 GID with an address" if one.up else f"{one.name} is {one.state} ({one.physical})"
-        for one in found
-        if one not in well
+        f"{port.name} has no RoCE v2 GID with an address"
+        if port.up
+        else f"{port.name} is {port.state} ({port.physical})"
+        for port in present
+        if port not in well
     ]
-    if wanted is not None and len(well) < wanted:
-        words = f"{counted(wanted, 'RoCE port')} expected, {len(well) or 'none'} in order"
+    if expected is not None and len(well) < expected:
+        summary = f"{counted(expected, 'RoCE port')} expected, {len(well) or 'none'} in order"
         remedy = "does the interface have its address (networkctl), its link, its module (mlx5_ib)?"
-        return Result("fail", words + (f": {listed(wrong)}" if wrong else ""), remedy, facts)
-    if wanted is None and wrong:
+        return Result("fail", summary + (f": {listed(wrong)}" if wrong else ""), remedy, facts)
+    if expected is None and wrong:
         return Result("warn", f"RoCE: {listed(wrong)}", "say how many there should be: `health.roce_ports`", facts)
     return Result("pass", f"{counted(len(well), 'RoCE port')} up, with GIDs", facts=facts)
 
@@ -41,7 +45,9 @@ def look(machine: Machine) -> Result:
 def _gids(machine: Machine, port: Port) -> int:
     """How many of its GIDs are RoCE v2 with an address. An empty place of the table cannot be read."""
     at = f"{HOME}/{port.device}/ports/{port.number}"
-    second = (one for one in machine.names(f"{at}/gids") if machine.text(f"{at}/gid_attrs/types/{one}") == "RoCE v2")
+    second = (
+        index for index in machine.names(f"{at}/gids") if machine.text(f"{at}/gid_attrs/types/{index}") == "RoCE v2"
+    )
     return sum(routable(machine.text(f"{at}/gids/{index}") or "") for index in second)
 
 
