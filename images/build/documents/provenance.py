@@ -1,7 +1,7 @@
 """Where an image came from: an in-toto Statement (v1) with SLSA's provenance predicate (v1).
 
-Not signed by itself: its digest is in the manifest, which is. Nothing in it is of one build (no time, no host, no
-random number), so the same image has the same provenance.
+Not signed by itself: its digest is in the manifest, which is. Nothing in it is of one build (no time, no host's name,
+no random number), so the same recipe, sources and versions of tools have the same provenance.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
