@@ -6,7 +6,8 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
-_TICKS = os.sysconf("SC_CLK_TCK")
+TICK_SECONDS = 1 / os.sysconf("SC_CLK_TCK")
+"""The grain of the kernel's clock of CPU time."""
 
 
 def _fields(pid: int) -> list[str]:
@@ -34,7 +35,7 @@ def cpu_seconds(root: int, *, named: str = "") -> float:
 
     `named`: of those processes only whose last argument begins with it.
     """
-    return sum(sum(map(int, fields[11:15])) for pid in named_so(root, named) if (fields := _fields(pid))) / _TICKS
+    return sum(sum(map(int, fields[11:15])) for pid in named_so(root, named) if (fields := _fields(pid))) * TICK_SECONDS
 
 
 def named_so(root: int, name: str) -> list[int]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from bench.download import Clients, Job, all_ranges, clients, whole_files
 from bench.peers import nginx
-from bench.procfs import cpu_seconds, settle
+from bench.procfs import TICK_SECONDS, cpu_seconds, settle
 from bench.serving import AbsentError, BenchError, Server, get
 from bench.site import Site, make_site, netboot
 from bench.stats import middle
@@ -80,7 +80,7 @@ def _round(team: Clients, server: Server, jobs: Sequence[Job]) -> Transfer:
     before = cpu_seconds(server.pid)
     done = team.run(jobs)
     time.sleep(0.05)
-    spent = cpu_seconds(server.pid) - before
+    spent = max(cpu_seconds(server.pid) - before, TICK_SECONDS)  # what the kernel's clock did not see was not nothing
     gigabytes = sum(fetch.received for fetch in done) / 1e9
     took = max(fetch.end for fetch in done) - min(fetch.start for fetch in done)
     return Transfer(gigabytes / took, spent / gigabytes, sum(fetch.cpu for fetch in done) / gigabytes)

@@ -206,7 +206,7 @@ def _stop(running: Cluster) -> None:
         process = running.processes[name]
         process.terminate()
         try:
-            process.wait(timeout=60)
+            process.wait(timeout=20)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
