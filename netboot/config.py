@@ -10,11 +10,7 @@ from typing import Annotated, Self, TypeVar
 
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
-from pydantic import (
-    AfterValidator,
-    Field,
-    model_validator,
-)
+from pydantic import AfterValidator, Field, model_validator
 
 from images.artifact.bundle import SiteBundle
 from images.registry.errors import BadReferenceError
@@ -146,6 +142,13 @@ class Retry(Strict):
     unavailable_seconds: Jitter = (5, 20)
 
 
+class InventoryLimits(Strict):
+    """A change of the inventory that removes more machines than both of these waits for `netboot config accept`."""
+
+    removals_percent: Annotated[int, Field(ge=0, le=100)] = 10
+    removals_minimum: Annotated[int, Field(ge=0, le=1_000_000)] = 5
+
+
 class Config(Strict):
     """A site's configuration; paths are absolute once `load_config` has returned it."""
 
@@ -153,6 +156,7 @@ class Config(Strict):
     data: Path = Path("data")
     store: Path = Path("store")
     inventory: Path = Path("inventory")
+    inventory_limits: InventoryLimits = InventoryLimits()
     keys: Path = Path("keys")
     minimum_epoch: Annotated[int, Field(ge=0, le=2**31)] = 0
     provisioning: Provisioning
@@ -181,13 +185,8 @@ class Config(Strict):
 
     def resolved(self, folder: Path) -> "Config":
         """The same with every path absolute, relative ones taken from `folder`."""
-        join = (
-            None
-            if self.join is None
-            else _under(
-                folder, self.join, "certificate", "key", "authorities", "sealing_keys", "nonce_keys", "tpm_roots"
-            )
-        )
+        paths = ("certificate", "key", "authorities", "sealing_keys", "nonce_keys", "tpm_roots")
+        join = self.join and _under(folder, self.join, *paths)
         clusters = {
             name: _under(folder, cluster, "authority", "issuer", "approver", "nodes")
             for name, cluster in self.clusters.items()

@@ -62,6 +62,9 @@ TABLE: dict[type[BaseException], Answer] = {
     lifecycle.ChannelPinnedError: Answer(
         409, "channel-pinned", _INFO, "the inventory pins this channel", "edit the channel in the inventory", says=True
     ),
+    lifecycle.InventoryChangedError: Answer(
+        409, "inventory-changed", _INFO, "what waits is another inventory", "look with `netboot config diff`", says=True
+    ),
     lifecycle.UnfitImageError: Answer(
         422,
         "unfit-image",

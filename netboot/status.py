@@ -48,11 +48,26 @@ class SupervisorStatus(Strict):
 # -- the controllers --------------------------------------------------------------------------------------------------
 
 
+class PendingInventory(Strict):
+    """An inventory that waits for an operator's word, for it removes `removed` of the `of` machines in force.
+
+    `digest`: its own; `lately`: machines that went within the last hour before; `names`: the first that would go.
+    """
+
+    digest: str
+    removed: int
+    of: int
+    lately: int
+    names: tuple[str, ...]
+
+
 class InventoryStatus(Condition):
-    """`valid`: the inventory's files, as they are now, are in force; `faults`: the first of what is wrong with them."""
+    """`valid`: the inventory's files, as they are now, are in force; `faults`: the first of what is wrong with them;
+    `pending`: what has to be accepted before they are."""
 
     valid: bool
     faults: tuple[str, ...] = ()
+    pending: PendingInventory | None = None
 
 
 class ImagesStatus(Condition):

@@ -1,4 +1,7 @@
-"""`netboot config`: check, show, and sign what machines are told of it. Works on local files."""
+"""`netboot config`: check, show, and sign what machines are told of it.
+
+All but `diff` and `accept` (`netboot.cli.pending`) work on local files.
+"""
 
 import dataclasses
 import json
@@ -14,7 +17,7 @@ from images.errors import CorruptError, NotFoundError
 from images.store.check import check_bundle
 from images.store.store import Store
 from images.values.strict import FaultsError
-from netboot.cli import bundles, joining
+from netboot.cli import bundles, joining, pending
 from netboot.cli.check import check_site
 from netboot.cli.output import output_option, show
 from netboot.cli.paths import Paths, config_option, config_path, find_config, keys_option
@@ -23,7 +26,11 @@ from netboot.config import Config
 
 @click.group()
 def group() -> None:
-    """Check, show and sign the configuration of a site."""
+    """Check, show and sign the configuration of a site; compare and accept its inventory."""
+
+
+group.add_command(pending.diff)
+group.add_command(pending.accept)
 
 
 @group.command()

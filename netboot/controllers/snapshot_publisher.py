@@ -1,7 +1,7 @@
 """The publisher: the only author of `data/snapshot.json`. Inventory, channels and images in; one consistent view out.
 
-All or nothing: an inventory with any fault leaves the one before in force, also over a restart: it is taken from the
-published file then. Channels and images are looked at on their own account: they move on beside a broken edit.
+What of the inventory is in force, `netboot.controllers.inventory` says; over a restart it is taken from the published
+file. Channels and images are looked at on their own account: they move on beside a broken edit.
 """
 
 import logging
@@ -13,6 +13,7 @@ from images.errors import BusyError, ImageError
 from images.values.strict import FaultsError
 from netboot.config import Config
 from netboot.controllers.changes import Changes
+from netboot.controllers.inventory import InventoryInForce
 from netboot.lifecycle import publish
 from netboot.lifecycle.errors import CannotTellError, NotReadyError
 from netboot.lifecycle.image_repository import ImageRepository, ImageRepositoryWriter
@@ -20,9 +21,8 @@ from netboot.lifecycle.ports import Clock
 from netboot.lifecycle.snapshot import BootWindow, Snapshot
 from netboot.lifecycle.state import States
 from netboot.lifecycle.upstream import fetching
-from netboot.machines.inventory import load_inventory
 from netboot.machines.values import Inventory
-from netboot.status import Condition, ImagesStatus, InventoryStatus, PublisherStatus
+from netboot.status import Condition, ImagesStatus, PublisherStatus
 from netboot.stores.snapshot import read_snapshot, write_snapshot
 
 log = logging.getLogger(__name__)
@@ -30,7 +30,6 @@ log = logging.getLogger(__name__)
 RECHECK_SECONDS = 15.0
 """What is in force is composed anew this often, whether anything looks changed or not."""
 BOOTS_LOOKED_AT = 500
-FAULTS_SHOWN = 20
 Windows = Callable[[Inventory, int], Mapping[str, BootWindow]]
 
 
@@ -54,14 +53,12 @@ class SnapshotPublisher:
         self._repository, self._repository_writer = repository, repository_writer
         self._clock, self._monotonic = clock, monotonic
         self._path = config.data / "snapshot.json"
-        self._inventory_changes = Changes(lambda: config.inventory.glob("*.yaml"))
         self._store_changes = Changes(self._store_files, by_content=False)
         self._window_changes = Changes(self._enrolment_files, by_content=False)
         self._windows_of, self._windows_problem = windows, ""
         self._upstream, self._absent = upstream, dict[str, str]()
         self._published = _last(self._path)
-        self._inventory: Inventory | None = self._published.inventory if self._published else None
-        self._faults: tuple[str, ...] = ()
+        self._inventory = InventoryInForce(config, self._published.inventory if self._published else None, monotonic)
         self._composed = float("-inf")
         self._due: bool = True
         self._problem: str | None = None
@@ -69,13 +66,12 @@ class SnapshotPublisher:
     @property
     def valid(self) -> bool:
         """Whether the inventory's files, as they are now, are in force."""
-        return not self._faults
+        return self._inventory.valid
 
     def step(self, *, now: bool = False) -> bool:
         """Look, and publish where something changed; whether something was published. `now`: do not wait for files
         to settle, and take nothing for unchanged (SIGHUP)."""
-        if self._inventory_changes.settled(now=now):
-            self._load()
+        if self._inventory.step(now=now):
             self._due = True
         if self._store_changes.settled(now=True) or self._monotonic() - self._composed >= RECHECK_SECONDS or now:
             self._due = True
@@ -83,26 +79,9 @@ class SnapshotPublisher:
             self._due = True
         if self._upstream is not None and (absent := dict(self._upstream())) != self._absent:
             self._absent, self._due = absent, True
-        if not self._due or self._inventory is None:
+        if not self._due or self._inventory.value is None:
             return False
-        return self._publish(self._inventory)
-
-    def _load(self) -> None:
-        faults: tuple[str, ...] = ()
-        try:
-            self._inventory = load_inventory(self._config.inventory)
-        except FaultsError as error:
-            faults = tuple(map(str, error.faults))
-        if self._faults and not faults:
-            log.warning("inventory: in order again")
-        if faults and faults != self._faults:
-            log.error("inventory: %d faults; %s", len(faults), self._kept())
-            for fault in faults[:FAULTS_SHOWN]:
-                log.error("inventory: %s", fault)
-        self._faults = faults
-
-    def _kept(self) -> str:
-        return "the one before stays in force" if self._inventory is not None else "nothing is in force"
+        return self._publish(self._inventory.value)
 
     def _publish(self, inventory: Inventory) -> bool:
         config = self._config
@@ -118,6 +97,7 @@ class SnapshotPublisher:
         self._composed = self._monotonic()
         if publish.same(self._published, snapshot):
             self._due = False
+            self._inventory.published()
             return False
         try:
             write_snapshot(self._path, snapshot)
@@ -127,6 +107,7 @@ class SnapshotPublisher:
         self._trouble(None)
         _tell(self._published, snapshot)
         self._published, self._due = snapshot, False
+        self._inventory.published()
         return True
 
     def _why_absent(self, digest: str) -> str:
@@ -151,7 +132,7 @@ class SnapshotPublisher:
 
     def protect(self) -> None:
         """Tell the store which images must outlive garbage collection: of boots, and those that the inventory pins."""
-        channels = self._inventory.channels if self._inventory is not None else ()
+        channels = self._inventory.value.channels if self._inventory.value is not None else ()
         try:
             present = {image.digest for image in self._repository.images()}
             self._repository_writer.keep("inventory", [image for image in publish.pinned(channels) if image in present])
@@ -170,20 +151,10 @@ class SnapshotPublisher:
         """For `/readyz` and metrics."""
         return PublisherStatus(
             at_ms=self._clock.now_ms(),
-            inventory=self._inventory_status(),
+            inventory=self._inventory.status(self._problem),
             images=self._images_status(),
             bundle=self._bundle_status(),
         )
-
-    def _inventory_status(self) -> InventoryStatus:
-        if self._faults:
-            message = f"{len(self._faults)} faults; {self._kept()}"
-            faults, remedy = self._faults[:FAULTS_SHOWN], "run `netboot config check`"
-            return InventoryStatus(ok=False, valid=self.valid, message=message, faults=faults, remedy=remedy)
-        if self._problem is not None:
-            remedy = "free space, and let the service write there"
-            return InventoryStatus(ok=False, valid=self.valid, message=self._problem, remedy=remedy)
-        return InventoryStatus(ok=self.valid, valid=self.valid, message="in force")
 
     def _images_status(self) -> ImagesStatus:
         unusable = self._published.unusable if self._published is not None else {}

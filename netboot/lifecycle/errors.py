@@ -46,6 +46,10 @@ class ChannelPinnedError(LifecycleError):
     """The inventory says which image; edit it there."""
 
 
+class InventoryChangedError(LifecycleError):
+    """What is to be accepted is not what waits: the files changed since it was shown, or nothing waits."""
+
+
 class UnfitImageError(LifecycleError):
     """No machine of the channel could boot the image."""
 

@@ -45,6 +45,7 @@ def load_inventory(folder: Path) -> Inventory:
             machines, references to what is not declared.
     """
     documents, faults = _documents(folder)
+    faults_of_files = bool(faults)
     inventories: list[Inventory] = []
     for document in documents:
         try:
@@ -54,7 +55,7 @@ def load_inventory(folder: Path) -> Inventory:
     items = [item for document in documents for item in _items(document)]
     faults += _names_declared_twice(items)
     faults += _identifiers_of_two_machines(items)
-    if len(documents) == len(_files(folder)):  # what an unreadable file declares is unknown, not undeclared
+    if not faults_of_files:  # what an unreadable file declares is unknown, not undeclared
         faults += _unknown_references(items)
     if faults:
         raise FaultsError(faults)
@@ -73,20 +74,44 @@ def declared_at(folder: Path, kind: str, name: str) -> str | None:
 
 
 def _files(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.glob("*.yaml") if not path.name.startswith("."))
+    """Raises OSError where the folder cannot be looked into: `glob` would find nothing in it."""
+    return sorted(path for path in folder.iterdir() if path.match("*.yaml") and not path.name.startswith("."))
 
 
 def _documents(folder: Path) -> tuple[list[Document], list[Fault]]:
-    if not folder.is_dir():
-        return [], [Fault(str(folder), 1, "", "is not a folder: the inventory is a folder of *.yaml files")]
+    """Those that can be read, and what is wrong with the others or with the folder.
+
+    An empty file, or a folder without files, is more likely an accident (a full disk, a volume that is not mounted)
+    than an inventory.
+    """
+    try:
+        files = _files(folder)
+    except OSError as error:
+        return [], [Fault(str(folder), 1, "", _unusable(error))]
+    if not files:
+        message = "has no *.yaml file: is a volume not mounted? A site without machines declares `machines: []`"
+        return [], [Fault(str(folder), 1, "", message)]
     documents: list[Document] = []
     faults: list[Fault] = []
-    for path in _files(folder):
+    for path in files:
         try:
-            documents.append(strict.read(path))
+            document = strict.read(path)
         except FaultsError as error:
             faults += error.faults
+            continue
+        if document.value in ({}, None):
+            faults.append(Fault(str(path), 1, "", "holds nothing: remove the file, or declare `machines: []`"))
+        else:
+            documents.append(document)
     return documents, faults
+
+
+def _unusable(error: OSError) -> str:
+    if isinstance(error, FileNotFoundError):
+        return "is not there: the inventory is a folder of *.yaml files"
+    if isinstance(error, NotADirectoryError):
+        return "is not a folder: the inventory is a folder of *.yaml files"
+    return f"cannot be read: {error.strerror}"
 
 
 def _items(document: Document) -> Iterator[_Declared]:

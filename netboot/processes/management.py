@@ -10,6 +10,7 @@ from netboot.config import Config
 from netboot.join.issue import Issuer
 from netboot.join.register import Register
 from netboot.process import ProcessSpec
+from netboot.stores.acceptance import Acceptance
 from netboot.stores.bootkey import load_or_create
 from netboot.stores.image_repository import open_image_repository
 from netboot.stores.live import LiveView
@@ -45,6 +46,7 @@ def compose(config: Config, stopping: Callable[[], bool]) -> Dependencies:
         tokens=TokenFile(config.management.token_file),
         clock=clock,
         inventory=config.inventory,
+        acceptance=Acceptance(config.data),
         status=status,
         probe=Probe(config.provisioning.listen),
         metrics=partial(exposition, config.data / "metrics", Now(live, states, status, clock)),

@@ -14,6 +14,7 @@ from netboot.lifecycle.image_repository import ImageRepository, ImageRepositoryW
 from netboot.lifecycle.ports import Clock
 from netboot.lifecycle.state import Sightings, States
 from netboot.status import Condition
+from netboot.stores.acceptance import Acceptance
 from netboot.stores.live import LiveView
 from netboot.stores.status import StatusFolder
 from netboot.web.tokens import TokenFile
@@ -38,6 +39,7 @@ class Dependencies:
     tokens: TokenFile
     clock: Clock
     inventory: Path
+    acceptance: Acceptance
     status: StatusFolder
     probe: Callable[[], Condition]
     metrics: Callable[[], bytes]

@@ -33,11 +33,11 @@ def error(status: int, code: str, message: str, remedy: str) -> Response:
     return response
 
 
-def faulty(faults: Iterable[Fault]) -> Response:
+def faulty(faults: Iterable[Fault], remedy: str = "correct the list, and send it whole") -> Response:
     """A list with faults: every one of them, in `error.faults`."""
     lines = [str(fault)[:500] for fault in faults]
     message = f"{len(lines)} fault{'s' if len(lines) != 1 else ''}; nothing was changed"
-    response = error(422, "faults", message, "correct the list, and send it whole")
+    response = error(422, "faults", message, remedy)
     body = response.get_json()
     body["error"]["faults"] = lines[:MOST_FAULTS]
     response.data = json.dumps(body)

@@ -137,6 +137,9 @@ class Now(Collector):
 def _publisher(status: PublisherStatus) -> Iterator[Metric]:
     text = "1: the inventory's files, as they are now, are in force."
     yield _gauge("netboot_inventory_valid", text, int(status.inventory.valid))
+    text = "Machines that would go with an inventory that waits for `netboot config accept`."
+    pending = status.inventory.pending
+    yield _gauge("netboot_inventory_pending_removals", text, pending.removed if pending is not None else 0)
     text = "1: every channel that is set points to a usable image."
     yield _gauge("netboot_images_usable", text, int(status.images.ok))
     text = "1: the signed site bundle is what the configuration says."

@@ -24,6 +24,7 @@ from netboot.status import (
     PublisherStatus,
     SupervisorStatus,
 )
+from netboot.stores.acceptance import Acceptance
 from netboot.stores.image_repository import StoreImageRepository
 from netboot.stores.live import LiveView
 from netboot.stores.status import StatusFolder, write_status
@@ -114,6 +115,7 @@ class Api:
             tokens=TokenFile(self.config.management.token_file),
             clock=Fixed(),
             inventory=self.config.inventory,
+            acceptance=Acceptance(self.config.data),
             status=status,
             probe=lambda: self.probe,
             metrics=lambda: exposition(self.config.data / "metrics", now),

@@ -360,6 +360,7 @@ def test_the_inventorys_faults_stand_beside(api: Api) -> None:
         "remedy": "correct them",
         "valid": False,
         "faults": ["a", "b"],
+        "pending": None,
     }
 
 

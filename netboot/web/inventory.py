@@ -1,0 +1,70 @@
+"""`/v1/inventory/…`: what the files of the inventory would change, and accepting a large removal."""
+
+from flask import Response, jsonify
+
+from images.values.strict import FaultsError, Strict
+from images.values.types import Sha256
+from netboot.lifecycle.errors import InventoryChangedError
+from netboot.machines.difference import differences, digest_of
+from netboot.machines.inventory import load_inventory
+from netboot.status import PendingInventory, PublisherStatus
+from netboot.web import errors, inputs, render
+from netboot.web.dependencies import dependencies
+from netboot.web.enrolments import Reason
+from netboot.web.operators import audit
+
+
+class Accept(Strict):
+    """The body of a POST. `digest`: of the inventory that was shown."""
+
+    digest: Sha256
+    reason: Reason = ""
+
+
+def compared() -> Response:
+    """The files as they are now against what is in force.
+
+    `state`: `in-force`, `waits` (to be accepted), or `new`: the publisher has yet to read them.
+    """
+    inputs.only(())
+    deps = dependencies()
+    in_force = deps.live.view().snapshot.inventory
+    try:
+        now = load_inventory(deps.inventory)
+    except FaultsError as error:
+        return errors.faulty(error.faults, "correct the files; the inventory in force stays so meanwhile")
+    digest, pending = digest_of(now), _pending()
+    state = "in-force" if digest == digest_of(in_force) else "new"
+    if pending is not None and pending.digest == digest:
+        state = "waits"
+    compared = differences(in_force, now)
+    return jsonify(
+        {
+            "digest": digest,
+            "state": state,
+            "machines_in_force": len(in_force.machines),
+            "machines_then": len(now.machines),
+            **{kind: render.plain(difference) for kind, difference in compared.items()},
+        }
+    )
+
+
+def accepted() -> Response:
+    """Let the inventory that waits come into force, if it is the one that was shown."""
+    inputs.only(())
+    body, pending = inputs.parsed(Accept), _pending()
+    if pending is None:
+        raise InventoryChangedError("no inventory waits to be accepted")
+    if pending.digest != body.digest:
+        message = f"what waits is inventory {pending.digest[:12]}, not {body.digest[:12]}: its files changed since"
+        raise InventoryChangedError(message)
+    dependencies().acceptance.write(body.digest)
+    removed = pending.removed
+    audit("accept-inventory", digest=body.digest, removed=removed, of=pending.of, reason=body.reason)
+    return jsonify({"accepted": body.digest, "removed": removed, "of": pending.of})
+
+
+def _pending() -> PendingInventory | None:
+    """Raises CannotTellError."""
+    publisher = dependencies().status.read("publisher", PublisherStatus)
+    return publisher.inventory.pending if publisher is not None else None
