@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from netboot.cli.doctor import Diagnosis, diagnose
 from netboot.controllers.inventory import REMEMBERED_SECONDS, InventoryInForce
 from netboot.controllers.snapshot_publisher import SnapshotPublisher
 from netboot.machines.difference import digest_of
@@ -331,3 +332,13 @@ def test_interrupted_at_the_question_nothing_is_accepted(site: Site, run: Run, m
     assert Acceptance(site.config.data).read() is None
     assert not site.restarts().valid
     assert site.boots == 1000
+
+
+def test_doctor_says_what_waits(site: Site) -> None:
+    status = paused_writer(site)
+    file = site.config.inventory.parent / "netboot.yaml"
+    with served(site) as address:
+        file.write_text(f"{file.read_text()}  url: {address}\n")
+        diagnoses = diagnose(file)
+    found = [diagnosis for diagnosis in diagnoses if diagnosis.name == "inventory"]
+    assert found == [Diagnosis("service", "inventory", "warn", status.message, REMEDY)]

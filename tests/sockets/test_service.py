@@ -266,6 +266,21 @@ def test_a_broken_edit_leaves_the_service_ready_and_says_so_everywhere(own: Serv
     wait_for(lambda: own.outcome("52-54-00-00-00-22") == "boot")
 
 
+def test_a_fleet_goes_only_when_an_operator_says_so_also_after_a_power_cut(own: Service) -> None:
+    head, tail = INVENTORY.split("machines:\n")[0], INVENTORY[INVENTORY.index("profiles:") :]
+    (own.config.inventory / "site.yaml").write_text(f"{head}machines: []\n{tail}")
+    wait_for(lambda: own.readyz()["details"]["inventory"].get("pending"))
+    assert own.outcome(MAC1) == "boot"
+    own.kill()
+    own.start()
+    assert own.readyz()["details"]["inventory"]["pending"]["removed"] == 3
+    assert own.outcome(MAC1) == "boot"
+    accepted = own.netboot("config", "accept", "--yes", "--output", "json")
+    assert (accepted.returncode, json.loads(accepted.stdout)["removed"]) == (0, 3)
+    wait_for(lambda: own.outcome(MAC1) == "unknown")
+    wait_for(lambda: not (own.config.data / "inventory-accepted.json").exists())
+
+
 def test_a_stop_cuts_no_request_and_leaves_nothing(own: Service) -> None:
     pids = own.pids()
     boot = own.boot(MAC1)
