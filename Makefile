@@ -21,7 +21,7 @@ demo: setup ## from nothing to a Ready node: image, cluster, service, a disk-les
 	@$(PY) -m lab.demo $(if $(KEEP),--keep) $(if $(RECIPE),--recipe '$(RECIPE)') $(if $(FIRMWARE),--firmware '$(FIRMWARE)')
 
 test: setup lint ## everything: lint, types, contracts, unit, tools, boots of real machines
-	@$(SUDO) $(PY) $(PYTEST) tests --reruns 1 -rR
+	@$(SUDO) $(PY) $(PYTEST) -p tests.plugins.reruns tests -rR
 
 check: setup lint unit ## lint, types, contracts, unit tests: within three minutes
 

@@ -78,6 +78,7 @@ class Stage:
     records: list[EventRecord] = field(default_factory=list)
     preflight: Callable[[], None] = lambda: None
     addresses_attest: bool = False
+    boot_key: bytes = KEY
     journal: Callable[[EventRecord], None] | None = None
     leases: Leases | None = None
     tokens: Tokens | None = None
@@ -107,7 +108,7 @@ class Stage:
             view=lambda: View.of(snapshot_of(*self.machines)),
             keyset=lambda: Keyset(tuple(self.keys)),
             nonce_keyset=lambda: Keyset((NONCE_KEY,)),
-            belongs=lambda boot, machine: belongs(KEY, boot, machine),
+            belongs=lambda boot, machine: belongs(self.boot_key, boot, machine),
             random=os.urandom,
             token_seconds=300,
             addresses_attest=self.addresses_attest,

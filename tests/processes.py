@@ -6,6 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
+from lab.errors import DeadlineError
+
 T = TypeVar("T")
 
 
@@ -20,7 +22,7 @@ def wait_for(what: Callable[[], T | None], seconds: float = 60.0) -> T:
         except OSError as error:
             last = error
         time.sleep(0.02)
-    raise AssertionError(f"did not happen within {seconds} s: {what} {last or ''}")
+    raise DeadlineError(f"did not happen within {seconds} s: {what} {last or ''}")
 
 
 def runs(pid: int) -> bool:

@@ -13,6 +13,7 @@ import requests
 import yaml
 
 from images.node.agent.request import PATH, SIGNER
+from lab.errors import DeadlineError
 from lab.kube.accounts import Admin
 from lab.kube.cluster import Cluster
 from tests.agent_tpm import soft
@@ -44,7 +45,8 @@ def site(control_plane: Cluster, accounts: dict[str, Path], as_admin: Admin) -> 
 def until(condition: Callable[[], Any], seconds: float = 90) -> Any:
     deadline, pause = monotonic() + seconds, threading.Event()
     while not (value := condition()):
-        assert monotonic() < deadline, f"did not happen within {seconds} s"
+        if monotonic() >= deadline:
+            raise DeadlineError(f"did not happen within {seconds} s")
         pause.wait(0.1)
     return value
 

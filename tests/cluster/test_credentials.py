@@ -14,6 +14,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+from lab.errors import DeadlineError
 from lab.kube.cluster import Cluster
 from tokens.bootstrap import BootstrapToken, mint, secret_manifest
 from tokens.csr import CLIENT_SIGNER, Request, check_client
@@ -82,7 +83,8 @@ def joining(control_plane: Cluster, admin: Api) -> Iterator[Callable[[str, Any],
 def until(condition: Callable[[], Any]) -> Any:
     deadline, pause = monotonic() + 60, threading.Event()
     while not (value := condition()):
-        assert monotonic() < deadline, "did not happen within 60 s"
+        if monotonic() >= deadline:
+            raise DeadlineError("did not happen within 60 s")
         pause.wait(0.05)
     return value
 

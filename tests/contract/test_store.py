@@ -99,14 +99,25 @@ def test_missing_short_and_foreign_parts_are_found(store: Store, tmp_path: Path)
     ]
 
 
-def test_a_file_that_is_not_what_the_manifest_lists_is_not_taken(store: Store, tmp_path: Path) -> None:
+@pytest.mark.parametrize("other", [b"other", b"root X"], ids=["of another length", "of the same length"])
+def test_a_file_that_is_not_what_the_manifest_lists_is_not_taken(store: Store, tmp_path: Path, other: bytes) -> None:
     files = samples.parts(tmp_path / "x", "x")
     data = samples.manifest(files).to_bytes()
-    files["root"].write_bytes(b"other")
+    files["root"].write_bytes(other)
     with pytest.raises(CorruptError, match="is not the root that the manifest lists"):
         store.add_image(data, KEY.sign(data), files)
     assert store.digests() == ()
+    assert hashlib.sha256(b"root x").hexdigest() not in {path.name for path in (store.root / "blobs").iterdir()}
     assert list((store.root / "tmp").iterdir()) == []
+
+
+def test_a_blob_with_other_bytes_of_the_same_length_is_replaced(store: Store, tmp_path: Path) -> None:
+    digest = add(store, tmp_path, "x")
+    blob = store.blob_path(store.manifest(digest).artifacts.root.sha256)
+    blob.chmod(0o644)
+    blob.write_bytes(b"root X")
+    assert add(store, tmp_path, "x") == digest
+    assert blob.read_bytes() == b"root x"
 
 
 def test_one_writer_at_a_time_and_the_other_is_named(store: Store) -> None:

@@ -2,7 +2,9 @@
 
 The service's own composition, server and TLS. The cluster is the configuration's, or one in memory, steered by files in
 the site's folder:
-`down` (its content is why the apiserver does not answer), `unfit` (what the self-check refuses), `clock` (ms ahead).
+`down` (its content is why the apiserver does not answer), `held` (calls of this name wait until it is gone; `reached`
+says that one does, `stopping` that it still does after SIGTERM), `unfit` (what the self-check refuses), `clock` (ms
+ahead).
 """
 
 import json
@@ -10,6 +12,8 @@ import os
 import socket
 import sys
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,11 +33,15 @@ from tests.kube_fake import FakeCluster
 
 
 class Steered(FakeCluster):
-    """Down while the file says so."""
+    """Down, or waiting, while a file says so."""
 
     folder: Path
+    stopping: Callable[[], bool]
 
     def enter(self, call: str, argument: str = "") -> None:
+        while said(self.folder / "held") == call:
+            (self.folder / ("stopping" if self.stopping() else "reached")).touch()
+            time.sleep(0.01)
         self.down = said(self.folder / "down")
         super().enter(call, argument)
 
@@ -68,9 +76,9 @@ def main() -> None:
     assert config.join is not None
     certificate = Certificate(config.join.certificate, config.join.key)
 
-    def connect(name: str, cluster: Cluster) -> Connected:
+    def connect(stopping: Callable[[], bool], name: str, cluster: Cluster) -> Connected:
         fake = Steered()
-        fake.folder = folder
+        fake.folder, fake.stopping = folder, stopping
         target = ClusterAccess(name, cluster.endpoints, AUTHORITIES, fake.leases, fake.tokens, fake.nodes, lambda: None)
 
         def check() -> tuple[Finding, ...]:
@@ -89,7 +97,7 @@ def main() -> None:
                 certificate,
                 Clock(folder / spec["clock"]),
                 stopping,
-                connect if spec["cluster"] == "memory" else None,
+                partial(connect, stopping) if spec["cluster"] == "memory" else None,
             )
         ),
         lambda: (os.write(spec["ready"], b"1"), None)[1],

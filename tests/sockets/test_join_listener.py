@@ -290,8 +290,23 @@ def test_ten_thousand_hellos_from_one_source_cost_no_memory_and_hold_up_nobody(t
         assert 1 <= int(said.headers["Retry-After"]) <= 60
 
 
-def test_a_stop_lets_requests_in_flight_be_answered(tmp_path: Path) -> None:
+def test_a_stop_lets_a_request_in_flight_be_answered(tmp_path: Path) -> None:
     with join_site(tmp_path / "join") as site:
         site.start()
         wait_for(site.ready)
-        assert site.stop("join-0") == 0
+        machine, answers = Machine(site.boot()), list[Said]()
+        hello = site.hello(machine).body
+        site.say("held", "tokens.create")
+        asking = threading.Thread(target=lambda: answers.append(site.attest(machine, hello)))
+        asking.start()
+        wait_for((site.folder / "reached").exists)
+        process = site.processes["join-0"]
+        process.terminate()
+        wait_for((site.folder / "stopping").exists)
+        assert (answers, process.poll()) == ([], None)
+        (site.folder / "held").unlink()
+        asking.join()
+        assert process.wait(40) == 0
+        (answer,) = answers
+        assert answer.status == 200 and answer.body["node_name"] == "gpu-001"
+        assert [record["phase"] for record in site.journalled()] == ["Attested", "TokenIssued"]

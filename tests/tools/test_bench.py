@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from lab.errors import DeadlineError
+
 pytestmark = pytest.mark.tools
 ROOT = Path(__file__).resolve().parents[2]
 QUICK = (sys.executable, "-m", "bench", "--quick", "--only", "bytes", "--output", "json")
@@ -33,7 +35,8 @@ def left_over() -> list[str]:
 def until(true: Callable[[], bool], seconds: float = 60) -> None:
     deadline = time.monotonic() + seconds
     while not true():
-        assert time.monotonic() < deadline, "it did not come to that"
+        if time.monotonic() >= deadline:
+            raise DeadlineError(f"it did not come to that within {seconds} s")
         time.sleep(0.05)
 
 

@@ -13,12 +13,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import requests
 import yaml
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
+from images.node.agent import exchange
+from images.node.agent.answers import Admission
 from images.store.store import Store
 from lab.kube.accounts import Admin
 from lab.kube.cluster import Cluster
@@ -155,8 +158,22 @@ class LiveSite:
         """Run the shipped agent in what the initrd left below `root`; what it said."""
         told = Patient()
         soft = SoftTpm(machine)
-        told.agent(self.left_by_initrd(root, machine), open_tpm=lambda _root: _Opened(soft), **parts).run()
+        with self._noting_tokens():
+            told.agent(self.left_by_initrd(root, machine), open_tpm=lambda _root: _Opened(soft), **parts).run()
         return told
+
+    @contextmanager
+    def _noting_tokens(self) -> Iterator[None]:
+        """What an agent is given is a secret of this run too."""
+        prove = exchange.prove
+
+        def noted(*given: Any) -> Admission:
+            admission = prove(*given)
+            self.secrets.add(admission.token)
+            return admission
+
+        with patch.object(exchange, "prove", noted):
+            yield
 
     def left_by_initrd(self, root: Path, machine: soft_tpm.Machine) -> Path:
         """`/run/netboot` of a machine that has booted."""

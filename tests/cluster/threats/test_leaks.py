@@ -63,6 +63,8 @@ def test_nothing_secret_is_left_behind(site: LiveSite, tmp_path: Path) -> None:
     assert site.decision(site.ask(site.bearer(said["token"]), client(chassis.name)))[0] == "Denied"
     assert site.service.netboot("token", "list").returncode == 0
     wait_for(lambda: "CSRApproved" in site.phases(machine.boot), 60)
+    reached = {one["phase"]: one["detail"] for one in site.service.api(f"/v1/boots/{machine.boot}")["reached"]}
+    assert reached["TokenIssued"].split()[1].rstrip(",") in {token[:6] for token in site.secrets}, "the agent's own"
 
     service, cluster, seen = site.service, site.cluster.folder, dict[str, bytes]()
     seen["the service's log"] = service.log.encode() + service.out.read_bytes()

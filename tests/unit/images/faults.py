@@ -119,12 +119,14 @@ Event = tuple[str, str]
 
 @contextmanager
 def recorded() -> Iterator[list[Event]]:
-    """What becomes durable and what is renamed, in order: ("fsync", path), ("mkdir", path), ("rename", new path).
+    """What becomes durable and what gets its name, in order: ("fsync", path), ("mkdir", path), ("rename", new path).
 
-    A file is renamed after it was fsynced under its old name: ("rename unsynced", new path) where it was not.
+    A file is renamed, or linked, after it was fsynced under its old name: ("rename unsynced", new path) where it was
+    not.
     """
     events: list[Event] = []
-    fsync, rename, mkdir = os.fsync, os.rename, os.mkdir
+    fsync, mkdir = os.fsync, os.mkdir
+    naming = {name: getattr(os, name) for name in ("rename", "replace", "link")}
     synced: set[int] = set()
 
     def seen_fsync(descriptor: int) -> None:
@@ -132,17 +134,24 @@ def recorded() -> Iterator[list[Event]]:
         synced.add(os.fstat(descriptor).st_ino)
         events.append(("fsync", os.readlink(f"/proc/self/fd/{descriptor}")))
 
-    def seen_rename(old: Any, new: Any, **rest: Any) -> None:
-        safe = os.path.islink(old) or os.stat(old).st_ino in synced
-        rename(old, new, **rest)
-        events.append(("rename" if safe else "rename unsynced", os.fspath(new)))
+    def seen_as(name: str) -> Callable[..., None]:
+        def seen(old: Any, new: Any, **rest: Any) -> None:
+            safe = os.path.islink(old) or os.stat(old).st_ino in synced
+            naming[name](old, new, **rest)
+            events.append(("rename" if safe else "rename unsynced", os.fspath(new)))
+
+        return seen
 
     def seen_mkdir(path: Any, *rest: Any, **more: Any) -> None:
         mkdir(path, *rest, **more)
         events.append(("mkdir", os.fspath(path)))
 
-    os.fsync, os.rename, os.mkdir = seen_fsync, seen_rename, seen_mkdir  # type: ignore[assignment]
+    os.fsync, os.mkdir = seen_fsync, seen_mkdir  # type: ignore[assignment]
+    for name in naming:
+        setattr(os, name, seen_as(name))
     try:
         yield events
     finally:
-        os.fsync, os.rename, os.mkdir = fsync, rename, mkdir
+        os.fsync, os.mkdir = fsync, mkdir
+        for name, real in naming.items():
+            setattr(os, name, real)

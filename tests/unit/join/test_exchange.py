@@ -9,7 +9,7 @@ from netboot.join.enrolment import Act, Approve, OpenWindow, Replace, Retire
 from netboot.join.errors import HeldError, PendingError, RefusedError, StaleError, UnknownMachineError
 from netboot.join.ports import Credential
 from netboot.join.state import unseal
-from netboot.lifecycle.errors import BadClaimError, JournalUnavailableError
+from netboot.lifecycle.errors import BadClaimError, CannotTellError, JournalUnavailableError
 from netboot.lifecycle.events import EventRecord
 from netboot.lifecycle.phases import Phase
 from tests.joining import AUTHORITIES, ENDPOINTS, NOW, PEER, Stage, boot_id, declared, pinned
@@ -349,6 +349,26 @@ def test_an_event_log_must_lead_to_the_quoted_pcrs(stage: Stage, machine: Machin
     machine.eventlog = b"\0" * 40
     with pytest.raises(BadClaimError, match="the TPM's statement cannot be read: not a crypto-agile event log"):
         stage.join(machine)
+
+
+def test_a_cluster_that_became_unfit_since_hello_gets_nothing_made_in_it(stage: Stage, machine: Machine) -> None:
+    answer = stage.hello(machine)
+
+    def unfit() -> None:
+        raise CannotTellError("the approver has not been heard of")
+
+    stage.preflight = unfit
+    with pytest.raises(CannotTellError, match="the approver has not been heard of"):
+        stage.attest(machine, answer)
+    assert (stage.cluster.calls, stage.cluster.secrets, stage.records) == ([], {}, [])
+
+
+def test_a_boot_that_is_no_boot_of_the_machine_any_more_is_refused_at_attest(stage: Stage, machine: Machine) -> None:
+    answer = stage.hello(machine)
+    stage.boot_key = b"o" * 32  # as after a restore
+    with pytest.raises(RefusedError, match=f"{BOOT} is not a boot of gpu-001"):
+        stage.attest(machine, answer)
+    assert (stage.cluster.calls, stage.records) == ([], [])
 
 
 @pytest.mark.parametrize(
