@@ -150,8 +150,8 @@ def _projection(status: ProjectionStatus) -> Iterator[Metric]:
         lag.add_metric([journal], records)
     text = "Rows that could not be read and were set aside, since the projection started; origin: journal or state.db."
     set_aside = CounterMetricFamily("netboot_projection_set_aside", text, labels=["origin"])
-    for origin, rows in sorted(status.set_aside.items()):
-        set_aside.add_metric([origin], rows)
+    for origin in sorted({"state.db", *status.lag_records, *status.set_aside}):
+        set_aside.add_metric([origin], status.set_aside.get(origin, 0))
     yield from (lag, set_aside)
 
 
