@@ -210,7 +210,9 @@ def test_a_journal_that_was_replaced_by_an_older_copy_counts_nothing_twice(both:
     assert both.reader.machines()["gpu-001"].claims.served == 2
     assert [one.boot for one in both.reader.feed(0, 10)] == [*(one.boot for one in feed), new.boot]
     assert both.reader.discovered(5) == discovered
-    both.writer.take(Batch("boot-0.db", 7, 4, [script("gpu-001", 2, START + 9)]))  # by a clock that was set back: it is new
+    both.writer.take(
+        Batch("boot-0.db", 7, 4, [script("gpu-001", 2, START + 9)])
+    )  # by a clock that was set back: it is new
     assert both.reader.machines()["gpu-001"].claims.served == 3
 
 
