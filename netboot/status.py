@@ -85,10 +85,13 @@ class PublisherStatus(Timed):
 
 
 class ProjectionStatus(Timed):
-    """The projection. `taken`, `unreadable`: records since it started; the others by the journal's file name."""
+    """The projection. `taken`, `set_aside`, `replaced`: since it started. `set_aside`: rows that could not be read, by
+    where they were: a journal's file name, or `state.db`; `replaced`: how often a journal was found to be an older copy
+    of itself. The others by the journal's file name."""
 
     taken: int
-    unreadable: int
+    set_aside: dict[str, int]
+    replaced: dict[str, int]
     lag_records: dict[str, int]
     problems: dict[str, str]
 

@@ -1,6 +1,7 @@
 """The state in memory: what the web's tests use, and what the contract suite holds against the one on disk."""
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 
 from netboot.lifecycle import state
 from netboot.lifecycle.events import DiscoveryRecord, HealthRecord, ScriptRecord
@@ -19,24 +20,48 @@ class MemoryStates:
         self.seen: dict[str, Discovered] = {}
         self.reports: dict[str, HealthRecord] = {}
         self.entries: list[FeedEntry] = []
+        self.taken_ms: dict[str, int] = {}
+        """The latest moment of each journal's records."""
+        self.again: dict[str, tuple[int, int]] = {}
+        """Of journals that were rewound: up to which id, and moment, records were counted before."""
 
     def cursor(self, journal: str) -> tuple[int, int]:
         return self.cursors.get(journal, (0, 0))
 
-    def take(self, batch: Batch) -> None:
+    def rewind(self, journal: str, upto: int) -> None:
+        self.again[journal] = (upto, self.taken_ms.get(journal, 0))
+        self.cursors[journal] = (self.cursor(journal)[0], 0)
+
+    def inspect(self) -> None:
+        return None
+
+    def take(self, batch: Batch) -> Mapping[str, int]:
         identity, last = self.cursor(batch.journal)
         if identity == batch.identity and batch.last <= last:
-            return
+            return {}
+        if identity != batch.identity:
+            self.again.pop(batch.journal, None)
+            self.taken_ms.pop(batch.journal, None)
+        upto, until_ms = self.again.get(batch.journal, (0, 0))
         self.cursors[batch.journal] = (batch.identity, batch.last)
-        for record in batch.records:
+        latest = max((record.at_ms for record in batch.records), default=0)
+        self.taken_ms[batch.journal] = max(latest, self.taken_ms.get(batch.journal, 0))
+        ids = batch.ids or range(batch.last - len(batch.records) + 1, batch.last + 1)
+        for number, record in zip(ids, batch.records, strict=True):
+            counted = number <= upto and record.at_ms <= until_ms
             if isinstance(record, DiscoveryRecord):
+                if counted:
+                    continue
                 new = state.sighting(record)
                 self.seen[new.key] = state.seen_again(self.seen.get(new.key), new)
                 continue
             if isinstance(record, HealthRecord):
                 self.reports[record.boot] = state.newer_report(self.reports.get(record.boot), record)
                 continue
-            self.traces[record.boot] = apply(self.traces.get(record.boot), record)
+            before = self.traces.get(record.boot)
+            self.traces[record.boot] = apply(before, record)
+            if counted or self.traces[record.boot] is before:
+                continue
             phase = Phase.SCRIPT_SERVED if isinstance(record, ScriptRecord) else record.phase
             said = {} if isinstance(record, ScriptRecord) else {"uptime_ms": record.uptime_ms, "detail": record.detail}
             entry = {"id": len(self.entries) + 1, "at_ms": record.at_ms, "boot": record.boot, "phase": phase}
@@ -49,6 +74,7 @@ class MemoryStates:
         self._prune()
         for machine in {record.machine for record in batch.records if isinstance(record, HealthRecord)}:
             self._prune_reports(machine)
+        return Counter(row.origin for row in batch.set_aside)
 
     def machines(self, names: Sequence[str] | None = None) -> dict[str, MachineState]:
         known = {trace.machine for trace in self.traces.values()} | set(self.served)

@@ -1,5 +1,7 @@
-"""The controllers' process: the projection in the main thread, the publisher in another. If either fails, the process
-ends and the supervisor starts it again."""
+"""The controllers' process: the projection in the main thread, the publisher in another. Neither's failure ends the
+other: it is logged, that loop says nothing of itself (which `/readyz` notices), and goes on after a pause. To end the
+process instead would stop both for as long as the cause stays, and journals would fill up.
+"""
 
 import logging
 import os
@@ -19,6 +21,8 @@ LOOK_SECONDS = 0.1
 KEEP_SECONDS = 0.4
 STATUS_SECONDS = 1.0
 PROTECT_SECONDS = 20.0
+REST_SECONDS = 5.0
+"""How long a loop rests that failed for a reason that nobody foresaw."""
 
 Say = Callable[[str, PublisherStatus | ProjectionStatus], None]
 
@@ -31,25 +35,21 @@ class Controllers:
 
     def __init__(self, publisher: SnapshotPublisher, projection: ProjectionController, say: Say, clock: Clock) -> None:
         self._publisher, self._projection, self._say, self._clock = publisher, projection, say, clock
-        self._stop = self._hurry = self._failed = False
+        self._stop = self._hurry = False
+        self._reported = self._protected = float("-inf")
+        """When the publisher's loop last did."""
 
     def run(self, ready: Callable[[], None]) -> None:
-        """Until SIGTERM or SIGINT; then take over what is journalled, and return. SIGHUP: read everything again now.
-
-        Raises:
-            RuntimeError: the publisher failed; its log line says how.
-        """
+        """Until SIGTERM or SIGINT; then take over what is journalled, and return. SIGHUP: read everything again now."""
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, self._heed)
-        self._publisher.step(now=True)
+        self._attempt("publisher", lambda: self._publisher.step(now=True))
         ready()
         publisher = threading.Thread(target=self._keep_for_ever, name="publisher", daemon=True)
         publisher.start()
         self._project_for_ever()
         self._projection.finish()
         publisher.join(5.0)
-        if self._failed:
-            raise RuntimeError("the publisher failed")
 
     def _heed(self, number: int, _frame: object) -> None:
         if number == signal.SIGHUP:
@@ -61,6 +61,11 @@ class Controllers:
         """Machines first: in a storm the workers get the processors, and bookkeeping what they leave (sched(7)); the
         journals keep its facts until it catches up. Of this thread alone: a new inventory must not wait for that."""
         os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+        while not self._stop:
+            if not self._attempt("projection", self._project):
+                self._rest()
+
+    def _project(self) -> None:
         reported = float("-inf")
         while not self._stop:
             more = self._projection.step()
@@ -71,22 +76,35 @@ class Controllers:
                 time.sleep(LOOK_SECONDS)
 
     def _keep_for_ever(self) -> None:
-        looked = reported = protected = float("-inf")
+        looked = float("-inf")
+        while not self._stop:
+            if self._hurry or time.monotonic() - looked >= KEEP_SECONDS:
+                looked = time.monotonic()
+                if not self._attempt("publisher", self._keep):
+                    self._rest()
+            time.sleep(LOOK_SECONDS)
+
+    def _keep(self) -> None:
+        now, hurry, self._hurry = time.monotonic(), self._hurry, False
+        if self._publisher.step(now=hurry) or hurry or now - self._reported >= STATUS_SECONDS:
+            self._reported = now
+            self._report("publisher", self._publisher.status())
+        if now - self._protected >= PROTECT_SECONDS:
+            self._protected = now
+            self._publisher.protect()
+
+    def _attempt(self, name: str, step: Callable[[], object]) -> bool:
         try:
-            while not self._stop:
-                now = time.monotonic()
-                if self._hurry or now - looked >= KEEP_SECONDS:
-                    looked, hurry, self._hurry = now, self._hurry, False
-                    if self._publisher.step(now=hurry) or hurry or now - reported >= STATUS_SECONDS:
-                        reported = now
-                        self._report("publisher", self._publisher.status())
-                    if now - protected >= PROTECT_SECONDS:
-                        protected = now
-                        self._publisher.protect()
-                time.sleep(LOOK_SECONDS)
-        except BaseException:
-            log.exception("the publisher failed")
-            self._failed = self._stop = True
+            step()
+        except Exception:
+            log.exception("the %s failed; it is tried again", name)
+            return False
+        return True
+
+    def _rest(self) -> None:
+        until = time.monotonic() + REST_SECONDS
+        while time.monotonic() < until and not self._stop:
+            time.sleep(LOOK_SECONDS)
 
     def _report(self, name: str, status: PublisherStatus | ProjectionStatus) -> None:
         try:

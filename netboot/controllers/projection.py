@@ -6,19 +6,20 @@ owner, who purges. Journals do not wait for each other: one that cannot be read 
 
 import logging
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
-from images.values.faults import first_fault
 from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.events import AnyRecord, Record
-from netboot.lifecycle.state import Batch, Projection
+from netboot.lifecycle.state import Batch, Projection, SetAside
 from netboot.status import ProjectionStatus
 from netboot.stores import journal_reader
 from netboot.stores.journal_reader import Row
+from netboot.stores.state_rows import raw, why
 
 log = logging.getLogger(__name__)
 
@@ -26,6 +27,10 @@ MOST_ROWS = 20_000
 """Records taken over with one commit. Of a machine's many claims few are kept: the more at once, the less to write."""
 LOOK_SECONDS = 1.0
 """A journal whose files look unchanged is looked into all the same this often: clocks of file systems are coarse."""
+AGAIN_SECONDS = 5.0
+"""How long a journal rests that failed for a reason that nobody foresaw."""
+MOST_BODY = 1024**2
+"""Bytes of a record; the largest that is written, a health report, has a fortieth of it."""
 SAY_SECONDS = 1.0
 """How often a journal's owner is told how far it may purge; each time costs an fsync."""
 
@@ -43,15 +48,18 @@ class _Followed:
     written_at: float = float("-inf")
     taken_up_to: int = 0
     lag: int = 0
+    rests_until: float = float("-inf")
     problem: str | None = None
 
 
 @dataclass(slots=True)
 class Progress:
-    """For `/readyz` and metrics: records taken since the start, what was no record, lag and trouble by journal."""
+    """For `/readyz` and metrics: records taken since the start, rows set aside by origin, lag, trouble and times that
+    it was replaced by an older copy of itself by journal."""
 
     taken: int = 0
-    unreadable: int = 0
+    set_aside: Counter[str] = field(default_factory=Counter)
+    replaced: Counter[str] = field(default_factory=Counter)
     lag: dict[str, int] = field(default_factory=dict)
     problems: dict[str, str] = field(default_factory=dict)
 
@@ -60,7 +68,8 @@ class Progress:
         return ProjectionStatus(
             at_ms=now_ms,
             taken=self.taken,
-            unreadable=self.unreadable,
+            set_aside=dict(self.set_aside),
+            replaced=dict(self.replaced),
             lag_records=self.lag,
             problems=self.problems,
         )
@@ -93,11 +102,20 @@ class ProjectionController:
         more = False
         for path in paths:
             followed = self._followed.setdefault(path.name, _Followed(path))
+            if self._monotonic() < followed.rests_until:
+                continue
             try:
                 more = self._follow(followed) or more
                 self._trouble(followed, None)
             except (CannotTellError, OSError) as error:
                 self._trouble(followed, str(error))
+            except Exception as error:  # whatever it is: it stops this journal, and none of the others
+                followed.rests_until = self._monotonic() + AGAIN_SECONDS
+                if followed.problem is None:
+                    log.exception("projection: the journal %s", path.name)
+                self._trouble(followed, f"the journal {path.name} cannot be taken over: {error!r}; it is tried again")
+        if not more:
+            self._inspect()
         self.progress.lag = {name: journal.lag for name, journal in self._followed.items()}
         self.progress.problems = {name: journal.problem for name, journal in self._followed.items() if journal.problem}
         return more
@@ -105,9 +123,15 @@ class ProjectionController:
     def finish(self) -> None:
         """Take over everything that is there and tell the owners."""
         for followed in self._followed.values():
-            followed.looked = followed.written_at = float("-inf")
+            followed.looked = followed.written_at = followed.rests_until = float("-inf")
         while self.step():
             pass
+
+    def _inspect(self) -> None:
+        try:
+            self.progress.set_aside.update(self._projection.inspect() or {})
+        except CannotTellError:
+            return  # each journal has its words
 
     def _follow(self, followed: _Followed) -> bool:
         now = self._monotonic()
@@ -120,6 +144,15 @@ class ProjectionController:
         identity, last = self._projection.cursor(followed.path.name)
         if identity != end.identity:
             last = 0  # never seen, or it took the place of one that was lost: taking a record twice does no harm
+        elif end.last < last:
+            log.warning(
+                "journal %s ends at record %d, %d were taken over: it was replaced by an older copy of itself, and is "
+                "read again from its beginning",
+                *(followed.path.name, end.last, last),
+            )
+            self._projection.rewind(followed.path.name, end.last)
+            self.progress.replaced[followed.path.name] += 1
+            last = 0
         rows = journal_reader.read_after(followed.path, last, self._most_rows) if end.last > last else []
         if rows:
             self._take(followed, end.identity, rows)
@@ -133,18 +166,17 @@ class ProjectionController:
         return more
 
     def _take(self, followed: _Followed, identity: int, rows: Sequence[Row]) -> None:
-        records, unreadable = [], 0
+        name, ids, records, set_aside = followed.path.name, [], [], []
         for row in rows:
             try:
-                records.append(_RECORD.validate_json(row.body))
-            except ValidationError as error:
-                if not unreadable:
-                    fault = first_fault(error).message
-                    log.warning("journal %s: record %d cannot be read: %s", followed.path.name, row.id, fault)
-                unreadable += 1
-        self._projection.take(Batch(followed.path.name, identity, rows[-1].id, records, unreadable))
+                records.append(_record(row.body))
+                ids.append(row.id)
+            except ValueError as error:
+                set_aside.append(SetAside(name, f"record {row.id}", why(error), raw(row.body)))
+        self.progress.set_aside.update(
+            self._projection.take(Batch(name, identity, rows[-1].id, records, ids, set_aside))
+        )
         self.progress.taken += len(records)
-        self.progress.unreadable += unreadable
 
     def _say(self, followed: _Followed, now: float) -> None:
         """Only after what it stands for is durable."""
@@ -167,6 +199,14 @@ class ProjectionController:
             else:
                 log.warning("projection: journal %s is read again", followed.path.name)
         followed.problem = problem
+
+
+def _record(body: object) -> AnyRecord:
+    if not isinstance(body, str | bytes):
+        raise ValueError(f"it is no text but {type(body).__name__}")  # noqa: TRY004 - a row is data, not a programmer's mistake
+    if len(body) > MOST_BODY:
+        raise ValueError(f"it has {len(body)} characters")
+    return _RECORD.validate_json(body)
 
 
 def _look(path: Path) -> object:

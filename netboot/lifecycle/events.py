@@ -14,6 +14,9 @@ BootId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{8}-[0-9a-f]{4}-[0-
 SafeText = Annotated[str, StringConstraints(pattern=r"^[ -~]{0,300}$")]
 """Printable ASCII, at most 300 characters: safe in a log line, on a terminal and in a table."""
 
+Moment = Annotated[int, Field(ge=0, le=253_402_300_799_999)]
+"""Milliseconds since 1970, up to the year 9999: beyond it neither SQLite nor a calendar has a place for it."""
+
 
 def _reported(phase: Phase) -> Phase:
     if phase not in REPORTED_PHASES:
@@ -39,7 +42,7 @@ class ScriptRecord(Strict):
     """A script was served: a claim. `because` is the decision's own explanation."""
 
     kind: Literal["script"] = "script"
-    at_ms: int
+    at_ms: Moment
     boot: BootId
     machine: Name
     cluster: Name
@@ -54,11 +57,11 @@ class EventRecord(Strict):
     """A boot reached a phase, or failed."""
 
     kind: Literal["event"] = "event"
-    at_ms: int
+    at_ms: Moment
     boot: BootId
     machine: Name
     phase: Phase
-    uptime_ms: int | None = None
+    uptime_ms: Annotated[int, Field(ge=0, le=10**12)] | None = None
     detail: SafeText = ""
     peer: str
 
@@ -67,7 +70,7 @@ class DiscoveryRecord(Strict):
     """A machine asked that the inventory does not know, or that it may not boot."""
 
     kind: Literal["discovery"] = "discovery"
-    at_ms: int
+    at_ms: Moment
     outcome: Literal["unknown", "refused"]
     mac: Mac | None
     uuid: str | None
@@ -81,7 +84,7 @@ class HealthRecord(Strict):
     """A machine reported the results of its health checks."""
 
     kind: Literal["health"] = "health"
-    at_ms: int
+    at_ms: Moment
     boot: BootId
     machine: Name
     peer: str

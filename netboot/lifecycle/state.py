@@ -9,7 +9,7 @@ newest that was reported. A newer one that was only reported is `pending`, until
 Which boot is newer, their ids tell: they begin with the time at which they were minted, so they sort by it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from typing import Literal, NamedTuple, Protocol
 
@@ -31,6 +31,9 @@ FEED_KEPT = 50_000
 """Entries of the feed; who watches reads them as they come."""
 FEED_PER_BOOT = 200
 """Entries of one boot in the feed, so that one that fails in circles does not push out the others."""
+SET_ASIDE_KEPT = 500
+"""Rows that could not be read, the latest; of each the first SET_ASIDE_BYTES."""
+SET_ASIDE_BYTES = 64 * 1024
 
 
 def is_claim(trace: Trace) -> bool:
@@ -155,15 +158,26 @@ class FeedEntry(Strict):
     detail: SafeText = ""
 
 
+class SetAside(NamedTuple):
+    """A row that could not be read. `origin`: a journal's file name, or `state.db`; `row`: which one; `body`: as it was
+    written, or its beginning."""
+
+    origin: str
+    row: str
+    reason: str
+    body: bytes
+
+
 class Batch(NamedTuple):
     """Records of one journal, read together. `identity` tells the journal from one that took its place later;
-    `last`: the id of the last of them; `unreadable`: how many were not records at all."""
+    `last`: the id of the last row of them; `ids`: of the records; `set_aside`: rows that are no records at all."""
 
     journal: str
     identity: int
     last: int
     records: Sequence[AnyRecord]
-    unreadable: int = 0
+    ids: Sequence[int] = ()
+    set_aside: Sequence[SetAside] = ()
 
 
 class States(Protocol):
@@ -213,10 +227,24 @@ class Projection(Protocol):
         """(identity, last id) of what has been taken of a journal; (0, 0) for one never seen."""
         ...
 
-    def take(self, batch: Batch) -> None:
+    def take(self, batch: Batch) -> Mapping[str, int]:
         """Take a batch and the new cursor over, both or neither; durable when this returns.
+
+        Returns how many rows were set aside for it, by origin: those of the batch, those of its records that cannot be
+        taken, and rows of the state itself that were in the way.
 
         Raises:
             netboot.lifecycle.errors.StateUnavailableError: the disk refuses; nothing was taken.
+        """
+        ...
+
+    def rewind(self, journal: str, upto: int) -> None:
+        """A journal was replaced by an older copy of itself that ends at `upto`: begin anew, counting nothing twice."""
+        ...
+
+    def inspect(self) -> Mapping[str, int] | None:
+        """Look at some more of what an other version may have written, and set aside what cannot be read.
+
+        Returns how many rows, by origin; None: everything has been looked at.
         """
         ...

@@ -122,7 +122,8 @@ class Trace(Strict):
 
 
 def apply(trace: Trace | None, record: ScriptRecord | EventRecord) -> Trace:
-    """The trace with one more record of the same boot; None: the first record of a boot.
+    """The trace with one more record of the same boot; None: the first record of a boot. The very same trace: it has
+    that failure already.
 
     Raises:
         ValueError: the record is of another boot.
@@ -137,7 +138,8 @@ def apply(trace: Trace | None, record: ScriptRecord | EventRecord) -> Trace:
         return _script(trace, record)
     if record.phase is Phase.FAILED:
         failure = Failure(at_ms=record.at_ms, uptime_ms=record.uptime_ms, detail=record.detail, peer=record.peer)
-        return trace.model_copy(update={"failures": _bounded({*trace.failures, failure})})
+        failures = _with_failure(trace.failures, failure)
+        return trace if failures == trace.failures else trace.model_copy(update={"failures": failures})
     reached = Reached(
         at_ms=record.at_ms,
         phase=record.phase,
@@ -182,7 +184,12 @@ def _age(entry: Reached | Failure) -> tuple[int, int, str, str]:
     return (entry.at_ms, -1 if entry.uptime_ms is None else entry.uptime_ms, entry.detail, entry.peer)
 
 
-def _bounded(failures: set[Failure]) -> tuple[Failure, ...]:
-    ordered = tuple(sorted(failures, key=_age))
+def _with_failure(failures: tuple[Failure, ...], new: Failure) -> tuple[Failure, ...]:
+    """A machine that got no answer says the same again, with the same uptime: of these the earliest stays."""
+    kept: dict[object, Failure] = {}
+    for failure in sorted({*failures, new}, key=_age):
+        said = failure.at_ms if failure.uptime_ms is None else (failure.uptime_ms,)
+        kept.setdefault((said, failure.detail), failure)
+    ordered = tuple(kept.values())
     half = MOST_FAILURES // 2
     return ordered if len(ordered) <= MOST_FAILURES else (*ordered[:half], *ordered[-half:])

@@ -160,8 +160,10 @@ def _continue_after(db: sqlite3.Connection, cursor: int) -> int:
     last: int = row[0] if row else 0
     if last >= cursor:
         return last
+    db.execute("BEGIN IMMEDIATE")  # in between the journal would look like an older copy of itself
     db.execute("DELETE FROM sqlite_sequence WHERE name = 'records'")
     db.execute("INSERT INTO sqlite_sequence (name, seq) VALUES ('records', ?)", (cursor,))
+    db.execute("COMMIT")
     return cursor
 
 

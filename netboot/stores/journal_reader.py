@@ -22,7 +22,8 @@ class End(NamedTuple):
 
 
 class Row(NamedTuple):
-    """A record as it was written: `body` is the JSON of a `netboot.lifecycle.events.Record`."""
+    """A record as it was written: `body` is the JSON of a `netboot.lifecycle.events.Record`, or damaged: with lone
+    surrogates where it is not UTF-8, or bytes, or no text at all."""
 
     id: int
     at_ms: int
@@ -89,6 +90,7 @@ def read_after(journal: Path, cursor: int, most: int = 5_000) -> list[Row]:
         return []
     try:
         with closing(sqlite3.connect(f"{journal.absolute().as_uri()}?mode=ro", uri=True, timeout=2.0)) as db:
+            db.text_factory = lambda text: text.decode("utf-8", "surrogateescape")  # a bad row must not fail the others
             rows = db.execute(
                 "SELECT id, at_ms, body FROM records WHERE id > ? ORDER BY id LIMIT ?", (cursor, most)
             ).fetchall()

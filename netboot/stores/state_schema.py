@@ -32,6 +32,19 @@ MIGRATIONS = (
     );
     CREATE INDEX health_of_machine ON health (machine, boot);
     """,
+    """
+    -- rows that could not be read, of journals and of this file: for people to look at
+    CREATE TABLE set_aside (
+        id INTEGER PRIMARY KEY AUTOINCREMENT, at TEXT NOT NULL DEFAULT CURRENT_TIMESTAMP, origin TEXT NOT NULL,
+        row TEXT NOT NULL, reason TEXT NOT NULL, body BLOB NOT NULL
+    );
+    -- `at_ms`: the latest moment of a record taken; records up to `again_id` that are not later than `again_ms` were
+    -- counted before the journal was replaced by an older copy of itself
+    ALTER TABLE cursors ADD COLUMN at_ms INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE cursors ADD COLUMN again_id INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE cursors ADD COLUMN again_ms INTEGER NOT NULL DEFAULT 0;
+    UPDATE cursors SET at_ms = coalesce((SELECT max(last_ms) FROM claims), 0);
+    """,
 )
 VERSION = len(MIGRATIONS)
 _NEWER = "it was written by a newer netboot (schema {}, this one knows {}); run that version, or restore a backup"

@@ -1,34 +1,19 @@
 """Writing `data/state.db`: `netboot.lifecycle.state.Projection`. One process writes, the projection's."""
 
-import logging
 import sqlite3
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
-from netboot.lifecycle import state
 from netboot.lifecycle.errors import StateUnavailableError
-from netboot.lifecycle.events import AnyRecord, DiscoveryRecord, EventRecord, HealthRecord, ScriptRecord
-from netboot.lifecycle.phases import Phase, source_of
-from netboot.lifecycle.state import Batch, Discovered, FeedEntry
-from netboot.lifecycle.trace import Trace, apply
+from netboot.lifecycle.state import Batch, SetAside
+from netboot.stores import state_rows
+from netboot.stores.state_fold import Row, project
 from netboot.stores.state_schema import migrate
 
-log = logging.getLogger(__name__)
-
-_Kept = ScriptRecord | EventRecord
-_AT_ONCE = 500
-"""Boots asked for with one query; SQLite takes at least 999 values (sqlite.org/limits.html)."""
-
-
-@dataclass(slots=True)
-class _Boot:
-    """A boot while a batch is folded into it; `fed`: how many entries of the feed it has had."""
-
-    trace: Trace | None = None
-    fed: int = 0
+_MOST_MS = 2**63 - 1
+"""The largest INTEGER of SQLite."""
 
 
 class SqliteProjection:
@@ -40,20 +25,45 @@ class SqliteProjection:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._db: sqlite3.Connection | None = None
+        self._place: int = 0
+        self._after: object = None
+        """How far the file has been inspected."""
 
     def cursor(self, journal: str) -> tuple[int, int]:
         with self._usable() as db:
-            return _cursor(db, journal)
+            cursor = _cursor(db, journal)
+            return cursor.identity, cursor.last
 
-    def take(self, batch: Batch) -> None:
+    def take(self, batch: Batch) -> Mapping[str, int]:
         with self._usable() as db:
             db.execute("BEGIN IMMEDIATE")
-            identity, last = _cursor(db, batch.journal)
-            if identity != batch.identity or last < batch.last:
-                _project(db, batch.records)
-                values = (batch.journal, batch.identity, batch.last)
-                db.execute("INSERT OR REPLACE INTO cursors (journal, identity, last) VALUES (?, ?, ?)", values)
+            cursor, aside = _cursor(db, batch.journal), state_rows.last_set_aside(db)
+            if cursor.identity != batch.identity:
+                cursor = _Cursor(batch.identity)
+            if cursor.last < batch.last:
+                _project_row_by_row(db, batch.journal, _rows(batch, cursor))
+                state_rows.set_aside(db, batch.set_aside)
+                latest = min(max((record.at_ms for record in batch.records), default=0), _MOST_MS)
+                _put(db, batch.journal, cursor._replace(last=batch.last, at_ms=max(cursor.at_ms, latest)))
+            counts = state_rows.count_set_aside(db, aside)
             db.execute("COMMIT")
+            return counts
+
+    def rewind(self, journal: str, upto: int) -> None:
+        with self._usable() as db:
+            cursor = _cursor(db, journal)
+            _put(db, journal, cursor._replace(last=0, again_id=upto, again_ms=cursor.at_ms))
+
+    def inspect(self) -> Mapping[str, int] | None:
+        if self._place == len(state_rows.TABLES):
+            return None
+        with self._usable() as db:
+            db.execute("BEGIN IMMEDIATE")
+            aside = state_rows.last_set_aside(db)
+            self._place, self._after = state_rows.inspect(db, self._place, self._after)
+            counts = state_rows.count_set_aside(db, aside)
+            db.execute("COMMIT")
+            return counts
 
     def close(self) -> None:
         """Close the file; it is opened again when used again."""
@@ -79,6 +89,7 @@ class SqliteProjection:
 def _open(path: Path) -> sqlite3.Connection:
     db = sqlite3.connect(path, timeout=2.0, isolation_level=None)
     try:
+        state_rows.lenient(db)
         db.execute("PRAGMA journal_mode=WAL")
         db.execute("PRAGMA synchronous=FULL")
         db.execute("PRAGMA journal_size_limit=67108864")
@@ -89,160 +100,51 @@ def _open(path: Path) -> sqlite3.Connection:
     return db
 
 
-def _cursor(db: sqlite3.Connection, journal: str) -> tuple[int, int]:
-    row = db.execute("SELECT identity, last FROM cursors WHERE journal = ?", (journal,)).fetchone()
-    return (row[0], row[1]) if row else (0, 0)
+class _Cursor(NamedTuple):
+    """A row of `cursors`; see the schema."""
+
+    identity: int = 0
+    last: int = 0
+    at_ms: int = 0
+    again_id: int = 0
+    again_ms: int = 0
 
 
-def _project(db: sqlite3.Connection, records: Sequence[AnyRecord]) -> None:
-    scripts = [record for record in records if isinstance(record, ScriptRecord)]
-    events = [record for record in records if isinstance(record, EventRecord)]
-    known = _known(db, [*{record.boot for record in scripts} | {record.boot for record in events}])
-    worth = _worth_keeping(scripts, {record.boot for record in events} | known.keys())
-    kept = [
-        record
-        for record in records
-        if isinstance(record, EventRecord) or (isinstance(record, ScriptRecord) and record.boot in worth)
+def _cursor(db: sqlite3.Connection, journal: str) -> _Cursor:
+    query = "SELECT identity, last, at_ms, again_id, again_ms FROM cursors WHERE journal = ?"
+    row = db.execute(query, (journal,)).fetchone()
+    return _Cursor(*row) if row else _Cursor()
+
+
+def _put(db: sqlite3.Connection, journal: str, cursor: _Cursor) -> None:
+    db.execute(
+        "INSERT OR REPLACE INTO cursors (journal, identity, last, at_ms, again_id, again_ms) VALUES (?, ?, ?, ?, ?, ?)",
+        (journal, *cursor),
+    )
+
+
+def _rows(batch: Batch, cursor: _Cursor) -> list[Row]:
+    ids = batch.ids or range(batch.last - len(batch.records) + 1, batch.last + 1)
+    return [
+        Row(number, record, number <= cursor.again_id and record.at_ms <= cursor.again_ms)
+        for number, record in zip(ids, batch.records, strict=True)
     ]
-    _fold(db, kept, known)
-    _count_claims(db, scripts)
-    _prune_boots(db, {record.machine for record in kept}, {record.machine for record in events})
-    _discover(db, [record for record in records if isinstance(record, DiscoveryRecord)])
-    _keep_reports(db, [record for record in records if isinstance(record, HealthRecord)])
-    if kept:
-        db.execute("DELETE FROM feed WHERE id <= (SELECT max(id) FROM feed) - ?", (state.FEED_KEPT,))
 
 
-def _worth_keeping(scripts: Iterable[ScriptRecord], heard_of: set[str]) -> set[str]:
-    """Boots whose scripts are written down one by one; of the others a storm of claims leaves the number alone."""
-    of_machine: dict[str, set[str]] = defaultdict(set)
-    for record in scripts:
-        of_machine[record.machine].add(record.boot)
-    worth: set[str] = set()
-    for boots in of_machine.values():
-        newest = sorted(boots, reverse=True)
-        worth.update(newest[: state.CLAIMS_KEPT])
-        worth.update(boot for boot in newest[state.CLAIMS_KEPT :] if boot in heard_of)
-    return worth
-
-
-def _fold(db: sqlite3.Connection, records: Iterable[_Kept], known: dict[str, _Boot]) -> None:
-    """Each boot is read and written once, however many records of it there are; the feed keeps their order."""
-    boots: dict[str, _Boot] = {}
-    feed: list[tuple[str]] = []
-    for record in records:
-        boot = boots.get(record.boot)
-        if boot is None:
-            boot = boots[record.boot] = known.get(record.boot) or _Boot()
-        try:
-            boot.trace = apply(boot.trace, record)
-        except ValueError as error:
-            log.warning("left out: %s", error)  # a boot id is of one machine only; this one was not minted here
-            continue
-        if boot.fed < state.FEED_PER_BOOT:
-            boot.fed += 1
-            feed.append((_entry(record).model_dump_json(),))
-    db.executemany("INSERT INTO feed (body) VALUES (?)", feed)
-    db.executemany(
-        "INSERT OR REPLACE INTO boots (boot, machine, standing, proven_ms, state, trace, fed) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?)",
-        [_row(boot.trace, boot.fed) for boot in boots.values() if boot.trace is not None],
-    )
-
-
-def _row(trace: Trace, fed: int) -> tuple[object, ...]:
-    proven, body = state.proven_ms(trace), trace.model_dump_json()
-    return trace.boot, trace.machine, int(state.standing(trace)), proven, trace.state, body, fed
-
-
-def _known(db: sqlite3.Connection, boots: Sequence[str]) -> dict[str, _Boot]:
-    """Those of the boots that are in the state already; asked for by the hundred, for a storm brings thousands."""
-    known = {}
-    for start in range(0, len(boots), _AT_ONCE):
-        some = boots[start : start + _AT_ONCE]
-        query = f"SELECT boot, trace, fed FROM boots WHERE boot IN ({', '.join('?' * len(some))})"  # noqa: S608 - holes
-        for boot, trace, fed in db.execute(query, some):
-            known[boot] = _Boot(Trace.model_validate_json(trace), fed)
-    return known
-
-
-def _entry(record: _Kept) -> FeedEntry:
-    phase, uptime_ms, detail = Phase.SCRIPT_SERVED, None, ""
-    if isinstance(record, EventRecord):
-        phase, uptime_ms, detail = record.phase, record.uptime_ms, record.detail
-    return FeedEntry(
-        id=0,
-        at_ms=record.at_ms,
-        boot=record.boot,
-        machine=record.machine,
-        phase=phase,
-        source=source_of(phase),
-        uptime_ms=uptime_ms,
-        detail=detail,
-    )
-
-
-def _count_claims(db: sqlite3.Connection, scripts: Iterable[ScriptRecord]) -> None:
-    counted: dict[str, tuple[int, int]] = {}
-    for record in scripts:
-        times, last_ms = counted.get(record.machine, (0, 0))
-        counted[record.machine] = (times + 1, max(last_ms, record.at_ms))
-    db.executemany(
-        "INSERT INTO claims (machine, served, last_ms) VALUES (?, ?, ?) ON CONFLICT (machine) DO UPDATE SET "
-        "served = served + excluded.served, last_ms = max(last_ms, excluded.last_ms)",
-        [(machine, times, last_ms) for machine, (times, last_ms) in counted.items()],
-    )
-
-
-def _prune_boots(db: sqlite3.Connection, claimed: Iterable[str], told: Iterable[str]) -> None:
-    """Each standing is pruned by itself, so that no number of claims or reports pushes out a proven boot."""
-    claim = state.Standing.CLAIMED
-    db.executemany(
-        "DELETE FROM boots WHERE machine = ?1 AND standing = ?2 AND boot < (SELECT boot FROM boots WHERE "
-        "machine = ?1 AND standing = ?2 ORDER BY boot DESC LIMIT 1 OFFSET ?3)",
-        [
-            *((machine, int(claim), state.KEPT[claim] - 1) for machine in claimed),
-            *((m, int(standing), most - 1) for m in told for standing, most in state.KEPT.items() if standing != claim),
-        ],
-    )
-
-
-def _keep_reports(db: sqlite3.Connection, records: Iterable[HealthRecord]) -> None:
-    """The latest of each boot, and of each machine and standing those of the newest boots."""
-    latest: dict[str, HealthRecord] = {}
-    for record in records:
-        known = latest.get(record.boot)
-        if known is None:
-            row = db.execute("SELECT body FROM health WHERE boot = ?", (record.boot,)).fetchone()
-            known = HealthRecord.model_validate_json(row[0]) if row else None
-        latest[record.boot] = state.newer_report(known, record)
-    db.executemany(
-        "INSERT OR REPLACE INTO health (boot, machine, at_ms, status, body) VALUES (?, ?, ?, ?, ?)",
-        [(r.boot, r.machine, r.at_ms, r.report.status, r.model_dump_json(by_alias=True)) for r in latest.values()],
-    )
-    db.executemany(
-        "DELETE FROM health WHERE boot IN (SELECT boot FROM (SELECT boot, row_number() OVER (PARTITION BY "
-        "coalesce(standing, 0) ORDER BY boot DESC) AS place FROM health LEFT JOIN boots USING (boot) "
-        "WHERE health.machine = ?) WHERE place > ?)",
-        [(machine, state.REPORTS_KEPT) for machine in {record.machine for record in latest.values()}],
-    )
-
-
-def _discover(db: sqlite3.Connection, records: Iterable[DiscoveryRecord]) -> None:
-    seen: dict[str, Discovered] = {}
-    for record in records:
-        new = state.sighting(record)
-        seen[new.key] = state.seen_again(seen.get(new.key), new)
-    for key, new in seen.items():
-        row = db.execute("SELECT body FROM discovered WHERE key = ?", (key,)).fetchone()
-        known = Discovered.model_validate_json(row[0]) if row else None
-        both = state.seen_again(known, new)
-        db.execute(
-            "INSERT OR REPLACE INTO discovered (key, last_ms, body) VALUES (?, ?, ?)",
-            (key, both.last_ms, both.model_dump_json()),
-        )
-    if seen:
-        over = db.execute("SELECT count(*) FROM discovered").fetchone()[0] - state.DISCOVERED_KEPT
-        if over > 0:
-            query = "DELETE FROM discovered WHERE key IN (SELECT key FROM discovered ORDER BY last_ms, key LIMIT ?)"
-            db.execute(query, (over,))
+def _project_row_by_row(db: sqlite3.Connection, journal: str, rows: Sequence[Row]) -> None:
+    """All at once; if that fails for another reason than the disk, by halves, until what cannot be taken is alone."""
+    db.execute("SAVEPOINT some")
+    try:
+        project(db, rows)
+    except Exception as error:
+        if isinstance(error, (sqlite3.Error, OSError, MemoryError)) and not isinstance(error, sqlite3.DataError):
+            raise
+        db.execute("ROLLBACK TO some")
+        half = len(rows) // 2
+        if half:
+            _project_row_by_row(db, journal, rows[:half])
+            _project_row_by_row(db, journal, rows[half:])
+        else:
+            body = rows[0].record.model_dump_json().encode("utf-8", "surrogateescape")
+            state_rows.set_aside(db, [SetAside(journal, f"record {rows[0].id}", f"cannot be taken: {error}", body)])
+    db.execute("RELEASE some")

@@ -156,8 +156,19 @@ def _journals(status: ProjectionStatus) -> Detail:
     behind = sum(status.lag_records.values())
     message = "taken over" if behind <= LAG_RECORDS else f"{behind} records wait to be taken over"
     remedy = "wait; if it grows, give the machine more CPU"
+    if status.replaced:
+        message += f"; read again, for it was replaced by an older copy of itself: {', '.join(sorted(status.replaced))}"
+    if status.set_aside:
+        rows = ", ".join(f"{origin} {count}" for origin, count in sorted(status.set_aside.items()))
+        message = f"rows that cannot be read were set aside: {rows}"
+        remedy = "see the table `set_aside` of data/state.db, and whether another version ran; then restart the service"
     if status.problems:
-        message, remedy = "; ".join(status.problems.values()), "check the disk"
-    ok = behind <= LAG_RECORDS and not status.problems
-    counts = {"lag_records": status.lag_records, "problems": status.problems}
+        message, remedy = "; ".join(status.problems.values()), "check the disk, and the log of the controllers"
+    ok = behind <= LAG_RECORDS and not status.problems and not status.set_aside
+    counts = {
+        "lag_records": status.lag_records,
+        "problems": status.problems,
+        "set_aside": status.set_aside,
+        "replaced": status.replaced,
+    }
     return Detail.model_validate({"ok": ok, "message": message, "remedy": remedy, **counts})

@@ -1,13 +1,17 @@
 """The projection on real journals: exactly once, whatever happens to journals, cursors and processes."""
 
 import asyncio
+import json
+import shutil
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from netboot.controllers.projection import ProjectionController
+from netboot.lifecycle import state
 from netboot.lifecycle.errors import StateUnavailableError
 from netboot.lifecycle.events import DiscoveryRecord, EventRecord, ScriptRecord
 from netboot.lifecycle.phases import Phase
@@ -184,35 +188,155 @@ def test_a_record_that_is_none_is_counted_and_passed(site: Site) -> None:
     db.close()
     site.write(script("gpu-001", 2))
     site.drain()
-    assert (site.served(), site.controller.progress.unreadable) == (2, 1)
+    assert (site.served(), site.controller.progress.set_aside) == (2, {"boot-0.db": 1})
 
 
-class Refusing:
+def body(record: Record, **changes: object) -> str:
+    return json.dumps(json.loads(record.model_dump_json()) | changes)
+
+
+EVENT = event("gpu-001", 1, Phase.BOOTED)
+BAD = {
+    "a phase of another version": (body(EVENT, phase="Teleported"), b"Teleported", "event.phase: Input should be"),
+    "a kind of another version": (body(EVENT, kind="oracle"), b"oracle", "Input tag 'oracle' found"),
+    "a moment beyond all calendars": (body(EVENT, at_ms=2**70), b"", "event.at_ms: Input should be less than"),
+    "half a line": ('{"kind": "event", "at', b"", "Invalid JSON: EOF while parsing"),
+    "NUL": ("\0" * 10, b"\0" * 10, "Invalid JSON: expected value"),
+    "nothing": ("", b"", "Invalid JSON: EOF while parsing"),
+    "a blob": (b"\xff\xfe", b"\xff\xfe", "Invalid JSON"),
+    "a number": (b"7.5", b"7.5", "should be"),
+    "huge": ("x" * 3_000_000, b"x" * state.SET_ASIDE_BYTES, "it has 3000000 characters"),
+}
+
+
+@pytest.mark.parametrize("what", [*BAD, "text that is not UTF-8"])
+def test_a_row_that_is_no_record_is_set_aside_and_blocks_nothing(
+    site: Site, what: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    bad, kept, reason = BAD.get(what, (b"\xff\xfe", b"\xff\xfe", "unable to parse raw data as a unicode string"))
+    site.write(script("gpu-001", 1))
+    with closing(sqlite3.connect(site.journals / "boot-0.db")) as db, db:
+        value = "?" if what in BAD else "CAST(? AS TEXT)"
+        db.execute(f"INSERT INTO records (at_ms, body) VALUES (1, {value})", (bad,))
+    site.write(script("gpu-001", 2))
+    site.drain()
+    assert (site.served(), site.controller.progress.set_aside) == (2, {"boot-0.db": 1})
+    assert site.controller.progress.problems == {}
+    ((origin, row, why, stored),) = aside(site.state)
+    assert (origin, row) == ("boot-0.db", "record 2")
+    assert reason in why
+    assert kept in stored
+    assert f"1 rows of boot-0.db cannot be read and are set aside; the first: record 2: {why}" in caplog.text
+
+
+def aside(path: Path) -> list[tuple[str, str, str, bytes]]:
+    with closing(sqlite3.connect(path)) as db:
+        return db.execute("SELECT origin, row, reason, body FROM set_aside ORDER BY id").fetchall()
+
+
+def test_of_what_is_set_aside_the_latest_is_kept(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(state, "SET_ASIDE_KEPT", 3)
+    site.write(script("gpu-001", 1))
+    with closing(sqlite3.connect(site.journals / "boot-0.db")) as db, db:
+        db.executemany("INSERT INTO records (at_ms, body) VALUES (1, ?)", [(f"no {n}",) for n in range(20)])
+    site.again(most_rows=6)
+    site.drain()
+    assert site.controller.progress.set_aside == {"boot-0.db": 20}
+    assert [stored for *_, stored in aside(site.state)] == [b"no 17", b"no 18", b"no 19"]
+
+
+def copy(site: Site, source: Path, target: Path) -> None:
+    for path in target.glob("*"):
+        path.unlink()
+    shutil.copytree(source, target, dirs_exist_ok=True)
+
+
+def test_a_journal_that_is_older_than_the_state_is_read_again_and_counted_once(
+    site: Site, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    site.write(*(script("gpu-001", one) for one in range(10)))
+    copy(site, site.journals, tmp_path / "backup")
+    site.drain()
+    site.write(*(script("gpu-001", one) for one in range(10, 30)), sighted("52:54:00:00:00:99"))
+    site.drain()
+    assert site.served() == 30
+    copy(site, tmp_path / "backup", site.journals)
+    site.drain()
+    assert site.served() == 30
+    assert site.controller.progress.replaced == {"boot-0.db": 1}
+    assert (
+        "journal boot-0.db ends at record 10, 31 were taken over: it was replaced by an older copy of itself, and is "
+        "read again from its beginning"
+    ) in caplog.text
+    site.write(*(script("gpu-001", one) for one in range(40, 45)), sighted("52:54:00:00:00:99"))
+    site.drain()
+    assert site.served() == 35
+    assert site.states.boot(boot_id("gpu-001", 44)) is not None
+    assert [seen.times for seen in site.states.discovered(5)] == [2]
+    assert site.controller.progress.replaced == {"boot-0.db": 1}
+
+
+def test_what_was_written_after_the_restore_and_before_the_look_is_counted(site: Site, tmp_path: Path) -> None:
+    site.write(*(script("gpu-001", one) for one in range(10)))
+    copy(site, site.journals, tmp_path / "backup")
+    site.drain()
+    site.write(*(script("gpu-001", one) for one in range(10, 30)))
+    site.drain()
+    copy(site, tmp_path / "backup", site.journals)
+    site.write(*(script("gpu-001", one) for one in range(40, 45)))
+    site.again(most_rows=4)
+    site.drain()
+    kept = 10 + state.CLAIMS_KEPT + 5  # of each batch of claims the newest are in the feed
+    assert (site.served(), len(site.states.feed(0, 100))) == (35, kept)
+
+
+class Refusing(SqliteProjection):
     """A projection on a disk that refuses, until it does not."""
 
-    def __init__(self, real: SqliteProjection) -> None:
-        self.real, self.refuses = real, True
+    refusal: Exception | None = StateUnavailableError("state.db cannot be written: disk full")
+    journal = ""
+    """Only this one; empty: all."""
 
-    def cursor(self, journal: str) -> tuple[int, int]:
-        return self.real.cursor(journal)
-
-    def take(self, batch: Batch) -> None:
-        if self.refuses:
-            raise StateUnavailableError("state.db cannot be written: disk full")
-        self.real.take(batch)
+    def take(self, batch: Batch) -> Mapping[str, int]:
+        if self.refusal is not None and self.journal in ("", batch.journal):
+            raise self.refusal
+        return super().take(batch)
 
 
 def test_while_the_state_refuses_nothing_is_purged(site: Site) -> None:
-    refusing = Refusing(site.projection)
+    refusing = Refusing(site.state)
     site.controller = ProjectionController(site.journals, refusing, owned={"boot-0.db"}, monotonic=lambda: site.now)
     site.write(script("gpu-001", 1))
     site.drain()
     assert site.controller.progress.problems == {"boot-0.db": "state.db cannot be written: disk full"}
     site.write()
     assert site.rows() == 1
-    refusing.refuses = False
+    refusing.refusal = None
     site.drain()
     assert (site.served(), site.controller.progress.problems) == (1, {})
+    refusing.close()
+
+
+def test_a_failure_that_nobody_foresaw_stops_one_journal(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    site = Site(tmp_path, workers=2)
+    refusing = Refusing(site.state)
+    refusing.refusal, refusing.journal = LookupError("a mistake of ours"), "boot-0.db"
+    owned = {"boot-0.db", "boot-1.db"}
+    site.controller = ProjectionController(site.journals, refusing, owned=owned, monotonic=lambda: site.now)
+    site.write(script("gpu-001", 1))
+    site.write(script("gpu-002", 1), number=1)
+    site.drain()
+    assert (site.served("gpu-001"), site.served("gpu-002")) == (0, 1)
+    words = "the journal boot-0.db cannot be taken over: LookupError('a mistake of ours'); it is tried again"
+    assert site.controller.progress.problems == {"boot-0.db": words}
+    site.controller.step()
+    assert site.controller.progress.problems == {"boot-0.db": words}, "it rests, and is not well"
+    refusing.refusal = None
+    site.drain()
+    assert (site.served("gpu-001"), site.controller.progress.problems) == (1, {})
+    assert caplog.text.count("Traceback") == 1
+    refusing.close()
+    site.projection.close()
 
 
 def test_a_look_at_unchanged_journals_reads_none(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:

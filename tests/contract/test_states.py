@@ -14,7 +14,7 @@ from netboot.lifecycle import state
 from netboot.lifecycle.errors import StateUnavailableError
 from netboot.lifecycle.events import AnyRecord as Record
 from netboot.lifecycle.phases import OBSERVED_PHASES, REPORTED_PHASES, Phase
-from netboot.lifecycle.state import Batch
+from netboot.lifecycle.state import Batch, SetAside
 from netboot.lifecycle.trace import apply
 from netboot.stores.state import SqliteStates
 from netboot.stores.state_schema import MIGRATIONS, VERSION
@@ -189,6 +189,40 @@ def test_the_discovered_are_one_for_each_and_bounded(both: Both, monkeypatch: py
     assert (newest.first_ms, newest.last_ms) == (START + 299, START + 999)
 
 
+def test_a_failure_that_is_said_again_counts_once(both: Both) -> None:
+    failed = event("gpu-001", 1, Phase.FAILED, detail="no link")
+    both.take(script("gpu-001", 1), failed, failed.model_copy(update={"at_ms": failed.at_ms + 20}))
+    both.take(failed.model_copy(update={"at_ms": failed.at_ms + 9_000}), journal="boot-1.db")
+    assert [one.at_ms for one in both.reader.machines()["gpu-001"].current.failures] == [failed.at_ms]
+    assert [one.phase for one in both.reader.feed(0, 10)] == [Phase.SCRIPT_SERVED, Phase.FAILED]
+
+
+def test_a_journal_that_was_replaced_by_an_older_copy_counts_nothing_twice(both: Both) -> None:
+    records: list[Record] = [script("gpu-001", 1), event("gpu-001", 1, Phase.BOOTED), sighted("52:54:00:00:00:99")]
+    assert both.writer.take(Batch("boot-0.db", 7, 9, records, (1, 2, 9))) == {}
+    before = (both.reader.machines(), both.reader.feed(0, 10), both.reader.discovered(5))
+    both.writer.rewind("boot-0.db", 3)
+    assert both.writer.cursor("boot-0.db") == (7, 0)
+    new = script("gpu-001", 30)
+    both.writer.take(Batch("boot-0.db", 7, 3, [*records[:2], new]))
+    machines, feed, discovered = before
+    assert both.reader.machines()["gpu-001"].current == machines["gpu-001"].current
+    assert both.reader.machines()["gpu-001"].claims.served == 2
+    assert [one.boot for one in both.reader.feed(0, 10)] == [*(one.boot for one in feed), new.boot]
+    assert both.reader.discovered(5) == discovered
+    both.writer.take(
+        Batch("boot-0.db", 7, 4, [script("gpu-001", 2, START + 9)])
+    )  # by a clock that was set back: it is new
+    assert both.reader.machines()["gpu-001"].claims.served == 3
+
+
+def test_rows_that_are_no_records_are_counted_by_origin(both: Both) -> None:
+    rows = [SetAside("boot-0.db", f"record {number}", "no record", b"?") for number in (1, 3)]
+    assert both.writer.take(Batch("boot-0.db", 7, 3, [script("gpu-001", 1)], (2,), rows)) == {"boot-0.db": 2}
+    assert both.writer.take(Batch("boot-0.db", 7, 3, [script("gpu-001", 1)], (2,), rows)) == {}
+    assert both.writer.cursor("boot-0.db") == (7, 3)
+
+
 def test_the_feed_goes_on_where_one_left_off(both: Both) -> None:
     both.take(script("gpu-001", 1), event("gpu-001", 1, Phase.FAILED, detail="no link"))
     first = both.reader.feed(0, 1)
@@ -350,6 +384,93 @@ def test_a_state_of_the_version_before_is_brought_up_to_date(tmp_path: Path) -> 
     made = on_disk(tmp_path)
     made.take(event("gpu-001", 1, Phase.ATTESTED, 900))
     assert made.reader.machines()["gpu-001"].current.state == Phase.ATTESTED
+    made.writer.close()
+
+
+def test_a_state_of_version_3_keeps_its_cursors_and_counts(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    with sqlite3.connect(path) as db:
+        db.executescript(f"{'; '.join(MIGRATIONS[:3])}; PRAGMA user_version = 3")
+        db.execute("INSERT INTO cursors (journal, identity, last) VALUES ('boot-0.db', 7, 4)")
+        db.execute("INSERT INTO claims (machine, served, last_ms) VALUES ('gpu-001', 4, ?)", (START + 4_000,))
+    db.close()
+    made = on_disk(tmp_path)
+    assert made.writer.cursor("boot-0.db") == (7, 4)
+    made.writer.rewind("boot-0.db", 2)
+    made.take(script("gpu-001", 1), script("gpu-001", 2))
+    assert made.reader.machines()["gpu-001"].claims.served == 4
+    made.writer.close()
+
+
+UNREADABLE = [b'{"phase": "Teleported"}', b"\xff\xfe", b"", b"\0", b"[" * 100_000]
+
+
+@pytest.mark.parametrize("body", UNREADABLE)
+def test_a_row_of_the_state_that_cannot_be_read_blocks_no_other(tmp_path: Path, body: bytes) -> None:
+    made = on_disk(tmp_path)
+    for number, name in enumerate(("gpu-001", "gpu-002"), start=1):
+        made.take(*joined(name, number), checked(name, number), sighted(f"52:54:00:00:00:0{number}"))
+    bad = boot_id("gpu-001", 1)
+    with sqlite3.connect(tmp_path / "state.db") as db:
+        db.execute("UPDATE boots SET trace = CAST(? AS TEXT), state = 'Teleported' WHERE boot = ?", (body, bad))
+        db.execute("UPDATE health SET body = CAST(? AS TEXT) WHERE boot = ?", (body, bad))
+        db.execute("UPDATE discovered SET body = CAST(? AS TEXT) WHERE key = '52:54:00:00:00:01'", (body,))
+        db.execute("UPDATE feed SET body = CAST(? AS TEXT) WHERE id = 1", (body,))
+    db.close()
+    assert made.reader.machines()["gpu-002"].current.state == Phase.READY
+    assert made.reader.machines()["gpu-001"].current is None
+    assert [one.machine for one in made.reader.boots(None, 10)] == ["gpu-002"]
+    assert [one.mac for one in made.reader.discovered(10)] == ["52:54:00:00:00:02"]
+    assert len(made.reader.feed(0, 100)) == 13
+    for question in (made.reader.boot, made.reader.health):
+        with pytest.raises(StateUnavailableError, match=f"{bad} in .* cannot be read"):
+            question(bad)
+    counts = [made.writer.inspect() for _ in range(20)]
+    assert sum(found.get("state.db", 0) for found in counts if found) == 4
+    assert counts[-1] is None
+    assert (made.reader.boot(bad), made.reader.health(bad)) == (None, None)
+    assert made.reader.counts() == {"Ready": 1}
+    with sqlite3.connect(tmp_path / "state.db") as db:
+        rows = db.execute("SELECT origin, row, body FROM set_aside ORDER BY id").fetchall()
+    db.close()
+    keys = [f"boots {bad}", f"health {bad}", "discovered 52:54:00:00:00:01", "feed 1"]
+    assert rows == [("state.db", key, body[: state.SET_ASIDE_BYTES]) for key in keys]
+    made.writer.close()
+
+
+@pytest.mark.parametrize("body", UNREADABLE)
+def test_a_record_of_a_boot_that_cannot_be_read_begins_it_anew(tmp_path: Path, body: bytes) -> None:
+    made = on_disk(tmp_path)
+    made.take(script("gpu-001", 1), checked("gpu-001", 1), sighted("52:54:00:00:00:01"))
+    with sqlite3.connect(tmp_path / "state.db") as db:
+        db.execute("UPDATE boots SET trace = CAST(? AS TEXT)", (body,))
+        db.execute("UPDATE health SET body = CAST(? AS TEXT)", (body,))
+        db.execute("UPDATE discovered SET body = CAST(? AS TEXT)", (body,))
+    db.close()
+    more: list[Record] = [
+        event("gpu-001", 1, Phase.BOOTED),
+        checked("gpu-001", 1, "fail", 700),
+        sighted("52:54:00:00:00:01"),
+    ]
+    assert made.writer.take(Batch("boot-0.db", 7, 6, more)) == {"state.db": 3}
+    assert made.reader.machines()["gpu-001"].current.state == Phase.BOOTED
+    assert made.reader.health(boot_id("gpu-001", 1)) == more[1]
+    assert [one.times for one in made.reader.discovered(10)] == [1]
+    made.writer.close()
+
+
+def test_a_record_that_cannot_be_taken_is_set_aside_alone(tmp_path: Path) -> None:
+    made = on_disk(tmp_path)
+    records = [script("gpu-001", number) for number in range(1, 9)]
+    records[4] = records[4].model_copy(update={"at_ms": 2**70})  # no INTEGER of SQLite has room for it
+    assert made.writer.take(Batch("boot-0.db", 7, 80, records, range(10, 90, 10))) == {"boot-0.db": 1}
+    assert made.reader.machines()["gpu-001"].claims.served == 7
+    assert made.writer.cursor("boot-0.db") == (7, 80)
+    with sqlite3.connect(tmp_path / "state.db") as db:
+        ((row, reason, body),) = db.execute("SELECT row, reason, body FROM set_aside").fetchall()
+    db.close()
+    assert (row, body) == ("record 50", records[4].model_dump_json().encode())
+    assert reason == "cannot be taken: Python int too large to convert to SQLite INTEGER"
     made.writer.close()
 
 

@@ -46,7 +46,9 @@ PUBLISHER = PublisherStatus(
     images=ImagesStatus(ok=True, message="all", unusable={}),
     bundle=Condition(ok=True, message="fits"),
 )
-PROJECTION = ProjectionStatus(at_ms=NOW - 1_000, taken=3, unreadable=0, lag_records={"boot-0.db": 0}, problems={})
+PROJECTION = ProjectionStatus(
+    at_ms=NOW - 1_000, taken=3, set_aside={}, replaced={}, lag_records={"boot-0.db": 0}, problems={}
+)
 
 
 class Fixed:

@@ -340,6 +340,13 @@ DOWN = UP.model_copy(update={"ready": False})
             "cannot be read",
             200,
         ),
+        (
+            "projection",
+            PROJECTION.model_copy(update={"set_aside": {"boot-0.db": 2, "state.db": 1}}),
+            "journals",
+            "rows that cannot be read were set aside: boot-0.db 2, state.db 1",
+            200,
+        ),
     ],
 )
 def test_what_is_not_in_order_is_said(
@@ -424,7 +431,10 @@ def test_metrics(api: Api) -> None:
     ):
         assert line in lines
     api.say(publisher=PUBLISHER.model_copy(update={"inventory": FAULTY}))
-    assert "netboot_inventory_valid 0.0" in api.get("/metrics", None).text.splitlines()
+    api.say(projection=PROJECTION.model_copy(update={"set_aside": {"state.db": 2}}))
+    lines = api.get("/metrics", None).text.splitlines()
+    assert "netboot_inventory_valid 0.0" in lines
+    assert 'netboot_projection_set_aside_total{origin="state.db"} 2.0' in lines
 
 
 def test_watching(api: Api) -> None:

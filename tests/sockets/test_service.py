@@ -4,12 +4,15 @@ import itertools
 import json
 import os
 import re
+import shutil
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -241,6 +244,49 @@ def test_killed_while_64_machines_post_nothing_acknowledged_is_lost(own: Service
     own.start()
     known = {boot: _details(own, boot) for boot in itertools.chain(*boots.values())}
     assert [one for one in acknowledged if one[1] not in known[one[0]]] == []
+
+
+def test_a_poisoned_row_of_a_journal_and_of_the_state_stop_nobody(own: Service) -> None:
+    old, data = own.boot(MAC2), own.config.data
+    assert own.post(old, MAC2, "Booted") == 204
+    wait_for(lambda: own.api(f"/v1/boots/{old}").get("state") == "Booted")
+    assert own.stop() == 0
+    poison = '{"kind": "event", "phase": "Teleported"}'
+    with closing(sqlite3.connect(data / "state.db")) as db, db:
+        db.execute("UPDATE boots SET trace = ?", (poison,))
+    for worker in (0, 1):
+        with closing(sqlite3.connect(data / "journal" / f"boot-{worker}.db")) as db, db:
+            db.execute("INSERT INTO records (at_ms, body) VALUES (1, ?)", (poison,))
+    own.start()
+    boot = own.boot(MAC1)
+    assert own.post(boot, MAC1, "Booted") == 204
+    wait_for(lambda: own.api(f"/v1/boots/{boot}").get("state") == "Booted")
+    words = "rows that cannot be read were set aside: boot-0.db 1, boot-1.db 1, state.db 1"
+    journals = wait_for(lambda: (found := own.readyz()["details"]["journals"])["message"] == words and found)
+    assert (journals["ok"], "set_aside" in journals["remedy"]) == (False, True)
+    assert own.readyz()["ready"] is True
+    assert 'netboot_projection_set_aside_total{origin="state.db"} 1.0' in own.text("/metrics")
+    assert own.processes()["controllers"]["restarts"] == 0
+
+
+def test_a_restored_journal_is_read_again_and_what_follows_is_not_passed_over(own: Service) -> None:
+    journal, backup = own.config.data / "journal", own.config.data / "backup"
+    own.boot(MAC1)
+    assert own.stop() == 0
+    shutil.copytree(journal, backup)
+    own.start()
+    for _ in range(5):
+        own.boot(MAC1)
+    wait_for(lambda: own.api("/v1/machines/gpu-001")["claims"]["served"] == 6)
+    assert own.stop() == 0
+    shutil.rmtree(journal)
+    backup.rename(journal)
+    own.start()
+    boot = own.boot(MAC1)
+    assert own.post(boot, MAC1, "Booted") == 204
+    wait_for(lambda: own.api(f"/v1/boots/{boot}").get("state") == "Booted")
+    assert own.api("/v1/machines/gpu-001")["claims"]["served"] == 7
+    assert "replaced by an older copy of itself" in own.readyz()["details"]["journals"]["message"]
 
 
 def _details(service: Service, boot: str) -> set[str]:

@@ -97,6 +97,18 @@ def test_a_failure_is_the_state_until_something_later_is_reached() -> None:
     assert [failure.detail for failure in recovered.failures] == ["chunk 3: bad digest"]
 
 
+def test_a_failure_that_is_said_again_is_one_failure_the_earliest() -> None:
+    def failed(at_ms: int, detail: str, uptime_ms: int | None) -> EventRecord:
+        return event(at_ms, Phase.FAILED, detail).model_copy(update={"uptime_ms": uptime_ms})
+
+    first, again = failed(9500, "no link", 4000), failed(9900, "no link", 4000)
+    other = failed(9950, "no link", 4400)
+    for failures in ([first, again, other], [again, other, first]):
+        assert [(one.at_ms, one.uptime_ms) for one in fold(SCRIPT, *failures).failures] == [(9500, 4000), (9950, 4400)]
+    silent = fold(SCRIPT, failed(9500, "no link", None), failed(9900, "no link", None))
+    assert len(silent.failures) == 2, "without an uptime nothing tells a new failure from one said again"
+
+
 def test_a_trace_that_begins_with_a_failure() -> None:
     trace = fold(event(9500, Phase.FAILED, "no link"))
     assert (trace.state, trace.reason, trace.started_ms) == (Phase.FAILED, "no link", 9500)

@@ -1,0 +1,196 @@
+"""What records make of the rows of `data/state.db`: boots, claims, reports, sightings, the feed; within a transaction
+of `netboot.stores.state_writer`, whose part this is."""
+
+import logging
+import sqlite3
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from netboot.lifecycle import state
+from netboot.lifecycle.events import AnyRecord, DiscoveryRecord, EventRecord, HealthRecord, ScriptRecord
+from netboot.lifecycle.phases import Phase, source_of
+from netboot.lifecycle.state import Discovered, FeedEntry
+from netboot.lifecycle.trace import Trace, apply
+from netboot.stores import state_rows
+from netboot.stores.state_rows import BOOTS, DISCOVERED, HEALTH
+
+log = logging.getLogger(__name__)
+
+_Kept = ScriptRecord | EventRecord
+_AT_ONCE = 500
+"""Boots asked for with one query; SQLite takes at least 999 values (sqlite.org/limits.html)."""
+
+
+class Row(NamedTuple):
+    """A record with its id; `again`: it was counted before its journal was replaced by an older copy of itself."""
+
+    id: int
+    record: AnyRecord
+    again: bool = False
+
+
+@dataclass(slots=True)
+class _Boot:
+    """A boot while a batch is folded into it; `fed`: how many entries of the feed it has had."""
+
+    trace: Trace | None = None
+    fed: int = 0
+
+
+def project(db: sqlite3.Connection, rows: Sequence[Row]) -> None:
+    """Take records over; whatever is raised, the transaction is not to be committed."""
+    records = [row.record for row in rows]
+    scripts = [record for record in records if isinstance(record, ScriptRecord)]
+    events = [record for record in records if isinstance(record, EventRecord)]
+    known = _known(db, [*{record.boot for record in scripts} | {record.boot for record in events}])
+    worth = _worth_keeping(scripts, {record.boot for record in events} | known.keys())
+    kept = [
+        (record, again)
+        for _, record, again in rows
+        if isinstance(record, EventRecord) or (isinstance(record, ScriptRecord) and record.boot in worth)
+    ]
+    _fold(db, kept, known)
+    new = [row.record for row in rows if not row.again]
+    _count_claims(db, [record for record in new if isinstance(record, ScriptRecord)])
+    _prune_boots(db, {record.machine for record, _ in kept}, {record.machine for record in events})
+    _discover(db, [record for record in new if isinstance(record, DiscoveryRecord)])
+    _keep_reports(db, [record for record in records if isinstance(record, HealthRecord)])
+    if kept:
+        db.execute("DELETE FROM feed WHERE id <= (SELECT max(id) FROM feed) - ?", (state.FEED_KEPT,))
+
+
+def _worth_keeping(scripts: Iterable[ScriptRecord], heard_of: set[str]) -> set[str]:
+    """Boots whose scripts are written down one by one; of the others a storm of claims leaves the number alone."""
+    of_machine: dict[str, set[str]] = defaultdict(set)
+    for record in scripts:
+        of_machine[record.machine].add(record.boot)
+    worth: set[str] = set()
+    for boots in of_machine.values():
+        newest = sorted(boots, reverse=True)
+        worth.update(newest[: state.CLAIMS_KEPT])
+        worth.update(boot for boot in newest[state.CLAIMS_KEPT :] if boot in heard_of)
+    return worth
+
+
+def _fold(db: sqlite3.Connection, records: Iterable[tuple[_Kept, bool]], known: dict[str, _Boot]) -> None:
+    """Each boot is read and written once, however many records of it there are; the feed keeps their order."""
+    boots: dict[str, _Boot] = {}
+    feed: list[tuple[str]] = []
+    for record, again in records:
+        boot = boots.get(record.boot)
+        if boot is None:
+            boot = boots[record.boot] = known.get(record.boot) or _Boot()
+        before = boot.trace
+        try:
+            boot.trace = apply(before, record)
+        except ValueError as error:
+            log.warning("left out: %s", error)  # a boot id is of one machine only; this one was not minted here
+            continue
+        if boot.fed < state.FEED_PER_BOOT and not again and boot.trace is not before:
+            boot.fed += 1
+            feed.append((_entry(record).model_dump_json(),))
+    db.executemany("INSERT INTO feed (body) VALUES (?)", feed)
+    db.executemany(
+        "INSERT OR REPLACE INTO boots (boot, machine, standing, proven_ms, state, trace, fed) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?)",
+        [_row(boot.trace, boot.fed) for boot in boots.values() if boot.trace is not None],
+    )
+
+
+def _row(trace: Trace, fed: int) -> tuple[object, ...]:
+    proven, body = state.proven_ms(trace), trace.model_dump_json()
+    return trace.boot, trace.machine, int(state.standing(trace)), proven, trace.state, body, fed
+
+
+def _known(db: sqlite3.Connection, boots: Sequence[str]) -> dict[str, _Boot]:
+    """Those of the boots that are in the state already; asked for by the hundred, for a storm brings thousands."""
+    known = {}
+    for start in range(0, len(boots), _AT_ONCE):
+        some = boots[start : start + _AT_ONCE]
+        query = f"SELECT boot, trace, fed FROM boots WHERE boot IN ({', '.join('?' * len(some))})"  # noqa: S608 - holes
+        for boot, body, fed in db.execute(query, some).fetchall():
+            trace = state_rows.parse_or_set_aside(db, BOOTS, boot, body)
+            if trace is not None:
+                known[boot] = _Boot(trace, fed)
+    return known
+
+
+def _entry(record: _Kept) -> FeedEntry:
+    phase, uptime_ms, detail = Phase.SCRIPT_SERVED, None, ""
+    if isinstance(record, EventRecord):
+        phase, uptime_ms, detail = record.phase, record.uptime_ms, record.detail
+    return FeedEntry(
+        id=0,
+        at_ms=record.at_ms,
+        boot=record.boot,
+        machine=record.machine,
+        phase=phase,
+        source=source_of(phase),
+        uptime_ms=uptime_ms,
+        detail=detail,
+    )
+
+
+def _count_claims(db: sqlite3.Connection, scripts: Iterable[ScriptRecord]) -> None:
+    counted: dict[str, tuple[int, int]] = {}
+    for record in scripts:
+        times, last_ms = counted.get(record.machine, (0, 0))
+        counted[record.machine] = (times + 1, max(last_ms, record.at_ms))
+    db.executemany(
+        "INSERT INTO claims (machine, served, last_ms) VALUES (?, ?, ?) ON CONFLICT (machine) DO UPDATE SET "
+        "served = served + excluded.served, last_ms = max(last_ms, excluded.last_ms)",
+        [(machine, times, last_ms) for machine, (times, last_ms) in counted.items()],
+    )
+
+
+def _prune_boots(db: sqlite3.Connection, claimed: Iterable[str], told: Iterable[str]) -> None:
+    """Each standing is pruned by itself, so that no number of claims or reports pushes out a proven boot."""
+    claim = state.Standing.CLAIMED
+    db.executemany(
+        "DELETE FROM boots WHERE machine = ?1 AND standing = ?2 AND boot < (SELECT boot FROM boots WHERE "
+        "machine = ?1 AND standing = ?2 ORDER BY boot DESC LIMIT 1 OFFSET ?3)",
+        [
+            *((machine, int(claim), state.KEPT[claim] - 1) for machine in claimed),
+            *((m, int(standing), most - 1) for m in told for standing, most in state.KEPT.items() if standing != claim),
+        ],
+    )
+
+
+def _keep_reports(db: sqlite3.Connection, records: Iterable[HealthRecord]) -> None:
+    """The latest of each boot, and of each machine and standing those of the newest boots."""
+    latest: dict[str, HealthRecord] = {}
+    for record in records:
+        known = latest.get(record.boot)
+        if known is None:
+            known = state_rows.stored(db, HEALTH, record.boot)
+        latest[record.boot] = state.newer_report(known, record)
+    db.executemany(
+        "INSERT OR REPLACE INTO health (boot, machine, at_ms, status, body) VALUES (?, ?, ?, ?, ?)",
+        [(r.boot, r.machine, r.at_ms, r.report.status, r.model_dump_json(by_alias=True)) for r in latest.values()],
+    )
+    db.executemany(
+        "DELETE FROM health WHERE boot IN (SELECT boot FROM (SELECT boot, row_number() OVER (PARTITION BY "
+        "coalesce(standing, 0) ORDER BY boot DESC) AS place FROM health LEFT JOIN boots USING (boot) "
+        "WHERE health.machine = ?) WHERE place > ?)",
+        [(machine, state.REPORTS_KEPT) for machine in {record.machine for record in latest.values()}],
+    )
+
+
+def _discover(db: sqlite3.Connection, records: Iterable[DiscoveryRecord]) -> None:
+    seen: dict[str, Discovered] = {}
+    for record in records:
+        new = state.sighting(record)
+        seen[new.key] = state.seen_again(seen.get(new.key), new)
+    for key, new in seen.items():
+        both = state.seen_again(state_rows.stored(db, DISCOVERED, key), new)
+        db.execute(
+            "INSERT OR REPLACE INTO discovered (key, last_ms, body) VALUES (?, ?, ?)",
+            (key, both.last_ms, both.model_dump_json()),
+        )
+    if seen:
+        over = db.execute("SELECT count(*) FROM discovered").fetchone()[0] - state.DISCOVERED_KEPT
+        if over > 0:
+            query = "DELETE FROM discovered WHERE key IN (SELECT key FROM discovered ORDER BY last_ms, key LIMIT ?)"
+            db.execute(query, (over,))
