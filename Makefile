@@ -10,7 +10,7 @@ FIRMWARE ?=
 # Two workers, what belongs together on one of them: docs/decisions/019.
 PYTEST := -m pytest -n 2 -p tests.plugins.workers -p tests.plugins.budgets
 
-.PHONY: help setup demo test check lint unit cluster bench clean
+.PHONY: help setup demo test check lint unit fuzz cluster bench clean
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
 
@@ -35,6 +35,9 @@ lint: setup ## ruff, import contracts, mypy, dead code, shellcheck
 
 unit: setup
 	@$(PY) $(PYTEST) tests/unit tests/contract -q
+
+fuzz: setup ## certificate requests, 200,000 made by chance: what we accept, Go accepts and reads the same
+	@NETBOOT_FUZZ=200000 $(PY) -m pytest tests/tools/tokens/test_csr_as_go.py -q
 
 cluster: setup ## a Kubernetes control plane to play with, until Ctrl-C
 	@$(PY) -m lab.kube

@@ -1,5 +1,7 @@
 """Whether a node's certificate request may be approved: pure functions of the request and of what the inventory says.
 
+What a request says is read in `tokens.pkcs10`, in the one way in which its signer reads it too.
+
 Sources: Kubernetes "Certificates and Certificate Signing Requests" (signers kube-apiserver-client-kubelet and
 kubelet-serving), k8s.io/api/certificates/v1; the rules beyond are `docs/decisions` and join's design.
 """
@@ -9,20 +11,15 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from cryptography import x509
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
-from cryptography.x509.oid import NameOID
-
 from tokens.binding import PREFIX, binding_group
 from tokens.errors import BindingError, CsrError, ForeignNameError, NotAllowedError
+from tokens.pkcs10 import Address, NodeRequest, read
 
 CLIENT_SIGNER = "kubernetes.io/kube-apiserver-client-kubelet"
 SERVING_SIGNER = "kubernetes.io/kubelet-serving"
 LONGEST_SECONDS = 86_400
 _NODE = "system:node:"
 _BOOTSTRAP = re.compile(r"system:bootstrap:[a-z0-9]{6}")
-_BLOCK = re.compile(rb"\s*-----BEGIN CERTIFICATE REQUEST-----\n[A-Za-z0-9+/=\n\r]+-----END CERTIFICATE REQUEST-----\s*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +40,7 @@ def node_of(request: Request) -> str:
     Raises:
         CsrError: the request is not well formed, or not for a node.
     """
-    return _node_name(_parse(request.pem))
+    return read(request.pem).node
 
 
 def check_client(request: Request, *, allowed: bool, because: str) -> str:
@@ -54,14 +51,14 @@ def check_client(request: Request, *, allowed: bool, because: str) -> str:
     Raises:
         CsrError: the first rule that is broken.
     """
-    csr, name = _check_client_form(request)
+    csr = _check_client_form(request)
+    name = csr.node
     _check_lifetime(request.expiration_seconds)
     if not _BOOTSTRAP.fullmatch(request.username):
         raise CsrError("asked for by somebody who is not a bootstrap token")
     if PREFIX not in request.groups:
         raise BindingError("asked for with a bootstrap token that is not of netboot's making")
-    spki = csr.public_key().public_bytes(serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
-    if binding_group(name, spki) not in request.groups:
+    if binding_group(name, csr.spki) not in request.groups:
         raise BindingError(f"the token was not issued for node {name} with this key")
     if not allowed:
         raise NotAllowedError(f"node {name} may not join now: {because}")
@@ -74,7 +71,7 @@ def check_renewal(request: Request, *, allowed: bool, because: str) -> str:
     Raises:
         CsrError: the first rule that is broken.
     """
-    _, name = _check_client_form(request)
+    name = _check_client_form(request).node
     _check_own_lifetime(request.expiration_seconds)
     _check_requester(request, name)
     if not allowed:
@@ -92,59 +89,25 @@ def check_serving(
     """
     if request.signer != SERVING_SIGNER:
         raise CsrError(f"signer {request.signer} is not {SERVING_SIGNER}")
-    csr = _parse(request.pem)
-    name = _node_name(csr)
+    csr = read(request.pem)
+    name = csr.node
     _check_requester(request, name)
     _check_usages(request.usages, "server auth")
     _check_own_lifetime(request.expiration_seconds)
-    _check_key(csr)
     if not allowed:
         raise NotAllowedError(f"node {name} may not have a serving certificate: {because}")
     _check_sans(csr, {n.lower() for n in names}, {ipaddress.ip_address(a) for a in addresses})
     return name
 
 
-def _check_client_form(request: Request) -> tuple[x509.CertificateSigningRequest, str]:
+def _check_client_form(request: Request) -> NodeRequest:
     if request.signer != CLIENT_SIGNER:
         raise CsrError(f"signer {request.signer} is not {CLIENT_SIGNER}")
-    csr = _parse(request.pem)
-    name = _node_name(csr)
+    csr = read(request.pem)
     _check_usages(request.usages, "client auth")
-    _check_key(csr)
-    if len(csr.extensions):
+    if csr.names or csr.addresses:
         raise CsrError("a node's client certificate has no alternative names and no other extensions")
-    return csr, name
-
-
-def _parse(pem: bytes) -> x509.CertificateSigningRequest:
-    if not _BLOCK.fullmatch(pem):
-        raise CsrError("must be exactly one PEM block of a certificate request")
-    try:
-        csr = x509.load_pem_x509_csr(pem)
-        list(csr.extensions)
-        list(csr.subject)
-        valid = csr.is_signature_valid
-    except Exception as error:  # noqa: BLE001 - the parser has no error class of its own; whatever it says, it is no request
-        raise CsrError(f"not a certificate request: {type(error).__name__}") from None
-    if not valid:
-        raise CsrError("the request is not signed by the key that it names")
     return csr
-
-
-def _node_name(csr: x509.CertificateSigningRequest) -> str:
-    subject = [(attribute.oid, attribute.value) for attribute in csr.subject]
-    organisations = [value for oid, value in subject if oid == NameOID.ORGANIZATION_NAME]
-    names = [value for oid, value in subject if oid == NameOID.COMMON_NAME]
-    if organisations != ["system:nodes"] or len(names) != 1 or len(subject) != 2:
-        raise CsrError("the subject must be exactly O=system:nodes and CN=system:node:<name>")
-    name = names[0]
-    if not isinstance(name, str) or not name.startswith(_NODE) or not _is_node_name(name.removeprefix(_NODE)):
-        raise CsrError("the subject must be exactly O=system:nodes and CN=system:node:<name>")
-    return name.removeprefix(_NODE)
-
-
-def _is_node_name(name: str) -> bool:
-    return bool(re.fullmatch(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?", name))
 
 
 def _check_requester(request: Request, name: str) -> None:
@@ -170,31 +133,14 @@ def _check_own_lifetime(seconds: int | None) -> None:
         _check_lifetime(seconds)
 
 
-def _check_key(csr: x509.CertificateSigningRequest) -> None:
-    key = csr.public_key()
-    if isinstance(key, ec.EllipticCurvePublicKey) and isinstance(key.curve, (ec.SECP256R1, ec.SECP384R1)):
-        return
-    if isinstance(key, ed25519.Ed25519PublicKey) or (isinstance(key, rsa.RSAPublicKey) and key.key_size >= 2048):
-        return
-    raise CsrError("the key must be ECDSA P-256 or P-384, Ed25519, or RSA of at least 2048 bits")
-
-
-Address = ipaddress.IPv4Address | ipaddress.IPv6Address
-
-
-def _check_sans(csr: x509.CertificateSigningRequest, names: set[str], addresses: set[Address]) -> None:
-    extensions = list(csr.extensions)
-    if len(extensions) != 1 or not isinstance(extensions[0].value, x509.SubjectAlternativeName):
+def _check_sans(csr: NodeRequest, names: set[str], addresses: set[Address]) -> None:
+    if not csr.names and not csr.addresses:
         raise CsrError("a serving certificate has alternative names, and no other extension")
-    for san in extensions[0].value:
-        if isinstance(san, x509.DNSName):
-            name = san.value.lower()
-            if "*" in name or name.split(".")[0].startswith("kubernetes"):
-                raise ForeignNameError(f"the name {name} may not be served by a node")
-            if name not in names:
-                raise ForeignNameError(f"the name {name} is not this machine's")
-        elif isinstance(san, x509.IPAddress):
-            if san.value not in addresses:
-                raise ForeignNameError(f"the address {san.value} is not this machine's")
-        else:
-            raise CsrError("alternative names must be DNS names or addresses")
+    for name in (name.lower() for name in csr.names):
+        if "*" in name or name.split(".")[0].startswith("kubernetes"):
+            raise ForeignNameError(f"the name {name} may not be served by a node")
+        if name not in names:
+            raise ForeignNameError(f"the name {name} is not this machine's")
+    for address in csr.addresses:
+        if address not in addresses:
+            raise ForeignNameError(f"the address {address} is not this machine's")
