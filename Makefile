@@ -7,10 +7,11 @@ SUDO := $(if $(filter 0,$(shell id -u)),,sudo -E env PATH="$(PATH)" PYTHONDONTWR
 KEEP ?=
 RECIPE ?=
 FIRMWARE ?=
+SECONDS ?= 60
 # Two workers, what belongs together on one of them: docs/decisions/019.
 PYTEST := -m pytest -n 2 -p tests.plugins.workers -p tests.plugins.budgets
 
-.PHONY: help setup demo test check lint unit fuzz cluster bench clean
+.PHONY: help setup demo test check lint unit fuzz mutants cluster bench clean
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
 
@@ -36,8 +37,12 @@ lint: setup ## ruff, import contracts, mypy, dead code, shellcheck
 unit: setup
 	@$(PY) $(PYTEST) tests/unit tests/contract -q
 
-fuzz: setup ## certificate requests, 200,000 made by chance: what we accept, Go accepts and reads the same
+fuzz: setup ## every parser of what strangers send, guided by coverage (SECONDS=60 of each, two at once); certificate requests also against Go's reading
+	@$(PY) -m tests.fuzz --seconds $(SECONDS) --keep
 	@NETBOOT_FUZZ=200000 $(PY) -m pytest tests/tools/tokens/test_csr_as_go.py -q
+
+mutants: setup ## change one line that matters at a time: a test has to fail for each (docs/mutants.md)
+	@$(PY) -m tests.mutants
 
 cluster: setup ## a Kubernetes control plane to play with, until Ctrl-C
 	@$(PY) -m lab.kube

@@ -1,5 +1,6 @@
 """Facts of an initrd as it was packed: its modules, its firmware, and what should not be in it."""
 
+import re
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,7 +13,9 @@ from images.errors import ImageError
 from images.formats.modules import module_name
 from images.run import run
 
-_HEADER = 110  # "070701" and 13 fields of eight hexadecimal digits (Linux buffer-format.rst)
+_HEADER = re.compile(rb"070701([0-9A-Fa-f]{104})")
+"""Magic and 13 fields of eight hexadecimal digits (docs.kernel.org/driver-api/early-userspace/buffer-format.html)."""
+_DAMAGED = "the initrd is not a whole cpio archive; build again, with another --cache if it stays so"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,15 +59,17 @@ def members(archive: bytes) -> Iterator[tuple[str, bytes]]:
     """
     at = 0
     while True:
-        if archive[at : at + 6] != b"070701":
-            raise ImageError("the initrd is not a whole cpio archive; build again, with another --cache if it stays so")
-        fields = [int(archive[at + 6 + 8 * i : at + 14 + 8 * i], 16) for i in range(13)]
+        if (header := _HEADER.match(archive, at)) is None:
+            raise ImageError(_DAMAGED)
+        fields = [int(header[1][8 * i : 8 * i + 8], 16) for i in range(13)]
         mode, size, length = fields[1], fields[6], fields[11]
-        name = archive[at + _HEADER : at + _HEADER + length - 1].decode("utf-8", "surrogateescape")
+        name = archive[header.end() : header.end() + length - 1].decode("utf-8", "surrogateescape")
         if name == "TRAILER!!!":
             return
-        start = at + _HEADER + length
+        start = header.end() + length
         start += -start % 4
+        if start + size > len(archive):
+            raise ImageError(_DAMAGED)
         if mode & 0o170000 == 0o100000:
             yield name, archive[start : start + size]
         at = start + size
