@@ -5,7 +5,9 @@ import uuid
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netboot.lifecycle.bootid import belongs, mint, minted_ms
+from netboot.lifecycle.bootid import belongs, machine_of_boot, mint, minted_ms
+from netboot.lifecycle.decide import View
+from tests.joining import declared, snapshot_of
 
 KEY = bytes(range(32))
 names = st.from_regex(r"[a-z0-9]([a-z0-9.-]{0,20}[a-z0-9])?", fullmatch=True)
@@ -50,3 +52,19 @@ def test_spelling_is_exact() -> None:
     boot = mint(KEY, "gpu-001", 1_700_000_000_000, b"abcd")
     for other in (boot.upper(), boot + "\n", " " + boot, boot.replace("-", ""), f"{{{boot}}}"):
         assert not belongs(KEY, other, "gpu-001")
+
+
+def test_a_name_or_a_card_leads_to_the_machine_and_the_id_proves_it() -> None:
+    first = declared("gpu-001", match={"macs": ("52:54:00:00:00:01",)})
+    second = declared("gpu-002", match={"macs": ("52:54:00:00:00:02",)})
+    index = View.of(snapshot_of(first, second)).index
+    boot = mint(KEY, "gpu-001", 1_700_000_000_000, b"abcd")
+    other = "52:54:00:00:00:02"
+    assert machine_of_boot(index, KEY, boot, "gpu-001", None) == first
+    assert machine_of_boot(index, KEY, boot, None, "52:54:00:00:00:01") == first
+    assert machine_of_boot(index, KEY, boot, "gpu-001", other) == first
+    assert machine_of_boot(index, KEY, boot, "gpu-002", "52:54:00:00:00:01") == first
+    assert machine_of_boot(index, KEY, boot, "gpu-002", other) is None
+    assert machine_of_boot(index, KEY, boot, "gpu-009", None) is None
+    assert machine_of_boot(index, KEY, boot, None, None) is None
+    assert machine_of_boot(index, b"other", boot, "gpu-001", None) is None

@@ -1,9 +1,11 @@
 """Quotes: a good one is accepted; altered in any one place it is refused, for the right reason."""
 
 import hashlib
+from collections.abc import Callable
 from typing import Any
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric import rsa
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -67,6 +69,46 @@ def test_one_altered_field_is_refused_for_its_own_reason(
     with pytest.raises(error) as caught:
         verify(Exchange(**altered))
     assert str(caught.value) == message
+
+
+def test_a_short_rsa_attestation_key_is_refused() -> None:
+    short = Exchange(ak_key=rsa.generate_private_key(65537, 1024), scheme=wire.ALG_RSASSA)
+    with pytest.raises(errors.UnsupportedKeyError) as caught:
+        verify(short)
+    assert str(caught.value) == "an RSA attestation key of 1024 bits is too short"
+
+
+@pytest.mark.parametrize(
+    "given_pcrs", [{}, {(SHA256, 0): GOOD.pcrs[SHA256, 0]}, {**GOOD.pcrs, (SHA256, 11): bytes(32)}]
+)
+def test_the_values_given_are_exactly_those_that_were_quoted(given_pcrs: dict[tuple[int, int], bytes]) -> None:
+    """One more would be judged by a policy though no TPM signed it."""
+    data = GOOD.quote()
+    with pytest.raises(errors.WrongSelectionError) as caught:
+        verify_quote(data, GOOD.sign(data), GOOD.ak, GOOD.ek, GOOD.nonce, GOOD.selection, given_pcrs)
+    assert str(caught.value) == "the PCR values given are not those that were quoted"
+
+
+@pytest.mark.parametrize(
+    ("read", "good"),
+    [
+        (read_public, sized(GOOD.ek.raw)),
+        (read_public, sized(GOOD.ak.raw)),
+        (read_quote, GOOD.quote()),
+        (read_signature, GOOD.sign(GOOD.quote())),
+    ],
+)
+def test_bytes_behind_a_structure_are_refused(read: Callable[[bytes], object], good: bytes) -> None:
+    read(good)
+    with pytest.raises(errors.MalformedError) as caught:
+        read(good + b"\0")
+    assert str(caught.value) == "1 bytes too many"
+
+
+def test_bytes_behind_a_public_area_are_refused() -> None:
+    with pytest.raises(errors.MalformedError) as caught:
+        read_public(sized(GOOD.ek.raw + b"\0"))
+    assert str(caught.value) == "1 bytes too many"
 
 
 def test_another_tpm_s_ek_is_refused() -> None:

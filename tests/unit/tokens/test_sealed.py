@@ -76,3 +76,15 @@ def test_keys_never_show() -> None:
     assert "ooo" not in repr(Keyset([OLD]))
     with pytest.raises(ValueError, match="32 bytes"):
         SealingKey(b"short")
+
+
+@pytest.mark.parametrize("size", [0, 1, 47])
+def test_what_is_too_short_to_be_sealed_says_so(size: int) -> None:
+    with pytest.raises(errors.ForgedStateError) as caught:
+        Keyset([OLD]).open(SEALED[:size], b"hello/site/cluster", NOW)
+    assert str(caught.value) == "too short to be a sealed state"
+
+
+def test_a_keyset_has_a_key() -> None:
+    with pytest.raises(ValueError, match="^a keyset needs at least one key$"):
+        Keyset([])
