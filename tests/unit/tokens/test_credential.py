@@ -49,7 +49,7 @@ def test_an_rsa_key_below_2048_bits_gets_no_challenge() -> None:
 
 
 def test_a_secret_longer_than_the_name_s_digest_is_our_own_mistake() -> None:
-    with pytest.raises(ValueError, match="^at most 32 bytes$"):
+    with pytest.raises(ValueError, match="at most 32 bytes"):
         make_credential(ek(), b"name", b"s" * 33)
 
 

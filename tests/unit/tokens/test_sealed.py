@@ -86,5 +86,5 @@ def test_what_is_too_short_to_be_sealed_says_so(size: int) -> None:
 
 
 def test_a_keyset_has_a_key() -> None:
-    with pytest.raises(ValueError, match="^a keyset needs at least one key$"):
+    with pytest.raises(ValueError, match="a keyset needs at least one key"):
         Keyset([])
