@@ -35,6 +35,8 @@ class Credential(Strict):
     """The token that is, or is about to be, in a Secret; written before the Secret, so that none is ever forgotten."""
     token_expires_ms: int | None = None
     at_ms: int
+    ek_sha256: str = ""
+    """Assurance level `tpm`: hex SHA-256 of the SPKI of the TPM's endorsement key that proved it."""
     version: str = ""
 
 
@@ -115,7 +117,11 @@ class ClusterAccess:
 
 
 class Csr(NamedTuple):
-    """A CertificateSigningRequest as the apiserver recorded it. `decided`: it has Approved or Denied already."""
+    """A CertificateSigningRequest as the apiserver recorded it. `decided`: it has Approved or Denied already.
+
+    `credential`: hex SHA-256 of the certificate that the requester authenticated with; "": the apiserver does not say.
+    `certificate`: PEM, once there is one.
+    """
 
     name: str
     uid: str
@@ -127,7 +133,13 @@ class Csr(NamedTuple):
     expiration_seconds: int | None
     pem: bytes
     decided: bool
-    issued: bool
+    credential: str = ""
+    certificate: bytes = b""
+
+    @property
+    def issued(self) -> bool:
+        """Whether its certificate is there."""
+        return bool(self.certificate)
 
 
 class CertificateRequests(Protocol):
@@ -142,8 +154,16 @@ class CertificateRequests(Protocol):
         ...
 
     def deny(self, csr: Csr, reason: str, message: str) -> None:
-        """Approve it as it was read. Raises ConflictError: it changed since."""
+        """Deny it as it was read. Raises ConflictError: it changed since."""
         ...
+
+
+class Signing(Strict):
+    """How long a certificate lived whose request set no limit, the latest that was seen; `since_ms`: its notBefore."""
+
+    seconds: int
+    since_ms: int
+    request: str
 
 
 PolicyState = Literal["in force", "absent", "unbound", "different"]
@@ -177,6 +197,10 @@ class Preconditions(Protocol):
 
     def clock_ahead_ms(self) -> int:
         """How far the apiserver's clock is ahead of ours, to about a second."""
+        ...
+
+    def signing(self) -> Signing | None:
+        """What the approver has seen of the cluster's signer; None: nothing yet."""
         ...
 
 

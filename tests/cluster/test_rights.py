@@ -268,7 +268,6 @@ def test_the_approver_approves_for_no_other_signer(world: RealWorld, as_admin: A
         expiration_seconds=None,
         pem=base64.b64decode(raw["spec"]["request"]),
         decided=False,
-        issued=False,
     )
     with pytest.raises(ClusterRefusedError, match="user not permitted to approve requests with signerName"):
         world.requests.approve(csr, "Netboot", "")

@@ -41,7 +41,6 @@ class FakeWorld:
                 expiration_seconds=3600,
                 pem=PEM,
                 decided=False,
-                issued=False,
             )
         )
 
