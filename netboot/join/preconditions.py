@@ -92,7 +92,7 @@ def _version(version: str) -> Finding:
             name,
             "refuse",
             f"{version} has CVE-2025-5187: a node could delete its own Node object and come back without its taints",
-            "upgrade the control plane to 1.31.12, 1.32.8, 1.33.4, 1.34.0 or newer",
+            "upgrade the control plane to 1.32.8, 1.33.4, 1.34.0 or newer",
         )
     if minor < IDENTIFIES:
         return Finding(

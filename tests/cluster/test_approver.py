@@ -154,9 +154,9 @@ def test_a_token_replayed_after_use(site: Site) -> None:
 
 
 def test_a_renewal_of_a_machine_in_service(site: Site) -> None:
-    token = site.issue("n-05")
-    site.certificate(site.ask(token, client("n-05"), "first"))
-    name = site.ask_as_node(renewal("n-05"), "renewal-n-05")
+    node = site.joined("n-05")
+    site.certificate(site.ask_by(node, serving("n-05", sans=["n-05"])))
+    name = site.ask_by(node, renewal("n-05"))
     assert site.decision(name)[:2] == ("Approved", "NetbootInService")
     site.certificate(name)
 
@@ -181,8 +181,7 @@ def test_a_renewal_in_another_s_name_is_denied(site: Site) -> None:
 
 
 def test_a_serving_certificate_for_the_machine_s_own_names(site: Site) -> None:
-    site.issue("n-09")
-    name = site.ask_as_node(serving("n-09", sans=["n-09", "192.0.2.7"]), "serving-n-09")
+    name = site.ask_by(site.joined("n-09"), serving("n-09", sans=["n-09", "192.0.2.7"]))
     assert site.decision(name)[:2] == ("Approved", "NetbootOwnNames")
     extensions = x509.load_pem_x509_certificate(site.certificate(name)).extensions
     names = extensions.get_extension_for_class(x509.SubjectAlternativeName).value
