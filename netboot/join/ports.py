@@ -104,7 +104,7 @@ class ClusterAccess:
     """A cluster, as we reach it and as its nodes are told of it.
 
     `authorities`: PEM. `preflight()` returns where tokens may be issued for it, and raises ClusterUnavailableError
-    with the reason where not.
+    with the reason where not. `clock_ahead_ms()`: how far the apiserver's clock is ahead of ours.
     """
 
     name: str
@@ -114,6 +114,7 @@ class ClusterAccess:
     tokens: Tokens
     nodes: Nodes
     preflight: Callable[[], None]
+    clock_ahead_ms: Callable[[], int]
 
 
 class Csr(NamedTuple):
