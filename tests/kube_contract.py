@@ -13,7 +13,8 @@ import pytest
 
 from netboot.join.certificates import BootCertificates, IssuedCertificates
 from netboot.join.errors import ConflictError
-from netboot.join.ports import CertificateRequests, Credential, Csr, Leases, Nodes, Preconditions, Signing, Tokens
+from netboot.join.ports import CertificateRequests, Credential, Csr, Leases, Nodes, Preconditions, Tokens
+from netboot.join.signing import Signing
 from tokens.bootstrap import BootstrapToken, mint, secret_manifest
 
 T = TypeVar("T")

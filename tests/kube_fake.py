@@ -12,7 +12,8 @@ from typing import Any, TypeVar
 
 from netboot.join.certificates import BootCertificates
 from netboot.join.errors import ClusterUnavailableError, ConflictError
-from netboot.join.ports import Credential, Csr, NodeView, PolicyState, Signing
+from netboot.join.ports import Credential, Csr, NodeView, PolicyState
+from netboot.join.signing import Signing
 from tests.kubelets import signed
 
 Seen = TypeVar("Seen", NodeView, Csr)

@@ -1,4 +1,4 @@
-"""Which client certificates were issued under a machine's boot, and how long the cluster's signer lets one live.
+"""Which client certificates were issued under a machine's boot.
 
 Only the approver writes it: the issuer's account may not. Why it is so: docs/decisions/024.
 """
@@ -12,16 +12,11 @@ from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from images.values.strict import Strict
-from netboot.join.ports import Credential, Signing
+from netboot.join.ports import Credential
+from netboot.join.signing import Signing
 
 MOST = 16
 """Certificates of one boot that may renew, the latest. A kubelet has one at a time, and two while it changes them."""
-LONGEST_SECONDS = 86_400 + 600
-"""That a certificate may live: a day, and by how much a signer rounds and dates back."""
-SIGNING_REMEDY = (
-    "give kube-controller-manager `--cluster-signing-duration=24h`, then `kubectl -n netboot delete configmap "
-    "netboot-signing`"
-)
 _CREDENTIAL = re.compile(r"X509SHA256=([0-9a-f]{64})")
 
 
@@ -74,14 +69,6 @@ class IssuedCertificates(Protocol):
     def write_signing(self, signing: Signing) -> None:
         """Replace it."""
         ...
-
-
-def signing_words(signing: Signing) -> str:
-    """What was seen of the signer."""
-    lifetime = f"{signing.seconds / 3600:.0f} h" if signing.seconds >= 3600 else f"{signing.seconds} s"
-    most = f"{LONGEST_SECONDS // 3600} h"
-    beyond = f", and {most} is the most: it cannot be revoked" if signing.seconds > LONGEST_SECONDS else ""
-    return f"a certificate whose request sets no limit lives {lifetime} (request {signing.request}){beyond}"
 
 
 def fingerprint(credential_ids: Sequence[str]) -> str:

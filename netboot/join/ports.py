@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol
 
 from images.values.strict import Strict
+from netboot.join.signing import Signing
 from netboot.machines.values import AssuranceLevel
 
 
@@ -157,14 +158,6 @@ class CertificateRequests(Protocol):
     def deny(self, csr: Csr, reason: str, message: str) -> None:
         """Deny it as it was read. Raises ConflictError: it changed since."""
         ...
-
-
-class Signing(Strict):
-    """How long a certificate lived whose request set no limit, the latest that was seen; `since_ms`: its notBefore."""
-
-    seconds: int
-    since_ms: int
-    request: str
 
 
 PolicyState = Literal["in force", "absent", "unbound", "different"]

@@ -8,9 +8,9 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Literal, NamedTuple
 
-from netboot.join.certificates import LONGEST_SECONDS, SIGNING_REMEDY, signing_words
-from netboot.join.ports import ClusterAccess, PolicyState, Preconditions, Signing
+from netboot.join.ports import ClusterAccess, PolicyState, Preconditions
 from netboot.join.rights import CSR_GROUP, CSRS, OURS, RIGHTS
+from netboot.join.signing import LONGEST_SECONDS, SIGNING_REMEDY, Signing, signing_words
 
 NODECLIENT = f"system:{CSR_GROUP}:{CSRS}:nodeclient"
 SELFNODECLIENT = f"system:{CSR_GROUP}:{CSRS}:selfnodeclient"

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from netboot.join.certificates import BootCertificates
 from netboot.join.errors import ConflictError
-from netboot.join.ports import Signing
+from netboot.join.signing import Signing
 from netboot.kube.connection import Connection
 from netboot.kube.errors import StatusError
 from netboot.kube.leases import LABELS, lease_name

@@ -9,7 +9,8 @@ from typing import Any
 from kubernetes import client
 
 from netboot.join.errors import ClusterUnavailableError
-from netboot.join.ports import PolicyState, Signing
+from netboot.join.ports import PolicyState
+from netboot.join.signing import Signing
 from netboot.kube.certificates import KubeIssuedCertificates
 from netboot.kube.connection import Connection
 from netboot.kube.errors import StatusError

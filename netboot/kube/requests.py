@@ -15,7 +15,9 @@ from netboot.kube.errors import StatusError
 
 SIGNERS = ("kubernetes.io/kube-apiserver-client-kubelet", "kubernetes.io/kubelet-serving")
 MOST_BYTES = 16_384
-"""Of a request or certificate; a longer one is none. A kubelet's have less than two thousand."""
+"""Of a request or certificate, in base64; a longer one is none. A kubelet's have less than two thousand."""
+MOST_USAGES = 32
+"""That are looked at; a request with more is denied for those."""
 _CREDENTIAL_ID = "authentication.kubernetes.io/credential-id"
 _PATH = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 
@@ -64,7 +66,7 @@ def _csr(request: dict[str, Any]) -> Csr:
         signer=str(spec["signerName"]),
         username=str(spec.get("username") or ""),
         groups=tuple(spec.get("groups") or ()),
-        usages=tuple(spec.get("usages") or ()),
+        usages=tuple((spec.get("usages") or ())[:MOST_USAGES]),
         expiration_seconds=spec.get("expirationSeconds"),
         pem=_pem(spec.get("request") or ""),
         decided=bool(decisions & {"Approved", "Denied"}),

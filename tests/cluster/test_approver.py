@@ -207,6 +207,25 @@ def test_a_serving_certificate_for_other_names(
     assert site.decision(name) == ("Denied", "NetbootForeignName", f"{words}{given}`node.addresses`")
 
 
+def test_what_whoever_holds_a_token_may(site: Site) -> None:
+    """What 30-bootstrappers.yaml says: ask, and read all requests; nothing else."""
+    session = site.bearer(site.issue("n-12"))
+    wait_for(lambda: session.get(f"{site.cluster.url}/api", timeout=30).status_code == 200)
+    review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectRulesReview", "spec": {"namespace": "x"}}
+    url = f"{site.cluster.url}/apis/authorization.k8s.io/v1/selfsubjectrulesreviews"
+    rules = session.post(url, json=review, timeout=30).json()["status"]["resourceRules"]
+    may = {
+        (verb, resource)
+        for rule in rules
+        for verb in rule["verbs"]
+        for resource in rule["resources"]
+        if not resource.startswith("selfsubject")
+    }
+    assert may == {(verb, "certificatesigningrequests") for verb in ("create", "get", "list", "watch")}
+    words = (Path(__file__).parents[2] / "deploy/kubernetes/30-bootstrappers.yaml").read_text(encoding="ascii")
+    assert "may ask for certificates and read all requests for them, other machines' too" in words
+
+
 def test_requests_of_others_are_left_alone(site: Site) -> None:
     own = client("n-11", signer="kubernetes.io/kube-apiserver-client", pem=pem("n-11"))
     others = [

@@ -105,8 +105,8 @@ def signing_for(own: Cluster, duration: str) -> Iterator[None]:
     manager: subprocess.Popen[bytes] = own.processes["kube-controller-manager"]
     manager.kill()
     manager.wait(60)
-    argv = [one for one in manager.args if "signing-duration" not in one]  # type: ignore[union-attr]
-    lab._start(own, "kube-controller-manager", [*argv, f"--cluster-signing-duration={duration}"])  # type: ignore[list-item]
+    argv = [one for one in map(str, list(manager.args)) if "signing-duration" not in one]  # type: ignore[arg-type]
+    lab._start(own, "kube-controller-manager", [*argv, f"--cluster-signing-duration={duration}"])
     yield
 
 

@@ -8,8 +8,9 @@ from images.values.backoff import Backoff
 from netboot.controllers import reflector
 from netboot.controllers.approver import approver as module
 from netboot.controllers.approver import signing as signing_module
-from netboot.join.certificates import SIGNING_REMEDY, issued
-from netboot.join.ports import Csr, Signing
+from netboot.join.certificates import issued
+from netboot.join.ports import Csr
+from netboot.join.signing import SIGNING_REMEDY, Signing
 from tests.kubelets import THIEF, client, pem, renewal, serving, signed
 from tests.processes import wait_for
 from tests.records import START, boot_id

@@ -325,7 +325,7 @@ def test_a_storm(stage: Stage) -> None:
     """Five hundred at once, most of them of nobody: each is decided once."""
     approver = stage.approver()
     for number in range(500):
-        stage.cluster.submit(client(f"n{number}", name=f"n{number}", uid=f"n{number}"))
+        stage.cluster.submit(client(f"n{number}", f"{number:06}", name=f"n{number}", uid=f"n{number}"))
     wait_for(lambda: len(stage.cluster.decisions) == 500)
     wait_for(lambda: approver.status().waiting == 0)
     assert approver.status().decided == (("denied", "NetbootNotAllowed", 500),)

@@ -2,11 +2,10 @@
 
 import pytest
 
-from netboot.join.certificates import SIGNING_REMEDY
 from netboot.join.errors import ClusterUnavailableError
-from netboot.join.ports import Signing
 from netboot.join.preconditions import ADVICE, NODECLIENT, SELFNODECLIENT, Finding, check, refusals, rights
 from netboot.join.rights import RIGHTS
+from netboot.join.signing import SIGNING_REMEDY, Signing
 from tests.kube_fake import FakeCluster, FakePreconditions
 
 DAMAGE = "more than 30 s: tokens would be expired at birth, or live too long"

@@ -10,9 +10,10 @@ import time
 from collections.abc import Callable
 
 from netboot.controllers.approver.decision import Purpose
-from netboot.join.certificates import LONGEST_SECONDS, SIGNING_REMEDY, Issued, IssuedCertificates, signing_words
+from netboot.join.certificates import Issued, IssuedCertificates
 from netboot.join.errors import ClusterUnavailableError, ConflictError
-from netboot.join.ports import Csr, Signing
+from netboot.join.ports import Csr
+from netboot.join.signing import LONGEST_SECONDS, SIGNING_REMEDY, Signing, signing_words
 
 log = logging.getLogger(__name__)
 FRESH_SECONDS = 5.0
