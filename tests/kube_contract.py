@@ -72,6 +72,7 @@ def credential(machine: str, cluster: str = "default", **more: object) -> Creden
         "token_id": "abc123",
         "token_expires_ms": 1_790_000_300_000,
         "at_ms": 1_790_000_000_000,
+        "ek_sha256": "e" * 64,
     }
     return Credential.model_validate(values | more)
 

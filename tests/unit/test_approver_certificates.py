@@ -174,6 +174,15 @@ def test_what_others_asked_for_longer_shows_nothing_of_the_signer(stage: Stage) 
     assert stage.cluster.certificates.seen is None
 
 
+def test_for_others_certificates_nobody_s_lease_is_looked_at(stage: Stage) -> None:
+    stage.approver()
+    other = renewal("control-1", name="other", uid="other")
+    stage.cluster.submit(other._replace(decided=True, certificate=signed(other, 86_400)))
+    stage.join()
+    assert stage.called("leases.all") == 0
+    assert stage.cluster.certificates.seen == Signing(seconds=86_400, since_ms=1_767_225_600_000, request="other")
+
+
 def test_the_latest_that_was_signed_counts(stage: Stage) -> None:
     """An approver that starts sees the requests of an hour, also those of before an operator's correction."""
     stage.cluster.certificates.seen = Signing(seconds=86_400, since_ms=START * 2, request="later")

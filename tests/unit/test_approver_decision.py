@@ -221,6 +221,31 @@ def test_our_token_for_a_machine_that_there_is_not_is_denied() -> None:
     assert unreadable == Deny("client", "NetbootMalformed", "must be exactly one PEM block of a certificate request")
 
 
+LEASES = st.builds(
+    lambda **written: HELD.model_copy(update=written),
+    assurance=st.sampled_from(["tpm", "nonce", "address"]),
+    generation=st.integers(0, 5),
+    holder=st.sampled_from([HELD.holder, "e" * 64]),
+    ek_sha256=st.sampled_from(["", EK, "d" * 64]),
+)
+
+
+@given(LEASES, st.sampled_from(["none", "pending", "approved", "retired"]), st.sampled_from([None, EK, "d" * 64]))
+def test_whatever_an_issuer_writes_only_what_is_on_record_elsewhere_is_approved(
+    written: Credential, state: str, pinned: str | None
+) -> None:
+    """A broken one writes Lease, token and binding as it likes; inventory and enrolment say which TPM may join."""
+    match = Match(macs=("52:54:00:00:00:01",), ek_sha256=pinned)
+    record = Enrolment.model_validate(
+        {"machine": "gpu-001", "state": state, "ek_sha256": None if state == "none" else EK, "generation": 2}
+    )
+    known = Known("default", "gpu-001", MACHINE.model_copy(update={"match": match}), record, written)
+    on_record = pinned or record.ek_sha256
+    right = written.assurance == "tpm" and written.ek_sha256 == on_record and written.generation >= 2
+    allowed = right and state in ("none", "approved") and on_record is not None
+    assert isinstance(decide(client(), known), Approve) == allowed
+
+
 STRANGE = (
     f"asked for with a certificate (111111111111...) that is not on record as one of boot {BOOT}, in which machine "
     "gpu-001 proved itself last; if that is not a stolen one, reboot the machine"

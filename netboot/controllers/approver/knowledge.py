@@ -76,6 +76,8 @@ class Knowledge:
         Raises:
             CannotTellError: it is not written down yet.
         """
+        if not any(self._machines.named(name) for name in nodes_named(csr)):
+            return  # and no Lease is looked through for it
         try:
             known = self.of(csr, leases, certificates)
         except RefusedError as error:
