@@ -91,6 +91,8 @@ class Join(Strict):
     hellos_per_minute: Annotated[int, Field(ge=1, le=1_000_000)] = 60
     """From one address; beyond it 429 with Retry-After."""
     token_seconds: Annotated[int, Field(ge=60, le=900)] = 300
+    boot_days: Annotated[int, Field(ge=1, le=3650)] = 90
+    """How old a boot may be that proves itself; a machine that has run for longer and must do so again is rebooted."""
     addresses_attest: bool = False
     """Whether the assurance level `address` exists at all: for labs."""
 

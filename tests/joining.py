@@ -81,6 +81,8 @@ class Stage:
     boot_key: bytes = KEY
     journal: Callable[[EventRecord], None] | None = None
     leases: Leases | None = None
+    apiserver_ahead_ms: int = 0
+    """Of the stage's own clock."""
     tokens: Tokens | None = None
     nodes: Nodes | None = None
 
@@ -94,6 +96,7 @@ class Stage:
             tokens=self.tokens or self.cluster.tokens,
             nodes=self.nodes or self.cluster.nodes,
             preflight=lambda: self.preflight(),
+            clock_ahead_ms=lambda: self.apiserver_ahead_ms,
         )
         issuer = Issuer(
             clusters={"default": cluster},

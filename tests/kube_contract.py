@@ -11,8 +11,10 @@ from typing import Protocol, TypeVar
 
 import pytest
 
+from netboot.join.certificates import BootCertificates, IssuedCertificates
 from netboot.join.errors import ConflictError
 from netboot.join.ports import CertificateRequests, Credential, Csr, Leases, Nodes, Preconditions, Tokens
+from netboot.join.signing import Signing
 from tokens.bootstrap import BootstrapToken, mint, secret_manifest
 
 T = TypeVar("T")
@@ -31,6 +33,8 @@ class World(Protocol):
     """The collector's: watch."""
     requests: CertificateRequests
     preconditions: Preconditions
+    certificates: IssuedCertificates
+    """The approver's."""
 
     def make_node(self, name: str, *, ready: bool = False, boot_id: str = "") -> None:
         """A Node is there, or changes."""
@@ -68,6 +72,7 @@ def credential(machine: str, cluster: str = "default", **more: object) -> Creden
         "token_id": "abc123",
         "token_expires_ms": 1_790_000_300_000,
         "at_ms": 1_790_000_000_000,
+        "ek_sha256": "e" * 64,
     }
     return Credential.model_validate(values | more)
 
@@ -212,6 +217,34 @@ def requests_of_the_kubelets_signers_are_watched(world: World) -> None:
     raise AssertionError("the second request did not come")
 
 
+def the_certificates_of_a_boot_come_back_as_they_were_written(world: World) -> None:
+    assert world.certificates.read("default", "m1") is None
+    given = BootCertificates(
+        cluster="default", machine="m1", boot="b", holder="h", generation=3, sha256=("1" * 64, "2" * 64)
+    )
+    world.certificates.write(given)
+    first = world.certificates.read("default", "m1")
+    assert first is not None
+    assert first == given.model_copy(update={"version": first.version})
+    assert world.certificates.read("default", "m2") is None
+    assert world.certificates.read("other", "m1") is None
+    world.certificates.write(first.model_copy(update={"sha256": ("3" * 64,)}))
+    for stale in (given, first):
+        with pytest.raises(ConflictError):
+            world.certificates.write(stale)
+    second = world.certificates.read("default", "m1")
+    assert second is not None
+    assert second.sha256 == ("3" * 64,)
+
+
+def what_was_seen_of_the_signer_is_told_to_the_issuer(world: World) -> None:
+    assert world.certificates.signing() is world.preconditions.signing() is None
+    for seconds in (86_400, 3_600):
+        seen = Signing(seconds=seconds, since_ms=7, request="csr-1")
+        world.certificates.write_signing(seen)
+        assert world.certificates.signing() == world.preconditions.signing() == seen
+
+
 def an_approved_request_is_issued(world: World) -> None:
     world.submit("good")
     watch = world.requests.watch(30)
@@ -282,6 +315,8 @@ CASES: list[Callable[[World], None]] = [
     nodes_are_watched,
     a_watch_ends,
     requests_of_the_kubelets_signers_are_watched,
+    the_certificates_of_a_boot_come_back_as_they_were_written,
+    what_was_seen_of_the_signer_is_told_to_the_issuer,
     an_approved_request_is_issued,
     a_denied_request_is_not,
     a_request_that_changed_is_not_decided,

@@ -10,8 +10,11 @@ from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any, TypeVar
 
+from netboot.join.certificates import BootCertificates
 from netboot.join.errors import ClusterUnavailableError, ConflictError
 from netboot.join.ports import Credential, Csr, NodeView, PolicyState
+from netboot.join.signing import Signing
+from tests.kubelets import signed
 
 Seen = TypeVar("Seen", NodeView, Csr)
 KUBELET_SIGNERS = ("kubernetes.io/kube-apiserver-client-kubelet", "kubernetes.io/kubelet-serving")
@@ -26,6 +29,8 @@ class FakeCluster:
     """So many calls raise ClusterUnavailableError *after* having taken effect: an answer that was lost."""
     sign: bool = True
     """Whether approved requests are issued at once, as a controller-manager would."""
+    signs_for_seconds: int = 86_400
+    """As `--cluster-signing-duration` of a controller-manager."""
     secrets: dict[str, dict[str, Any]] = field(default_factory=dict)
     """Manifests of bootstrap token Secrets, by token id."""
     credentials: dict[tuple[str, str], Credential] = field(default_factory=dict)
@@ -48,6 +53,7 @@ class FakeCluster:
         self.nodes = FakeNodes(self)
         self.requests = FakeRequests(self)
         self.preconditions = FakePreconditions(self)
+        self.certificates = FakeIssuedCertificates(self)
 
     def make_node(self, name: str, *, ready: bool = False, boot_id: str = "", created_ms: int = 1_000) -> NodeView:
         """A kubelet registers, or its Node changes; the uid stays while the Node is there."""
@@ -222,9 +228,11 @@ class FakeRequests:
             known = self.cluster._csrs.get(csr.name)
             if known is None or (known.uid, known.version) != (csr.uid, csr.version):
                 raise ConflictError(f"the certificate request {csr.name} was changed by somebody else since")
-            issued = decision == "Approved" and self.cluster.sign
+            signs = decision == "Approved" and self.cluster.sign
+            certificate = signed(known, self.cluster.signs_for_seconds) if signs else b""
             self.cluster.decisions[csr.name] = (decision, reason, message)
-            self.cluster._put(known._replace(decided=True, issued=issued, version=self.cluster.next_version()))
+            decided = known._replace(decided=True, certificate=certificate, version=self.cluster.next_version())
+            self.cluster._put(decided)
         self.cluster.leave()
 
 
@@ -244,6 +252,10 @@ class FakePreconditions:
         default_factory=lambda: {"netboot-tokens": "in force", "netboot-nodes": "in force"}
     )
     ahead_ms: int = 0
+
+    def signing(self) -> Signing | None:
+        self.cluster.enter("preconditions.signing")
+        return self.cluster.certificates.seen
 
     def bind(self, name: str, role: str, group: str) -> None:
         """An administrator binds a group to a ClusterRole of Kubernetes' own, like `…:nodeclient`."""
@@ -280,6 +292,37 @@ class FakePreconditions:
     def clock_ahead_ms(self) -> int:
         self.cluster.enter("preconditions.clock_ahead_ms")
         return self.ahead_ms
+
+
+@dataclass
+class FakeIssuedCertificates:
+    """`netboot.join.certificates.IssuedCertificates`."""
+
+    cluster: FakeCluster
+    records: dict[tuple[str, str], BootCertificates] = field(default_factory=dict)
+    seen: Signing | None = None
+
+    def read(self, cluster: str, machine: str) -> BootCertificates | None:
+        self.cluster.enter("certificates.read", machine)
+        return self.records.get((cluster, machine))
+
+    def write(self, record: BootCertificates) -> None:
+        self.cluster.enter("certificates.write", record.machine)
+        known = self.records.get((record.cluster, record.machine))
+        if (known.version if known else "") != record.version:
+            raise ConflictError(f"the ConfigMap of {record.machine} was written by somebody else since")
+        written = record.model_copy(update={"version": self.cluster.next_version()})
+        self.records[record.cluster, record.machine] = written
+        self.cluster.leave()
+
+    def signing(self) -> Signing | None:
+        self.cluster.enter("certificates.signing")
+        return self.seen
+
+    def write_signing(self, signing: Signing) -> None:
+        self.cluster.enter("certificates.write_signing")
+        self.seen = signing
+        self.cluster.leave()
 
 
 def _never(verb: str, resource: str, namespace: str) -> bool:

@@ -10,7 +10,9 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from lab.kube.accounts import Admin
+from netboot.join.certificates import IssuedCertificates
 from netboot.join.ports import CertificateRequests, Leases, Nodes, Preconditions, Tokens
+from netboot.kube.certificates import KubeIssuedCertificates
 from netboot.kube.connection import Connection
 from netboot.kube.leases import KubeLeases
 from netboot.kube.nodes import KubeNodes
@@ -20,6 +22,7 @@ from netboot.kube.secrets import KubeTokens
 
 CSRS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/netboot/leases"
+CONFIG_MAPS = "/api/v1/namespaces/netboot/configmaps"
 BINDINGS = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
 SECRETS = "/api/v1/namespaces/kube-system/secrets"
 NODES = "/api/v1/nodes"
@@ -41,6 +44,7 @@ class RealWorld:
         self.served: Tokens = KubeTokens(connections["approver"])
         self.looked_up: Leases = KubeLeases(connections["approver"], "netboot")
         self.preconditions: Preconditions = KubePreconditions(issuer, "netboot")
+        self.certificates: IssuedCertificates = KubeIssuedCertificates(connections["approver"], "netboot")
         self._admin = admin
         self._made: list[str] = []
 
@@ -109,6 +113,7 @@ class RealWorld:
         for path in self._made:
             self._admin("DELETE", path)
         self._admin("DELETE", LEASES)
+        self._admin("DELETE", f"{CONFIG_MAPS}?labelSelector=app.kubernetes.io/managed-by=netboot")
 
     def _create(self, path: str, body: Any, **who: str) -> None:
         created = self._admin("POST", path, body, **who)

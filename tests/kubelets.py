@@ -3,6 +3,7 @@
 import base64
 import ipaddress
 from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from cryptography import x509
@@ -14,6 +15,8 @@ from netboot.join.ports import Csr
 from tokens.binding import PREFIX, binding_group
 from tokens.csr import CLIENT_SIGNER, SERVING_SIGNER
 
+FIRST = "1" * 64
+"""The fingerprint of the certificate with which a kubelet asks, where a test says nothing else."""
 Key = ec.EllipticCurvePrivateKey
 KEY, THIEF = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
 USAGES = {CLIENT_SIGNER: ("digital signature", "client auth"), SERVING_SIGNER: ("digital signature", "server auth")}
@@ -54,14 +57,13 @@ def client(node: str = "gpu-001", token: str = "abc123", key: Key = KEY, **alter
         expiration_seconds=86_400,
         pem=pem(node, key),
         decided=False,
-        issued=False,
     )
     return plain._replace(**altered)
 
 
 def renewal(node: str = "gpu-001", **altered: Any) -> Csr:
     """As a kubelet asks with the certificate it has; it names no lifetime."""
-    mine = {"name": f"csr-{node}", "uid": f"uid-csr-{node}", "username": f"system:node:{node}"}
+    mine = {"name": f"csr-{node}", "uid": f"uid-csr-{node}", "username": f"system:node:{node}", "credential": FIRST}
     groups = ("system:nodes", "system:authenticated")
     return client(node)._replace(**{**mine, "groups": groups, "expiration_seconds": None, **altered})
 
@@ -70,6 +72,16 @@ def serving(node: str = "gpu-001", sans: Sequence[str] = ("gpu-001", "192.0.2.7"
     """As a kubelet asks for its serving certificate."""
     what = {"signer": SERVING_SIGNER, "usages": USAGES[SERVING_SIGNER], "pem": pem(node, sans=sans)}
     return renewal(node, **{"name": f"serving-{node}", "uid": f"uid-serving-{node}", **what, **altered})
+
+
+def signed(csr: Csr, signs_for_seconds: int, since: datetime = datetime(2026, 1, 1, tzinfo=UTC)) -> bytes:
+    """The certificate, as a controller-manager signs it: for as long as was asked, and not longer than it may."""
+    asked = x509.load_pem_x509_csr(csr.pem)
+    lifetime = timedelta(seconds=min(csr.expiration_seconds or signs_for_seconds, signs_for_seconds))
+    builder = x509.CertificateBuilder().subject_name(asked.subject).issuer_name(asked.subject)
+    builder = builder.public_key(asked.public_key()).serial_number(x509.random_serial_number())
+    builder = builder.not_valid_before(since).not_valid_after(since + lifetime)
+    return builder.sign(KEY, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
 
 
 def csr_object(csr: Csr, name: str) -> dict[str, Any]:

@@ -23,6 +23,7 @@ TokenError
     ├── BindingError              the token is not for this node with this key
     ├── ForeignNameError          a serving certificate for a name or address that is not this machine's
     └── NotAllowedError           well formed, and the machine may not have it now
+        └── OtherBootError          asked for with a certificate that is not known to be of the boot in force
 """
 
 
@@ -116,3 +117,7 @@ class ForeignNameError(CsrError):
 
 class NotAllowedError(CsrError):
     """Well formed, and the machine may not have it now."""
+
+
+class OtherBootError(NotAllowedError):
+    """Asked for with a certificate that is not known to be one of the machine's boot in force."""

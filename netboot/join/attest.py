@@ -70,6 +70,7 @@ def _asked(state: State, holder: str, counters: tuple[int, int] | None, now_ms: 
         restart_count=restarts,
         generation=state.generation,
         window=state.window,
+        ek_sha256=state.ek_sha256,
         at_ms=now_ms,
     )
 

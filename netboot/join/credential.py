@@ -52,6 +52,8 @@ def decide_credential(existing: Credential | None, presented: Presented, now_ms:
         return _new(existing, asked, now_ms)
     if existing.assurance != asked.assurance:
         return _other_level(existing, asked, now_ms)
+    if existing.ek_sha256 and asked.ek_sha256 != existing.ek_sha256:
+        return _new(existing, asked, now_ms)  # the one on record now is another TPM, and counts for itself
     if _backwards(existing, asked):
         message = (
             f"the TPM of {asked.machine} counts fewer resets than it did ({_dotted(_counters(asked))} after "
@@ -102,6 +104,7 @@ def _reissue(existing: Credential, asked: Credential, now_ms: int) -> Decision:
         "holder": asked.holder,
         "holder_spki": asked.holder_spki,
         "boot": asked.boot,
+        "ek_sha256": asked.ek_sha256,
         "token_id": None,
         "token_expires_ms": None,
         "at_ms": now_ms,

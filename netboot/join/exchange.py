@@ -12,11 +12,13 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat,
 from netboot.join.errors import RefusedError
 from netboot.join.identify import Identified
 from netboot.join.issue import Issuer
+from netboot.lifecycle.bootid import minted_ms
 from netboot.lifecycle.decide import View
 from netboot.lifecycle.errors import BadClaimError
 from tokens.errors import MalformedError, TpmError
 from tokens.sealed import Keyset
 
+DAY_MS = 86_400_000
 FIRMWARE_PCRS = tuple(range(8))
 """What firmware measures: asked for of everybody, whatever the policy."""
 
@@ -27,7 +29,8 @@ class Exchange:
 
     `view()` raises NotReadyError, `keyset()` and `nonce_keyset()` another CannotTellError. `belongs(boot, machine)`:
     whether that boot is one of that machine. `random(n)`: so many bytes that nobody can foresee. `token_seconds`: how
-    long a token lives. `addresses_attest`: whether an address alone may prove a machine, for labs.
+    long a token lives. `addresses_attest`: whether an address alone may prove a machine, for labs. `boot_days`: a boot
+    that began longer ago proves nothing.
     """
 
     issuer: Issuer
@@ -40,17 +43,23 @@ class Exchange:
     random: Callable[[int], bytes]
     token_seconds: int
     addresses_attest: bool = False
+    boot_days: int = 90
 
 
 def settle(exchange: Exchange, known: Identified, boot: str) -> None:
     """What must hold for every assurance level.
 
     Raises:
-        RefusedError: not a boot of this machine, or a cluster that is not known. CannotTellError: not fit to be used.
+        RefusedError: not a boot of this machine, too old a one, or a cluster that is not known. CannotTellError: not
+            fit to be used.
     """
     name = known.machine.name
     if not exchange.belongs(boot, name):
         raise RefusedError(f"{boot} is not a boot of {name}: it booted by another machine's script, or elsewhere")
+    days = (exchange.issuer.now_ms() - minted_ms(boot)) // DAY_MS
+    if days >= exchange.boot_days:
+        most = f"{exchange.boot_days} are the most (join.boot_days)"
+        raise RefusedError(f"the boot {boot} of {name} began {days} days ago, and {most}: reboot the machine")
     exchange.issuer.cluster_of(known.machine).preflight()
 
 

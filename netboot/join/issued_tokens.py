@@ -35,12 +35,14 @@ def revoke(cluster: ClusterAccess, token_id: str) -> Credential | None:
 
 
 def sweep(cluster: ClusterAccess, now_ms: int) -> int:
-    """Delete the Secrets of tokens that have expired; how many.
+    """Delete the Secrets of tokens that have expired by the apiserver's clock, for it is that one which ends them; how
+    many. `now_ms`: ours, which may be wrong.
 
     Raises:
-        ClusterUnavailableError: the rest is for the next time.
+        ClusterUnavailableError: the cluster is not fit, or does not answer; the rest is for the next time.
     """
-    swept = 0
+    cluster.preflight()
+    swept, now_ms = 0, now_ms + cluster.clock_ahead_ms()
     for credential in issued(cluster):
         if credential.token_id is not None and now_ms >= (credential.token_expires_ms or 0) + GRACE_MS:
             _delete(cluster, credential, credential.token_id)

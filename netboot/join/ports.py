@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol
 
 from images.values.strict import Strict
+from netboot.join.signing import Signing
 from netboot.machines.values import AssuranceLevel
 
 
@@ -35,6 +36,8 @@ class Credential(Strict):
     """The token that is, or is about to be, in a Secret; written before the Secret, so that none is ever forgotten."""
     token_expires_ms: int | None = None
     at_ms: int
+    ek_sha256: str = ""
+    """Assurance level `tpm`: hex SHA-256 of the SPKI of the TPM's endorsement key that proved it."""
     version: str = ""
 
 
@@ -102,7 +105,7 @@ class ClusterAccess:
     """A cluster, as we reach it and as its nodes are told of it.
 
     `authorities`: PEM. `preflight()` returns where tokens may be issued for it, and raises ClusterUnavailableError
-    with the reason where not.
+    with the reason where not. `clock_ahead_ms()`: how far the apiserver's clock is ahead of ours.
     """
 
     name: str
@@ -112,10 +115,15 @@ class ClusterAccess:
     tokens: Tokens
     nodes: Nodes
     preflight: Callable[[], None]
+    clock_ahead_ms: Callable[[], int]
 
 
 class Csr(NamedTuple):
-    """A CertificateSigningRequest as the apiserver recorded it. `decided`: it has Approved or Denied already."""
+    """A CertificateSigningRequest as the apiserver recorded it. `decided`: it has Approved or Denied already.
+
+    `credential`: hex SHA-256 of the certificate that the requester authenticated with; "": the apiserver does not say.
+    `certificate`: PEM, once there is one.
+    """
 
     name: str
     uid: str
@@ -127,7 +135,13 @@ class Csr(NamedTuple):
     expiration_seconds: int | None
     pem: bytes
     decided: bool
-    issued: bool
+    credential: str = ""
+    certificate: bytes = b""
+
+    @property
+    def issued(self) -> bool:
+        """Whether its certificate is there."""
+        return bool(self.certificate)
 
 
 class CertificateRequests(Protocol):
@@ -142,7 +156,7 @@ class CertificateRequests(Protocol):
         ...
 
     def deny(self, csr: Csr, reason: str, message: str) -> None:
-        """Approve it as it was read. Raises ConflictError: it changed since."""
+        """Deny it as it was read. Raises ConflictError: it changed since."""
         ...
 
 
@@ -177,6 +191,10 @@ class Preconditions(Protocol):
 
     def clock_ahead_ms(self) -> int:
         """How far the apiserver's clock is ahead of ours, to about a second."""
+        ...
+
+    def signing(self) -> Signing | None:
+        """What the approver has seen of the cluster's signer; None: nothing yet."""
         ...
 
 

@@ -10,6 +10,7 @@ from typing import Literal, NamedTuple
 
 from netboot.join.ports import ClusterAccess, PolicyState, Preconditions
 from netboot.join.rights import CSR_GROUP, CSRS, OURS, RIGHTS
+from netboot.join.signing import LONGEST_SECONDS, SIGNING_REMEDY, Signing, signing_words
 
 NODECLIENT = f"system:{CSR_GROUP}:{CSRS}:nodeclient"
 SELFNODECLIENT = f"system:{CSR_GROUP}:{CSRS}:selfnodeclient"
@@ -19,6 +20,8 @@ NODES = ("system:nodes", "system:authenticated")
 KUBEADM_TOKENS = "system:bootstrappers:kubeadm:default-node-token"
 FIXED = {(1, 31): 12, (1, 32): 8, (1, 33): 4}
 """First patch release without CVE-2025-5187 (a node deletes its own Node object, and registers without its taints)."""
+IDENTIFIES = (1, 32)
+"""First minor release whose apiserver says with which certificate a request was made (kubernetes/kubernetes#125634)."""
 CLOCK_WARN_MS, CLOCK_REFUSE_MS = 10_000, 30_000
 APPLY = "`netboot cluster manifests | kubectl apply -f -`"
 
@@ -54,6 +57,7 @@ def check(preconditions: Preconditions, namespace: str = "netboot") -> tuple[Fin
         _secrets_unread(preconditions),
         *_policies(preconditions.policies()),
         *_approvals(preconditions),
+        _signing(preconditions.signing()),
     )
 
 
@@ -88,9 +92,31 @@ def _version(version: str) -> Finding:
             name,
             "refuse",
             f"{version} has CVE-2025-5187: a node could delete its own Node object and come back without its taints",
-            "upgrade the control plane to 1.31.12, 1.32.8, 1.33.4, 1.34.0 or newer",
+            "upgrade the control plane to 1.32.8, 1.33.4, 1.34.0 or newer",
+        )
+    if minor < IDENTIFIES:
+        return Finding(
+            name,
+            "refuse",
+            f"{version} does not say with which certificate a node asks for the next one, so a key that was stolen in "
+            "an earlier boot could not be told from the node's own, and no certificate is renewed",
+            "upgrade the control plane to 1.32.8, 1.33.4, 1.34.0 or newer",
         )
     return Finding(name, "ok", version)
+
+
+def _signing(signing: Signing | None) -> Finding:
+    name = "signing duration"
+    if signing is None:
+        words = (
+            "not seen yet; the first serving certificate of a kubelet shows it. A certificate cannot be revoked, so a "
+            "machine that was taken out of service ends when its last one does"
+        )
+        remedy = "`--cluster-signing-duration=24h` or less, of kube-controller-manager (its default is a year)"
+        return Finding(name, "ok", words, remedy)
+    if signing.seconds > LONGEST_SECONDS:
+        return Finding(name, "refuse", signing_words(signing), SIGNING_REMEDY)
+    return Finding(name, "ok", signing_words(signing))
 
 
 def _clock(ahead_ms: int) -> Finding:
@@ -201,12 +227,6 @@ ADVICE = (
         "the controller-manager signs about 21 certificates/s at its default 20 QPS: 437 nodes take 21 s, 10,000 eight "
         "minutes",
         "for more, `--kube-api-qps=100 --kube-api-burst=200` of kube-controller-manager",
-    ),
-    Finding(
-        "signing duration",
-        "ok",
-        "a certificate cannot be revoked, so a machine that was taken out of service ends when its last one does",
-        "`--cluster-signing-duration=24h` or less, of kube-controller-manager (its default is a year)",
     ),
     Finding(
         "tokencleaner",

@@ -32,6 +32,7 @@ RIGHTS: dict[str, tuple[Right, ...]] = {
         Right("delete", "", "nodes"),
         Right("create", "authorization.k8s.io", "subjectaccessreviews"),
         Right("list", "rbac.authorization.k8s.io", "clusterrolebindings"),
+        Right("get", "", "configmaps", namespace=OURS, name="netboot-signing"),
         *(
             Right("get", _ADMISSION, resource, name=name)
             for resource in ("validatingadmissionpolicies", "validatingadmissionpolicybindings")
@@ -46,6 +47,7 @@ RIGHTS: dict[str, tuple[Right, ...]] = {
         Right("delete", "", "secrets", namespace="kube-system"),
         Right("get", "coordination.k8s.io", "leases", namespace=OURS),
         Right("list", "coordination.k8s.io", "leases", namespace=OURS),
+        *(Right(verb, "", "configmaps", namespace=OURS) for verb in ("get", "create", "update")),
     ),
     "nodes": (Right("list", "", "nodes"), Right("watch", "", "nodes")),
 }

@@ -92,5 +92,6 @@ def reach(name: str, cluster: Cluster) -> Connected:
         tokens=KubeTokens(connection),
         nodes=KubeNodes(connection),
         preflight=Preflight(name, preconditions, cluster.namespace),
+        clock_ahead_ms=preconditions.clock_ahead_ms,
     )
     return access, partial(check, preconditions, cluster.namespace)

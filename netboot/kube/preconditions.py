@@ -10,6 +10,8 @@ from kubernetes import client
 
 from netboot.join.errors import ClusterUnavailableError
 from netboot.join.ports import PolicyState
+from netboot.join.signing import Signing
+from netboot.kube.certificates import KubeIssuedCertificates
 from netboot.kube.connection import Connection
 from netboot.kube.errors import StatusError
 from netboot.kube.manifests import POLICIES, manifests
@@ -82,6 +84,9 @@ class KubePreconditions:
         with suppress(ValueError):
             return round(parsedate_to_datetime(date).timestamp() * 1000) + 500 - (before + after) // 2
         raise ClusterUnavailableError("the apiserver's answers have no Date: its clock cannot be told")
+
+    def signing(self) -> Signing | None:
+        return KubeIssuedCertificates(self._connection, self._namespace).signing()
 
     def _review(self, operation: Callable[..., Any], kind: str, spec: dict[str, Any]) -> bool:
         body = {"apiVersion": "authorization.k8s.io/v1", "kind": kind, "spec": spec}

@@ -7,12 +7,18 @@ from typing import Any
 
 from kubernetes import client
 
+from netboot.join.certificates import fingerprint
 from netboot.join.errors import ConflictError
 from netboot.join.ports import Csr
 from netboot.kube.connection import Connection
 from netboot.kube.errors import StatusError
 
 SIGNERS = ("kubernetes.io/kube-apiserver-client-kubelet", "kubernetes.io/kubelet-serving")
+MOST_BYTES = 16_384
+"""Of a request or certificate, in base64; a longer one is none. A kubelet's have less than two thousand."""
+MOST_USAGES = 32
+"""That are looked at; a request with more is denied for those."""
+_CREDENTIAL_ID = "authentication.kubernetes.io/credential-id"
 _PATH = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 
 
@@ -60,15 +66,18 @@ def _csr(request: dict[str, Any]) -> Csr:
         signer=str(spec["signerName"]),
         username=str(spec.get("username") or ""),
         groups=tuple(spec.get("groups") or ()),
-        usages=tuple(spec.get("usages") or ()),
+        usages=tuple((spec.get("usages") or ())[:MOST_USAGES]),
         expiration_seconds=spec.get("expirationSeconds"),
         pem=_pem(spec.get("request") or ""),
         decided=bool(decisions & {"Approved", "Denied"}),
-        issued=bool(status.get("certificate")),
+        credential=fingerprint((spec.get("extra") or {}).get(_CREDENTIAL_ID) or ()),
+        certificate=_pem(status.get("certificate") or ""),
     )
 
 
 def _pem(text: str) -> bytes:
+    if len(text) > MOST_BYTES:
+        return b""
     try:
         return base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):

@@ -7,6 +7,7 @@ from netboot.config import Config
 from netboot.controllers import runner
 from netboot.controllers.approver.approver import Approver, Cluster
 from netboot.controllers.approver.knowledge import Knowledge, Machines
+from netboot.kube.certificates import KubeIssuedCertificates
 from netboot.kube.connection import connect
 from netboot.kube.leases import KubeLeases
 from netboot.kube.requests import KubeCertificateRequests
@@ -37,4 +38,9 @@ def connected(config: Config, name: str) -> Cluster:
     """
     cluster = config.clusters[name]
     api = connect(cluster.approver)
-    return Cluster(KubeCertificateRequests(api), KubeLeases(api, cluster.namespace), KubeTokens(api))
+    return Cluster(
+        KubeCertificateRequests(api),
+        KubeLeases(api, cluster.namespace),
+        KubeTokens(api),
+        KubeIssuedCertificates(api, cluster.namespace),
+    )

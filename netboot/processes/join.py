@@ -104,6 +104,7 @@ def _exchange(config: Config, join: Join, issuer: Issuer, live: LiveView, keys: 
         random=os.urandom,
         token_seconds=join.token_seconds,
         addresses_attest=join.addresses_attest,
+        boot_days=join.boot_days,
     )
 
 

@@ -3,6 +3,7 @@ account, requests by whoever holds a token or a node's name; and approvers as pr
 
 import base64
 import contextlib
+import hashlib
 import subprocess
 import sys
 import time
@@ -11,6 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import requests
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from lab.kube.accounts import Admin
 from lab.kube.cluster import Cluster
@@ -29,12 +31,14 @@ from netboot.stores.enrolment import SqliteEnrolments
 from netboot.stores.journal_reader import read_after
 from netboot.stores.snapshot import write_snapshot
 from netboot.stores.status import StatusFolder
-from tests.kubelets import KEY, Key, csr_object, spki
+from tests.kubelets import KEY, Key, client, csr_object, spki
 from tests.processes import environment, wait_for
 from tests.records import boot_id
 from tokens.bootstrap import BootstrapToken, mint, secret_manifest
 
 CSRS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/netboot/leases"
+RECORDS = "/api/v1/namespaces/netboot/configmaps?labelSelector=app.kubernetes.io/managed-by=netboot"
 SECRETS = "/api/v1/namespaces/kube-system/secrets"
 URL = "http://192.0.2.1:8080"
 
@@ -60,25 +64,34 @@ class Site:
     def names(self) -> list[str]:
         return [f"n-{number:02}" for number in range(1, 31)]
 
-    def publish(self) -> None:
+    def ek(self, name: str) -> str:
+        """The fingerprint of its TPM's endorsement key, as it is enrolled."""
+        return f"{self.names.index(name):064x}"
+
+    def publish(self, **pins: str) -> None:
+        """`pins`: machines (with `_` for `-`) to which the inventory pins a TPM."""
         machines = tuple(
-            Machine(name=name, match=Match(serial=f"S-{name}"), profile="compute", node=Node(addresses=("192.0.2.7",)))
+            Machine(
+                name=name, profile="compute", node=Node(addresses=("192.0.2.7",)),
+                match=Match(serial=f"S-{name}", ek_sha256=pins.get(name.replace("-", "_"))),
+            )
             for name in self.names
-        )
+        )  # fmt: skip
         snapshot = Snapshot(
             site="test", published_ms=1, inventory=Inventory(machines=machines), channels={}, unusable={}, images={},
             url=URL, origins=(URL,),
         )  # fmt: skip
         write_snapshot(self.config.data / "snapshot.json", snapshot)
 
-    def issue(self, name: str, key: Key = KEY) -> BootstrapToken:
-        """As join does when the machine has proven itself: the Lease, then the token."""
+    def issue(self, name: str, key: Key = KEY, number: int = 1, generation: int = 0) -> BootstrapToken:
+        """As join does when the machine has proven itself in its boot of that number: the Lease, then the token."""
         token, now = mint(), datetime.now(UTC)
         leases, at_ms = KubeLeases(self._issuer, "netboot"), int(now.timestamp() * 1000)
         before = leases.read("default", name)
         leases.write(
             Credential(
-                machine=name, cluster="default", node=name, assurance="tpm", boot=boot_id(name, 1), holder="f" * 64,
+                machine=name, cluster="default", node=name, assurance="tpm", boot=boot_id(name, number),
+                holder=hashlib.sha256(spki(key)).hexdigest(), ek_sha256=self.ek(name), generation=generation,
                 holder_spki=base64.b64encode(spki(key)).decode(), token_id=token.id, token_expires_ms=at_ms + 300_000,
                 at_ms=at_ms, version=before.version if before else "",
             )
@@ -104,6 +117,27 @@ class Site:
             return [] if found.status_code == 401 else [found]
 
         answer = wait_for(posted)[0]
+        assert answer.status_code == 201, answer.text
+        return name
+
+    def joined(self, name: str, key: Key = KEY, **boot: int) -> requests.Session:
+        """The apiserver as the node sees it, with the first certificate of a boot."""
+        request = self.ask(self.issue(name, key, **boot), client(name, key=key), f"join-{time.monotonic_ns()}")
+        return self.holder(self.certificate(request), key)
+
+    def holder(self, certificate: bytes, key: Key = KEY) -> requests.Session:
+        """The apiserver as the holder of a certificate sees it."""
+        path = self.folder / f"node-{time.monotonic_ns()}.pem"
+        path.write_bytes(certificate + key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+        session = requests.Session()
+        session.trust_env, session.verify, session.cert = False, str(self.cluster.folder / "ca.crt"), str(path)
+        self._sessions.append(session)
+        return session
+
+    def ask_by(self, session: requests.Session, csr: Csr) -> str:
+        """Ask with a certificate; the name of the request."""
+        name = f"by-{time.monotonic_ns()}"
+        answer = session.post(self.cluster.url + CSRS, json=csr_object(csr, name), timeout=30)
         assert answer.status_code == 201, answer.text
         return name
 
@@ -144,7 +178,8 @@ class Site:
         )
 
     def close(self) -> None:
-        self.admin("DELETE", CSRS)
+        for path in (CSRS, LEASES, RECORDS):
+            self.admin("DELETE", path)
         self.admin.close()
         self._issuer.close()
         for session in self._sessions:

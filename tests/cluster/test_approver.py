@@ -154,9 +154,9 @@ def test_a_token_replayed_after_use(site: Site) -> None:
 
 
 def test_a_renewal_of_a_machine_in_service(site: Site) -> None:
-    token = site.issue("n-05")
-    site.certificate(site.ask(token, client("n-05"), "first"))
-    name = site.ask_as_node(renewal("n-05"), "renewal-n-05")
+    node = site.joined("n-05")
+    site.certificate(site.ask_by(node, serving("n-05", sans=["n-05"])))
+    name = site.ask_by(node, renewal("n-05"))
     assert site.decision(name)[:2] == ("Approved", "NetbootInService")
     site.certificate(name)
 
@@ -181,8 +181,7 @@ def test_a_renewal_in_another_s_name_is_denied(site: Site) -> None:
 
 
 def test_a_serving_certificate_for_the_machine_s_own_names(site: Site) -> None:
-    site.issue("n-09")
-    name = site.ask_as_node(serving("n-09", sans=["n-09", "192.0.2.7"]), "serving-n-09")
+    name = site.ask_by(site.joined("n-09"), serving("n-09", sans=["n-09", "192.0.2.7"]))
     assert site.decision(name)[:2] == ("Approved", "NetbootOwnNames")
     extensions = x509.load_pem_x509_certificate(site.certificate(name)).extensions
     names = extensions.get_extension_for_class(x509.SubjectAlternativeName).value
@@ -206,6 +205,25 @@ def test_a_serving_certificate_for_other_names(
     name = site.ask_as_node(serving("n-10", sans=sans), f"serving-{request.node.callspec.id}")
     given = "; the inventory gives machine n-10 the name n-10 and 192.0.2.7: declare what is right in its "
     assert site.decision(name) == ("Denied", "NetbootForeignName", f"{words}{given}`node.addresses`")
+
+
+def test_what_whoever_holds_a_token_may(site: Site) -> None:
+    """What 30-bootstrappers.yaml says: ask, and read all requests; nothing else."""
+    session = site.bearer(site.issue("n-12"))
+    wait_for(lambda: session.get(f"{site.cluster.url}/api", timeout=30).status_code == 200)
+    review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectRulesReview", "spec": {"namespace": "x"}}
+    url = f"{site.cluster.url}/apis/authorization.k8s.io/v1/selfsubjectrulesreviews"
+    rules = session.post(url, json=review, timeout=30).json()["status"]["resourceRules"]
+    may = {
+        (verb, resource)
+        for rule in rules
+        for verb in rule["verbs"]
+        for resource in rule["resources"]
+        if not resource.startswith("selfsubject")
+    }
+    assert may == {(verb, "certificatesigningrequests") for verb in ("create", "get", "list", "watch")}
+    words = (Path(__file__).parents[2] / "deploy/kubernetes/30-bootstrappers.yaml").read_text(encoding="ascii")
+    assert "may ask for certificates and read all requests for them, other machines' too" in words
 
 
 def test_requests_of_others_are_left_alone(site: Site) -> None:

@@ -10,6 +10,7 @@ import yaml
 
 from lab.kube.accounts import Admin
 from lab.kube.cluster import Cluster
+from netboot.join.certificates import BootCertificates
 from netboot.join.ports import Csr
 from netboot.join.rights import CSR_GROUP, CSRS, OURS, RIGHTS, Right
 from netboot.kube.connection import Connection
@@ -84,6 +85,16 @@ def update_a_lease(world: RealWorld) -> Callable[[], object]:
     return lambda: world.leases.write(known)
 
 
+RECORD = BootCertificates(cluster="c", machine="m", boot="b", holder="h", generation=0)
+
+
+def update_a_record(world: RealWorld) -> Callable[[], object]:
+    world.certificates.write(RECORD)
+    known = world.certificates.read("c", "m")
+    assert known is not None
+    return lambda: world.certificates.write(known)
+
+
 def watch_requests(world: RealWorld) -> Callable[[], object]:
     return lambda: list(world.requests.watch(0.3))
 
@@ -111,6 +122,10 @@ NEEDED: dict[str, list[tuple[Prepare, Right]]] = {
             lambda w: lambda: w.preconditions.bindings_to(["g"]),
             Right("list", "rbac.authorization.k8s.io", "clusterrolebindings"),
         ),
+        (
+            lambda w: lambda: w.preconditions.signing(),
+            Right("get", "", "configmaps", namespace=OURS, name="netboot-signing"),
+        ),
         *(
             (lambda w: lambda: w.preconditions.policies(), Right("get", at.ADMISSION_GROUP, resource, name=name))
             for resource in ("validatingadmissionpolicies", "validatingadmissionpolicybindings")
@@ -126,6 +141,9 @@ NEEDED: dict[str, list[tuple[Prepare, Right]]] = {
         (lambda w: lambda: w.served.delete("abc123"), Right("delete", "", "secrets", namespace="kube-system")),
         (lambda w: lambda: w.looked_up.read("default", "m"), Right("get", at.LEASE_GROUP, "leases", namespace=OURS)),
         (lambda w: lambda: w.looked_up.all(), Right("list", at.LEASE_GROUP, "leases", namespace=OURS)),
+        (lambda w: lambda: w.certificates.read("c", "m"), Right("get", "", "configmaps", namespace=OURS)),
+        (lambda w: lambda: w.certificates.write(RECORD), Right("create", "", "configmaps", namespace=OURS)),
+        (update_a_record, Right("update", "", "configmaps", namespace=OURS)),
     ],
     "nodes": [(watch_nodes, Right("list", "", "nodes")), (watch_nodes, Right("watch", "", "nodes"))],
 }
@@ -218,6 +236,10 @@ BEYOND: dict[str, list[tuple[str, str, str, Any]]] = {
         ("read another policy", "GET", f"{POLICIES}/x", None),
         ("make a Pod", "POST", "/api/v1/namespaces/netboot/pods", NAMED),
         ("read a ConfigMap", "GET", "/api/v1/namespaces/kube-system/configmaps", None),
+        ("read a machine's certificates", "GET", f"{at.CONFIG_MAPS}/netboot-x", None),
+        ("change a machine's certificates", "PUT", f"{at.CONFIG_MAPS}/netboot-x", NAMED),
+        ("say how long certificates live", "PUT", f"{at.CONFIG_MAPS}/netboot-signing", NAMED),
+        ("say it first", "POST", at.CONFIG_MAPS, NAMED),
     ],
     "approver": [
         ("make a token", "POST", at.SECRETS, NAMED),
@@ -226,6 +248,8 @@ BEYOND: dict[str, list[tuple[str, str, str, Any]]] = {
         ("ask for a certificate", "POST", at.CSRS, NAMED),
         ("delete a request", "DELETE", f"{at.CSRS}/x", None),
         ("sign", "PUT", f"{at.CSRS}/x/status", NAMED),
+        ("delete a record", "DELETE", f"{at.CONFIG_MAPS}/x", None),
+        ("write a ConfigMap elsewhere", "POST", "/api/v1/namespaces/kube-system/configmaps", NAMED),
         ("write a Lease", "PUT", f"{at.LEASES}/x", NAMED),
         ("read a Node", "GET", f"{at.NODES}/x", None),
         ("delete a Node", "DELETE", f"{at.NODES}/x", None),
@@ -268,7 +292,6 @@ def test_the_approver_approves_for_no_other_signer(world: RealWorld, as_admin: A
         expiration_seconds=None,
         pem=base64.b64decode(raw["spec"]["request"]),
         decided=False,
-        issued=False,
     )
     with pytest.raises(ClusterRefusedError, match="user not permitted to approve requests with signerName"):
         world.requests.approve(csr, "Netboot", "")

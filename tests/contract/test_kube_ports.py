@@ -4,12 +4,13 @@ from collections.abc import Callable
 
 import pytest
 
+from netboot.join.certificates import IssuedCertificates
 from netboot.join.errors import ClusterUnavailableError
 from netboot.join.ports import CertificateRequests, Csr, Leases, Nodes, Preconditions, Tokens
 from tests.kube_contract import CASES, World, credential
 from tests.kube_fake import FakeCluster
+from tests.kubelets import pem
 
-PEM = b"-----BEGIN CERTIFICATE REQUEST-----\nMIIB\n-----END CERTIFICATE REQUEST-----\n"
 CLIENT = "kubernetes.io/kube-apiserver-client-kubelet"
 
 
@@ -24,6 +25,7 @@ class FakeWorld:
         self.collector: Nodes = self.fake.nodes
         self.requests: CertificateRequests = self.fake.requests
         self.preconditions: Preconditions = self.fake.preconditions
+        self.certificates: IssuedCertificates = self.fake.certificates
 
     def make_node(self, name: str, *, ready: bool = False, boot_id: str = "") -> None:
         self.fake.make_node(name, ready=ready, boot_id=boot_id)
@@ -39,9 +41,8 @@ class FakeWorld:
                 groups=("system:bootstrappers", "system:authenticated"),
                 usages=("digital signature", "client auth"),
                 expiration_seconds=3600,
-                pem=PEM,
+                pem=pem("contract"),
                 decided=False,
-                issued=False,
             )
         )
 

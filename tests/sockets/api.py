@@ -91,6 +91,7 @@ class Api:
             tokens=self.cluster.tokens,
             nodes=self.cluster.nodes,
             preflight=lambda: self.preflight(),
+            clock_ahead_ms=lambda: 0,
         )
         return Issuer(
             clusters={"default": cluster},

@@ -79,7 +79,9 @@ def main() -> None:
     def connect(stopping: Callable[[], bool], name: str, cluster: Cluster) -> Connected:
         fake = Steered()
         fake.folder, fake.stopping = folder, stopping
-        target = ClusterAccess(name, cluster.endpoints, AUTHORITIES, fake.leases, fake.tokens, fake.nodes, lambda: None)
+        target = ClusterAccess(
+            name, cluster.endpoints, AUTHORITIES, fake.leases, fake.tokens, fake.nodes, lambda: None, lambda: 0
+        )
 
         def check() -> tuple[Finding, ...]:
             fake.enter("check")

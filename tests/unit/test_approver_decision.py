@@ -1,5 +1,6 @@
 """The approver's decision: whose the request is, and whether that machine may have a certificate now; every word."""
 
+import hashlib
 from typing import Any
 
 import pytest
@@ -13,12 +14,14 @@ from netboot.controllers.approver.decision import (
     Known,
     LeaveAlone,
     decide,
+    is_of_boot,
     nodes_named,
     token_of,
 )
+from netboot.join.certificates import MOST, BootCertificates, descends, recorded
 from netboot.join.ports import Credential, Csr, Enrolment
 from netboot.machines.values import Machine, Match, Node
-from tests.kubelets import THIEF, client, pem, renewal, serving
+from tests.kubelets import FIRST, KEY, THIEF, client, pem, renewal, serving, spki
 from tests.records import boot_id
 from tokens.binding import PREFIX
 from tokens.csr import SERVING_SIGNER
@@ -35,19 +38,24 @@ HELD = Credential(
     node="gpu-001",
     assurance="tpm",
     boot=BOOT,
-    holder="f" * 64,
+    holder=hashlib.sha256(spki(KEY)).hexdigest(),
     holder_spki="",
     token_id="abc123",
     token_expires_ms=1_000_000,
     at_ms=1_000,
+    ek_sha256=EK,
 )
-KNOWN = Known("default", "gpu-001", MACHINE, ENROLLED, HELD)
+RECORD = BootCertificates(
+    cluster="default", machine="gpu-001", boot=BOOT, holder=HELD.holder, generation=0, sha256=(FIRST,)
+)
+KNOWN = Known("default", "gpu-001", MACHINE, ENROLLED, HELD, RECORD)
 STRANGER = Known("default", "gpu-001")
 ASKED = {"client": client, "renewal": renewal, "serving": serving}
 SERVED = (
     "; the inventory gives machine gpu-001 the name gpu-001 and 192.0.2.7: declare what is right in its "
     "`node.addresses`"
 )
+ANOTHER_TPM = "machine gpu-001 proved itself by another TPM than is on record now; reboot it"
 MAY_NOT = {"client": "may not join now", "renewal": "may not renew", "serving": "may not have a serving certificate"}
 
 
@@ -97,6 +105,10 @@ def test_a_machine_in_service_gets_what_it_asks_for(purpose: str, reason: str) -
             enrolled(state="none", ek_sha256=None),
             "machine gpu-001 has no TPM on record any more; `netboot machine enroll gpu-001`, then reboot it",
         ),
+        (enrolled(ek_sha256="d" * 64), ANOTHER_TPM),
+        (held(ek_sha256="d" * 64), ANOTHER_TPM),
+        (held(ek_sha256=""), ANOTHER_TPM),
+        (machine(match=Match(macs=("52:54:00:00:00:01",), ek_sha256="d" * 64)), ANOTHER_TPM),
     ],
 )
 def test_a_machine_that_may_not_is_told_why(purpose: str, known: Known, because: str) -> None:
@@ -209,6 +221,122 @@ def test_our_token_for_a_machine_that_there_is_not_is_denied() -> None:
     assert unreadable == Deny("client", "NetbootMalformed", "must be exactly one PEM block of a certificate request")
 
 
+LEASES = st.builds(
+    lambda **written: HELD.model_copy(update=written),
+    assurance=st.sampled_from(["tpm", "nonce", "address"]),
+    generation=st.integers(0, 5),
+    holder=st.sampled_from([HELD.holder, "e" * 64]),
+    ek_sha256=st.sampled_from(["", EK, "d" * 64]),
+)
+
+
+@given(LEASES, st.sampled_from(["none", "pending", "approved", "retired"]), st.sampled_from([None, EK, "d" * 64]))
+def test_whatever_an_issuer_writes_only_what_is_on_record_elsewhere_is_approved(
+    written: Credential, state: str, pinned: str | None
+) -> None:
+    """A broken one writes Lease, token and binding as it likes; inventory and enrolment say which TPM may join."""
+    match = Match(macs=("52:54:00:00:00:01",), ek_sha256=pinned)
+    record = Enrolment.model_validate(
+        {"machine": "gpu-001", "state": state, "ek_sha256": None if state == "none" else EK, "generation": 2}
+    )
+    known = Known("default", "gpu-001", MACHINE.model_copy(update={"match": match}), record, written)
+    on_record = pinned or record.ek_sha256
+    right = written.assurance == "tpm" and written.ek_sha256 == on_record and written.generation >= 2
+    allowed = right and state in ("none", "approved") and on_record is not None
+    assert isinstance(decide(client(), known), Approve) == allowed
+
+
+STRANGE = (
+    f"asked for with a certificate (111111111111...) that is not on record as one of boot {BOOT}, in which machine "
+    "gpu-001 proved itself last; if that is not a stolen one, reboot the machine"
+)
+
+
+def record(**changes: Any) -> Known:
+    return KNOWN._replace(certificates=RECORD.model_copy(update=changes))
+
+
+@pytest.mark.parametrize("purpose", ["renewal", "serving"])
+@pytest.mark.parametrize(
+    "known",
+    [
+        KNOWN._replace(certificates=None),
+        record(sha256=("2" * 64,)),
+        record(sha256=()),
+        record(boot=boot_id("gpu-001", 2)),
+        record(holder="e" * 64),
+        record(generation=1),
+        record(machine="gpu-002"),
+        record(cluster="other"),
+    ],
+    ids=["nothing", "another", "none", "boot", "holder", "generation", "machine", "cluster"],
+)
+def test_a_certificate_of_another_boot_gets_none(purpose: str, known: Known) -> None:
+    assert decide(ASKED[purpose](), known) == Deny(purpose, "NetbootOtherBoot", STRANGE)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("purpose", ["renewal", "serving"])
+def test_an_apiserver_that_does_not_say_who_asks(purpose: str) -> None:
+    words = "the apiserver does not say with which certificate node gpu-001 asks (Kubernetes 1.32 and newer do)"
+    asked = ASKED[purpose](credential="")
+    assert decide(asked, KNOWN) == Deny(purpose, "NetbootOtherBoot", words)  # type: ignore[arg-type]
+    assert decide(asked, record(sha256=("",))) == Deny(purpose, "NetbootOtherBoot", words)  # type: ignore[arg-type]
+
+
+def test_which_certificates_are_of_a_boot() -> None:
+    """That of the Lease's key, and what was asked for with one of the boot; whoever has approved it."""
+    assert is_of_boot(client(), KNOWN)
+    assert is_of_boot(client(), KNOWN._replace(certificates=None))
+    assert not is_of_boot(client(pem=pem("gpu-001", THIEF)), KNOWN)
+    assert not is_of_boot(client(pem=b"junk"), KNOWN)
+    assert not is_of_boot(client(), held(node="gpu-009"))
+    assert not is_of_boot(client(), KNOWN._replace(credential=None))
+    assert is_of_boot(renewal(pem=pem("gpu-001", THIEF)), KNOWN)
+    assert not is_of_boot(renewal(credential="2" * 64), KNOWN)
+    assert not is_of_boot(renewal("gpu-002"), KNOWN)
+    assert not is_of_boot(renewal("gpu-002", pem=pem("gpu-001")), KNOWN)
+    assert not is_of_boot(renewal(), record(boot=boot_id("gpu-001", 2)))
+    assert not is_of_boot(serving(), KNOWN)
+
+
+def test_the_record_of_a_boot_is_bounded_and_ends_with_it() -> None:
+    kept = None
+    for number in range(40):
+        kept = recorded(kept, HELD, f"{number:064x}") or kept
+    assert kept is not None
+    assert kept.sha256 == tuple(f"{number:064x}" for number in range(40 - MOST, 40))
+    assert recorded(kept, HELD, kept.sha256[0]) is None
+    rebooted = HELD.model_copy(update={"boot": boot_id("gpu-001", 2)})
+    after = recorded(kept.model_copy(update={"version": "7"}), rebooted, FIRST)
+    assert after is not None
+    assert (after.sha256, after.version) == ((FIRST,), "7")
+
+
+BOOTS = st.builds(
+    lambda number, holder, generation: HELD.model_copy(
+        update={"boot": boot_id("gpu-001", number), "holder": holder * 64, "generation": generation}
+    ),
+    st.integers(1, 3), st.sampled_from("ab"), st.integers(0, 1),
+)  # fmt: skip
+
+
+@given(st.lists(st.tuples(BOOTS, st.integers(0, 9)), max_size=40), BOOTS)
+def test_only_what_was_issued_since_the_lease_was_written_descends_from_it(
+    events: list[tuple[Credential, int]], now: Credential
+) -> None:
+    """Certificates are recorded under Leases as they follow each other, a thief asks with any of them."""
+    kept: BootCertificates | None = None
+    for held_then, number in events:
+        kept = recorded(kept, held_then, f"{number:064x}") or kept
+    latest = []
+    for held_then, number in reversed(events):
+        if held_then != now:
+            break
+        latest.append(f"{number:064x}")
+    allowed = {f"{number:064x}" for number in range(10) if descends(kept, now, f"{number:064x}")}
+    assert allowed == set(latest)
+
+
 def test_a_token_that_has_expired_meanwhile() -> None:
     words = "the token of node gpu-001 has expired; the agent asks for a new one"
     assert decide(client(), held(token_id=None)) == Deny("client", "NetbootNotBound", words)
@@ -234,23 +362,26 @@ FACTS = st.builds(
                           st.booleans(), st.sampled_from(["tpm", "nonce", "address"])),
     st.none() | st.builds(lambda state, generation, ek: Enrolment(
         machine="gpu-001", state=state, generation=generation, ek_sha256=ek), STATES, st.integers(0, 2),
-        st.sampled_from([None, EK])),
+        st.sampled_from([None, EK, "d" * 64])),
     st.none() | st.builds(lambda assurance, generation, token: HELD.model_copy(
         update={"assurance": assurance, "generation": generation, "token_id": token}),
         st.sampled_from(["tpm", "nonce", "address"]), st.integers(0, 2), st.sampled_from([None, "abc123", "zzz999"])),
+    st.none() | st.builds(lambda generation, sha256: RECORD.model_copy(
+        update={"generation": generation, "sha256": sha256}), st.integers(0, 2), st.sampled_from([(), (FIRST,)])),
 )  # fmt: skip
 GROUPS = st.lists(
     st.sampled_from(["system:nodes", PREFIX, client().groups[2], "system:authenticated"]), max_size=4
 ).map(tuple)
 REQUESTS = st.builds(
-    lambda base, username, groups, seconds, request: base._replace(
-        username=username, groups=groups, expiration_seconds=seconds, pem=request
+    lambda base, username, groups, seconds, request, credential: base._replace(
+        username=username, groups=groups, expiration_seconds=seconds, pem=request, credential=credential
     ),
     st.sampled_from([client(), renewal(), serving()]),
     st.sampled_from(["system:bootstrap:abc123", "system:node:gpu-001", "system:node:gpu-002", "alice", ""]),
     GROUPS,
     st.sampled_from([None, 3600, 10**8]),
     st.sampled_from([GOOD, STOLEN, OTHER, serving().pem, b"", b"junk"]),
+    st.sampled_from([FIRST, "2" * 64, ""]),
 )
 
 
@@ -261,14 +392,21 @@ def test_what_is_approved_is_allowed_and_what_is_denied_says_why(csr: Csr, known
         assert known.machine is not None
         assert known.machine.enabled
         assert known.enrolment is None or known.enrolment.state not in ("pending", "retired")
+        if known.credential is not None and known.credential.assurance == "tpm":
+            assert known.enrolment is not None
+            assert known.credential.ek_sha256 == known.enrolment.ek_sha256
         assert known.credential is not None
         assert known.credential.node == known.node == nodes_named(csr)[0]
         if decision.purpose == "client":
             assert (known.credential.token_id, csr.username) == ("abc123", "system:bootstrap:abc123")
             assert csr.pem == GOOD
         else:
+            assert known.certificates is not None
+            assert known.certificates.is_of(known.credential)
+            assert csr.credential in known.certificates.sha256
             assert csr.username == f"system:node:{known.node}"
             assert "system:nodes" in csr.groups
     elif isinstance(decision, Deny):
-        assert decision.reason in {"NetbootNotBound", "NetbootForeignName", "NetbootNotAllowed", "NetbootMalformed"}
+        reasons = {"NetbootNotBound", "NetbootForeignName", "NetbootNotAllowed", "NetbootMalformed", "NetbootOtherBoot"}
+        assert decision.reason in reasons
         assert decision.message

@@ -1,5 +1,6 @@
 """The approver's loop over a cluster in memory: what it does in which order, and what it survives."""
 
+import hashlib
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -21,7 +22,7 @@ from netboot.lifecycle.snapshot import Snapshot
 from netboot.machines.values import Inventory, Machine, Match, Node
 from tests.enrolments import MemoryEnrolments
 from tests.kube_fake import FakeCluster
-from tests.kubelets import THIEF, client, pem, renewal, serving
+from tests.kubelets import KEY, THIEF, client, pem, renewal, serving, signed, spki
 from tests.processes import wait_for
 from tests.records import START, boot_id
 
@@ -72,8 +73,9 @@ class Stage:
         """As join does before it hands out a token."""
         before = self.cluster.credentials.get(("default", "gpu-001"))
         held = Credential(
-            machine="gpu-001", cluster="default", node="gpu-001", assurance="tpm", boot=BOOT, holder="f" * 64,
-            holder_spki="", token_id=token, token_expires_ms=START + 300_000, at_ms=START,
+            machine="gpu-001", cluster="default", node="gpu-001", assurance="tpm", boot=BOOT,
+            holder=hashlib.sha256(spki(KEY)).hexdigest(), holder_spki="",
+            ek_sha256="e" * 64, token_id=token, token_expires_ms=START + 300_000, at_ms=START,
             version=before.version if before else "",
         )  # fmt: skip
         self.cluster.leases.write(held)
@@ -100,7 +102,19 @@ class Stage:
     def connect(self) -> Cluster:
         if self.connecting:
             raise ClusterUnavailableError(self.connecting)
-        return Cluster(self.cluster.requests, self.cluster.leases, self.cluster.tokens)
+        return Cluster(self.cluster.requests, self.cluster.leases, self.cluster.tokens, self.cluster.certificates)
+
+    def join(self) -> str:
+        """The machine gets its first certificate; its fingerprint, once it is on record."""
+        csr = self.cluster.submit(client())
+        assert self.decision(csr)[0] == "Approved"
+        wait_for(lambda: self.on_record)
+        return self.on_record[-1]
+
+    @property
+    def on_record(self) -> tuple[str, ...]:
+        record = self.cluster.certificates.records.get(("default", "gpu-001"))
+        return record.sha256 if record is not None else ()
 
     def decision(self, csr: Csr) -> tuple[str, str, str]:
         return wait_for(lambda: self.cluster.decisions.get(csr.name))
@@ -145,8 +159,7 @@ def test_the_token_stays_until_its_certificate_is_there(stage: Stage) -> None:
     stage.decision(csr)
     wait_for(lambda: stage.facts.records)
     assert "abc123" in stage.cluster.secrets
-    signed = stage.cluster.request(csr.name)._replace(issued=True, version="900")
-    stage.cluster.submit(signed)
+    stage.cluster.submit(stage.cluster.request(csr.name)._replace(certificate=signed(csr, 86_400), version="900"))
     wait_for(lambda: not stage.cluster.secrets)
 
 
@@ -162,8 +175,13 @@ def test_a_denial_leaves_the_owner_s_token_alone(stage: Stage) -> None:
 
 def test_renewals_and_serving_certificates(stage: Stage) -> None:
     stage.approver()
-    assert stage.decision(stage.cluster.submit(renewal()))[:2] == ("Approved", "NetbootInService")
-    assert stage.decision(stage.cluster.submit(serving()))[:2] == ("Approved", "NetbootOwnNames")
+    first = stage.join()
+    assert stage.decision(stage.cluster.submit(serving(credential=first)))[:2] == ("Approved", "NetbootOwnNames")
+    renewed = stage.cluster.submit(renewal(credential=first, pem=pem("gpu-001", THIEF)))
+    assert stage.decision(renewed)[:2] == ("Approved", "NetbootInService")
+    wait_for(lambda: len(stage.on_record) == 2)
+    second = stage.cluster.submit(renewal(name="second", uid="second", credential=stage.on_record[-1]))
+    assert stage.decision(second)[0] == "Approved"
     stage.enrolments.apply([("gpu-001", Retire())], Act(), START)
     again = stage.cluster.submit(renewal(name="again", uid="again"))
     assert stage.decision(again) == (
@@ -171,7 +189,7 @@ def test_renewals_and_serving_certificates(stage: Stage) -> None:
         "NetbootNotAllowed",
         "node gpu-001 may not renew: machine gpu-001 is retired; `netboot machine approve gpu-001` brings it back",
     )
-    assert stage.facts.records == []
+    assert [fact.detail for fact in stage.facts.records] == ["certificate request netboot-gpu-001-abc123"]
 
 
 def test_a_machine_that_left_the_inventory_does_not_renew(stage: Stage) -> None:
@@ -297,8 +315,9 @@ def test_one_request_that_defeats_us_holds_up_no_other(stage: Stage, caplog: pyt
     one = Approver("default", stage.connect, knowledge, stage.facts, FixedClock())
     stage.running.append(one)
     one.start()
-    csrs = [stage.cluster.submit(client()), stage.cluster.submit(renewal()), stage.cluster.submit(serving())]
-    assert [stage.decision(csr)[0] for csr in csrs] == ["Approved"] * 3
+    csrs = [stage.cluster.submit(client())]
+    csrs += [stage.cluster.submit(client("other-1", name=name, uid=name)) for name in ("second", "third")]
+    assert [stage.decision(csr)[0] for csr in csrs] == ["Approved", "Denied", "Denied"]
     assert "a defect" in caplog.text
 
 
@@ -306,7 +325,7 @@ def test_a_storm(stage: Stage) -> None:
     """Five hundred at once, most of them of nobody: each is decided once."""
     approver = stage.approver()
     for number in range(500):
-        stage.cluster.submit(client(f"n{number}", name=f"n{number}", uid=f"n{number}"))
+        stage.cluster.submit(client(f"n{number}", f"{number:06}", name=f"n{number}", uid=f"n{number}"))
     wait_for(lambda: len(stage.cluster.decisions) == 500)
     wait_for(lambda: approver.status().waiting == 0)
     assert approver.status().decided == (("denied", "NetbootNotAllowed", 500),)

@@ -5,6 +5,7 @@ import pytest
 from netboot.join.errors import ClusterUnavailableError
 from netboot.join.preconditions import ADVICE, NODECLIENT, SELFNODECLIENT, Finding, check, refusals, rights
 from netboot.join.rights import RIGHTS
+from netboot.join.signing import SIGNING_REMEDY, Signing
 from tests.kube_fake import FakeCluster, FakePreconditions
 
 DAMAGE = "more than 30 s: tokens would be expired at birth, or live too long"
@@ -24,12 +25,21 @@ def test_a_sound_cluster_has_nothing_to_refuse(cluster: FakePreconditions) -> No
     assert [(one.name, one.outcome, one.words, one.remedy) for one in findings] == [
         ("version of Kubernetes", "ok", "v1.34.4", ""),
         ("clock", "ok", "ours and the apiserver's agree", ""),
-        ("rights of the issuer", "ok", "the account has the 14 rights that it needs", ""),
+        ("rights of the issuer", "ok", "the account has the 15 rights that it needs", ""),
         ("least privilege of the issuer", "ok", "the account may not read Secrets", ""),
         ("admission policy netboot-tokens", "ok", "in force as shipped", ""),
         ("admission policy netboot-nodes", "ok", "in force as shipped", ""),
         ("first certificates", "ok", "nobody but netboot approves them", ""),
         ("renewals", "ok", "nobody but netboot approves them", ""),
+        (
+            "signing duration",
+            "ok",
+            (
+                "not seen yet; the first serving certificate of a kubelet shows it. A certificate cannot be revoked, "
+                "so a machine that was taken out of service ends when its last one does"
+            ),
+            "`--cluster-signing-duration=24h` or less, of kube-controller-manager (its default is a year)",
+        ),
     ]
     assert refusals(findings) == ()
 
@@ -102,7 +112,7 @@ def test_a_right_that_no_known_binding_explains_is_refused_all_the_same() -> Non
 
 @pytest.mark.parametrize(
     "version",
-    ["v1.31.12", "v1.32.8", "v1.33.4", "v1.34.0", "v1.34.4", "v1.36.0", "v2.0.0", "v1.33.4+k3s1", "v1.35.0-rc.1"],
+    ["v1.32.8", "v1.33.4", "v1.34.0", "v1.34.4", "v1.36.0", "v2.0.0", "v1.33.4+k3s1", "v1.35.0-rc.1"],
 )
 def test_versions_that_are_fixed(cluster: FakePreconditions, version: str) -> None:
     cluster.version = version
@@ -120,9 +130,39 @@ def test_versions_with_cve_2025_5187(cluster: FakePreconditions, version: str) -
             "version of Kubernetes",
             "refuse",
             f"{version} has CVE-2025-5187: a node could delete its own Node object and come back without its taints",
-            "upgrade the control plane to 1.31.12, 1.32.8, 1.33.4, 1.34.0 or newer",
+            "upgrade the control plane to 1.32.8, 1.33.4, 1.34.0 or newer",
         ),
     )
+
+
+def test_a_version_that_does_not_say_who_asks_is_refused(cluster: FakePreconditions) -> None:
+    cluster.version = "v1.31.12"
+    assert refusals(check(cluster)) == (
+        Finding(
+            "version of Kubernetes",
+            "refuse",
+            "v1.31.12 does not say with which certificate a node asks for the next one, so a key that was stolen in an "
+            "earlier boot could not be told from the node's own, and no certificate is renewed",
+            "upgrade the control plane to 1.32.8, 1.33.4, 1.34.0 or newer",
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("seconds", "outcome", "words"),
+    [
+        (1800, "ok", "lives 1800 s (request csr-1)"),
+        (86_400, "ok", "lives 24 h (request csr-1)"),
+        (87_000, "ok", "lives 24 h (request csr-1)"),
+        (87_001, "refuse", "lives 24 h (request csr-1), and 24 h is the most: it cannot be revoked"),
+        (31_536_000, "refuse", "lives 8760 h (request csr-1), and 24 h is the most: it cannot be revoked"),
+    ],
+)
+def test_how_long_certificates_live(cluster: FakePreconditions, seconds: int, outcome: str, words: str) -> None:
+    cluster.cluster.certificates.seen = Signing(seconds=seconds, since_ms=0, request="csr-1")
+    duration = found(cluster, "signing duration")
+    assert (duration.outcome, duration.words) == (outcome, f"a certificate whose request sets no limit {words}")
+    assert duration.remedy == (SIGNING_REMEDY if outcome == "refuse" else "")
 
 
 @pytest.mark.parametrize("version", ["", "one", "v1.34"])

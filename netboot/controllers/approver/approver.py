@@ -1,7 +1,8 @@
-"""The approver's loop: watch, decide, approve or deny; the token goes when its certificate is there; facts are kept.
+"""The approver's loop: watch, decide, approve or deny; a certificate is recorded as one of its boot when it is there,
+then its token goes; facts are kept.
 
 Nothing is remembered that must survive: what was approved before a crash comes again as an issued request with the next
-look at all of them, and its token is deleted then. Deleting and journalling twice changes nothing.
+look at all of them, is recorded, and its token deleted then. Doing so twice changes nothing.
 """
 
 import logging
@@ -13,9 +14,19 @@ from typing import NamedTuple, Protocol
 from pydantic import ValidationError
 
 from netboot.controllers.approver.backlog import Backlog, Remembered, Task
-from netboot.controllers.approver.decision import Approve, Deny, LeaveAlone, decide, purpose_of, token_of
+from netboot.controllers.approver.decision import (
+    OTHER_BOOT,
+    Approve,
+    Deny,
+    LeaveAlone,
+    decide,
+    purpose_of,
+    token_of,
+)
 from netboot.controllers.approver.knowledge import Knowledge
+from netboot.controllers.approver.signing import SigningDuration
 from netboot.controllers.reflector import AGAIN, Reflector
+from netboot.join.certificates import IssuedCertificates, issued
 from netboot.join.errors import ConflictError, RefusedError
 from netboot.join.ports import CertificateRequests, Csr, Leases, Tokens
 from netboot.lifecycle.errors import CannotTellError
@@ -30,6 +41,8 @@ ROUND_SECONDS = 300.0
 WORKERS = 4
 GRACE_SECONDS = 1.0
 """Between the certificate and the end of its token: the agent fetches the certificate with the token."""
+LOOKS = 4
+"""Before a requester's certificate is said to be none of its boot: it may be recorded at this moment."""
 SLOW_SECONDS = 30.0
 """A request that waits longer is said in the status."""
 
@@ -40,6 +53,11 @@ class Cluster(NamedTuple):
     requests: CertificateRequests
     leases: Leases
     tokens: Tokens
+    certificates: IssuedCertificates
+
+
+class NotOnRecordError(Exception):
+    """The certificate of whoever asks is none of its boot, yet."""
 
 
 class Facts(Protocol):
@@ -64,7 +82,8 @@ class Approver:
         self._lock = threading.Lock()
         self._counts: Counter[tuple[str, str]] = Counter()
         self._unavailable = 0
-        self._finished, self._told = Remembered(), Remembered()
+        self._finished, self._told, self._noted = Remembered(), Remembered(), Remembered()
+        self._signing = SigningDuration()
 
     def start(self) -> None:
         """Begin; the threads end with the process."""
@@ -81,7 +100,7 @@ class Approver:
     def status(self) -> ApproverStatus:
         """For `/readyz` and metrics."""
         waiting, oldest = len(self._backlog), self._backlog.oldest_seconds()
-        problem = self._reflector.problem
+        problem = self._reflector.problem or self._signing.problem
         if problem is None and oldest > SLOW_SECONDS:
             problem = f"{waiting} certificate requests wait, one for {oldest:.0f} s"
         with self._lock:
@@ -108,8 +127,8 @@ class Approver:
     def _seen(self, csr: Csr) -> None:
         if not csr.decided:
             self._backlog.put(csr)
-        elif csr.issued and token_of(csr) is not None and csr.uid not in self._finished:
-            self._backlog.put(csr, GRACE_SECONDS)
+        elif csr.issued and purpose_of(csr) is not None and csr.uid not in self._finished:
+            self._backlog.put(csr)
 
     # -- working ----------------------------------------------------------------------------------------------------
 
@@ -120,7 +139,9 @@ class Approver:
     def _see_to(self, task: Task) -> None:
         """Whatever goes wrong with one request, the others go on and this one is tried again."""
         try:
-            self._step(task.csr)
+            self._step(task)
+        except NotOnRecordError as error:
+            self._later(task, str(error))
         except ConflictError:
             self._backlog.done(task)  # what it became since comes with the watch
         except CannotTellError as error:
@@ -138,40 +159,60 @@ class Approver:
             log.warning("certificate request %s has to wait: %s", task.csr.name, why)
         self._backlog.again(task, AGAIN.seconds(task.failures + 1))
 
-    def _step(self, csr: Csr) -> None:
-        api = self._api
+    def _step(self, task: Task) -> None:
+        api, csr = self._api, task.csr
         assert api is not None  # the request came over it
-        if csr.decided:
-            self._finish(csr, api)
+        if not csr.decided:
+            self._decide(task, api)
+        elif csr.uid not in self._noted:
+            self._note(csr, api)
         else:
-            self._decide(csr, api)
+            self._finish(csr, api)
 
-    def _decide(self, csr: Csr, api: Cluster) -> None:
+    def _decide(self, task: Task, api: Cluster) -> None:
+        csr = task.csr
         try:
-            decision = decide(csr, self._knowledge.of(csr, api.leases))
+            decision = decide(csr, self._knowledge.of(csr, api.leases, api.certificates))
         except RefusedError as error:  # a damaged Lease: its words say what to do
             decision = Deny(purpose_of(csr) or "client", "NetbootNotAllowed", str(error))
         fields = {"request": csr.name, "user": csr.username}
         if isinstance(decision, LeaveAlone):
             log.debug("left alone: %s", decision.why, extra={"fields": fields})
         elif isinstance(decision, Deny):
+            if decision.reason == OTHER_BOOT and task.failures < LOOKS:
+                raise NotOnRecordError(decision.message)
             api.requests.deny(csr, decision.reason, decision.message)
             self._count("denied", decision.reason)
             log.warning("denied: %s", decision.message, extra={"fields": {**fields, "reason": decision.reason}})
         else:
+            self._signing.check(csr, decision.purpose, api.certificates)
             api.requests.approve(csr, decision.reason, decision.message)
             self._count("approved", decision.purpose)
             log.info("approved: %s", decision.message, extra={"fields": {**fields, "purpose": decision.purpose}})
             if decision.purpose == "client":
                 self._tell_if_possible(csr, decision)
 
+    def _note(self, csr: Csr, api: Cluster) -> None:
+        """The certificate is there: it may renew, if it is of its machine's boot. Its token goes a little later."""
+        certificate = issued(csr.certificate)
+        if certificate is None:
+            log.error("the certificate of the request %s cannot be read", csr.name)
+        else:
+            self._signing.observe(csr, certificate, api.certificates)
+            self._knowledge.record(csr, certificate, api.leases, api.certificates)
+        self._noted.add(csr.uid)
+        if token_of(csr) is None:
+            self._finished.add(csr.uid)
+        else:
+            self._backlog.put(csr, GRACE_SECONDS)
+
     def _finish(self, csr: Csr, api: Cluster) -> None:
-        """The certificate is there: its token has served."""
+        """Its token has served."""
         token = token_of(csr)
         assert token is not None  # or it would not have been put here
         api.tokens.delete(token)
         if csr.uid not in self._told:  # approved before a crash, or while the disk refused
-            held = self._knowledge.of(csr, api.leases).credential
+            held = self._knowledge.of(csr, api.leases, api.certificates).credential
             if held is not None and held.token_id == token:
                 self._tell(csr, held.machine, held.boot)
         self._finished.add(csr.uid)

@@ -4,7 +4,7 @@ import heapq
 import itertools
 import threading
 import time
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -12,6 +12,9 @@ from netboot.join.ports import Csr
 
 MOST = 20_000
 """Entries. What is to be done beyond them is left to the next round of the watch, which brings everything again."""
+
+SHARE = 64
+"""Entries of one requester: a machine has three or four requests, and one that makes thousands is in nobody's way."""
 
 
 @dataclass(slots=True)
@@ -26,10 +29,13 @@ class Task:
 
 class Backlog:
     """What is to be done: requests by name, one entry for each, the latest that was seen of it. One that is in a
-    worker's hands is given to no other, however often it is put again."""
+    worker's hands is given to no other, however often it is put again. No requester has more than `share` of them, and
+    none is larger than `netboot.kube.requests` lets it be."""
 
-    def __init__(self, most: int = MOST, monotonic: Callable[[], float] = time.monotonic) -> None:
-        self._most, self._monotonic = most, monotonic
+    def __init__(self, most: int = MOST, share: int = SHARE, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._most, self._share, self._monotonic = most, share, monotonic
+        self._of: Counter[str] = Counter()
+        """Entries by requester."""
         self._changed = threading.Condition()
         self._tasks: dict[str, Task] = {}
         self._in_hand: set[str] = set()
@@ -52,7 +58,7 @@ class Backlog:
             known = self._tasks.get(csr.name)
             if known is not None and (known.csr.uid, known.csr.version) == (csr.uid, csr.version):
                 return
-            if known is None and len(self._tasks) >= self._most:
+            if known is None and (len(self._tasks) >= self._most or self._of[csr.username] >= self._share):
                 return
             now = self._monotonic()
             self._enter(Task(csr, known.since if known is not None else now, now + delay))
@@ -87,9 +93,18 @@ class Backlog:
             self._changed.notify_all()
 
     def _enter(self, task: Task) -> None:
+        self._leave(task.csr.name)
+        self._of[task.csr.username] += 1
         self._tasks[task.csr.name] = task
         heapq.heappush(self._heap, (task.due, next(self._number), task.csr.name))
         self._changed.notify()
+
+    def _leave(self, name: str) -> None:
+        task = self._tasks.pop(name, None)
+        if task is not None:
+            self._of[task.csr.username] -= 1
+            if not self._of[task.csr.username]:
+                del self._of[task.csr.username]
 
     def _let_go(self, name: str) -> None:
         self._in_hand.discard(name)
@@ -104,7 +119,7 @@ class Backlog:
             task = self._tasks.get(name)
             if task is None or task.due != due or name in self._in_hand:
                 continue  # replaced, or in hand: `_let_go` enters it again
-            del self._tasks[name]
+            self._leave(name)
             self._in_hand.add(name)
             return task
         return None

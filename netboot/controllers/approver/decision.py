@@ -3,26 +3,30 @@
 The form of requests is `tokens.csr`'s; here it is whose they are, and whether that machine may have one now.
 """
 
+import hashlib
 import re
 from contextlib import suppress
 from typing import Literal, NamedTuple
 
+from netboot.join.certificates import BootCertificates, descends
 from netboot.join.identify import has_tpm
 from netboot.join.ports import Credential, Csr, Enrolment
 from netboot.machines.values import AssuranceLevel, Machine, weaker
 from tokens.binding import PREFIX
 from tokens.csr import CLIENT_SIGNER, SERVING_SIGNER, Request, check_client, check_renewal, check_serving, node_of
-from tokens.errors import BindingError, CsrError, ForeignNameError, NotAllowedError
+from tokens.errors import BindingError, CsrError, ForeignNameError, NotAllowedError, OtherBootError
+from tokens.pkcs10 import read
 
 Purpose = Literal["client", "renewal", "serving"]
 _TOKEN = "system:bootstrap:"  # noqa: S105 - the beginning of a user's name
 _NODE = "system:node:"
+MALFORMED, OTHER_BOOT = "NetbootMalformed", "NetbootOtherBoot"
 _REASONS: dict[type[CsrError], str] = {
     BindingError: "NetbootNotBound",
     ForeignNameError: "NetbootForeignName",
     NotAllowedError: "NetbootNotAllowed",
+    OtherBootError: OTHER_BOOT,
 }
-MALFORMED = "NetbootMalformed"
 APPROVED: dict[Purpose, str] = {
     "client": "NetbootAttested",
     "renewal": "NetbootInService",
@@ -34,6 +38,7 @@ class Known(NamedTuple):
     """What is known of the machine that a request concerns; `node`: under which name it was looked for.
 
     `machine` None: the inventory has none of that node name in this cluster. `credential`: its Lease.
+    `certificates`: which client certificates the approver has written down.
     """
 
     cluster: str
@@ -41,6 +46,7 @@ class Known(NamedTuple):
     machine: Machine | None = None
     enrolment: Enrolment | None = None
     credential: Credential | None = None
+    certificates: BootCertificates | None = None
 
     @property
     def ours(self) -> bool:
@@ -90,6 +96,24 @@ def token_of(csr: Csr) -> str | None:
     return match[1] if match and PREFIX in csr.groups else None
 
 
+def is_of_boot(csr: Csr, known: Known) -> bool:
+    """Whether the client certificate of this request is one of the boot that the machine's Lease names: it is for the
+    key of the Lease, or was asked for with a certificate of that boot."""
+    credential = known.credential
+    if credential is None or credential.node != known.node:
+        return False
+    try:
+        asked = read(csr.pem)
+    except CsrError:
+        return False
+    purpose = purpose_of(csr)
+    if asked.node != known.node or purpose is None or purpose == "serving":
+        return False
+    if purpose == "client":
+        return hashlib.sha256(asked.spki).hexdigest() == credential.holder
+    return csr.username == _NODE + known.node and descends(known.certificates, credential, csr.credential)
+
+
 def nodes_named(csr: Csr) -> tuple[str, ...]:
     """The nodes that it concerns: the one in its subject, where that can be read, and the one who asks."""
     names = []
@@ -131,6 +155,8 @@ def _approve(csr: Csr, purpose: Purpose, known: Known) -> Approve:
         check_serving(request, names={known.node}, addresses=addresses, allowed=allowed, because=because)
     credential = known.credential
     assert credential is not None  # or it is not allowed
+    if purpose != "client":
+        _check_descent(csr, known.certificates, credential)
     message = f"machine {credential.machine}, proven by {credential.assurance} in boot {credential.boot}"
     return Approve(purpose, credential.machine, credential.boot, APPROVED[purpose], message)
 
@@ -163,7 +189,23 @@ def _assurance(machine: Machine, enrolled: Enrolment, credential: Credential) ->
         return f"machine {name} proved itself by {credential.assurance}, and {floor} is asked of it; reboot it"
     if credential.assurance == "tpm" and not on_record:
         return f"machine {name} has no TPM on record any more; `netboot machine enroll {name}`, then reboot it"
+    if credential.assurance == "tpm" and credential.ek_sha256 != (machine.match.ek_sha256 or enrolled.ek_sha256):
+        return f"machine {name} proved itself by another TPM than is on record now; reboot it"
     return ""
+
+
+def _check_descent(csr: Csr, certificates: BootCertificates | None, credential: Credential) -> None:
+    """A name is no proof: whoever asks with a certificate of an earlier boot, or from before a release, is a thief."""
+    node, boot = credential.node, credential.boot
+    if not csr.credential:
+        raise OtherBootError(
+            f"the apiserver does not say with which certificate node {node} asks (Kubernetes 1.32 and newer do)"
+        )
+    if not descends(certificates, credential, csr.credential):
+        raise OtherBootError(
+            f"asked for with a certificate ({csr.credential[:12]}...) that is not on record as one of boot {boot}, in "
+            f"which machine {credential.machine} proved itself last; if that is not a stolen one, reboot the machine"
+        )
 
 
 def _check_token(csr: Csr, known: Known) -> None:

@@ -1,11 +1,16 @@
 """What is known of the machine that a request concerns: inventory, enrolment, Lease."""
 
+import logging
 from collections.abc import Callable
 
-from netboot.controllers.approver.decision import Known, nodes_named, purpose_of
+from netboot.controllers.approver.decision import Known, is_of_boot, nodes_named, purpose_of
+from netboot.join.certificates import Issued, IssuedCertificates, recorded
+from netboot.join.errors import ClusterUnavailableError, ConflictError, RefusedError
 from netboot.join.ports import Credential, Csr, Enrolments, Leases
 from netboot.lifecycle.decide import View
 from netboot.machines.values import Machine
+
+log = logging.getLogger(__name__)
 
 
 class Machines:
@@ -44,7 +49,7 @@ class Knowledge:
     def __init__(self, cluster: str, machines: Machines, enrolments: Enrolments) -> None:
         self._cluster, self._machines, self._enrolments = cluster, machines, enrolments
 
-    def of(self, csr: Csr, leases: Leases) -> Known:
+    def of(self, csr: Csr, leases: Leases, certificates: IssuedCertificates) -> Known:
         """What is known of the first node it names that is, or was, a machine of ours.
 
         Raises:
@@ -56,13 +61,37 @@ class Knowledge:
             machine = self._machines.named(name)
             if machine is not None:
                 credential = leases.read(self._cluster, machine.name)
-                return Known(self._cluster, name, machine, self._enrolments.of(machine.name), credential)
+                record = certificates.read(self._cluster, machine.name)
+                return Known(self._cluster, name, machine, self._enrolments.of(machine.name), credential, record)
         if purpose_of(csr) in ("renewal", "serving"):
             for name in names:
                 credential = self._departed(name, leases)
                 if credential is not None:
                     return Known(self._cluster, name, credential=credential)
         return Known(self._cluster, names[0] if names else "")
+
+    def record(self, csr: Csr, certificate: Issued, leases: Leases, certificates: IssuedCertificates) -> None:
+        """Write down that a certificate is one of its machine's boot, where it is; of no other may one be renewed.
+
+        Raises:
+            CannotTellError: it is not written down yet.
+        """
+        if not any(self._machines.named(name) for name in nodes_named(csr)):
+            return  # and no Lease is looked through for it
+        try:
+            known = self.of(csr, leases, certificates)
+        except RefusedError as error:
+            log.warning("the certificate of the request %s is of no boot: %s", csr.name, error)
+            return
+        if known.credential is None or not is_of_boot(csr, known):
+            return
+        record = recorded(known.certificates, known.credential, certificate.sha256)
+        if record is None:
+            return
+        try:
+            certificates.write(record)
+        except ConflictError as error:
+            raise ClusterUnavailableError(str(error)) from None  # and not: somebody else has done it
 
     def _departed(self, node: str, leases: Leases) -> Credential | None:
         """Of a machine that the inventory has no longer."""

@@ -44,6 +44,7 @@ CSRS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 SECRETS = "/api/v1/namespaces/kube-system/secrets"
 NODES = "/api/v1/nodes"
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/netboot/leases"
+RECORDS = "/api/v1/namespaces/netboot/configmaps?labelSelector=app.kubernetes.io/managed-by=netboot"
 SERVE = "serve"
 """The name of the service's own listener among the replicas."""
 
@@ -201,7 +202,7 @@ class LiveSite:
 
     def close(self) -> None:
         """Leave the cluster as it was: other tests look at everything that there is."""
-        for path in (CSRS, NODES, LEASES):
+        for path in (CSRS, NODES, LEASES, RECORDS):
             self.admin("DELETE", path)
         for token in self.tokens():
             self.admin("DELETE", f"{SECRETS}/bootstrap-token-{token}")

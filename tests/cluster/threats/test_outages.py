@@ -13,7 +13,7 @@ import pytest
 from lab.kube import cluster as lab
 from netboot.stores.sealing import added, new_key, promoted, read_keys, retired, write_keys
 from tests.cluster.threats.live_site import LEASES, NODES, SERVE, LiveSite, failed
-from tests.kubelets import client, pem, renewal
+from tests.kubelets import client, pem, renewal, serving
 from tests.processes import wait_for
 from tests.sockets.join_site import JoinSite
 from tests.soft_tpm import new_key as agent_key
@@ -206,6 +206,7 @@ def test_a_healthy_machine_s_script_fetched_by_a_stranger_with_false_events(site
     assert leases(site) == lease
     node = site.admin("GET", f"{NODES}/{chassis.name}").json()
     assert node["metadata"]["uid"] == uid
+    site.certificate(site.ask(session, serving(chassis.name, [chassis.name])))
     kind = site.decision(site.ask(session, renewal(chassis.name, pem=pem(chassis.name, agent_key()))))
     assert kind == ("Approved", "NetbootInService", f"machine {chassis.name}, proven by tpm in boot {machine.boot}")
 

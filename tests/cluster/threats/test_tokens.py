@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from netboot.join.ports import Csr
+from tests.cluster.threats.chassis import Chassis
 from tests.cluster.threats.live_site import NODES, LiveSite
 from tests.kubelets import THIEF, client, pem, renewal, serving
 from tests.processes import wait_for
@@ -90,10 +91,28 @@ def test_a_token_replayed_after_use(site: LiveSite) -> None:
         assert (kind, reason) == ("Denied", "NetbootNotBound")
 
 
+def served(site: LiveSite, session: Any, chassis: Chassis) -> None:
+    """The kubelet has its serving certificate: the approver knows how long the cluster's live."""
+    site.certificate(site.ask(session, serving(chassis.name, [chassis.name, chassis.address])))
+
+
+def test_a_key_stolen_in_the_boot_before_renews_nothing(site: LiveSite) -> None:
+    chassis = site.fresh()
+    _, stolen = site.join(site.power_on(chassis))
+    served(site, stolen, chassis)
+    mine = [renewal(chassis.name, pem=pem(chassis.name, new_key())), serving(chassis.name, [chassis.name])]
+    assert site.decision(site.ask(stolen, mine[0]))[:2] == ("Approved", "NetbootInService")
+    _, session = site.join(site.power_on(chassis))
+    for csr in mine:
+        assert site.decision(site.ask(stolen, csr))[:2] == ("Denied", "NetbootOtherBoot")
+        assert site.decision(site.ask(session, csr))[0] == "Approved"
+
+
 def test_a_retired_machine_s_certificate_is_not_renewed(site: LiveSite) -> None:
     chassis = site.fresh()
     machine = site.power_on(chassis)
     _, session = site.join(machine)
+    served(site, session, chassis)
     first = site.ask(session, renewal(chassis.name, pem=pem(chassis.name, new_key())))
     assert site.decision(first)[:2] == ("Approved", "NetbootInService")
     assert site.service.netboot("machine", "retire", chassis.name, "--reason", "sold").returncode == 0

@@ -54,6 +54,21 @@ def decided(existing: Credential | None, presented: Presented) -> Decision:
     return decision
 
 
+def test_another_tpm_counts_for_itself() -> None:
+    """The inventory names another now: what the one before has counted says nothing of it."""
+    before = lease(replace(GOOD, ek_sha256="1" * 64))
+    for counters in ((0, 0), (5, 6), (99, 0)):
+        decision = decided(before, replace(GOOD, ek_sha256="2" * 64, holder="b" * 64, counters=counters))
+        assert decision.kind == "new"
+        assert decision.credential is not None
+        assert decision.credential.ek_sha256 == "2" * 64
+    assert decided(before, replace(GOOD, ek_sha256="1" * 64, counters=(0, 0))).kind == "refuse"
+    assert decided(lease(), replace(GOOD, ek_sha256="1" * 64, holder="b" * 64)).kind == "refuse"
+    again = decided(lease(), replace(GOOD, ek_sha256="1" * 64)).credential
+    assert again is not None
+    assert again.ek_sha256 == "1" * 64
+
+
 def test_the_first_of_all_is_new() -> None:
     assert decided(None, GOOD) == Decision(
         "new",

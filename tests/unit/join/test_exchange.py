@@ -115,6 +115,30 @@ def test_a_boot_of_another_machine_is_refused(stage: Stage, machine: Machine) ->
         stage.hello(machine)
 
 
+@pytest.mark.parametrize("step", ["hello", "attest"])
+def test_a_boot_of_long_ago_proves_nothing(stage: Stage, machine: Machine, step: str) -> None:
+    last = 90 * 86_400_000 + 999
+    if step == "hello":
+        stage.now_ms += last
+        stage.hello(machine)
+        stage.now_ms += 1
+        with pytest.raises(RefusedError) as caught:
+            stage.hello(machine)
+    else:
+        stage.now_ms += last - 1_000
+        answer = stage.hello(machine)
+        stage.now_ms += 1_001
+        with pytest.raises(RefusedError) as caught:
+            stage.attest(machine, answer)
+    words = f"the boot {BOOT} of gpu-001 began 90 days ago, and 90 are the most (join.boot_days): reboot the machine"
+    assert str(caught.value) == words
+
+
+def test_the_lease_says_which_tpm_has_proven_the_machine(stage: Stage, machine: Machine) -> None:
+    stage.join(machine)
+    assert stage.cluster.credentials["default", "gpu-001"].ek_sha256 == machine.ek_sha256
+
+
 def test_keys_that_are_not_of_a_tpm_s_kind_are_refused(stage: Stage, machine: Machine) -> None:
     keys = machine.hello()["tpm"]
     ak = spki_sha256(read_public(base64.b64decode(keys["ak_public"])))

@@ -214,6 +214,29 @@ def test_expired_tokens_are_swept_by_what_the_leases_say(stage: Stage, machine: 
     assert (lease.token_id, lease.issued, lease.holder) == (None, 1, lease.holder)
 
 
+def test_it_is_the_apiserver_s_clock_that_ends_a_token(stage: Stage, machine: Machine) -> None:
+    """A replica whose clock is hours ahead deletes nobody's token."""
+    stage.join(machine)
+    target = stage.exchange().issuer.clusters["default"]
+    stage.apiserver_ahead_ms = -7_200_000
+    assert sweep(target, NOW + 7_200_000) == 0
+    assert stage.cluster.secrets
+    stage.apiserver_ahead_ms = 360_000
+    assert sweep(target, NOW) == 1
+
+
+def test_a_replica_that_is_not_fit_sweeps_nothing(stage: Stage, machine: Machine) -> None:
+    def unfit() -> None:
+        raise ClusterUnavailableError("the apiserver's clock is 40 s behind ours")
+
+    stage.join(machine)
+    target = stage.exchange().issuer.clusters["default"]
+    stage.preflight = unfit
+    with pytest.raises(ClusterUnavailableError):
+        sweep(target, NOW + 900_000)
+    assert stage.cluster.secrets
+
+
 def test_a_sweep_that_meets_a_new_token_leaves_it(stage: Stage, machine: Machine) -> None:
     stage.join(machine)
     stage.now_ms += 400_000

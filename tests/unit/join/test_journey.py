@@ -33,7 +33,9 @@ def journey(tmp_path: Path) -> list[str]:
     fake, recorded, ended = FakeCluster(), Journey(), threading.Event()
 
     def connect(name: str, _cluster: Cluster) -> Connected:
-        access = ClusterAccess(name, ENDPOINTS, AUTHORITIES, fake.leases, fake.tokens, fake.nodes, lambda: None)
+        access = ClusterAccess(
+            name, ENDPOINTS, AUTHORITIES, fake.leases, fake.tokens, fake.nodes, lambda: None, lambda: 0
+        )
         return access, tuple
 
     certificate = Certificate(site.config.join.certificate, site.config.join.key)

@@ -67,7 +67,9 @@ class Asked:
         if self.unreachable:
             raise ClusterUnavailableError(self.unreachable)
         cluster = self.stage.cluster
-        return ClusterAccess("default", (), "", cluster.leases, cluster.tokens, cluster.nodes, lambda: None), self.check
+        return ClusterAccess(
+            "default", (), "", cluster.leases, cluster.tokens, cluster.nodes, lambda: None, lambda: 0
+        ), self.check
 
     def check(self) -> tuple[Finding, ...]:
         self.checks += 1
@@ -157,6 +159,17 @@ def test_expired_tokens_are_swept_by_the_way(asked: Asked) -> None:
     asked.after(60.0)  # said in the log, and tried again
     asked.clusters.end()
     asked.clusters.run()
+
+
+def test_a_replica_that_knows_its_clock_is_wrong_sweeps_nothing(asked: Asked) -> None:
+    asked.stage.now_ms = NOW - 400_000
+    asked.stage.join(Machine(boot_id("gpu-001")))
+    asked.findings = (Finding("clock", "refuse", "the apiserver's clock is 400 s behind ours", "NTP"),)
+    asked.clusters.step()
+    assert asked.stage.cluster.secrets
+    asked.findings = ()
+    asked.after(60.0)
+    assert asked.stage.cluster.secrets == {}
 
 
 def test_a_defect_in_the_sweep_does_not_end_the_checks(asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,87 @@
+"""`netboot.join.certificates.IssuedCertificates`: a ConfigMap for each machine, closed to the issuer's account.
+
+Source: https://kubernetes.io/docs/reference/kubernetes-api/config-and-storage-resources/config-map-v1/
+"""
+
+import logging
+from typing import Any
+
+from kubernetes import client
+from pydantic import ValidationError
+
+from netboot.join.certificates import BootCertificates
+from netboot.join.errors import ConflictError
+from netboot.join.signing import Signing
+from netboot.kube.connection import Connection
+from netboot.kube.errors import StatusError
+from netboot.kube.leases import LABELS, lease_name
+
+log = logging.getLogger(__name__)
+SIGNING = "netboot-signing"
+"""The ConfigMap of what was seen of the signer; the issuer reads this one."""
+_KEY = "record.json"
+
+
+class KubeIssuedCertificates:
+    """In the namespace of our Leases, under the same names. What cannot be understood is none: then nothing descends
+    from it, and the next certificate writes it anew."""
+
+    def __init__(self, connection: Connection, namespace: str) -> None:
+        self._connection, self._namespace = connection, namespace
+        self._api = client.CoreV1Api(connection.api)
+
+    def read(self, cluster: str, machine: str) -> BootCertificates | None:
+        name = lease_name(cluster, machine)
+        found = self._read(name)
+        if found is None:
+            return None
+        text, version = found
+        unknown = BootCertificates(
+            cluster=cluster, machine=machine, boot="", holder="", generation=0, version=version
+        )  # of no boot
+        try:
+            record = BootCertificates.model_validate_json(text)
+        except ValidationError:
+            log.warning("the ConfigMap %s/%s is damaged; it is written anew", self._namespace, name)
+            return unknown
+        same = (record.cluster, record.machine) == (cluster, machine)
+        return record.model_copy(update={"version": version}) if same else unknown
+
+    def write(self, record: BootCertificates) -> None:
+        name = lease_name(record.cluster, record.machine)
+        self._write(name, record.model_dump_json(exclude={"version"}), record.version)
+
+    def signing(self) -> Signing | None:
+        found = self._read(SIGNING)
+        if found is None:
+            return None
+        try:
+            return Signing.model_validate_json(found[0])
+        except ValidationError:
+            log.warning("the ConfigMap %s/%s is damaged; it is written anew", self._namespace, SIGNING)
+            return None
+
+    def write_signing(self, signing: Signing) -> None:
+        found = self._read(SIGNING)
+        self._write(SIGNING, signing.model_dump_json(), found[1] if found is not None else "")
+
+    def _read(self, name: str) -> tuple[str, str] | None:
+        read = self._api.read_namespaced_config_map
+        try:
+            found = self._connection.call(read, name, self._namespace, expected=(404,))
+        except StatusError:
+            return None
+        return str((found.get("data") or {}).get(_KEY, "")), str(found["metadata"]["resourceVersion"])
+
+    def _write(self, name: str, text: str, version: str) -> None:
+        metadata: dict[str, Any] = {"name": name, "namespace": self._namespace, "labels": LABELS}
+        body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {_KEY: text}}
+        call, api = self._connection.call, self._api
+        try:
+            if version:
+                metadata["resourceVersion"] = version
+                call(api.replace_namespaced_config_map, name, self._namespace, body, expected=(404, 409))
+            else:
+                call(api.create_namespaced_config_map, self._namespace, body, expected=(409,))
+        except StatusError:
+            raise ConflictError(f"the ConfigMap {name} was written by somebody else since") from None
