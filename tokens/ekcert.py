@@ -18,12 +18,13 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509 import Certificate
-from cryptography.x509.oid import ExtensionOID, ObjectIdentifier
+from cryptography.x509.oid import ExtendedKeyUsageOID, ExtensionOID, ObjectIdentifier
 
 from tokens.errors import ChainError, MalformedError, TokenError
 
 EK_USAGE = ObjectIdentifier("2.23.133.8.1")
 """tcg-kp-EKCertificate."""
+_PIN_IT = "(TCG EK Credential Profile, 3.2); where the maker's are so, pin the EK by its hash"
 LONGEST = 16_384
 """Bytes; TPMs keep a certificate of one or two thousand."""
 DEEPEST = 6
@@ -138,8 +139,25 @@ def _check_leaf(certificate: Certificate, at: datetime) -> None:
     if constraints is not None and constraints.ca:
         raise ChainError("the EK certificate is an authority's, not a TPM's")
     usages = _extension(certificate, x509.ExtendedKeyUsage)
-    if usages is not None and EK_USAGE not in list(usages):
+    if usages is None:
+        raise ChainError(f"the EK certificate does not say that it is one: it has no extended key usage {_PIN_IT}")
+    if EK_USAGE not in list(usages):
         raise ChainError("the EK certificate is for another use: its extended key usage is not an EK's (2.23.133.8.1)")
+    _check_key_usage(certificate)
+
+
+def _check_key_usage(certificate: Certificate) -> None:
+    """What an EK does: TPMs decrypt with one of RSA, and agree with one of ECC. It may say more, but not that it signs
+    certificates."""
+    usage = _extension(certificate, x509.KeyUsage)
+    if usage is None:
+        raise ChainError(f"the EK certificate does not say what its key is for: it has no key usage {_PIN_IT}")
+    if usage.key_cert_sign:
+        raise ChainError("the EK certificate is an authority's, not a TPM's: its key usage has keyCertSign")
+    rsa_key = isinstance(certificate.public_key(), rsa.RSAPublicKey)
+    if not (usage.key_encipherment if rsa_key else usage.key_agreement):
+        wanted = "an RSA key of an EK has keyEncipherment" if rsa_key else "an ECC key of an EK has keyAgreement"
+        raise ChainError(f"the EK certificate is for another use by its key usage: {wanted} {_PIN_IT}")
 
 
 def _check_any(certificate: Certificate, at: datetime, what: str) -> None:
@@ -183,6 +201,9 @@ def _check_issuer(child: Certificate, authority: Certificate, at: datetime, belo
     usage = _extension(authority, x509.KeyUsage)
     if usage is not None and not usage.key_cert_sign:
         raise ChainError(f"{name} may not sign certificates by its key usage")
+    usages = _extension(authority, x509.ExtendedKeyUsage)
+    if usages is not None and not {EK_USAGE, ExtendedKeyUsageOID.ANY_EXTENDED_KEY_USAGE} & set(usages):
+        raise ChainError(f"{name} is for other certificates than EKs' by its extended key usage")
     _check_signed(child, authority)
 
 
