@@ -17,7 +17,8 @@ from tests.unit.tokens import ek_certificates as ek
 from tests.unit.tokens.ek_certificates import AT, Authority, authority, der, ek_certificate, maker, pem
 from tests.unit.tokens.soft import ECC_EK, EK_ATTRIBUTES, RSA_EK, Key, public
 from tokens.credential import spki_sha256
-from tokens.ekcert import read_ek_certificate, read_public_key, verify_chain
+from tokens.ekcert import read_ek_certificate, read_public_key
+from tokens.ekchain import verify_chain
 from tokens.errors import ChainError, MalformedError, TokenError
 
 CERTIFICATE = ek_certificate(maker()[1])
