@@ -68,11 +68,12 @@ def test_every_value_that_is_changed_or_gone_is_found_and_named(which: tuple[str
         ({"matchConstraints": {"matchPolicy": "Exact"}}, "spec.matchConstraints.matchPolicy"),
         ({"matchConstraints": {"excludeResourceRules": [{}]}}, "spec.matchConstraints.excludeResourceRules"),
         ({"auditAnnotations": [{}]}, "spec.auditAnnotations"),
+        ({"matchConditions": [{"name": "exempt", "expression": "false"}]}, "spec.matchConditions"),
     ],
 )
 def test_what_was_added_is_found_and_named(change: dict[str, Any], field: str) -> None:
     shipped = SPECS["ValidatingAdmissionPolicy", "netboot-tokens"]
     changed = live(shipped)
     for key, value in change.items():
-        changed[key] = changed[key] | value if isinstance(value, dict) else value
+        changed[key] = changed[key] | value if isinstance(value, dict) else [*changed.get(key, []), *value]
     assert difference(shipped, changed, "spec") == field

@@ -299,6 +299,19 @@ def test_no_plain_answer_puts_the_clock_back_to_when_a_certificate_was_valid(
     assert in_the_clear == [], "join's own, in TLS, may be taken"
 
 
+def test_a_certificate_that_has_expired_asks_nobody_for_the_time(
+    site: Site, root: Path, disbelieved: Callable[[int, int], None]
+) -> None:
+    """Later than now it has expired all the more."""
+    disbelieved(EXPIRED, 1)
+    set_to: list[float] = []
+    told = joined(root, now=lambda: 1000.0, set_clock=set_to.append)
+    why = "has expired by this machine's clock, which no plain answer may put back: renew it, or set the clock"
+    assert causes(told) == [f"the certificate of {site.url} {why}"]
+    assert [line.split(": ")[-1] for line in told.lines if line.startswith("the clock")] == ["that is join's time"]
+    assert len(set_to) == 1
+
+
 @pytest.mark.parametrize("synchronised", [True, False])
 def test_a_time_service_comes_before_the_boot_service(
     site: Site, root: Path, disbelieved: Callable[[int, int], None], synchronised: bool
