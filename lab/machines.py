@@ -29,6 +29,7 @@ class Hardware:
     `program`: an EFI program that the firmware starts, before it looks at the network.
     `tpm`: it has a TPM 2.0, whose state is `<folder>/<name>.tpm`: a machine that is switched off and on keeps its chip.
     `disks`: how many NVMe disks it has, empty at first; what they hold stays in `<folder>/<name>.disk<number>`.
+    `clock`: what the board's clock says when it is switched on, as QEMU's `-rtc base=` has it; "": the time.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Hardware:
     tpm: bool = False
     disks: int = 0
     program: Path | None = None
+    clock: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +105,7 @@ def _argv(hardware: Hardware, attachment: Attachment, stem: Path, accelerator: A
         # graphics=off makes SeaBIOS, and with it iPXE, speak on the serial port.
         *("-machine", "q35,graphics=off", *arguments(accelerator)),
         *("-m", str(hardware.memory), "-smp", str(hardware.cpus)),
+        *(("-rtc", f"base={hardware.clock}") if hardware.clock else ()),
         *("-smbios", f"type=1,manufacturer=netboot,product=lab,uuid={hardware.uuid},serial={hardware.serial}"),
         *("-chardev", f"socket,id=console,fd={serial}", "-serial", "chardev:console"),
         *("-object", "rng-random,id=rng,filename=/dev/urandom", "-device", "virtio-rng-pci,rng=rng"),

@@ -13,7 +13,8 @@ import pytest
 
 from netboot.join.certificates import BootCertificates, IssuedCertificates
 from netboot.join.errors import ConflictError
-from netboot.join.ports import CertificateRequests, Credential, Csr, Leases, Nodes, Preconditions, Tokens
+from netboot.join.ports import CertificateRequests, Credential, Csr, Leases, Nodes, PolicyState, Preconditions, Tokens
+from netboot.join.rights import POLICIES
 from netboot.join.signing import Signing
 from tokens.bootstrap import BootstrapToken, mint, secret_manifest
 
@@ -298,7 +299,7 @@ def what_our_account_may_is_asked(world: World) -> None:
 
 
 def the_admission_policies_are_in_force(world: World) -> None:
-    assert world.preconditions.policies() == {"netboot-tokens": "in force", "netboot-nodes": "in force"}
+    assert world.preconditions.policies() == dict.fromkeys(POLICIES, PolicyState("as shipped"))
 
 
 CASES: list[Callable[[World], None]] = [

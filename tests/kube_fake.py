@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from netboot.join.certificates import BootCertificates
 from netboot.join.errors import ClusterUnavailableError, ConflictError
 from netboot.join.ports import Credential, Csr, NodeView, PolicyState
+from netboot.join.rights import POLICIES
 from netboot.join.signing import Signing
 from tests.kubelets import signed
 
@@ -249,7 +250,7 @@ class FakePreconditions:
     bindings: dict[str, tuple[str, str]] = field(default_factory=dict)
     """ClusterRoleBinding → (ClusterRole, group)."""
     policy_states: dict[str, PolicyState] = field(
-        default_factory=lambda: {"netboot-tokens": "in force", "netboot-nodes": "in force"}
+        default_factory=lambda: dict.fromkeys(POLICIES, PolicyState("as shipped"))
     )
     ahead_ms: int = 0
 

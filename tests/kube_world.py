@@ -11,6 +11,7 @@ from cryptography.x509.oid import NameOID
 
 from lab.kube.accounts import Admin
 from netboot.join.certificates import IssuedCertificates
+from netboot.join.issue import MARK
 from netboot.join.ports import CertificateRequests, Leases, Nodes, Preconditions, Tokens
 from netboot.kube.certificates import KubeIssuedCertificates
 from netboot.kube.connection import Connection
@@ -50,7 +51,7 @@ class RealWorld:
 
     def make_node(self, name: str, *, ready: bool = False, boot_id: str = "") -> None:
         if self._admin("GET", f"{NODES}/{name}").status_code == 404:
-            self._create(NODES, {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}})
+            self._create(NODES, {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": MARK}})
         condition = {"type": "Ready", "status": str(ready), "lastTransitionTime": "2026-01-01T00:00:00Z"}
         for _ in range(20):  # the controllers write to it, too
             node = self._admin("GET", f"{NODES}/{name}").json()

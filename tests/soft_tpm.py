@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import struct
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,13 +12,18 @@ from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from tests.unit.tokens.soft import ECC_AK, ECC_EK, RSA_EK, SHA256, Exchange, Key
+from tests.unit.tokens.soft import ECC_AK, ECC_EK, RSA_EK, SHA256, Exchange, Key, spec_header
 from tokens import wire
 from tokens.credential import HASHES, kdfa, kdfe, spki_sha256
 from tokens.wire import PROOF_TAG, Selection, quote_nonce, sized
 
 MAC = "52:54:00:00:00:01"
-PCRS = {index: hashlib.sha256(b"pcr %d" % index).digest() for index in range(24)}
+MEASURED = {index: hashlib.sha256(b"pcr %d" % index).digest() for index in range(24)}
+PCRS = {index: hashlib.sha256(bytes(32) + digest).digest() for index, digest in MEASURED.items()}
+EVENT_LOG = spec_header({SHA256: 32}) + b"".join(
+    struct.pack("<IIIH", index, 8, 1, SHA256) + digest + struct.pack("<I", 0) for index, digest in MEASURED.items()
+)
+"""Of the firmware that measured once into each PCR; it leads to `PCRS`."""
 
 
 def text(data: bytes) -> str:

@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import hmac
+from collections.abc import Mapping
 
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes
@@ -12,12 +13,13 @@ from cryptography.hazmat.primitives.serialization import load_der_public_key
 from netboot.join import fallback, identify
 from netboot.join.credential import Presented
 from netboot.join.errors import PendingError, RefusedError, StaleError, UnknownMachineError
-from netboot.join.exchange import FIRMWARE_PCRS, Exchange, public_key, settle, tpm_errors
+from netboot.join.exchange import STATIC_PCRS, Exchange, public_key, settle, tpm_errors
 from netboot.join.identify import Identified
 from netboot.join.issue import issue
 from netboot.join.messages import Attest, AttestAnswer, Identifiers, TpmStatement
 from netboot.join.ports import Credential
 from netboot.join.state import State, policy_sha256, unseal
+from netboot.machines.values import Machine
 from tokens import wire
 from tokens.eventlog import check_log, read_event_log
 from tokens.quote import check_policy, verify_quote
@@ -146,10 +148,23 @@ def _proven(state: State, known: Identified, tpm: TpmStatement, sealed: bytes, s
             for index, allowed in known.machine.pcrs.items()
         }
         check_policy(pcrs, policy)
-        if tpm.eventlog is not None:
-            firmware = {key: value for key, value in pcrs.items() if key[1] in FIRMWARE_PCRS}
-            check_log(read_event_log(tpm.eventlog), firmware)
+        _check_event_log(known.machine, tpm.eventlog, pcrs)
     return quote.reset_count, quote.restart_count
+
+
+def _check_event_log(machine: Machine, log: bytes | None, pcrs: Mapping[tuple[int, int], bytes]) -> None:
+    """The firmware's log leads to each quoted value of the static PCRs: with a PCR policy, to what the policy allows.
+
+    Raises:
+        RefusedError: a machine with a PCR policy sent none. TpmError, MalformedError: it leads elsewhere, or is none.
+    """
+    if log is not None:
+        check_log(read_event_log(log), {key: value for key, value in pcrs.items() if key[1] in STATIC_PCRS})
+    elif machine.pcrs:
+        raise RefusedError(
+            f"{machine.name} has a PCR policy, and sent no event log that leads to its PCRs: does its kernel have "
+            "/sys/kernel/security/tpm0/binary_bios_measurements, of 160 KiB at most?"
+        )
 
 
 _BANKS = {name: algorithm for algorithm, name in wire.HASHES.items()}

@@ -10,7 +10,8 @@ from cryptography.x509 import Certificate
 
 from images.values.strict import Strict
 from netboot.join.enrolment import Details
-from tokens.ekcert import read_ek_certificate, verify_chain
+from tokens.ekcert import read_ek_certificate
+from tokens.ekchain import verify_chain
 from tokens.errors import TokenError
 
 

@@ -21,6 +21,8 @@ from tokens.sealed import Keyset
 DAY_MS = 86_400_000
 FIRMWARE_PCRS = tuple(range(8))
 """What firmware measures: asked for of everybody, whatever the policy."""
+STATIC_PCRS = range(16)
+"""Of the static root of trust: what is measured into them up to the kernel's start is in the firmware's event log."""
 
 
 @dataclass(frozen=True, slots=True)

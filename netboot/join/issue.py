@@ -26,6 +26,8 @@ ATTEMPTS = 4
 """At a Lease that somebody else keeps writing, before the machine is told to come back."""
 UNCHECKED = "netboot.dev/unchecked:NoSchedule"
 UNATTESTED = "netboot.dev/unattested:NoSchedule"
+MARK = {"netboot.dev/managed-by": "netboot"}
+"""The label of a Node that the issuer may delete; admission wants it of a node that has a Lease."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,9 +129,9 @@ class _Attempt:
         if self.existing is not None and self.existing.token_id is not None:
             cluster.tokens.delete(self.existing.token_id)  # whoever asks again has lost it
         expires = started + self.token_seconds * 1000
-        claimed = cluster.leases.write(
-            credential.model_copy(update={"token_id": token.id, "token_expires_ms": expires, "at_ms": started})
-        )
+        claim = {"token_id": token.id, "token_expires_ms": expires, "at_ms": started}
+        taints = ",".join(taints_of(self.machine, asked.assurance))
+        claimed = cluster.leases.write(credential.model_copy(update={**claim, "taints": taints}))
         self._close_window(started)
         self._record(Phase.ATTESTED, started, _proof_words(self.machine, asked))
         if claimed.issued == 0:
@@ -205,8 +207,8 @@ def _proof_words(machine: Machine, asked: Credential) -> str:
 
 
 def taints_of(machine: Machine, assurance: AssuranceLevel) -> tuple[str, ...]:
-    """With which taints the node is to register: those that are declared, and ours."""
-    taints = list(machine.node.taints)
+    """With which taints the node is to register: those that are declared, and ours; an empty value is none."""
+    taints = [taint.replace("=:", ":") for taint in machine.node.taints]
     ours = [UNCHECKED] if assurance == "tpm" else [UNCHECKED, UNATTESTED]
     keys = {_key(taint) for taint in taints}
     return (*taints, *(taint for taint in ours if _key(taint) not in keys))
@@ -231,7 +233,7 @@ def _answer(
         cluster=machine.cluster,
         apiservers=cluster.endpoints,
         authorities=cluster.authorities,
-        labels=dict(machine.node.labels),
+        labels=machine.node.labels | MARK,
         taints=taints_of(machine, assurance),
         now_ms=now_ms,
     )

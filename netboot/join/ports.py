@@ -30,6 +30,9 @@ class Credential(Strict):
     """The enrolment's: `machine release` and `replace` raise it, and what an older one says binds nobody."""
     window: str = ""
     """Assurance level `nonce`: the window that this credential used up."""
+    taints: str = ""
+    """With which the node is to register, `key=value:Effect`, with commas between; admission enforces it. "": an older
+    netboot wrote this, and left it to the node."""
     issued: int = 0
     """Tokens handed out for this boot. 0: claimed only; the Node of the boot before may be there still."""
     token_id: str | None = None
@@ -160,8 +163,12 @@ class CertificateRequests(Protocol):
         ...
 
 
-PolicyState = Literal["in force", "absent", "unbound", "different"]
-"""unbound: no binding makes it deny, or another one than the shipped; different: somebody changed its rules."""
+class PolicyState(NamedTuple):
+    """An admission policy as it was found. unbound: no binding makes it deny; different: its rules, or its binding, are
+    not as shipped, and `field` names the first that is not."""
+
+    found: Literal["as shipped", "absent", "unbound", "different"]
+    field: str = ""
 
 
 class Preconditions(Protocol):

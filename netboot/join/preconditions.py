@@ -144,21 +144,17 @@ def _secrets_unread(preconditions: Preconditions) -> Finding:
 
 
 def _policies(states: dict[str, PolicyState]) -> Iterator[Finding]:
-    faults = {
-        "absent": "is not there",
-        "unbound": "has no ValidatingAdmissionPolicyBinding like the shipped one, so it is not known to deny",
-    }
     for policy, state in states.items():
         name, remedy = f"admission policy {policy}", f"apply deploy/kubernetes: {APPLY}"
-        if state == "in force":
-            yield Finding(name, "ok", "in force as shipped")
-        elif state == "different":
-            changed = f"the ValidatingAdmissionPolicy {policy} is not as this version of netboot ships it"
-            yield Finding(
-                name, "warn", changed, f"compare with `netboot cluster manifests | kubectl diff -f -`; {remedy}"
-            )
+        if state.found == "as shipped":
+            yield Finding(name, "ok", "there, bound and as shipped")
+        elif state.found == "different":
+            changed = f"{state.field} is not as this version of netboot ships it, so it is not known what is denied"
+            compare = "compare with `netboot cluster manifests | kubectl diff -f -`"
+            yield Finding(name, "refuse", changed, f"{compare}; {remedy}")
         else:
-            yield Finding(name, "refuse", f"the ValidatingAdmissionPolicy {policy} {faults[state]}", remedy)
+            kind = "ValidatingAdmissionPolicy" if state.found == "absent" else "ValidatingAdmissionPolicyBinding"
+            yield Finding(name, "refuse", f"there is no {kind} {policy}", remedy)
 
 
 def _approvals(preconditions: Preconditions) -> Iterator[Finding]:

@@ -4,6 +4,8 @@ from typing import NamedTuple
 
 CSR_GROUP, CSRS = "certificates.k8s.io", "certificatesigningrequests"
 OURS = "(ours)"
+POLICIES = ("netboot-tokens", "netboot-nodes", "netboot-taints", "netboot-deletions")
+"""Admission policies, and the bindings of the same names."""
 
 
 class Right(NamedTuple):
@@ -36,7 +38,7 @@ RIGHTS: dict[str, tuple[Right, ...]] = {
         *(
             Right("get", _ADMISSION, resource, name=name)
             for resource in ("validatingadmissionpolicies", "validatingadmissionpolicybindings")
-            for name in ("netboot-tokens", "netboot-nodes")
+            for name in POLICIES
         ),
     ),
     "approver": (

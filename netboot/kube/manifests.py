@@ -7,7 +7,6 @@ from typing import Any
 import yaml
 
 DEFAULT_NAMESPACE = "netboot"
-POLICIES = ("netboot-tokens", "netboot-nodes")
 
 
 def manifest_text(namespace: str = DEFAULT_NAMESPACE) -> str:

@@ -1,7 +1,7 @@
 """`netboot.join.ports.Preconditions`."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from email.utils import parsedate_to_datetime
 from typing import Any
@@ -10,11 +10,12 @@ from kubernetes import client
 
 from netboot.join.errors import ClusterUnavailableError
 from netboot.join.ports import PolicyState
+from netboot.join.rights import POLICIES
 from netboot.join.signing import Signing
 from netboot.kube.certificates import KubeIssuedCertificates
 from netboot.kube.connection import Connection
 from netboot.kube.errors import StatusError
-from netboot.kube.manifests import POLICIES, manifests
+from netboot.kube.manifests import manifests
 
 
 class KubePreconditions:
@@ -63,18 +64,20 @@ class KubePreconditions:
             (document["kind"], document["metadata"]["name"]): document.get("spec")
             for document in manifests(self._namespace)
         }
-        states: dict[str, PolicyState] = {}
-        for name in POLICIES:
-            policy = self._spec(self._admission.read_validating_admission_policy, name)
-            binding = self._spec(self._admission.read_validating_admission_policy_binding, name)
-            if policy is None:
-                states[name] = "absent"
-            elif binding != shipped[("ValidatingAdmissionPolicyBinding", name)]:
-                states[name] = "unbound"
-            else:
-                same = policy == shipped[("ValidatingAdmissionPolicy", name)]
-                states[name] = "in force" if same else "different"
-        return states
+        return {name: self._policy(shipped, name) for name in POLICIES}
+
+    def _policy(self, shipped: Mapping[tuple[str, str], Any], name: str) -> PolicyState:
+        policy = self._spec(self._admission.read_validating_admission_policy, name)
+        binding = self._spec(self._admission.read_validating_admission_policy_binding, name)
+        if policy is None:
+            return PolicyState("absent")
+        if binding is None:
+            return PolicyState("unbound")
+        for kind, live in (("ValidatingAdmissionPolicy", policy), ("ValidatingAdmissionPolicyBinding", binding)):
+            field = difference(shipped[(kind, name)], live, "spec")
+            if field is not None:
+                return PolicyState("different", f"{field} of the {kind} {name}")
+        return PolicyState("as shipped")
 
     def clock_ahead_ms(self) -> int:
         """The `Date` of an answer has whole seconds: their middle is taken."""
@@ -97,17 +100,30 @@ class KubePreconditions:
             policy = self._connection.call(operation, name, expected=(404,))
         except StatusError:
             return None
-        return dict(_plain(policy["spec"]))
+        return dict(policy["spec"])
 
 
 _DEFAULTS: dict[str, Any] = {"matchPolicy": "Equivalent", "namespaceSelector": {}, "objectSelector": {}, "scope": "*"}
 """What the apiserver adds where a policy leaves it out (k8s.io/api/admissionregistration/v1)."""
 
 
-def _plain(value: Any) -> Any:
-    """Without what the apiserver filled in."""
-    if isinstance(value, dict):
-        return {key: _plain(below) for key, below in value.items() if _DEFAULTS.get(key, _plain) != below}
-    if isinstance(value, list):
-        return [_plain(item) for item in value]
-    return value
+def difference(shipped: Any, live: Any, at: str) -> str | None:
+    """The first field, at or below `at`, that an object of the apiserver has otherwise than `shipped`.
+
+    None: all are the same, but for what the apiserver fills in by itself.
+    """
+    if isinstance(shipped, dict) and isinstance(live, dict):
+        for key in sorted(shipped.keys() | live.keys()):
+            field = f"{at}.{key}"
+            if key not in shipped and _DEFAULTS.get(key) != live[key]:
+                return field
+            if key in shipped and (found := difference(shipped[key], live.get(key), field)) is not None:
+                return found
+        return None
+    if isinstance(shipped, list) and isinstance(live, list):
+        if len(shipped) != len(live):
+            return at
+        pairs = enumerate(zip(shipped, live, strict=True))
+        fields = (difference(one, other, f"{at}[{index}]") for index, (one, other) in pairs)
+        return next((field for field in fields if field is not None), None)
+    return None if shipped == live else at

@@ -1,6 +1,7 @@
 """From power-on to a Ready node that works, twice: real firmware, TPM, kubelet, control plane."""
 
 import re
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 import requests
 
 from lab.kube.kubectl import POD, hear_hello, let_in, start_hello
+from lab.machines import Machine
 from tests.boot.data_centre import COMPLETE_TRACE, BuiltImage
 from tests.boot.node_data_centre import NodeDataCentre, node_data_centre
 from tests.boot.secrets import TokenWatch, command_lines, lasting_secrets, watching_tokens
@@ -27,7 +29,8 @@ JOINED = [
 def test_a_machine_becomes_a_node_that_works_and_does_so_again_after_its_power_was_cut(
     built_node: BuiltImage, folder: Path
 ) -> None:
-    """One machine, pinned by its TPM in the inventory; nothing secret is anywhere it must not be."""
+    """One machine, pinned by its TPM in the inventory; nothing secret is anywhere it must not be. The battery of its
+    board's clock dies with the power."""
     with node_data_centre(folder, built_node) as here, watching_tokens(here.cluster) as tokens:
         with here.switched_on():
             first = here.ready()
@@ -39,8 +42,9 @@ def test_a_machine_becomes_a_node_that_works_and_does_so_again_after_its_power_w
             its_hardware_was_checked(here, first)
         assert len(tokens.values) == 1
 
-        with here.switched_on():
+        with here.switched_on(clock="1970-01-01T00:00:00") as dead_battery:
             again = here.ready(not_boot=first)
+            its_clock_was_dead_and_is_right(here, dead_battery)
             after = node(here)
             assert after["metadata"]["uid"] != before["metadata"]["uid"]
             assert taints(after) == taints(before)
@@ -108,6 +112,16 @@ def its_hardware_was_checked(here: NodeDataCentre, boot: str) -> None:
         "memory",
         "clock",
     }
+
+
+def its_clock_was_dead_and_is_right(here: NodeDataCentre, machine: Machine) -> None:
+    """The kernel read 1970 from the board; the agent's TLS and the kubelet's certificates needed the time."""
+    console = machine.console.text
+    assert re.search(r"rtc_cmos .*: setting system clock to 1970-01-01T00:00:", console)
+    moves = re.findall(r"netboot-join: the clock said (\S+) \S+, now (\S+) \S+: (.*?)\r?$", console, re.MULTILINE)
+    assert moves, "the agent had nothing to set"
+    heard = here.kubectl.get("lease", here.hardware.name, "-n", "kube-node-lease")["spec"]["renewTime"]
+    assert abs((datetime.fromisoformat(heard) - datetime.now(UTC)).total_seconds()) < 120, moves
 
 
 def node(here: NodeDataCentre) -> Any:

@@ -12,6 +12,7 @@ from lab.kube.accounts import Admin
 from lab.kube.cluster import Cluster
 from netboot.config import Cluster as ClusterConfig
 from netboot.join.errors import ClusterUnavailableError, HeldError
+from netboot.join.issue import MARK
 from netboot.join.issued_tokens import sweep
 from netboot.join.ports import ClusterAccess
 from netboot.join.preconditions import Connected, refusals
@@ -82,7 +83,7 @@ def test_the_token_authenticates_and_opens_nothing_but_certificate_requests(
 def test_the_node_of_the_boot_before_is_gone_before_the_token(
     stage: Stage, as_admin: Admin, cluster: ClusterAccess
 ) -> None:
-    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "join-two"}}
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "join-two", "labels": MARK}}
     assert as_admin("POST", NODE, node).status_code == 201
     order: list[str] = []
 

@@ -19,6 +19,7 @@ import yaml
 from lab.kube.accounts import Admin
 from lab.kube.cluster import Cluster
 from netboot.config import load_config
+from netboot.join.issue import MARK
 from netboot.join.state import Nonce, seal_nonce
 from netboot.stores.sealing import NONCES, read_keys
 from tests.agents import Told
@@ -156,7 +157,7 @@ def register(root: Path, name: str) -> requests.Response:
     """Create the Node as its kubelet does with the files that the agent left."""
     config = yaml.safe_load((root / "etc/kubernetes/kubelet.kubeconfig").read_text())
     taints = json.loads((root / "etc/kubernetes/kubelet.d/20-netboot.conf").read_text())["registerWithTaints"]
-    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}, "spec": {"taints": taints}}
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": MARK}, "spec": {"taints": taints}}
     pair = str(root / "var/lib/kubelet/pki/kubelet-client-current.pem")
     with requests.Session() as session:
         session.trust_env, session.verify, session.cert = False, str(root / "etc/kubernetes/pki/ca.crt"), pair

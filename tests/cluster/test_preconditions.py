@@ -8,8 +8,9 @@ import pytest
 
 from lab.kube.accounts import Admin, apply_manifests, object_path
 from lab.kube.cluster import Cluster
+from netboot.join.ports import PolicyState
 from netboot.join.preconditions import NODECLIENT, SELFNODECLIENT, Finding, check, refusals, rights
-from netboot.join.rights import RIGHTS
+from netboot.join.rights import POLICIES, RIGHTS
 from netboot.kube.connection import Connection
 from netboot.kube.manifests import manifests
 from netboot.kube.preconditions import KubePreconditions
@@ -120,31 +121,56 @@ def test_everything_for_everybody_is_refused_and_named(world: RealWorld) -> None
     assert "ClusterRoleBinding permissive" in finding.words
 
 
-@pytest.mark.parametrize("name", ["netboot-tokens", "netboot-nodes"])
+@pytest.mark.parametrize("name", POLICIES)
 def test_a_policy_that_is_not_in_force_is_refused(world: RealWorld, as_admin: Admin, name: str) -> None:
     with without(as_admin, "ValidatingAdmissionPolicyBinding", name):
-        assert world.preconditions.policies()[name] == "unbound"
+        assert world.preconditions.policies()[name] == PolicyState("unbound")
         with without(as_admin, "ValidatingAdmissionPolicy", name):
-            assert world.preconditions.policies()[name] == "absent"
+            assert world.preconditions.policies()[name] == PolicyState("absent")
             assert [one.name for one in refusals(check(world.preconditions))] == [f"admission policy {name}"]
     binding = shipped("ValidatingAdmissionPolicyBinding", name)
     as_admin.apply({**binding, "spec": binding["spec"] | {"validationActions": ["Audit"]}})
     try:
-        assert world.preconditions.policies()[name] == "unbound"
+        changed = f"spec.validationActions[0] of the ValidatingAdmissionPolicyBinding {name}"
+        assert world.preconditions.policies()[name] == PolicyState("different", changed)
     finally:
         as_admin.apply(binding)
-    assert world.preconditions.policies()[name] == "in force"
+    assert world.preconditions.policies()[name] == PolicyState("as shipped")
 
 
-def test_a_policy_that_somebody_changed_is_told(world: RealWorld, as_admin: Admin) -> None:
-    policy = shipped("ValidatingAdmissionPolicy", "netboot-nodes")
-    exempt = {"name": "exempt", "expression": "request.userInfo.username != 'system:node:control-1'"}
-    conditions = [*policy["spec"]["matchConditions"], exempt]
-    as_admin.apply({**policy, "spec": policy["spec"] | {"matchConditions": conditions}})
+ALL = {"expression": "true", "message": "x"}
+EXEMPT = {"name": "exempt", "expression": "request.userInfo.username != 'system:node:control-1'"}
+NOT_HERE = {"matchLabels": {"x": "y"}}
+
+
+@pytest.mark.parametrize(
+    ("kind", "change", "field"),
+    [
+        ("", {"validations": [ALL] * 5}, "spec.validations[0].expression"),
+        ("", {"validations": [ALL]}, "spec.validations"),
+        ("", {"failurePolicy": "Ignore"}, "spec.failurePolicy"),
+        ("", {"matchConditions": [EXEMPT]}, "spec.matchConditions[0].expression"),
+        ("Binding", {"matchResources": {"namespaceSelector": NOT_HERE}}, "spec.matchResources"),
+        ("Binding", {"validationActions": ["Warn", "Audit"]}, "spec.validationActions"),
+    ],
+)
+def test_whatever_is_changed_in_a_policy_is_refused_by_its_name(
+    world: RealWorld, as_admin: Admin, kind: str, change: dict[str, Any], field: str
+) -> None:
+    """`netboot-tokens` with rules that allow everything is there and bound, and denies nothing."""
+    kind = f"ValidatingAdmissionPolicy{kind}"
+    document = shipped(kind, "netboot-tokens")
+    as_admin.apply({**document, "spec": document["spec"] | change})
     try:
-        assert world.preconditions.policies()["netboot-nodes"] == "different"
+        (finding,) = refusals(check(world.preconditions))
+        assert finding.words == (
+            f"{field} of the {kind} netboot-tokens is not as this version of netboot ships it, so it is not known what "
+            "is denied"
+        )
+        assert finding.remedy.endswith("apply deploy/kubernetes: `netboot cluster manifests | kubectl apply -f -`")
     finally:
-        as_admin.apply(policy)
+        as_admin.apply(document)
+    assert refusals(check(world.preconditions)) == ()
 
 
 def test_a_clock_that_is_off_is_measured(connections: dict[str, Connection]) -> None:

@@ -12,7 +12,7 @@ from lab.kube.accounts import Admin
 from lab.kube.cluster import Cluster
 from netboot.join.certificates import BootCertificates
 from netboot.join.ports import Csr
-from netboot.join.rights import CSR_GROUP, CSRS, OURS, RIGHTS, Right
+from netboot.join.rights import CSR_GROUP, CSRS, OURS, POLICIES, RIGHTS, Right
 from netboot.kube.connection import Connection
 from netboot.kube.errors import ClusterRefusedError
 from netboot.kube.manifests import manifests
@@ -129,7 +129,7 @@ NEEDED: dict[str, list[tuple[Prepare, Right]]] = {
         *(
             (lambda w: lambda: w.preconditions.policies(), Right("get", at.ADMISSION_GROUP, resource, name=name))
             for resource in ("validatingadmissionpolicies", "validatingadmissionpolicybindings")
-            for name in ("netboot-tokens", "netboot-nodes")
+            for name in POLICIES
         ),
     ],
     "approver": [
@@ -207,7 +207,7 @@ def test_an_account_has_these_rights_and_no_other(role: str, namespace: str, use
 
 
 TOKEN = f"{at.SECRETS}/bootstrap-token-abcdef"
-POLICIES = f"/apis/{at.ADMISSION_GROUP}/v1/validatingadmissionpolicies"
+POLICIES_AT = f"/apis/{at.ADMISSION_GROUP}/v1/validatingadmissionpolicies"
 NAMED = {"metadata": {"name": "x"}}
 PATCH: dict[str, Any] = {"metadata": {"labels": {"x": "y"}}}
 BEYOND: dict[str, list[tuple[str, str, str, Any]]] = {
@@ -231,9 +231,9 @@ BEYOND: dict[str, list[tuple[str, str, str, Any]]] = {
         ("read others' Leases", "GET", f"/apis/{at.LEASE_GROUP}/v1/namespaces/kube-system/leases", None),
         ("bind a role", "POST", at.BINDINGS, NAMED),
         ("get a token of an account", "POST", "/api/v1/namespaces/netboot/serviceaccounts/netboot-approver/token", {}),
-        ("change the policy", "PUT", f"{POLICIES}/netboot-tokens", NAMED),
-        ("delete the policy", "DELETE", f"{POLICIES}/netboot-tokens", None),
-        ("read another policy", "GET", f"{POLICIES}/x", None),
+        ("change the policy", "PUT", f"{POLICIES_AT}/netboot-tokens", NAMED),
+        ("delete the policy", "DELETE", f"{POLICIES_AT}/netboot-tokens", None),
+        ("read another policy", "GET", f"{POLICIES_AT}/x", None),
         ("make a Pod", "POST", "/api/v1/namespaces/netboot/pods", NAMED),
         ("read a ConfigMap", "GET", "/api/v1/namespaces/kube-system/configmaps", None),
         ("read a machine's certificates", "GET", f"{at.CONFIG_MAPS}/netboot-x", None),

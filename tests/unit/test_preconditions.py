@@ -3,6 +3,7 @@
 import pytest
 
 from netboot.join.errors import ClusterUnavailableError
+from netboot.join.ports import PolicyState
 from netboot.join.preconditions import ADVICE, NODECLIENT, SELFNODECLIENT, Finding, check, refusals, rights
 from netboot.join.rights import RIGHTS
 from netboot.join.signing import SIGNING_REMEDY, Signing
@@ -25,10 +26,12 @@ def test_a_sound_cluster_has_nothing_to_refuse(cluster: FakePreconditions) -> No
     assert [(one.name, one.outcome, one.words, one.remedy) for one in findings] == [
         ("version of Kubernetes", "ok", "v1.34.4", ""),
         ("clock", "ok", "ours and the apiserver's agree", ""),
-        ("rights of the issuer", "ok", "the account has the 15 rights that it needs", ""),
+        ("rights of the issuer", "ok", "the account has the 19 rights that it needs", ""),
         ("least privilege of the issuer", "ok", "the account may not read Secrets", ""),
-        ("admission policy netboot-tokens", "ok", "in force as shipped", ""),
-        ("admission policy netboot-nodes", "ok", "in force as shipped", ""),
+        ("admission policy netboot-tokens", "ok", "there, bound and as shipped", ""),
+        ("admission policy netboot-nodes", "ok", "there, bound and as shipped", ""),
+        ("admission policy netboot-taints", "ok", "there, bound and as shipped", ""),
+        ("admission policy netboot-deletions", "ok", "there, bound and as shipped", ""),
         ("first certificates", "ok", "nobody but netboot approves them", ""),
         ("renewals", "ok", "nobody but netboot approves them", ""),
         (
@@ -189,30 +192,36 @@ def test_clocks(cluster: FakePreconditions, ahead: int, outcome: str, words: str
 
 
 def test_a_policy_that_is_missing_is_refused(cluster: FakePreconditions) -> None:
-    cluster.policy_states = {"netboot-tokens": "absent", "netboot-nodes": "unbound"}
+    cluster.policy_states |= {"netboot-tokens": PolicyState("absent"), "netboot-nodes": PolicyState("unbound")}
     remedy = "apply deploy/kubernetes: `netboot cluster manifests | kubectl apply -f -`"
     assert refusals(check(cluster)) == (
         Finding(
             "admission policy netboot-tokens",
             "refuse",
-            "the ValidatingAdmissionPolicy netboot-tokens is not there",
+            "there is no ValidatingAdmissionPolicy netboot-tokens",
             remedy,
         ),
         Finding(
             "admission policy netboot-nodes",
             "refuse",
-            "the ValidatingAdmissionPolicy netboot-nodes has no ValidatingAdmissionPolicyBinding like the shipped one, "
-            "so it is not known to deny",
+            "there is no ValidatingAdmissionPolicyBinding netboot-nodes",
             remedy,
         ),
     )
 
 
-def test_a_policy_that_somebody_changed_is_a_warning(cluster: FakePreconditions) -> None:
-    cluster.policy_states["netboot-nodes"] = "different"
-    policy = found(cluster, "admission policy netboot-nodes")
-    assert policy.outcome == "warn"
-    assert "not as this version of netboot ships it" in policy.words
+def test_a_policy_that_somebody_changed_is_refused_with_the_field(cluster: FakePreconditions) -> None:
+    field = "spec.validations[1].expression of the ValidatingAdmissionPolicy netboot-tokens"
+    cluster.policy_states["netboot-tokens"] = PolicyState("different", field)
+    assert refusals(check(cluster)) == (
+        Finding(
+            "admission policy netboot-tokens",
+            "refuse",
+            f"{field} is not as this version of netboot ships it, so it is not known what is denied",
+            "compare with `netboot cluster manifests | kubectl diff -f -`; apply deploy/kubernetes: "
+            "`netboot cluster manifests | kubectl apply -f -`",
+        ),
+    )
 
 
 def test_missing_rights_are_named_and_nothing_more_is_asked(cluster: FakePreconditions) -> None:

@@ -1,7 +1,8 @@
 """A floor under a dead clock. TLS needs a time; what is older than the image and the site bundle cannot be now.
 
-Beyond the floor the service's own word is taken: unauthenticated (the Date of its plain HTTP) only where TLS failed
-because of dates, never below the floor, so that an expired certificate stays expired; authenticated once TLS is up.
+A time service comes first: while it holds the clock nobody else does. Without one the service's own word is taken:
+unauthenticated (the Date of its plain HTTP) only where join's certificate is not valid yet, and only forward, so that a
+certificate that has expired stays so; authenticated, once TLS has believed join by the clock as it was.
 """
 
 import email.utils
@@ -11,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Literal
 
 from .errors import NetworkError
 from .net import Server
@@ -43,8 +45,13 @@ class Clock:
         if self.now() < self.floor:
             self._move(self.floor, "this image was built then, so it cannot be earlier")
 
+    def advance(self, seconds: float, whose: str) -> None:
+        """Take over a time that nobody has signed: forward only."""
+        if seconds > self.now() + TOLERATED:
+            self._move(seconds, f"that is {whose}'s time")
+
     def correct(self, seconds: float, whose: str) -> None:
-        """Take over another's time if ours differs much; nothing below the floor is believed."""
+        """Take over the time of somebody whom TLS believes, if ours differs much; nothing below the floor."""
         if seconds >= self.floor and abs(self.now() - seconds) > TOLERATED:
             self._move(seconds, f"that is {whose}'s time")
 
@@ -56,6 +63,14 @@ class Clock:
             self.say(f"the clock says {old}, and cannot be set: {error.strerror}")
         else:
             self.say(f"the clock said {old}, now {new}: {because}")
+
+
+def time_service(root: Path) -> Literal["none", "running", "synchronised"]:
+    """Whether systemd-timesyncd runs, and holds the clock (systemd-timesyncd.service(8), "Files")."""
+    folder = root / "run/systemd/timesync"
+    if not folder.exists():
+        return "none"
+    return "synchronised" if (folder / "synchronized").exists() else "running"
 
 
 def floor(root: Path, issued: int) -> float:

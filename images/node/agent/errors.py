@@ -36,7 +36,11 @@ class NetworkError(AgentError):
 
 
 class ValidityError(NetworkError):
-    """By this machine's clock the server's certificate is not valid yet, or no longer."""
+    """By this machine's clock the server's certificate is not valid yet (`early`), or no longer."""
+
+    def __init__(self, message: str, *, early: bool) -> None:
+        super().__init__(message)
+        self.early = early
 
 
 class AnswerError(AgentError):

@@ -18,6 +18,8 @@ from .report import Reporter
 from .request import Request
 
 LONGEST_PAUSE = 60.0
+WAITS_FOR_TIME = 5
+"""Failures for want of the time, about a minute, that a time service has before the boot service is asked for it."""
 STALE = 410
 """Sealed too long ago, or by a key that is gone: begin again at once."""
 
@@ -49,6 +51,7 @@ class Agent:
     now: Callable[[], float] = time.time
     set_clock: Callable[[float], None] = clock.not_ours
     _reporter: Reporter | None = None
+    _waits_for_time: int = 0
 
     def run(self) -> None:
         """Return when this boot has joined."""
@@ -90,14 +93,22 @@ class Agent:
         try:
             with self.open_tpm(self.root) as device:
                 admission = exchange.prove(lambda path, body: server.call("POST", path, body), device, key, facts)
-        except ValidityError:
-            clocks.correct(clock.date_of(Server(known.report, seconds=10)), known.report)
+        except ValidityError as error:
+            if error.early and self._nobody_holds_the_clock():
+                clocks.advance(clock.date_of(Server(known.report, seconds=10)), known.report)
             raise
-        clocks.correct(admission.now_ms / 1000, "join")
+        if clock.time_service(self.root) != "synchronised":
+            clocks.correct(admission.now_ms / 1000, "join")
         self.say(f"attested; this is node {admission.node_name} of cluster {admission.cluster}")
         issued = Request(admission, key, self.say, self.pause).obtain()
         kubelet.install(self.root, known.boot, admission, issued, key)
         self.say(f"joined as {admission.node_name}; the kubelet may start")
+
+    def _nobody_holds_the_clock(self) -> bool:
+        """Whether no time service does, or one that runs has had its time to find its servers."""
+        service = clock.time_service(self.root)
+        self._waits_for_time += service == "running"
+        return service == "none" or (service == "running" and self._waits_for_time > WAITS_FOR_TIME)
 
 
 def _reason(error: Exception) -> str:

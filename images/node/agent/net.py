@@ -18,7 +18,12 @@ LONGEST = 256 * 1024
 """Bytes of an answer."""
 LONGEST_WAIT = 900.0
 """Seconds that a server may make us wait: one that says a year is mistaken."""
-_DATES = {9: "is not valid yet by this machine's clock", 10: "has expired by this machine's clock"}
+_EARLY, _LATE = 9, 10
+_DATES = {
+    _EARLY: "is not valid yet by this machine's clock",
+    _LATE: "has expired by this machine's clock, which no plain answer may put back: renew it, or set the clock",
+}
+"""By OpenSSL's code of the fault (X509_V_ERR_CERT_NOT_YET_VALID, …_HAS_EXPIRED)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +95,7 @@ class Server:
     def _unbelieved(self, error: ssl.SSLCertVerificationError) -> NetworkError:
         fault = _DATES.get(error.verify_code)
         if fault:
-            return ValidityError(f"the certificate of {self.url} {fault}")
+            return ValidityError(f"the certificate of {self.url} {fault}", early=error.verify_code == _EARLY)
         return NetworkError(f"{self.url} is not who it should be: {error.verify_message}")
 
     def refusal(self, response: http.client.HTTPResponse, data: bytes) -> RefusedError:

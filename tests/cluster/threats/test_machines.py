@@ -171,7 +171,9 @@ def test_pcrs_that_the_policy_does_not_allow(site: LiveSite) -> None:
     machine.pcrs[7] = bytes(31) + b"\x01"
     words = failed(site.attest(machine, site.hello(machine).body), 403, "refused")
     assert words.startswith("the TPM's statement is not accepted: PCR 7 ")
-    site.prove(site.power_on(chassis))  # the same machine as it should be
+    words = failed(site.attest(honest := site.power_on(chassis), site.hello(honest).body), 403, "refused")
+    assert words.startswith(f"{chassis.name} has a PCR policy, and sent no event log that leads to its PCRs: ")
+    site.prove(site.power_on(chassis, eventlog=soft_tpm.EVENT_LOG))  # the same machine as it should be
 
 
 def fetched_nonce(site: LiveSite, chassis: Chassis, source: str) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from lab.kube import cluster as lab
+from netboot.join.issue import MARK
 from netboot.stores.sealing import added, new_key, promoted, read_keys, retired, write_keys
 from tests.cluster.threats.live_site import LEASES, NODES, SERVE, LiveSite, failed
 from tests.kubelets import client, pem, renewal, serving
@@ -214,7 +215,7 @@ def test_a_healthy_machine_s_script_fetched_by_a_stranger_with_false_events(site
 def become_ready(site: LiveSite, session: Any, name: str) -> None:
     """As a kubelet does, with its certificate."""
     taint = {"key": "netboot.dev/unchecked", "effect": "NoSchedule"}
-    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}, "spec": {"taints": [taint]}}
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": MARK}, "spec": {"taints": [taint]}}
     made = session.post(f"{site.cluster.url}{NODES}", json=node, timeout=30)
     assert made.status_code == 201, made.text
     one = {"type": "Ready", "status": "True", "lastTransitionTime": made.json()["metadata"]["creationTimestamp"]}

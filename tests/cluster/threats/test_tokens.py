@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from netboot.join.issue import MARK
 from netboot.join.ports import Csr
 from tests.cluster.threats.chassis import Chassis
 from tests.cluster.threats.live_site import NODES, LiveSite
@@ -126,7 +127,12 @@ def test_a_retired_machine_s_certificate_is_not_renewed(site: LiveSite) -> None:
 
 def node_of(name: str, *taints: dict[str, str]) -> dict[str, Any]:
     """As a kubelet registers."""
-    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}, "spec": {"taints": list(taints)}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": MARK},
+        "spec": {"taints": list(taints)},
+    }
 
 
 def test_a_node_object_left_by_the_last_boot(site: LiveSite) -> None:

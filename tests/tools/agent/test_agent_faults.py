@@ -2,7 +2,7 @@
 
 import json
 import ssl
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -249,25 +249,84 @@ def test_a_clock_in_1970_gets_the_images_time_before_tls_and_joins_own_after(sit
     assert len(set_to) == 1, "join's clock is not a minute from it"
 
 
+NOT_YET, EXPIRED = 9, 10
+"""OpenSSL's codes."""
+
+
+@pytest.fixture
+def disbelieved(monkeypatch: pytest.MonkeyPatch) -> Callable[[int, int], None]:
+    """Let TLS find this fault in join's certificate, so many times."""
+    wrap, left = ssl.SSLContext.wrap_socket, [0]
+
+    def arrange(code: int, times: int) -> None:
+        def refuse(context: ssl.SSLContext, *args: Any, **more: Any) -> ssl.SSLSocket:
+            if more.get("server_side") or left[0] == 0:
+                return wrap(context, *args, **more)
+            left[0] -= 1
+            error = ssl.SSLCertVerificationError(1, "certificate verify failed")
+            error.verify_code, error.verify_message = code, "of its dates"
+            raise error
+
+        left[0] = times
+        monkeypatch.setattr(ssl.SSLContext, "wrap_socket", refuse)
+
+    return arrange
+
+
 def test_a_certificate_that_is_not_valid_yet_asks_the_boot_service_for_the_time(
-    site: Site, root: Path, monkeypatch: pytest.MonkeyPatch
+    site: Site, root: Path, disbelieved: Callable[[int, int], None]
 ) -> None:
-    wrap = ssl.SSLContext.wrap_socket
-
-    def not_yet(context: ssl.SSLContext, *args: Any, **more: Any) -> ssl.SSLSocket:
-        if more.get("server_side"):
-            return wrap(context, *args, **more)
-        monkeypatch.undo()
-        error = ssl.SSLCertVerificationError(1, "certificate verify failed")
-        error.verify_code, error.verify_message = 9, "certificate is not yet valid"
-        raise error
-
-    monkeypatch.setattr(ssl.SSLContext, "wrap_socket", not_yet)
+    disbelieved(NOT_YET, 1)
     set_to: list[float] = []
     told = joined(root, now=lambda: 1000.0, set_clock=set_to.append)
     assert causes(told) == [f"the certificate of {site.url} is not valid yet by this machine's clock"]
     assert abs(set_to[0] - site.now_ms / 1000) < 300
     assert f"that is {site.report_url}'s time" in told.lines[0]
+
+
+@pytest.mark.parametrize("code", [NOT_YET, EXPIRED])
+def test_no_plain_answer_puts_the_clock_back_to_when_a_certificate_was_valid(
+    site: Site, root: Path, disbelieved: Callable[[int, int], None], code: int
+) -> None:
+    """The thief of an old key of join's answers in place of the boot service as well, with the Date of then."""
+    disbelieved(code, 2)
+    set_to: list[float] = []
+    told = joined(root, now=lambda: site.now_ms / 1000 + 86_400, set_clock=set_to.append)
+    fault = "is not valid yet" if code == NOT_YET else "has expired"
+    assert len(causes(told)) == 2
+    assert causes(told)[0].startswith(f"the certificate of {site.url} {fault} by this machine's clock")
+    in_the_clear = [line for line in told.lines if f"that is {site.report_url}'s time" in line]
+    assert in_the_clear == [], "join's own, in TLS, may be taken"
+
+
+def test_a_certificate_that_has_expired_asks_nobody_for_the_time(
+    site: Site, root: Path, disbelieved: Callable[[int, int], None]
+) -> None:
+    """Later than now it has expired all the more."""
+    disbelieved(EXPIRED, 1)
+    set_to: list[float] = []
+    told = joined(root, now=lambda: 1000.0, set_clock=set_to.append)
+    why = "has expired by this machine's clock, which no plain answer may put back: renew it, or set the clock"
+    assert causes(told) == [f"the certificate of {site.url} {why}"]
+    assert [line.split(": ")[-1] for line in told.lines if line.startswith("the clock")] == ["that is join's time"]
+    assert len(set_to) == 1
+
+
+@pytest.mark.parametrize("synchronised", [True, False])
+def test_a_time_service_comes_before_the_boot_service(
+    site: Site, root: Path, disbelieved: Callable[[int, int], None], synchronised: bool
+) -> None:
+    (root / "run/systemd/timesync").mkdir(parents=True)
+    if synchronised:
+        (root / "run/systemd/timesync/synchronized").touch()
+    disbelieved(NOT_YET, 7)
+    set_to: list[float] = []
+    told = joined(root, now=lambda: 1000.0, set_clock=set_to.append)
+    assert len(causes(told)) == 7
+    taken = [line.split(": ")[-1] for line in told.lines if line.startswith("the clock said")]
+    plain = f"that is {site.report_url}'s time"
+    assert taken == ([] if synchronised else [plain, plain, "that is join's time"])
+    assert len(set_to) == len(taken)
 
 
 def test_no_file_holds_the_token_and_no_line(site: Site, root: Path) -> None:

@@ -23,6 +23,7 @@ from lab.kube.authority import Authority
 from netboot.join import messages
 from netboot.join.attest import attest
 from netboot.join.hello import hello
+from netboot.join.issue import MARK
 from tests.agent_tpm import SoftTpm
 from tests.joining import Stage, boot_id, dumps, pinned
 from tests.soft_tpm import Machine, new_key
@@ -63,7 +64,7 @@ def test_the_agent_and_the_service_understand_each_other() -> None:
 
     facts = Facts(machine.boot, {"uuid": None, "serial": None, "macs": ["52:54:00:00:00:01"]})
     admission = prove(post, SoftTpm(machine), new_key(), facts)
-    assert (admission.node_name, admission.labels) == ("gpu-001", {"rack": "r1"})
+    assert (admission.node_name, admission.labels) == ("gpu-001", {"rack": "r1"} | MARK)
     assert list(map(str, admission.taints)) == ["a=b:NoExecute", "netboot.dev/unchecked:NoSchedule"]
 
 
@@ -329,6 +330,25 @@ def test_nothing_below_the_floor_is_believed() -> None:
     assert moved == []
     one.correct(datetime(2026, 1, 1, tzinfo=UTC).timestamp(), "join")
     assert lines == ["the clock said 1970-01-01 01:23:20, now 2026-01-01 00:00:00: that is join's time"]
+
+
+def test_what_nobody_has_signed_never_puts_the_clock_back() -> None:
+    """Not even to where it is above the floor: a certificate that has expired would be valid again."""
+    moved: list[float] = []
+    one = clock.Clock(lambda _: None, 1000.0, lambda: 5000.0, moved.append)
+    for seconds in (999.0, 1001.0, 4000.0, 5059.0):
+        one.advance(seconds, "whoever answers")
+    assert moved == []
+    one.advance(5061.0, "whoever answers")
+    assert moved == [5061.0]
+
+
+@pytest.mark.parametrize(("files", "state"), [((), "none"), (("",), "running"), (("", "synchronized"), "synchronised")])
+def test_a_time_service_is_seen(tmp_path: Path, files: tuple[str, ...], state: str) -> None:
+    for name in files:
+        path = tmp_path / "run/systemd/timesync" / name
+        path.mkdir(parents=True) if not name else path.touch()
+    assert clock.time_service(tmp_path) == state
 
 
 def test_a_clock_that_cannot_be_set_is_said() -> None:

@@ -13,7 +13,7 @@ from netboot.lifecycle.errors import BadClaimError, CannotTellError, JournalUnav
 from netboot.lifecycle.events import EventRecord
 from netboot.lifecycle.phases import Phase
 from tests.joining import AUTHORITIES, ENDPOINTS, NOW, PEER, Stage, boot_id, declared, pinned
-from tests.soft_tpm import PCRS, Machine, new_key, other_tpm, spki, text
+from tests.soft_tpm import EVENT_LOG, PCRS, Machine, new_key, other_tpm, spki, text
 from tests.unit.tokens.soft import spec_header
 from tokens.binding import binding_group
 from tokens.credential import spki_sha256
@@ -50,7 +50,7 @@ def test_a_good_exchange_ends_with_a_token_for_this_key_alone(ecc: bool) -> None
         "cluster": "default",
         "apiservers": list(ENDPOINTS),
         "authorities": AUTHORITIES,
-        "labels": {"rack": "r1"},
+        "labels": {"rack": "r1", "netboot.dev/managed-by": "netboot"},
         "taints": ["a=b:NoExecute", "netboot.dev/unchecked:NoSchedule"],
         "now_ms": NOW,
     }
@@ -359,11 +359,38 @@ def test_a_second_attestation_key_under_another_hierarchy_is_refused(stage: Stag
 def test_pcrs_that_the_policy_does_not_allow_are_refused_and_named(stage: Stage, machine: Machine) -> None:
     stage.machines = (pinned(machine, pcrs={"7": [PCRS[7].hex()], "11": [PCRS[11].hex(), "aa" * 32]}),)
     assert stage.hello(machine)["pcrs"] == {"sha256": [0, 1, 2, 3, 4, 5, 6, 7, 11]}
+    machine.eventlog = EVENT_LOG
     stage.join(machine)
     assert stage.records[0].detail == "by tpm, PCR policy: 7, 11"
     machine.pcrs[11] = b"\x55" * 32
     with pytest.raises(RefusedError, match=f"PCR 11 of sha256 is {'55' * 32}, which is not allowed"):
         stage.join(machine)
+
+
+def test_with_a_pcr_policy_there_must_be_an_event_log(stage: Stage, machine: Machine) -> None:
+    stage.machines = (pinned(machine, pcrs={"7": [PCRS[7].hex()]}),)
+    with pytest.raises(RefusedError) as caught:
+        stage.join(machine)
+    assert str(caught.value) == (
+        "gpu-001 has a PCR policy, and sent no event log that leads to its PCRs: does its kernel have "
+        "/sys/kernel/security/tpm0/binary_bios_measurements, of 160 KiB at most?"
+    )
+    assert stage.cluster.secrets == {}
+
+
+@pytest.mark.parametrize("index", [7, 11, 15])
+def test_the_event_log_must_lead_to_each_pcr_of_the_policy(stage: Stage, machine: Machine, index: int) -> None:
+    """The value is allowed and quoted; the log tells of another."""
+    machine.pcrs[index], machine.eventlog = b"\x55" * 32, EVENT_LOG
+    stage.machines = (pinned(machine, pcrs={str(index): ["55" * 32]}),)
+    with pytest.raises(RefusedError, match=f"the event log does not lead to the quoted PCR {index}$"):
+        stage.join(machine)
+
+
+def test_a_pcr_that_the_kernel_started_anew_is_judged_by_the_policy_alone(stage: Stage, machine: Machine) -> None:
+    machine.pcrs[17], machine.eventlog = b"\x55" * 32, EVENT_LOG
+    stage.machines = (pinned(machine, pcrs={"17": ["55" * 32]}),)
+    assert stage.join(machine)["node_name"] == "gpu-001"
 
 
 def test_an_event_log_must_lead_to_the_quoted_pcrs(stage: Stage, machine: Machine) -> None:

@@ -11,6 +11,7 @@ from netboot.join.attest import attest
 from netboot.join.errors import ClusterUnavailableError, ConflictError, HeldError
 from netboot.join.issue import taints_of
 from netboot.join.issued_tokens import sweep
+from netboot.join.ports import Credential
 from netboot.lifecycle.errors import JournalUnavailableError
 from netboot.lifecycle.events import EventRecord
 from netboot.lifecycle.phases import Phase
@@ -195,10 +196,31 @@ def test_a_journal_that_refuses_a_fact_keeps_the_answer_back(stage: Stage, machi
         ((), "nonce", ("netboot.dev/unchecked:NoSchedule", "netboot.dev/unattested:NoSchedule")),
         (("a:NoExecute",), "tpm", ("a:NoExecute", "netboot.dev/unchecked:NoSchedule")),
         (("netboot.dev/unchecked=x:NoExecute",), "tpm", ("netboot.dev/unchecked=x:NoExecute",)),
+        (("a=:NoExecute",), "tpm", ("a:NoExecute", "netboot.dev/unchecked:NoSchedule")),
     ],
 )
 def test_taints(taints: tuple[str, ...], assurance: str, expected: tuple[str, ...]) -> None:
     assert taints_of(declared(node={"taints": taints}), assurance) == expected  # type: ignore[arg-type] # parametrized
+
+
+def lease(stage: Stage) -> Credential:
+    [credential] = stage.cluster.credentials.values()
+    return credential
+
+
+def test_the_lease_names_the_taints_and_the_answer_has_them_and_the_mark() -> None:
+    """Also where they were declared otherwise since the boot's first token."""
+    machine = Machine(BOOT)
+    stage = Stage((pinned(machine, node={"taints": ["rack=a-1:NoExecute", "gpu=:NoSchedule"]}),))
+    answer = stage.join(machine)
+    assert answer["labels"] == {"netboot.dev/managed-by": "netboot"}
+    assert lease(stage).taints == "rack=a-1:NoExecute,gpu:NoSchedule,netboot.dev/unchecked:NoSchedule"
+    assert ",".join(answer["taints"]) == lease(stage).taints
+    stage.machines = (pinned(machine, node={"taints": [], "labels": {"netboot.dev/managed-by": "me"}}),)
+    answer = stage.join(machine)
+    assert answer["labels"] == {"netboot.dev/managed-by": "netboot"}
+    assert answer["taints"] == ["netboot.dev/unchecked:NoSchedule"]
+    assert lease(stage).taints == "netboot.dev/unchecked:NoSchedule"
 
 
 # -- clean-up ------------------------------------------------------------------------------------------------------

@@ -17,11 +17,14 @@ from tests.unit.tokens import ek_certificates as ek
 from tests.unit.tokens.ek_certificates import AT, Authority, authority, der, ek_certificate, maker, pem
 from tests.unit.tokens.soft import ECC_EK, EK_ATTRIBUTES, RSA_EK, Key, public
 from tokens.credential import spki_sha256
-from tokens.ekcert import read_ek_certificate, read_public_key, verify_chain
+from tokens.ekcert import read_ek_certificate, read_public_key
+from tokens.ekchain import verify_chain
 from tokens.errors import ChainError, MalformedError, TokenError
 
 CERTIFICATE = ek_certificate(maker()[1])
 DER = der(CERTIFICATE)
+SERVER, ANY = ObjectIdentifier("1.3.6.1.5.5.7.3.1"), ObjectIdentifier("2.5.29.37.0")
+OTHER = "the EK certificate is for another use by its key usage:"
 
 
 def chain(certificate: x509.Certificate, *authorities: Authority, at: datetime = AT) -> tuple[str, ...]:
@@ -93,7 +96,17 @@ def test_no_chain_and_why() -> None:
 @pytest.mark.parametrize(
     ("altered", "words"),
     [
-        ({"usage": ObjectIdentifier("1.3.6.1.5.5.7.3.1")}, "the EK certificate is for another use"),
+        ({"usage": SERVER}, "the EK certificate is for another use: its extended key usage is not an EK's"),
+        ({"usage": ANY}, "the EK certificate is for another use: its extended key usage is not an EK's"),
+        ({"usage": None}, "the EK certificate does not say that it is one: it has no extended key usage (TCG EK Cred"),
+        ({"key_usage": None}, "the EK certificate does not say what its key is for: it has no key usage (TCG EK Cred"),
+        ({"key_usage": ["key_agreement"]}, f"{OTHER} an RSA key of an EK has keyEncipherment (TCG EK Cred"),
+        ({"key_usage": ["digital_signature"]}, f"{OTHER} an RSA key of an EK has keyEncipherment (TCG EK Cred"),
+        ({"key_usage": ["key_encipherment"], "key": ECC_EK}, f"{OTHER} an ECC key of an EK has keyAgreement (TCG EK"),
+        (
+            {"key_usage": ["key_encipherment", "key_cert_sign"]},
+            "the EK certificate is an authority's, not a TPM's: its key usage has keyCertSign",
+        ),
         ({"ca": True}, "the EK certificate is an authority's, not a TPM's"),
         (
             {"critical": ObjectIdentifier("1.2.3.4")},
@@ -112,6 +125,7 @@ def test_a_leaf_that_is_no_eks(altered: dict[str, Any], words: str) -> None:
         ({"ca": False}, "is not an authority: its basic constraints do not say CA"),
         ({"ca": None}, "is not an authority: its basic constraints do not say CA"),
         ({"sign": False}, "may not sign certificates by its key usage"),
+        ({"usage": SERVER}, "is for other certificates than EKs' by its extended key usage"),
         ({"until": AT - timedelta(days=30)}, "was valid until 2026-05-03"),
         ({"critical": ObjectIdentifier("1.2.3.4")}, "has a critical extension that is not understood (1.2.3.4)"),
     ],
@@ -120,6 +134,26 @@ def test_an_authority_that_is_none(altered: dict[str, Any], words: str) -> None:
     root, _ = maker()
     bad = authority("Bad", root, **altered)
     assert refusal(ek_certificate(bad), root, bad) == f"the authority 'CN=Bad' {words}"
+
+
+@pytest.mark.parametrize("usage", [ek.EK_USAGE, ANY])
+def test_an_authority_may_say_that_it_is_for_eks(usage: ObjectIdentifier) -> None:
+    root, _ = maker()
+    good = authority("Good", root, usage=usage, sign=True)
+    assert chain(ek_certificate(good), root, good) == ("CN=Good", "CN=Maker Root")
+
+
+@pytest.mark.parametrize(
+    ("key", "flags"),
+    [
+        (ECC_EK, ["key_agreement"]),
+        (ECC_EK, ["key_agreement", "digital_signature"]),
+        (RSA_EK, ["key_encipherment", "digital_signature"]),
+    ],
+)
+def test_an_ek_may_be_for_more_than_the_profile_says(key: Key, flags: list[str]) -> None:
+    root, _ = maker()
+    assert chain(ek_certificate(root, key, key_usage=flags), root) == ("CN=Maker Root",)
 
 
 def test_a_root_that_allows_fewer_authorities_below_itself() -> None:

@@ -1,0 +1,203 @@
+"""What admission asks of a node that registers, and of the issuer that deletes one, against a real apiserver."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+import requests
+
+from lab.kube.accounts import Admin, object_path
+from netboot.kube.errors import ClusterRefusedError
+from netboot.kube.leases import lease_name
+from tests.kube_contract import credential
+from tests.kube_world import NODES, RealWorld
+from tests.processes import wait_for
+
+pytestmark = pytest.mark.cluster
+NAME = "taint-1"
+UNCHECKED = {"key": "netboot.dev/unchecked", "effect": "NoSchedule"}
+UNATTESTED = {"key": "netboot.dev/unattested", "effect": "NoSchedule"}
+DECLARED = {"key": "rack", "value": "a-1", "effect": "NoExecute"}
+MARK = {"netboot.dev/managed-by": "netboot"}
+ALL = "netboot.dev/unchecked:NoSchedule,netboot.dev/unattested:NoSchedule,rack=a-1:NoExecute"
+
+
+@pytest.fixture
+def as_node(as_admin: Admin) -> Iterator[Callable[..., requests.Response]]:
+    """One request as the kubelet of `taint-1`; its Node is gone afterwards."""
+
+    def ask(method: str, path: str, body: Any) -> requests.Response:
+        return as_admin(method, path, body, user=f"system:node:{NAME}", group="system:nodes")
+
+    yield ask
+    as_admin("DELETE", f"{NODES}/{NAME}")
+
+
+def node_of(*taints: dict[str, str], labels: dict[str, str] | None = None) -> dict[str, Any]:
+    metadata = {"name": NAME, "labels": MARK if labels is None else labels}
+    return {"apiVersion": "v1", "kind": "Node", "metadata": metadata, "spec": {"taints": list(taints)}}
+
+
+def leased(world: RealWorld, as_node: Callable[..., requests.Response], taints: str = ALL) -> None:
+    """The machine's Lease names these taints, and the apiserver's admission has heard of it."""
+    world.leases.write(credential(NAME, node=NAME, taints=taints))
+    wait_for(lambda: as_node("POST", f"{NODES}?dryRun=All", node_of(UNCHECKED, labels={})).status_code == 422)
+
+
+def denied(answer: requests.Response, why: str, policy: str = "netboot-taints") -> None:
+    assert answer.status_code == 422, answer.text
+    by = f"ValidatingAdmissionPolicy '{policy}' with binding '{policy}'"
+    assert f"{by} denied request: {why}" in answer.json()["message"], answer.text
+
+
+@pytest.mark.parametrize(
+    "taints",
+    [
+        (UNCHECKED,),
+        (UNCHECKED, UNATTESTED),
+        (UNCHECKED, DECLARED),
+        (UNCHECKED, UNATTESTED, DECLARED | {"value": "a-2"}),
+        (UNCHECKED, UNATTESTED, {"key": "rack", "effect": "NoExecute"}),
+        (UNCHECKED, UNATTESTED | {"effect": "PreferNoSchedule"}, DECLARED),
+    ],
+    ids=["bare", "no declared one", "no unattested", "another value", "no value", "a weak one"],
+)
+def test_a_node_that_leaves_out_a_taint_of_its_lease_does_not_register(
+    world: RealWorld, as_node: Callable[..., requests.Response], taints: tuple[dict[str, str], ...]
+) -> None:
+    leased(world, as_node)
+    why = f"this node must register with the taints of its Lease {lease_name('default', NAME)}: {ALL}"
+    denied(as_node("POST", NODES, node_of(*taints)), why)
+
+
+def test_a_node_registers_with_the_taints_of_its_lease_and_changes_none(
+    world: RealWorld, as_node: Callable[..., requests.Response], as_admin: Admin
+) -> None:
+    leased(world, as_node)
+    made = as_node("POST", NODES, node_of(DECLARED, UNATTESTED, UNCHECKED, {"key": "more", "effect": "NoSchedule"}))
+    assert made.status_code == 201, made.text
+    node = made.json()
+    metadata = {key: value for key, value in node["metadata"].items() if key != "resourceVersion"}
+    kept = [one for one in node["spec"]["taints"] if one != DECLARED]
+
+    def change(ask: Callable[..., requests.Response], taints: list[dict[str, str]]) -> requests.Response:
+        return ask("PUT", f"{NODES}/{NAME}", node | {"metadata": metadata, "spec": {"taints": taints}})
+
+    assert "is not allowed to modify taints" in change(as_node, kept).text, "by NodeRestriction, where it is on"
+    with beyond_node_restriction(as_admin) as like_a_node:
+        for taints in ([], [UNCHECKED], kept, [*kept, DECLARED | {"value": "a-2"}]):
+            denied(change(like_a_node, taints), "a node may not change its taints", "netboot-nodes")
+    operator = change(as_admin, [UNATTESTED])
+    assert operator.status_code == 200, operator.text
+
+
+@contextmanager
+def beyond_node_restriction(as_admin: Admin) -> Iterator[Callable[..., requests.Response]]:
+    """Somebody of the nodes' group who may do everything, and whom NodeRestriction takes for no node by its name."""
+    rbac = "rbac.authorization.k8s.io"
+    binding = {
+        "apiVersion": f"{rbac}/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": "like-a-node"},
+        "roleRef": {"apiGroup": rbac, "kind": "ClusterRole", "name": "cluster-admin"},
+        "subjects": [{"apiGroup": rbac, "kind": "User", "name": "like-a-node"}],
+    }
+    as_admin.apply(binding)
+
+    def ask(method: str, path: str, body: Any) -> requests.Response:
+        return as_admin(method, path, body, user="like-a-node", group="system:nodes")
+
+    try:
+        wait_for(lambda: ask("GET", NODES, None).status_code == 200)
+        yield ask
+    finally:
+        as_admin("DELETE", object_path(binding))
+
+
+@pytest.mark.parametrize("path", [f"{NODES}/{NAME}", f"{NODES}/{NAME}/status"], ids=["node", "status"])
+def test_a_node_can_neither_take_its_mark_off_nor_put_one_on(
+    world: RealWorld, as_node: Callable[..., requests.Response], as_admin: Admin, path: str
+) -> None:
+    leased(world, as_node)
+    made = as_node("POST", NODES, node_of(UNCHECKED, UNATTESTED, DECLARED))
+    assert made.status_code == 201, made.text
+    why = "a node may not change its label netboot.dev/managed-by"
+
+    def labelled(ask: Callable[..., requests.Response], at: str, labels: dict[str, str]) -> requests.Response:
+        """Its labels replaced; again where a controller wrote to it meanwhile."""
+
+        def put() -> list[requests.Response]:
+            node = as_admin("GET", f"{NODES}/{NAME}").json()
+            answer = ask("PUT", at, node | {"metadata": node["metadata"] | {"labels": labels}})
+            late = answer.status_code == 409 or (not answer.ok and "taints" in answer.json()["message"])
+            return [] if late else [answer]
+
+        return wait_for(put)[0]
+
+    for labels in ({}, {"netboot.dev/managed-by": "another"}):
+        denied(labelled(as_node, path, labels), why, "netboot-nodes")
+    assert labelled(as_node, path, MARK | {"other": "label"}).status_code == 200
+    assert labelled(as_admin, f"{NODES}/{NAME}", {}).status_code == 200
+    denied(labelled(as_node, path, MARK), why, "netboot-nodes")
+
+
+def test_a_node_with_a_lease_registers_with_its_mark(
+    world: RealWorld, as_node: Callable[..., requests.Response]
+) -> None:
+    leased(world, as_node, "netboot.dev/unchecked:NoSchedule")
+    why = "this node must register with the label netboot.dev/managed-by=netboot"
+    for labels in ({}, {"netboot.dev/managed-by": "another"}):
+        denied(as_node("POST", NODES, node_of(UNCHECKED, labels=labels)), why)
+    assert as_node("POST", NODES, node_of(UNCHECKED)).status_code == 201
+
+
+def test_leases_of_others_and_of_an_older_netboot_ask_nothing_of_a_node(
+    world: RealWorld, as_node: Callable[..., requests.Response]
+) -> None:
+    world.leases.write(credential("of-older", node=NAME))
+    leased(world, as_node)
+    world.leases.write(world.leases.read("default", NAME).model_copy(update={"node": "another", "taints": ALL}))  # type: ignore[union-attr] # just written
+    wait_for(lambda: as_node("POST", f"{NODES}?dryRun=All", node_of(UNCHECKED, labels={})).status_code == 201)
+    denied(
+        as_node("POST", NODES, node_of(labels={})),
+        "a node must register with the taint netboot.dev/unchecked:NoSchedule",
+        "netboot-nodes",
+    )
+
+
+@pytest.mark.parametrize("labels", [{}, {"netboot.dev/managed-by": "another"}, {"netboot.dev/managed": "netboot"}])
+def test_the_issuer_deletes_no_node_without_netboots_mark(
+    world: RealWorld, as_admin: Admin, labels: dict[str, str]
+) -> None:
+    """A control plane's Node, say: the right to delete Nodes names none."""
+    made = as_admin("POST", NODES, {"apiVersion": "v1", "kind": "Node", "metadata": {"name": NAME, "labels": labels}})
+    uid = made.json()["metadata"]["uid"]
+    try:
+        with pytest.raises(ClusterRefusedError) as caught:
+            world.nodes.delete(NAME, uid)
+        assert (
+            f"nodes \"{NAME}\" is forbidden: ValidatingAdmissionPolicy 'netboot-deletions' with binding "
+            "'netboot-deletions' denied request: this Node has no label netboot.dev/managed-by=netboot, so it is not "
+            f"known to be of netboot: if it is, kubectl label node {NAME} netboot.dev/managed-by=netboot"
+        ) in str(caught.value)
+        assert as_admin("GET", f"{NODES}/{NAME}").json()["metadata"]["uid"] == uid
+    finally:
+        assert as_admin("DELETE", f"{NODES}/{NAME}").status_code == 200, "an administrator may"
+
+
+def test_of_many_leases_each_is_asked_in_little_time(
+    world: RealWorld, as_node: Callable[..., requests.Response]
+) -> None:
+    """500 machines: what the policy adds to a registration stays far below what a registration takes."""
+    for number in range(500):
+        world.leases.write(credential(f"many-{number}", taints=ALL))
+    leased(world, as_node)
+    started = time.perf_counter()
+    for _ in range(10):
+        made = as_node("POST", f"{NODES}?dryRun=All", node_of(UNCHECKED, UNATTESTED, DECLARED))
+        assert made.status_code == 201, made.text
+    each = (time.perf_counter() - started) / 10
+    print(f"a registration beside 500 Leases: {each * 1000:.1f} ms")
+    assert each < 1.0
