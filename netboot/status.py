@@ -6,9 +6,10 @@ another version of these classes, is not read in part: whoever asks cannot tell,
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, model_serializer
+from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
 
 from images.values.strict import Strict
+from netboot.clock import up_ms
 
 
 class Condition(Strict):
@@ -20,9 +21,11 @@ class Condition(Strict):
 
 
 class Timed(Strict):
-    """`at_ms`: when it was written, milliseconds since 1970: a process that has stopped writing is taken for stuck."""
+    """`at_ms`: when it was written, milliseconds since 1970; `up_ms`: the same by the clock that nobody sets. A process
+    that has stopped writing is taken for stuck."""
 
     at_ms: int
+    up_ms: int = Field(default_factory=up_ms)
 
 
 # -- the supervisor ---------------------------------------------------------------------------------------------------

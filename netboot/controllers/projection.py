@@ -15,7 +15,10 @@ from pydantic import TypeAdapter
 
 from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.events import AnyRecord, Record
-from netboot.lifecycle.state import Batch, Projection, SetAside
+from netboot.lifecycle.ports import Projection
+from netboot.lifecycle.state import Batch, SetAside
+from netboot.machines.difference import names
+from netboot.machines.values import Inventory
 from netboot.status import ProjectionStatus
 from netboot.stores import journal_reader
 from netboot.stores.journal_reader import Row
@@ -31,6 +34,8 @@ AGAIN_SECONDS = 5.0
 """How long a journal rests that failed for a reason that nobody foresaw."""
 MOST_BODY = 1024**2
 """Bytes of a record; the largest that is written, a health report, has a fortieth of it."""
+DECLARE_SECONDS = 600.0
+"""How often the state is told which machines the inventory has; at once where that changed."""
 SAY_SECONDS = 1.0
 """How often a journal's owner is told how far it may purge; each time costs an fsync."""
 
@@ -85,12 +90,17 @@ class ProjectionController:
         projection: Projection,
         *,
         owned: Collection[str],
+        inventory: Callable[[], Inventory | None] = lambda: None,
         most_rows: int = MOST_ROWS,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
+        """`inventory()`: the one in force; None: there is none (yet)."""
         self._folder, self._projection, self._most_rows = folder, projection, most_rows
         self._owned = frozenset(owned)
         self._monotonic = monotonic
+        self._inventory = inventory
+        self._declared: Inventory | None = None
+        self._declared_at: float | None = None
         self._followed: dict[str, _Followed] = {}
         self.progress = Progress()
 
@@ -115,7 +125,10 @@ class ProjectionController:
                     log.exception("projection: the journal %s", path.name)
                 self._trouble(followed, f"the journal {path.name} cannot be taken over: {error!r}; it is tried again")
         if not more:
+            if not any(journal.problem for journal in self._followed.values()):
+                self._projection.settle()
             self._inspect()
+            self._declare()
         self.progress.lag = {name: journal.lag for name, journal in self._followed.items()}
         self.progress.problems = {name: journal.problem for name, journal in self._followed.items() if journal.problem}
         return more
@@ -132,6 +145,19 @@ class ProjectionController:
             self.progress.set_aside.update(self._projection.inspect() or {})
         except CannotTellError:
             return  # each journal has its words
+
+    def _declare(self) -> None:
+        inventory, now = self._inventory(), self._monotonic()
+        passed = now - self._declared_at if self._declared_at is not None else 0.0
+        if inventory is None or (inventory is self._declared and passed < DECLARE_SECONDS):
+            return
+        try:
+            forgotten = self._projection.declare(names(inventory), int(passed))
+        except CannotTellError:
+            return  # each journal has its words
+        self._declared, self._declared_at = inventory, now
+        if forgotten:
+            log.info("projection: boots of %d machines that the inventory no longer has are forgotten", forgotten)
 
     def _follow(self, followed: _Followed) -> bool:
         now = self._monotonic()

@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable
 from functools import partial
 
-from netboot.clock import SystemClock
+from netboot.clock import SystemClock, up_ms
 from netboot.config import Config
 from netboot.join.issue import Issuer
 from netboot.join.register import Register
@@ -55,6 +55,7 @@ def compose(config: Config, stopping: Callable[[], bool]) -> Dependencies:
         register=register,
         issuer=_issuer(config, register) if config.clusters else None,
         boot_key=partial(load_or_create, config.data / "boot-id.key"),
+        up_ms=up_ms,
     )
 
 
