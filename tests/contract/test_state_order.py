@@ -27,8 +27,9 @@ JOURNALS = ("boot-0.db", "join-0.db", "join-1.db")
 def proven(number: int, at_ms: int, machine: str = "gpu-001") -> list[ScriptRecord | EventRecord]:
     """A boot that attested, all of it by a clock that says `at_ms`: its id too."""
     boot = mint(KEY, machine, at_ms, number.to_bytes(4, "big"))
-    records = [script(machine, number), event(machine, number, Phase.ATTESTED)]
-    return [record.model_copy(update={"boot": boot, "at_ms": at_ms}) for record in records]
+    own = {"boot": boot, "at_ms": at_ms}
+    attested = event(machine, number, Phase.ATTESTED).model_copy(update=own)
+    return [script(machine, number).model_copy(update=own), attested]
 
 
 @pytest.fixture(params=[in_memory, on_disk])
@@ -191,6 +192,7 @@ def test_a_state_of_version_4_is_brought_up_to_date(tmp_path: Path) -> None:
         for records in (joined("gpu-001", 1), joined("gpu-001", 2), ahead, joined("gpu-002", 3)):
             trace = None
             for record in records:
+                assert isinstance(record, ScriptRecord | EventRecord)
                 trace = apply(trace, record)
             assert trace is not None
             row = (trace.boot, trace.machine, 2, records[-1].at_ms, trace.state, trace.model_dump_json(), 1)
@@ -198,8 +200,8 @@ def test_a_state_of_version_4_is_brought_up_to_date(tmp_path: Path) -> None:
             db.execute(f"INSERT INTO boots ({names}) VALUES (?, ?, ?, ?, ?, ?, ?)", row)
         db.execute("INSERT INTO boots VALUES ('not an id', 'gpu-003', 1, 'Booted', '{', 1, NULL)")
         report = checked("gpu-002", 3, "warn")
-        row = (report.boot, "gpu-002", report.at_ms, "warn", report.model_dump_json(by_alias=True))
-        db.execute("INSERT INTO health (boot, machine, at_ms, status, body) VALUES (?, ?, ?, ?, ?)", row)
+        known = (report.boot, "gpu-002", report.at_ms, "warn", report.model_dump_json(by_alias=True))
+        db.execute("INSERT INTO health (boot, machine, at_ms, status, body) VALUES (?, ?, ?, ?, ?)", known)
     db.close()
     both = on_disk(tmp_path)
     both.take()

@@ -27,6 +27,7 @@ class Service:
         self.out = file.parent / "out"
         self.process: subprocess.Popen[bytes] | None = None
         self.machines = requests.Session()
+        self.environment = environment()
 
     @property
     def provisioning(self) -> str:
@@ -43,7 +44,7 @@ class Service:
     def start(self) -> None:
         with self.out.open("w") as out, self.out.with_suffix(".log").open("a") as log:
             command = [*COMMAND, "serve", "--config", str(self.file)]
-            self.process = subprocess.Popen(command, stdout=out, stderr=log, env=environment(), cwd=self.file.parent)
+            self.process = subprocess.Popen(command, stdout=out, stderr=log, env=self.environment, cwd=self.file.parent)
         wait_for(self._ready, 60)
         wait_for(lambda: self.readyz()["ready"])
 
