@@ -82,7 +82,7 @@ class Progress:
 
 class ProjectionController:
     """Follows every `*.db` of `folder`. `owned`: names of the journals that have an owner now; what others left behind
-    is drained and then removed."""
+    is drained and then removed. `inventory()`: the one in force; None: nothing is yet."""
 
     def __init__(
         self,
@@ -94,7 +94,6 @@ class ProjectionController:
         most_rows: int = MOST_ROWS,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`inventory()`: the one in force; None: there is none (yet)."""
         self._folder, self._projection, self._most_rows = folder, projection, most_rows
         self._owned = frozenset(owned)
         self._monotonic = monotonic
@@ -167,7 +166,7 @@ class ProjectionController:
         end = journal_reader.end_of(followed.path)
         if end is None:
             return False
-        identity, last = self._projection.cursor(followed.path.name)
+        identity, last = cursor = self._projection.cursor(followed.path.name)
         if identity != end.identity:
             last = 0  # never seen, or it took the place of one that was lost: taking a record twice does no harm
         elif end.last < last:
@@ -180,6 +179,9 @@ class ProjectionController:
             self.progress.replaced[followed.path.name] += 1
             last = 0
         rows = journal_reader.read_after(followed.path, last, self._most_rows) if end.last > last else []
+        if rows and rows[0].id > last + 1 and cursor[1] <= end.last:
+            lost = followed.path.name, last + 1, rows[0].id - 1
+            log.warning("state.db is older than journal %s: records %d to %d went into one that is gone", *lost)
         if rows:
             self._take(followed, end.identity, rows)
             last = rows[-1].id

@@ -1,6 +1,6 @@
 """A clock that is off, for processes that are started with this folder first in PYTHONPATH: by as many seconds as the
-file that NETBOOT_TEST_CLOCK names says, read anew for each question. What only goes forward is left alone, as it is when
-somebody sets a machine's clock."""
+file that NETBOOT_TEST_CLOCK names says, read anew for each question. The clocks that only go forward are left alone, as
+they are when somebody sets a machine's clock."""
 
 import os
 import time

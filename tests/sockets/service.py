@@ -119,9 +119,9 @@ class Service:
 
 
 @contextlib.contextmanager
-def serving(config: Config, file: Path) -> Iterator[Service]:
-    """A service that runs while in the block; nothing of it is left after."""
-    service = Service(config, file)
+def serving(config: Config, file: Path, service: Service | None = None) -> Iterator[Service]:
+    """A service that runs while in the block; nothing of it is left after. `service`: one that was made already."""
+    service = service or Service(config, file)
     try:
         service.start()
         yield service
