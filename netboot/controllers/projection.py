@@ -6,20 +6,19 @@ owner, who purges. Journals do not wait for each other: one that cannot be read 
 
 import logging
 import time
-from collections import Counter
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import TypeAdapter
 
+from netboot.controllers.progress import Progress
 from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.events import AnyRecord, Record
 from netboot.lifecycle.ports import Projection
 from netboot.lifecycle.state import Batch, SetAside
 from netboot.machines.difference import names
 from netboot.machines.values import Inventory
-from netboot.status import ProjectionStatus
 from netboot.stores import journal_reader
 from netboot.stores.journal_reader import Row
 from netboot.stores.state_rows import raw, why
@@ -36,6 +35,8 @@ MOST_BODY = 1024**2
 """Bytes of a record; the largest that is written, a health report, has a fortieth of it."""
 DECLARE_SECONDS = 600.0
 """How often the state is told which machines the inventory has; at once where that changed."""
+INSPECT_REST = 60
+"""Rest between two looks at the state's own rows, as a multiple of what the last took: millions are no hurry."""
 SAY_SECONDS = 1.0
 """How often a journal's owner is told how far it may purge; each time costs an fsync."""
 
@@ -55,29 +56,6 @@ class _Followed:
     lag: int = 0
     rests_until: float = float("-inf")
     problem: str | None = None
-
-
-@dataclass(slots=True)
-class Progress:
-    """For `/readyz` and metrics: records taken since the start, rows set aside by origin, lag, trouble and times that
-    it was replaced by an older copy of itself by journal."""
-
-    taken: int = 0
-    set_aside: Counter[str] = field(default_factory=Counter)
-    replaced: Counter[str] = field(default_factory=Counter)
-    lag: dict[str, int] = field(default_factory=dict)
-    problems: dict[str, str] = field(default_factory=dict)
-
-    def status(self, now_ms: int) -> ProjectionStatus:
-        """As it is the management server reads it."""
-        return ProjectionStatus(
-            at_ms=now_ms,
-            taken=self.taken,
-            set_aside=dict(self.set_aside),
-            replaced=dict(self.replaced),
-            lag_records=self.lag,
-            problems=self.problems,
-        )
 
 
 class ProjectionController:
@@ -100,6 +78,7 @@ class ProjectionController:
         self._inventory = inventory
         self._declared: Inventory | None = None
         self._declared_at: float | None = None
+        self._inspects_at = float("-inf")
         self._followed: dict[str, _Followed] = {}
         self.progress = Progress()
 
@@ -140,8 +119,12 @@ class ProjectionController:
             pass
 
     def _inspect(self) -> None:
+        began = self._monotonic()
+        if began < self._inspects_at:
+            return
         try:
             self.progress.set_aside.update(self._projection.inspect() or {})
+            self._inspects_at = self._monotonic() + INSPECT_REST * (self._monotonic() - began)
         except CannotTellError:
             return  # each journal has its words
 
