@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from netboot.lifecycle import state
+from netboot.lifecycle.bootid import minted_ms
 from netboot.lifecycle.events import AnyRecord, DiscoveryRecord, EventRecord, HealthRecord, ScriptRecord
 from netboot.lifecycle.phases import Phase, source_of
 from netboot.lifecycle.sightings import Discovered, seen_again, sighting
@@ -21,6 +22,8 @@ from netboot.stores.state_rows import BOOTS, DISCOVERED, HEALTH
 log = logging.getLogger(__name__)
 
 _Kept = ScriptRecord | EventRecord
+_AHEAD_MS = 60_000
+"""More than clocks of hosts that share a key of boot ids differ."""
 _AT_ONCE = 500
 """Boots asked for with one query; SQLite takes at least 999 values (sqlite.org/limits.html)."""
 
@@ -100,6 +103,7 @@ def _fold(db: sqlite3.Connection, records: Iterable[tuple[Row, _Kept]], known: d
             continue
         if (standing := state.standing_by(record)) > boot.standing:
             boot.standing, boot.since = standing, row.arrived
+            _doubt(record)
         if boot.fed < state.FEED_PER_BOOT and not row.again and boot.trace is not before:
             boot.fed += 1
             feed.append((_entry(record).model_dump_json(),))
@@ -111,6 +115,14 @@ def _fold(db: sqlite3.Connection, records: Iterable[tuple[Row, _Kept]], known: d
         "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
         [_columns(boot, trace, images) for boot, trace in folded],
     )
+
+
+def _doubt(record: _Kept) -> None:
+    """Say of a boot whose id is of a later moment than what is heard of it, that some clock is or was wrong."""
+    ahead = minted_ms(record.boot) - record.at_ms
+    if ahead > _AHEAD_MS:
+        words = "the id of boot %s of %s is %d s ahead of the clock: it was set back since, or is wrong now"
+        log.warning(words, record.boot, record.machine, ahead // 1_000)
 
 
 def _columns(boot: _Boot, trace: Trace, images: Mapping[str, int]) -> tuple[object, ...]:

@@ -214,3 +214,12 @@ def test_a_state_of_version_4_is_brought_up_to_date(tmp_path: Path) -> None:
     assert both.writer.inspect() == {"state.db": 1}
     assert both.reader.counts() == {"Ready": 2}
     both.writer.close()
+
+
+def test_a_boot_id_that_is_ahead_of_the_clock_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    both = on_disk(tmp_path)
+    first, second = proven(1, START + YEAR)
+    both.take(first, second.model_copy(update={"at_ms": START}))
+    said = "is 31536000 s ahead of the clock: it was set back since, or is wrong now"
+    assert [record.message for record in caplog.records] == [f"the id of boot {first.boot} of gpu-001 {said}"]
+    both.writer.close()
