@@ -18,12 +18,12 @@ from bench import procfs
 from bench.serving import HOST, BenchError, get, tail
 from bench.site import ROOT, Site, boot_path, identities, make_site
 from bench.stats import Verdict, middle
-from netboot.clock import up_ms
 from netboot.lifecycle.bootid import mint
 from netboot.lifecycle.events import EventRecord, HealthRecord, ScriptRecord
 from netboot.lifecycle.phases import Phase
 from netboot.lifecycle.state import BOOTS_KEPT, REPORTS_KEPT, Batch
 from netboot.lifecycle.trace import apply
+from netboot.status import up_ms
 from netboot.stores.packing import pack
 from netboot.stores.state import SqliteStates
 from netboot.stores.state_writer import SqliteProjection

@@ -5,11 +5,12 @@ import threading
 from collections.abc import Callable
 from functools import partial
 
-from netboot.clock import SystemClock, up_ms
+from netboot.clock import SystemClock
 from netboot.config import Config
 from netboot.join.issue import Issuer
 from netboot.join.register import Register
 from netboot.process import ProcessSpec
+from netboot.status import up_ms
 from netboot.stores import bootkey
 from netboot.stores.acceptance import Acceptance
 from netboot.stores.image_repository import open_image_repository

@@ -48,7 +48,7 @@ class Dependencies:
     issuer: Issuer | None
     boot_key: Callable[[], bytes]
     up_ms: Callable[[], int]
-    """`netboot.clock.up_ms`, by which processes say when they were at work last."""
+    """`netboot.status.up_ms`, by which processes say when they were at work last."""
 
 
 def dependencies() -> Dependencies:

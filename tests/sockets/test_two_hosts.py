@@ -15,7 +15,7 @@ from tests.sockets.service import Service, serving
 MAC1 = "52:54:00:00:00:01"
 
 
-def other_host(first: Service, folder: Path, ports: tuple[int, int]) -> Service:
+def other_host(first: Service, folder: Path, ports: list[int]) -> Service:
     """The same site on another host: its folder but for `data`, at other addresses, for both are this machine here."""
     shutil.copytree(first.file.parent, folder, ignore=shutil.ignore_patterns("data", "out*"))
     file, text = folder / "netboot.yaml", first.file.read_text()
@@ -38,7 +38,7 @@ def test_a_boot_that_began_at_one_host_goes_on_at_the_other(first: Service, tmp_
     with serving(first.config, first.file, first):
         boot = first.boot(MAC1)
         assert first.post(boot, MAC1, "InitrdStarted") == 204
-        second = other_host(first, tmp_path / "two", tuple(free_ports()))
+        second = other_host(first, tmp_path / "two", free_ports())
         with serving(second.config, second.file, second):
             assert second.post(boot, MAC1, "ImageFetched") == 204, "while the first runs still"
             first.kill()
@@ -53,7 +53,7 @@ def test_a_standby_that_had_a_key_of_its_own_takes_the_site_s_without_a_restart(
     with serving(first.config, first.file, first):
         boot, key = first.boot(MAC1), first.config.boot_id_key
         assert key is not None
-        second = other_host(first, tmp_path / "two", tuple(free_ports()))
+        second = other_host(first, tmp_path / "two", free_ports())
         other = second.config.boot_id_key
         assert other is not None
         other.unlink()
