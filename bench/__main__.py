@@ -11,12 +11,12 @@ from types import FrameType
 
 from rich.console import Console
 
-from bench import abuse, host, images, join, report, report_images, report_join, scripts, transfers
+from bench import abuse, host, images, join, report, report_images, report_join, scale, scripts, transfers
 from bench.peers import matchbox_version, nginx_version
 from bench.serving import BenchError
 from bench.stats import Verdict
 
-PARTS = ("scripts", "bytes", "abuse", "join", "images")
+PARTS = ("scripts", "bytes", "abuse", "join", "images", "scale")
 ROOT = Path(__file__).resolve().parent.parent
 
 
@@ -73,6 +73,10 @@ def _run(options: argparse.Namespace, console: Console, folder: Path) -> list[Ve
         report_images.print_images(console, found_images)
         _say_absent(console, found_images.absent)
         verdicts += report_images.images_verdicts(found_images)
+    found_scale = scale.measure(folder, quick=options.quick) if "scale" in parts else None
+    if found_scale is not None:
+        console.print(scale.described(found_scale), "", highlight=False)
+        verdicts += scale.verdicts(found_scale)
     report.print_verdicts(console, verdicts)
     if options.output == "json":
         judged = [{**asdict(verdict), "reached": verdict.reached} for verdict in verdicts]
@@ -80,6 +84,7 @@ def _run(options: argparse.Namespace, console: Console, folder: Path) -> list[Ve
             found_scripts, found_bytes, found_abuse, found_join, host=asdict(machine), peers=versions, verdicts=judged
         )
         whole |= {"images": asdict(found_images)} if found_images else {}
+        whole |= {"scale": asdict(found_scale)} if found_scale else {}
         sys.stdout.write(json.dumps(whole, indent=2) + "\n")
     return verdicts
 

@@ -17,7 +17,7 @@ from images.artifact.measure import measure
 from images.store.store import Store
 
 _CLI = (sys.executable, "-m", "netboot.cli.main")
-_ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parent.parent
 _CONFIG = """\
 site: bench
 provisioning: {{listen: "{host}:{port}", url: "http://{host}:{port}"}}
@@ -90,7 +90,7 @@ def make_site(folder: Path, *, machines: int, root_mib: int, joining: Joining | 
         BenchError: `netboot init` failed.
     """
     argv = [*_CLI, "init", str(folder), *(["--join-url", f"https://{HOST}:{joining.port}"] if joining else [])]
-    done = subprocess.run(argv, capture_output=True, text=True, check=False, cwd=_ROOT)
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, cwd=ROOT)
     if done.returncode != 0:
         raise BenchError(f"netboot init ended with status {done.returncode}:\n{done.stdout}{done.stderr}")
     port, known = free_port(), identities(machines)
@@ -149,7 +149,7 @@ def netboot(site: Site) -> Iterator[Server]:
         BenchError: it did not start, or its machines do not get the scripts that boot them.
     """
     argv = [*_CLI, "serve", "--config", str(site.folder / "netboot.yaml")]
-    with serving("netboot", argv, site.port, site.folder / "log", ready="/readyz", front="boot-", cwd=_ROOT) as server:
+    with serving("netboot", argv, site.port, site.folder / "log", ready="/readyz", front="boot-", cwd=ROOT) as server:
         deadline = time.monotonic() + 60
         while not (all_boot := _all_boot(site)) and time.monotonic() < deadline:
             time.sleep(0.1)

@@ -157,6 +157,7 @@ class Config(Strict):
     site: Name
     data: Path = Path("data")
     store: Path = Path("store")
+    boot_id_key: Path | None = None
     inventory: Path = Path("inventory")
     inventory_limits: InventoryLimits = InventoryLimits()
     keys: Path = Path("keys")
@@ -195,7 +196,7 @@ class Config(Strict):
         }
         upstream = self.upstream and _under(folder, self.upstream, "credentials", "authority")
         inner = {"management": _under(folder, self.management, "token_file"), "join": join, "clusters": clusters}
-        outer = _under(folder, self, "data", "store", "inventory", "keys")
+        outer = _under(folder, self, "data", "boot_id_key", "store", "inventory", "keys")
         return outer.model_copy(update={**inner, "upstream": upstream})
 
     def site_bundle(self, issued: int) -> SiteBundle:

@@ -4,11 +4,18 @@ A process writes its status to `data/status/<process>.json` (`netboot.stores.sta
 another version of these classes, is not read in part: whoever asks cannot tell, and says so.
 """
 
+import time
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, model_serializer
+from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
 
 from images.values.strict import Strict
+
+
+def up_ms() -> int:
+    """Milliseconds since the machine was started: the same for every process on it, nobody sets it, and it only goes
+    forward (CLOCK_BOOTTIME, clock_gettime(2))."""
+    return time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000_000
 
 
 class Condition(Strict):
@@ -20,9 +27,11 @@ class Condition(Strict):
 
 
 class Timed(Strict):
-    """`at_ms`: when it was written, milliseconds since 1970: a process that has stopped writing is taken for stuck."""
+    """`at_ms`: when it was written, milliseconds since 1970; `up_ms`: the same by `up_ms()`. A process
+    that has stopped writing is taken for stuck."""
 
     at_ms: int
+    up_ms: int = Field(default_factory=up_ms)
 
 
 # -- the supervisor ---------------------------------------------------------------------------------------------------

@@ -1,12 +1,14 @@
 """The state in memory: what the web's tests use, and what the contract suite holds against the one on disk."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from netboot.lifecycle import state
-from netboot.lifecycle.events import DiscoveryRecord, HealthRecord, ScriptRecord
+from netboot.lifecycle.arrivals import Arrivals
+from netboot.lifecycle.events import AnyRecord, DiscoveryRecord, HealthRecord, ScriptRecord
 from netboot.lifecycle.phases import Phase, source_of
-from netboot.lifecycle.state import Batch, Checked, Claims, Discovered, FeedEntry, MachineState
+from netboot.lifecycle.sightings import Discovered, seen_again, sighting
+from netboot.lifecycle.state import Batch, Checked, Claims, FeedEntry, MachineState
 from netboot.lifecycle.trace import Trace, apply
 
 
@@ -22,6 +24,13 @@ class MemoryStates:
         self.entries: list[FeedEntry] = []
         self.taken_ms: dict[str, int] = {}
         """The latest moment of each journal's records."""
+        self.arrivals = Arrivals()
+        self.since: dict[str, tuple[state.Standing, int]] = {}
+        """Of each boot its standing, and the number of the fact that gave it."""
+        self.reported: dict[str, int] = {}
+        """Of each boot the number of its latest health report."""
+        self.gone: dict[str, int] = {}
+        """Machines that the inventory no longer has: for how many seconds."""
         self.again: dict[str, tuple[int, int]] = {}
         """Of journals that were rewound: up to which id, and moment, records were counted before."""
 
@@ -34,6 +43,27 @@ class MemoryStates:
 
     def inspect(self) -> None:
         return None
+
+    def settle(self) -> None:
+        self.arrivals.settle()
+
+    def declare(self, machines: Collection[str], seconds: int) -> int:
+        known = {trace.machine for trace in self.traces.values()} | set(self.served)
+        left = {name: self.gone[name] + seconds if name in self.gone else 0 for name in known - set(machines)}
+        by_age = sorted(left, key=lambda name: (left[name], name))[: state.REMOVED_KEPT]
+        self.gone = {name: left[name] for name in by_age if left[name] < state.REMOVED_KEPT_SECONDS}
+        for name in left.keys() - self.gone.keys():
+            self.served.pop(name, None)
+            self.traces = {boot: trace for boot, trace in self.traces.items() if trace.machine != name}
+            self.reports = {boot: report for boot, report in self.reports.items() if report.machine != name}
+        return len(left) - len(self.gone)
+
+    def removed(self) -> int:
+        return len(self.gone)
+
+    def images(self, latest: int) -> set[str]:
+        shown = [trace for one in self.machines().values() for trace in (one.current, one.pending)]
+        return {trace.script.image for trace in (*shown, *self.boots(None, latest)) if trace and trace.script}
 
     def take(self, batch: Batch) -> Mapping[str, int]:
         identity, last = self.cursor(batch.journal)
@@ -49,38 +79,45 @@ class MemoryStates:
         ids = batch.ids or range(batch.last - len(batch.records) + 1, batch.last + 1)
         for number, record in zip(ids, batch.records, strict=True):
             counted = number <= upto and record.at_ms <= until_ms
-            if isinstance(record, DiscoveryRecord):
-                if counted:
-                    continue
-                new = state.sighting(record)
-                self.seen[new.key] = state.seen_again(self.seen.get(new.key), new)
-                continue
-            if isinstance(record, HealthRecord):
-                self.reports[record.boot] = state.newer_report(self.reports.get(record.boot), record)
-                continue
-            before = self.traces.get(record.boot)
-            self.traces[record.boot] = apply(before, record)
-            if counted or self.traces[record.boot] is before:
-                continue
-            phase = Phase.SCRIPT_SERVED if isinstance(record, ScriptRecord) else record.phase
-            said = {} if isinstance(record, ScriptRecord) else {"uptime_ms": record.uptime_ms, "detail": record.detail}
-            entry = {"id": len(self.entries) + 1, "at_ms": record.at_ms, "boot": record.boot, "phase": phase}
-            known = {"machine": record.machine, "source": source_of(phase)}
-            self.entries.append(FeedEntry.model_validate(entry | known | said))
-            if isinstance(record, ScriptRecord):
-                claims = self.served.get(record.machine, Claims())
-                last_ms = max(record.at_ms, claims.last_ms or 0)
-                self.served[record.machine] = Claims(served=claims.served + 1, last_ms=last_ms)
+            self._take(record, counted, 0 if counted else self.arrivals.number(batch.journal, record.at_ms))
         self._prune()
         for machine in {record.machine for record in batch.records if isinstance(record, HealthRecord)}:
             self._prune_reports(machine)
         return Counter(row.origin for row in batch.set_aside)
 
+    def _take(self, record: AnyRecord, counted: bool, arrived: int) -> None:
+        if isinstance(record, DiscoveryRecord):
+            if counted:
+                return
+            new = sighting(record)
+            self.seen[new.key] = seen_again(self.seen.pop(new.key, None), new)
+            return
+        if isinstance(record, HealthRecord):
+            if arrived >= self.reported.get(record.boot, 0) or record.boot not in self.reports:
+                self.reports[record.boot] = record
+                self.reported[record.boot] = arrived
+            return
+        before = self.traces.get(record.boot)
+        self.traces[record.boot] = apply(before, record)
+        standing = state.standing(self.traces[record.boot])
+        if before is None or standing > self.since[record.boot][0]:
+            self.since[record.boot] = (standing, arrived)
+        if counted or self.traces[record.boot] is before:
+            return
+        phase = Phase.SCRIPT_SERVED if isinstance(record, ScriptRecord) else record.phase
+        said = {} if isinstance(record, ScriptRecord) else {"uptime_ms": record.uptime_ms, "detail": record.detail}
+        entry = {"id": len(self.entries) + 1, "at_ms": record.at_ms, "boot": record.boot, "phase": phase}
+        known = {"machine": record.machine, "source": source_of(phase)}
+        self.entries.append(FeedEntry.model_validate(entry | known | said))
+        if isinstance(record, ScriptRecord):
+            claims = self.served.get(record.machine, Claims())
+            self.served[record.machine] = Claims(served=claims.served + 1, last_ms=record.at_ms)
+
     def machines(self, names: Sequence[str] | None = None) -> dict[str, MachineState]:
         known = {trace.machine for trace in self.traces.values()} | set(self.served)
         found = {}
         for name in known if names is None else known & set(names):
-            current, pending = current_and_pending(self._of(name))
+            current, pending = current_and_pending(self._of(name), self.since)
             claims = self.served.get(name, Claims())
             if current or claims.served:
                 found[name] = MachineState(
@@ -90,15 +127,15 @@ class MemoryStates:
 
     def counts(self) -> dict[str, int]:
         found: dict[str, int] = {}
-        for one in self.machines().values():
-            if one.current is not None:
+        for name, one in self.machines().items():
+            if one.current is not None and name not in self.gone:
                 found[one.current.state] = found.get(one.current.state, 0) + 1
         return found
 
     def health_counts(self, since_ms: int) -> dict[str, int]:
         found: dict[str, int] = {}
-        for one in self.machines().values():
-            if one.current is not None:
+        for name, one in self.machines().items():
+            if one.current is not None and name not in self.gone:
                 known = one.checked
                 status = "none" if known is None else "stale" if known.at_ms < since_ms else known.status
                 found[status] = found.get(status, 0) + 1
@@ -114,7 +151,7 @@ class MemoryStates:
         return self.traces.get(boot)
 
     def discovered(self, limit: int) -> list[Discovered]:
-        return sorted(self.seen.values(), key=lambda one: (-one.last_ms, one.key))[:limit]
+        return list(reversed(self.seen.values()))[:limit]
 
     def feed(self, after: int | None, limit: int) -> list[FeedEntry]:
         if after is None:
@@ -123,18 +160,22 @@ class MemoryStates:
 
     def _of(self, machine: str | None) -> list[Trace]:
         found = [one for one in self.traces.values() if machine in (None, one.machine)]
-        return sorted(found, key=lambda one: one.boot, reverse=True)
+        return sorted(found, key=lambda one: (self.since[one.boot][1], one.boot), reverse=True)
 
     def _checked(self, trace: Trace | None) -> Checked | None:
         record = self.reports.get(trace.boot) if trace else None
         return Checked(status=record.report.status, at_ms=record.at_ms) if record else None
 
     def _prune_reports(self, machine: str) -> None:
-        mine = sorted((boot for boot, one in self.reports.items() if one.machine == machine), reverse=True)
+        of_machine = [boot for boot, one in self.reports.items() if one.machine == machine]
+        mine = sorted(of_machine, key=self._age, reverse=True)
         for standing in state.Standing:
             known = [boot for boot in mine if self._standing(boot) is standing]
             for boot in known[state.REPORTS_KEPT :]:
                 del self.reports[boot]
+
+    def _age(self, boot: str) -> tuple[int, int, str]:
+        return (self.since[boot][1] if boot in self.traces else -1, self.reported[boot], boot)
 
     def _standing(self, boot: str) -> state.Standing:
         return state.standing(self.traces[boot]) if boot in self.traces else state.Standing.CLAIMED
@@ -144,18 +185,21 @@ class MemoryStates:
             for standing, most in state.KEPT.items():
                 for trace in [one for one in self._of(machine) if state.standing(one) is standing][most:]:
                     del self.traces[trace.boot]
-        oldest = sorted(self.seen.values(), key=lambda one: (one.last_ms, one.key))
+        oldest = list(self.seen.values())
         for one in oldest[: max(0, len(oldest) - state.DISCOVERED_KEPT)]:
             del self.seen[one.key]
 
 
-def current_and_pending(boots: Iterable[Trace]) -> tuple[Trace | None, Trace | None]:
+def current_and_pending(
+    boots: Iterable[Trace], since: Mapping[str, tuple[state.Standing, int]]
+) -> tuple[Trace | None, Trace | None]:
     """Of one machine's boots the current one, and a newer one that has not proven itself (yet): the rule of
     `netboot.lifecycle.state`, told the obvious way."""
-    by_age = sorted((boot for boot in boots if not state.is_claim(boot)), key=lambda boot: boot.boot)
-    proven = [(proven_ms, boot.boot, boot) for boot in by_age if (proven_ms := state.proven_ms(boot)) is not None]
+    told = [boot for boot in boots if not state.is_claim(boot)]
+    by_age = sorted(told, key=lambda boot: (since[boot.boot][1], boot.boot))
+    proven = [boot for boot in by_age if state.standing(boot) is state.Standing.PROVEN]
     if not proven:
         return by_age[-1] if by_age else None, None
-    current = max(proven, key=lambda each: each[:2])[2]
-    newer = [boot for boot in by_age if state.proven_ms(boot) is None and boot.boot > current.boot]
+    current = proven[-1]
+    newer = [boot for boot in by_age if boot not in proven and since[boot.boot][1] > since[current.boot][1]]
     return current, newer[-1] if newer else None

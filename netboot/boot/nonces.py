@@ -9,6 +9,7 @@ four bytes (Linux init/initramfs.c); a UEFI kernel lays its files side by side w
 import base64
 import gzip
 import logging
+from collections.abc import Callable
 from typing import Protocol
 
 from aiohttp import web
@@ -40,9 +41,9 @@ class Seal(Protocol):
 
 
 class Nonces:
-    """Hands out nonces of open boot windows. `seal` None: machines do not join here."""
+    """Hands out nonces of open boot windows. `key()`: of boot ids. `seal` None: machines do not join here."""
 
-    def __init__(self, key: bytes, live: Live[Catalogue], clock: Clock, seal: Seal | None) -> None:
+    def __init__(self, key: Callable[[], bytes], live: Live[Catalogue], clock: Clock, seal: Seal | None) -> None:
         self._key, self._live, self._clock, self._seal = key, live, clock, seal
 
     def nonce(self, boot_id: str, query: str, peer: str) -> web.StreamResponse:
@@ -67,7 +68,7 @@ class Nonces:
         catalogue = self._live.catalogue
         if catalogue is None or not mac:
             return None
-        machine = machine_of_boot(catalogue.view.index, self._key, boot_id, name, mac)
+        machine = machine_of_boot(catalogue.view.index, self._key(), boot_id, name, mac)
         if machine is None or not machine.enabled or (machine.match.macs and mac not in machine.match.macs):
             return None
         return machine

@@ -3,6 +3,7 @@
 Nothing of it is secret, and nothing of it is proven: a report is the word of whoever has the boot's id.
 """
 
+from collections.abc import Callable
 from typing import TypeVar
 
 from aiohttp import web
@@ -29,11 +30,11 @@ LONGEST_HEALTH_REPORT = 32 * 1024
 
 
 class Reports:
-    """Takes what machines report, and what we know ourselves of artifacts that were fetched. `key`: of boot ids."""
+    """Takes what machines report, and what we know ourselves of artifacts that were fetched. `key()`: of boot ids."""
 
     def __init__(
         self,
-        key: bytes,
+        key: Callable[[], bytes],
         live: Live[Catalogue],
         journal: Journal,
         clock: Clock,
@@ -76,7 +77,7 @@ class Reports:
         phase = catalogue.phases.get(digest) if catalogue is not None else None
         if phase is None or catalogue is None:
             return
-        machine = machine_of_boot(catalogue.view.index, self._key, boot_id, name, None)
+        machine = machine_of_boot(catalogue.view.index, self._key(), boot_id, name, None)
         if machine is not None:
             now = self._clock.now_ms()
             await self._journal.append(
@@ -131,7 +132,7 @@ class Reports:
         return self._live.catalogue
 
     def _machine(self, catalogue: Catalogue, boot_id: str, name: str | None, mac: str | None) -> Machine:
-        machine = machine_of_boot(catalogue.view.index, self._key, boot_id, name, mac)
+        machine = machine_of_boot(catalogue.view.index, self._key(), boot_id, name, mac)
         if machine is None:
             raise NoSuchBootError("no such boot of this machine")
         return machine

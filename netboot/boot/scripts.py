@@ -6,6 +6,7 @@ Always status 200 and always a script, for firmware knows nothing else; those th
 import json
 import os
 import zlib
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import ipxe.render
@@ -29,11 +30,11 @@ LONGEST_REMEMBERED = 400
 
 
 class Scripts:
-    """Decides, mints, writes down, answers. A script is a claim: recorded, it alters nothing. `key`: of boot ids."""
+    """Decides, mints, writes down, answers. A script is a claim: recorded, it alters nothing. `key()`: of boot ids."""
 
     def __init__(
         self,
-        key: bytes,
+        key: Callable[[], bytes],
         live: "Live[Catalogue]",
         journal: Journal,
         clock: Clock,
@@ -41,7 +42,8 @@ class Scripts:
         discoveries: Discoveries,
         waiting: Waiting,
     ) -> None:
-        self._mint, self._live, self._waiting = bootid.Minter(key).mint, live, waiting
+        self._key, self._live, self._waiting = key, live, waiting
+        self._minter = bootid.Minter(key())
         self._journal, self._clock, self._counters, self._discoveries = journal, clock, counters, discoveries
         self._random, self._random_at = b"", 0
 
@@ -62,7 +64,9 @@ class Scripts:
 
     async def _served(self, ready: "Ready", peer: str) -> PreparedResponse:
         now = self._clock.now_ms()
-        boot_id = self._mint(ready.machine, now, self._random4())
+        if (key := self._key()) is not self._minter.key:
+            self._minter = bootid.Minter(key)
+        boot_id = self._minter.mint(ready.machine, now, self._random4())
         try:
             await self._journal.append_json(now, ready.record(boot_id, now, peer))
         except JournalUnavailableError:

@@ -53,6 +53,13 @@ class Changes:
         self._contents = contents
         return True
 
+    def moved(self) -> bool:
+        """Whether they changed again since `settled` said so last; it will say so once more, when they are still."""
+        if _looks(self._paths()) == self._taken:
+            return False
+        self._contents = None
+        return True
+
 
 def _looks(paths: Iterable[Path]) -> _Looks:
     return tuple(sorted((str(path), look(path)) for path in paths))

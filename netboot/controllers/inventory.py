@@ -5,6 +5,7 @@ unasked, until an operator accepts that very inventory. What goes step by step w
 """
 
 import logging
+import threading
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -30,9 +31,15 @@ class InventoryInForce:
     """`value`: what is in force; None: nothing yet."""
 
     def __init__(
-        self, config: Config, value: Inventory | None, monotonic: Callable[[], float] = time.monotonic
+        self,
+        config: Config,
+        value: Inventory | None,
+        monotonic: Callable[[], float] = time.monotonic,
+        *,
+        in_background: bool = False,
     ) -> None:
-        """`value`: of the snapshot that was published last, so that a restart forgets nothing."""
+        """`value`: of the snapshot that was published last, so that a restart forgets nothing. `in_background`: read in
+        a thread, for the files of 50,000 machines take many seconds; not while nothing is in force."""
         self.value = value
         self._folder, self._limits, self._monotonic = config.inventory, config.inventory_limits, monotonic
         self._changes = Changes(self._files, monotonic=monotonic)
@@ -40,6 +47,8 @@ class InventoryInForce:
         self._faults: tuple[str, ...] = ()
         self._pending: PendingInventory | None = None
         self._gone: dict[str, float] = {}
+        self._in_background = in_background
+        self._reading: _Reading | None = None
 
     @property
     def valid(self) -> bool:
@@ -48,10 +57,27 @@ class InventoryInForce:
 
     def step(self, *, now: bool) -> bool:
         """Look, and read what changed or was accepted; whether anything was read."""
+        if self._reading is not None:
+            return self._read_meanwhile(self._reading)
         if self._changes.settled(now=now) or (self._pending is not None and self._accepted() == self._pending.digest):
-            self._load()
+            reading = _Reading(self._folder)
+            if self.value is not None and self._in_background:
+                self._reading = reading
+                reading.start()
+                return False
+            reading.run()
+            self._load(reading)
             return True
         return False
+
+    def _read_meanwhile(self, reading: "_Reading") -> bool:
+        if reading.is_alive():
+            return False
+        self._reading = None
+        if self._changes.moved():  # one file may have been read before an edit of all, another after it
+            return False
+        self._load(reading)
+        return True
 
     def published(self) -> None:
         """What is in force is on the disk: the word of an operator that it needed is spent."""
@@ -68,10 +94,10 @@ class InventoryInForce:
     def _accepted(self) -> str | None:
         return self._acceptance.read()
 
-    def _load(self) -> None:
+    def _load(self, reading: "_Reading") -> None:
         faults: tuple[str, ...] = ()
         try:
-            self._take(load_inventory(self._folder))
+            self._take(reading.inventory())
         except FaultsError as error:
             faults, self._pending = tuple(map(str, error.faults)), None
         if self._faults and not faults:
@@ -139,6 +165,32 @@ class InventoryInForce:
             remedy = "free space, and let the service write there"
             return InventoryStatus(ok=False, valid=True, message=problem, remedy=remedy)
         return InventoryStatus(ok=True, valid=True, message="in force")
+
+
+class _Reading(threading.Thread):
+    """The inventory's files, read in this thread (`start`) or the caller's (`run`)."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(name="inventory", daemon=True)
+        self._folder = folder
+        self._outcome: Inventory | Exception | None = None
+
+    def run(self) -> None:
+        try:
+            self._outcome = load_inventory(self._folder)
+        except Exception as error:  # noqa: BLE001 - raised again where it is waited for
+            self._outcome = error
+
+    def inventory(self) -> Inventory:
+        """What was read, after the end.
+
+        Raises:
+            FaultsError: the files' faults; or whatever else the reading raised.
+        """
+        if isinstance(self._outcome, Exception):
+            raise self._outcome
+        assert self._outcome is not None
+        return self._outcome
 
 
 def _goes(pending: PendingInventory) -> str:

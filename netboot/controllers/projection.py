@@ -6,17 +6,19 @@ owner, who purges. Journals do not wait for each other: one that cannot be read 
 
 import logging
 import time
-from collections import Counter
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import TypeAdapter
 
+from netboot.controllers.progress import Progress
 from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.events import AnyRecord, Record
-from netboot.lifecycle.state import Batch, Projection, SetAside
-from netboot.status import ProjectionStatus
+from netboot.lifecycle.ports import Projection
+from netboot.lifecycle.state import Batch, SetAside
+from netboot.machines.difference import names
+from netboot.machines.values import Inventory
 from netboot.stores import journal_reader
 from netboot.stores.journal_reader import Row
 from netboot.stores.state_rows import raw, why
@@ -31,6 +33,10 @@ AGAIN_SECONDS = 5.0
 """How long a journal rests that failed for a reason that nobody foresaw."""
 MOST_BODY = 1024**2
 """Bytes of a record; the largest that is written, a health report, has a fortieth of it."""
+DECLARE_SECONDS = 600.0
+"""How often the state is told which machines the inventory has; at once where that changed."""
+INSPECT_REST = 60
+"""Rest between two looks at the state's own rows, as a multiple of what the last took: millions are no hurry."""
 SAY_SECONDS = 1.0
 """How often a journal's owner is told how far it may purge; each time costs an fsync."""
 
@@ -52,32 +58,9 @@ class _Followed:
     problem: str | None = None
 
 
-@dataclass(slots=True)
-class Progress:
-    """For `/readyz` and metrics: records taken since the start, rows set aside by origin, lag, trouble and times that
-    it was replaced by an older copy of itself by journal."""
-
-    taken: int = 0
-    set_aside: Counter[str] = field(default_factory=Counter)
-    replaced: Counter[str] = field(default_factory=Counter)
-    lag: dict[str, int] = field(default_factory=dict)
-    problems: dict[str, str] = field(default_factory=dict)
-
-    def status(self, now_ms: int) -> ProjectionStatus:
-        """As it is the management server reads it."""
-        return ProjectionStatus(
-            at_ms=now_ms,
-            taken=self.taken,
-            set_aside=dict(self.set_aside),
-            replaced=dict(self.replaced),
-            lag_records=self.lag,
-            problems=self.problems,
-        )
-
-
 class ProjectionController:
     """Follows every `*.db` of `folder`. `owned`: names of the journals that have an owner now; what others left behind
-    is drained and then removed."""
+    is drained and then removed. `inventory()`: the one in force; None: nothing is yet."""
 
     def __init__(
         self,
@@ -85,12 +68,17 @@ class ProjectionController:
         projection: Projection,
         *,
         owned: Collection[str],
+        inventory: Callable[[], Inventory | None] = lambda: None,
         most_rows: int = MOST_ROWS,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._folder, self._projection, self._most_rows = folder, projection, most_rows
         self._owned = frozenset(owned)
         self._monotonic = monotonic
+        self._inventory = inventory
+        self._declared: Inventory | None = None
+        self._declared_at: float | None = None
+        self._inspects_at = float("-inf")
         self._followed: dict[str, _Followed] = {}
         self.progress = Progress()
 
@@ -115,7 +103,10 @@ class ProjectionController:
                     log.exception("projection: the journal %s", path.name)
                 self._trouble(followed, f"the journal {path.name} cannot be taken over: {error!r}; it is tried again")
         if not more:
+            if not any(journal.problem for journal in self._followed.values()):
+                self._projection.settle()
             self._inspect()
+            self._declare()
         self.progress.lag = {name: journal.lag for name, journal in self._followed.items()}
         self.progress.problems = {name: journal.problem for name, journal in self._followed.items() if journal.problem}
         return more
@@ -128,10 +119,27 @@ class ProjectionController:
             pass
 
     def _inspect(self) -> None:
+        began = self._monotonic()
+        if began < self._inspects_at:
+            return
         try:
             self.progress.set_aside.update(self._projection.inspect() or {})
+            self._inspects_at = self._monotonic() + INSPECT_REST * (self._monotonic() - began)
         except CannotTellError:
             return  # each journal has its words
+
+    def _declare(self) -> None:
+        inventory, now = self._inventory(), self._monotonic()
+        passed = now - self._declared_at if self._declared_at is not None else 0.0
+        if inventory is None or (inventory is self._declared and passed < DECLARE_SECONDS):
+            return
+        try:
+            forgotten = self._projection.declare(names(inventory), int(passed))
+        except CannotTellError:
+            return  # each journal has its words
+        self._declared, self._declared_at = inventory, now
+        if forgotten:
+            log.info("projection: boots of %d machines that the inventory no longer has are forgotten", forgotten)
 
     def _follow(self, followed: _Followed) -> bool:
         now = self._monotonic()
@@ -141,7 +149,7 @@ class ProjectionController:
         end = journal_reader.end_of(followed.path)
         if end is None:
             return False
-        identity, last = self._projection.cursor(followed.path.name)
+        identity, last = cursor = self._projection.cursor(followed.path.name)
         if identity != end.identity:
             last = 0  # never seen, or it took the place of one that was lost: taking a record twice does no harm
         elif end.last < last:
@@ -154,6 +162,9 @@ class ProjectionController:
             self.progress.replaced[followed.path.name] += 1
             last = 0
         rows = journal_reader.read_after(followed.path, last, self._most_rows) if end.last > last else []
+        if rows and rows[0].id > last + 1 and cursor[1] <= end.last:
+            lost = followed.path.name, last + 1, rows[0].id - 1
+            log.warning("state.db is older than journal %s: records %d to %d went into one that is gone", *lost)
         if rows:
             self._take(followed, end.identity, rows)
             last = rows[-1].id

@@ -17,9 +17,8 @@ from netboot.controllers.inventory import InventoryInForce
 from netboot.lifecycle import publish
 from netboot.lifecycle.errors import CannotTellError, NotReadyError
 from netboot.lifecycle.image_repository import ImageRepository, ImageRepositoryWriter
-from netboot.lifecycle.ports import Clock
+from netboot.lifecycle.ports import Clock, States
 from netboot.lifecycle.snapshot import BootWindow, Snapshot
-from netboot.lifecycle.state import States
 from netboot.lifecycle.upstream import fetching
 from netboot.machines.values import Inventory
 from netboot.status import Condition, ImagesStatus, PublisherStatus
@@ -45,9 +44,12 @@ class SnapshotPublisher:
         clock: Clock,
         monotonic: Callable[[], float] = time.monotonic,
         windows: Windows | None = None,
+        *,
+        in_background: bool = False,
         upstream: Callable[[], Mapping[str, str]] | None = None,
     ) -> None:
-        """`windows(inventory, now_ms)`: the open boot windows by machine, or CannotTellError; None: there are none.
+        """`in_background`: read the inventory's files in a thread, so that `step` returns soon while there is one in
+        force. `windows(inventory, now_ms)`: the open boot windows by machine, or CannotTellError; None: there are none.
         `upstream()`: digests of images that are not here, and why; None: none are fetched from anywhere."""
         self._config, self._states = config, states
         self._repository, self._repository_writer = repository, repository_writer
@@ -58,7 +60,9 @@ class SnapshotPublisher:
         self._windows_of, self._windows_problem = windows, ""
         self._upstream, self._absent = upstream, dict[str, str]()
         self._published = _last(self._path)
-        self._inventory = InventoryInForce(config, self._published.inventory if self._published else None, monotonic)
+        self._inventory = InventoryInForce(
+            config, self._published.inventory if self._published else None, monotonic, in_background=in_background
+        )
         self._composed = float("-inf")
         self._due: bool = True
         self._problem: str | None = None
@@ -67,6 +71,10 @@ class SnapshotPublisher:
     def valid(self) -> bool:
         """Whether the inventory's files, as they are now, are in force."""
         return self._inventory.valid
+
+    def inventory(self) -> Inventory | None:
+        """What is in force; None: nothing yet."""
+        return self._inventory.value
 
     def step(self, *, now: bool = False) -> bool:
         """Look, and publish where something changed; whether something was published. `now`: do not wait for files
@@ -136,16 +144,11 @@ class SnapshotPublisher:
         try:
             present = {image.digest for image in self._repository.images()}
             self._repository_writer.keep("inventory", [image for image in publish.pinned(channels) if image in present])
-            self._repository_writer.keep("boots", sorted(self._booted() & present))
+            self._repository_writer.keep("boots", sorted(self._states.images(BOOTS_LOOKED_AT) & present))
         except BusyError as error:
             log.debug("references: %s", error)
         except (ImageError, CannotTellError) as error:
             log.warning("references of boots are not written: %s", error)
-
-    def _booted(self) -> set[str]:
-        known = [trace for state in self._states.machines().values() for trace in (state.current, state.pending)]
-        traces = [*known, *self._states.boots(None, BOOTS_LOOKED_AT)]
-        return {trace.script.image for trace in traces if trace is not None and trace.script is not None}
 
     def status(self) -> PublisherStatus:
         """For `/readyz` and metrics."""

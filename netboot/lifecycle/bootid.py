@@ -19,9 +19,10 @@ _TAIL = 6
 class Minter:
     """`mint` for one key, several times as fast: the key's part of the HMAC (RFC 2104) is worked out once."""
 
-    __slots__ = ("_inner", "_outer")
+    __slots__ = ("_inner", "_outer", "key")
 
     def __init__(self, key: bytes) -> None:
+        self.key = key
         block = (hashlib.sha256(key).digest() if len(key) > 64 else key).ljust(64, b"\0")
         self._inner = hashlib.sha256(bytes(byte ^ 0x36 for byte in block))
         self._outer = hashlib.sha256(bytes(byte ^ 0x5C for byte in block))

@@ -14,8 +14,10 @@ BootId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{8}-[0-9a-f]{4}-[0-
 SafeText = Annotated[str, StringConstraints(pattern=r"^[ -~]{0,300}$")]
 """Printable ASCII, at most 300 characters: safe in a log line, on a terminal and in a table."""
 
-Moment = Annotated[int, Field(ge=0, le=253_402_300_799_999)]
-"""Milliseconds since 1970, up to the year 9999: beyond it neither SQLite nor a calendar has a place for it."""
+LATEST_MS = 253_402_300_799_999
+"""The end of the year 9999: beyond it neither SQLite nor a calendar has a place for a moment."""
+Moment = Annotated[int, Field(ge=0, le=LATEST_MS)]
+"""Milliseconds since 1970."""
 
 
 def _reported(phase: Phase) -> Phase:

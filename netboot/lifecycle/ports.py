@@ -1,9 +1,12 @@
 """The interfaces that servers bring with them. Adapters live in `netboot.stores`; each has a contract suite."""
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Collection, Mapping, Sequence
 from typing import Protocol
 
-from netboot.lifecycle.events import AnyRecord
+from netboot.lifecycle.events import AnyRecord, HealthRecord
+from netboot.lifecycle.sightings import Discovered
+from netboot.lifecycle.state import Batch, FeedEntry, MachineState
+from netboot.lifecycle.trace import Trace
 
 
 class Journal(Protocol):
@@ -30,4 +33,96 @@ class Clock(Protocol):
 
     def now_ms(self) -> int:
         """Milliseconds since 1970."""
+        ...
+
+
+class States(Protocol):
+    """Machines and boots, for reading. Every method raises StateUnavailableError when the state cannot be read."""
+
+    def machines(self, names: Sequence[str] | None = None) -> dict[str, MachineState]:
+        """What is known of these machines, or of all; a machine that was never heard of is not in it."""
+        ...
+
+    def counts(self) -> dict[str, int]:
+        """How many machines' current boots are in each state; without machines that the inventory no longer has."""
+        ...
+
+    def health_counts(self, since_ms: int) -> dict[str, int]:
+        """How many machines' current boots have reported which health; `stale`: before `since_ms`, `none`: never. The
+        same machines."""
+        ...
+
+    def removed(self) -> int:
+        """How many machines are known still that the inventory no longer has."""
+        ...
+
+    def images(self, latest: int) -> set[str]:
+        """Digests of what was served to every machine's current and pending boot, and to the `latest` boots of all."""
+        ...
+
+    def health(self, boot: str) -> HealthRecord | None:
+        """The latest health report of a boot; None: none came, or it is longer ago than is kept."""
+        ...
+
+    def boots(self, machine: str | None, limit: int) -> list[Trace]:
+        """The newest boots and claims, of one machine or of all, newest first, as they arrived."""
+        ...
+
+    def boot(self, boot: str) -> Trace | None:
+        """One boot; None: never heard of, or longer ago than is kept."""
+        ...
+
+
+class Sightings(Protocol):
+    """What passes by, for reading. Every method raises StateUnavailableError when the state cannot be read."""
+
+    def discovered(self, limit: int) -> list[Discovered]:
+        """Machines that asked and may not boot, the latest seen first."""
+        ...
+
+    def feed(self, after: int | None, limit: int) -> list[FeedEntry]:
+        """What happened after entry `after`, in order, at most `limit`; None: the newest `limit`, in order."""
+        ...
+
+
+class Projection(Protocol):
+    """The state as its one writer uses it: the projection."""
+
+    def cursor(self, journal: str) -> tuple[int, int]:
+        """(identity, last id) of what has been taken of a journal; (0, 0) for one never seen."""
+        ...
+
+    def take(self, batch: Batch) -> Mapping[str, int]:
+        """Take a batch and the new cursor over, both or neither; durable when this returns.
+
+        Returns how many rows were set aside for it, by origin: those of the batch, those of its records that cannot be
+        taken, and rows of the state itself that were in the way.
+
+        Raises:
+            netboot.lifecycle.errors.StateUnavailableError: the disk refuses; nothing was taken.
+        """
+        ...
+
+    def rewind(self, journal: str, upto: int) -> None:
+        """A journal was replaced by an older copy of itself that ends at `upto`: begin anew, counting nothing twice."""
+        ...
+
+    def settle(self) -> None:
+        """Every journal has been read to its end: what is taken from now on is newer, whatever its clock says."""
+        ...
+
+    def declare(self, machines: Collection[str], seconds: int) -> int:
+        """These are the machines of the inventory, `seconds` after this was said last. Of those that are in it no more
+        everything is forgotten in time; returns of how many it was.
+
+        Raises:
+            netboot.lifecycle.errors.StateUnavailableError: the disk refuses; nothing was forgotten.
+        """
+        ...
+
+    def inspect(self) -> Mapping[str, int] | None:
+        """Look at some more of what an other version may have written, and set aside what cannot be read.
+
+        Returns how many rows, by origin; None: everything has been looked at.
+        """
         ...

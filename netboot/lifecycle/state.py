@@ -6,17 +6,18 @@ with it, alter nothing; and anybody who fetched it can send events. So there are
 the cluster saw its node). A machine's current boot is the one that proved itself last; of a machine that never did, the
 newest that was reported. A newer one that was only reported is `pending`, until it proves itself.
 `netboot.stores.state` is where boots are chosen so; its contract suite holds it to the rule, told the obvious way.
-Which boot is newer, their ids tell: they begin with the time at which they were minted, so they sort by it.
+Which boot is newer, no clock says: newer is the one that reached its standing later, in the order in which its facts
+arrived (`Arrivals`). The times in ids and records are for people.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from enum import IntEnum
-from typing import Literal, NamedTuple, Protocol
+from typing import NamedTuple
 
 from images.values.strict import Strict
-from netboot.lifecycle.events import AnyRecord, BootId, DiscoveryRecord, HealthRecord, SafeText
+from netboot.lifecycle.events import AnyRecord, BootId, EventRecord, SafeText, ScriptRecord
 from netboot.lifecycle.health import HealthStatus
-from netboot.lifecycle.phases import Phase, Source
+from netboot.lifecycle.phases import Phase, Source, source_of
 from netboot.lifecycle.trace import Trace
 
 BOOTS_KEPT = 50
@@ -31,6 +32,10 @@ FEED_KEPT = 50_000
 """Entries of the feed; who watches reads them as they come."""
 FEED_PER_BOOT = 200
 """Entries of one boot in the feed, so that one that fails in circles does not push out the others."""
+REMOVED_KEPT = 5_000
+"""Machines that the inventory no longer has, of which boots are kept: those that left last ..."""
+REMOVED_KEPT_SECONDS = 30 * 86_400
+"""... and not longer than this, counted while the service runs, so that no jump of a clock forgets anything."""
 SET_ASIDE_KEPT = 500
 """Rows that could not be read, the latest; of each the first SET_ASIDE_BYTES."""
 SET_ASIDE_BYTES = 64 * 1024
@@ -55,14 +60,15 @@ KEPT = {Standing.CLAIMED: CLAIMS_KEPT, Standing.REPORTED: BOOTS_KEPT, Standing.P
 
 def standing(trace: Trace) -> Standing:
     """Which of the three a boot is, by what is known of it (see above)."""
-    if proven_ms(trace) is not None:
+    if any(reached.source is Source.OBSERVED for reached in trace.reached):
         return Standing.PROVEN
     return Standing.CLAIMED if is_claim(trace) else Standing.REPORTED
 
 
-def proven_ms(trace: Trace) -> int | None:
-    """When the first fact was observed that nobody on the wire can claim; None: none was."""
-    return min((reached.at_ms for reached in trace.reached if reached.source is Source.OBSERVED), default=None)
+def standing_by(record: ScriptRecord | EventRecord) -> Standing:
+    """Which standing this fact gives a boot; it never loses one again."""
+    source = Source.SERVED if isinstance(record, ScriptRecord) else source_of(record.phase)
+    return {Source.SERVED: Standing.CLAIMED, Source.REPORTED: Standing.REPORTED}.get(source, Standing.PROVEN)
 
 
 class Claims(Strict):
@@ -79,13 +85,6 @@ class Checked(Strict):
     at_ms: int
 
 
-def newer_report(known: HealthRecord | None, new: HealthRecord) -> HealthRecord:
-    """Of two reports of one boot the later; the rest of the key only makes ties the same in any order."""
-    if known is None:
-        return new
-    return max(known, new, key=lambda record: (record.at_ms, record.model_dump_json(by_alias=True)))
-
-
 class MachineState(Strict):
     """What is known of one machine. `current`: None until it has reported anything. `pending`: a newer boot that was
     reported and has not proven itself: a reboot on its way, or a false report. `checked`: how the current
@@ -96,53 +95,6 @@ class MachineState(Strict):
     pending: Trace | None = None
     claims: Claims = Claims()
     checked: Checked | None = None
-
-
-class Discovered(Strict):
-    """A machine that asked and may not boot. `key`: the first of MAC, UUID, serial and address that it has."""
-
-    key: str
-    outcome: Literal["unknown", "refused"]
-    mac: str | None = None
-    uuid: str | None = None
-    serial: str | None = None
-    architecture: str | None = None
-    reason: SafeText = ""
-    peer: str = ""
-    first_ms: int
-    last_ms: int
-    times: int = 1
-
-
-def sighting(record: DiscoveryRecord) -> Discovered:
-    """The entry that a record alone makes."""
-    identifiers = (record.mac, record.uuid, record.serial, f"address {record.peer}")
-    return Discovered(
-        key=next(identifier for identifier in identifiers if identifier),
-        outcome=record.outcome,
-        mac=record.mac,
-        uuid=record.uuid,
-        serial=record.serial,
-        architecture=record.architecture,
-        reason=record.reason,
-        peer=record.peer,
-        first_ms=record.at_ms,
-        last_ms=record.at_ms,
-    )
-
-
-def seen_again(known: Discovered | None, new: Discovered) -> Discovered:
-    """Both together: the latest words, the earliest and latest times, and how often."""
-    if known is None:
-        return new
-    latest = max(known, new, key=lambda seen: (seen.last_ms, seen.model_dump_json()))
-    return latest.model_copy(
-        update={
-            "first_ms": min(known.first_ms, new.first_ms),
-            "last_ms": max(known.last_ms, new.last_ms),
-            "times": known.times + new.times,
-        }
-    )
 
 
 class FeedEntry(Strict):
@@ -178,73 +130,3 @@ class Batch(NamedTuple):
     records: Sequence[AnyRecord]
     ids: Sequence[int] = ()
     set_aside: Sequence[SetAside] = ()
-
-
-class States(Protocol):
-    """Machines and boots, for reading. Every method raises StateUnavailableError when the state cannot be read."""
-
-    def machines(self, names: Sequence[str] | None = None) -> dict[str, MachineState]:
-        """What is known of these machines, or of all; a machine that was never heard of is not in it."""
-        ...
-
-    def counts(self) -> dict[str, int]:
-        """How many machines' current boots are in each state."""
-        ...
-
-    def health_counts(self, since_ms: int) -> dict[str, int]:
-        """How many machines' current boots have reported which health; `stale`: before `since_ms`, `none`: never."""
-        ...
-
-    def health(self, boot: str) -> HealthRecord | None:
-        """The latest health report of a boot; None: none came, or it is longer ago than is kept."""
-        ...
-
-    def boots(self, machine: str | None, limit: int) -> list[Trace]:
-        """The newest boots and claims, of one machine or of all, newest first."""
-        ...
-
-    def boot(self, boot: str) -> Trace | None:
-        """One boot; None: never heard of, or longer ago than is kept."""
-        ...
-
-
-class Sightings(Protocol):
-    """What passes by, for reading. Every method raises StateUnavailableError when the state cannot be read."""
-
-    def discovered(self, limit: int) -> list[Discovered]:
-        """Machines that asked and may not boot, the latest seen first."""
-        ...
-
-    def feed(self, after: int | None, limit: int) -> list[FeedEntry]:
-        """What happened after entry `after`, in order, at most `limit`; None: the newest `limit`, in order."""
-        ...
-
-
-class Projection(Protocol):
-    """The state as its one writer uses it: the projection."""
-
-    def cursor(self, journal: str) -> tuple[int, int]:
-        """(identity, last id) of what has been taken of a journal; (0, 0) for one never seen."""
-        ...
-
-    def take(self, batch: Batch) -> Mapping[str, int]:
-        """Take a batch and the new cursor over, both or neither; durable when this returns.
-
-        Returns how many rows were set aside for it, by origin: those of the batch, those of its records that cannot be
-        taken, and rows of the state itself that were in the way.
-
-        Raises:
-            netboot.lifecycle.errors.StateUnavailableError: the disk refuses; nothing was taken.
-        """
-        ...
-
-    def rewind(self, journal: str, upto: int) -> None:
-        """A journal was replaced by an older copy of itself that ends at `upto`: begin anew, counting nothing twice."""
-        ...
-
-    def inspect(self) -> Mapping[str, int] | None:
-        """Look at some more of what an other version may have written, and set aside what cannot be read.
-
-        Returns how many rows, by origin; None: everything has been looked at.
-        """
-        ...

@@ -26,7 +26,7 @@ from netboot.clock import SystemClock
 from netboot.config import Config
 from netboot.lifecycle.ports import Clock
 from netboot.process import ProcessSpec
-from netboot.stores.bootkey import load_or_create
+from netboot.stores import bootkey
 from netboot.stores.journal import SqliteJournal
 
 
@@ -53,7 +53,7 @@ def compose(config: Config, index: int, clock: Clock, seal: Seal | None = None) 
     Raises:
         StateUnavailableError: the boot-id key cannot be read or made.
     """
-    limits, key, counters = config.provisioning, load_or_create(config.data / "boot-id.key"), Counters()
+    limits, key, counters = config.provisioning, bootkey.BootIdKey(bootkey.file_of(config)).current, Counters()
     journal = SqliteJournal(config.data / "journal" / f"boot-{index}.db")
     live = Live(config.data / "snapshot.json", partial(Catalogue, retry=config.retry.unavailable_seconds))
     discoveries = Discoveries(journal, clock)

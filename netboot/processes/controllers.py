@@ -29,11 +29,14 @@ def run(spec: ProcessSpec) -> None:
     repository, states = open_image_repository(config), SqliteStates(config.data / "state.db")
     windows = partial(_boot_windows, config) if config.join is not None else None
     upstream = partial(_absent, config.data / "status") if config.upstream is not None else None
-    publisher = SnapshotPublisher(config, repository, repository, states, clock, windows=windows, upstream=upstream)
+    publisher = SnapshotPublisher(
+        config, repository, repository, states, clock, windows=windows, in_background=True, upstream=upstream
+    )
     projection = SqliteProjection(config.data / "state.db")
     with suppress(CannotTellError):
         projection.cursor("")  # makes the file, for the management server to find; what fails here is told soon enough
-    controller = ProjectionController(config.data / "journal", projection, owned=journals(config))
+    owned = journals(config)
+    controller = ProjectionController(config.data / "journal", projection, owned=owned, inventory=publisher.inventory)
     Controllers(publisher, controller, partial(write_status, config.data / "status"), clock).run(spec.say_ready)
     projection.close()
 

@@ -19,7 +19,7 @@ from netboot.lifecycle.ports import Clock
 from netboot.process import ProcessSpec
 from netboot.reread import Reread
 from netboot.status import JoinStatus
-from netboot.stores.bootkey import load_or_create
+from netboot.stores import bootkey
 from netboot.stores.facts import Facts
 from netboot.stores.live import LiveView
 from netboot.stores.register import open_register
@@ -93,14 +93,14 @@ def compose(
 
 
 def _exchange(config: Config, join: Join, issuer: Issuer, live: LiveView, keys: Reread[Keyset]) -> Exchange:
-    key = load_or_create(config.data / "boot-id.key")
+    key = bootkey.BootIdKey(bootkey.file_of(config))
     return Exchange(
         issuer=issuer,
         site=config.site,
         view=live.view,
         keyset=keys.current,
         nonce_keyset=sealing_keys(join.nonce_keys, NONCES).current,
-        belongs=lambda boot, machine: belongs(key, boot, machine),
+        belongs=lambda boot, machine: belongs(key.current(), boot, machine),
         random=os.urandom,
         token_seconds=join.token_seconds,
         addresses_attest=join.addresses_attest,

@@ -10,8 +10,9 @@ from netboot.config import Config
 from netboot.join.issue import Issuer
 from netboot.join.register import Register
 from netboot.process import ProcessSpec
+from netboot.status import up_ms
+from netboot.stores import bootkey
 from netboot.stores.acceptance import Acceptance
-from netboot.stores.bootkey import load_or_create
 from netboot.stores.image_repository import open_image_repository
 from netboot.stores.live import LiveView
 from netboot.stores.register import open_register
@@ -54,7 +55,8 @@ def compose(config: Config, stopping: Callable[[], bool]) -> Dependencies:
         watchers=threading.BoundedSemaphore(MOST_WATCHERS),
         register=register,
         issuer=_issuer(config, register) if config.clusters else None,
-        boot_key=partial(load_or_create, config.data / "boot-id.key"),
+        boot_key=partial(bootkey.load_or_create, bootkey.file_of(config)),
+        up_ms=up_ms,
     )
 
 

@@ -23,6 +23,7 @@ from pydantic import Field, StringConstraints
 from images.values.strict import Strict
 from images.values.types import Sha256
 from netboot.config import Config
+from netboot.stores import bootkey
 
 FORMAT = 1
 MANIFEST = "manifest.json"
@@ -59,7 +60,7 @@ def places(config: Config, file: Path) -> dict[str, Path]:
         "config": file,
         "data/state.db": config.data / "state.db",
         "data/enrolment.db": config.data / "enrolment.db",
-        "data/boot-id.key": config.data / "boot-id.key",
+        "data/boot-id.key": bootkey.file_of(config),
         "file/management.token_file": config.management.token_file,
     }
     if config.join is not None:

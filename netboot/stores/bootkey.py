@@ -1,14 +1,51 @@
-"""The key of boot ids: 32 random bytes in `data/boot-id.key`, made by whoever needs it first. It opens nothing."""
+"""The key of boot ids: a file of 32 random bytes, made by whoever needs it first. It opens nothing."""
 
 import os
 import secrets
+import time
+from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 from images.values.files import sync_folder
+from netboot.config import Config
 from netboot.lifecycle.errors import StateUnavailableError
+from netboot.reread import Reread
 
 LENGTH = 32
+LOOK_SECONDS = 0.5
+"""Between two looks at the file, for every script and every event asks."""
+
+
+def file_of(config: Config) -> Path:
+    """Where the key is; services that have the same one take each other's boots over."""
+    return config.boot_id_key or config.data / "boot-id.key"
+
+
+class BootIdKey:
+    """The key in force: the file's as it is now, or as it was when it could last be used.
+
+    Raises:
+        StateUnavailableError: there is none, and none can be made.
+    """
+
+    def __init__(self, path: Path, monotonic: Callable[[], float] = time.monotonic) -> None:
+        load_or_create(path)
+        self._file = Reread(
+            "the boot-id key", lambda: (path,), partial(_read, path), StateUnavailableError, monotonic=monotonic
+        )
+        self._monotonic = monotonic
+        self._key, self._looked = self._file.current(), monotonic()
+
+    def current(self) -> bytes:
+        """The very same object for as long as it is the same key."""
+        now = self._monotonic()
+        if now - self._looked >= LOOK_SECONDS:
+            key, self._looked = self._file.current(), now
+            if key != self._key:
+                self._key = key
+        return self._key
 
 
 def load_or_create(path: Path) -> bytes:
@@ -20,6 +57,13 @@ def load_or_create(path: Path) -> bytes:
     try:
         if not path.exists():
             _create(path)
+    except OSError as error:
+        raise StateUnavailableError(f"the boot-id key {path} cannot be used: {error.strerror}") from None
+    return _read(path)
+
+
+def _read(path: Path) -> bytes:
+    try:
         key = path.read_bytes()
     except OSError as error:
         raise StateUnavailableError(f"the boot-id key {path} cannot be used: {error.strerror}") from None

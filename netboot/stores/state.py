@@ -8,28 +8,27 @@ from pathlib import Path
 
 from netboot.lifecycle.errors import StateUnavailableError
 from netboot.lifecycle.events import HealthRecord
-from netboot.lifecycle.state import Checked, Claims, Discovered, FeedEntry, MachineState, Standing
+from netboot.lifecycle.sightings import Discovered
+from netboot.lifecycle.state import Checked, Claims, FeedEntry, MachineState
 from netboot.lifecycle.trace import Trace
 from netboot.stores.state_rows import BOOTS, DISCOVERED, FEED, HEALTH, S, Table, lenient, parse, parse_or_leave_out, why
 from netboot.stores.state_schema import VERSION, version_of
 
 log = logging.getLogger(__name__)
 
-# A machine's current boot: first those that proved themselves, of them the last to do so; then the newest reported.
-_PLACED = (
-    "SELECT boot, row_number() OVER (PARTITION BY machine ORDER BY standing DESC, proven_ms DESC, boot DESC) AS place "
-    "FROM boots WHERE standing > 0"
+_CURRENT = (
+    "SELECT machines.machine, machines.boot, current.trace, pending, waiting.trace, checked, checked_ms FROM machines "
+    "LEFT JOIN boots AS current ON current.boot = machines.boot LEFT JOIN boots AS waiting ON waiting.boot = pending"
 )
-_SELECT = (
-    "SELECT boots.machine, boots.boot, standing, state, trace, health.status, health.at_ms FROM ({}) "
-    "JOIN boots USING (boot) LEFT JOIN health USING (boot) WHERE place = 1"
-)
-_CURRENT, _CURRENT_OF = _SELECT.format(_PLACED), _SELECT.format(f"{_PLACED} AND machine = ?")
-_PENDING = "SELECT boot, trace FROM boots WHERE machine = ? AND standing = 1 AND boot > ? ORDER BY boot DESC LIMIT 1"
-_COUNTS = f"SELECT state, count(*) FROM ({_CURRENT}) GROUP BY state"  # noqa: S608
+_DECLARED = "machine NOT IN (SELECT machine FROM removed)"
+_COUNTS = f"SELECT state, count(*) FROM machines WHERE {_DECLARED} GROUP BY state"  # noqa: S608
 _HEALTH_COUNTS = (
-    "SELECT coalesce(iif(at_ms < ?, 'stale', status), 'none') AS found, count(*) "  # noqa: S608
-    f"FROM ({_CURRENT}) GROUP BY found"
+    "SELECT coalesce(iif(checked_ms < ?, 'stale', checked), 'none') AS found, count(*) "  # noqa: S608
+    f"FROM machines WHERE {_DECLARED} GROUP BY found"
+)
+_IMAGES = (
+    "SELECT digest FROM images WHERE id IN (SELECT image FROM machines UNION SELECT pending_image FROM machines "
+    "UNION SELECT image FROM (SELECT image FROM boots ORDER BY since DESC LIMIT ?))"
 )
 
 
@@ -45,20 +44,18 @@ class SqliteStates:
                 current = db.execute(_CURRENT).fetchall()
                 claims = db.execute("SELECT machine, served, last_ms FROM claims").fetchall()
             else:
-                current = [row for name in names for row in db.execute(_CURRENT_OF, (name,))]
+                query = f"{_CURRENT} WHERE machines.machine = ?"
+                current = [row for name in names for row in db.execute(query, (name,))]
                 query = "SELECT machine, served, last_ms FROM claims WHERE machine = ?"
                 claims = [row for name in names for row in db.execute(query, (name,))]
-            proven = [(name, boot) for name, boot, standing, *_ in current if standing == Standing.PROVEN]
-            waiting = {name: row for name, boot in proven for row in db.execute(_PENDING, (name, boot))}
-        pending = {name: parse_or_leave_out(BOOTS, *row) for name, row in waiting.items()}
         states = {
             name: MachineState(
                 machine=name,
                 current=trace,
-                pending=pending.get(name),
+                pending=parse_or_leave_out(BOOTS, pending, waiting) if pending is not None else None,
                 checked=_checked(boot, status, at_ms),
             )
-            for name, boot, _, _, body, status, at_ms in current
+            for name, boot, body, pending, waiting, status, at_ms in current
             if (trace := parse_or_leave_out(BOOTS, boot, body)) is not None
         }
         for name, served, last_ms in claims:
@@ -74,15 +71,27 @@ class SqliteStates:
         with self._open() as db:
             return dict(db.execute(_HEALTH_COUNTS, (since_ms,)))
 
+    def removed(self) -> int:
+        with self._open() as db:
+            count: int = db.execute("SELECT count(*) FROM removed").fetchone()[0]
+            return count
+
+    def images(self, latest: int) -> set[str]:
+        with self._open() as db:
+            return {digest for (digest,) in db.execute(_IMAGES, (latest,))}
+
     def health(self, boot: str) -> HealthRecord | None:
         with self._open() as db:
             row = db.execute("SELECT body FROM health WHERE boot = ?", (boot,)).fetchone()
         return self._asked_for(HEALTH, boot, row[0]) if row else None
 
     def boots(self, machine: str | None, limit: int) -> list[Trace]:
-        query = "SELECT boot, trace FROM boots WHERE ?1 IS NULL OR machine = ?1 ORDER BY boot DESC LIMIT ?2"
+        query = "SELECT boot, trace FROM boots {} ORDER BY since DESC, boot DESC LIMIT ?"
         with self._open() as db:
-            rows = db.execute(query, (machine, limit)).fetchall()
+            if machine is None:
+                rows = db.execute(query.format(""), (limit,)).fetchall()
+            else:
+                rows = db.execute(query.format("WHERE machine = ?"), (machine, limit)).fetchall()
         return [trace for row in rows if (trace := parse_or_leave_out(BOOTS, *row)) is not None]
 
     def boot(self, boot: str) -> Trace | None:
@@ -92,7 +101,7 @@ class SqliteStates:
 
     def discovered(self, limit: int) -> list[Discovered]:
         with self._open() as db:
-            query = "SELECT key, body FROM discovered ORDER BY last_ms DESC, key LIMIT ?"
+            query = "SELECT key, body FROM discovered ORDER BY arrived DESC, key LIMIT ?"
             rows = db.execute(query, (limit,)).fetchall()
         return [seen for row in rows if (seen := parse_or_leave_out(DISCOVERED, *row)) is not None]
 

@@ -4,39 +4,49 @@ of `netboot.stores.state_writer`, whose part this is."""
 import logging
 import sqlite3
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from netboot.lifecycle import state
+from netboot.lifecycle.bootid import minted_ms
 from netboot.lifecycle.events import AnyRecord, DiscoveryRecord, EventRecord, HealthRecord, ScriptRecord
 from netboot.lifecycle.phases import Phase, source_of
-from netboot.lifecycle.state import Discovered, FeedEntry
+from netboot.lifecycle.sightings import Discovered, seen_again, sighting
+from netboot.lifecycle.state import FeedEntry
 from netboot.lifecycle.trace import Trace, apply
-from netboot.stores import state_rows
+from netboot.stores import state_machines, state_rows
+from netboot.stores.packing import pack
 from netboot.stores.state_rows import BOOTS, DISCOVERED, HEALTH
 
 log = logging.getLogger(__name__)
 
 _Kept = ScriptRecord | EventRecord
+_AHEAD_MS = 60_000
+"""More than clocks of hosts that share a key of boot ids differ."""
 _AT_ONCE = 500
 """Boots asked for with one query; SQLite takes at least 999 values (sqlite.org/limits.html)."""
 
 
 class Row(NamedTuple):
-    """A record with its id; `again`: it was counted before its journal was replaced by an older copy of itself."""
+    """A record with its id. `arrived`: its number, see `netboot.lifecycle.arrivals`; `again`: it was counted before its
+    journal was replaced by an older copy of itself."""
 
     id: int
     record: AnyRecord
+    arrived: int
     again: bool = False
 
 
 @dataclass(slots=True)
 class _Boot:
-    """A boot while a batch is folded into it; `fed`: how many entries of the feed it has had."""
+    """A boot while a batch is folded into it. `since`: the number of the fact that gave it its standing; `fed`: how
+    many entries of the feed it has had."""
 
     trace: Trace | None = None
     fed: int = 0
+    standing: int = -1
+    since: int = 0
 
 
 def project(db: sqlite3.Connection, rows: Sequence[Row]) -> None:
@@ -47,38 +57,41 @@ def project(db: sqlite3.Connection, rows: Sequence[Row]) -> None:
     known = _known(db, [*{record.boot for record in scripts} | {record.boot for record in events}])
     worth = _worth_keeping(scripts, {record.boot for record in events} | known.keys())
     kept = [
-        (record, again)
-        for _, record, again in rows
-        if isinstance(record, EventRecord) or (isinstance(record, ScriptRecord) and record.boot in worth)
+        (row, row.record)
+        for row in rows
+        if isinstance(row.record, EventRecord) or (isinstance(row.record, ScriptRecord) and row.record.boot in worth)
     ]
     _fold(db, kept, known)
-    new = [row.record for row in rows if not row.again]
-    _count_claims(db, [record for record in new if isinstance(record, ScriptRecord)])
-    _prune_boots(db, {record.machine for record, _ in kept}, {record.machine for record in events})
-    _discover(db, [record for record in new if isinstance(record, DiscoveryRecord)])
-    _keep_reports(db, [record for record in records if isinstance(record, HealthRecord)])
+    new = [row for row in rows if not row.again]
+    _count_claims(db, [row.record for row in new if isinstance(row.record, ScriptRecord)])
+    told = {record.machine for record in events}
+    _prune_boots(db, {record.machine for _, record in kept}, told)
+    _discover(db, [(row.arrived, row.record) for row in new if isinstance(row.record, DiscoveryRecord)])
+    reports = [(row.arrived, row.record) for row in rows if isinstance(row.record, HealthRecord)]
+    _keep_reports(db, reports)
+    state_machines.refresh(db, told | {record.machine for _, record in reports})
     if kept:
         db.execute("DELETE FROM feed WHERE id <= (SELECT max(id) FROM feed) - ?", (state.FEED_KEPT,))
 
 
 def _worth_keeping(scripts: Iterable[ScriptRecord], heard_of: set[str]) -> set[str]:
     """Boots whose scripts are written down one by one; of the others a storm of claims leaves the number alone."""
-    of_machine: dict[str, set[str]] = defaultdict(set)
+    of_machine: dict[str, dict[str, None]] = defaultdict(dict)
     for record in scripts:
-        of_machine[record.machine].add(record.boot)
+        of_machine[record.machine][record.boot] = None
     worth: set[str] = set()
     for boots in of_machine.values():
-        newest = sorted(boots, reverse=True)
+        newest = list(reversed(boots))
         worth.update(newest[: state.CLAIMS_KEPT])
         worth.update(boot for boot in newest[state.CLAIMS_KEPT :] if boot in heard_of)
     return worth
 
 
-def _fold(db: sqlite3.Connection, records: Iterable[tuple[_Kept, bool]], known: dict[str, _Boot]) -> None:
+def _fold(db: sqlite3.Connection, records: Iterable[tuple[Row, _Kept]], known: dict[str, _Boot]) -> None:
     """Each boot is read and written once, however many records of it there are; the feed keeps their order."""
     boots: dict[str, _Boot] = {}
     feed: list[tuple[str]] = []
-    for record, again in records:
+    for row, record in records:
         boot = boots.get(record.boot)
         if boot is None:
             boot = boots[record.boot] = known.get(record.boot) or _Boot()
@@ -88,20 +101,34 @@ def _fold(db: sqlite3.Connection, records: Iterable[tuple[_Kept, bool]], known: 
         except ValueError as error:
             log.warning("left out: %s", error)  # a boot id is of one machine only; this one was not minted here
             continue
-        if boot.fed < state.FEED_PER_BOOT and not again and boot.trace is not before:
+        if (standing := state.standing_by(record)) > boot.standing:
+            boot.standing, boot.since = standing, row.arrived
+            _doubt(record)
+        if boot.fed < state.FEED_PER_BOOT and not row.again and boot.trace is not before:
             boot.fed += 1
             feed.append((_entry(record).model_dump_json(),))
     db.executemany("INSERT INTO feed (body) VALUES (?)", feed)
+    folded = [(boot, boot.trace) for boot in boots.values() if boot.trace is not None]
+    images = state_machines.images(db, {trace.script.image for _, trace in folded if trace.script is not None})
     db.executemany(
-        "INSERT OR REPLACE INTO boots (boot, machine, standing, proven_ms, state, trace, fed) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?)",
-        [_row(boot.trace, boot.fed) for boot in boots.values() if boot.trace is not None],
+        "INSERT OR REPLACE INTO boots (boot, machine, standing, since, state, image, trace, fed) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        [_columns(boot, trace, images) for boot, trace in folded],
     )
 
 
-def _row(trace: Trace, fed: int) -> tuple[object, ...]:
-    proven, body = state.proven_ms(trace), trace.model_dump_json()
-    return trace.boot, trace.machine, int(state.standing(trace)), proven, trace.state, body, fed
+def _doubt(record: _Kept) -> None:
+    """Say of a boot whose id is of a later moment than what is heard of it, that some clock is or was wrong."""
+    ahead = minted_ms(record.boot) - record.at_ms
+    if ahead > _AHEAD_MS:
+        words = "the id of boot %s of %s is %d s ahead of the clock: it was set back since, or is wrong now"
+        log.warning(words, record.boot, record.machine, ahead // 1_000)
+
+
+def _columns(boot: _Boot, trace: Trace, images: Mapping[str, int]) -> tuple[object, ...]:
+    image = images[trace.script.image] if trace.script is not None else None
+    body = pack(trace.model_dump_json(exclude_defaults=True))
+    return trace.boot, trace.machine, int(boot.standing), boot.since, trace.state, image, body, boot.fed
 
 
 def _known(db: sqlite3.Connection, boots: Sequence[str]) -> dict[str, _Boot]:
@@ -109,11 +136,12 @@ def _known(db: sqlite3.Connection, boots: Sequence[str]) -> dict[str, _Boot]:
     known = {}
     for start in range(0, len(boots), _AT_ONCE):
         some = boots[start : start + _AT_ONCE]
-        query = f"SELECT boot, trace, fed FROM boots WHERE boot IN ({', '.join('?' * len(some))})"  # noqa: S608 - holes
-        for boot, body, fed in db.execute(query, some).fetchall():
+        holes = ", ".join("?" * len(some))
+        query = f"SELECT boot, trace, fed, standing, since FROM boots WHERE boot IN ({holes})"  # noqa: S608
+        for boot, body, fed, standing, since in db.execute(query, some).fetchall():
             trace = state_rows.parse_or_set_aside(db, BOOTS, boot, body)
             if trace is not None:
-                known[boot] = _Boot(trace, fed)
+                known[boot] = _Boot(trace, fed, standing, since)
     return known
 
 
@@ -136,61 +164,68 @@ def _entry(record: _Kept) -> FeedEntry:
 def _count_claims(db: sqlite3.Connection, scripts: Iterable[ScriptRecord]) -> None:
     counted: dict[str, tuple[int, int]] = {}
     for record in scripts:
-        times, last_ms = counted.get(record.machine, (0, 0))
-        counted[record.machine] = (times + 1, max(last_ms, record.at_ms))
+        times, _ = counted.get(record.machine, (0, 0))
+        counted[record.machine] = (times + 1, record.at_ms)
     db.executemany(
         "INSERT INTO claims (machine, served, last_ms) VALUES (?, ?, ?) ON CONFLICT (machine) DO UPDATE SET "
-        "served = served + excluded.served, last_ms = max(last_ms, excluded.last_ms)",
+        "served = served + excluded.served, last_ms = excluded.last_ms",
         [(machine, times, last_ms) for machine, (times, last_ms) in counted.items()],
     )
 
 
 def _prune_boots(db: sqlite3.Connection, claimed: Iterable[str], told: Iterable[str]) -> None:
-    """Each standing is pruned by itself, so that no number of claims or reports pushes out a proven boot."""
+    """Each standing is pruned by itself, so that no number of claims or reports pushes out a proven boot; in each go
+    those that have it longest, so that the current boot never goes."""
     claim = state.Standing.CLAIMED
     db.executemany(
-        "DELETE FROM boots WHERE machine = ?1 AND standing = ?2 AND boot < (SELECT boot FROM boots WHERE "
-        "machine = ?1 AND standing = ?2 ORDER BY boot DESC LIMIT 1 OFFSET ?3)",
+        "DELETE FROM boots WHERE boot IN (SELECT boot FROM boots WHERE machine = ? AND standing = ? "
+        "ORDER BY since DESC, boot DESC LIMIT -1 OFFSET ?)",
         [
-            *((machine, int(claim), state.KEPT[claim] - 1) for machine in claimed),
-            *((m, int(standing), most - 1) for m in told for standing, most in state.KEPT.items() if standing != claim),
+            *((machine, int(claim), state.KEPT[claim]) for machine in claimed),
+            *((m, int(standing), most) for m in told for standing, most in state.KEPT.items() if standing != claim),
         ],
     )
 
 
-def _keep_reports(db: sqlite3.Connection, records: Iterable[HealthRecord]) -> None:
+def _keep_reports(db: sqlite3.Connection, records: Iterable[tuple[int, HealthRecord]]) -> None:
     """The latest of each boot, and of each machine and standing those of the newest boots."""
-    latest: dict[str, HealthRecord] = {}
-    for record in records:
-        known = latest.get(record.boot)
-        if known is None:
+    latest: dict[str, tuple[int, HealthRecord]] = {}
+    for arrived, record in records:
+        if record.boot not in latest:
+            row = db.execute("SELECT arrived FROM health WHERE boot = ?", (record.boot,)).fetchone()
             known = state_rows.stored(db, HEALTH, record.boot)
-        latest[record.boot] = state.newer_report(known, record)
+            if row is not None and known is not None:
+                latest[record.boot] = (row[0], known)
+        if record.boot not in latest or arrived >= latest[record.boot][0]:
+            latest[record.boot] = (arrived, record)
     db.executemany(
-        "INSERT OR REPLACE INTO health (boot, machine, at_ms, status, body) VALUES (?, ?, ?, ?, ?)",
-        [(r.boot, r.machine, r.at_ms, r.report.status, r.model_dump_json(by_alias=True)) for r in latest.values()],
+        "INSERT OR REPLACE INTO health (boot, machine, at_ms, status, body, arrived) VALUES (?, ?, ?, ?, ?, ?)",
+        [
+            (r.boot, r.machine, r.at_ms, r.report.status, pack(r.model_dump_json(by_alias=True)), arrived)
+            for arrived, r in latest.values()
+        ],
     )
     db.executemany(
         "DELETE FROM health WHERE boot IN (SELECT boot FROM (SELECT boot, row_number() OVER (PARTITION BY "
-        "coalesce(standing, 0) ORDER BY boot DESC) AS place FROM health LEFT JOIN boots USING (boot) "
-        "WHERE health.machine = ?) WHERE place > ?)",
-        [(machine, state.REPORTS_KEPT) for machine in {record.machine for record in latest.values()}],
+        "coalesce(standing, 0) ORDER BY since DESC, arrived DESC, boot DESC) AS place "
+        "FROM health LEFT JOIN boots USING (boot) WHERE health.machine = ?) WHERE place > ?)",
+        [(machine, state.REPORTS_KEPT) for machine in {record.machine for _, record in latest.values()}],
     )
 
 
-def _discover(db: sqlite3.Connection, records: Iterable[DiscoveryRecord]) -> None:
-    seen: dict[str, Discovered] = {}
-    for record in records:
-        new = state.sighting(record)
-        seen[new.key] = state.seen_again(seen.get(new.key), new)
-    for key, new in seen.items():
-        both = state.seen_again(state_rows.stored(db, DISCOVERED, key), new)
+def _discover(db: sqlite3.Connection, records: Iterable[tuple[int, DiscoveryRecord]]) -> None:
+    seen: dict[str, tuple[int, Discovered]] = {}
+    for arrived, record in records:
+        new = sighting(record)
+        seen[new.key] = (arrived, seen_again(seen[new.key][1] if new.key in seen else None, new))
+    for key, (arrived, new) in seen.items():
+        both = seen_again(state_rows.stored(db, DISCOVERED, key), new)
         db.execute(
-            "INSERT OR REPLACE INTO discovered (key, last_ms, body) VALUES (?, ?, ?)",
-            (key, both.last_ms, both.model_dump_json()),
+            "INSERT OR REPLACE INTO discovered (key, last_ms, body, arrived) VALUES (?, ?, ?, ?)",
+            (key, both.last_ms, both.model_dump_json(), arrived),
         )
     if seen:
         over = db.execute("SELECT count(*) FROM discovered").fetchone()[0] - state.DISCOVERED_KEPT
         if over > 0:
-            query = "DELETE FROM discovered WHERE key IN (SELECT key FROM discovered ORDER BY last_ms, key LIMIT ?)"
+            query = "DELETE FROM discovered WHERE key IN (SELECT key FROM discovered ORDER BY arrived, key LIMIT ?)"
             db.execute(query, (over,))

@@ -3,6 +3,7 @@
 import logging
 import sqlite3
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -12,8 +13,10 @@ from images.values.faults import first_fault
 from images.values.strict import Strict
 from netboot.lifecycle import state
 from netboot.lifecycle.events import HealthRecord
-from netboot.lifecycle.state import Discovered, FeedEntry, SetAside
+from netboot.lifecycle.sightings import Discovered
+from netboot.lifecycle.state import FeedEntry, SetAside
 from netboot.lifecycle.trace import Trace
+from netboot.stores.packing import unpack
 
 log = logging.getLogger(__name__)
 
@@ -46,6 +49,8 @@ def lenient(db: sqlite3.Connection) -> None:
 
 def raw(body: object) -> bytes:
     """What stands in a row that cannot be read, for people."""
+    with suppress(ValueError):
+        body = unpack(body)
     if isinstance(body, str):
         return body.encode("utf-8", "surrogateescape")
     return body if isinstance(body, bytes) else repr(body).encode()
@@ -62,9 +67,10 @@ def parse(table: Table[S], body: object) -> S:
     Raises:
         ValueError: it cannot be read.
     """
-    if not isinstance(body, str | bytes):
-        raise ValueError(f"it is no text but {type(body).__name__}")  # noqa: TRY004 - a row is data, not a programmer's mistake
-    return table.model.model_validate_json(body)
+    text = unpack(body)
+    if not isinstance(text, str | bytes):
+        raise ValueError(f"it is no text but {type(text).__name__}")  # noqa: TRY004 - a row is data, not a programmer's mistake
+    return table.model.model_validate_json(text)
 
 
 def parse_or_leave_out(table: Table[S], key: object, body: object) -> S | None:

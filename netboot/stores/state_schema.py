@@ -1,7 +1,9 @@
 """The schema of `data/state.db` and how an older one becomes it. What was released is never changed again."""
 
+import json
 import sqlite3
 
+from netboot.lifecycle.bootid import minted_ms
 from netboot.lifecycle.errors import StateUnavailableError
 
 MIGRATIONS = (
@@ -45,6 +47,48 @@ MIGRATIONS = (
     ALTER TABLE cursors ADD COLUMN again_ms INTEGER NOT NULL DEFAULT 0;
     UPDATE cursors SET at_ms = coalesce((SELECT max(last_ms) FROM claims), 0);
     """,
+    """
+    -- `since`: the number of the fact that gave the boot its standing, as facts arrived: what is newer, it says, and no
+    -- clock; `image`: what its script served
+    CREATE TABLE images (id INTEGER PRIMARY KEY, digest TEXT NOT NULL UNIQUE);
+    DROP INDEX boots_of_machine;
+    ALTER TABLE boots ADD COLUMN since INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE boots ADD COLUMN image INTEGER;
+    INSERT OR IGNORE INTO images (digest) SELECT image_in(trace) FROM boots WHERE image_in(trace) IS NOT NULL;
+    UPDATE boots SET since = 1000 * coalesce(proven_ms, minted_in(boot)),
+        image = (SELECT id FROM images WHERE digest = image_in(trace));
+    ALTER TABLE boots DROP COLUMN proven_ms;
+    CREATE INDEX boots_of_machine ON boots (machine, standing, since);
+    CREATE INDEX boots_by_age ON boots (since);
+    -- `arrived`: the number of the fact
+    ALTER TABLE health ADD COLUMN arrived INTEGER NOT NULL DEFAULT 0;
+    UPDATE health SET arrived = 1000 * at_ms;
+    CREATE INDEX health_by_age ON health (arrived);
+    DROP INDEX discovered_by_age;
+    ALTER TABLE discovered ADD COLUMN arrived INTEGER NOT NULL DEFAULT 0;
+    UPDATE discovered SET arrived = 1000 * last_ms;
+    CREATE INDEX discovered_by_age ON discovered (arrived);
+    -- machines that reported anything, with their current and pending boots: made from `boots` and `health`, so that
+    -- nobody who counts has to read these
+    CREATE TABLE machines (
+        machine TEXT PRIMARY KEY, boot TEXT NOT NULL, state TEXT NOT NULL, image INTEGER, pending TEXT,
+        pending_image INTEGER, checked TEXT, checked_ms INTEGER
+    ) WITHOUT ROWID;
+    INSERT INTO machines
+        SELECT c.machine, c.boot, c.state, c.image, p.boot, p.image, health.status, health.at_ms
+        FROM (
+            SELECT *, row_number() OVER (PARTITION BY machine ORDER BY standing DESC, since DESC, boot DESC) AS place
+            FROM boots WHERE standing > 0
+        ) AS c
+        LEFT JOIN (
+            SELECT *, row_number() OVER (PARTITION BY machine ORDER BY since DESC, boot DESC) AS place
+            FROM boots WHERE standing = 1
+        ) AS p ON p.machine = c.machine AND p.place = 1 AND c.standing = 2 AND p.since > c.since
+        LEFT JOIN health ON health.boot = c.boot
+        WHERE c.place = 1;
+    -- machines that the inventory no longer has; `seconds`: for how long, counted while the service ran
+    CREATE TABLE removed (machine TEXT PRIMARY KEY, seconds INTEGER NOT NULL) WITHOUT ROWID;
+    """,
 )
 VERSION = len(MIGRATIONS)
 _NEWER = "it was written by a newer netboot (schema {}, this one knows {}); run that version, or restore a backup"
@@ -56,6 +100,23 @@ def version_of(db: sqlite3.Connection) -> int:
     return version
 
 
+def _minted_in(boot: object) -> int:
+    """When the boot of that id was minted, as far as can be told."""
+    try:
+        return minted_ms(str(boot))
+    except ValueError:
+        return 0
+
+
+def _image_in(trace: object) -> str | None:
+    """The image that a trace says was served; None: it says none, or cannot be read."""
+    try:
+        image = json.loads(trace)["script"]["image"]  # type: ignore[arg-type]
+    except (ValueError, TypeError, LookupError, RecursionError):
+        return None
+    return image if isinstance(image, str) else None
+
+
 def migrate(db: sqlite3.Connection) -> None:
     """Bring the schema up to `VERSION`, each step whole or not at all. `db` is in autocommit mode.
 
@@ -65,6 +126,8 @@ def migrate(db: sqlite3.Connection) -> None:
     version = version_of(db)
     if version > VERSION:
         raise StateUnavailableError(_NEWER.format(version, VERSION))
+    db.create_function("minted_in", 1, _minted_in)
+    db.create_function("image_in", 1, _image_in)
     for number in range(version, VERSION):
         try:
             db.executescript(f"BEGIN IMMEDIATE; {MIGRATIONS[number]}; PRAGMA user_version = {number + 1}; COMMIT")

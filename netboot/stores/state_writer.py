@@ -1,14 +1,15 @@
 """Writing `data/state.db`: `netboot.lifecycle.state.Projection`. One process writes, the projection's."""
 
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from netboot.lifecycle.arrivals import Arrivals
 from netboot.lifecycle.errors import StateUnavailableError
 from netboot.lifecycle.state import Batch, SetAside
-from netboot.stores import state_rows
+from netboot.stores import state_machines, state_rows
 from netboot.stores.state_fold import Row, project
 from netboot.stores.state_schema import migrate
 
@@ -25,6 +26,7 @@ class SqliteProjection:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._db: sqlite3.Connection | None = None
+        self._arrivals = Arrivals()
         self._place: int = 0
         self._after: object = None
         """How far the file has been inspected."""
@@ -41,7 +43,7 @@ class SqliteProjection:
             if cursor.identity != batch.identity:
                 cursor = _Cursor(batch.identity)
             if cursor.last < batch.last:
-                _project_row_by_row(db, batch.journal, _rows(batch, cursor))
+                _project_row_by_row(db, batch.journal, self._rows(batch, cursor))
                 state_rows.set_aside(db, batch.set_aside)
                 latest = min(max((record.at_ms for record in batch.records), default=0), _MOST_MS)
                 _put(db, batch.journal, cursor._replace(last=batch.last, at_ms=max(cursor.at_ms, latest)))
@@ -54,6 +56,16 @@ class SqliteProjection:
             cursor = _cursor(db, journal)
             _put(db, journal, cursor._replace(last=0, again_id=upto, again_ms=cursor.at_ms))
 
+    def settle(self) -> None:
+        self._arrivals.settle()
+
+    def declare(self, machines: Collection[str], seconds: int) -> int:
+        with self._usable() as db:
+            db.execute("BEGIN IMMEDIATE")
+            forgotten = state_machines.declare(db, machines, seconds)
+            db.execute("COMMIT")
+            return forgotten
+
     def inspect(self) -> Mapping[str, int] | None:
         if self._place == len(state_rows.TABLES):
             return None
@@ -62,6 +74,8 @@ class SqliteProjection:
             aside = state_rows.last_set_aside(db)
             self._place, self._after = state_rows.inspect(db, self._place, self._after)
             counts = state_rows.count_set_aside(db, aside)
+            if counts:
+                state_machines.refresh_stale(db)
             db.execute("COMMIT")
             return counts
 
@@ -72,11 +86,22 @@ class SqliteProjection:
                 self._db.close()
         self._db = None
 
+    def _rows(self, batch: Batch, cursor: "_Cursor") -> list[Row]:
+        ids = batch.ids or range(batch.last - len(batch.records) + 1, batch.last + 1)
+        rows = []
+        for number, record in zip(ids, batch.records, strict=True):
+            again = number <= cursor.again_id and record.at_ms <= cursor.again_ms
+            # what was taken before is older than what the state holds, and where that is gone, older than everything
+            arrived = 0 if again else self._arrivals.number(batch.journal, record.at_ms)
+            rows.append(Row(number, record, arrived, again))
+        return rows
+
     @contextmanager
     def _usable(self) -> Iterator[sqlite3.Connection]:
         try:
             if self._db is None:
                 self._db = _open(self._path)
+                self._arrivals = Arrivals(_newest(self._db))
             yield self._db
         except (sqlite3.Error, OSError) as error:
             self.close()
@@ -100,6 +125,15 @@ def _open(path: Path) -> sqlite3.Connection:
     return db
 
 
+def _newest(db: sqlite3.Connection) -> int:
+    """The number of the fact that arrived last, of those that are kept."""
+    newest: int = db.execute(
+        "SELECT max(coalesce((SELECT max(since) FROM boots), 0), coalesce((SELECT max(arrived) FROM health), 0), "
+        "coalesce((SELECT max(arrived) FROM discovered), 0))"
+    ).fetchone()[0]
+    return newest
+
+
 class _Cursor(NamedTuple):
     """A row of `cursors`; see the schema."""
 
@@ -121,14 +155,6 @@ def _put(db: sqlite3.Connection, journal: str, cursor: _Cursor) -> None:
         "INSERT OR REPLACE INTO cursors (journal, identity, last, at_ms, again_id, again_ms) VALUES (?, ?, ?, ?, ?, ?)",
         (journal, *cursor),
     )
-
-
-def _rows(batch: Batch, cursor: _Cursor) -> list[Row]:
-    ids = batch.ids or range(batch.last - len(batch.records) + 1, batch.last + 1)
-    return [
-        Row(number, record, number <= cursor.again_id and record.at_ms <= cursor.again_ms)
-        for number, record in zip(ids, batch.records, strict=True)
-    ]
 
 
 def _project_row_by_row(db: sqlite3.Connection, journal: str, rows: Sequence[Row]) -> None:

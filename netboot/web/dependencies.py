@@ -11,8 +11,7 @@ from flask import current_app
 from netboot.join.issue import Issuer
 from netboot.join.register import Register
 from netboot.lifecycle.image_repository import ImageRepository, ImageRepositoryWriter
-from netboot.lifecycle.ports import Clock
-from netboot.lifecycle.state import Sightings, States
+from netboot.lifecycle.ports import Clock, Sightings, States
 from netboot.status import Condition
 from netboot.stores.acceptance import Acceptance
 from netboot.stores.live import LiveView
@@ -48,6 +47,8 @@ class Dependencies:
     register: Register
     issuer: Issuer | None
     boot_key: Callable[[], bytes]
+    up_ms: Callable[[], int]
+    """`netboot.status.up_ms`, by which processes say when they were at work last."""
 
 
 def dependencies() -> Dependencies:

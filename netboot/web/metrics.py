@@ -16,8 +16,7 @@ from prometheus_client.registry import Collector
 from images.values.strict import Strict
 from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.health import STALE_MS
-from netboot.lifecycle.ports import Clock
-from netboot.lifecycle.state import States
+from netboot.lifecycle.ports import Clock, States
 from netboot.status import (
     ApproverStatus,
     FetcherStatus,
@@ -98,6 +97,7 @@ class Now(Collector):
         try:
             counts = self._states.counts()
             health = self._states.health_counts(self._clock.now_ms() - STALE_MS)
+            removed = self._states.removed()
         except CannotTellError:
             return
         text = "Machines by the state of their current boot."
@@ -110,6 +110,8 @@ class Now(Collector):
         for status in HEALTH:
             by_health.add_metric([status], health.get(status, 0))
         yield by_health
+        text = "Machines that the inventory no longer has and whose boots are known still; counted nowhere else."
+        yield _gauge("netboot_machines_removed", text, removed)
 
     def _clusters(self, processes: Iterable[str]) -> Iterator[Metric]:
         text = "Certificate requests by what the approver did, since it was started; reason, or purpose if approved."

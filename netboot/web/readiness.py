@@ -46,8 +46,8 @@ def assess(deps: Dependencies) -> Readiness:
     Ready is what lets machines boot: a snapshot, be it an old one, and a boot server that answers, in a service that is
     not stopping.
     """
-    now = deps.clock.now_ms()
-    snapshot, in_force = _snapshot(deps, now)
+    now = deps.up_ms()
+    snapshot, in_force = _snapshot(deps, deps.clock.now_ms())
     supervisor = _read(deps, "supervisor", SupervisorStatus)
     publisher, projection = _read(deps, "publisher", PublisherStatus), _read(deps, "projection", ProjectionStatus)
     details = {
@@ -125,15 +125,16 @@ def _at_work(
     if isinstance(status, CannotTellError):
         remedy = "restart the service, so that all of its processes are of one version"
         return Detail(ok=False, message=str(status), remedy=remedy)
-    quiet, ok = now - status.at_ms, abs(now - status.at_ms) <= FRESH_MS
+    quiet = now - status.up_ms
+    ok = 0 <= quiet <= FRESH_MS
     message = "at work" if ok else f"has said nothing for {quiet // 1000} s"
-    if not ok and quiet < 0:  # its last word may be of any age
-        message = f"said something last {-quiet // 1000} s from now, by a clock that was set back since"
+    if quiet < 0:
+        message = "has said nothing since the machine was started"
     return Detail(ok=ok, message=message, remedy=f"{_LOG}; `kill` that process to start it again")
 
 
 def _condition(status: Condition) -> Detail:
-    return Detail.model_validate(status.model_dump(mode="json", exclude={"at_ms"}))
+    return Detail.model_validate(status.model_dump(mode="json", exclude={"at_ms", "up_ms"}))
 
 
 def _not_known() -> Detail:

@@ -81,7 +81,7 @@ def test_a_claim_is_not_a_boot(both: Both) -> None:
 
 def test_a_late_report_of_an_older_boot_does_not_become_current(both: Both) -> None:
     both.take(script("gpu-001", 2), event("gpu-001", 2, Phase.BOOTED))
-    both.take(script("gpu-001", 1), event("gpu-001", 1, Phase.FAILED, detail="late"))
+    both.take(script("gpu-001", 1), event("gpu-001", 1, Phase.FAILED, detail="late"), journal="boot-1.db")
     assert both.reader.machines()["gpu-001"].current.boot == boot_id("gpu-001", 2)
 
 
@@ -181,7 +181,7 @@ def test_the_discovered_are_one_for_each_and_bounded(both: Both, monkeypatch: py
     monkeypatch.setattr(state, "DISCOVERED_KEPT", 50)
     macs = [f"52:54:00:00:{number >> 8:02x}:{number & 255:02x}" for number in range(300)]
     both.take(*(sighted(mac, START + number) for number, mac in enumerate(macs)))
-    both.take(sighted(macs[299], START + 999, outcome="refused"), sighted(None, START + 1, peer="192.0.2.10"))
+    both.take(sighted(None, START + 1, peer="192.0.2.10"), sighted(macs[299], START + 999, outcome="refused"))
     found = both.reader.discovered(1000)
     assert len(found) == 50
     newest = found[0]
@@ -240,7 +240,7 @@ def test_the_latest_health_report_of_the_current_boot_is_the_machine_s(both: Bot
     assert both.reader.machines()["gpu-001"].checked is None
     assert both.reader.health_counts(0) == {"none": 1}
     first, second = checked("gpu-001", 1, "fail", 600), checked("gpu-001", 1, "absent", 700)
-    both.take(second, checked("gpu-001", 1, "warn", 650), journal="boot-1.db")
+    both.take(checked("gpu-001", 1, "warn", 650), second, journal="boot-1.db")
     both.take(first)
     found = both.reader.machines(["gpu-001"])["gpu-001"].checked
     assert found == state.Checked(status="pass", at_ms=second.at_ms)
@@ -462,7 +462,7 @@ def test_a_record_of_a_boot_that_cannot_be_read_begins_it_anew(tmp_path: Path, b
 def test_a_record_that_cannot_be_taken_is_set_aside_alone(tmp_path: Path) -> None:
     made = on_disk(tmp_path)
     records = [script("gpu-001", number) for number in range(1, 9)]
-    records[4] = records[4].model_copy(update={"at_ms": 2**70})  # no INTEGER of SQLite has room for it
+    records[4] = script("gpu-002", 5).model_copy(update={"at_ms": 2**70})  # no INTEGER of SQLite has room for it
     assert made.writer.take(Batch("boot-0.db", 7, 80, records, range(10, 90, 10))) == {"boot-0.db": 1}
     assert made.reader.machines()["gpu-001"].claims.served == 7
     assert made.writer.cursor("boot-0.db") == (7, 80)

@@ -38,16 +38,25 @@ from tests.sites import INVENTORY, TOKEN, make_site
 from tests.states import MemoryStates
 
 NOW = 1_700_000_100_000
+UP_MS = 9_000_000
+"""Since the machine was started."""
 UP = ProcessStatus(ready=True, pid=1, restarts=0, last_exit=None)
 SUPERVISOR = SupervisorStatus(state="running", pid=1, processes={"boot-0": UP, "management": UP})
 PUBLISHER = PublisherStatus(
     at_ms=NOW - 1_000,
+    up_ms=UP_MS - 1_000,
     inventory=InventoryStatus(ok=True, valid=True, message="in force"),
     images=ImagesStatus(ok=True, message="all", unusable={}),
     bundle=Condition(ok=True, message="fits"),
 )
 PROJECTION = ProjectionStatus(
-    at_ms=NOW - 1_000, taken=3, set_aside={}, replaced={}, lag_records={"boot-0.db": 0}, problems={}
+    at_ms=NOW - 1_000,
+    up_ms=UP_MS - 1_000,
+    taken=3,
+    set_aside={},
+    replaced={},
+    lag_records={"boot-0.db": 0},
+    problems={},
 )
 
 
@@ -127,6 +136,7 @@ class Api:
             register=self.register,
             issuer=self.issuer,
             boot_key=lambda: bytes(32),
+            up_ms=lambda: UP_MS,
         )
 
     def get(self, path: str, token: str | None = TOKEN) -> Any:

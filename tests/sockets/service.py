@@ -27,6 +27,7 @@ class Service:
         self.out = file.parent / "out"
         self.process: subprocess.Popen[bytes] | None = None
         self.machines = requests.Session()
+        self.environment = environment()
 
     @property
     def provisioning(self) -> str:
@@ -43,7 +44,7 @@ class Service:
     def start(self) -> None:
         with self.out.open("w") as out, self.out.with_suffix(".log").open("a") as log:
             command = [*COMMAND, "serve", "--config", str(self.file)]
-            self.process = subprocess.Popen(command, stdout=out, stderr=log, env=environment(), cwd=self.file.parent)
+            self.process = subprocess.Popen(command, stdout=out, stderr=log, env=self.environment, cwd=self.file.parent)
         wait_for(self._ready, 60)
         wait_for(lambda: self.readyz()["ready"])
 
@@ -118,9 +119,9 @@ class Service:
 
 
 @contextlib.contextmanager
-def serving(config: Config, file: Path) -> Iterator[Service]:
-    """A service that runs while in the block; nothing of it is left after."""
-    service = Service(config, file)
+def serving(config: Config, file: Path, service: Service | None = None) -> Iterator[Service]:
+    """A service that runs while in the block; nothing of it is left after. `service`: one that was made already."""
+    service = service or Service(config, file)
     try:
         service.start()
         yield service

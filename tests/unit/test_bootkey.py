@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from netboot.lifecycle.errors import StateUnavailableError
-from netboot.stores.bootkey import load_or_create
+from netboot.stores.bootkey import LOOK_SECONDS, BootIdKey, load_or_create
 
 
 def test_it_is_made_once_private_and_stays(tmp_path: Path) -> None:
@@ -42,3 +42,30 @@ def test_a_folder_in_its_place_is_an_error_in_words(tmp_path: Path) -> None:
     path.mkdir()
     with pytest.raises(StateUnavailableError, match="cannot be used: Is a directory"):
         load_or_create(path)
+
+
+def test_another_key_in_the_file_is_in_force_without_a_restart(tmp_path: Path) -> None:
+    path, now = tmp_path / "boot-id.key", [0.0]
+    key = BootIdKey(path, lambda: now[0])
+    first = key.current()
+    assert first == path.read_bytes()
+    other = tmp_path / "other"
+    other.write_bytes(b"n" * 32)
+    other.replace(path)
+    assert key.current() is first
+    now[0] += LOOK_SECONDS
+    assert key.current() == b"n" * 32
+    assert key.current() is key.current()
+
+
+def test_a_key_that_is_gone_or_spoilt_leaves_the_one_before_in_force(tmp_path: Path) -> None:
+    path, now = tmp_path / "boot-id.key", [0.0]
+    key = BootIdKey(path, lambda: now[0])
+    first = key.current()
+    for spoil in (path.unlink, lambda: path.write_bytes(b"short")):
+        spoil()
+        now[0] += 60
+        assert key.current() is first
+    path.write_bytes(first)
+    now[0] += 60
+    assert key.current() is first

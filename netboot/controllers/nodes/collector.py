@@ -14,8 +14,7 @@ from netboot.join.ports import Nodes, NodeView
 from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.events import EventRecord
 from netboot.lifecycle.phases import Phase
-from netboot.lifecycle.ports import Clock
-from netboot.lifecycle.state import States
+from netboot.lifecycle.ports import Clock, States
 from netboot.lifecycle.trace import Trace
 from netboot.machines.values import Machine
 from netboot.status import NodesStatus

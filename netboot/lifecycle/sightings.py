@@ -1,0 +1,46 @@
+"""Machines that asked and may not boot: one entry for each, however often they ask."""
+
+from typing import Literal
+
+from images.values.strict import Strict
+from netboot.lifecycle.events import DiscoveryRecord, SafeText
+
+
+class Discovered(Strict):
+    """A machine that asked and may not boot. `key`: the first of MAC, UUID, serial and address that it has."""
+
+    key: str
+    outcome: Literal["unknown", "refused"]
+    mac: str | None = None
+    uuid: str | None = None
+    serial: str | None = None
+    architecture: str | None = None
+    reason: SafeText = ""
+    peer: str = ""
+    first_ms: int
+    last_ms: int
+    times: int = 1
+
+
+def sighting(record: DiscoveryRecord) -> Discovered:
+    """The entry that a record alone makes."""
+    identifiers = (record.mac, record.uuid, record.serial, f"address {record.peer}")
+    return Discovered(
+        key=next(identifier for identifier in identifiers if identifier),
+        outcome=record.outcome,
+        mac=record.mac,
+        uuid=record.uuid,
+        serial=record.serial,
+        architecture=record.architecture,
+        reason=record.reason,
+        peer=record.peer,
+        first_ms=record.at_ms,
+        last_ms=record.at_ms,
+    )
+
+
+def seen_again(known: Discovered | None, new: Discovered) -> Discovered:
+    """Both together: what arrived last says what it is and when it was seen last."""
+    if known is None:
+        return new
+    return new.model_copy(update={"first_ms": min(known.first_ms, new.first_ms), "times": known.times + new.times})

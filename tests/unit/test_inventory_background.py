@@ -1,0 +1,85 @@
+"""The inventory's files are read in a thread, while one is in force: nobody waits for them."""
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from netboot.controllers import inventory
+from netboot.controllers.inventory import InventoryInForce
+from netboot.machines.inventory import load_inventory
+from netboot.machines.values import Inventory
+from tests.processes import wait_for
+from tests.sites import INVENTORY, make_site
+
+MORE = INVENTORY.replace(
+    "profiles:", '  - {name: gpu-009, match: {macs: ["52:54:00:00:00:09"]}, profile: compute}\nprofiles:'
+)
+
+
+class Slow:
+    """Reads the inventory, when it may."""
+
+    def __init__(self) -> None:
+        self.may, self.reads = threading.Event(), 0
+
+    def __call__(self, folder: Path) -> Inventory:
+        self.reads += 1
+        read = load_inventory(folder)
+        self.may.wait(60)
+        return read
+
+
+@pytest.fixture
+def slow(monkeypatch: pytest.MonkeyPatch) -> Slow:
+    slow = Slow()
+    monkeypatch.setattr(inventory, "load_inventory", slow)
+    return slow
+
+
+def names(in_force: InventoryInForce) -> list[str]:
+    assert in_force.value is not None
+    return [machine.name for machine in in_force.value.machines]
+
+
+def test_the_one_before_is_in_force_while_the_files_are_read(tmp_path: Path, slow: Slow) -> None:
+    config = make_site(tmp_path)
+    in_force = InventoryInForce(config, load_inventory(config.inventory), in_background=True)
+    (config.inventory / "site.yaml").write_text(MORE)
+    assert not in_force.step(now=True)
+    assert not in_force.step(now=False)
+    assert ("gpu-009" in names(in_force), in_force.status(None).ok) == (False, True)
+    slow.may.set()
+    wait_for(lambda: in_force.step(now=False))
+    assert ("gpu-009" in names(in_force), slow.reads) == (True, 1)
+
+
+def test_files_that_changed_while_they_were_read_are_read_again(tmp_path: Path, slow: Slow) -> None:
+    config = make_site(tmp_path)
+    in_force, file = (
+        InventoryInForce(config, load_inventory(config.inventory), in_background=True),
+        config.inventory / "site.yaml",
+    )
+    file.write_text(MORE)
+    assert not in_force.step(now=True)
+    wait_for(lambda: slow.reads)
+    file.write_text(MORE + "\n")
+    file.write_text(MORE)  # the same bytes as those that began to be read
+    slow.may.set()
+    wait_for(lambda: in_force.step(now=False))
+    assert ("gpu-009" in names(in_force), slow.reads) == (True, 2)
+
+
+def test_with_nothing_in_force_it_waits_for_the_files(tmp_path: Path) -> None:
+    in_force = InventoryInForce(make_site(tmp_path), None, in_background=True)
+    assert in_force.step(now=True)
+    assert "gpu-001" in names(in_force)
+
+
+def test_faults_that_were_read_meanwhile_are_told(tmp_path: Path) -> None:
+    config = make_site(tmp_path)
+    in_force = InventoryInForce(config, load_inventory(config.inventory), in_background=True)
+    (config.inventory / "site.yaml").write_text("machines: 7\n")
+    assert not in_force.step(now=True)
+    wait_for(lambda: in_force.step(now=False))
+    assert (in_force.valid, "gpu-001" in names(in_force)) == (False, True)
