@@ -66,12 +66,12 @@ class MemoryEnrolments(EnrolmentStore):
         with self._lock:
             records, owners, entries = dict(self._records), dict(self._owners), list(self._entries)
             done: list[Change] = []
-            refusals: list[tuple[int, str]] = []
+            refusals: list[tuple[int, RefusedError]] = []
             for number, (machine, order) in enumerate(orders):
                 try:
                     change = decide(records.get(machine, Record(machine=machine)), order, owners.get, now_ms)
                 except RefusedError as error:
-                    refusals.append((number, str(error)))
+                    refusals.append((number, error))
                     continue
                 done.append(change)
                 if not change.act:

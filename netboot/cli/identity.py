@@ -70,7 +70,8 @@ def _state(enrolment: dict[str, Any]) -> str:
         if enrolment["since_ms"] and enrolment["source"] != "inventory"
         else ""
     )
-    return f"{_STATES[enrolment['state']]}{source}{since}"
+    before = f", {enrolment['retired_from']} before" if enrolment["retired_from"] else ""
+    return f"{_STATES[enrolment['state']]}{before}{source}{since}"
 
 
 _STATES = {

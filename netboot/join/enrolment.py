@@ -46,10 +46,12 @@ class Record(Enrolment):
     since_ms: int = 0
     """When `state` last changed."""
     revision: int = 0
+    retired_from: Literal["none", "pending", "approved"] = "none"
+    """State `retired`: the one before it, which `Reinstate` brings back."""
 
     def enrolment(self) -> Enrolment:
         """What join is told."""
-        return Enrolment.model_validate(self.model_dump(exclude={"details", "since_ms", "revision"}))
+        return Enrolment.model_validate(self.model_dump(exclude=set(Record.model_fields) - set(Enrolment.model_fields)))
 
     def open_window(self, now_ms: int) -> Literal["enrol", "boot"] | None:
         """The window that is open at this moment."""
@@ -105,10 +107,16 @@ class UseWindow(NamedTuple):
 
 
 class Approve(NamedTuple):
-    """Let this EK (and no other) join; or bring a retired machine back. `revision`: of what the operator was shown."""
+    """Let this EK (and no other) join. `revision`: of what the operator was shown; None: the EK says enough."""
 
     ek_sha256: str | None
     revision: int | None = None
+
+
+class Reinstate(NamedTuple):
+    """A retired machine is in service again as it was before; no EK is approved by that. `revision`: as it was read."""
+
+    revision: int
 
 
 class Import(NamedTuple):
@@ -133,7 +141,7 @@ class Retire(NamedTuple):
     """Out of service: no tokens, no renewals."""
 
 
-Order = OpenWindow | Propose | UseWindow | Approve | Import | Release | Replace | Retire
+Order = OpenWindow | Propose | UseWindow | Approve | Reinstate | Import | Release | Replace | Retire
 
 
 class Change(NamedTuple):
@@ -149,9 +157,9 @@ class Change(NamedTuple):
 class OrdersRefusedError(RefusedError):
     """Of orders given together some cannot be carried out: (position, why) of each; none was carried out."""
 
-    def __init__(self, refusals: Sequence[tuple[int, str]]) -> None:
+    def __init__(self, refusals: Sequence[tuple[int, RefusedError]]) -> None:
         self.refusals = tuple(refusals)
-        super().__init__("; ".join(why for _, why in self.refusals))
+        super().__init__("; ".join(str(why) for _, why in self.refusals))
 
 
 def short(ek_sha256: str | None) -> str:

@@ -45,7 +45,7 @@ def by_tpm(
     _in_service(known)
     if enrolled is not None and enrolled.state == "retired":
         raise RefusedError(f"this TPM was taken out of {name} by an operator's word; it is not let in again")
-    if pinned is None and enrolled is not None and enrolled.state != "approved":
+    if pinned is None and enrolled is not None and enrolled.approved_ek != ek_sha256:
         raise _pending(name, ek_sha256)
     return known
 

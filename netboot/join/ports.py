@@ -193,6 +193,15 @@ class Enrolment(Strict):
     window_id: str = ""
     window_until_ms: int = 0
 
+    @property
+    def approved_ek(self) -> str | None:
+        """The one EK whose boots may have tokens and certificates now; None: none may (unknown, pending, retired).
+
+        Of a register's answer, so what the inventory pins is in it. That it cannot be told now is never None: whoever
+        was asked has raised CannotTellError.
+        """
+        return self.ek_sha256 if self.state == "approved" else None
+
 
 class Enrolments(Protocol):
     """Enrolled EKs and windows, shared by all processes of the service; durable when a method returns."""

@@ -81,14 +81,14 @@ class SqliteEnrolments(EnrolmentStore):
 
     def apply(self, orders: Sequence[tuple[str, Order]], act: Act, now_ms: int) -> list[Change]:
         done: list[Change] = []
-        refusals: list[tuple[int, str]] = []
+        refusals: list[tuple[int, RefusedError]] = []
         with self._open() as db:
             db.execute("BEGIN IMMEDIATE")
             for number, (machine, order) in enumerate(orders):
                 try:
                     change = decide(_record(db, machine), order, lambda ek: _owner(db, ek), now_ms)
                 except RefusedError as error:
-                    refusals.append((number, str(error)))
+                    refusals.append((number, error))
                     continue
                 _write(db, change, act, now_ms)
                 done.append(change)

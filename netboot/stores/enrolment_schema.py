@@ -12,6 +12,8 @@ from pathlib import Path
 from images.values.files import sync_folder
 from netboot.lifecycle.errors import StateUnavailableError
 
+_APPROVED_BY_NAME = """EXISTS (SELECT 1 FROM history AS h WHERE h.machine = machines.machine
+    AND h.ek_sha256 = machines.ek_sha256 AND h.act IN ('approved', 'imported'))"""
 MIGRATIONS = (
     (
         """CREATE TABLE machines (
@@ -27,6 +29,14 @@ MIGRATIONS = (
             operator TEXT NOT NULL, reason TEXT NOT NULL, ek_sha256 TEXT, said TEXT NOT NULL
         )""",
         "CREATE INDEX history_of_machine ON history (machine, id)",
+    ),
+    (
+        "ALTER TABLE machines ADD COLUMN retired_from TEXT NOT NULL DEFAULT 'none'",
+        # before this, whoever brought a machine back approved whatever EK was on record, shown or not
+        f"""UPDATE machines SET state = 'pending' WHERE state = 'approved' AND NOT {_APPROVED_BY_NAME}
+            AND EXISTS (SELECT 1 FROM history AS h WHERE h.machine = machines.machine AND h.act = 'returned')""",  # noqa: S608 - our own text
+        f"""UPDATE machines SET retired_from = iif({_APPROVED_BY_NAME}, 'approved', 'pending')
+            WHERE state = 'retired' AND ek_sha256 IS NOT NULL""",  # noqa: S608 - our own text
     ),
 )
 VERSION = len(MIGRATIONS)

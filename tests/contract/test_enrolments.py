@@ -22,6 +22,7 @@ from netboot.join.enrolment import (
     Owner,
     Propose,
     Record,
+    Reinstate,
     Release,
     Replace,
     Retire,
@@ -30,7 +31,7 @@ from netboot.join.errors import RefusedError
 from netboot.join.ports import Enrolment
 from netboot.lifecycle.errors import StateUnavailableError
 from netboot.stores.enrolment import SqliteEnrolments
-from netboot.stores.enrolment_schema import VERSION
+from netboot.stores.enrolment_schema import MIGRATIONS, VERSION
 from tests.enrolments import MemoryEnrolments
 
 NOW = 1_790_000_000_000
@@ -92,8 +93,8 @@ def test_from_window_to_pending_to_approved_to_retired_and_back(store: Enrolment
     retired = store.by_ek(A)
     assert retired is not None
     assert (retired.machine, retired.state) == ("gpu-001", "retired")
-    back = do(store, "gpu-001", Approve(A))
-    assert (back.state, back.generation, back.source) == ("approved", 1, "first-use")
+    back = do(store, "gpu-001", Reinstate(store.record("gpu-001").revision))
+    assert (back.state, back.generation, back.source, back.retired_from) == ("approved", 1, "first-use", "none")
     said = [(one.act, one.operator, one.reason, one.ek_sha256) for one in store.history("gpu-001", 10)]
     assert said == [
         ("returned", "alice", "new board", A),
@@ -205,7 +206,24 @@ def test_retired_is_out_of_everything_until_approved_again(store: EnrolmentStore
     assert refused(store, "gpu-001", OpenWindow("enrol", "w", NOW + 1_000)) == words
     assert refused(store, "gpu-001", Import(A)) == words
     assert refused(store, "gpu-001", Replace("w", NOW + 1_000)) == f"{words} first"
-    assert do(store, "gpu-001", Approve(None)).state == "none"
+    assert do(store, "gpu-001", Reinstate(again.revision)).state == "none"
+
+
+def test_who_comes_back_is_what_it_was_before(store: EnrolmentStore) -> None:
+    window(store)
+    store.propose("gpu-001", A, "", NOW)
+    pending = store.record("gpu-001").revision
+    retired = do(store, "gpu-001", Retire())
+    assert (retired.state, retired.retired_from, retired.revision) == ("retired", "pending", pending + 1)
+    words = "the enrolment of gpu-001 is not what was shown: its EK is a1a1a1a1a1a1a1a1... now; look again"
+    assert refused(store, "gpu-001", Approve(A)) == words  # it was pending when it was shown
+    assert refused(store, "gpu-001", Reinstate(pending)) == words
+    back = do(store, "gpu-001", Reinstate(retired.revision))
+    assert (back.state, back.ek_sha256, back.approved_ek) == ("pending", A, None)
+    assert store.history("gpu-001", 1)[0].said == "in service again, as before: pending"
+    assert refused(store, "gpu-001", Reinstate(back.revision)) == words
+    assert do(store, "gpu-001", Approve(A)).approved_ek == A
+    assert do(store, "gpu-001", Retire()).approved_ek is None
 
 
 def test_release_and_replace_raise_the_generation(store: EnrolmentStore) -> None:
@@ -314,6 +332,40 @@ def test_a_file_of_a_newer_version_is_left_alone(tmp_path: Path) -> None:
         SqliteEnrolments(path).of("gpu-001")
 
 
+def test_what_the_first_schema_approved_unseen_waits_again(tmp_path: Path) -> None:
+    """It made `approved` of whatever was on record when a retired machine came back."""
+    path = tmp_path / "enrolment.db"
+    with sqlite3.connect(path) as db:
+        for statement in MIGRATIONS[0]:
+            db.execute(statement)
+        db.execute("PRAGMA user_version = 1")
+        acts = {
+            "shown": ("approved", "proposed approved retired returned"),
+            "imported": ("approved", "imported retired returned"),
+            "unseen": ("approved", "proposed retired returned"),
+            "out": ("retired", "proposed approved retired"),
+            "out-unseen": ("retired", "proposed retired"),
+        }
+        for number, (machine, (state, history)) in enumerate(acts.items()):
+            ek = f"{number:064x}"
+            row = (machine, ek, state, "first-use", 0, None, "", 0, "", NOW, 3)
+            db.execute(f"INSERT INTO machines VALUES ({', '.join('?' * 11)})", row)
+            for act in history.split():
+                note = "INSERT INTO history (at_ms, machine, act, operator, reason, ek_sha256, said)"
+                db.execute(f"{note} VALUES (?, ?, ?, '', '', ?, '')", (NOW, machine, act, ek))
+        db.execute("INSERT INTO machines VALUES ('empty', NULL, 'retired', '', 0, NULL, '', 0, '', 0, 1)")
+    db.close()
+    found = {one.machine: (one.state, one.retired_from) for one in SqliteEnrolments(path).records()}
+    assert found == {
+        "shown": ("approved", "none"),
+        "imported": ("approved", "none"),
+        "unseen": ("pending", "none"),
+        "out": ("retired", "approved"),
+        "out-unseen": ("retired", "pending"),
+        "empty": ("retired", "none"),
+    }
+
+
 MACHINES = st.sampled_from(["gpu-001", "gpu-002", "gpu-003"])
 EKS = st.sampled_from([A, B, "c3" * 32])
 
@@ -365,6 +417,13 @@ class Enrolling(RuleBasedStateMachine):
         before = self.memory.of(machine)
         if self.order(machine, Approve(ek)):
             assert before.ek_sha256 == ek
+
+    @rule(machine=MACHINES)
+    def returned(self, machine: str) -> None:
+        before = self.memory.record(machine)
+        after = self.order(machine, Reinstate(before.revision))
+        if after is not None:
+            assert (before.state, after.state, after.ek_sha256) == ("retired", before.retired_from, before.ek_sha256)
 
     @rule(machine=MACHINES, ek=EKS)
     def imported(self, machine: str, ek: str) -> None:
