@@ -34,7 +34,7 @@ def enroll(
 ) -> None:
     """Enrol the TPM of MACHINE on first use, or those of a list.
 
-    Without --csv a window opens: the first TPM that shows itself in it as MACHINE becomes `pending` and gets no token
+    Without --csv a window opens: the first TPM that proves itself in it as MACHINE becomes `pending` and gets no token
     before `netboot machine approve`. A window is for one TPM; it ends by itself.
 
     \b

@@ -116,7 +116,7 @@ class Enrolling(RuleBasedStateMachine):
         joins: dict[str, str] = {}
         for ek in EKS:
             try:
-                known = by_tpm(self.view, self.register, ek, Identifiers(), "", self.now)
+                known = by_tpm(self.view, self.register, ek, Identifiers(), self.now)
             except JoinError:
                 continue
             assert joins.setdefault(known.machine.name, ek) == ek
