@@ -296,7 +296,7 @@ def test_what_a_candidate_cannot_carry_is_said(machine: Machine) -> None:
         if carried:
             assert len(base64.b64decode(stage.hello(machine, tpm=keys)["state"])) <= 8192
             continue
-        with pytest.raises(RefusedError, match="longer than it can carry to attest .* `netboot machine enroll --csv`"):
+        with pytest.raises(RefusedError, match=r"longer than it can carry to attest .* `netboot machine enroll --csv`"):
             stage.hello(machine, tpm=keys)
 
 
