@@ -13,10 +13,10 @@ from images.values.strict import FaultsError
 from netboot.config import Config
 from netboot.controllers.changes import Changes
 from netboot.machines.difference import digest_of, names, too_many
-from netboot.machines.inventory import load_inventory
 from netboot.machines.values import Inventory
 from netboot.status import InventoryStatus, PendingInventory
 from netboot.stores.acceptance import Acceptance
+from netboot.stores.inventory import read_inventory
 
 log = logging.getLogger(__name__)
 
@@ -33,7 +33,7 @@ class InventoryInForce:
         self, config: Config, value: Inventory | None, monotonic: Callable[[], float] = time.monotonic
     ) -> None:
         """`value`: of the snapshot that was published last, so that a restart forgets nothing."""
-        self.value = value
+        self.value, self._config = value, config
         self._folder, self._limits, self._monotonic = config.inventory, config.inventory_limits, monotonic
         self._changes = Changes(self._files, monotonic=monotonic)
         self._acceptance = Acceptance(config.data)
@@ -71,7 +71,7 @@ class InventoryInForce:
     def _load(self) -> None:
         faults: tuple[str, ...] = ()
         try:
-            self._take(load_inventory(self._folder))
+            self._take(read_inventory(self._config))
         except FaultsError as error:
             faults, self._pending = tuple(map(str, error.faults)), None
         if self._faults and not faults:
