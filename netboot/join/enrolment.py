@@ -13,8 +13,9 @@ from netboot.join.ports import Enrolment, Enrolments
 SHOWN = 16
 """Characters of an EK's hash in words; commands take a prefix."""
 LONGEST_DETAILS = 65_536
-ALERT = "alert"
-"""The act of an entry of the history that nobody ordered: what may be an attack."""
+ALERTS_KEPT_MS = 90 * 86_400_000
+"""An alert that was not raised again for so long is forgotten."""
+LONGEST_ALERT = 1000
 
 
 class Details(Strict):
@@ -83,6 +84,20 @@ class Entry(Strict):
     reason: str = ""
     ek_sha256: str | None = None
     said: str = ""
+
+
+class Alert(Strict):
+    """What may be an attack on a machine, all of one kind together: when first and last, how often, the latest words.
+
+    `kind`: an AlertKind; `earlier` for those of an older version.
+    """
+
+    machine: str
+    kind: str
+    first_ms: int
+    last_ms: int
+    count: int
+    said: str
 
 
 class OpenWindow(NamedTuple):
@@ -201,6 +216,10 @@ class EnrolmentStore(Enrolments, Protocol):
 
     def history(self, machine: str | None, limit: int) -> list[Entry]:
         """The latest first; of one machine or of all."""
+        ...
+
+    def alerts(self, machine: str) -> list[Alert]:
+        """At most one of each kind, the latest first."""
         ...
 
     def apply(self, orders: Sequence[tuple[str, Order]], act: Act, now_ms: int) -> list[Change]:

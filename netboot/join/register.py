@@ -24,7 +24,7 @@ from netboot.join.enrolment import (
 )
 from netboot.join.errors import RefusedError
 from netboot.join.pins import NO_PINS, Pins, permitted, pins_of
-from netboot.join.ports import Enrolment
+from netboot.join.ports import AlertKind, Enrolment
 from netboot.lifecycle.snapshot import BootWindow
 from netboot.machines.values import Inventory
 
@@ -99,8 +99,8 @@ class Register:
     def use_window(self, machine: str, window_id: str, now_ms: int) -> bool:
         return self.store.use_window(machine, window_id, now_ms)
 
-    def alert(self, machine: str, message: str, now_ms: int) -> None:
-        self.store.alert(machine, message, now_ms)
+    def alert(self, machine: str, kind: AlertKind, message: str, now_ms: int) -> None:
+        self.store.alert(machine, kind, message, now_ms)
 
     def boot_windows(self, now_ms: int) -> dict[str, BootWindow]:
         """Open boot windows of machines that may use one: declared, enabled, not only by TPM, and none on record."""

@@ -38,6 +38,18 @@ MIGRATIONS = (
         f"""UPDATE machines SET retired_from = iif({_APPROVED_BY_NAME}, 'approved', 'pending')
             WHERE state = 'retired' AND ek_sha256 IS NOT NULL""",  # noqa: S608 - our own text
     ),
+    (
+        """CREATE TABLE alerts (
+            machine TEXT NOT NULL, kind TEXT NOT NULL, first_ms INTEGER NOT NULL, last_ms INTEGER NOT NULL,
+            count INTEGER NOT NULL, said TEXT NOT NULL, PRIMARY KEY (machine, kind)
+        ) WITHOUT ROWID""",
+        "CREATE INDEX alerts_by_age ON alerts (last_ms)",
+        # before this, each new key was a line of the history
+        """INSERT INTO alerts SELECT machine, 'earlier', min(at_ms), max(at_ms), count(*),
+            (SELECT said FROM history AS h WHERE h.machine = history.machine AND h.act = 'alert' ORDER BY h.id DESC)
+            FROM history WHERE act = 'alert' GROUP BY machine""",
+        "DELETE FROM history WHERE act = 'alert'",
+    ),
 )
 VERSION = len(MIGRATIONS)
 BUSY_SECONDS = 5.0

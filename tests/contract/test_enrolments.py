@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from netboot.join.enrolment import (
+    ALERTS_KEPT_MS,
     Act,
+    Alert,
     Approve,
     EnrolmentStore,
     Import,
@@ -69,15 +71,33 @@ def test_nothing_is_on_record_of_a_machine_nobody_spoke_of(store: EnrolmentStore
     assert store.use_window("gpu-001", "", NOW) is False
 
 
-def test_an_alert_is_in_the_history_once_in_a_row_and_changes_nothing(store: EnrolmentStore) -> None:
+def test_alerts_are_one_of_a_kind_whatever_key_it_was(store: EnrolmentStore) -> None:
     opened = window(store)
-    for at, words in enumerate(("a thief", "a thief", "another", "a thief")):
-        store.alert("gpu-001", words, NOW + at)
-    said = [(one.at_ms - NOW, one.act, one.operator, one.said) for one in store.history("gpu-001", 3)]
-    assert said == [(3, "alert", "", "a thief"), (2, "alert", "", "another"), (0, "alert", "", "a thief")]
+    for at in range(500):
+        store.alert("gpu-001", "other-key", f"another key ({at:064x})", NOW + at)
+    store.alert("gpu-001", "counters", "cleared?" * 1000, NOW + 9)
+    store.alert("gpu-002", "other-key", "a thief", NOW)
+    other, counters = store.alerts("gpu-001")
+    assert other == Alert(
+        machine="gpu-001", kind="other-key", first_ms=NOW, last_ms=NOW + 499, count=500,
+        said=f"another key ({499:064x})",
+    )  # fmt: skip
+    assert (counters.kind, counters.count, len(counters.said)) == ("counters", 1, 1000)
+    assert [one.count for one in store.alerts("gpu-002")] == [1]
+    assert store.alerts("gpu-009") == []
     assert store.record("gpu-001") == opened
-    store.alert("gpu-009", "a thief", NOW)
-    assert store.record("gpu-009") == Record(machine="gpu-009")
+    assert [one.act for one in store.history(None, 100)] == ["window-opened"]
+
+
+def test_an_alert_that_is_long_ago_is_forgotten(store: EnrolmentStore) -> None:
+    store.alert("gone-001", "other-key", "a thief", NOW)
+    store.alert("gpu-001", "other-key", "a thief", NOW + 1)
+    store.alert("gpu-001", "counters", "cleared?", NOW + ALERTS_KEPT_MS)
+    assert [len(store.alerts(name)) for name in ("gone-001", "gpu-001")] == [1, 2]
+    store.alert("gpu-001", "counters", "cleared?", NOW + ALERTS_KEPT_MS + 1)
+    assert [len(store.alerts(name)) for name in ("gone-001", "gpu-001")] == [0, 2]
+    store.alert("gpu-001", "counters", "cleared?", NOW + ALERTS_KEPT_MS + 2)
+    assert [(one.kind, one.count) for one in store.alerts("gpu-001")] == [("counters", 3)]
 
 
 def test_from_window_to_pending_to_approved_to_retired_and_back(store: EnrolmentStore) -> None:
@@ -332,8 +352,8 @@ def test_a_file_of_a_newer_version_is_left_alone(tmp_path: Path) -> None:
         SqliteEnrolments(path).of("gpu-001")
 
 
-def test_what_the_first_schema_approved_unseen_waits_again(tmp_path: Path) -> None:
-    """It made `approved` of whatever was on record when a retired machine came back."""
+def test_the_first_schema_is_put_right(tmp_path: Path) -> None:
+    """It made `approved` of whatever was on record of who came back, and each alert was a line of its history."""
     path = tmp_path / "enrolment.db"
     with sqlite3.connect(path) as db:
         for statement in MIGRATIONS[0]:
@@ -353,6 +373,9 @@ def test_what_the_first_schema_approved_unseen_waits_again(tmp_path: Path) -> No
             for act in history.split():
                 note = "INSERT INTO history (at_ms, machine, act, operator, reason, ek_sha256, said)"
                 db.execute(f"{note} VALUES (?, ?, ?, '', '', ?, '')", (NOW, machine, act, ek))
+        for at, (machine, said) in enumerate((("shown", "key a"), ("out", "key b"), ("shown", "key c"))):
+            note = "INSERT INTO history (at_ms, machine, act, operator, reason, ek_sha256, said)"
+            db.execute(f"{note} VALUES (?, ?, 'alert', '', '', NULL, ?)", (NOW + at, machine, said))
         db.execute("INSERT INTO machines VALUES ('empty', NULL, 'retired', '', 0, NULL, '', 0, '', 0, 1)")
     db.close()
     found = {one.machine: (one.state, one.retired_from) for one in SqliteEnrolments(path).records()}
@@ -364,6 +387,10 @@ def test_what_the_first_schema_approved_unseen_waits_again(tmp_path: Path) -> No
         "out-unseen": ("retired", "pending"),
         "empty": ("retired", "none"),
     }
+    store = SqliteEnrolments(path)
+    (alert,) = store.alerts("shown")
+    assert (alert.kind, alert.first_ms, alert.last_ms, alert.count, alert.said) == ("earlier", NOW, NOW + 2, 2, "key c")
+    assert {one.act for one in store.history(None, 100)} == {"proposed", "approved", "imported", "retired", "returned"}
 
 
 MACHINES = st.sampled_from(["gpu-001", "gpu-002", "gpu-003"])
