@@ -25,7 +25,7 @@ management: {{listen: "{host}:{management}"}}
 """
 _INVENTORY = """\
 channels: [{{name: stable, image: {digest}}}]
-profiles: [{{name: node, channel: stable, kernel_arguments: [console=ttyS0, quiet]}}]
+profiles: [{{name: node, channel: stable, pcrs: none, kernel_arguments: [console=ttyS0, quiet]}}]
 machines:
 """
 

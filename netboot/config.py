@@ -5,6 +5,7 @@ Paths in the file are relative to the file. Every key, its unit, default and rea
 
 import itertools
 import os
+from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
 from typing import Annotated, Self, TypeVar
 
@@ -106,6 +107,8 @@ class Cluster(Strict):
     """PEM, one or several: what nodes believe about those endpoints."""
     namespace: Name = "netboot"
     """Where our Leases are."""
+    service_cidrs: tuple[IPv4Network | IPv6Network, ...] = (IPv4Network("10.96.0.0/12"),)
+    """Its Services' addresses (`--service-cluster-ip-range`), which no node may have; the default is kubeadm's."""
     issuer: Path = Path("secrets/issuer.kubeconfig")
     approver: Path = Path("secrets/approver.kubeconfig")
     nodes: Path = Path("secrets/nodes.kubeconfig")

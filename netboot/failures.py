@@ -117,6 +117,14 @@ TABLE: dict[type[BaseException], Answer] = {
     join.PendingError: Answer(
         403, "pending", _INFO, "an operator has not approved it yet", "see `netboot machine list`", says=True
     ),
+    join.NotShownError: Answer(
+        409,
+        "not-shown",
+        _INFO,
+        "the enrolment is not what was shown",
+        "look with `netboot machine show`, then approve what it shows",
+        says=True,
+    ),
     join.HeldError: Answer(
         409, "held", _WARNING, "another key holds this boot's credential", "reboot the machine", says=True
     ),

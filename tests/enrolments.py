@@ -4,8 +4,10 @@ import threading
 from collections.abc import Sequence
 
 from netboot.join.enrolment import (
-    ALERT,
+    ALERTS_KEPT_MS,
+    LONGEST_ALERT,
     Act,
+    Alert,
     Change,
     EnrolmentStore,
     Entry,
@@ -16,7 +18,7 @@ from netboot.join.enrolment import (
 )
 from netboot.join.enrolment_rules import decide
 from netboot.join.errors import RefusedError
-from netboot.join.ports import Enrolment
+from netboot.join.ports import AlertKind, Enrolment
 
 
 class MemoryEnrolments(EnrolmentStore):
@@ -26,6 +28,7 @@ class MemoryEnrolments(EnrolmentStore):
         self._records: dict[str, Record] = {}
         self._owners: dict[str, Owner] = {}
         self._entries: list[Entry] = []
+        self._alerts: list[Alert] = []
         self._lock = threading.Lock()
 
     def by_ek(self, ek_sha256: str) -> Enrolment | None:
@@ -43,12 +46,19 @@ class MemoryEnrolments(EnrolmentStore):
             source=found.source,
         )
 
-    def alert(self, machine: str, message: str, now_ms: int) -> None:
+    def alert(self, machine: str, kind: AlertKind, message: str, now_ms: int) -> None:
         with self._lock:
-            latest = self.history(machine, 1)
-            if not latest or (latest[0].act, latest[0].said) != (ALERT, message):
-                new = {"id": len(self._entries) + 1, "at_ms": now_ms, "machine": machine, "act": ALERT, "said": message}
-                self._entries = [*self._entries, Entry.model_validate(new)]
+            kept = [one for one in self._alerts if one.last_ms >= now_ms - ALERTS_KEPT_MS]
+            old = next((one for one in kept if (one.machine, one.kind) == (machine, kind)), None)
+            new = Alert(
+                machine=machine, kind=kind, first_ms=old.first_ms if old else now_ms, last_ms=now_ms,
+                count=old.count + 1 if old else 1, said=message[:LONGEST_ALERT],
+            )  # fmt: skip
+            self._alerts = [*(one for one in kept if one is not old), new]
+
+    def alerts(self, machine: str) -> list[Alert]:
+        mine = [one for one in self._alerts if one.machine == machine]
+        return sorted(mine, key=lambda one: (-one.last_ms, one.kind))
 
     def record(self, machine: str) -> Record:
         return self._records.get(machine, Record(machine=machine))
@@ -66,12 +76,12 @@ class MemoryEnrolments(EnrolmentStore):
         with self._lock:
             records, owners, entries = dict(self._records), dict(self._owners), list(self._entries)
             done: list[Change] = []
-            refusals: list[tuple[int, str]] = []
+            refusals: list[tuple[int, RefusedError]] = []
             for number, (machine, order) in enumerate(orders):
                 try:
                     change = decide(records.get(machine, Record(machine=machine)), order, owners.get, now_ms)
                 except RefusedError as error:
-                    refusals.append((number, str(error)))
+                    refusals.append((number, error))
                     continue
                 done.append(change)
                 if not change.act:

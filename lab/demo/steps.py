@@ -104,6 +104,7 @@ channels:
 profiles:
 - name: default
   channel: stable
+  pcrs: none
 {health if address else ""}
 machines:
 - name: {hardware.name}

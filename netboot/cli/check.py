@@ -16,6 +16,7 @@ from netboot.cli.bundles import faults_of_bundle
 from netboot.config import Config, UpstreamPlace, load_config
 from netboot.machines.inventory import load_inventory
 from netboot.machines.values import Inventory
+from netboot.stores.inventory import joining_of
 
 
 @dataclass(slots=True)
@@ -37,7 +38,7 @@ def check_site(path: Path) -> Findings:
         findings.faults += error.faults
         folder = _inventory_folder(path)
     try:
-        findings.inventory = load_inventory(folder)
+        findings.inventory = load_inventory(folder, joining_of(findings.config) if findings.config else None)
     except FaultsError as error:
         findings.faults += error.faults
     if findings.config is not None:

@@ -34,7 +34,7 @@ def enroll(
 ) -> None:
     """Enrol the TPM of MACHINE on first use, or those of a list.
 
-    Without --csv a window opens: the first TPM that shows itself in it as MACHINE becomes `pending` and gets no token
+    Without --csv a window opens: the first TPM that proves itself in it as MACHINE becomes `pending` and gets no token
     before `netboot machine approve`. A window is for one TPM; it ends by itself.
 
     \b
@@ -85,7 +85,7 @@ def approve(
     connection: Connection,
     output: str,
 ) -> None:
-    """Let the TPM that MACHINE showed in its window join; or bring a retired machine back.
+    """Let the TPM that MACHINE showed in its window join; or bring a retired machine back, as it was before.
 
     It shows the hash of the endorsement key, what the certificate says, and the identifiers that came with them, beside
     those of the inventory. Compare the hash with the machine's own (`tpm2_createek`, the BMC, the delivery note).
@@ -104,8 +104,8 @@ def approve(
     if ek is None:
         for name, text in shown(known):
             click.echo(f"{name:<18} {text}", err=output == "json")
-        if seen["state"] in ("pending", "retired"):
-            click.confirm("Let it join?", abort=True, err=output == "json")
+        if seen["state"] in _QUESTIONS:
+            click.confirm(_QUESTIONS[seen["state"]], abort=True, err=output == "json")
     elif not (seen["ek_sha256"] or "").startswith(ek.lower()):
         raise ApiError(
             f"the TPM that {machine} showed is {seen['ek_sha256'] or 'none'}, not {ek}",
@@ -114,7 +114,18 @@ def approve(
         )
     body = {"ek_sha256": seen["ek_sha256"], "revision": seen["revision"], "reason": reason}
     answer = _act(client, machine, "approve", body)
-    show(output, answer, (), (), f"{machine} may join with EK {answer['enrolment']['ek_sha256'] or 'none'}")
+    show(output, answer, (), (), _approved(answer["enrolment"]))
+
+
+_QUESTIONS = {"pending": "Let it join?", "retired": "Bring it back as it was before?"}
+
+
+def _approved(enrolment: dict[str, Any]) -> str:
+    machine, ek = enrolment["machine"], enrolment["ek_sha256"] or "none"
+    if enrolment["state"] == "approved":
+        return f"{machine} may join with EK {ek}"
+    waits = f"EK {ek} still waits for approval" if enrolment["state"] == "pending" else "no TPM is on record"
+    return f"{machine} is in service again, as it was before: {waits}"
 
 
 @click.command()

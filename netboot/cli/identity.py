@@ -5,8 +5,6 @@ from typing import Any
 
 from netboot.cli.times import ago, moment
 
-ALERTS_SHOWN = 3
-
 
 def facts(machine: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """What `machine show` and `explain` say of a machine's identity."""
@@ -23,8 +21,9 @@ def facts(machine: dict[str, Any]) -> Iterator[tuple[str, str]]:
         if enrolment["conflict"]:
             yield "CONFLICT", enrolment["conflict"]
     yield "PCR policy", machine["pcr_policy"]
-    for alert in machine["alerts"][:ALERTS_SHOWN]:
-        yield "ALERT", f"{moment(alert['at_ms'])}  {alert['said']}"
+    for alert in machine["alerts"]:
+        often = f"{alert['count']} times since {moment(alert['first_ms'])}: " if alert["count"] > 1 else ""
+        yield "ALERT", f"{moment(alert['last_ms'])}  {often}{alert['said']}"
 
 
 _WINDOWS = {"enrol": "it may enrol a TPM", "boot": "it may join without a TPM, once,"}
@@ -70,7 +69,8 @@ def _state(enrolment: dict[str, Any]) -> str:
         if enrolment["since_ms"] and enrolment["source"] != "inventory"
         else ""
     )
-    return f"{_STATES[enrolment['state']]}{source}{since}"
+    before = f", {enrolment['retired_from']} before" if enrolment["retired_from"] else ""
+    return f"{_STATES[enrolment['state']]}{before}{source}{since}"
 
 
 _STATES = {

@@ -14,10 +14,10 @@ from images.values.strict import FaultsError
 from netboot.config import Config
 from netboot.controllers.changes import Changes
 from netboot.machines.difference import digest_of, names, too_many
-from netboot.machines.inventory import load_inventory
 from netboot.machines.values import Inventory
 from netboot.status import InventoryStatus, PendingInventory
 from netboot.stores.acceptance import Acceptance
+from netboot.stores.inventory import read_inventory
 
 log = logging.getLogger(__name__)
 
@@ -40,7 +40,7 @@ class InventoryInForce:
     ) -> None:
         """`value`: of the snapshot that was published last, so that a restart forgets nothing. `in_background`: read in
         a thread, for the files of 50,000 machines take many seconds; not while nothing is in force."""
-        self.value = value
+        self.value, self._config = value, config
         self._folder, self._limits, self._monotonic = config.inventory, config.inventory_limits, monotonic
         self._changes = Changes(self._files, monotonic=monotonic)
         self._acceptance = Acceptance(config.data)
@@ -60,7 +60,7 @@ class InventoryInForce:
         if self._reading is not None:
             return self._read_meanwhile(self._reading)
         if self._changes.settled(now=now) or (self._pending is not None and self._accepted() == self._pending.digest):
-            reading = _Reading(self._folder)
+            reading = _Reading(self._config)
             if self.value is not None and self._in_background:
                 self._reading = reading
                 reading.start()
@@ -170,14 +170,14 @@ class InventoryInForce:
 class _Reading(threading.Thread):
     """The inventory's files, read in this thread (`start`) or the caller's (`run`)."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, config: Config) -> None:
         super().__init__(name="inventory", daemon=True)
-        self._folder = folder
+        self._config = config
         self._outcome: Inventory | Exception | None = None
 
     def run(self) -> None:
         try:
-            self._outcome = load_inventory(self._folder)
+            self._outcome = read_inventory(self._config)
         except Exception as error:  # noqa: BLE001 - raised again where it is waited for
             self._outcome = error
 

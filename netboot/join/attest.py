@@ -12,6 +12,7 @@ from cryptography.hazmat.primitives.serialization import load_der_public_key
 
 from netboot.join import fallback, identify
 from netboot.join.credential import Presented
+from netboot.join.enrolment import Details
 from netboot.join.errors import PendingError, RefusedError, StaleError, UnknownMachineError
 from netboot.join.exchange import STATIC_PCRS, Exchange, public_key, settle, tpm_errors
 from netboot.join.identify import Identified
@@ -30,9 +31,10 @@ _NO_HINTS = Identifiers()
 
 
 def attest(exchange: Exchange, message: Attest, peer: str) -> AttestAnswer:
-    """Answer an attest from `peer` (an address).
+    """Answer an attest from `peer` (an address). A TPM that is not on record and has proven itself becomes pending.
 
     Raises:
+        PendingError: the TPM waits for an operator (now).
         BadClaimError, UnknownMachineError, RefusedError, StaleError, CannotTellError: safe to begin again.
     """
     now = exchange.issuer.now_ms()
@@ -49,6 +51,8 @@ def attest(exchange: Exchange, message: Attest, peer: str) -> AttestAnswer:
     else:
         fallback.recheck(exchange, known, state.assurance, peer)
     settle(exchange, known, state.boot)
+    if known.enrols:
+        raise _enrolled(exchange, state, now)
     asked = _asked(state, hashlib.sha256(spki).hexdigest(), counters, now)
     is_open = state.assurance == "nonce" and fallback.window_open(known, state.window, now)
 
@@ -77,6 +81,18 @@ def _asked(state: State, holder: str, counters: tuple[int, int] | None, now_ms: 
     )
 
 
+def _enrolled(exchange: Exchange, state: State, now_ms: int) -> PendingError:
+    """Propose the TPM that has just proven itself, in its machine's window.
+
+    Raises:
+        RefusedError: the window is used up by now, or its EK certificate is not what this site asks for.
+    """
+    details = (state.details or Details()).model_copy(update={"ek_public": state.ek_public})
+    said = details.model_dump_json(exclude_defaults=True)
+    exchange.issuer.enrolments.propose(state.machine, state.ek_sha256, said, now_ms)
+    return identify.pending(state.machine, state.ek_sha256)
+
+
 def signed(key: ec.EllipticCurvePublicKey, signature: bytes, state: bytes) -> bool:
     """Whether `key` has signed for this state."""
     try:
@@ -102,18 +118,21 @@ def _still(exchange: Exchange, state: State, now_ms: int) -> Identified:
     Raises:
         StaleError: something was changed since; hello says what is so now. UnknownMachineError, RefusedError.
     """
-    view = exchange.view()
+    view, enrolments = exchange.view(), exchange.issuer.enrolments
+    declared = view.index.named(state.machine)
+    hints = identify.hints_of(declared) if declared is not None else _NO_HINTS
     if state.assurance == "tpm":
         try:
-            known = identify.by_tpm(view, exchange.issuer.enrolments, state.ek_sha256, _NO_HINTS, "", now_ms)
+            shown = hints if state.enrols else _NO_HINTS
+            known = identify.by_tpm(view, enrolments, state.ek_sha256, shown, now_ms)
         except (UnknownMachineError, PendingError):
             raise StaleError(f"the TPM of {state.machine} is not enrolled (any more): begin again with hello") from None
+    elif declared is None:
+        raise UnknownMachineError(f"the inventory has no machine {state.machine} (any more)")
     else:
-        machine = view.index.named(state.machine)
-        if machine is None:
-            raise UnknownMachineError(f"the inventory has no machine {state.machine} (any more)")
-        hints = Identifiers(macs=machine.match.macs, uuid=machine.match.uuid, serial=machine.match.serial)
-        known = identify.by_hints(view, exchange.issuer.enrolments, hints)
+        known = identify.by_hints(view, enrolments, hints)
+    if known.enrols not in ("", state.enrols):
+        raise StaleError(f"the window of {state.machine} is another one than at hello: begin again")
     machine = known.machine
     was = (state.machine, state.cluster, state.node, state.generation, state.policy_sha256)
     now = (machine.name, machine.cluster, machine.node_name, known.enrolment.generation, policy_sha256(machine))

@@ -7,7 +7,7 @@ machine: they cannot be set back but by TPM2_Clear, which makes them start anew 
 from dataclasses import dataclass
 from typing import Literal
 
-from netboot.join.ports import Credential
+from netboot.join.ports import AlertKind, Credential
 from netboot.lifecycle.bootid import minted_ms
 from netboot.machines.values import weaker
 
@@ -38,7 +38,7 @@ class Decision:
 
     kind: Literal["new", "reissue", "refuse"]
     message: str = ""
-    alert: bool = False
+    alert: AlertKind | None = None
     credential: Credential | None = None
     """What the Lease is to say, before a token is handed out; None where refused."""
 
@@ -60,7 +60,7 @@ def decide_credential(existing: Credential | None, presented: Presented, now_ms:
             f"{_dotted(_counters(existing))}): was it cleared? If that was you, `netboot machine release "
             f"{asked.machine}`{_restored(existing, asked)}"
         )
-        return Decision("refuse", message, alert=True)
+        return Decision("refuse", message, alert="counters")
     if _rebooted(existing, asked):
         return _new(existing, asked, now_ms)
     if existing.node != asked.node:
@@ -83,7 +83,7 @@ def _used_up(asked: Credential) -> Decision:
         f"the boot window of {asked.machine} is closed, or another key was first to use it: look which machine "
         "that was, then open another"
     )
-    return Decision("refuse", message, alert=True)
+    return Decision("refuse", message, alert="window-used")
 
 
 def _new(existing: Credential | None, asked: Credential, now_ms: int) -> Decision:
@@ -99,7 +99,7 @@ def _reissue(existing: Credential, asked: Credential, now_ms: int) -> Decision:
             f"{asked.machine} has had {existing.issued} tokens for this boot, and that is the limit: reboot it, or "
             f"`netboot machine release {asked.machine}`"
         )
-        return Decision("refuse", message, alert=True)
+        return Decision("refuse", message, alert="reissues")
     changes = {
         "holder": asked.holder,
         "holder_spki": asked.holder_spki,
@@ -117,7 +117,7 @@ def _held(existing: Credential, asked: Credential) -> Decision:
         f"another key holds the credential of this boot of {asked.machine}: reboot it; if that does not help, "
         f"`netboot machine release {asked.machine}`{_restored(existing, asked)}"
     )
-    return Decision("refuse", message, alert=True)
+    return Decision("refuse", message, alert="other-key")
 
 
 def _other_level(existing: Credential, asked: Credential, now_ms: int) -> Decision:
@@ -128,7 +128,7 @@ def _other_level(existing: Credential, asked: Credential, now_ms: int) -> Decisi
         f"{asked.machine} has proven itself by {existing.assurance} before, and {asked.assurance} is less: "
         f"`netboot machine release {asked.machine}` if that is meant"
     )
-    return Decision("refuse", message, alert=True)
+    return Decision("refuse", message, alert="weaker")
 
 
 def _rebooted(existing: Credential, asked: Credential) -> bool:

@@ -13,8 +13,9 @@ from netboot.join.ports import Enrolment, Enrolments
 SHOWN = 16
 """Characters of an EK's hash in words; commands take a prefix."""
 LONGEST_DETAILS = 65_536
-ALERT = "alert"
-"""The act of an entry of the history that nobody ordered: what may be an attack."""
+ALERTS_KEPT_MS = 90 * 86_400_000
+"""An alert that was not raised again for so long is forgotten."""
+LONGEST_ALERT = 1000
 
 
 class Details(Strict):
@@ -46,10 +47,12 @@ class Record(Enrolment):
     since_ms: int = 0
     """When `state` last changed."""
     revision: int = 0
+    retired_from: Literal["none", "pending", "approved"] = "none"
+    """State `retired`: the one before it, which `Reinstate` brings back."""
 
     def enrolment(self) -> Enrolment:
         """What join is told."""
-        return Enrolment.model_validate(self.model_dump(exclude={"details", "since_ms", "revision"}))
+        return Enrolment.model_validate(self.model_dump(exclude=set(Record.model_fields) - set(Enrolment.model_fields)))
 
     def open_window(self, now_ms: int) -> Literal["enrol", "boot"] | None:
         """The window that is open at this moment."""
@@ -83,6 +86,20 @@ class Entry(Strict):
     said: str = ""
 
 
+class Alert(Strict):
+    """What may be an attack on a machine, all of one kind together: when first and last, how often, the latest words.
+
+    `kind`: an AlertKind; `earlier` for those of an older version.
+    """
+
+    machine: str
+    kind: str
+    first_ms: int
+    last_ms: int
+    count: int
+    said: str
+
+
 class OpenWindow(NamedTuple):
     """Let the machine enrol its TPM on first use, or join once without one, until `until_ms`."""
 
@@ -105,10 +122,16 @@ class UseWindow(NamedTuple):
 
 
 class Approve(NamedTuple):
-    """Let this EK (and no other) join; or bring a retired machine back. `revision`: of what the operator was shown."""
+    """Let this EK (and no other) join. `revision`: of what the operator was shown; None: the EK says enough."""
 
     ek_sha256: str | None
     revision: int | None = None
+
+
+class Reinstate(NamedTuple):
+    """A retired machine is in service again as it was before; no EK is approved by that. `revision`: as it was read."""
+
+    revision: int
 
 
 class Import(NamedTuple):
@@ -133,7 +156,7 @@ class Retire(NamedTuple):
     """Out of service: no tokens, no renewals."""
 
 
-Order = OpenWindow | Propose | UseWindow | Approve | Import | Release | Replace | Retire
+Order = OpenWindow | Propose | UseWindow | Approve | Reinstate | Import | Release | Replace | Retire
 
 
 class Change(NamedTuple):
@@ -149,9 +172,9 @@ class Change(NamedTuple):
 class OrdersRefusedError(RefusedError):
     """Of orders given together some cannot be carried out: (position, why) of each; none was carried out."""
 
-    def __init__(self, refusals: Sequence[tuple[int, str]]) -> None:
+    def __init__(self, refusals: Sequence[tuple[int, RefusedError]]) -> None:
         self.refusals = tuple(refusals)
-        super().__init__("; ".join(why for _, why in self.refusals))
+        super().__init__("; ".join(str(why) for _, why in self.refusals))
 
 
 def short(ek_sha256: str | None) -> str:
@@ -193,6 +216,10 @@ class EnrolmentStore(Enrolments, Protocol):
 
     def history(self, machine: str | None, limit: int) -> list[Entry]:
         """The latest first; of one machine or of all."""
+        ...
+
+    def alerts(self, machine: str) -> list[Alert]:
+        """At most one of each kind, the latest first."""
         ...
 
     def apply(self, orders: Sequence[tuple[str, Order]], act: Act, now_ms: int) -> list[Change]:

@@ -1,7 +1,7 @@
 """The rules of enrolment: which order of an operator, or claim of a machine, changes what is on record. Pure.
 
-States: none → (window) → pending → approved → retired → (approve again). A replaced TPM leaves none with a new
-window, and its EK never comes back through one. An EK belongs to one machine.
+States: none → (window) → pending → approved; each of them → retired, and back to it. A replaced TPM leaves none with a
+new window, and its EK never comes back through one. An EK belongs to one machine.
 """
 
 from collections.abc import Callable
@@ -17,13 +17,14 @@ from netboot.join.enrolment import (
     Owner,
     Propose,
     Record,
+    Reinstate,
     Release,
     Replace,
     Retire,
     UseWindow,
     short,
 )
-from netboot.join.errors import RefusedError
+from netboot.join.errors import NotShownError, RefusedError
 
 Owners = Callable[[str], Owner | None]
 
@@ -51,6 +52,8 @@ def _decide(record: Record, order: Order, owners: Owners, now_ms: int) -> Change
             return _use(record, order, now_ms)
         case Approve():
             return _approve(record, order)
+        case Reinstate():
+            return _reinstate(record, order)
         case Import():
             return _import(record, order, owners)
         case Replace():
@@ -58,9 +61,7 @@ def _decide(record: Record, order: Order, owners: Owners, now_ms: int) -> Change
         case Release():
             return _changed(record, "released", f"generation {record.generation + 1}", generation=record.generation + 1)
         case Retire():
-            if record.state == "retired":
-                return Change(record)
-            return _changed(record, "retired", state="retired", **_CLOSED)
+            return _retire(record)
 
 
 _CLOSED: dict[str, Any] = {"window": None, "window_id": "", "window_until_ms": 0}
@@ -120,15 +121,26 @@ def _approve(record: Record, order: Approve) -> Change:
     if record.state == "none":
         raise RefusedError(f"nothing of {name} waits for approval; `netboot machine enroll {name}` opens a window")
     if order.ek_sha256 != record.ek_sha256 or order.revision not in (None, record.revision):
-        raise RefusedError(
-            f"the enrolment of {name} is not what was shown: its EK is {short(record.ek_sha256)} now; look again"
-        )
+        raise NotShownError(name, short(record.ek_sha256))
+    if record.state == "retired":
+        raise NotShownError(name, short(record.ek_sha256))  # it was not when it was shown
     if record.state == "approved":
         return Change(record)
-    if record.state == "retired":
-        back = "approved" if record.ek_sha256 is not None else "none"
-        return _changed(record, "returned", "in service again", state=back, generation=record.generation + 1)
     return _changed(record, "approved", state="approved")
+
+
+def _retire(record: Record) -> Change:
+    if record.state == "retired":
+        return Change(record)
+    return _changed(record, "retired", state="retired", retired_from=record.state, **_CLOSED)
+
+
+def _reinstate(record: Record, order: Reinstate) -> Change:
+    if record.state != "retired" or order.revision != record.revision:
+        raise NotShownError(record.machine, short(record.ek_sha256))
+    message = f"in service again, as before: {record.retired_from}"
+    back: dict[str, Any] = {"state": record.retired_from, "retired_from": "none"}
+    return _changed(record, "returned", message, generation=record.generation + 1, **back)
 
 
 def _import(record: Record, order: Import, owners: Owners) -> Change:

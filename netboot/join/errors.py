@@ -5,6 +5,7 @@ JoinError
 ├── UnknownMachineError        no machine is pinned to this EK, or fits these hints
 ├── RefusedError               known, and not allowed: the words say which rule
 │   ├── PendingError           enrolled on first use; an operator has not approved it yet
+│   ├── NotShownError          an approval names another EK than there is (any more)
 │   └── HeldError              another key holds this boot's credential
 ├── StaleError                 state expired, or sealed elsewhere: begin again with hello
 └── ClusterUnavailableError    (CannotTellError) the apiserver does not answer, or is not fit to be used
@@ -31,6 +32,13 @@ class RefusedError(JoinError):
 
 class PendingError(RefusedError):
     """Enrolled on first use; no token before an operator approves it."""
+
+
+class NotShownError(RefusedError):
+    """What an operator approves is not what was shown to them, or not any more; nothing was changed."""
+
+    def __init__(self, machine: str, ek: str) -> None:
+        super().__init__(f"the enrolment of {machine} is not what was shown: its EK is {ek} now; look again")
 
 
 class HeldError(RefusedError):

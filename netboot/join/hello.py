@@ -4,9 +4,10 @@ import hashlib
 
 from netboot.join import fallback, identify
 from netboot.join.enrolment import Details
+from netboot.join.errors import RefusedError
 from netboot.join.exchange import FIRMWARE_PCRS, Exchange, public_key, settle, tpm_errors
 from netboot.join.identify import Identified
-from netboot.join.messages import Hello, HelloAnswer, Identifiers, TpmKeys, encoded, normalised
+from netboot.join.messages import LONGEST_STATE, Hello, HelloAnswer, Identifiers, TpmKeys, encoded, normalised
 from netboot.join.state import State, policy_sha256, seal
 from netboot.lifecycle.errors import BadClaimError
 from tokens import wire
@@ -41,8 +42,7 @@ def _with_tpm(exchange: Exchange, message: Hello, tpm: TpmKeys, hints: Identifie
         ek, ak = wire.read_public(tpm.ek_public), wire.read_public(tpm.ak_public)
         ek_sha256 = spki_sha256(ek)
         check_attestation_key(ak)
-    details = _details(tpm, hints, peer)
-    known = identify.by_tpm(exchange.view(), exchange.issuer.enrolments, ek_sha256, hints, details, now)
+    known = identify.by_tpm(exchange.view(), exchange.issuer.enrolments, ek_sha256, hints, now)
     settle(exchange, known, message.boot)
     secret = exchange.random(32)
     with tpm_errors():
@@ -55,11 +55,16 @@ def _with_tpm(exchange: Exchange, message: Hello, tpm: TpmKeys, hints: Identifie
             "ak_name": ak.name.hex(),
             "secret_sha256": hashlib.sha256(secret).hexdigest(),
             "pcrs": tuple(sorted({*FIRMWARE_PCRS, *map(int, known.machine.pcrs)})),
+            "enrols": known.enrols,
+            "details": _details(tpm, hints, peer) if known.enrols else None,
         }
     )
+    sealed = seal(exchange.keyset(), exchange.site, state, now, exchange.random)
+    if len(sealed) > LONGEST_STATE:
+        raise RefusedError(f"{_TOO_LONG}; `netboot machine enroll --csv` takes its TPM from a list")
     return HelloAnswer(
         assurance="tpm",
-        state=encoded(seal(exchange.keyset(), exchange.site, state, now, exchange.random)),
+        state=encoded(sealed),
         credential_blob=encoded(challenge.credential_blob),
         encrypted_secret=encoded(challenge.encrypted_secret),
         pcrs={"sha256": state.pcrs},
@@ -67,17 +72,18 @@ def _with_tpm(exchange: Exchange, message: Hello, tpm: TpmKeys, hints: Identifie
     )
 
 
-def _details(tpm: TpmKeys, hints: Identifiers, peer: str) -> str:
+_TOO_LONG = "what this machine says of its TPM is longer than it can carry to attest (its EK certificate, most of all)"
+
+
+def _details(tpm: TpmKeys, hints: Identifiers, peer: str) -> Details:
     """For the operator who is to approve this TPM."""
-    details = Details(
+    return Details(
         ek_certificate=encoded(tpm.ek_certificate) if tpm.ek_certificate is not None else None,
-        ek_public=encoded(tpm.ek_public),
         uuid=hints.uuid,
         serial=hints.serial,
         macs=hints.macs[:8],
         peer=peer,
     )
-    return details.model_dump_json(exclude_defaults=True)
 
 
 def _state(known: Identified, message: Hello) -> State:

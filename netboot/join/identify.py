@@ -14,23 +14,28 @@ from netboot.machines.values import Machine
 
 
 class Identified(NamedTuple):
-    """A machine of the inventory and what is on record of it."""
+    """A machine of the inventory and what is on record of it.
+
+    `enrols`: the id of its open enrolment window, for a TPM that is not on record: it is no more than a candidate, gets
+    no token, and becomes pending once it has proven itself.
+    """
 
     machine: Machine
     enrolment: Enrolment
+    enrols: str = ""
 
 
-def by_tpm(
-    view: View, enrolments: Enrolments, ek_sha256: str, hints: Identifiers, details: str, now_ms: int
-) -> Identified:
-    """The machine to which this EK is pinned. A stranger may enrol, where an operator has opened a window.
+def by_tpm(view: View, enrolments: Enrolments, ek_sha256: str, hints: Identifiers, now_ms: int) -> Identified:
+    """The machine to which this EK is pinned; or the one that a stranger may enrol as, in the window of an operator.
+
+    Changes nothing: an EK's public half is public, and whoever shows it has proven nothing.
 
     Raises:
         UnknownMachineError, PendingError, RefusedError: with words for the machine's console.
     """
     pinned, enrolled = view.index.by_ek(ek_sha256), enrolments.by_ek(ek_sha256)
     if pinned is None and enrolled is None:
-        raise _stranger(view, enrolments, ek_sha256, hints, details, now_ms)
+        return _candidate(view, enrolments, ek_sha256, hints, now_ms)
     name = pinned.name if pinned is not None else enrolled.machine if enrolled is not None else ""
     if enrolled is not None and enrolled.machine != name:
         raise RefusedError(
@@ -45,8 +50,8 @@ def by_tpm(
     _in_service(known)
     if enrolled is not None and enrolled.state == "retired":
         raise RefusedError(f"this TPM was taken out of {name} by an operator's word; it is not let in again")
-    if pinned is None and enrolled is not None and enrolled.state != "approved":
-        raise _pending(name, ek_sha256)
+    if pinned is None and enrolled is not None and enrolled.approved_ek != ek_sha256:
+        raise pending(name, ek_sha256)
     return known
 
 
@@ -64,7 +69,7 @@ def by_hints(view: View, enrolments: Enrolments, hints: Identifiers) -> Identifi
     machine = named[next(iter(named))]
     known = Identified(machine, enrolments.of(machine.name))
     _in_service(known)
-    if has_tpm(*known):
+    if has_tpm(known.machine, known.enrolment):
         raise RefusedError(
             f"{machine.name} has a TPM on record and never joins without it: see that its firmware shows it, or "
             f"`netboot machine replace {machine.name} --part tpm`"
@@ -89,32 +94,35 @@ def _in_service(known: Identified) -> None:
         raise RefusedError(f"{name} is retired: `netboot machine approve {name}` brings it back")
 
 
-def _stranger(
-    view: View, enrolments: Enrolments, ek_sha256: str, hints: Identifiers, details: str, now_ms: int
-) -> UnknownMachineError | RefusedError:
+def hints_of(machine: Machine) -> Identifiers:
+    """What a machine would call itself that is as the inventory declares it."""
+    return Identifiers(macs=machine.match.macs, uuid=machine.match.uuid, serial=machine.match.serial)
+
+
+def _candidate(view: View, enrolments: Enrolments, ek_sha256: str, hints: Identifiers, now_ms: int) -> Identified:
     short = ek_sha256[:12]
     named = _named(view, hints)
     if len(named) != 1:
         claimed = f"claims to be {' and '.join(named)}" if named else "has no MAC, UUID or serial of the inventory"
-        return UnknownMachineError(f"no machine has the TPM {short}..., which {claimed}")
+        raise UnknownMachineError(f"no machine has the TPM {short}..., which {claimed}")
     machine = named[next(iter(named))]
     known, name = Identified(machine, enrolments.of(machine.name)), machine.name
-    if has_tpm(*known):
-        return RefusedError(
+    if has_tpm(known.machine, known.enrolment):
+        raise RefusedError(
             f"this machine claims to be {name}, whose TPM is another one than {short}...: if it was replaced, "
             f"`netboot machine replace {name} --part tpm`"
         )
     _in_service(known)
     window = known.enrolment
     if window.window == "enrol" and now_ms < window.window_until_ms:
-        enrolments.propose(name, ek_sha256, details, now_ms)
-        return _pending(name, ek_sha256)
-    return UnknownMachineError(
+        return known._replace(enrols=window.window_id)
+    raise UnknownMachineError(
         f"no machine has the TPM {short}..., which claims to be {name}: `netboot machine enroll {name}` lets it enrol"
     )
 
 
-def _pending(name: str, ek_sha256: str) -> PendingError:
+def pending(name: str, ek_sha256: str) -> PendingError:
+    """What the machine is told until an operator has approved its TPM."""
     return PendingError(
         f"the TPM {ek_sha256[:12]}... waits for approval as {name}: compare it on the machine, then "
         f"`netboot machine approve {name}`"

@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from netboot.join.credential import Decision, Presented, decide_credential
 from netboot.join.errors import ClusterUnavailableError, ConflictError, HeldError, RefusedError
 from netboot.join.messages import AttestAnswer
-from netboot.join.ports import ClusterAccess, Credential, Enrolments
+from netboot.join.ports import AlertKind, ClusterAccess, Credential, Enrolments
 from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.events import EventRecord
 from netboot.lifecycle.phases import Phase
@@ -96,7 +96,7 @@ def _allowed(issuer: Issuer, cluster: ClusterAccess, decision: Decision, asked: 
     """
     if decision.credential is None:
         if decision.alert:
-            _alert(issuer, asked, decision.message)
+            _alert(issuer, asked, decision.alert, decision.message)
         raise HeldError(decision.message) if decision.alert else RefusedError(decision.message)
     if decision.kind == "new" and asked.assurance != "tpm":
         node = cluster.nodes.node(asked.node)
@@ -163,7 +163,7 @@ class _Attempt:
             return
         if existing is None or (existing.window, existing.holder) != (asked.window, asked.holder):
             message = f"the boot window of {asked.machine} was used by another machine: open another"
-            _alert(self.issuer, asked, message)
+            _alert(self.issuer, asked, "window-used", message)
             raise HeldError(message)
 
     def _record(self, phase: Phase, at_ms: int, detail: str) -> None:
@@ -174,11 +174,12 @@ class _Attempt:
             )
 
 
-def _alert(issuer: Issuer, asked: Credential, message: str) -> None:
-    """What may be an attack: into the log and the machine's history. Whoever asked is refused whether or not it can be
+def _alert(issuer: Issuer, asked: Credential, kind: AlertKind, message: str) -> None:
+    """What may be an attack: into the log and the machine's alerts. Whoever asked is refused whether or not it can be
     written down."""
     fields = {
         "machine": asked.machine,
+        "kind": kind,
         "boot": asked.boot,
         "assurance": asked.assurance,
         "holder": asked.holder[:12],
@@ -186,9 +187,9 @@ def _alert(issuer: Issuer, asked: Credential, message: str) -> None:
     log.warning("alert: %s", message, extra={"fields": fields})
     entry = f"{message} (assurance {asked.assurance}, boot {asked.boot}, key {asked.holder[:12]})"
     try:
-        issuer.enrolments.alert(asked.machine, entry, issuer.now_ms())
+        issuer.enrolments.alert(asked.machine, kind, entry, issuer.now_ms())
     except CannotTellError as error:
-        log.warning("alert: not in the history: %s", error)
+        log.warning("alert: not written down: %s", error)
 
 
 def _delete_old_node(cluster: ClusterAccess, name: str) -> None:

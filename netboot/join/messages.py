@@ -18,6 +18,8 @@ from netboot.machines.values import AssuranceLevel, PcrIndex
 
 LONGEST_HELLO = 16 * 1024
 LONGEST_ATTEST = 256 * 1024
+LONGEST_STATE = 8192
+"""Bytes; agents take no longer one."""
 
 
 def _decoded(value: object) -> bytes:
@@ -35,7 +37,7 @@ def _decoded(value: object) -> bytes:
 _Decoded = Annotated[bytes, BeforeValidator(_decoded)]
 Key = Annotated[_Decoded, Field(min_length=1, max_length=1024)]
 Statement = Annotated[_Decoded, Field(min_length=1, max_length=2048)]
-Sealed = Annotated[_Decoded, Field(min_length=1, max_length=8192)]
+Sealed = Annotated[_Decoded, Field(min_length=1, max_length=LONGEST_STATE)]
 EkCertificate = Annotated[_Decoded, Field(min_length=1, max_length=8192)]
 EventLog = Annotated[_Decoded, Field(min_length=1, max_length=LONGEST_ATTEST)]
 Secret = Annotated[_Decoded, Field(min_length=32, max_length=32)]

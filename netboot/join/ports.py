@@ -218,6 +218,20 @@ class Enrolment(Strict):
     window_id: str = ""
     window_until_ms: int = 0
 
+    @property
+    def approved_ek(self) -> str | None:
+        """The one EK whose boots may have tokens and certificates now; None: none may (unknown, pending, retired).
+
+        Of a register's answer, so what the inventory pins is in it. That it cannot be told now is never None: whoever
+        was asked has raised CannotTellError.
+        """
+        return self.ek_sha256 if self.state == "approved" else None
+
+
+AlertKind = Literal["window-used", "counters", "reissues", "other-key", "weaker"]
+"""What may be an attack: a boot window that was used up already; a TPM that counts fewer resets; more tokens than an
+agent needs; another key in the same boot; a weaker proof than before."""
+
 
 class Enrolments(Protocol):
     """Enrolled EKs and windows, shared by all processes of the service; durable when a method returns."""
@@ -242,6 +256,6 @@ class Enrolments(Protocol):
         """Close a `boot` window for its first success; False: somebody was first, which is an alert."""
         ...
 
-    def alert(self, machine: str, message: str, now_ms: int) -> None:
-        """Put into the machine's history what may be an attack; the same twice in a row is one entry."""
+    def alert(self, machine: str, kind: AlertKind, message: str, now_ms: int) -> None:
+        """Note what may be an attack: one alert for each kind, which counts and says the latest."""
         ...

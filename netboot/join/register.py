@@ -5,7 +5,7 @@ between the two never gives anything: it is said, and who is in doubt waits.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from cryptography.x509 import Certificate
 
@@ -13,21 +13,18 @@ from images.values.strict import Strict
 from netboot.join.certified import Certified, certified
 from netboot.join.enrolment import (
     Act,
-    Approve,
     Change,
     Details,
     EnrolmentStore,
-    Import,
-    OpenWindow,
     Order,
     OrdersRefusedError,
     Record,
-    Replace,
     parse_details,
     short,
 )
 from netboot.join.errors import RefusedError
-from netboot.join.ports import Enrolment
+from netboot.join.pins import NO_PINS, Pins, permitted, pins_of
+from netboot.join.ports import AlertKind, Enrolment
 from netboot.lifecycle.snapshot import BootWindow
 from netboot.machines.values import Inventory
 
@@ -38,6 +35,8 @@ class EnrolmentView(Strict):
     machine: str
     ek_sha256: str | None
     state: str
+    retired_from: str
+    """State `retired`: the one that `approve` brings back; else ""."""
     source: str
     generation: int
     revision: int
@@ -53,14 +52,6 @@ class EnrolmentView(Strict):
     """None in lists, and where there is no EK."""
 
 
-class _Pins(NamedTuple):
-    inventory: Inventory | None
-    by_ek: dict[str, str]
-    by_machine: dict[str, str]
-    by_tpm: frozenset[str]
-    """Machines that may prove themselves by nothing less."""
-
-
 class Register:
     """`netboot.join.ports.Enrolments` over a store, and the operators' orders."""
 
@@ -72,7 +63,7 @@ class Register:
     ) -> None:
         """`roots`: what EK certificates of machines that enrol in a window must lead to; None: they need none."""
         self.store, self._inventory, self._roots = store, inventory, roots
-        self._known = _Pins(None, {}, {}, frozenset())
+        self._known = NO_PINS
 
     def by_ek(self, ek_sha256: str) -> Enrolment | None:
         pins = self._pins()
@@ -108,8 +99,8 @@ class Register:
     def use_window(self, machine: str, window_id: str, now_ms: int) -> bool:
         return self.store.use_window(machine, window_id, now_ms)
 
-    def alert(self, machine: str, message: str, now_ms: int) -> None:
-        self.store.alert(machine, message, now_ms)
+    def alert(self, machine: str, kind: AlertKind, message: str, now_ms: int) -> None:
+        self.store.alert(machine, kind, message, now_ms)
 
     def boot_windows(self, now_ms: int) -> dict[str, BootWindow]:
         """Open boot windows of machines that may use one: declared, enabled, not only by TPM, and none on record."""
@@ -133,20 +124,23 @@ class Register:
         Raises:
             OrdersRefusedError: with every refusal. StateUnavailableError.
         """
-        refusals: dict[int, str] = {}
+        refusals: dict[int, RefusedError] = {}
         allowed: list[tuple[int, str, Order]] = []
         for number, (name, order) in enumerate(orders):
             try:
-                allowed += [(number, name, permitted) for permitted in self._allowed(name, order)]
+                decided = permitted(self._pins(), name, order, self.store.record)
             except RefusedError as error:
-                refusals[number] = str(error)
+                refusals[number] = error
+                continue
+            if decided is not None:
+                allowed.append((number, name, decided))
         try:
             done = self.store.apply([(name, order) for _, name, order in allowed], act, now_ms) if not refusals else []
         except OrdersRefusedError as error:
             refusals |= {allowed[at][0]: why for at, why in error.refusals}
             done = []
         if refusals:
-            raise OrdersRefusedError(sorted(refusals.items()))
+            raise OrdersRefusedError([(number, refusals[number]) for number in sorted(refusals)])
         return done
 
     def view(self, machine: str, now_ms: int) -> EnrolmentView:
@@ -173,6 +167,7 @@ class Register:
             machine=record.machine,
             ek_sha256=seen.ek_sha256,
             state=seen.state,
+            retired_from=_before(seen, record),
             source=seen.source,
             generation=seen.generation,
             revision=record.revision,
@@ -209,41 +204,14 @@ class Register:
             return f"the inventory pins EK {short(pinned)}, which is on record as the TPM of {owner.machine}"
         return ""
 
-    def _allowed(self, name: str, order: Order) -> list[Order]:
-        """The orders for the store; the inventory may have carried one out already."""
-        pinned = self._pins().by_machine.get(name)
-        if isinstance(order, OpenWindow) and order.kind == "boot" and name in self._pins().by_tpm:
-            raise RefusedError(
-                f"{name} proves itself by its TPM; to let it join without one, set `identity: nonce` in the inventory"
-            )
-        if isinstance(order, Import):
-            owner = self._pins().by_ek.get(order.ek_sha256, name)
-            if owner != name:
-                raise RefusedError(f"EK {short(order.ek_sha256)} is the TPM of {owner} by the inventory, not of {name}")
-        if pinned is None:
-            return [order]
-        if isinstance(order, Import) and order.ek_sha256 == pinned:
-            return []
-        if isinstance(order, OpenWindow | Import | Replace):
-            raise RefusedError(
-                f"the inventory pins the TPM of {name} (EK {short(pinned)}): change match.ek_sha256 there"
-            )
-        if isinstance(order, Approve):
-            record = self.store.record(name)
-            if record.state != "retired":
-                raise RefusedError(f"{name} is approved by the inventory already (EK {short(pinned)})")
-            if order.ek_sha256 == pinned:
-                return [Approve(record.ek_sha256, order.revision)]
-        return [order]
-
-    def _pins(self) -> _Pins:
+    def _pins(self) -> Pins:
         inventory = self._inventory()
         if inventory is not self._known.inventory:
-            pins = {
-                machine.name: machine.match.ek_sha256
-                for machine in inventory.machines
-                if machine.match.ek_sha256 is not None
-            }
-            by_tpm = frozenset(machine.name for machine in inventory.machines if machine.identity == "tpm")
-            self._known = _Pins(inventory, {ek: name for name, ek in pins.items()}, pins, by_tpm)
+            self._known = pins_of(inventory)
         return self._known
+
+
+def _before(seen: Enrolment, record: Record) -> str:
+    if seen.state != "retired":
+        return ""
+    return "approved" if seen.source == "inventory" else record.retired_from

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from images.values.strict import Strict
 from images.values.types import Name, Sha256
+from netboot.join.enrolment import Details
 from netboot.join.errors import RefusedError, StaleError
 from netboot.lifecycle.events import BootId
 from netboot.machines.values import AssuranceLevel, Machine, NodeName
@@ -42,6 +43,11 @@ class State(Strict):
     secret_sha256: str = ""
     pcrs: tuple[int, ...] = ()
     window: str = ""
+    """Assurance level `nonce`: the boot window."""
+    enrols: str = ""
+    """Id of the enrolment window in which this TPM may become pending: its machine is a claim so far."""
+    details: Details | None = None
+    """Of a TPM that enrols: what the operator is to see, but for `ek_public`."""
 
 
 class Nonce(Strict):

@@ -2,49 +2,27 @@
 
 import difflib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from images.values import strict
-from images.values.strict import Document, Fault, FaultsError
+from images.values.strict import Fault, FaultsError
+from netboot.machines.declared import KINDS, Declared, documents_of, items_of
 from netboot.machines.identity import parse_mac, parse_serial, parse_uuid
-from netboot.machines.values import Inventory
-
-_KINDS = {"machines": "machine", "profiles": "profile", "channels": "channel"}
-
-
-@dataclass(frozen=True, slots=True)
-class _Declared:
-    """One raw item of a file, not necessarily valid: checks across items must not wait for the form of each."""
-
-    kind: str
-    name: str
-    document: Document
-    location: strict.Location
-    value: dict[str, Any]
-
-    def line(self, *below: int | str) -> int:
-        return self.document.line((*self.location, *below))
-
-    def place(self, *below: int | str) -> str:
-        return f"{self.document.file}:{self.line(*below)}"
-
-    def fault(self, message: str, *below: int | str) -> Fault:
-        key = f"{self.location[0]}[{self.location[1]}]" + "".join(
-            f"[{part}]" if isinstance(part, int) else f".{part}" for part in below
-        )
-        return Fault(self.document.file, self.line(*below), key, message)
+from netboot.machines.joining import Joining, addresses_of_others, addresses_of_two_machines, unsaid_policies
+from netboot.machines.values import Inventory, Machine, PcrPolicy
 
 
-def load_inventory(folder: Path) -> Inventory:
+def load_inventory(folder: Path, joining: Joining | None = None) -> Inventory:
     """Everything that the files of `folder` declare, merged in the order of their names.
+
+    `joining`: what is asked of machines that join clusters; None: those of this site only boot. A machine that says
+    nothing of PCRs has its profile's policy.
 
     Raises:
         images.values.strict.FaultsError: with every fault of every file: form, names declared twice, identifiers of two
             machines, references to what is not declared.
     """
-    documents, faults = _documents(folder)
+    documents, faults = documents_of(folder)
     faults_of_files = bool(faults)
     inventories: list[Inventory] = []
     for document in documents:
@@ -52,79 +30,43 @@ def load_inventory(folder: Path) -> Inventory:
             inventories.append(strict.check(document, Inventory))
         except FaultsError as error:
             faults += error.faults
-    items = [item for document in documents for item in _items(document)]
+    items = [item for document in documents for item in items_of(document)]
     faults += _names_declared_twice(items)
     faults += _identifiers_of_two_machines(items)
+    faults += addresses_of_two_machines(items)
+    faults += addresses_of_others(items, joining)
     if not faults_of_files:  # what an unreadable file declares is unknown, not undeclared
         faults += _unknown_references(items)
+        faults += unsaid_policies(items) if joining is not None else ()
     if faults:
         raise FaultsError(faults)
+    profiles = {profile.name: profile for inventory in inventories for profile in inventory.profiles}
     return Inventory(
-        machines=tuple(machine for inventory in inventories for machine in inventory.machines),
-        profiles=tuple(profile for inventory in inventories for profile in inventory.profiles),
+        machines=tuple(
+            _with_policy(machine, profiles[machine.profile].pcrs)
+            for inventory in inventories
+            for machine in inventory.machines
+        ),
+        profiles=tuple(profiles.values()),
         channels=tuple(channel for inventory in inventories for channel in inventory.channels),
     )
 
 
+def _with_policy(machine: Machine, of_profile: PcrPolicy | None) -> Machine:
+    if of_profile is None or "pcrs" in machine.model_fields_set:
+        return machine
+    return machine.model_copy(update={"pcrs": of_profile})
+
+
 def declared_at(folder: Path, kind: str, name: str) -> str | None:
     """`file:line` of the declaration of a machine, profile or channel; None where it cannot be found."""
-    documents, _ = _documents(folder)
-    items = (item for document in documents for item in _items(document))
+    documents, _ = documents_of(folder)
+    items = (item for document in documents for item in items_of(document))
     return next((item.place("name") for item in items if (item.kind, item.name) == (kind, name)), None)
 
 
-def _files(folder: Path) -> list[Path]:
-    """Raises OSError where the folder cannot be looked into: `glob` would find nothing in it."""
-    return sorted(path for path in folder.iterdir() if path.match("*.yaml") and not path.name.startswith("."))
-
-
-def _documents(folder: Path) -> tuple[list[Document], list[Fault]]:
-    """Those that can be read, and what is wrong with the others or with the folder.
-
-    An empty file, or a folder without files, is more likely an accident (a full disk, a volume that is not mounted)
-    than an inventory.
-    """
-    try:
-        files = _files(folder)
-    except OSError as error:
-        return [], [Fault(str(folder), 1, "", _unusable(error))]
-    if not files:
-        message = "has no *.yaml file: is a volume not mounted? A site without machines declares `machines: []`"
-        return [], [Fault(str(folder), 1, "", message)]
-    documents: list[Document] = []
-    faults: list[Fault] = []
-    for path in files:
-        try:
-            document = strict.read(path)
-        except FaultsError as error:
-            faults += error.faults
-            continue
-        if document.value in ({}, None):
-            faults.append(Fault(str(path), 1, "", "holds nothing: remove the file, or declare `machines: []`"))
-        else:
-            documents.append(document)
-    return documents, faults
-
-
-def _unusable(error: OSError) -> str:
-    if isinstance(error, FileNotFoundError):
-        return "is not there: the inventory is a folder of *.yaml files"
-    if isinstance(error, NotADirectoryError):
-        return "is not a folder: the inventory is a folder of *.yaml files"
-    return f"cannot be read: {error.strerror}"
-
-
-def _items(document: Document) -> Iterator[_Declared]:
-    value = document.value if isinstance(document.value, dict) else {}
-    for key, kind in _KINDS.items():
-        listed = value.get(key)
-        for number, item in enumerate(listed if isinstance(listed, list) else []):
-            if isinstance(item, dict) and isinstance(item.get("name"), str):
-                yield _Declared(kind, item["name"], document, (key, number), item)
-
-
-def _names_declared_twice(items: list[_Declared]) -> Iterator[Fault]:
-    first: dict[tuple[str, str], _Declared] = {}
+def _names_declared_twice(items: list[Declared]) -> Iterator[Fault]:
+    first: dict[tuple[str, str], Declared] = {}
     for item in items:
         other = first.setdefault((item.kind, item.name), item)
         if other is not item:
@@ -132,8 +74,8 @@ def _names_declared_twice(items: list[_Declared]) -> Iterator[Fault]:
             yield item.fault(message, "name")
 
 
-def _identifiers_of_two_machines(items: list[_Declared]) -> Iterator[Fault]:
-    first: dict[tuple[str, str], tuple[_Declared, tuple[int | str, ...]]] = {}
+def _identifiers_of_two_machines(items: list[Declared]) -> Iterator[Fault]:
+    first: dict[tuple[str, str], tuple[Declared, tuple[int | str, ...]]] = {}
     for item in items:
         if item.kind != "machine":
             continue
@@ -150,7 +92,7 @@ def _identifiers_of_two_machines(items: list[_Declared]) -> Iterator[Fault]:
                 yield item.fault(message, *below)
 
 
-def _identifiers(item: _Declared) -> Iterator[tuple[str, str, tuple[int | str, ...]]]:
+def _identifiers(item: Declared) -> Iterator[tuple[str, str, tuple[int | str, ...]]]:
     """Kind, normalised value and place of each identifier that can be read; the others are faults of form."""
     match = item.value.get("match")
     if not isinstance(match, dict):
@@ -181,8 +123,8 @@ def _readable(
         return
 
 
-def _unknown_references(items: list[_Declared]) -> Iterator[Fault]:
-    names = {kind: sorted({item.name for item in items if item.kind == kind}) for kind in _KINDS.values()}
+def _unknown_references(items: list[Declared]) -> Iterator[Fault]:
+    names = {kind: sorted({item.name for item in items if item.kind == kind}) for kind in KINDS.values()}
     for user, target in (("machine", "profile"), ("profile", "channel")):
         known = set(names[target])
         for item in items:

@@ -50,6 +50,14 @@ NodeName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([a-z0-9.-]{0,251
 PcrIndex = Annotated[str, StringConstraints(pattern=r"^([0-9]|1[0-9]|2[0-3])$")]
 
 
+def _policy(value: object) -> object:
+    return {} if value == "none" else value
+
+
+PcrPolicy = Annotated[dict[PcrIndex, tuple[Sha256, ...]], BeforeValidator(_policy)]
+"""SHA-256 PCRs and the values that are allowed in each; `none`, which is empty: whatever was measured will do."""
+
+
 class Node(Strict):
     """What Kubernetes is to see of a machine. `name` None: the machine's own."""
 
@@ -73,8 +81,8 @@ class Machine(Strict):
     node: Node = Node()
     identity: AssuranceLevel = "tpm"
     """The lowest assurance on which it may prove itself. One with a TPM on record never falls below `tpm`."""
-    pcrs: dict[PcrIndex, tuple[Sha256, ...]] = Field(default_factory=dict)
-    """SHA-256 PCRs and the values that are allowed in each; empty: no policy, and shown as such."""
+    pcrs: PcrPolicy = Field(default_factory=dict)
+    """Left out: its profile's. Where machines join, one of the two says it, if only `none`."""
     health: Health = Health()
     """What it should have, where that is not what its profile says."""
 
@@ -92,6 +100,8 @@ class Profile(Strict):
     kernel_arguments: Annotated[tuple[ProfileArgument, ...], Field(max_length=32)] = ()
     health: Health = Health()
     """What its machines should have."""
+    pcrs: PcrPolicy | None = None
+    """Of those of its machines that say nothing of their own."""
 
 
 class Channel(Strict):

@@ -13,9 +13,9 @@ from netboot.kube.leases import KubeLeases
 from netboot.kube.requests import KubeCertificateRequests
 from netboot.kube.secrets import KubeTokens
 from netboot.process import ProcessSpec
-from netboot.stores.enrolment import SqliteEnrolments
 from netboot.stores.facts import Facts
 from netboot.stores.live import LiveView
+from netboot.stores.register import open_register
 from netboot.stores.status import write_status
 
 
@@ -23,11 +23,16 @@ def run(spec: ProcessSpec) -> None:
     """Approve certificate requests of one cluster until told to stop."""
     config, cluster = spec.config, spec.cluster
     facts = Facts(config.data / "journal" / f"{spec.name}.db")
-    machines = Machines(cluster, LiveView(config.data / "snapshot.json").view)
-    knowledge = Knowledge(cluster, machines, SqliteEnrolments(config.data / "enrolment.db"))
-    approver = Approver(cluster, partial(connected, config, cluster), knowledge, facts, SystemClock())
+    approver = Approver(cluster, partial(connected, config, cluster), knowledge(config, cluster), facts, SystemClock())
     runner.run(approver, partial(write_status, config.data / "status", spec.name), spec.say_ready)
     facts.close()
+
+
+def knowledge(config: Config, cluster: str) -> Knowledge:
+    """What is known of a cluster's machines: by the very register that join judges by."""
+    live = LiveView(config.data / "snapshot.json")
+    register = open_register(config, lambda: live.view().snapshot.inventory)
+    return Knowledge(cluster, Machines(cluster, live.view), register)
 
 
 def connected(config: Config, name: str) -> Cluster:

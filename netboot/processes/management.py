@@ -14,6 +14,7 @@ from netboot.status import up_ms
 from netboot.stores import bootkey
 from netboot.stores.acceptance import Acceptance
 from netboot.stores.image_repository import open_image_repository
+from netboot.stores.inventory import read_inventory
 from netboot.stores.live import LiveView
 from netboot.stores.register import open_register
 from netboot.stores.state import SqliteStates
@@ -47,6 +48,7 @@ def compose(config: Config, stopping: Callable[[], bool]) -> Dependencies:
         tokens=TokenFile(config.management.token_file),
         clock=clock,
         inventory=config.inventory,
+        declared=partial(read_inventory, config),
         acceptance=Acceptance(config.data),
         status=status,
         probe=Probe(config.provisioning.listen),

@@ -9,8 +9,10 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from netboot.join.enrolment import (
-    ALERT,
+    ALERTS_KEPT_MS,
+    LONGEST_ALERT,
     Act,
+    Alert,
     Change,
     EnrolmentStore,
     Entry,
@@ -21,7 +23,7 @@ from netboot.join.enrolment import (
 )
 from netboot.join.enrolment_rules import decide
 from netboot.join.errors import RefusedError
-from netboot.join.ports import Enrolment
+from netboot.join.ports import AlertKind, Enrolment
 from netboot.lifecycle.errors import StateUnavailableError
 from netboot.stores.enrolment_schema import connect
 
@@ -32,6 +34,10 @@ _UPDATE = ", ".join(f'"{column}" = excluded."{column}"' for column in _COLUMNS[1
 _INSERT = (
     f"INSERT INTO machines ({_LIST}) VALUES ({', '.join('?' * len(_COLUMNS))}) "  # noqa: S608
     f"ON CONFLICT (machine) DO UPDATE SET {_UPDATE}"
+)
+_ALERT = (
+    "INSERT INTO alerts (machine, kind, first_ms, last_ms, count, said) VALUES (?1, ?2, ?3, ?3, 1, ?4) "
+    "ON CONFLICT (machine, kind) DO UPDATE SET last_ms = excluded.last_ms, count = count + 1, said = excluded.said"
 )
 _NOTE = "INSERT INTO history (at_ms, machine, act, operator, reason, ek_sha256, said) VALUES (?, ?, ?, ?, ?, ?, ?)"
 
@@ -51,13 +57,18 @@ class SqliteEnrolments(EnrolmentStore):
             enrolment = _record(db, owner.machine).enrolment()
         return enrolment.model_copy(update=REPLACED | {"ek_sha256": ek_sha256}) if owner.replaced else enrolment
 
-    def alert(self, machine: str, message: str, now_ms: int) -> None:
+    def alert(self, machine: str, kind: AlertKind, message: str, now_ms: int) -> None:
         with self._open() as db:
             db.execute("BEGIN IMMEDIATE")
-            latest = "SELECT act, said FROM history WHERE machine = ? ORDER BY id DESC LIMIT 1"
-            if db.execute(latest, (machine,)).fetchone() != (ALERT, message):
-                db.execute(_NOTE, (now_ms, machine, ALERT, "", "", None, message))
+            db.execute("DELETE FROM alerts WHERE last_ms < ?", (now_ms - ALERTS_KEPT_MS,))
+            db.execute(_ALERT, (machine, kind, now_ms, message[:LONGEST_ALERT]))
             db.execute("COMMIT")
+
+    def alerts(self, machine: str) -> list[Alert]:
+        names = tuple(Alert.model_fields)
+        query = f"SELECT {', '.join(names)} FROM alerts WHERE machine = ? ORDER BY last_ms DESC, kind"  # noqa: S608
+        with self._open() as db:
+            return [Alert.model_validate(dict(zip(names, row, strict=True))) for row in db.execute(query, (machine,))]
 
     def record(self, machine: str) -> Record:
         with self._open() as db:
@@ -81,14 +92,14 @@ class SqliteEnrolments(EnrolmentStore):
 
     def apply(self, orders: Sequence[tuple[str, Order]], act: Act, now_ms: int) -> list[Change]:
         done: list[Change] = []
-        refusals: list[tuple[int, str]] = []
+        refusals: list[tuple[int, RefusedError]] = []
         with self._open() as db:
             db.execute("BEGIN IMMEDIATE")
             for number, (machine, order) in enumerate(orders):
                 try:
                     change = decide(_record(db, machine), order, lambda ek: _owner(db, ek), now_ms)
                 except RefusedError as error:
-                    refusals.append((number, str(error)))
+                    refusals.append((number, error))
                     continue
                 _write(db, change, act, now_ms)
                 done.append(change)

@@ -12,6 +12,8 @@ from pathlib import Path
 from images.values.files import sync_folder
 from netboot.lifecycle.errors import StateUnavailableError
 
+_APPROVED_BY_NAME = """EXISTS (SELECT 1 FROM history AS h WHERE h.machine = machines.machine
+    AND h.ek_sha256 = machines.ek_sha256 AND h.act IN ('approved', 'imported'))"""
 MIGRATIONS = (
     (
         """CREATE TABLE machines (
@@ -27,6 +29,26 @@ MIGRATIONS = (
             operator TEXT NOT NULL, reason TEXT NOT NULL, ek_sha256 TEXT, said TEXT NOT NULL
         )""",
         "CREATE INDEX history_of_machine ON history (machine, id)",
+    ),
+    (
+        "ALTER TABLE machines ADD COLUMN retired_from TEXT NOT NULL DEFAULT 'none'",
+        # before this, whoever brought a machine back approved whatever EK was on record, shown or not
+        f"""UPDATE machines SET state = 'pending' WHERE state = 'approved' AND NOT {_APPROVED_BY_NAME}
+            AND EXISTS (SELECT 1 FROM history AS h WHERE h.machine = machines.machine AND h.act = 'returned')""",  # noqa: S608 - our own text
+        f"""UPDATE machines SET retired_from = iif({_APPROVED_BY_NAME}, 'approved', 'pending')
+            WHERE state = 'retired' AND ek_sha256 IS NOT NULL""",  # noqa: S608 - our own text
+    ),
+    (
+        """CREATE TABLE alerts (
+            machine TEXT NOT NULL, kind TEXT NOT NULL, first_ms INTEGER NOT NULL, last_ms INTEGER NOT NULL,
+            count INTEGER NOT NULL, said TEXT NOT NULL, PRIMARY KEY (machine, kind)
+        ) WITHOUT ROWID""",
+        "CREATE INDEX alerts_by_age ON alerts (last_ms)",
+        # before this, each new key was a line of the history
+        """INSERT INTO alerts SELECT machine, 'earlier', min(at_ms), max(at_ms), count(*),
+            (SELECT said FROM history AS h WHERE h.machine = history.machine AND h.act = 'alert' ORDER BY h.id DESC)
+            FROM history WHERE act = 'alert' GROUP BY machine""",
+        "DELETE FROM history WHERE act = 'alert'",
     ),
 )
 VERSION = len(MIGRATIONS)

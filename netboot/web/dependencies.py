@@ -12,6 +12,7 @@ from netboot.join.issue import Issuer
 from netboot.join.register import Register
 from netboot.lifecycle.image_repository import ImageRepository, ImageRepositoryWriter
 from netboot.lifecycle.ports import Clock, Sightings, States
+from netboot.machines.values import Inventory
 from netboot.status import Condition
 from netboot.stores.acceptance import Acceptance
 from netboot.stores.live import LiveView
@@ -38,6 +39,8 @@ class Dependencies:
     tokens: TokenFile
     clock: Clock
     inventory: Path
+    declared: Callable[[], Inventory]
+    """What its files say now; raises FaultsError."""
     acceptance: Acceptance
     status: StatusFolder
     probe: Callable[[], Condition]

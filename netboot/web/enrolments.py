@@ -80,7 +80,7 @@ def imported() -> Response:
     except FaultsError as error:
         return faulty(error.faults)
     except OrdersRefusedError as error:
-        return faulty([Fault(file, rows[number].line, "", why) for number, why in error.refusals])
+        return faulty([Fault(file, rows[number].line, "", str(why)) for number, why in error.refusals])
     audit("import", machines=len(rows), changed=sum(bool(change.act) for change in changes), reason=reason)
     return jsonify({"machines": len(rows), "enrolled": [change.record.machine for change in changes if change.act]})
 
@@ -98,7 +98,7 @@ def enroll(name: str) -> Response:
 
 
 def approve(name: str) -> Response:
-    """Let the TPM that was shown join; or bring a retired machine back."""
+    """Let the TPM that was shown join; or bring a retired machine back, as it was before."""
     body = parsed(Approval)
     return _do(name, Approve(body.ek_sha256, body.revision), body.reason, declared=True)
 
@@ -150,7 +150,10 @@ def _do(name: str, order: Order, reason: str, *, declared: bool = False) -> Resp
     except NoSuchMachineError:
         if declared or deps.register.store.record(name).revision == 0:
             raise
-    changes = deps.register.apply([(name, order)], Act(operator().who, reason), deps.clock.now_ms())
+    try:
+        changes = deps.register.apply([(name, order)], Act(operator().who, reason), deps.clock.now_ms())
+    except OrdersRefusedError as error:
+        raise error.refusals[0][1] from None
     view = deps.register.view(name, deps.clock.now_ms())
     facts = {"machine": name, "state": view.state, "ek": view.ek_sha256 or "", "reason": reason}
     audit(_ACTS[type(order)], **facts, changed=any(change.act for change in changes))

@@ -6,7 +6,6 @@ from images.values.strict import FaultsError, Strict
 from images.values.types import Sha256
 from netboot.lifecycle.errors import InventoryChangedError
 from netboot.machines.difference import differences, digest_of
-from netboot.machines.inventory import load_inventory
 from netboot.status import PendingInventory, PublisherStatus
 from netboot.web import errors, inputs, render
 from netboot.web.dependencies import dependencies
@@ -30,7 +29,7 @@ def compared() -> Response:
     deps = dependencies()
     in_force = deps.live.view().snapshot.inventory
     try:
-        now = load_inventory(deps.inventory)
+        now = deps.declared()
     except FaultsError as error:
         return errors.faulty(error.faults, "correct the files; the inventory in force stays so meanwhile")
     digest, pending = digest_of(now), _pending()

@@ -5,7 +5,6 @@ from typing import Any
 
 from flask import Response, jsonify, request
 
-from netboot.join.enrolment import ALERT
 from netboot.lifecycle.claims import parse_claim
 from netboot.lifecycle.decide import decide, decide_machine
 from netboot.lifecycle.errors import CannotTellError
@@ -14,7 +13,7 @@ from netboot.lifecycle.views import machine_detail, machine_named, machine_views
 from netboot.machines.values import Machine
 from netboot.web import inputs, node_health, render
 from netboot.web.dependencies import dependencies
-from netboot.web.enrolments import HISTORY_SHOWN, pcr_policy
+from netboot.web.enrolments import pcr_policy
 
 log = logging.getLogger(__name__)
 
@@ -98,8 +97,7 @@ def _identity(machine: Machine) -> dict[str, Any]:
     identity: dict[str, Any] = {"pcr_policy": pcr_policy(machine), "alerts": [], "enrolment": None}
     identity["enrolment_problem"] = None
     try:
-        history = deps.register.store.history(machine.name, HISTORY_SHOWN)
-        identity["alerts"] = [render.plain(entry) for entry in history if entry.act == ALERT]
+        identity["alerts"] = [render.plain(alert) for alert in deps.register.store.alerts(machine.name)]
         identity["enrolment"] = render.plain(deps.register.view(machine.name, deps.clock.now_ms()))
     except CannotTellError as error:
         log.warning("enrolment: %s", error)

@@ -31,7 +31,7 @@ COMPLETE_TRACE = [
 ]
 """The trace of a boot in which nothing failed."""
 QUICK_RETRIES = "retry: {unknown_seconds: [2, 3], refused_seconds: [2, 3], unavailable_seconds: [2, 3]}\n"
-PROFILES = "profiles:\n- {name: default, channel: stable}\nchannels:\n- {name: stable}\n"
+PROFILES = "profiles:\n- {name: default, channel: stable, pcrs: none}\nchannels:\n- {name: stable}\n"
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,25 +33,20 @@ from tests.soft_tpm import Machine, text
 pytestmark = pytest.mark.cluster
 NODES = "/api/v1/nodes"
 TPM = Machine("")
-INVENTORY = f"""\
-machines:
-  - name: owner-1
-    match: {{macs: ["52:54:00:00:00:01"], serial: S1}}
-    identity: nonce
-    node: {{addresses: [127.0.0.1]}}
-    profile: compute
-  - name: owner-2
-    match: {{macs: ["52:54:00:00:00:02"], serial: S2}}
-    identity: nonce
-    node: {{addresses: [127.0.0.1]}}
-    profile: compute
-  - name: has-tpm
-    match: {{macs: ["52:54:00:00:00:03"], serial: S3, ek_sha256: {TPM.ek_sha256}}}
-    identity: nonce
-    node: {{addresses: [127.0.0.1]}}
-    profile: compute
-profiles: [{{name: compute, channel: stable}}]
-"""
+MACHINES = ("owner-1", "owner-2", "has-tpm")
+
+
+def inventory(at_home: str) -> str:
+    """What is declared; `at_home`: the machine whose address is 127.0.0.1, from where these tests ask."""
+    entries = []
+    for number, name in enumerate(MACHINES, 1):
+        match: dict[str, object] = {"macs": [f"52:54:00:00:00:0{number}"], "serial": f"S{number}"}
+        if name == "has-tpm":
+            match["ek_sha256"] = TPM.ek_sha256
+        node = {"addresses": ["127.0.0.1" if name == at_home else f"127.0.1.{number}"]}
+        entries.append({"name": name, "match": match, "identity": "nonce", "node": node, "profile": "compute"})
+    profiles = [{"name": "compute", "channel": "stable", "pcrs": "none"}]
+    return yaml.safe_dump({"machines": entries, "profiles": profiles})
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +64,8 @@ def service(
     file.write_text(file.read_text() + yaml.safe_dump({"join": join, "clusters": {"default": cluster}}))
     fill_join(root)
     channel = f"channels: [{{name: stable, image: {add_image(config)}}}]\n"
-    (root / "inventory" / "site.yaml").write_text(INVENTORY + channel)
+    (root / "inventory" / "channels.yaml").write_text(channel)
+    (root / "inventory" / "site.yaml").write_text(inventory("owner-1"))
     with serving(load_config(file), file) as made:
         wait_for(lambda: post(made, "/v1/join/hello", {})[0] == 400)
         yield made
@@ -89,6 +85,12 @@ def post(service: Service, path: str, body: Any, source: str = "127.0.0.1") -> t
         return answer.status, json.loads(answer.read())
     finally:
         connection.close()
+
+
+def moves_in(service: Service, name: str) -> None:
+    """From now on that machine has the address from where these tests ask."""
+    (service.config.inventory / "site.yaml").write_text(inventory(name))
+    wait_for(lambda: service.api(f"/v1/machines/{name}")["node"]["addresses"] == ["127.0.0.1"])
 
 
 def refusal(answer: tuple[int, Any]) -> tuple[int, str]:
@@ -227,6 +229,7 @@ def test_the_owner_joins_tainted_a_thief_is_an_alert_and_a_ready_node_stays(
 
 def test_where_a_thief_is_first_the_owner_is_refused_and_it_is_an_alert(service: Service, tmp_path: Path) -> None:
     mac = "52:54:00:00:00:02"
+    moves_in(service, "owner-2")
     boot, nonce = booted(service, "owner-2", mac)
     assert join(service, Machine(boot, (mac,), "S2", tpm=False, nonce=nonce))[0] == 200
 
@@ -243,6 +246,7 @@ def test_where_a_thief_is_first_the_owner_is_refused_and_it_is_an_alert(service:
 
 def test_a_machine_with_a_tpm_on_record_joins_by_no_nonce(service: Service) -> None:
     mac = "52:54:00:00:00:03"
+    moves_in(service, "has-tpm")
     refused = service.netboot("token", "issue", "--machine", "has-tpm")
     assert refused.returncode == 4
     assert "the inventory pins the TPM of has-tpm" in refused.stderr
@@ -257,6 +261,7 @@ def test_a_machine_with_a_tpm_on_record_joins_by_no_nonce(service: Service) -> N
 
 
 def test_a_nonce_is_in_no_log_and_no_file_of_the_service(service: Service) -> None:
+    moves_in(service, "owner-2")
     boot, nonce = booted(service, "owner-2", "52:54:00:00:00:02")
     assert service.netboot("machine", "show", "owner-2").returncode == 0
     needles = [nonce[:40].encode(), base64.b64decode(nonce)[-32:]]

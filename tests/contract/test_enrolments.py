@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from netboot.join.enrolment import (
+    ALERTS_KEPT_MS,
     Act,
+    Alert,
     Approve,
     EnrolmentStore,
     Import,
@@ -22,6 +24,7 @@ from netboot.join.enrolment import (
     Owner,
     Propose,
     Record,
+    Reinstate,
     Release,
     Replace,
     Retire,
@@ -30,7 +33,7 @@ from netboot.join.errors import RefusedError
 from netboot.join.ports import Enrolment
 from netboot.lifecycle.errors import StateUnavailableError
 from netboot.stores.enrolment import SqliteEnrolments
-from netboot.stores.enrolment_schema import VERSION
+from netboot.stores.enrolment_schema import MIGRATIONS, VERSION
 from tests.enrolments import MemoryEnrolments
 
 NOW = 1_790_000_000_000
@@ -68,15 +71,33 @@ def test_nothing_is_on_record_of_a_machine_nobody_spoke_of(store: EnrolmentStore
     assert store.use_window("gpu-001", "", NOW) is False
 
 
-def test_an_alert_is_in_the_history_once_in_a_row_and_changes_nothing(store: EnrolmentStore) -> None:
+def test_alerts_are_one_of_a_kind_whatever_key_it_was(store: EnrolmentStore) -> None:
     opened = window(store)
-    for at, words in enumerate(("a thief", "a thief", "another", "a thief")):
-        store.alert("gpu-001", words, NOW + at)
-    said = [(one.at_ms - NOW, one.act, one.operator, one.said) for one in store.history("gpu-001", 3)]
-    assert said == [(3, "alert", "", "a thief"), (2, "alert", "", "another"), (0, "alert", "", "a thief")]
+    for at in range(500):
+        store.alert("gpu-001", "other-key", f"another key ({at:064x})", NOW + at)
+    store.alert("gpu-001", "counters", "cleared?" * 1000, NOW + 9)
+    store.alert("gpu-002", "other-key", "a thief", NOW)
+    other, counters = store.alerts("gpu-001")
+    assert other == Alert(
+        machine="gpu-001", kind="other-key", first_ms=NOW, last_ms=NOW + 499, count=500,
+        said=f"another key ({499:064x})",
+    )  # fmt: skip
+    assert (counters.kind, counters.count, len(counters.said)) == ("counters", 1, 1000)
+    assert [one.count for one in store.alerts("gpu-002")] == [1]
+    assert store.alerts("gpu-009") == []
     assert store.record("gpu-001") == opened
-    store.alert("gpu-009", "a thief", NOW)
-    assert store.record("gpu-009") == Record(machine="gpu-009")
+    assert [one.act for one in store.history(None, 100)] == ["window-opened"]
+
+
+def test_an_alert_that_is_long_ago_is_forgotten(store: EnrolmentStore) -> None:
+    store.alert("gone-001", "other-key", "a thief", NOW)
+    store.alert("gpu-001", "other-key", "a thief", NOW + 1)
+    store.alert("gpu-001", "counters", "cleared?", NOW + ALERTS_KEPT_MS)
+    assert [len(store.alerts(name)) for name in ("gone-001", "gpu-001")] == [1, 2]
+    store.alert("gpu-001", "counters", "cleared?", NOW + ALERTS_KEPT_MS + 1)
+    assert [len(store.alerts(name)) for name in ("gone-001", "gpu-001")] == [0, 2]
+    store.alert("gpu-001", "counters", "cleared?", NOW + ALERTS_KEPT_MS + 2)
+    assert [(one.kind, one.count) for one in store.alerts("gpu-001")] == [("counters", 3)]
 
 
 def test_from_window_to_pending_to_approved_to_retired_and_back(store: EnrolmentStore) -> None:
@@ -92,8 +113,8 @@ def test_from_window_to_pending_to_approved_to_retired_and_back(store: Enrolment
     retired = store.by_ek(A)
     assert retired is not None
     assert (retired.machine, retired.state) == ("gpu-001", "retired")
-    back = do(store, "gpu-001", Approve(A))
-    assert (back.state, back.generation, back.source) == ("approved", 1, "first-use")
+    back = do(store, "gpu-001", Reinstate(store.record("gpu-001").revision))
+    assert (back.state, back.generation, back.source, back.retired_from) == ("approved", 1, "first-use", "none")
     said = [(one.act, one.operator, one.reason, one.ek_sha256) for one in store.history("gpu-001", 10)]
     assert said == [
         ("returned", "alice", "new board", A),
@@ -205,7 +226,24 @@ def test_retired_is_out_of_everything_until_approved_again(store: EnrolmentStore
     assert refused(store, "gpu-001", OpenWindow("enrol", "w", NOW + 1_000)) == words
     assert refused(store, "gpu-001", Import(A)) == words
     assert refused(store, "gpu-001", Replace("w", NOW + 1_000)) == f"{words} first"
-    assert do(store, "gpu-001", Approve(None)).state == "none"
+    assert do(store, "gpu-001", Reinstate(again.revision)).state == "none"
+
+
+def test_who_comes_back_is_what_it_was_before(store: EnrolmentStore) -> None:
+    window(store)
+    store.propose("gpu-001", A, "", NOW)
+    pending = store.record("gpu-001").revision
+    retired = do(store, "gpu-001", Retire())
+    assert (retired.state, retired.retired_from, retired.revision) == ("retired", "pending", pending + 1)
+    words = "the enrolment of gpu-001 is not what was shown: its EK is a1a1a1a1a1a1a1a1... now; look again"
+    assert refused(store, "gpu-001", Approve(A)) == words  # it was pending when it was shown
+    assert refused(store, "gpu-001", Reinstate(pending)) == words
+    back = do(store, "gpu-001", Reinstate(retired.revision))
+    assert (back.state, back.ek_sha256, back.approved_ek) == ("pending", A, None)
+    assert store.history("gpu-001", 1)[0].said == "in service again, as before: pending"
+    assert refused(store, "gpu-001", Reinstate(back.revision)) == words
+    assert do(store, "gpu-001", Approve(A)).approved_ek == A
+    assert do(store, "gpu-001", Retire()).approved_ek is None
 
 
 def test_release_and_replace_raise_the_generation(store: EnrolmentStore) -> None:
@@ -314,6 +352,47 @@ def test_a_file_of_a_newer_version_is_left_alone(tmp_path: Path) -> None:
         SqliteEnrolments(path).of("gpu-001")
 
 
+def test_the_first_schema_is_put_right(tmp_path: Path) -> None:
+    """It made `approved` of whatever was on record of who came back, and each alert was a line of its history."""
+    path = tmp_path / "enrolment.db"
+    with sqlite3.connect(path) as db:
+        for statement in MIGRATIONS[0]:
+            db.execute(statement)
+        db.execute("PRAGMA user_version = 1")
+        acts = {
+            "shown": ("approved", "proposed approved retired returned"),
+            "imported": ("approved", "imported retired returned"),
+            "unseen": ("approved", "proposed retired returned"),
+            "out": ("retired", "proposed approved retired"),
+            "out-unseen": ("retired", "proposed retired"),
+        }
+        for number, (machine, (state, history)) in enumerate(acts.items()):
+            ek = f"{number:064x}"
+            row = (machine, ek, state, "first-use", 0, None, "", 0, "", NOW, 3)
+            db.execute(f"INSERT INTO machines VALUES ({', '.join('?' * 11)})", row)
+            for act in history.split():
+                note = "INSERT INTO history (at_ms, machine, act, operator, reason, ek_sha256, said)"
+                db.execute(f"{note} VALUES (?, ?, ?, '', '', ?, '')", (NOW, machine, act, ek))
+        for at, (machine, said) in enumerate((("shown", "key a"), ("out", "key b"), ("shown", "key c"))):
+            note = "INSERT INTO history (at_ms, machine, act, operator, reason, ek_sha256, said)"
+            db.execute(f"{note} VALUES (?, ?, 'alert', '', '', NULL, ?)", (NOW + at, machine, said))
+        db.execute("INSERT INTO machines VALUES ('empty', NULL, 'retired', '', 0, NULL, '', 0, '', 0, 1)")
+    db.close()
+    found = {one.machine: (one.state, one.retired_from) for one in SqliteEnrolments(path).records()}
+    assert found == {
+        "shown": ("approved", "none"),
+        "imported": ("approved", "none"),
+        "unseen": ("pending", "none"),
+        "out": ("retired", "approved"),
+        "out-unseen": ("retired", "pending"),
+        "empty": ("retired", "none"),
+    }
+    store = SqliteEnrolments(path)
+    (alert,) = store.alerts("shown")
+    assert (alert.kind, alert.first_ms, alert.last_ms, alert.count, alert.said) == ("earlier", NOW, NOW + 2, 2, "key c")
+    assert {one.act for one in store.history(None, 100)} == {"proposed", "approved", "imported", "retired", "returned"}
+
+
 MACHINES = st.sampled_from(["gpu-001", "gpu-002", "gpu-003"])
 EKS = st.sampled_from([A, B, "c3" * 32])
 
@@ -365,6 +444,13 @@ class Enrolling(RuleBasedStateMachine):
         before = self.memory.of(machine)
         if self.order(machine, Approve(ek)):
             assert before.ek_sha256 == ek
+
+    @rule(machine=MACHINES)
+    def returned(self, machine: str) -> None:
+        before = self.memory.record(machine)
+        after = self.order(machine, Reinstate(before.revision))
+        if after is not None:
+            assert (before.state, after.state, after.ek_sha256) == ("retired", before.retired_from, before.ek_sha256)
 
     @rule(machine=MACHINES, ek=EKS)
     def imported(self, machine: str, ek: str) -> None:

@@ -3,6 +3,7 @@
 import secrets
 import threading
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from netboot.status import (
 )
 from netboot.stores.acceptance import Acceptance
 from netboot.stores.image_repository import StoreImageRepository
+from netboot.stores.inventory import read_inventory
 from netboot.stores.live import LiveView
 from netboot.stores.status import StatusFolder, write_status
 from netboot.web import create_app
@@ -127,6 +129,7 @@ class Api:
             tokens=TokenFile(self.config.management.token_file),
             clock=Fixed(),
             inventory=self.config.inventory,
+            declared=partial(read_inventory, self.config),
             acceptance=Acceptance(self.config.data),
             status=status,
             probe=lambda: self.probe,

@@ -86,6 +86,25 @@ def test_from_window_to_approval(api: Api, run: Run, monkeypatch: pytest.MonkeyP
     assert f"  EK             {EK}\n" in run("explain", "gpu-001").out
 
 
+def test_alerts_are_shown_by_kind_with_how_often(api: Api, run: Run) -> None:
+    for at in range(3):
+        api.register.alert("gpu-001", "other-key", f"another key ({at})", NOW + at * 60_000)
+    api.register.alert("gpu-001", "counters", "was it cleared?", NOW)
+    shown = [line for line in run("machine", "show", "gpu-001").out.splitlines() if line.startswith("ALERT")]
+    assert shown == [
+        "ALERT           2023-11-14 22:17:00  3 times since 2023-11-14 22:15:00: another key (2)",
+        "ALERT           2023-11-14 22:15:00  was it cleared?",
+    ]
+    assert api.get("/v1/machines/gpu-001").json["alerts"][1] == {
+        "machine": "gpu-001",
+        "kind": "counters",
+        "first_ms": NOW,
+        "last_ms": NOW,
+        "count": 1,
+        "said": "was it cleared?",
+    }
+
+
 def test_who_says_no_has_approved_nothing(api: Api, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     run("machine", "enroll", "gpu-001")
     propose(api)

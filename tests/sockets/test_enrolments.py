@@ -55,9 +55,10 @@ def test_from_window_to_approval(api: Api, caplog: pytest.LogCaptureFixture) -> 
     assert found["enrolment"]["certificate"]["verdict"] == "unchecked"
     assert (found["pcr_policy"], found["identity"]) == ("no PCR policy", "tpm")
     stale = act(api, "gpu-001", "approve", ek_sha256=A)
+    assert stale.json["error"]["remedy"] == "look with `netboot machine show`, then approve what it shows"
     assert error(stale) == (
-        403,
-        "refused",
+        409,
+        "not-shown",
         f"the enrolment of gpu-001 is not what was shown: its EK is {EK[:16]}... now; look again",
     )
     done = act(api, "gpu-001", "approve", ek_sha256=EK, revision=found["enrolment"]["revision"], reason="checked")
@@ -79,7 +80,9 @@ def test_release_replace_retire(api: Api) -> None:
     assert (replaced["state"], replaced["window"], replaced["generation"]) == ("none", "enrol", 2)
     retired = act(api, "gpu-001", "retire", reason="sold").json
     assert retired["enrolment"]["state"] == "retired"
+    assert retired["enrolment"]["retired_from"] == "none"
     assert retired["history"][0]["operator"].startswith("token ")
+    assert error(act(api, "gpu-001", "approve", ek_sha256=A))[:2] == (409, "not-shown")
     back = act(api, "gpu-001", "approve", ek_sha256=None).json["enrolment"]
     assert (back["state"], back["generation"]) == ("none", 3)
 

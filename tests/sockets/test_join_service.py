@@ -27,7 +27,7 @@ machines:
   - name: gpu-001
     match: {{macs: ["52:54:00:00:00:01"], ek_sha256: {MACHINE.ek_sha256}}}
     profile: compute
-profiles: [{{name: compute, channel: stable}}]
+profiles: [{{name: compute, channel: stable, pcrs: none}}]
 channels: [{{name: stable}}]
 """
 

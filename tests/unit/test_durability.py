@@ -94,7 +94,7 @@ def test_an_order_of_enrolment_is_committed_durably_before_the_answer(tmp_path: 
     assert [commit for commit in commits if commit.file == path.name] == [Commit(path.name, FULL, "wal")]
     commits.clear()
     store.propose("gpu-001", "a1" * 32, "", 1)
-    store.alert("gpu-001", "somebody else", 2)
+    store.alert("gpu-001", "other-key", "somebody else", 2)
     assert commits == [Commit(path.name, FULL, "wal")] * 2
 
 

@@ -102,10 +102,57 @@ def test_retired_is_the_one_thing_that_overrules_the_inventory() -> None:
     found = site.register.by_ek(A)
     assert found is not None
     assert (found.state, found.ek_sha256) == ("retired", A)
-    assert "changed" not in site.refusal("gpu-001", Approve(B))
+    words = "the enrolment of gpu-001 is not what was shown: its EK is a1a1a1a1a1a1a1a1... now; look again"
+    assert site.refusal("gpu-001", Approve(B)) == words
+    assert site.register.view("gpu-001", NOW).retired_from == "approved"
     site.register.apply([("gpu-001", Approve(A))], ACT, NOW)
     assert site.register.of("gpu-001") == Enrolment(
         machine="gpu-001", ek_sha256=A, state="approved", source="inventory", generation=1
+    )
+
+
+def stranger_beside_a_pin() -> Site:
+    """A stranger came through the window as gpu-001; the operator then pinned the right EK."""
+    site = Site(machine("gpu-001"))
+    site.register.apply([("gpu-001", OpenWindow("enrol", "w", NOW + 9_000))], ACT, NOW)
+    site.register.propose("gpu-001", B, "", NOW)
+    site.inventory = inventory(machine("gpu-001", ek=A))
+    return site
+
+
+def test_a_pin_wins_over_a_stranger_that_came_before() -> None:
+    site = stranger_beside_a_pin()
+    assert site.register.of("gpu-001").approved_ek == A
+    stranger = site.register.by_ek(B)
+    assert stranger is not None
+    assert stranger.approved_ek is None
+    words = "the enrolment of gpu-001 is not what was shown: its EK is a1a1a1a1a1a1a1a1... now; look again"
+    assert site.refusal("gpu-001", Approve(B)) == words
+    site.inventory = inventory(machine("gpu-001"))
+    assert site.register.of("gpu-001").state == "pending"
+
+
+def test_who_brings_a_pinned_machine_back_approves_no_stranger() -> None:
+    site = stranger_beside_a_pin()
+    site.register.apply([("gpu-001", Retire())], ACT, NOW)
+    assert "is not what was shown" in site.refusal("gpu-001", Approve(B))
+    assert "is not what was shown" in site.refusal("gpu-001", Approve(A, revision=1))
+    site.register.apply([("gpu-001", Approve(A))], ACT, NOW)
+    assert site.register.of("gpu-001").approved_ek == A
+    site.inventory = inventory(machine("gpu-001"))
+    assert (site.register.of("gpu-001").state, site.register.of("gpu-001").ek_sha256) == ("pending", B)
+    stranger = site.register.by_ek(B)
+    assert stranger is not None
+    assert stranger.approved_ek is None
+
+
+def test_an_ek_that_the_inventory_gives_to_another_is_not_approved() -> None:
+    site = Site(machine("gpu-001"), machine("gpu-002"))
+    site.register.apply([("gpu-001", OpenWindow("enrol", "w", NOW + 9_000))], ACT, NOW)
+    site.register.propose("gpu-001", B, "", NOW)
+    site.inventory = inventory(machine("gpu-001"), machine("gpu-002", ek=B))
+    assert site.refusal("gpu-001", Approve(B)) == (
+        "EK b2b2b2b2b2b2b2b2... is the TPM of gpu-002 by the inventory, not of gpu-001"
     )
 
 

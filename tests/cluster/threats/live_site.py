@@ -243,7 +243,7 @@ def failed(said: Said, status: int, code: str) -> str:
 def live_site(root: Path, cluster: Cluster, accounts: dict[str, Path], *machines: Chassis) -> Iterator[LiveSite]:
     """A service that runs while in the block."""
     port, inventory = free_ports(1)[0], {"machines": [chassis.entry() for chassis in machines]}
-    rest = {"profiles": [{"name": "compute", "channel": "stable"}], "channels": [{"name": "stable"}]}
+    rest = {"profiles": [{"name": "compute", "channel": "stable", "pcrs": "none"}], "channels": [{"name": "stable"}]}
     make_site(root, workers=1, inventory=yaml.safe_dump(inventory | rest))
     given = {role: str(path) for role, path in accounts.items()}
     default = {"endpoints": [cluster.url], "authority": str(cluster.folder / "ca.crt"), **given}

@@ -131,7 +131,7 @@ def test_assurance_rises_and_never_falls() -> None:
     bottom = replace(OTHER, assurance="address", counters=None, boot=boot_id("gpu-001", 9))
     for existing, presented in ((GOOD, below), (GOOD, bottom), (below, bottom)):
         decision = decided(lease(existing), presented)
-        assert decision.alert and "is less: `netboot machine release gpu-001`" in decision.message
+        assert decision.alert == "weaker" and "is less: `netboot machine release gpu-001`" in decision.message
         assert decided(lease(presented), existing).kind == "new"
 
 
@@ -141,7 +141,7 @@ def test_a_window_is_of_the_first_who_uses_it() -> None:
     taken = lease(first)
     for still_open in (True, False):
         thief = decided(taken, replace(first, holder="b" * 64, window_open=still_open))
-        assert (thief.kind, thief.alert) == ("refuse", True)
+        assert (thief.kind, thief.alert) == ("refuse", "other-key" if still_open else "window-used")
         assert decided(taken, replace(first, window_open=still_open)).kind == "reissue"
     assert decided(taken, replace(first, holder="b" * 64, window="w2")).kind == "new"
     assert decided(taken, replace(first, holder="b" * 64, window="w2", window_open=False)).kind == "refuse"

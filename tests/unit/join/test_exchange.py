@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from netboot.join.enrolment import Act, Approve, OpenWindow, Replace, Retire
+from netboot.join.enrolment import Act, Approve, OpenWindow, Replace, Retire, parse_details
 from netboot.join.errors import HeldError, PendingError, RefusedError, StaleError, UnknownMachineError
 from netboot.join.ports import Credential
 from netboot.join.state import unseal
@@ -221,29 +221,107 @@ def enrol(stage: Stage, name: str, ek: str, *, approve: bool = True) -> None:
         apply([(name, Approve(ek))], Act(), stage.now_ms)
 
 
+def opened(stage: Stage, window: str = "w1") -> None:
+    """An operator opens a window for gpu-001."""
+    apply: Any = stage.enrolments.apply  # type: ignore[attr-defined]
+    apply([("gpu-001", OpenWindow("enrol", window, stage.now_ms + 60_000))], Act(), stage.now_ms)
+
+
+def on_record(stage: Stage) -> Any:
+    """All of it, and how it came there."""
+    store: Any = stage.enrolments
+    return store.records(), store.history(None, 100)
+
+
 def test_trust_on_first_use_ends_pending_and_gives_nothing_before_approval(machine: Machine) -> None:
     stage = Stage((declared(),))
     with pytest.raises(UnknownMachineError, match="`netboot machine enroll gpu-001` lets it enrol"):
         stage.hello(machine)
-    apply: Any = stage.enrolments.apply  # type: ignore[attr-defined]
-    apply([("gpu-001", OpenWindow("enrol", "w1", NOW + 60_000))], Act(), NOW)
-    for _ in range(3):
+    opened(stage)
+    with pytest.raises(PendingError, match=r"waits for approval as gpu-001"):
+        stage.join(machine)
+    for _ in range(2):
         with pytest.raises(PendingError, match=r"waits for approval as gpu-001"):
             stage.hello(machine)
-    assert stage.enrolments.of("gpu-001").state == "pending"
+    store: Any = stage.enrolments
+    record = store.record("gpu-001")
+    assert (record.state, record.ek_sha256, record.window) == ("pending", machine.ek_sha256, None)
+    details, keys = parse_details(record.details), machine.hello()["tpm"]
+    assert (details.ek_public, details.macs, details.peer) == (keys["ek_public"], machine.macs, PEER)
+    assert (stage.cluster.calls, stage.cluster.secrets, stage.records) == ([], {}, [])
     enrol(stage, "gpu-001", machine.ek_sha256)
     assert stage.join(machine)["node_name"] == "gpu-001"
 
 
+def test_a_public_ek_and_a_copied_certificate_use_no_window_up(machine: Machine) -> None:
+    """Both are public: whoever shows them gets a challenge, which only the TPM itself can answer."""
+    stage = Stage((declared(),))
+    opened(stage)
+    before = on_record(stage)
+    copied = machine.hello()["tpm"] | {"ek_certificate": text(b"certificate")}
+    thief = Machine(BOOT)
+    for _ in range(3):
+        answer = stage.hello(thief, tpm=copied)
+        assert answer["assurance"] == "tpm"
+        with pytest.raises(RefusedError, match="the secret is not the one that only this TPM could open"):
+            stage.attest(thief, answer, secret=text(b"?" * 32))
+    assert on_record(stage) == before
+    assert (stage.cluster.calls, stage.records) == ([], [])
+    with pytest.raises(PendingError):
+        stage.join(machine)
+    assert stage.enrolments.of("gpu-001").ek_sha256 == machine.ek_sha256
+
+
 def test_a_spoofed_mac_in_a_window_is_pending_and_the_owner_is_told(machine: Machine) -> None:
     stage = Stage((declared(),))
-    apply: Any = stage.enrolments.apply  # type: ignore[attr-defined]
-    apply([("gpu-001", OpenWindow("enrol", "w1", NOW + 60_000))], Act(), NOW)
+    opened(stage)
+    owner_too = stage.hello(machine)
     with pytest.raises(PendingError):
-        stage.hello(Machine(BOOT, ek=other_tpm()))
+        stage.join(Machine(BOOT, ek=other_tpm()))  # a TPM of its own, really there
+    with pytest.raises(RefusedError, match="claims to be gpu-001, whose TPM is another one"):
+        stage.attest(machine, owner_too)
     with pytest.raises(RefusedError, match="claims to be gpu-001, whose TPM is another one"):
         stage.hello(machine)
     assert stage.cluster.secrets == {}
+
+
+def test_a_candidate_proves_itself_in_the_window_in_which_it_was_challenged(machine: Machine) -> None:
+    stage = Stage((declared(),))
+    opened(stage)
+    answer = stage.hello(machine)
+    opened(stage, "w2")
+    before = on_record(stage)
+    with pytest.raises(StaleError, match="the window of gpu-001 is another one than at hello: begin again"):
+        stage.attest(machine, answer)
+    answer = stage.hello(machine)
+    stage.now_ms += 60_000
+    with pytest.raises(StaleError, match=r"the TPM of gpu-001 is not enrolled \(any more\): begin again with hello"):
+        stage.attest(machine, answer)
+    assert on_record(stage) == before
+
+
+def test_a_candidate_that_was_approved_meanwhile_joins_by_the_same_challenge(machine: Machine) -> None:
+    stage = Stage((declared(),))
+    opened(stage)
+    answer = stage.hello(machine)
+    with pytest.raises(PendingError):
+        stage.attest(machine, answer)
+    with pytest.raises(StaleError):
+        stage.attest(machine, answer)
+    enrol(stage, "gpu-001", machine.ek_sha256)
+    assert stage.attest(machine, answer)["node_name"] == "gpu-001"
+
+
+def test_what_a_candidate_cannot_carry_is_said(machine: Machine) -> None:
+    stage = Stage((declared(),))
+    opened(stage)
+    for size, carried in ((4096, True), (8000, False)):
+        keys = machine.hello()["tpm"] | {"ek_certificate": text(bytes(size))}
+        if carried:
+            assert len(base64.b64decode(stage.hello(machine, tpm=keys)["state"])) <= 8192
+            continue
+        with pytest.raises(RefusedError, match=r"longer than it can carry to attest .* `netboot machine enroll --csv`"):
+            stage.hello(machine, tpm=keys)
 
 
 def test_a_window_that_has_passed_lets_nobody_enrol(machine: Machine) -> None:

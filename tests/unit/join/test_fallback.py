@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from netboot.join.enrolment import Act, Entry, OpenWindow
+from netboot.join.enrolment import Act, Alert, Entry, OpenWindow
 from netboot.join.errors import HeldError, JoinError, RefusedError, StaleError
 from netboot.join.state import Nonce, seal_nonce
 from netboot.machines.values import Machine as Declared
@@ -31,6 +31,11 @@ def opened(stage: Stage, window: str = "w1") -> None:
 
 def history(stage: Stage) -> list[Entry]:
     found: list[Entry] = stage.enrolments.history("gpu-001", 10)  # type: ignore[attr-defined]
+    return found
+
+
+def alerts(stage: Stage) -> list[Alert]:
+    found: list[Alert] = stage.enrolments.alerts("gpu-001")  # type: ignore[attr-defined]
     return found
 
 
@@ -69,13 +74,15 @@ def test_of_thief_and_owner_one_wins_and_the_other_is_an_alert(
     with pytest.raises(HeldError):
         stage.attest(machine, mine)
     assert "alert: the boot window of gpu-001 is closed, or another key was first to use it" in caplog.text
-    (alert, used, *_) = history(stage)
-    assert (alert.act, used.act, alert.operator) == ("alert", "window-used", "")
+    assert history(stage)[0].act == "window-used"
+    (alert,) = alerts(stage)
+    assert (alert.machine, alert.kind, alert.count) == ("gpu-001", "window-used", 1)
     assert alert.said.startswith("the boot window of gpu-001 is closed, or another key was first to use it: look which")
     assert f"boot {BOOT}, key " in alert.said
     with pytest.raises(HeldError):
         stage.attest(machine, mine)
-    assert len(history(stage)) == 3  # the same again is no news
+    assert [one.count for one in alerts(stage)] == [2]
+    assert [one.act for one in history(stage)] == ["window-used", "window-opened"]
     assert stage.attest(thief, stage.hello(thief))["token"]  # who has it may ask again
     assert len(stage.cluster.secrets) == 1
 
@@ -95,7 +102,7 @@ def test_a_window_that_another_used_and_a_lease_that_was_deleted_since(stage: St
     stage.cluster.before["leases.write"] = used
     with pytest.raises(HeldError, match="was used by another machine: open another"):
         stage.join(machine)
-    assert history(stage)[0].said.startswith("the boot window of gpu-001 was used by another machine: open another (")
+    assert alerts(stage)[0].said.startswith("the boot window of gpu-001 was used by another machine: open another (")
     assert stage.cluster.secrets == {}
 
 

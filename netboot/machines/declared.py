@@ -1,0 +1,93 @@
+"""The inventory's files as they are written: raw items with their places, for checks that look across all of them."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from images.values import strict
+from images.values.strict import Document, Fault, FaultsError
+
+KINDS = {"machines": "machine", "profiles": "profile", "channels": "channel"}
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """One raw item of a file, not necessarily valid: checks across items must not wait for the form of each."""
+
+    kind: str
+    name: str
+    document: Document
+    location: strict.Location
+    value: dict[str, Any]
+
+    def line(self, *below: int | str) -> int:
+        """Where the item is, or what is below it."""
+        return self.document.line((*self.location, *below))
+
+    def place(self, *below: int | str) -> str:
+        """`file:line` of the same."""
+        return f"{self.document.file}:{self.line(*below)}"
+
+    def fault(self, message: str, *below: int | str) -> Fault:
+        """What is wrong with it."""
+        key = f"{self.location[0]}[{self.location[1]}]" + "".join(
+            f"[{part}]" if isinstance(part, int) else f".{part}" for part in below
+        )
+        return Fault(self.document.file, self.line(*below), key, message)
+
+    def inner(self, key: str) -> dict[str, Any]:
+        """The mapping under a key; empty where there is none."""
+        value = self.value.get(key)
+        return value if isinstance(value, dict) else {}
+
+
+def _files(folder: Path) -> list[Path]:
+    """Raises OSError where the folder cannot be looked into: `glob` would find nothing in it."""
+    return sorted(path for path in folder.iterdir() if path.match("*.yaml") and not path.name.startswith("."))
+
+
+def documents_of(folder: Path) -> tuple[list[Document], list[Fault]]:
+    """Those that can be read, and what is wrong with the others or with the folder.
+
+    An empty file, or a folder without files, is more likely an accident (a full disk, a volume that is not mounted)
+    than an inventory.
+    """
+    try:
+        files = _files(folder)
+    except OSError as error:
+        return [], [Fault(str(folder), 1, "", _unusable(error))]
+    if not files:
+        message = "has no *.yaml file: is a volume not mounted? A site without machines declares `machines: []`"
+        return [], [Fault(str(folder), 1, "", message)]
+    documents: list[Document] = []
+    faults: list[Fault] = []
+    for path in files:
+        try:
+            document = strict.read(path)
+        except FaultsError as error:
+            faults += error.faults
+            continue
+        if document.value in ({}, None):
+            faults.append(Fault(str(path), 1, "", "holds nothing: remove the file, or declare `machines: []`"))
+        else:
+            documents.append(document)
+    return documents, faults
+
+
+def _unusable(error: OSError) -> str:
+    if isinstance(error, FileNotFoundError):
+        return "is not there: the inventory is a folder of *.yaml files"
+    if isinstance(error, NotADirectoryError):
+        return "is not a folder: the inventory is a folder of *.yaml files"
+    return f"cannot be read: {error.strerror}"
+
+
+def items_of(document: Document) -> Iterator[Declared]:
+    """Every machine, profile and channel of a file that has a name."""
+    value = document.value if isinstance(document.value, dict) else {}
+    for key, kind in KINDS.items():
+        listed = value.get(key)
+        for number, item in enumerate(listed if isinstance(listed, list) else []):
+            if isinstance(item, dict) and isinstance(item.get("name"), str):
+                yield Declared(kind, item["name"], document, (key, number), item)
