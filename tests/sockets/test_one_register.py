@@ -33,7 +33,7 @@ def test_the_approver_goes_by_the_pin_where_a_stranger_is_on_record(tmp_path: Pa
         )
     )  # fmt: skip
     csr = client()
-    known = approver.knowledge(api.config, "default").of(csr, cluster.leases)
+    known = approver.knowledge(api.config, "default").of(csr, cluster.leases, cluster.certificates)
     assert known.enrolment == joins.of("gpu-001")
     assert known.enrolment.approved_ek == PIN
     assert isinstance(decide(csr, known), Approve)
