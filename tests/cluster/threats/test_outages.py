@@ -71,7 +71,7 @@ def test_a_replica_s_clock_is_10_minutes_off(
     second.say("clock-1", str(ahead))
     said = site.attest(machine, hello, replica)
     assert words in failed(said, 410, "stale")
-    assert site.tokens() == before
+    assert site.tokens() <= before  # older ones may expire meanwhile
     assert site.attest(machine, hello).status == 200
 
 

@@ -120,7 +120,7 @@ def test_a_second_attestation_key_of_another_hierarchy_gets_no_second_credential
     status, code, words = refusal(lambda: exchange(site, chassis, chip, new_key()))
     assert (status, code) == (409, "held"), "nor does another key with the right one"
     assert words.startswith(f"another key holds the credential of this boot of {chassis.name}: reboot it")
-    assert site.tokens() == before
+    assert site.tokens() <= before  # older ones may expire meanwhile
 
 
 def test_tpm2_clear_and_again(site: LiveSite, chip: Tpm) -> None:
@@ -135,7 +135,7 @@ def test_tpm2_clear_and_again(site: LiveSite, chip: Tpm) -> None:
         f"the TPM of {chassis.name} counts fewer resets than it did (0.0 after 1.0): was it cleared? If that was you, "
         f"`netboot machine release {chassis.name}`"
     )
-    assert site.tokens() == before
+    assert site.tokens() <= before  # older ones may expire meanwhile
     assert f"machine={chassis.name}" in next(line for line in site.service.log.splitlines() if words[:30] in line)
     assert site.service.netboot("machine", "release", chassis.name, "--reason", "cleared it").returncode == 0
     key = new_key()
