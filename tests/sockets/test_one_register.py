@@ -30,6 +30,7 @@ def test_the_approver_goes_by_the_pin_where_a_stranger_is_on_record(tmp_path: Pa
         Credential(
             machine="gpu-001", cluster="default", node="gpu-001", assurance="tpm", boot=boot_id("gpu-001", 1),
             holder="f" * 64, holder_spki="", token_id="abc123", token_expires_ms=START + 300_000, at_ms=START,
+            ek_sha256=PIN,
         )
     )  # fmt: skip
     csr = client()
