@@ -48,6 +48,11 @@ class Connection(RequestHandler):
         if not stream.is_closing():
             super().connection_made(transport)
 
+    @property
+    def pipelines(self) -> bool:
+        """Whether it has asked for more than the request that is being answered."""
+        return bool(self._messages)
+
     def connection_lost(self, exc: BaseException | None) -> None:
         """Make room for the next one; called by asyncio, once for each connection."""
         self.limited.gate.leave(self.seat)

@@ -74,7 +74,7 @@ def main() -> None:
     logs.set_up(spec["name"])
     preflight.CHECK_SECONDS = preflight.RECHECK_SECONDS = 0.5  # nobody wants to wait for half a minute here
     if spec["deadlines"] is not None:
-        door.FIRST_BYTE_SECONDS = door.HANDSHAKE_SECONDS = spec["deadlines"]
+        door.HELLO_SECONDS = door.HANDSHAKE_SECONDS = spec["deadlines"]
         server.HEAD_SECONDS = server.BODY_SECONDS = server.ANSWER_SECONDS = server.TURN_SECONDS = spec["deadlines"]
     config = load_config(folder / "netboot.yaml")
     assert config.join is not None

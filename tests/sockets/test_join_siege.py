@@ -13,6 +13,7 @@ import pytest
 
 from lab.own_network import IP_FREEBIND, own_network
 from tests.processes import wait_for
+from tests.sockets.hello_flood import memory_kib
 from tests.sockets.join_site import JoinSite, join_site
 from tests.soft_tpm import Machine
 
@@ -85,6 +86,21 @@ def test_a_handshake_has_an_end(hurried: JoinSite, says: str) -> None:
     assert DEADLINE * 0.8 < ended(plain(hurried), said) < 5
 
 
+def test_a_handshake_that_stops_after_its_first_message_has_an_end(hurried: JoinSite) -> None:
+    with plain(hurried) as sock:
+        sock.sendall(client_hello(hurried))
+        wait_for(lambda: select.select([sock], [], [], 0)[0])
+        assert sock.recv(65536)[:1] == b"\x16"
+        assert DEADLINE * 0.8 < ended(sock) < 5
+
+
+@pytest.mark.parametrize("junk", [b"GET / HTTP/1.1\r\n\r\n", b"\x16\x03\x01\xff\xff\x01"], ids=["http", "endless"])
+def test_what_is_no_handshake_is_cut_at_once(hurried: JoinSite, junk: bytes) -> None:
+    with plain(hurried) as sock:
+        sock.sendall(junk)
+        assert ended(sock) < DEADLINE * 0.8
+
+
 @pytest.mark.parametrize("head", [b"", HELLO.partition(b"\r\n\r\n")[0]], ids=["none", "slowly"])
 def test_a_head_has_an_end(hurried: JoinSite, head: bytes) -> None:
     assert DEADLINE * 0.8 < ended(secure(hurried), head) < 5
@@ -106,23 +122,40 @@ def test_a_body_has_an_end_and_its_sender_is_told(hurried: JoinSite) -> None:
         assert ended(sock) < 5
 
 
-def test_an_answer_has_an_end_whatever_trickles_off(hurried: JoinSite) -> None:
-    """The reader takes a little every now and then, so that the kernel does not end it."""
-    sock = secure(hurried)
+def asks_and_hardly_reads(site: JoinSite, at_once: int) -> tuple[float, int]:
+    """Seconds until it was ended, and how many answers there were for what it took; it takes a little every now and
+    then, so that the kernel does not end it."""
+    sock = secure(site)
     sock.setblocking(False)
-    began, taken, gone = time.monotonic(), 0, False
+    began, taken, gone = time.monotonic(), b"", False
     while time.monotonic() - began < 30 and not gone:
         try:
             with contextlib.suppress(ssl.SSLWantWriteError):
-                sock.send(b"GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n" * 100)
+                sock.send(b"GET /readyz?x HTTP/1.1\r\nHost: x\r\n\r\n" * at_once)
             with contextlib.suppress(ssl.SSLWantReadError):
-                gone = sock.recv(64) == CLOSED
-                taken += 1
+                piece = sock.recv(16)
+                gone, taken = piece == CLOSED, taken + piece
         except OSError:
             gone = True
-        time.sleep(0.05)
+        time.sleep(0.02)
     sock.close()
-    assert gone and taken
+    assert taken.startswith(b"HTTP/1.1 200 ")
+    return time.monotonic() - began, taken.count(b"HTTP/1.1")
+
+
+def test_an_answer_has_an_end_whatever_trickles_off(hurried: JoinSite) -> None:
+    assert asks_and_hardly_reads(hurried, 1)[0] < 25
+
+
+def test_who_asks_on_before_it_has_the_answer_gets_one_answer(hurried: JoinSite) -> None:
+    began = time.monotonic()
+    with secure(hurried) as sock:
+        sock.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n" * 20)
+        answer = b""
+        while piece := sock.recv(65536):
+            answer += piece
+    assert answer.count(b"HTTP/1.1 200 OK") == 1
+    assert DEADLINE * 0.8 < time.monotonic() - began < 5
 
 
 def held(site: JoinSite, sources: list[str], host: str = "127.0.0.1") -> list[socket.socket]:
@@ -176,3 +209,16 @@ def test_one_ipv6_64_has_half_whatever_its_addresses(tmp_path: Path) -> None:
         assert first_ended(connections) == 4
         assert all(is_open(sock) for sock in other)
         answered_quickly(site)
+
+
+def test_what_only_begins_a_handshake_costs_little_memory(tmp_path: Path) -> None:
+    with join_site(tmp_path / "join") as site, contextlib.ExitStack() as stack:
+        site.start()
+        wait_for(site.ready)
+        pid = site.processes["join-0"].pid
+        before = memory_kib(pid)
+        for number in range(400):
+            sock = stack.enter_context(plain(site, f"127.0.2.{number % 60 + 1}"))
+            sock.sendall(b"\x16")
+        wait_for(lambda: len(list(Path(f"/proc/{pid}/fd").iterdir())) > 400, 3)
+        assert memory_kib(pid) - before < 400 * 128

@@ -1,12 +1,13 @@
 """How connections of join begin: accepted, waited for without more than their descriptor, led through the handshake.
 
-Nothing here costs a thread, and every stage has an end: the first byte and the handshake here, the head by aiohttp's
+Nothing here costs a thread, and every stage has an end: the ClientHello and the handshake here, the head by aiohttp's
 keep-alive timer, body and answer in `netboot.web.join.server`.
 """
 
 import asyncio
 import logging
 import socket
+from asyncio import sslproto
 from contextlib import suppress
 from functools import partial
 
@@ -17,10 +18,20 @@ from netboot.web.join.tls import Certificate
 
 log = logging.getLogger(__name__)
 
-FIRST_BYTE_SECONDS = 3.0
+sslproto.SSLProtocol.max_size = 16 * 1024
+"""What asyncio takes off the wire at once, and keeps in zeroed memory for each connection: its own 256 KiB would be 256
+MiB for a thousand who only hold theirs. Undocumented; a test measures what a connection costs."""
+
+HELLO_SECONDS = 3.0
+"""For a whole ClientHello: until it is there, a connection is a descriptor and a timer."""
 HANDSHAKE_SECONDS = 3.0
+"""For the rest of the handshake."""
 CLOSE_SECONDS = 1.0
 """For the other end's part of TLS' farewell."""
+RECORD = 5
+"""Bytes of a record's head: 22 for a handshake, two of the version, two of the length (RFC 8446, 5.1)."""
+LONGEST_HELLO = 4096
+"""An honest one has 300 to 2,000 bytes."""
 AT_ONCE = 32
 """Connections accepted before others get their turn; those behind them wait in the kernel's queue."""
 FULL_SECONDS = 0.5
@@ -68,18 +79,32 @@ class Door:
             self._gate.leave(seat)
             sock.close()
             return
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, RECORD)
         seat.end = partial(self._end_silent, sock, seat)
-        timer = self._loop.call_later(FIRST_BYTE_SECONDS, seat.end)
-        self._loop.add_reader(sock.fileno(), self._spoken, sock, seat, timer)
+        timer = self._loop.call_later(HELLO_SECONDS, seat.end)
+        self._loop.add_reader(sock.fileno(), self._readable, sock, seat, timer)
 
     def _end_silent(self, sock: socket.socket, seat: Seat) -> None:
-        """End one that has said nothing, whoever asks for it: its timer, or one that needs the room."""
+        """End one whose ClientHello is not there, whoever asks for it: its timer, or one that needs the room."""
         if sock.fileno() >= 0:
             self._loop.remove_reader(sock.fileno())
             sock.close()
         self._gate.leave(seat)
 
-    def _spoken(self, sock: socket.socket, seat: Seat, timer: asyncio.TimerHandle) -> None:
+    def _readable(self, sock: socket.socket, seat: Seat, timer: asyncio.TimerHandle) -> None:
+        """A record's head is there, then the record: the kernel wakes us for neither half of them (SO_RCVLOWAT)."""
+        head = b""
+        with suppress(OSError):
+            head = sock.recv(RECORD, socket.MSG_PEEK)
+        length = int.from_bytes(head[3:])
+        if len(head) < RECORD or head[0] != 22 or length > LONGEST_HELLO:
+            timer.cancel()
+            self._end_silent(sock, seat)
+            return
+        if sock.getsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT) == RECORD:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, RECORD + length)
+            return
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, 1)
         timer.cancel()
         self._loop.remove_reader(sock.fileno())
         seat.end = partial(_hang_up, sock)

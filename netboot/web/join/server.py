@@ -33,13 +33,14 @@ log = logging.getLogger(__name__)
 
 THREADS = 32
 HEAD_SECONDS = 5.0
-"""For a whole head, and between two requests of one connection."""
+"""For a whole head, and between two requests of one connection; and how long one waits that sends the next before it
+has the answer."""
 BODY_SECONDS = 10.0
 TURN_SECONDS = 10.0
 """For a thread."""
 ANSWER_SECONDS = 5.0
 """For taking the answer."""
-UNSENT = 64 * 1024
+UNSENT = 16 * 1024
 """Bytes that may wait for a reader, in our memory and again in the kernel's: an answer has a few thousand."""
 LONGEST_DRAINED = 4 * 1024 * 1024
 """Of a body that is too long: a client that is cut while it sends never reads why."""
@@ -89,9 +90,13 @@ class JoinServer:
         try:
             response = await self._answered(_environ(request, body, connection.peer), connection.seat.network)
             self._gate.wait(connection.seat)
-            return await _sent(request, response)
+            await _sent(request, response)
         finally:
             self._in_flight -= 1
+        if connection.pipelines:  # no agent does: that is a flood, or one that does not read
+            await asyncio.sleep(HEAD_SECONDS)
+            response.force_close()
+        return response
 
     async def _answered(self, environ: dict[str, Any], network: str) -> web.Response:
         loop = asyncio.get_running_loop()
@@ -128,7 +133,7 @@ async def _whole(request: web.BaseRequest) -> bytes:
     return bytes(LONGEST_ATTEST + 1)
 
 
-async def _sent(request: web.BaseRequest, response: web.Response) -> web.StreamResponse:
+async def _sent(request: web.BaseRequest, response: web.Response) -> None:
     """Send an answer, to one who takes it in time."""
     transport = request.transport
     if transport is None:
@@ -142,7 +147,6 @@ async def _sent(request: web.BaseRequest, response: web.Response) -> web.StreamR
     except TimeoutError:
         transport.abort()
         raise ConnectionResetError("whoever asked does not take the answer") from None
-    return response
 
 
 def _environ(request: web.BaseRequest, body: bytes, peer: str) -> dict[str, Any]:
