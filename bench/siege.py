@@ -35,7 +35,7 @@ class Siege:
 
     def worst(self, family: str) -> float:
         """The largest such ratio of any kind."""
-        return max(self.ratio(family, kind) for kind in KINDS)
+        return max(self.ratio(family, kind) for kind in self.rounds[family][0] if kind != IDLE)
 
 
 def measure(folder: Path, rounds: int, seconds: float, kinds: Sequence[str] = KINDS) -> Siege:
