@@ -1,7 +1,6 @@
 """Clients of join that hold connections and get nowhere, in one process; who is ended comes back."""
 
 import contextlib
-import os
 import select
 import socket
 import ssl
@@ -149,7 +148,6 @@ class _Siege:
 
 
 def _run(target: Target, kind: str, wire: "Connection[object, object]") -> None:
-    os.nice(10)  # the service is measured, not who besieges it from the same cores
     siege = _Siege(target, kind)
     with contextlib.suppress(EOFError, KeyboardInterrupt, BrokenPipeError):
         while True:

@@ -47,6 +47,12 @@ class Steered(FakeCluster):
         super().enter(call, argument)
 
 
+def without_the_kernel(prepare: Callable[[socket.socket], None], listener: socket.socket) -> None:
+    """Who takes nothing is ended by the server's own watch alone: the kernel's would come first."""
+    prepare(listener)
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 0)
+
+
 def said(path: Path) -> str:
     """A file's content; "" where there is none."""
     try:
@@ -75,6 +81,7 @@ def main() -> None:
     preflight.CHECK_SECONDS = preflight.RECHECK_SECONDS = 0.5  # nobody wants to wait for half a minute here
     if spec["deadlines"] is not None:
         door.HELLO_SECONDS = door.HANDSHAKE_SECONDS = spec["deadlines"]
+        server.prepare_listener = partial(without_the_kernel, server.prepare_listener)
         server.HEAD_SECONDS = server.BODY_SECONDS = server.ANSWER_SECONDS = server.TURN_SECONDS = spec["deadlines"]
     config = load_config(folder / "netboot.yaml")
     assert config.join is not None

@@ -94,7 +94,7 @@ def test_a_handshake_that_stops_after_its_first_message_has_an_end(hurried: Join
         assert DEADLINE * 0.8 < ended(sock) < 5
 
 
-@pytest.mark.parametrize("junk", [b"GET / HTTP/1.1\r\n\r\n", b"\x16\x03\x01\xff\xff\x01"], ids=["http", "endless"])
+@pytest.mark.parametrize("junk", [b"\x17\x03\x03\x00\x05hello", b"\x16\x03\x01\xff\xff\x01"], ids=["data", "endless"])
 def test_what_is_no_handshake_is_cut_at_once(hurried: JoinSite, junk: bytes) -> None:
     with plain(hurried) as sock:
         sock.sendall(junk)
@@ -122,29 +122,33 @@ def test_a_body_has_an_end_and_its_sender_is_told(hurried: JoinSite) -> None:
         assert ended(sock) < 5
 
 
-def asks_and_hardly_reads(site: JoinSite, at_once: int) -> tuple[float, int]:
-    """Seconds until it was ended, and how many answers there were for what it took; it takes a little every now and
-    then, so that the kernel does not end it."""
-    sock = secure(site)
-    sock.setblocking(False)
-    began, taken, gone = time.monotonic(), b"", False
-    while time.monotonic() - began < 30 and not gone:
-        try:
-            with contextlib.suppress(ssl.SSLWantWriteError):
-                sock.send(b"GET /readyz?x HTTP/1.1\r\nHost: x\r\n\r\n" * at_once)
-            with contextlib.suppress(ssl.SSLWantReadError):
-                piece = sock.recv(16)
-                gone, taken = piece == CLOSED, taken + piece
-        except OSError:
-            gone = True
-        time.sleep(0.02)
-    sock.close()
-    assert taken.startswith(b"HTTP/1.1 200 ")
-    return time.monotonic() - began, taken.count(b"HTTP/1.1")
-
-
 def test_an_answer_has_an_end_whatever_trickles_off(hurried: JoinSite) -> None:
-    assert asks_and_hardly_reads(hurried, 1)[0] < 25
+    """One request after the other, each with an answer of some 60 KiB, of which the reader takes a little every now and
+    then, so that the kernel does not end it."""
+    hurried.say("unfit", "x" * 20_000)
+    try:
+        wait_for(lambda: not hurried.ready())
+        sock = secure(hurried)
+        sock.setblocking(False)
+        began, asked, taken, gone = time.monotonic(), 0.0, b"", False
+        while time.monotonic() - began < 15 and not gone:
+            try:
+                if time.monotonic() - asked > 0.2:
+                    asked = time.monotonic()
+                    with contextlib.suppress(ssl.SSLWantWriteError):
+                        sock.send(b"GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n")
+                with contextlib.suppress(ssl.SSLWantReadError):
+                    piece = sock.recv(16)
+                    gone, taken = piece == CLOSED, taken + piece
+            except OSError:
+                gone = True
+            time.sleep(0.02)
+        sock.close()
+        assert taken.startswith(b"HTTP/1.1 503 ")
+        assert gone
+    finally:
+        (hurried.folder / "unfit").unlink()
+        wait_for(hurried.ready)
 
 
 def test_who_asks_on_before_it_has_the_answer_gets_one_answer(hurried: JoinSite) -> None:
@@ -216,9 +220,9 @@ def test_what_only_begins_a_handshake_costs_little_memory(tmp_path: Path) -> Non
         site.start()
         wait_for(site.ready)
         pid = site.processes["join-0"].pid
-        before = memory_kib(pid)
+        before, hello = memory_kib(pid), client_hello(site)
         for number in range(400):
             sock = stack.enter_context(plain(site, f"127.0.2.{number % 60 + 1}"))
-            sock.sendall(b"\x16")
-        wait_for(lambda: len(list(Path(f"/proc/{pid}/fd").iterdir())) > 400, 3)
-        assert memory_kib(pid) - before < 400 * 128
+            sock.sendall(hello)
+            assert sock.recv(1)  # the server's part of the handshake
+        assert memory_kib(pid) - before < 400 * 160
