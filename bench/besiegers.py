@@ -17,7 +17,7 @@ from lab.own_network import IP_FREEBIND
 COUNT = 1000
 ADDRESSES = 64
 KINDS = ("nothing", "a byte", "a slow handshake", "half a head", "half a body", "no reading")
-_PAUSE = 0.25
+_PAUSE = 1.0
 """Seconds after which one that was ended comes back."""
 _AT_ONCE = 20
 """That come before the others go on: a handshake has to be quicker than its deadline."""
@@ -32,7 +32,7 @@ _OPENINGS = {
 
 @dataclass(frozen=True)
 class Target:
-    """Where join listens, from which prefix its clients come, and who is believed there (PEM)."""
+    """Where join listens, from which prefix the besiegers come, and who is believed there (PEM)."""
 
     host: str
     port: int
@@ -40,8 +40,8 @@ class Target:
     authorities: str
 
 
-def connected(target: Target, number: int, receive: int = 0) -> socket.socket:
-    """A connection to join from the address of that number.
+def connected(target: Target, address: str, receive: int = 0) -> socket.socket:
+    """A connection to join from an address.
 
     Raises:
         OSError: it is not let in.
@@ -52,7 +52,7 @@ def connected(target: Target, number: int, receive: int = 0) -> socket.socket:
         if receive:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive)
         sock.settimeout(5)
-        sock.bind((f"{target.prefix}{number}", 0))
+        sock.bind((address, 0))
         sock.connect((target.host, target.port))
     except OSError:
         sock.close()
@@ -68,7 +68,7 @@ class _Besieger:
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._tls = context.wrap_bio(self._incoming, self._outgoing)
         self._hello = b""
-        self.sock = connected(target, number % ADDRESSES + 1, 4096)
+        self.sock = connected(target, f"{target.prefix}{number % ADDRESSES + 1}", 4096)
         self.sock.setblocking(False)
         if kind != "nothing":
             with contextlib.suppress(ssl.SSLWantReadError):

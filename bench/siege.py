@@ -18,8 +18,8 @@ from tests.sockets.join_site import JoinSite, join_site
 from tests.soft_tpm import Machine
 
 IDLE = "idle"
-HONEST = 100
-"""The first of the addresses from which honest machines ask; those of IPv6 are of the besiegers' own /64."""
+HONEST = {4: "127.70.0.", 6: "2001:db8:51e7::"}
+"""Where honest machines ask from; those of IPv6 from another /64 than the besiegers'."""
 FAMILIES = {"IPv4, 64 addresses": ("127.0.0.1", "127.66.0."), "IPv6, one /64": ("2001:db8:51e6::1", "2001:db8:51e6::")}
 
 
@@ -46,7 +46,10 @@ def measure(folder: Path, rounds: int, seconds: float, kinds: Sequence[str] = KI
     """
     found: dict[str, list[dict[str, list[float]]]] = {family: [] for family in FAMILIES}
     try:
-        with own_network("2001:db8:51e6::/64"), join_site(folder / "siege", hellos_per_minute=1_000_000) as site:
+        with (
+            own_network("2001:db8:51e6::/64", "2001:db8:51e7::/64"),
+            join_site(folder / "siege", hellos_per_minute=1_000_000) as site,
+        ):
             site.start(address="::")
             wait_for(site.ready)
             authorities = (site.folder / "tls" / "ca.crt").read_text()
@@ -72,10 +75,11 @@ def _honest(target: Target, body: bytes, seconds: float) -> list[float]:
     context = ssl.create_default_context(cadata=target.authorities)
     context.check_hostname = False
     head = f"POST /v1/join/hello HTTP/1.1\r\nHost: bench\r\nConnection: close\r\nContent-Length: {len(body)}\r\n\r\n"
+    prefix = HONEST[6 if ":" in target.host else 4]
     took, end = list[float](), time.monotonic() + seconds
     while time.monotonic() < end:
         began, answer = time.monotonic(), b""
-        with context.wrap_socket(connected(target, HONEST + len(took) % 100)) as wrapped:
+        with context.wrap_socket(connected(target, f"{prefix}{len(took) % 100 + 1}")) as wrapped:
             wrapped.sendall(head.encode() + body)
             while piece := wrapped.recv(65536):
                 answer += piece

@@ -7,6 +7,7 @@ address; an IPv4 address is a network by itself), and in all. Only where all wit
 many.
 """
 
+import time
 from collections.abc import Callable
 from typing import Literal
 
@@ -14,6 +15,9 @@ from netboot.addresses import network_of
 
 Admission = Literal["admitted", "excess", "cut"]
 
+TURNOVER_SECONDS = 2.0
+"""How long one has its place in a network that is full: whoever comes back at once with another address of a /64 would
+otherwise have us begin with TLS as fast as it can connect."""
 TOLD_TO_COME_BACK = 2
 """Up to so many times a limit, what is too many is told to come back; beyond, it is cut without a word."""
 
@@ -21,11 +25,12 @@ TOLD_TO_COME_BACK = 2
 class Seat:
     """What one connection takes of the limits. `end` ends that connection, whatever stage it is in."""
 
-    __slots__ = ("address", "admitted", "end", "left", "network")
+    __slots__ = ("address", "admitted", "end", "left", "network", "since")
 
     def __init__(self, address: str, end: Callable[[], object]) -> None:
         self.address, self.network, self.end = address, network_of(address), end
         self.admitted = self.left = False
+        self.since = 0.0
 
 
 class _Network:
@@ -42,7 +47,10 @@ class _Network:
 class Gate:
     """This process's connections: `most` in all, `most_each` of an address, `most_network` of a network."""
 
-    def __init__(self, most: int, most_each: int, most_network: int) -> None:
+    def __init__(
+        self, most: int, most_each: int, most_network: int, monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._monotonic = monotonic
         self._most, self._most_each, self._most_network = most, most_each, most_network
         self._networks: dict[str, _Network] = {}
         self._waiting: dict[Seat, None] = {}
@@ -63,7 +71,7 @@ class Gate:
         network.open += 1
         network.addresses[seat.address] = network.addresses.get(seat.address, 0) + 1
         if self._makes_room(network, seat):
-            seat.admitted = True
+            seat.admitted, seat.since = True, self._monotonic()
             self.wait(seat)
             return "admitted"
         self.refused += 1
@@ -105,8 +113,10 @@ class Gate:
             of_address = (each for each in network.waiting if each.address == seat.address)
             if not self._end(next(of_address, None)):
                 return False
-        if network.open > self._most_network and not self._end(next(iter(network.waiting), None)):
-            return False
+        if network.open > self._most_network:
+            longest = next(iter(network.waiting), None)
+            if longest is None or self._monotonic() - longest.since < TURNOVER_SECONDS or not self._end(longest):
+                return False
         return self.open <= self._most or self._end(next(iter(self._waiting), None))
 
     def _end(self, seat: Seat | None) -> bool:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netboot.admission import Gate, Seat
+from netboot.admission import TURNOVER_SECONDS, Gate, Seat
 
 
 class Crowd:
@@ -38,11 +38,16 @@ def test_who_waited_longest_of_an_address_makes_room_for_its_next() -> None:
     assert crowd.gate.open == 3
 
 
-def test_of_a_network_of_ipv6_one_of_the_same_64_makes_room() -> None:
-    crowd = Crowd(Gate(most=100, most_each=100, most_network=2))
+def test_of_a_network_of_ipv6_one_of_the_same_64_makes_room_once_it_has_had_its_time() -> None:
+    now = [0.0]
+    crowd = Crowd(Gate(most=100, most_each=100, most_network=2, monotonic=lambda: now[0]))
     addresses = {"other": "2001:db8:0:2::1", "x1": "2001:db8:0:1::1", "x2": "2001:db8:0:1:ffff::2"}
     assert [crowd.enter(name, address) for name, address in addresses.items()] == ["admitted"] * 3
-    assert (crowd.enter("x3", "2001:db8:0:1::3"), crowd.ended) == ("admitted", ["x1"])
+    now[0] = TURNOVER_SECONDS - 0.1
+    assert (crowd.enter("x3", "2001:db8:0:1::3"), crowd.ended) == ("excess", [])
+    crowd.gate.leave(crowd.seats["x3"])
+    now[0] = TURNOVER_SECONDS
+    assert (crowd.enter("x4", "2001:db8:0:1::4"), crowd.ended) == ("admitted", ["x1"])
     assert [crowd.enter(f"v4-{n}", f"192.0.2.{n}") for n in range(9)] == ["admitted"] * 9
     assert crowd.ended == ["x1"], "addresses of IPv4 are no network together"
 
