@@ -29,7 +29,7 @@ HANDSHAKE_SECONDS = 3.0
 CLOSE_SECONDS = 1.0
 """For the other end's part of TLS' farewell."""
 RECORD = 5
-"""Bytes of a record's head: 22 for a handshake, two of the version, two of the length (RFC 8446, 5.1)."""
+"""Bytes of a record's head: its type, two of the version, two of the length (RFC 8446, 5.1)."""
 LONGEST_HELLO = 4096
 """An honest one has 300 to 2,000 bytes."""
 AT_ONCE = 32
@@ -97,7 +97,7 @@ class Door:
         with suppress(OSError):
             head = sock.recv(RECORD, socket.MSG_PEEK)
         length = int.from_bytes(head[3:])
-        if len(head) < RECORD or head[0] != 22 or length > LONGEST_HELLO:
+        if len(head) < RECORD or length > LONGEST_HELLO:
             timer.cancel()
             self._end_silent(sock, seat)
             return
