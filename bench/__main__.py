@@ -11,12 +11,26 @@ from types import FrameType
 
 from rich.console import Console
 
-from bench import abuse, host, images, join, report, report_images, report_join, scale, scripts, transfers
+from bench import (
+    abuse,
+    host,
+    images,
+    join,
+    report,
+    report_images,
+    report_join,
+    report_siege,
+    scale,
+    scripts,
+    siege,
+    transfers,
+)
+from bench.besiegers import KINDS
 from bench.peers import matchbox_version, nginx_version
-from bench.serving import BenchError
+from bench.serving import AbsentError, BenchError
 from bench.stats import Verdict
 
-PARTS = ("scripts", "bytes", "abuse", "join", "images", "scale")
+PARTS = ("scripts", "bytes", "abuse", "siege", "join", "images", "scale")
 ROOT = Path(__file__).resolve().parent.parent
 
 
@@ -47,7 +61,7 @@ def _run(options: argparse.Namespace, console: Console, folder: Path) -> list[Ve
     machine = host.describe()
     versions = {"matchbox": matchbox_version(), "nginx": nginx_version() or "absent"}
     console.print(f"{machine}\npeers: matchbox {versions['matchbox']}, {versions['nginx']}", "", highlight=False)
-    found_scripts = found_bytes = found_abuse = found_join = found_images = None
+    found_scripts = found_bytes = found_abuse = found_siege = found_join = found_images = None
     if "scripts" in parts:
         sizes, held = ((1, 50), 100) if options.quick else (scripts.SIZES, scripts.HELD)
         found_scripts = scripts.measure(folder, ROOT / ".cache", options.rounds, options.seconds, sizes, held)
@@ -64,6 +78,8 @@ def _run(options: argparse.Namespace, console: Console, folder: Path) -> list[Ve
         found_abuse = abuse.measure(folder, options.rounds, options.seconds, 100 if options.quick else 10_000)
         report.print_abuse(console, found_abuse)
         verdicts += report.abuse_verdicts(found_abuse)
+    if "siege" in parts and (found_siege := _siege(options, console, folder)):
+        verdicts += report_siege.siege_verdicts(found_siege)
     if "join" in parts:
         found_join = join.measure(folder, ROOT / ".cache", options.rounds, options.seconds, options.nodes)
         report_join.print_join(console, found_join)
@@ -83,10 +99,21 @@ def _run(options: argparse.Namespace, console: Console, folder: Path) -> list[Ve
         whole = report.as_json(
             found_scripts, found_bytes, found_abuse, found_join, host=asdict(machine), peers=versions, verdicts=judged
         )
-        whole |= {"images": asdict(found_images)} if found_images else {}
-        whole |= {"scale": asdict(found_scale)} if found_scale else {}
+        more = {"siege": found_siege, "images": found_images, "scale": found_scale}
+        whole |= {name: asdict(found) for name, found in more.items() if found}
         sys.stdout.write(json.dumps(whole, indent=2) + "\n")
     return verdicts
+
+
+def _siege(options: argparse.Namespace, console: Console, folder: Path) -> siege.Siege | None:
+    kinds = ("nothing", "half a head") if options.quick else KINDS
+    try:
+        found = siege.measure(folder, options.rounds, options.seconds, kinds)
+    except AbsentError as error:
+        _say_absent(console, str(error))
+        return None
+    report_siege.print_siege(console, found)
+    return found
 
 
 def _say_absent(console: Console, reason: str) -> None:

@@ -1,6 +1,7 @@
 """Addresses and URLs: the forms that a configuration may use (each fault says what is wanted), and peers' addresses."""
 
 import ipaddress
+import socket
 from typing import Annotated, NamedTuple
 from urllib.parse import urlsplit
 
@@ -58,6 +59,15 @@ def plain_address(text: str) -> str:
     except ValueError:
         return UNKNOWN
     return str(getattr(address, "ipv4_mapped", None) or address)
+
+
+def network_of(address: str) -> str:
+    """Whose an address is taken to be: the /64 of one of IPv6, of which one machine may have every address (RFC 4291,
+    2.5.4); one of IPv4, and what is no address, is by itself. `address`: as `plain_address` has it."""
+    if ":" not in address:
+        return address
+    prefix = socket.inet_pton(socket.AF_INET6, address)[:8]
+    return f"{socket.inet_ntop(socket.AF_INET6, prefix + bytes(8))}/64"
 
 
 def same_address(text: str, other: str) -> bool:

@@ -12,13 +12,13 @@ from aiohttp import web
 from images.errors import ImageError
 from netboot.boot import answers
 from netboot.boot.artifacts import Artifacts
-from netboot.boot.limits import connection_of
 from netboot.boot.metrics import Counters
 from netboot.boot.nonces import Nonces
 from netboot.boot.readiness import Readiness
 from netboot.boot.reports import Reports
 from netboot.boot.scripts import Scripts
 from netboot.boot.waiting import Waiting
+from netboot.connections import connection_of
 from netboot.lifecycle.errors import BadClaimError, LifecycleError, NoSuchBootError, OverloadedError
 
 log = logging.getLogger(__name__)
@@ -94,7 +94,7 @@ class App:
         self.in_flight += 1
         path, _, query = _target(request).partition("?")
         try:
-            if not connection_of(request).admitted:
+            if not connection_of(request).seat.admitted:
                 response = self._excess(path)
                 response.force_close()
                 return response

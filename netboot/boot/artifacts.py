@@ -16,9 +16,9 @@ from aiohttp import web
 from images.values.types import SHA256
 from netboot.boot import answers
 from netboot.boot.answers import PreparedResponse
-from netboot.boot.limits import connection_of
 from netboot.boot.metrics import Counters
 from netboot.boot.transfers import OpenFile, Transfer, open_file, send
+from netboot.connections import connection_of
 from netboot.lifecycle.errors import JournalUnavailableError
 
 _ONE = re.compile(r"bytes=[ \t]*([0-9]{0,18})-([0-9]{0,18})[ \t]*", re.IGNORECASE | re.ASCII)

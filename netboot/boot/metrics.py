@@ -51,7 +51,11 @@ class Exporter:
                 counter.labels(label)
         self._plain = {
             "bytes_sent": Counter("netboot_sent_bytes", "Bytes of files sent.", registry=registry),
-            "refused": Counter("netboot_connections_refused", "Connections beyond the limits.", registry=registry),
+            "refused": Counter(
+                "netboot_connections_refused",
+                "Connections beyond the limits.",
+                registry=registry,
+            ),
             "discoveries_dropped": Counter(
                 "netboot_discoveries_dropped",
                 "Sightings not journalled because there were too many.",

@@ -9,10 +9,10 @@ from typing import TypeVar
 from aiohttp import web
 
 from netboot.boot import answers, requests
-from netboot.boot.limits import connection_of
 from netboot.boot.live import Live
 from netboot.boot.metrics import Counters
 from netboot.boot.scripts import Catalogue
+from netboot.connections import connection_of
 from netboot.lifecycle.bootid import machine_of_boot
 from netboot.lifecycle.errors import NoSuchBootError, NotReadyError
 from netboot.lifecycle.events import BootEvent, EventRecord, HealthRecord

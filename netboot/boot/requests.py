@@ -10,6 +10,7 @@ from pydantic import BaseModel, ValidationError
 
 from images.values.faults import first_fault
 from netboot.boot import answers
+from netboot.connections import read_body
 from netboot.lifecycle.errors import BadClaimError
 from netboot.machines.identity import parse_mac
 
@@ -26,9 +27,11 @@ async def taken(request: web.BaseRequest, longest: int, seconds: float, what: st
         return _refused(413, f"{what} has at most {longest} bytes")
     try:
         async with asyncio.timeout(seconds):
-            body = await _read(request, longest, what)
+            body = await read_body(request, longest)
     except TimeoutError:
         return _refused(408, f"the body did not arrive within {seconds:g} seconds")
+    except (web.RequestPayloadError, HttpProcessingError):
+        raise BadClaimError(f"not {what}: its body is not framed as HTTP has it") from None
     return _refused(413, f"{what} has at most {longest} bytes") if body is None else body
 
 
@@ -61,19 +64,3 @@ def _refused(status: int, line: str) -> web.Response:
     answer = answers.text(status, line)
     answer.force_close()
     return answer
-
-
-async def _read(request: web.BaseRequest, longest: int, what: str) -> bytes | None:
-    """The body; None: it is too long (told before more than a buffer of it was taken)."""
-    if request.headers.get("Expect", "").lower() == "100-continue":
-        await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-        request.writer.output_size = 0
-    body = bytearray()
-    try:
-        async for piece in request.content.iter_any():
-            body += piece
-            if len(body) > longest:
-                return None
-    except (web.RequestPayloadError, HttpProcessingError):
-        raise BadClaimError(f"not {what}: its body is not framed as HTTP has it") from None
-    return bytes(body)

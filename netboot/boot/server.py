@@ -2,21 +2,22 @@
 
 import asyncio
 import logging
-import resource
 import signal
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from netboot.admission import Gate
 from netboot.boot.app import App
 from netboot.boot.artifacts import Artifacts
 from netboot.boot.discoveries import Discoveries
-from netboot.boot.limits import Gate, Limited, prepare_listener
+from netboot.boot.limits import prepare_listener
 from netboot.boot.live import Live
 from netboot.boot.metrics import Counters, Exporter
 from netboot.boot.readiness import Readiness
 from netboot.boot.scripts import Catalogue
 from netboot.config import Provisioning
+from netboot.connections import Limited
 from netboot.stores.journal import SqliteJournal
 
 log = logging.getLogger(__name__)
@@ -105,13 +106,3 @@ async def _first(stop: asyncio.Event, tasks: list[asyncio.Task[None]]) -> None:
     for task in done:
         if task is not waiting and task in tasks and (error := task.exception()) is not None:
             raise error
-
-
-def allow_files(connections: int) -> None:
-    """Two descriptors for each connection (itself and a file), and some; more than we may have is said in the log."""
-    limit = 2 * connections + 256
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if most not in (-1, resource.RLIM_INFINITY) and most < limit:
-        log.warning("the limit of open files is %d; %d connections may need %d (ulimit -n)", most, connections, limit)
-        limit = most
-    resource.setrlimit(resource.RLIMIT_NOFILE, (max(limit, resource.getrlimit(resource.RLIMIT_NOFILE)[0]), most))

@@ -13,17 +13,18 @@ from pathlib import Path
 from netboot.boot.app import App
 from netboot.boot.artifacts import Artifacts
 from netboot.boot.discoveries import Discoveries
-from netboot.boot.limits import Limited, gate_of
+from netboot.boot.limits import gate_of, limited
 from netboot.boot.live import Live
 from netboot.boot.metrics import Counters
 from netboot.boot.nonces import Nonces, Seal
 from netboot.boot.readiness import Readiness
 from netboot.boot.reports import Reports
 from netboot.boot.scripts import Catalogue, Scripts
-from netboot.boot.server import BootServer, allow_files
+from netboot.boot.server import BootServer
 from netboot.boot.waiting import Waiting
 from netboot.clock import SystemClock
 from netboot.config import Config
+from netboot.connections import allow_files
 from netboot.lifecycle.ports import Clock
 from netboot.process import ProcessSpec
 from netboot.stores import bootkey
@@ -81,7 +82,7 @@ def compose(config: Config, index: int, clock: Clock, seal: Seal | None = None) 
         limits=limits,
         live=live,
         readiness=readiness,
-        server=Limited(app.handle, gate, limits.idle_seconds),
+        server=limited(app.handle, limits, gate),
     )
 
 

@@ -1,5 +1,6 @@
 """The processes `join-<index>`: machines prove what they are and get a token (docs/join.md)."""
 
+import asyncio
 import os
 import secrets
 import threading
@@ -10,6 +11,7 @@ from functools import partial
 
 from netboot.clock import SystemClock
 from netboot.config import Cluster, Config, Join
+from netboot.connections import allow_files
 from netboot.join.exchange import Exchange
 from netboot.join.issue import Issuer
 from netboot.join.preconditions import Connected
@@ -28,9 +30,8 @@ from netboot.stores.status import write_status
 from netboot.web.join import preflight
 from netboot.web.join.app import Dependencies, create_app, readiness
 from netboot.web.join.limits import Buckets
+from netboot.web.join.server import JoinServer
 from netboot.web.join.tls import Certificate
-from netboot.web.join.worker import settings
-from netboot.web.server import Server
 from tokens.sealed import Keyset
 
 REPORT_SECONDS = 3.0
@@ -44,15 +45,18 @@ def run(spec: ProcessSpec) -> None:
     """
     config = spec.config
     assert config.join is not None
-    certificate = Certificate(config.join.certificate, config.join.key)
+    join, clock, certificate = config.join, SystemClock(), Certificate(config.join.certificate, config.join.key)
     certificate.context()  # so that a certificate that cannot be used is said at once, and not to every machine
-    make = partial(compose, config, spec.index, certificate, SystemClock())
-    Server(
-        spec.inherited(),
-        lambda stopping: create_app(make(stopping)),
-        spec.say_ready,
-        settings=settings(config.join, certificate),
-    ).run()
+    allow_files(join.max_connections)
+
+    async def serve() -> None:
+        server = JoinServer(
+            join, certificate, lambda stopping: create_app(compose(config, spec.index, certificate, clock, stopping))
+        )
+        await server.serve(spec.inherited(), spec.say_ready)
+
+    with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner:
+        runner.run(serve())
 
 
 def compose(

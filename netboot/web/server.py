@@ -4,7 +4,7 @@ import logging
 import socket
 import struct
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from flask import Flask
@@ -52,10 +52,7 @@ class Lines:
 
 
 class Server(BaseApplication):  # type: ignore[misc] # gunicorn brings no types
-    """`make(stopping)` makes the application, in the worker; `ready` is called when it serves.
-
-    `settings`: gunicorn's, beside and before those that are here.
-    """
+    """`make(stopping)` makes the application, in the worker; `ready` is called when it serves."""
 
     def __init__(
         self,
@@ -63,9 +60,7 @@ class Server(BaseApplication):  # type: ignore[misc] # gunicorn brings no types
         make: Callable[[Callable[[], bool]], Flask],
         ready: Callable[[], None],
         threads: int = THREADS,
-        settings: Mapping[str, Any] | None = None,
     ) -> None:
-        self._settings = dict(settings or {})
         self._listener, self._make, self._ready, self._threads = listener, make, ready, threads
         self._worker: Any = None
         bound_to_stall(listener)
@@ -86,7 +81,6 @@ class Server(BaseApplication):  # type: ignore[misc] # gunicorn brings no types
             "forwarded_allow_ips": "",  # nobody's word is taken for an address or a scheme
             "post_fork": self._forked,
             "post_worker_init": lambda _worker: self._ready(),
-            **self._settings,
         }.items():
             self.cfg.set(name, value)
 

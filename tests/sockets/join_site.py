@@ -68,14 +68,20 @@ class JoinSite:
         staged.write_text(words)
         staged.replace(path)
 
-    def start(self, index: int = 0, address: str = "127.0.0.1", cluster: str = "memory") -> str:
-        """Start process `join-<index>`, on a cluster in memory or on that of the configuration (`real`); its name."""
-        name = f"join-{index}"
-        listener = socket.create_server((address, 0), backlog=512)
+    def start(
+        self, index: int = 0, address: str = "127.0.0.1", cluster: str = "memory", deadlines: float | None = None
+    ) -> str:
+        """Start process `join-<index>`, on a cluster in memory or on that of the configuration (`real`); its name.
+
+        `deadlines`: seconds of every one that the server sets its clients, instead of its own.
+        """
+        name, family = f"join-{index}", socket.AF_INET6 if ":" in address else socket.AF_INET
+        listener = socket.create_server((address, 0), family=family, backlog=512, dualstack_ipv6=address == "::")
         self.ports[name] = listener.getsockname()[1]
         reading, writing = os.pipe()
-        orders = {"folder": str(self.folder), "name": name, "index": index, "listener": listener.fileno()}
-        orders |= {"ready": writing, "supervisor": os.getpid(), "clock": f"clock-{index}", "cluster": cluster}
+        orders: dict[str, Any] = {"folder": str(self.folder), "name": name, "index": index, "deadlines": deadlines}
+        orders |= {"listener": listener.fileno(), "ready": writing, "supervisor": os.getpid()}
+        orders |= {"clock": f"clock-{index}", "cluster": cluster}
         with (self.folder / f"{name}.log").open("a") as log:
             process = subprocess.Popen(
                 [sys.executable, "-m", "tests.sockets.joined"],

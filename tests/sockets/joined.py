@@ -7,6 +7,7 @@ says that one does, `stopping` that it still does after SIGTERM), `unfit` (what 
 ahead).
 """
 
+import asyncio
 import json
 import os
 import socket
@@ -17,17 +18,17 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from flask import Flask
+
 from netboot import logs
 from netboot.config import Cluster, load_config
 from netboot.join.ports import ClusterAccess
 from netboot.join.preconditions import Connected, Finding
 from netboot.process import end_with
 from netboot.processes.join import compose
-from netboot.web.join import preflight
+from netboot.web.join import door, preflight, server
 from netboot.web.join.app import create_app
 from netboot.web.join.tls import Certificate
-from netboot.web.join.worker import settings
-from netboot.web.server import Server
 from tests.joining import AUTHORITIES
 from tests.kube_fake import FakeCluster
 
@@ -44,6 +45,12 @@ class Steered(FakeCluster):
             time.sleep(0.01)
         self.down = said(self.folder / "down")
         super().enter(call, argument)
+
+
+def without_the_kernel(prepare: Callable[[socket.socket], None], listener: socket.socket) -> None:
+    """Who takes nothing is ended by the server's own watch alone: the kernel's would come first."""
+    prepare(listener)
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 0)
 
 
 def said(path: Path) -> str:
@@ -72,6 +79,10 @@ def main() -> None:
     folder = Path(spec["folder"])
     logs.set_up(spec["name"])
     preflight.CHECK_SECONDS = preflight.RECHECK_SECONDS = 0.5  # nobody wants to wait for half a minute here
+    if spec["deadlines"] is not None:
+        door.HELLO_SECONDS = door.HANDSHAKE_SECONDS = spec["deadlines"]
+        server.prepare_listener = partial(without_the_kernel, server.prepare_listener)
+        server.HEAD_SECONDS = server.BODY_SECONDS = server.ANSWER_SECONDS = server.TURN_SECONDS = spec["deadlines"]
     config = load_config(folder / "netboot.yaml")
     assert config.join is not None
     certificate = Certificate(config.join.certificate, config.join.key)
@@ -90,21 +101,20 @@ def main() -> None:
 
         return target, check
 
-    Server(
-        socket.socket(fileno=spec["listener"]),
-        lambda stopping: create_app(
-            compose(
-                config,
-                spec["index"],
-                certificate,
-                Clock(folder / spec["clock"]),
-                stopping,
-                partial(connect, stopping) if spec["cluster"] == "memory" else None,
-            )
-        ),
-        lambda: (os.write(spec["ready"], b"1"), None)[1],
-        settings=settings(config.join, certificate),
-    ).run()
+    join = config.join
+
+    def make(stopping: Callable[[], bool]) -> Flask:
+        connected = partial(connect, stopping) if spec["cluster"] == "memory" else None
+        clock = Clock(folder / spec["clock"])
+        return create_app(compose(config, spec["index"], certificate, clock, stopping, connected))
+
+    async def serve() -> None:
+        listener = socket.socket(fileno=spec["listener"])
+        await server.JoinServer(join, certificate, make).serve(
+            listener, lambda: (os.write(spec["ready"], b"1"), None)[1]
+        )
+
+    asyncio.run(serve())
 
 
 if __name__ == "__main__":

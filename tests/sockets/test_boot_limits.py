@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from netboot.boot.limits import Gate
 from tests.sockets.boot_server import MAC1, ROOT, RunningBootServer, close, digest_of, parse, serve
 
 ASK = f"GET /v1/boot?mac={MAC1} HTTP/1.1\r\nHost: x\r\n\r\n".encode()
@@ -52,11 +51,31 @@ def test_a_query_that_is_longer_than_any_honest_one_is_not_looked_at(tmp_path: P
     serve(tmp_path, use)
 
 
+async def stalled(server: RunningBootServer, count: int) -> list[asyncio.StreamWriter]:
+    """Readers of a file that do not read: connections that are served and go on being served."""
+    big = b"\0" * 16 * 2**20
+    (server.config.store / "blobs" / digest_of(big)).write_bytes(big)
+    writers, before = [], server.internals.app.in_flight
+    for _ in range(count):
+        _, writer = await asyncio.open_connection("127.0.0.1", server.port, limit=1)
+        writer.write(f"GET /v1/blobs/{digest_of(big)} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        writers.append(writer)
+    while server.internals.app.in_flight < before + count:
+        await asyncio.sleep(0.01)
+    return writers
+
+
+async def emptied(server: RunningBootServer, writers: list[asyncio.StreamWriter]) -> None:
+    for writer in writers:
+        writer.transport.abort()
+    while server.internals.gate.open:
+        await asyncio.sleep(0.01)
+    assert server.internals.artifacts.transfers == set()
+
+
 def test_excess_connections_are_told_to_come_back_and_then_cut(tmp_path: Path) -> None:
     async def use(server: RunningBootServer) -> None:
-        held = [await server.connect() for _ in range(8)]
-        while server.internals.gate.open < 8:
-            await asyncio.sleep(0.01)
+        held = await stalled(server, 8)
         for target in ("/boot.ipxe", f"/v1/boot?mac={MAC1}"):
             script = await server.ask(target)
             assert (script.status, script.headers["netboot-outcome"]) == (200, "unavailable")
@@ -65,36 +84,29 @@ def test_excess_connections_are_told_to_come_back_and_then_cut(tmp_path: Path) -
         other = await server.ask(f"/v1/blobs/{digest_of(ROOT)}")
         assert (other.status, other.headers["retry-after"]) == (503, "5")
         assert other.headers["connection"] == "close"
-        held += [await server.connect() for _ in range(8)]
+        told = [(await server.connect())[1] for _ in range(8)]
         while server.internals.gate.open < 16:
             await asyncio.sleep(0.01)
         with pytest.raises((ConnectionError, IndexError)):
             await server.ask("/boot.ipxe")
         assert server.internals.gate.refused == 3 + 8 + 1
-        for _, writer in held:
-            await close(writer)
-        while server.internals.gate.open:
-            await asyncio.sleep(0.01)
+        await emptied(server, held + told)
         await works(server)
 
     serve(tmp_path, use, max_connections_per_address=8)
 
 
-def test_the_limit_in_all_holds_whatever_the_addresses() -> None:
-    gate = Gate(most=3, most_each=2)
-    assert [gate.enter(peer) for peer in ("a", "a", "b", "a", "c", "d", "e")] == [
-        "admitted",
-        "admitted",
-        "admitted",
-        "excess",
-        "excess",
-        "excess",
-        "cut",
-    ]
-    for peer in ("a", "a", "b", "a", "c", "d", "e"):
-        gate.leave(peer)
-    assert (gate.open, gate.refused) == (0, 4)
-    assert gate.enter("a") == "admitted"
+def test_who_holds_connections_and_asks_nothing_makes_room(tmp_path: Path) -> None:
+    async def use(server: RunningBootServer) -> None:
+        held = [await server.connect() for _ in range(8)]
+        while server.internals.gate.open < 8:
+            await asyncio.sleep(0.01)
+        await works(server)
+        assert await held[0][0].read(-1) == b""
+        assert server.internals.gate.refused == 1
+        await emptied(server, [writer for _, writer in held])
+
+    serve(tmp_path, use, max_connections_per_address=8)
 
 
 def test_idle_connections_and_slow_heads_are_ended(tmp_path: Path) -> None:
@@ -144,13 +156,7 @@ def test_one_that_asks_and_asks_and_never_reads_is_ended(tmp_path: Path) -> None
 
 def test_others_do_not_notice_many_stalled_readers_and_slow_senders(tmp_path: Path) -> None:
     async def use(server: RunningBootServer) -> None:
-        big = b"\0" * 16 * 2**20
-        (server.config.store / "blobs" / digest_of(big)).write_bytes(big)
-        writers = []
-        for _ in range(100):
-            _, writer = await asyncio.open_connection("127.0.0.1", server.port, limit=1)
-            writer.write(f"GET /v1/blobs/{digest_of(big)} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
-            writers.append(writer)
+        writers = await stalled(server, 100)
         for _ in range(50):
             _, writer = await server.connect()
             writer.write(b"POST /v1/boots/x/events HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{")
@@ -160,11 +166,7 @@ def test_others_do_not_notice_many_stalled_readers_and_slow_senders(tmp_path: Pa
         for _ in range(20):
             await works(server)
         assert (await server.ask(f"/v1/blobs/{digest_of(ROOT)}")).body == ROOT
-        for writer in writers:
-            writer.transport.abort()
-        while server.internals.gate.open:
-            await asyncio.sleep(0.01)
-        assert server.internals.artifacts.transfers == set()
+        await emptied(server, writers)
 
     serve(tmp_path, use, max_connections_per_address=1_000)
 

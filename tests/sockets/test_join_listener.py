@@ -13,7 +13,8 @@ import pytest
 from netboot.cli.authority import new_certificate
 from netboot.stores.sealing import added, new_key, promoted, read_keys, retired, write_keys
 from tests.joining import pinned
-from tests.processes import descendants, wait_for
+from tests.processes import wait_for
+from tests.sockets.hello_flood import HELLOS, SOURCE, Flood, memory_kib
 from tests.sockets.join_site import JoinSite, Said, join_site
 from tests.soft_tpm import Machine, other_tpm
 from tests.soft_tpm import new_key as agent_key
@@ -239,53 +240,22 @@ def test_a_new_certificate_is_taken_without_a_restart(site: JoinSite) -> None:
     (tls / "join.crt").write_bytes(certificate)
 
 
-def memory_kib(pid: int) -> int:
-    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS"))
-
-
 def test_ten_thousand_hellos_from_one_source_cost_no_memory_and_hold_up_nobody(tmp_path: Path) -> None:
     with join_site(tmp_path / "join", hellos_per_minute=60) as site:
         site.start()
         wait_for(site.ready)
         stranger = Machine(site.boot(), ek=other_tpm(), macs=("52:54:00:00:00:99",))
-        body = json.dumps(stranger.hello()).encode()
-        head = f"POST /v1/join/hello HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n".encode()
-        counts: dict[int, int] = {}
-
-        def flood(times: int) -> None:
-            left = times
-            while left:
-                raw = socket.create_connection(
-                    ("127.0.0.1", site.ports["join-0"]), timeout=30, source_address=("127.0.0.9", 0)
-                )
-                with site.context().wrap_socket(raw, server_hostname="127.0.0.1") as wrapped:
-                    file = wrapped.makefile("rb")
-                    for _ in range(min(left, 100)):
-                        wrapped.sendall(head + body)
-                        status = int(file.readline().split()[1])
-                        length = 0
-                        while (line := file.readline()) not in (b"\r\n", b""):
-                            if line.lower().startswith(b"content-length:"):
-                                length = int(line.split()[1])
-                        file.read(length)
-                        counts[status] = counts.get(status, 0) + 1
-                        left -= 1
-
-        (worker,) = descendants(site.processes["join-0"].pid)
-        flood(500)
-        before = memory_kib(worker)
-        threads = [threading.Thread(target=flood, args=(2_375,)) for _ in range(4)]
-        for thread in threads:
-            thread.start()
+        flood, pid = Flood(site, "join-0", stranger.hello()), site.processes["join-0"].pid
+        flood.warm()
+        before = memory_kib(pid)
+        flood.start()
         machine = Machine(site.boot())
         assert site.attest(machine, site.hello(machine).body).status == 200
-        for thread in threads:
-            thread.join()
-        assert sum(counts.values()) == 10_000
-        assert set(counts) == {404, 429} and counts[404] < 200
-        assert memory_kib(worker) - before < 16 * 1024
-        said = site.ask("join-0", "POST", "/v1/join/hello", body, source="127.0.0.9")
+        flood.join()
+        assert flood.statuses.total() == HELLOS
+        assert set(flood.statuses) == {404, 429} and flood.statuses[404] < 200
+        assert memory_kib(pid) - before < 16 * 1024
+        said = site.ask("join-0", "POST", "/v1/join/hello", flood.body, source=SOURCE)
         assert failed(said, 429, "too-often") == "this address asks too often"
         assert 1 <= int(said.headers["Retry-After"]) <= 60
 

@@ -76,3 +76,19 @@ def test_a_bench_that_is_told_to_stop_stops_its_servers() -> None:
     assert "interrupted; everything has been stopped" in said
     until(lambda: left_over() == [])
     assert folders() == before
+
+
+def test_a_quick_siege_of_join_has_honest_answers_of_both_families_and_leaves_nothing() -> None:
+    before, argv = folders(), [*QUICK[:-3], "siege", "--output", "json"]
+    done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=240, check=False)
+    assert done.returncode == 0, done.stderr
+    whole = json.loads(done.stdout)
+    for rounds in whole["siege"]["rounds"].values():
+        assert [set(times) for times in rounds] == [{"idle", "nothing", "half a head"}]
+        assert all(rounds[0].values())
+    assert [one["what"] for one in whole["verdicts"]] == [
+        "join's p99, IPv4, 64 addresses: worst siege ÷ idle",
+        "join's p99, IPv6, one /64: worst siege ÷ idle",
+    ]
+    assert folders() == before
+    assert left_over() == []

@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from bench import apart, control_plane, report_join
+from bench import apart, control_plane, report_join, report_siege
 from bench.control_plane import Fsyncs, signing_flags
 from bench.fleet import Joined
 from bench.join import FleetRound, Join
 from bench.members import Door, Member, furnish, members
 from bench.observed import Seen
 from bench.serving import BenchError
+from bench.siege import Siege
 from images.node.agent.settings import read_settings
 from lab.kube.authority import Authority
 from lab.kube.cluster import Cluster
@@ -113,3 +114,14 @@ def test_an_etcd_without_fsync_is_not_measured(tmp_path: Path) -> None:
     process.wait()
     with pytest.raises(BenchError, match="etcd runs without fsync: figures of it are worth nothing"):
         control_plane.fsyncs(Cluster(tmp_path, "", {"etcd": process}))
+
+
+def test_a_siege_is_judged_by_the_worst_kind_beside_the_idle_server_of_the_same_round() -> None:
+    times = [
+        {"idle": [idle], "nothing": [idle], "a byte": [byte], "half a head": [idle / 2]}
+        for idle, byte in ((1.0, 3.0), (2.0, 40.0), (1.0, 5.5))
+    ]
+    [verdict] = report_siege.siege_verdicts(Siege({"IPv4": times}))
+    assert (verdict.value, verdict.reached) == (5.5, False)
+    [verdict] = report_siege.siege_verdicts(Siege({"IPv4": times[:1]}))
+    assert (verdict.value, verdict.reached) == (3.0, True)

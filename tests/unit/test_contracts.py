@@ -26,7 +26,7 @@ VIOLATIONS = {
     "the boot server holds no credentials": ("netboot/boot/reports.py", "netboot.kube.leases"),
     "the service never builds": ("netboot/controllers/fetcher.py", "images.build.pipeline"),
     "Flask stays in web": ("netboot/lifecycle/views.py", "werkzeug.exceptions"),
-    "aiohttp stays in boot": ("netboot/web/channels.py", "aiohttp"),
+    "aiohttp stays in the servers of machines": ("netboot/web/channels.py", "aiohttp"),
     "the Kubernetes client stays in kube": ("netboot/join/issue.py", "kubernetes.client"),
     "the registry's library stays in registry": ("images/store/store.py", "dxf"),
     "processes are started behind three doors": ("images/registry/pull.py", "subprocess"),

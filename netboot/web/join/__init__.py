@@ -1,1 +1,1 @@
-"""The join server (Flask on gunicorn, TLS, processes of its own): hello, attest, and its own health."""
+"""The join server (aiohttp in front of Flask, TLS, processes of its own): hello, attest, and its own health."""

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
 from flask import Flask, Response, current_app, jsonify, request
-from werkzeug.exceptions import RequestEntityTooLarge
 
 from netboot.addresses import plain_address
 from netboot.join import messages
@@ -21,7 +20,6 @@ from netboot.web.join.limits import Buckets
 from netboot.web.join.preflight import CheckedClusters
 
 EXTENSION = "netboot.join"
-LONGEST_DRAINED = 4 * 1024 * 1024
 
 M = TypeVar("M", messages.Hello, messages.Attest)
 
@@ -114,19 +112,7 @@ def _message(model: type[M], longest: int) -> M:
     request.max_content_length = longest
     if _dependencies().stopping():
         raise OverloadedError("the service is stopping")
-    try:
-        data = request.get_data(cache=False)
-    except RequestEntityTooLarge:
-        _drain()
-        raise
-    return messages.read(data, model)
-
-
-def _drain() -> None:
-    """Take what is still being sent, up to a bound: a client that is cut while it sends never reads why."""
-    source, left = request.environ["wsgi.input"], LONGEST_DRAINED
-    while left > 0 and (piece := source.read(min(left, 65536))):
-        left -= len(piece)
+    return messages.read(request.get_data(cache=False), model)
 
 
 def _limited(buckets: Buckets) -> Response | None:

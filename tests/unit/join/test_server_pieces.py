@@ -52,6 +52,21 @@ def test_no_address_gets_more_than_its_rate_and_memory_is_bounded(asked: list[tu
         assert given_ <= 6 + time.now * 6 / 60 + 1
 
 
+def test_a_machine_that_makes_up_addresses_has_the_rate_of_its_64_and_costs_others_nothing() -> None:
+    buckets = Buckets(2, most=40, monotonic=Time())
+    assert buckets.wait("2001:db8:0:1::1") == 0.0
+    made_up = [buckets.wait(f"2001:db8:0:1::{number:x}") for number in range(16, 16 + 200)]
+    assert made_up[:63] == [0.0] * 63 and all(seconds > 0.0 for seconds in made_up[63:])
+    assert len(buckets) <= 40
+    assert [buckets.wait("2001:db8:0:2::1"), buckets.wait("192.0.2.1")] == [0.0, 0.0]
+
+
+def test_one_address_that_asks_and_asks_leaves_the_others_of_its_64_theirs() -> None:
+    buckets = Buckets(2, monotonic=Time())
+    assert [buckets.wait("2001:db8::1") == 0.0 for _ in range(1000)].count(True) == 2
+    assert buckets.wait("2001:db8::2") == 0.0
+
+
 class Asked:
     """A cluster that is reached and checked as the test says."""
 

@@ -1,0 +1,198 @@
+"""The join server's life: it listens in TLS, takes whole requests, has threads answer them, stops gracefully.
+
+The application is Flask's and runs in threads, for it asks an apiserver and waits for the disk; everything that a
+stranger can draw out happens before a thread is taken or after it was given back.
+"""
+
+import asyncio
+import io
+import json
+import logging
+import signal
+import socket
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+from urllib.parse import unquote
+
+from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
+from flask import Flask
+from werkzeug.wrappers import Response
+
+from netboot.admission import Gate
+from netboot.config import Join
+from netboot.connections import Limited, connection_of, read_body
+from netboot.join.messages import LONGEST_ATTEST
+from netboot.web.join.door import Door
+from netboot.web.join.tls import Certificate
+from netboot.web.join.turns import Turns
+
+log = logging.getLogger(__name__)
+
+THREADS = 32
+HEAD_SECONDS = 5.0
+"""For a whole head, and between two requests of one connection; and how long one waits that sends the next before it
+has the answer."""
+BODY_SECONDS = 10.0
+TURN_SECONDS = 10.0
+"""For a thread."""
+ANSWER_SECONDS = 5.0
+"""For taking the answer."""
+UNSENT = 16 * 1024
+"""Bytes that may wait for a reader, in our memory and again in the kernel's: an answer has a few thousand."""
+LONGEST_DRAINED = 4 * 1024 * 1024
+"""Of a body that is too long: a client that is cut while it sends never reads why."""
+GRACE_SECONDS = 15.0
+
+
+class JoinServer:
+    """`make(stopping)` makes the application; `config`: its limits. In the event loop that it will run in."""
+
+    def __init__(self, config: Join, certificate: Certificate, make: Callable[[Callable[[], bool]], Flask]) -> None:
+        self._stop = asyncio.Event()
+        self._application = make(self._stop.is_set)
+        self._threads = ThreadPoolExecutor(THREADS, "request")
+        self._gate, self._turns, self._in_flight = gate_of(config), Turns(THREADS), 0
+        self._limited = Limited(self._handle, self._gate, HEAD_SECONDS, _refused)
+        self._door = Door(self._limited, self._gate, certificate)
+
+    async def serve(self, listener: socket.socket, ready: Callable[[], None]) -> None:
+        """Until SIGTERM or SIGINT; `ready` is called once connections of `listener`, which listens, are taken."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._stop.set)
+        prepare_listener(listener)
+        self._door.open(listener)
+        ready()
+        await self._stop.wait()
+        self._door.close(listener)
+        listener.close()
+        deadline = loop.time() + GRACE_SECONDS
+        while self._in_flight and loop.time() < deadline:
+            await asyncio.sleep(0.02)
+        if self._in_flight:
+            log.warning("stopping with %d requests unanswered", self._in_flight)
+        await self._limited.shutdown(1.0)
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        connection = connection_of(request)
+        try:
+            async with asyncio.timeout(BODY_SECONDS):
+                body = await _whole(request)
+        except TimeoutError:
+            return _refused(408, f"the body did not arrive within {BODY_SECONDS:g} seconds")
+        except (web.RequestPayloadError, HttpProcessingError):
+            return _refused(400, "the body is not framed as HTTP has it")
+        self._in_flight += 1
+        try:
+            response = await self._answered(_environ(request, body, connection.peer), connection.seat.network)
+            self._gate.wait(connection.seat)
+            await _sent(request, response)
+        finally:
+            self._in_flight -= 1
+        if connection.pipelines:  # no agent does: that is a flood, or one that does not read
+            await asyncio.sleep(HEAD_SECONDS)
+            response.force_close()
+        return response
+
+    async def _answered(self, environ: dict[str, Any], network: str) -> web.Response:
+        loop = asyncio.get_running_loop()
+        try:
+            async with self._turns.turn(network, TURN_SECONDS):
+                return await loop.run_in_executor(self._threads, _run, self._application, environ)
+        except TimeoutError:
+            return _refused(503, "too many requests at once")
+
+
+def prepare_listener(listener: socket.socket) -> None:
+    """Options that every accepted connection inherits."""
+    listener.setblocking(False)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, UNSENT)
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(ANSWER_SECONDS * 1000))
+
+
+def gate_of(config: Join) -> Gate:
+    """The limits of one process; all together take `max_connections`."""
+    most = -(-config.max_connections // config.workers)
+    return Gate(most, max(4, most // 8), max(4, most // 2))
+
+
+async def _whole(request: web.BaseRequest) -> bytes:
+    """The body, or a byte more of it than any may have; what comes behind that is taken off the wire, up to a bound."""
+    body = await read_body(request, LONGEST_ATTEST)
+    if body is not None:
+        return body
+    drained = 0
+    async for piece in request.content.iter_any():
+        drained += len(piece)
+        if drained > LONGEST_DRAINED:
+            break
+    return bytes(LONGEST_ATTEST + 1)
+
+
+async def _sent(request: web.BaseRequest, response: web.Response) -> None:
+    """Send an answer, to one who takes it in time."""
+    transport = request.transport
+    if transport is None:
+        raise ConnectionResetError("whoever asked has gone")
+    transport.set_write_buffer_limits(high=UNSENT)
+    try:
+        async with asyncio.timeout(ANSWER_SECONDS):
+            await response.prepare(request)
+            await response.write_eof()
+            await request.writer.drain()
+    except TimeoutError:
+        transport.abort()
+        raise ConnectionResetError("whoever asked does not take the answer") from None
+
+
+def _environ(request: web.BaseRequest, body: bytes, peer: str) -> dict[str, Any]:
+    """A request as WSGI has it (PEP 3333), without its headers: nothing here goes by them."""
+    path, _, query = request.raw_path.partition("?")
+    return {
+        "REQUEST_METHOD": request.method,
+        "SCRIPT_NAME": "",
+        "PATH_INFO": unquote(path, "latin-1"),
+        "QUERY_STRING": query,
+        "SERVER_NAME": "join",
+        "SERVER_PORT": "443",
+        "SERVER_PROTOCOL": "HTTP/1.1",
+        "REMOTE_ADDR": peer,
+        "CONTENT_LENGTH": str(len(body)),
+        "wsgi.version": (1, 0),
+        "wsgi.url_scheme": "https",
+        "wsgi.input": io.BytesIO(body),
+        "wsgi.errors": sys.stderr,
+        "wsgi.multithread": True,
+        "wsgi.multiprocess": False,
+        "wsgi.run_once": False,
+    }
+
+
+def _run(application: Flask, environ: dict[str, Any]) -> web.Response:
+    """Ask the application; in a thread."""
+    response = Response.from_app(application, environ, buffered=True)
+    headers = [(name, value) for name, value in response.headers if name != "Content-Length"]
+    return web.Response(status=response.status_code, body=response.get_data(), headers=headers)
+
+
+def _refused(status: int, line: str) -> web.Response:
+    """What the application never sees, in the one form of failures; the connection is of no more use."""
+    code, remedy = _REFUSALS[status]
+    body = json.dumps({"error": {"code": code, "message": line, "remedy": remedy}}).encode()
+    again = {"Retry-After": "5"} if status == 503 else {}
+    headers = {"Content-Type": "application/json", "Cache-Control": "no-store", **again}
+    answer = web.Response(status=status, body=body, headers=headers)
+    answer.force_close()
+    return answer
+
+
+_REFUSALS = {
+    400: ("bad-request", "correct the request"),
+    408: ("too-slow", "send faster"),
+    500: ("internal", "see the log of the service"),
+    503: ("overloaded", "try again"),
+}

@@ -1,0 +1,228 @@
+"""Join's listener among those who only hold connections: each deadline and each limit, over real sockets."""
+
+import contextlib
+import json
+import select
+import socket
+import ssl
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from lab.own_network import IP_FREEBIND, own_network
+from tests.processes import wait_for
+from tests.sockets.hello_flood import memory_kib
+from tests.sockets.join_site import JoinSite, join_site
+from tests.soft_tpm import Machine
+
+DEADLINE = 0.5
+"""Of each stage, at the site whose clients are in a hurry."""
+CLOSED = b""
+HELLO = b"POST /v1/join/hello HTTP/1.1\r\nHost: x\r\nContent-Length: 900\r\n\r\n{"
+
+
+@pytest.fixture(scope="module")
+def hurried(tmp_path_factory: pytest.TempPathFactory) -> Iterator[JoinSite]:
+    with join_site(tmp_path_factory.mktemp("hurried"), hellos_per_minute=100_000) as site:
+        site.start(deadlines=DEADLINE)
+        wait_for(site.ready)
+        yield site
+
+
+def plain(site: JoinSite, source: str = "127.0.0.9", host: str = "127.0.0.1") -> socket.socket:
+    """A connection from an address, of loopback or of this namespace's prefixes."""
+    sock = socket.socket(socket.AF_INET6 if ":" in source else socket.AF_INET)
+    sock.setsockopt(socket.SOL_IP, IP_FREEBIND, 1)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    sock.settimeout(20)
+    sock.bind((source, 0))
+    sock.connect((host, site.ports["join-0"]))
+    return sock
+
+
+def secure(site: JoinSite) -> ssl.SSLSocket:
+    return site.context().wrap_socket(plain(site), server_hostname="127.0.0.1")
+
+
+def client_hello(site: JoinSite) -> bytes:
+    """What begins a handshake."""
+    out = ssl.MemoryBIO()
+    with contextlib.suppress(ssl.SSLWantReadError):
+        site.context().wrap_bio(ssl.MemoryBIO(), out, server_hostname="127.0.0.1").do_handshake()
+    return out.read()
+
+
+def ended(sock: socket.socket, dribbled: bytes = b"") -> float:
+    """Seconds until the other end has ended it, while it gets a byte every now and then."""
+    began, left = time.monotonic(), list(dribbled)
+    with contextlib.suppress(ConnectionError, ssl.SSLError):
+        while time.monotonic() - began < 20:
+            if left:
+                sock.sendall(bytes([left.pop(0)]))
+            if select.select([sock], [], [], 0.05)[0] and sock.recv(65536) == CLOSED:
+                break
+    sock.close()
+    return time.monotonic() - began
+
+
+def is_open(sock: socket.socket) -> bool:
+    with contextlib.suppress(ConnectionError):
+        return not select.select([sock], [], [], 0)[0]
+    return False
+
+
+def answered_quickly(site: JoinSite) -> None:
+    began = time.monotonic()
+    machine = Machine(site.boot())
+    assert site.attest(machine, site.hello(machine).body).status in (200, 409)
+    assert time.monotonic() - began < 10
+
+
+@pytest.mark.parametrize("says", ["nothing", "a byte", "a handshake, slowly"])
+def test_a_handshake_has_an_end(hurried: JoinSite, says: str) -> None:
+    said = {"nothing": b"", "a byte": b"\x16", "a handshake, slowly": client_hello(hurried)}[says]
+    assert DEADLINE * 0.8 < ended(plain(hurried), said) < 5
+
+
+def test_a_handshake_that_stops_after_its_first_message_has_an_end(hurried: JoinSite) -> None:
+    with plain(hurried) as sock:
+        sock.sendall(client_hello(hurried))
+        wait_for(lambda: select.select([sock], [], [], 0)[0])
+        assert sock.recv(65536)[:1] == b"\x16"
+        assert DEADLINE * 0.8 < ended(sock) < 5
+
+
+@pytest.mark.parametrize("junk", [b"\x17\x03\x03\x00\x05hello", b"\x16\x03\x01\xff\xff\x01"], ids=["data", "endless"])
+def test_what_is_no_handshake_is_cut_at_once(hurried: JoinSite, junk: bytes) -> None:
+    with plain(hurried) as sock:
+        sock.sendall(junk)
+        assert ended(sock) < DEADLINE * 0.8
+
+
+@pytest.mark.parametrize("head", [b"", HELLO.partition(b"\r\n\r\n")[0]], ids=["none", "slowly"])
+def test_a_head_has_an_end(hurried: JoinSite, head: bytes) -> None:
+    assert DEADLINE * 0.8 < ended(secure(hurried), head) < 5
+
+
+def test_a_body_has_an_end_and_its_sender_is_told(hurried: JoinSite) -> None:
+    with secure(hurried) as sock:
+        began = time.monotonic()
+        sock.sendall(HELLO)
+        for _ in range(100):
+            sock.sendall(b" ")
+            if select.select([sock], [], [], 0.05)[0]:
+                break
+        answer = sock.recv(65536)
+        assert DEADLINE * 0.8 < time.monotonic() - began < 5
+        assert answer.startswith(b"HTTP/1.1 408 ")
+        error = {"code": "too-slow", "message": "the body did not arrive within 0.5 seconds", "remedy": "send faster"}
+        assert json.loads(answer.partition(b"\r\n\r\n")[2]) == {"error": error}
+        assert ended(sock) < 5
+
+
+def test_an_answer_has_an_end_whatever_trickles_off(hurried: JoinSite) -> None:
+    """One request after the other, each with an answer of some 60 KiB, of which the reader takes a little every now and
+    then, so that the kernel does not end it."""
+    hurried.say("unfit", "x" * 20_000)
+    try:
+        wait_for(lambda: not hurried.ready())
+        sock = secure(hurried)
+        sock.setblocking(False)
+        began, asked, taken, gone = time.monotonic(), 0.0, b"", False
+        while time.monotonic() - began < 15 and not gone:
+            try:
+                if time.monotonic() - asked > 0.2:
+                    asked = time.monotonic()
+                    with contextlib.suppress(ssl.SSLWantWriteError):
+                        sock.send(b"GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n")
+                with contextlib.suppress(ssl.SSLWantReadError):
+                    piece = sock.recv(16)
+                    gone, taken = piece == CLOSED, taken + piece
+            except OSError:
+                gone = True
+            time.sleep(0.02)
+        sock.close()
+        assert taken.startswith(b"HTTP/1.1 503 ")
+        assert gone
+    finally:
+        (hurried.folder / "unfit").unlink()
+        wait_for(hurried.ready)
+
+
+def test_who_asks_on_before_it_has_the_answer_gets_one_answer(hurried: JoinSite) -> None:
+    began = time.monotonic()
+    with secure(hurried) as sock:
+        sock.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n" * 20)
+        answer = b""
+        while piece := sock.recv(65536):
+            answer += piece
+    assert answer.count(b"HTTP/1.1 200 OK") == 1
+    assert DEADLINE * 0.8 < time.monotonic() - began < 5
+
+
+def held(site: JoinSite, sources: list[str], host: str = "127.0.0.1") -> list[socket.socket]:
+    """Connections that say nothing, one after the other; each is accepted before the next one comes."""
+    return [plain(site, source, host) for source in sources]
+
+
+def first_ended(connections: list[socket.socket]) -> int:
+    """Of which connections the first `n` end at once, and no other; before any deadline could have done it."""
+    began = time.monotonic()
+    wait_for(lambda: not is_open(connections[0]), 2)
+    ends = [not is_open(connection) for connection in connections]
+    assert time.monotonic() - began < 2
+    count = ends.index(False)
+    assert not any(ends[count:])
+    return count
+
+
+def test_one_address_has_an_eighth_and_who_waited_longest_makes_room(tmp_path: Path) -> None:
+    with join_site(tmp_path / "join", max_connections=64) as site, contextlib.ExitStack() as stack:
+        site.start()
+        wait_for(site.ready)
+        others = [stack.enter_context(sock) for sock in held(site, ["127.0.0.8"] * 8)]
+        connections = [stack.enter_context(sock) for sock in held(site, ["127.0.0.9"] * 11)]
+        assert first_ended(connections) == 3
+        assert all(is_open(sock) for sock in others)
+        answered_quickly(site)
+
+
+def test_all_together_have_max_connections_and_who_waited_longest_makes_room(tmp_path: Path) -> None:
+    with join_site(tmp_path / "join", max_connections=64) as site, contextlib.ExitStack() as stack:
+        site.start()
+        wait_for(site.ready)
+        sources = [f"127.0.1.{number}" for number in range(1, 11) for _ in range(7)]
+        connections = [stack.enter_context(sock) for sock in held(site, sources)]
+        assert first_ended(connections) == 6
+        answered_quickly(site)
+
+
+def test_one_ipv6_64_has_half_whatever_its_addresses(tmp_path: Path) -> None:
+    with (
+        own_network("2001:db8:0:1::/64", "2001:db8:0:2::/64"),
+        join_site(tmp_path / "join", max_connections=64) as site,
+        contextlib.ExitStack() as stack,
+    ):
+        site.start(address="::")
+        wait_for(site.ready)
+        other = [stack.enter_context(sock) for sock in held(site, ["2001:db8:0:2::9"] * 8, "2001:db8:0:2::1")]
+        sources = [f"2001:db8:0:1::{number:x}" for number in range(16, 16 + 36)]
+        connections = [stack.enter_context(sock) for sock in held(site, sources, "2001:db8:0:1::1")]
+        wait_for(lambda: [is_open(sock) for sock in connections] == [True] * 32 + [False] * 4, 1)
+        assert all(is_open(sock) for sock in other)
+        answered_quickly(site)
+
+
+def test_what_only_begins_a_handshake_costs_little_memory(tmp_path: Path) -> None:
+    with join_site(tmp_path / "join") as site, contextlib.ExitStack() as stack:
+        site.start()
+        wait_for(site.ready)
+        pid = site.processes["join-0"].pid
+        before, hello = memory_kib(pid), client_hello(site)
+        for number in range(400):
+            sock = stack.enter_context(plain(site, f"127.0.2.{number % 60 + 1}"))
+            sock.sendall(hello)
+            assert sock.recv(1)  # the server's part of the handshake
+        assert memory_kib(pid) - before < 400 * 160
