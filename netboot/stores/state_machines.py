@@ -46,7 +46,7 @@ def images(db: sqlite3.Connection, digests: Collection[str]) -> dict[str, int]:
 
 
 def declare(db: sqlite3.Connection, declared: Collection[str], seconds: int) -> int:
-    """`netboot.lifecycle.ports.Projection.declare`."""
+    """Note which machines are in the inventory no more, and forget those that left longest ago; of how many it was."""
     known = {name for (name,) in db.execute("SELECT machine FROM claims UNION SELECT machine FROM machines")}
     gone = dict(db.execute("SELECT machine, seconds FROM removed").fetchall())
     left = {name: gone[name] + seconds if name in gone else 0 for name in known if name not in declared}

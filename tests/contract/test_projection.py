@@ -16,12 +16,14 @@ from netboot.lifecycle.errors import StateUnavailableError
 from netboot.lifecycle.events import DiscoveryRecord, EventRecord, ScriptRecord
 from netboot.lifecycle.phases import Phase
 from netboot.lifecycle.state import Batch
+from netboot.machines.inventory import load_inventory
 from netboot.stores.facts import Facts
 from netboot.stores.journal import SqliteJournal
 from netboot.stores.journal_reader import cursor_path, read_cursor
 from netboot.stores.state import SqliteStates
 from netboot.stores.state_writer import SqliteProjection
 from tests.records import boot_id, event, script, sighted
+from tests.sites import make_site
 
 Record = ScriptRecord | EventRecord | DiscoveryRecord
 
@@ -348,3 +350,32 @@ def test_a_look_at_unchanged_journals_reads_none(site: Site, monkeypatch: pytest
     for _ in range(10):
         site.controller.step()
     assert looked == []
+
+
+def test_what_is_written_after_every_journal_was_read_is_newer_whatever_its_clock_says(tmp_path: Path) -> None:
+    site = Site(tmp_path, workers=2)
+    ahead = script("gpu-001", 1).at_ms + 365 * 86_400_000
+    site.write(script("gpu-001", 1), event("gpu-001", 1, Phase.BOOTED).model_copy(update={"at_ms": ahead}))
+    site.drain()
+    site.write(script("gpu-001", 2), event("gpu-001", 2, Phase.BOOTED), number=1)
+    site.drain()
+    current = site.states.machines(["gpu-001"])["gpu-001"].current
+    assert current is not None
+    assert current.boot == boot_id("gpu-001", 2)
+    site.projection.close()
+
+
+def test_machines_that_left_the_inventory_are_told_to_the_state(tmp_path: Path) -> None:
+    site = Site(tmp_path)
+    in_force = [load_inventory(make_site(tmp_path / "site").inventory)]
+    site.controller = ProjectionController(
+        site.journals, site.projection, owned={"boot-0.db"}, inventory=lambda: in_force[0], monotonic=lambda: site.now
+    )
+    site.write(script("gpu-001", 1), script("gone-001", 1))
+    site.drain()
+    site.drain()
+    assert site.states.removed() == 1
+    site.now += state.REMOVED_KEPT_SECONDS
+    site.drain()
+    assert (site.states.removed(), site.served("gone-001"), site.served("gpu-001")) == (0, 0, 1)
+    site.projection.close()

@@ -1,7 +1,7 @@
 """Packed columns of the state."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from netboot.lifecycle.phases import Phase
@@ -11,6 +11,7 @@ from netboot.stores.packing import pack, unpack
 from tests.records import event, script
 
 
+@settings(deadline=None)
 @given(st.text())
 def test_what_was_packed_comes_out_again(text: str) -> None:
     assert unpack(pack(text)) == text.encode()
