@@ -1,17 +1,54 @@
 """How a started Python becomes one of the processes of the service."""
 
+import os
+import shutil
+import socket
 from importlib import import_module
+from pathlib import Path
+from urllib.parse import urlsplit
 
-from netboot import logs
+from netboot import credentials, logs
+from netboot.confine.access import Access, access_of
+from netboot.confine.enter import enter
 from netboot.process import ProcessSpec, end_with
 
 
 def start(spec: ProcessSpec) -> None:
-    """Be the process of this kind until told to stop: `run` of the file here that bears the kind's name.
+    """Be the process of this kind until told to stop: `run` of the file here that bears the kind's name, confined to
+    what the kind needs.
 
     Raises:
-        OrphanedError: the supervisor has ended already.
+        OrphanedError: the supervisor has ended already. OSError: it cannot be confined.
     """
     end_with(spec.supervisor)
     logs.set_up(spec.name)
-    import_module(f"netboot.processes.{spec.kind}").run(spec)
+    access = access_of(spec.kind, spec.name, spec.cluster, spec.config)
+    _temporary_files_in(spec.config.data / "tmp" / spec.name)
+    run = import_module(f"netboot.processes.{spec.kind}").run
+    if spec.broker is not None:
+        credentials.ask(socket.socket(fileno=spec.broker))
+    enter(access, _ports(access))
+    run(spec)
+
+
+def _temporary_files_in(folder: Path) -> None:
+    """Python's and SQLite's, which reads the variable when it is loaded. Nothing in there outlives the process."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(mode=0o700, parents=True)
+    os.environ["TMPDIR"] = os.environ["SQLITE_TMPDIR"] = str(folder)
+
+
+def _ports(access: Access) -> frozenset[int]:
+    """Where the apiservers are that it asks, as their kubeconfigs say now."""
+    if not access.kubeconfigs:
+        return frozenset()
+    from netboot.kube.errors import KubeconfigError
+    from netboot.kube.kubeconfig import read_kubeconfig  # only where there is a cluster
+
+    ports = set()
+    for path in access.kubeconfigs:
+        try:
+            ports.add(urlsplit(read_kubeconfig(path).server).port or 443)
+        except KubeconfigError:
+            continue  # whoever needs it says so, and it may come
+    return frozenset(ports)

@@ -20,10 +20,13 @@ COMMAND = [sys.executable, "-m", "netboot.cli.main"]
 
 
 class Service:
-    """Started by `start`; `log` is what it wrote to stderr."""
+    """Started by `start`; `log` is what it wrote to stderr. `path`: a further folder that its Pythons search."""
 
-    def __init__(self, config: Config, file: Path) -> None:
+    def __init__(self, config: Config, file: Path, path: str = "") -> None:
         self.config, self.file = config, file
+        self.environment = environment()
+        if path:
+            self.environment["PYTHONPATH"] += f":{path}"
         self.out = file.parent / "out"
         self.process: subprocess.Popen[bytes] | None = None
         self.machines = requests.Session()
@@ -43,7 +46,7 @@ class Service:
     def start(self) -> None:
         with self.out.open("w") as out, self.out.with_suffix(".log").open("a") as log:
             command = [*COMMAND, "serve", "--config", str(self.file)]
-            self.process = subprocess.Popen(command, stdout=out, stderr=log, env=environment(), cwd=self.file.parent)
+            self.process = subprocess.Popen(command, stdout=out, stderr=log, env=self.environment, cwd=self.file.parent)
         wait_for(self._ready, 60)
         wait_for(lambda: self.readyz()["ready"])
 
@@ -118,9 +121,9 @@ class Service:
 
 
 @contextlib.contextmanager
-def serving(config: Config, file: Path) -> Iterator[Service]:
+def serving(config: Config, file: Path, path: str = "") -> Iterator[Service]:
     """A service that runs while in the block; nothing of it is left after."""
-    service = Service(config, file)
+    service = Service(config, file, path)
     try:
         service.start()
         yield service
