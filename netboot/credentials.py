@@ -49,7 +49,7 @@ _broker: _Broker | None = None
 
 def ask(connection: socket.socket) -> None:
     """From now on have this process's files opened at the other end of `connection`, where it may not itself."""
-    global _broker  # noqa: PLW0603 - one for the whole process, as its confinement is
+    global _broker
     _broker = _Broker(connection)
 
 

@@ -47,15 +47,13 @@ _WRITES = {
     "status": frozenset({"approver", "fetcher", "join", "nodes"}),
     "accepted": frozenset({"management"}),
 }
-"""Folders of `data`. The controllers write all of it; the others, of its files, their own journal and `tmp/<process>`."""
+"""Folders of `data`. The controllers write all of it; the others further their own journal and `tmp/<process>`."""
 _CONNECTS = frozenset({"approver", "join", "management", "nodes"})
 _USUAL_PORTS = frozenset({53, 443, 6443})
 """Name servers, and apiservers whose kubeconfig cannot be read yet."""
-_FILES = (
-    "/dev/urandom /etc/gai.conf /etc/group /etc/host.conf /etc/hosts /etc/localtime /etc/mime.types "
-    "/etc/nsswitch.conf /etc/passwd /etc/protocols /etc/resolv.conf /etc/services /etc/timezone"
-).split()
-_SYSTEM = "/usr /lib /lib64 /etc/ca-certificates /etc/pki/tls/certs /etc/ssl/certs /etc/ld.so.cache".split()
+_ETC = ("gai.conf", "group", "host.conf", "hosts", "ld.so.cache", "localtime", "mime.types", "nsswitch.conf")
+_ETC += ("passwd", "protocols", "resolv.conf", "services", "timezone", "ca-certificates", "pki/tls/certs", "ssl/certs")
+_SYSTEM = ("/usr", "/lib", "/lib64", "/dev/urandom", *(f"/etc/{name}" for name in _ETC))
 _OWN = ("netboot", "images", "ipxe", "tokens")
 
 
@@ -86,13 +84,14 @@ def access_of(kind: str, name: str, cluster: str, config: Config) -> Access:
     stores = [config.store] if kind in _STORES else []
     ports = {config.provisioning.listen.port} if kind == "management" else set()
     if kind in _CONNECTS and config.clusters:
-        ports |= _USUAL_PORTS | {urlsplit(url).port or 443 for each in config.clusters.values() for url in each.endpoints}
+        endpoints = [url for each in config.clusters.values() for url in each.endpoints]
+        ports |= _USUAL_PORTS | {urlsplit(url).port or 443 for url in endpoints}
     return Access(
         name=name,
         handed=frozenset(path for key in _of(kind, HANDED) for path in values(config, key)),
         kubeconfigs=frozenset(path for key in _of(kind, KUBECONFIGS) for path in values(config, key, cluster)),
         public_keys=frozenset(path for key in _of(kind, PUBLIC_KEYS) for path in values(config, key)),
-        read=(*map(Path, _FILES), *system(config), *folders),
+        read=(*system(config), *folders),
         write=(Path("/dev/null"), data / "tmp" / name, *whole, *stores),
         databases=tuple(databases + ([data / "enrolment.db"] if kind in _ENROLS else [])),
         connect=None if kind == "fetcher" else frozenset(ports),

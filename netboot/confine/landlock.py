@@ -37,8 +37,11 @@ _BROUGHT = (
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """All that is left. `lists`: folders whose names it sees, and no more. `connect` None: every TCP port. What a path stands for is settled when it is applied: a folder
-    with everything below it, or a file, not what takes its name later. Paths that are not there give nothing."""
+    """All that is left. `lists`: folders whose names it sees, and no more; `connect` None: every TCP port.
+
+    What a path stands for is settled when it is applied: a folder with everything below it, or a file, not what takes
+    its name later. Paths that are not there give nothing.
+    """
 
     read: tuple[Path, ...] = ()
     write: tuple[Path, ...] = ()

@@ -31,25 +31,48 @@ class _Machine(NamedTuple):
 
 _SAME = {"io_uring_setup": 425, "pidfd_send_signal": 424, "pidfd_open": 434, "pidfd_getfd": 438, "process_madvise": 440}
 _SAME |= {"open_tree": 428, "move_mount": 429, "fsopen": 430, "fsmount": 432, "mount_setattr": 442}
-_NAMES = (
-    "socket connect sendto sendmsg sendmmsg kill tkill tgkill rt_sigqueueinfo rt_tgsigqueueinfo execve execveat ptrace "
-    "process_vm_readv process_vm_writev bpf perf_event_open userfaultfd add_key request_key keyctl mount umount2 "
-    "pivot_root unshare setns init_module finit_module kexec_load kexec_file_load open_by_handle_at"
-).split()
-_X86_64 = (41, 42, 44, 46, 307, 62, 200, 234, 129, 297, 59, 322, 101, 310, 311, 321, 298, 323, 248, 249, 250, 165, 166)
-_AARCH64 = (198, 203, 206, 211, 269, 129, 130, 131, 138, 240, 221, 281, 117, 270, 271, 280, 241, 282, 217, 218, 219, 40)
+_CALLS: dict[str, tuple[int, int]] = {
+    "socket": (41, 198),
+    "connect": (42, 203),
+    "sendto": (44, 206),
+    "sendmsg": (46, 211),
+    "sendmmsg": (307, 269),
+    "kill": (62, 129),
+    "tkill": (200, 130),
+    "tgkill": (234, 131),
+    "rt_sigqueueinfo": (129, 138),
+    "rt_tgsigqueueinfo": (297, 240),
+    "execve": (59, 221),
+    "execveat": (322, 281),
+    "ptrace": (101, 117),
+    "process_vm_readv": (310, 270),
+    "process_vm_writev": (311, 271),
+    "bpf": (321, 280),
+    "perf_event_open": (298, 241),
+    "userfaultfd": (323, 282),
+    "add_key": (248, 217),
+    "request_key": (249, 218),
+    "keyctl": (250, 219),
+    "mount": (165, 40),
+    "umount2": (166, 39),
+    "pivot_root": (155, 41),
+    "unshare": (272, 97),
+    "setns": (308, 268),
+    "init_module": (175, 105),
+    "finit_module": (313, 273),
+    "kexec_load": (246, 104),
+    "kexec_file_load": (320, 294),
+    "open_by_handle_at": (304, 265),
+}
+"""x86-64, AArch64."""
 _MACHINES = {
-    "x86_64": _Machine(
-        0xC000003E, _SAME | dict(zip(_NAMES, (*_X86_64, 155, 272, 308, 175, 313, 246, 320, 304), strict=True))
-    ),
-    "aarch64": _Machine(
-        0xC00000B7, _SAME | dict(zip(_NAMES, (*_AARCH64, 39, 41, 97, 268, 105, 273, 104, 294, 265), strict=True))
-    ),
+    name: _Machine(arch, _SAME | {call: numbers[place] for call, numbers in _CALLS.items()})
+    for place, (name, arch) in enumerate((("x86_64", 0xC000003E), ("aarch64", 0xC00000B7)))
 }
 _OWN_ONLY = ("kill", "tkill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo")
 _FLAGS = {"sendto": 3, "sendmsg": 2, "sendmmsg": 3}
 """Which argument the flags are."""
-_NEVER = tuple(name for name in (*_SAME, *_NAMES) if name not in {*_OWN_ONLY, *_FLAGS, "socket", "connect"})
+_NEVER = tuple(name for name in (*_SAME, *_CALLS) if name not in {*_OWN_ONLY, *_FLAGS, "socket", "connect"})
 
 
 def supported() -> bool:
@@ -87,7 +110,9 @@ def _program(machine: _Machine, network: bool, pid: int | None) -> bytes:
     program += [_step(_LOAD, _NUMBER), _step(_AT_LEAST, _X32, 0, 1), refuse]
     for name in _NEVER if network else (*_NEVER, "connect"):
         program += [_step(_EQUAL, calls[name], 0, 1), refuse]
-    allowed = {"socket": ((0, _DOMAINS), (2, _PROTOCOLS)) if network else ((0, _DOMAINS[:1]),)}
+    allowed: dict[str, tuple[tuple[int, tuple[int, ...]], ...]] = {
+        "socket": ((0, _DOMAINS), (2, _PROTOCOLS)) if network else ((0, _DOMAINS[:1]),)
+    }
     if pid is not None:
         allowed |= {name: ((0, (pid,)),) for name in _OWN_ONLY if name != "tkill"} | {"tkill": ((0, ()),)}
     for name, arguments in allowed.items():

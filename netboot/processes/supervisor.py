@@ -138,7 +138,7 @@ def _walls(config: Config) -> Iterator[Broker]:
 
 
 def _make(config: Config) -> None:
-    """Folders and the key that processes find there, and may not make themselves. What fails is said by who needs it."""
+    """Folders and the key that processes find, and may not make themselves. What fails is said by who needs it."""
     with suppress(OSError, StateUnavailableError):
         for folder in ("accepted", "journal", "metrics", "status"):
             (config.data / folder).mkdir(exist_ok=True)

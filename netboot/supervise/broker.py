@@ -22,7 +22,7 @@ class Broker:
         self._selector = selectors.DefaultSelector()
 
     def offer(self, may: Callable[[Path], bool]) -> socket.socket:
-        """An end to be inherited by a process, for which the files are opened of which `may` says so. Before `start`."""
+        """An end for a process to inherit, for which files are opened of which `may` says so. Before `start`."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         ours.setblocking(False)
         self._selector.register(ours, selectors.EVENT_READ, may)

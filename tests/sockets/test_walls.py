@@ -158,9 +158,7 @@ def test_the_table_has_every_kind_of_process() -> None:
 
 
 @pytest.mark.parametrize("kind", NAMES)
-def test_a_process_can_do_what_it_needs_and_nothing_else(
-    service: Service, apiserver: socket.socket, kind: str
-) -> None:
+def test_a_process_can_do_what_it_needs_and_nothing_else(service: Service, apiserver: socket.socket, kind: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other, socket.socket(socket.AF_UNIX) as abstract:
         abstract.bind("\0netboot-test-walls")
         abstract.listen()

@@ -34,11 +34,12 @@ def test_a_site_that_is_not_running_yet(run: Run, site: Path) -> None:
     assert run("doctor") == Ran(
         1,
         "ok    site: files: configuration, inventory, keys, token and site bundle\n"
+        "ok    service: confinement: this kernel keeps each process to what it needs\n"
         "FAIL  service: running: nothing answers at http://127.0.0.1:9\n"
         "      → start it: `netboot serve`\n"
         "note  clusters: configured: none is configured: machines boot, and join nothing\n"
         "      → add `clusters` and `join` to the configuration\n"
-        "\n3 looked at: 1 wrong, 0 to look at\n",
+        "\n4 looked at: 1 wrong, 0 to look at\n",
         "",
     )
 
