@@ -9,7 +9,6 @@ from urllib.parse import urlsplit
 
 from netboot import credentials, logs
 from netboot.confine.access import Access, access_of
-from netboot.confine.enter import enter
 from netboot.process import ProcessSpec, end_with
 
 
@@ -24,6 +23,8 @@ def start(spec: ProcessSpec) -> None:
     logs.set_up(spec.name)
     access = access_of(spec.kind, spec.name, spec.cluster, spec.config)
     _temporary_files_in(spec.config.data / "tmp" / spec.name)
+    from netboot.confine.enter import enter  # it loads SQLite, which looks now where temporary files go
+
     run = import_module(f"netboot.processes.{spec.kind}").run
     if spec.broker is not None:
         credentials.ask(socket.socket(fileno=spec.broker))
@@ -32,7 +33,7 @@ def start(spec: ProcessSpec) -> None:
 
 
 def _temporary_files_in(folder: Path) -> None:
-    """Python's and SQLite's, which reads the variable when it is loaded. Nothing in there outlives the process."""
+    """Python's and SQLite's. Nothing in there outlives the process."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(mode=0o700, parents=True)
     os.environ["TMPDIR"] = os.environ["SQLITE_TMPDIR"] = str(folder)

@@ -5,6 +5,7 @@ On SIGNAL, a process does what its file of orders says, with all that it has, an
 are opened before the process is confined, as nothing else is.
 """
 
+import contextlib
 import ctypes
 import errno
 import json
@@ -94,6 +95,23 @@ def _abstract(name: str) -> None:
         sock.connect(f"\0{name}")
 
 
+def _spill(rows: int) -> None:
+    """What a large question does: SQLite goes to a temporary file."""
+    import sqlite3
+
+    with contextlib.closing(sqlite3.connect("")) as db:
+        db.execute("PRAGMA cache_size = 2")
+        db.execute(
+            "CREATE TABLE filler AS SELECT randomblob(4000) FROM (VALUES (1), (2), (3), (4), (5), (6), (7), (8))"
+        )
+        try:
+            for _ in range(rows):
+                db.execute("INSERT INTO filler SELECT randomblob(4000) FROM filler LIMIT 8")
+            db.commit()
+        except sqlite3.Error as error:
+            raise OSError(errno.EACCES, str(error)) from None
+
+
 def _run(program: str) -> None:
     pid = os.posix_spawn(program, [program], {})  # noqa: TID251 - nobody restarts it
     os.waitpid(pid, 0)
@@ -112,6 +130,7 @@ _ACTS: dict[str, Callable[[Any], None]] = {
     "multipath": _connect_multipath,
     "fast-open": _connect_fast,
     "abstract": _abstract,
+    "spill": _spill,
     "run": _run,
 }
 

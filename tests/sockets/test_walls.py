@@ -53,6 +53,7 @@ ALLOWED: dict[str, set[str]] = {
     | {"connect apiserver", "connect other"},
 }
 """All that is possible, of what `attempts` tries; everything else must be refused. Why: docs/operations.md."""
+ALL = {"large question"}
 REFUSED = {"EACCES", "EPERM"}
 
 
@@ -137,6 +138,7 @@ def attempts(service: Service, kind: str, apiserver: socket.socket, other: socke
         tried |= {f"{act} {label}": (act, number) for label, number in pid.items()}
     tried |= {f"connect {label}": ("connect", port) for label, port in ports.items()}
     tried |= {f"{act} other": (act, ports["other"]) for act in ("multipath", "fast-open")}
+    tried |= {"large question": ("spill", 64)}
     return tried | {"abstract socket": ("abstract", "netboot-test-walls"), "run a program": ("run", "/usr/bin/true")}
 
 
@@ -164,7 +166,7 @@ def test_a_process_can_do_what_it_needs_and_nothing_else(service: Service, apise
         abstract.listen()
         orders = attempts(service, kind, apiserver, other)
         ended = broken_into(service, NAMES[kind], orders)
-    assert {label for label, how in ended.items() if how == "done"} == ALLOWED[kind]
+    assert {label for label, how in ended.items() if how == "done"} == ALLOWED[kind] | ALL
     assert {label: how for label, how in ended.items() if how not in REFUSED | {"done"}} == {}
     assert service.readyz()["ready"]
 
@@ -199,8 +201,13 @@ def test_what_is_replaced_is_taken_up_by_those_who_may(service: Service) -> None
 def test_a_process_that_died_is_confined_again(service: Service, apiserver: socket.socket) -> None:
     before = service.processes()["boot-0"]["pid"]
     os.kill(before, 9)
-    wait_for(lambda: service.processes()["boot-0"]["ready"] and service.processes()["boot-0"]["pid"] != before)
+
+    def again() -> bool:
+        status = service.processes()["boot-0"]
+        return bool(status["ready"]) and status["pid"] != before
+
+    wait_for(again)
     orders = attempts(service, "boot", apiserver, apiserver)
     ended = broken_into(service, "boot-0", orders)
-    assert {label for label, how in ended.items() if how == "done"} == ALLOWED["boot"]
+    assert {label for label, how in ended.items() if how == "done"} == ALLOWED["boot"] | ALL
     assert service.boot("52:54:00:00:00:01")

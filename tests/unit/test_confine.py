@@ -16,6 +16,7 @@ from netboot.config import Config, load_config
 from netboot.confine import access, landlock, seccomp
 from netboot.confine.enter import shortcomings
 from netboot.process import Kind
+from netboot.processes import supervisor
 from tests.processes import environment
 from tests.sites import make_site
 from tests.sockets.join_site import fill_join
@@ -205,3 +206,48 @@ def test_a_source_tree_gives_its_packages_and_not_the_site_in_it(
     monkeypatch.setattr(sys, "path", [str(tmp_path), str(tmp_path / "site"), "relative", os.devnull])
     own = [path for path in access.system(config) if path.is_relative_to(tmp_path)]
     assert own == [tmp_path / "netboot"]
+
+
+def test_the_supervisor_opens_what_a_kubeconfig_names_now(tmp_path: Path) -> None:
+    config = _site(tmp_path)
+    allowed = access.access_of("approver", "approver-a", "a", config)
+    secrets = tmp_path / "secrets"
+    named = {"certificate-authority": "ca.pem"}, {"tokenFile": "token", "client-key": "/run/key"}
+    assert not supervisor._may(allowed, secrets / "token"), "there is no kubeconfig yet"
+    (secrets / "a").write_text(
+        json.dumps(
+            {
+                "kind": "Config",
+                "current-context": "c",
+                "contexts": [{"name": "c", "context": {"cluster": "k", "user": "u"}}],
+                "clusters": [{"name": "k", "cluster": named[0]}],
+                "users": [{"name": "u", "user": named[1]}],
+            }
+        )
+    )
+    wanted = [secrets / "a", secrets / "ca.pem", secrets / "token", Path("/run/key")]
+    assert [supervisor._may(allowed, path) for path in wanted] == [True] * 4
+    others = [secrets / "b", secrets / "sealing.keys", secrets / "token.old", tmp_path / "keys" / "x.pub"]
+    assert [supervisor._may(allowed, path) for path in others] == [False] * 4
+
+
+def test_of_keys_the_public_ones_alone_are_opened(tmp_path: Path) -> None:
+    config = _site(tmp_path)
+    allowed = access.access_of("controllers", "controllers", "", config)
+    assert supervisor._may(allowed, config.keys / "5f2c41d09be7a688.pub")
+    assert not supervisor._may(allowed, config.keys / "5f2c41d09be7a688.key")
+    assert not supervisor._may(access.access_of("boot", "boot-0", "", config), config.keys / "5f2c41d09be7a688.pub")
+
+
+def test_the_service_says_at_start_what_is_not_enforced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(landlock, "abi", lambda: 5)
+    config = _site(tmp_path)
+    config.data.mkdir(exist_ok=True)
+    wrong = config.model_copy(update={"keys": config.store / "keys"})
+    with supervisor._walls(wrong):
+        pass
+    lack = "this kernel cannot enforce signals and abstract sockets of other processes (Linux 6.12)"
+    exposed = f"keys ({config.store}/keys) lies in store, which other processes read: move it elsewhere"
+    assert caplog.messages == [f"processes are not confined: {problem}" for problem in (lack, exposed)]

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from lab.kube.authority import Authority, Pair
 from netboot.cli.doctor import token_expiry_ms
 from netboot.cli.tls import pair_fault
+from netboot.confine import landlock
 from netboot.kube.manifests import manifest_text, manifests
 from tests.commands import Ran, Run
 
@@ -41,6 +42,15 @@ def test_a_site_that_is_not_running_yet(run: Run, site: Path) -> None:
         "      → add `clusters` and `join` to the configuration\n"
         "\n4 looked at: 1 wrong, 0 to look at\n",
         "",
+    )
+
+
+def test_what_the_kernel_cannot_enforce(run: Run, site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(landlock, "abi", lambda: 5)
+    done = run("doctor", "--quiet")
+    assert (
+        "WARN  service: confinement: this kernel cannot enforce signals and abstract sockets of other processes "
+        "(Linux 6.12)\n      → a newer kernel, or Landlock among its `lsm=`; see docs/operations.md\n" in done.out
     )
 
 
