@@ -51,7 +51,16 @@ _WRITES = {
 _CONNECTS = frozenset({"approver", "join", "management", "nodes"})
 _USUAL_PORTS = frozenset({53, 443, 6443})
 """Name servers, and apiservers whose kubeconfig cannot be read yet."""
-_ETC = ("gai.conf", "group", "host.conf", "hosts", "ld.so.cache", "localtime", "mime.types", "nsswitch.conf")
+_ETC: tuple[str, ...] = (
+    "gai.conf",
+    "group",
+    "host.conf",
+    "hosts",
+    "ld.so.cache",
+    "localtime",
+    "mime.types",
+    "nsswitch.conf",
+)
 _ETC += ("passwd", "protocols", "resolv.conf", "services", "timezone", "ca-certificates", "pki/tls/certs", "ssl/certs")
 _RESOLVERS = ("/run/NetworkManager", "/run/resolvconf", "/run/systemd/resolve")
 _SYSTEM = ("/usr", "/lib", "/lib64", "/dev/urandom", *_RESOLVERS, *(f"/etc/{name}" for name in _ETC))

@@ -41,7 +41,8 @@ def enter(access: Access, ports: frozenset[int]) -> None:
     with _prepared(access.databases) as files:
         if version >= (RENAMES_ABI if access.renames else 1):
             write = (*access.write, *files)
-            landlock.restrict(Rules(access.read, write, tuple(access.public_keys), connect), version)
+            lists = tuple(path if path.exists() else path.parent for path in access.public_keys)
+            landlock.restrict(Rules(access.read, write, lists, connect), version)
     if seccomp.supported():
         seccomp.restrict(network=connect is None or bool(connect), others=access.forks)
     libc = ctypes.CDLL(None, use_errno=True)

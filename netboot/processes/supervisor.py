@@ -140,6 +140,7 @@ def _walls(config: Config) -> Iterator[Broker]:
 def _make(config: Config) -> None:
     """Folders and the key that processes find, and may not make themselves. What fails is said by who needs it."""
     with suppress(OSError, StateUnavailableError):
+        config.store.mkdir(parents=True, exist_ok=True)
         for folder in ("accepted", "journal", "metrics", "status"):
             (config.data / folder).mkdir(exist_ok=True)
         load_or_create(config.data / "boot-id.key")
