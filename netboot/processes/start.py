@@ -3,13 +3,17 @@
 import os
 import shutil
 import socket
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from netboot import credentials, logs
+from netboot.config import Config
 from netboot.confine.access import Access, access_of
+from netboot.lifecycle.errors import StateUnavailableError
 from netboot.process import ProcessSpec, end_with
+from netboot.stores.bootkey import load_or_create
 
 
 def start(spec: ProcessSpec) -> None:
@@ -22,6 +26,7 @@ def start(spec: ProcessSpec) -> None:
     end_with(spec.supervisor)
     logs.set_up(spec.name)
     access = access_of(spec.kind, spec.name, spec.cluster, spec.config)
+    _make(spec.config)
     _temporary_files_in(spec.config.data / "tmp" / spec.name)
     from netboot.confine.enter import enter  # it loads SQLite, which looks now where temporary files go
 
@@ -30,6 +35,16 @@ def start(spec: ProcessSpec) -> None:
         credentials.ask(socket.socket(fileno=spec.broker))
     enter(access, _ports(access))
     run(spec)
+
+
+def _make(config: Config) -> None:
+    """Folders, and the key, that a process finds once it is confined, and may not make then. What fails is said by who
+    needs it."""
+    with suppress(OSError, StateUnavailableError):
+        config.store.mkdir(parents=True, exist_ok=True)
+        for folder in ("accepted", "journal", "metrics", "status"):
+            (config.data / folder).mkdir(parents=True, exist_ok=True)
+        load_or_create(config.data / "boot-id.key")
 
 
 def _temporary_files_in(folder: Path) -> None:

@@ -21,7 +21,6 @@ from netboot.lifecycle.errors import StateUnavailableError
 from netboot.listeners import bind, bind_all
 from netboot.process import Kind, ProcessSpec
 from netboot.status import ProcessStatus, SupervisorStatus
-from netboot.stores.bootkey import load_or_create
 from netboot.stores.enrolment_schema import connect
 from netboot.stores.lock import sole_instance
 from netboot.stores.status import wipe, write_status
@@ -94,7 +93,6 @@ def _definition(
     supervisor, files = os.getpid(), broker.offer(partial(_may, access_of(kind, name, cluster, config)))
 
     def spec(ready: int, listener: int | None) -> bytes:
-        _make(config)
         return (
             ProcessSpec(
                 kind=kind,
@@ -125,7 +123,6 @@ def _walls(config: Config) -> Iterator[Broker]:
         log.warning("processes are not confined: this kernel cannot enforce %s", lack)
     for problem in exposed(config):
         log.warning("processes are not confined: %s", problem)
-    _make(config)
     broker = Broker()
     with ExitStack() as held:
         try:
@@ -135,15 +132,6 @@ def _walls(config: Config) -> Iterator[Broker]:
             log.warning("%s: once it can be used, restart the service", error)
         broker.start()
         yield broker
-
-
-def _make(config: Config) -> None:
-    """Folders and the key that processes find, and may not make themselves. What fails is said by who needs it."""
-    with suppress(OSError, StateUnavailableError):
-        config.store.mkdir(parents=True, exist_ok=True)
-        for folder in ("accepted", "journal", "metrics", "status"):
-            (config.data / folder).mkdir(exist_ok=True)
-        load_or_create(config.data / "boot-id.key")
 
 
 def _may(access: Access, path: Path) -> bool:
