@@ -19,6 +19,7 @@ from images.registry.reference import read_place
 from images.values import strict
 from images.values.strict import Fault, FaultsError, Strict
 from images.values.types import Name
+from netboot import credentials
 from netboot.addresses import Address, Listen, MachineUrl, TlsUrl, Url
 
 
@@ -226,7 +227,7 @@ def read_authorities(path: Path, key: str) -> tuple[str, ...]:
         images.values.strict.FaultsError: it cannot be read, holds none, or one that is none.
     """
     try:
-        certificates = x509.load_pem_x509_certificates(path.read_bytes())
+        certificates = x509.load_pem_x509_certificates(credentials.read(path))
     except OSError as error:
         raise FaultsError([Fault(str(path), 1, "", f"{key} cannot be read: {error.strerror}")]) from None
     except ValueError:

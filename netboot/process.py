@@ -35,6 +35,8 @@ class ProcessSpec(Strict):
     """Write end of a pipe: a byte says that the process is ready."""
     supervisor: int
     """Process id of the supervisor, with whom the process ends."""
+    broker: int | None = None
+    """Socket at whose other end the supervisor opens files for it: `netboot.credentials`."""
 
     def inherited(self) -> socket.socket:
         """The listening socket that the supervisor bound, as an object that owns it: ask once."""

@@ -7,6 +7,7 @@ and leaves the old one trusted, so that images signed by it boot until `retire` 
 import os
 import re
 import stat
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,10 +31,10 @@ class KeyInfo:
 
 
 class KeyRing:
-    """The keys in one folder."""
+    """The keys in one folder. `read`: how a public key's file is read."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, read: Callable[[Path], bytes] = Path.read_bytes) -> None:
+        self.folder, self._read = folder, read
 
     def __repr__(self) -> str:
         return f"KeyRing({str(self.folder)!r})"
@@ -183,7 +184,7 @@ class KeyRing:
 
     def _public(self, path: Path) -> PublicKey:
         try:
-            key = read_public_key(path.read_bytes())
+            key = read_public_key(self._read(path))
         except SignatureError as error:
             raise SignatureError(f"{path}: {error}") from None
         except OSError as error:

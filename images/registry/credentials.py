@@ -4,6 +4,7 @@ import base64
 import binascii
 import json
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -30,7 +31,9 @@ def default_file() -> Path:
     return (Path(folder) if folder else Path.home() / ".docker") / "config.json"
 
 
-def read_login(path: Path, registry: str, *, required: bool = False) -> Login | None:
+def read_login(
+    path: Path, registry: str, *, required: bool = False, read: Callable[[Path], bytes] = Path.read_bytes
+) -> Login | None:
     """The login for a registry in a file of docker's form; None: there is none for it, or (not `required`) no file.
 
     Raises:
@@ -38,7 +41,7 @@ def read_login(path: Path, registry: str, *, required: bool = False) -> Login | 
         DeniedError: the login is kept by a helper program, which we do not run.
     """
     try:
-        value = json.loads(path.read_bytes())
+        value = json.loads(read(path))
     except FileNotFoundError:
         if required:
             raise RegistryError(f"there is no {path}: `docker login` and `podman login` write such a file") from None

@@ -17,6 +17,8 @@ from netboot.cli.paths import config_option, config_path
 from netboot.cli.times import moment
 from netboot.cli.tls import endpoint_fault, pair_fault
 from netboot.config import Cluster, Config
+from netboot.confine.access import exposed
+from netboot.confine.enter import shortcomings
 from netboot.join.errors import ClusterUnavailableError
 from netboot.join.preconditions import ADVICE, Finding, check, rights
 from netboot.join.rights import RIGHTS
@@ -91,6 +93,7 @@ def diagnose(path: Path) -> list[Diagnosis]:
         diagnoses.append(Diagnosis("site", "files", "ok", "configuration, inventory, keys, token and site bundle"))
     if site.config is None:
         return diagnoses
+    diagnoses += _confinement(site.config)
     diagnoses += _service(site.config)
     diagnoses += _join(site.config)
     diagnoses += _clusters(site.config)
@@ -101,6 +104,18 @@ def _fault(file: str, message: str) -> Diagnosis:
     return Diagnosis(
         "site", Path(file).name, "refuse", message, "correct it; `netboot config check` says when it is right"
     )
+
+
+def _confinement(config: Config) -> Iterator[Diagnosis]:
+    """Whether the kernel of this machine, and where this site's files are, keep the service's processes apart."""
+    lacks = shortcomings()
+    for lack in lacks:
+        remedy = "a newer kernel, or Landlock among its `lsm=`; see docs/operations.md"
+        yield Diagnosis("service", "confinement", "warn", f"this kernel cannot enforce {lack}", remedy)
+    for problem in exposed(config):
+        yield Diagnosis("service", "confinement", "warn", problem)
+    if not lacks and not exposed(config):
+        yield Diagnosis("service", "confinement", "ok", "this kernel keeps each process to what it needs")
 
 
 def _service(config: Config) -> Iterator[Diagnosis]:

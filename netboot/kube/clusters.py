@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from time import monotonic
 
+from netboot import credentials
 from netboot.config import Cluster
 from netboot.join.errors import ClusterUnavailableError
 from netboot.join.ports import ClusterAccess, Preconditions
@@ -78,7 +79,7 @@ def reach(name: str, cluster: Cluster) -> Connected:
         ClusterUnavailableError: its kubeconfig or authorities cannot be read.
     """
     try:
-        authorities = cluster.authority.read_text(encoding="ascii")
+        authorities = credentials.read(cluster.authority).decode("ascii")
     except (OSError, UnicodeDecodeError) as error:
         why = getattr(error, "strerror", None) or "is not PEM"
         raise ClusterUnavailableError(f"clusters.{name}.authority: {cluster.authority}: {why}") from None

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 import yaml
 
+from netboot import credentials
 from netboot.kube.errors import KubeconfigError
 
 _CLUSTER = {"server", "certificate-authority", "certificate-authority-data", "tls-server-name"}
@@ -24,6 +25,7 @@ _USER = {
     "client-key",
     "client-key-data",
 }
+_FILES = ("client-certificate", "client-key", "tokenFile")
 _HARMLESS = {"extensions", "disable-compression"}
 
 
@@ -81,9 +83,23 @@ def read_kubeconfig(path: Path) -> Kubeconfig:
     )
 
 
+def named_files(path: Path) -> list[Path]:
+    """The files that the current context of a kubeconfig names, as it is now.
+
+    Raises:
+        KubeconfigError: it cannot be read.
+    """
+    document = _load(path)
+    context = _named(path, document, "contexts", "context", document.get("current-context"))
+    cluster = _named(path, document, "clusters", "cluster", context.get("cluster"))
+    user = _named(path, document, "users", "user", context.get("user"))
+    named = (cluster.get("certificate-authority"), *(user.get(key) for key in _FILES))
+    return [path.parent / str(name) for name in named if name is not None]
+
+
 def _load(path: Path) -> dict[str, Any]:
     try:
-        document = yaml.safe_load(path.read_bytes())
+        document = yaml.safe_load(credentials.read(path))
     except OSError as error:
         raise KubeconfigError(
             f"{path} cannot be read ({error.strerror}): make it with `netboot cluster kubeconfigs`"
@@ -117,7 +133,7 @@ def _bytes(path: Path, part: dict[str, Any], key: str) -> bytes | None:
 
 def _content(path: Path, named: str) -> bytes:
     try:
-        return (path.parent / named).read_bytes()
+        return credentials.read(path.parent / named)
     except OSError as error:
         raise KubeconfigError(f"{path} names {named}, which cannot be read: {error.strerror}") from None
 

@@ -1,17 +1,70 @@
 """How a started Python becomes one of the processes of the service."""
 
+import os
+import shutil
+import socket
+from contextlib import suppress
 from importlib import import_module
+from pathlib import Path
+from urllib.parse import urlsplit
 
-from netboot import logs
+from netboot import credentials, logs
+from netboot.config import Config
+from netboot.confine.access import Access, access_of
+from netboot.lifecycle.errors import StateUnavailableError
 from netboot.process import ProcessSpec, end_with
+from netboot.stores.bootkey import file_of, load_or_create
 
 
 def start(spec: ProcessSpec) -> None:
-    """Be the process of this kind until told to stop: `run` of the file here that bears the kind's name.
+    """Be the process of this kind until told to stop: `run` of the file here that bears the kind's name, confined to
+    what the kind needs.
 
     Raises:
-        OrphanedError: the supervisor has ended already.
+        OrphanedError: the supervisor has ended already. OSError: it cannot be confined.
     """
     end_with(spec.supervisor)
     logs.set_up(spec.name)
-    import_module(f"netboot.processes.{spec.kind}").run(spec)
+    access = access_of(spec.kind, spec.name, spec.cluster, spec.config)
+    _make(spec.config)
+    _temporary_files_in(spec.config.data / "tmp" / spec.name)
+    from netboot.confine.enter import enter  # it loads SQLite, which looks now where temporary files go
+
+    run = import_module(f"netboot.processes.{spec.kind}").run
+    if spec.broker is not None:
+        credentials.ask(socket.socket(fileno=spec.broker))
+    enter(access, _ports(access))
+    run(spec)
+
+
+def _make(config: Config) -> None:
+    """Folders, and the key, that a process finds once it is confined, and may not make then. What fails is said by who
+    needs it."""
+    with suppress(OSError, StateUnavailableError):
+        config.store.mkdir(parents=True, exist_ok=True)
+        for folder in ("accepted", "journal", "metrics", "status"):
+            (config.data / folder).mkdir(parents=True, exist_ok=True)
+        load_or_create(file_of(config))
+
+
+def _temporary_files_in(folder: Path) -> None:
+    """Python's and SQLite's. Nothing in there outlives the process."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(mode=0o700, parents=True)
+    os.environ["TMPDIR"] = os.environ["SQLITE_TMPDIR"] = str(folder)
+
+
+def _ports(access: Access) -> frozenset[int]:
+    """Where the apiservers are that it asks, as their kubeconfigs say now."""
+    if not access.kubeconfigs:
+        return frozenset()
+    from netboot.kube.errors import KubeconfigError
+    from netboot.kube.kubeconfig import read_kubeconfig  # only where there is a cluster
+
+    ports = set()
+    for path in access.kubeconfigs:
+        try:
+            ports.add(urlsplit(read_kubeconfig(path).server).port or 443)
+        except KubeconfigError:
+            continue  # whoever needs it says so, and it may come
+    return frozenset(ports)

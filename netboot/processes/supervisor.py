@@ -1,8 +1,11 @@
 """What `netboot serve` starts: the supervisor, and the table of what it keeps running."""
 
+import logging
 import os
+import sqlite3
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -10,13 +13,22 @@ from typing import Any, Literal
 import netboot
 from netboot.addresses import Address
 from netboot.config import Config
+from netboot.confine.access import Access, access_of, exposed
+from netboot.confine.enter import shortcomings
+from netboot.kube.errors import KubeconfigError
+from netboot.kube.kubeconfig import named_files
+from netboot.lifecycle.errors import StateUnavailableError
 from netboot.listeners import bind, bind_all
 from netboot.process import Kind, ProcessSpec
 from netboot.status import ProcessStatus, SupervisorStatus
+from netboot.stores.enrolment_schema import connect
 from netboot.stores.lock import sole_instance
 from netboot.stores.status import wipe, write_status
+from netboot.supervise.broker import Broker
 from netboot.supervise.process import Definition, Process
 from netboot.supervise.supervisor import Supervisor
+
+log = logging.getLogger(__name__)
 
 
 def serve(config: Config, say: Callable[[str], None]) -> None:
@@ -26,13 +38,13 @@ def serve(config: Config, say: Callable[[str], None]) -> None:
         AlreadyRunningError, ListenError: with the remedy. OSError: `data` cannot be written.
     """
     config.data.mkdir(parents=True, exist_ok=True)
-    with sole_instance(config.data / "lock"):
+    with sole_instance(config.data / "lock"), _walls(config) as broker:
         status = config.data / "status"
         for folder in (status, config.data / "metrics"):
             wipe(folder)
         supervisor = Supervisor(
             [sys.executable, "-P", "-m", "netboot.cli.main", "process"],
-            _definitions(config),
+            _definitions(config, broker),
             environment=_environment(config),
             report=lambda state, processes: write_status(status, "supervisor", _status(state, processes)),
             once_ready=lambda: say("ready"),
@@ -45,37 +57,40 @@ def serve(config: Config, say: Callable[[str], None]) -> None:
         supervisor.run()
 
 
-def _definitions(config: Config) -> list[Definition]:
+def _definitions(config: Config, broker: Broker) -> list[Definition]:
     """What is started, in this order; stages of the stop: first those who serve machines, last who keeps the books."""
     clusters = list(config.clusters)
+    one = partial(_definition, config, broker)
     return [
-        _definition(config, "controllers", "controllers", stage=2, reload=True),
-        *_servers(config, "boot", config.provisioning.listen, "provisioning.listen", config.provisioning.workers, 0),
-        *([_definition(config, "fetcher", "fetcher", stage=1)] if config.upstream is not None else []),
-        _definition(
-            config, "management", "management", stage=1, listener=bind(config.management.listen, "management.listen")
-        ),
+        one("controllers", "controllers", stage=2, reload=True),
+        *_servers(one, "boot", config.provisioning.listen, "provisioning.listen", config.provisioning.workers, 0),
+        *([one("fetcher", "fetcher", stage=1)] if config.upstream is not None else []),
+        one("management", "management", stage=1, listener=bind(config.management.listen, "management.listen")),
         *(
-            _servers(config, "join", config.join.listen, "join.listen", config.join.workers, 1)
+            _servers(one, "join", config.join.listen, "join.listen", config.join.workers, 1)
             if config.join is not None
             else []
         ),
-        *(_definition(config, "approver", f"approver-{name}", cluster=name, stage=1) for name in clusters),
-        *(_definition(config, "nodes", f"nodes-{name}", cluster=name, stage=1) for name in clusters),
+        *(one("approver", f"approver-{name}", cluster=name, stage=1) for name in clusters),
+        *(one("nodes", f"nodes-{name}", cluster=name, stage=1) for name in clusters),
     ]
 
 
-def _servers(config: Config, kind: Kind, address: Address, key: str, count: int, stage: int) -> list[Definition]:
+def _servers(
+    one: Callable[..., Definition], kind: Kind, address: Address, key: str, count: int, stage: int
+) -> list[Definition]:
     """`count` processes that share an address, each with a socket of its own."""
     again = partial(bind, address, key, shared=True)
     return [
-        _definition(config, kind, f"{kind}-{index}", index=index, stage=stage, listener=listener, listen=again)
+        one(kind, f"{kind}-{index}", index=index, stage=stage, listener=listener, listen=again)
         for index, listener in enumerate(bind_all(address, key, count))
     ]
 
 
-def _definition(config: Config, kind: Kind, name: str, *, index: int = 0, cluster: str = "", **more: Any) -> Definition:
-    supervisor = os.getpid()
+def _definition(
+    config: Config, broker: Broker, kind: Kind, name: str, *, index: int = 0, cluster: str = "", **more: Any
+) -> Definition:
+    supervisor, files = os.getpid(), broker.offer(partial(_may, access_of(kind, name, cluster, config)))
 
     def spec(ready: int, listener: int | None) -> bytes:
         return (
@@ -88,12 +103,48 @@ def _definition(config: Config, kind: Kind, name: str, *, index: int = 0, cluste
                 listener=listener,
                 ready=ready,
                 supervisor=supervisor,
+                broker=files.fileno(),
             )
             .model_dump_json()
             .encode()
         )
 
-    return Definition(name, spec, **more)
+    return Definition(name, spec, inherits=(files.fileno(),), **more)
+
+
+@contextmanager
+def _walls(config: Config) -> Iterator[Broker]:
+    """What processes need that may not open or make it themselves; says what is not kept from them.
+
+    The enrolments are kept open: SQLite removes and makes two files beside them with the last and the first who opens
+    them, and a process may write those that there were when it started.
+    """
+    for lack in shortcomings():
+        log.warning("processes are not confined: this kernel cannot enforce %s", lack)
+    for problem in exposed(config):
+        log.warning("processes are not confined: %s", problem)
+    broker = Broker()
+    with ExitStack() as held:
+        try:
+            enrolments = held.enter_context(closing(connect(config.data / "enrolment.db")))
+            enrolments.execute("SELECT count(*) FROM machines").fetchone()
+        except (StateUnavailableError, sqlite3.Error, OSError) as error:
+            log.warning("%s: once it can be used, restart the service", error)
+        broker.start()
+        yield broker
+
+
+def _may(access: Access, path: Path) -> bool:
+    """Whether the process may have this file opened."""
+    if path in access.handed or path in access.kubeconfigs:
+        return True
+    if path.suffix == ".pub" and path.parent in access.public_keys:
+        return True
+    for kubeconfig in access.kubeconfigs:
+        with suppress(KubeconfigError):
+            if path in named_files(kubeconfig):
+                return True
+    return False
 
 
 def _environment(config: Config) -> dict[str, str]:

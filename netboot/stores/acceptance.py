@@ -1,4 +1,4 @@
-"""`data/inventory-accepted.json`: the digest of the inventory whose large removal an operator confirmed.
+"""`data/accepted/inventory.json`: the digest of the inventory whose large removal an operator confirmed.
 
 The management server writes it, the publisher acts upon it and removes it once the inventory is published: a restart
 of either in between loses no word, and no word counts twice.
@@ -23,7 +23,7 @@ class Acceptance:
     """The file. One that cannot be read, or is torn, counts as none: the operator is asked again."""
 
     def __init__(self, data: Path) -> None:
-        self._path = data / "inventory-accepted.json"
+        self._path = data / "accepted" / "inventory.json"
 
     def read(self) -> str | None:
         """The digest that was accepted and is not in force yet; None: none."""
@@ -40,6 +40,7 @@ class Acceptance:
         """
         staged = self._path.with_suffix(".json-new")
         try:
+            self._path.parent.mkdir(exist_ok=True)
             with staged.open("wb") as file:
                 file.write(_Acceptance(digest=digest).model_dump_json().encode() + b"\n")
                 file.flush()

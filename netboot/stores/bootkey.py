@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from images.values.files import sync_folder
+from netboot import credentials
 from netboot.config import Config
 from netboot.lifecycle.errors import StateUnavailableError
 from netboot.reread import Reread
@@ -64,7 +65,7 @@ def load_or_create(path: Path) -> bytes:
 
 def _read(path: Path) -> bytes:
     try:
-        key = path.read_bytes()
+        key = credentials.read(path)
     except OSError as error:
         raise StateUnavailableError(f"the boot-id key {path} cannot be used: {error.strerror}") from None
     if len(key) != LENGTH:

@@ -11,6 +11,7 @@ from images.errors import CorruptError, NotFoundError, SignatureError, StoreErro
 from images.store import check
 from images.store.store import Store
 from images.values import files
+from netboot import credentials
 from netboot.config import Config
 from netboot.lifecycle.image_repository import ListedImage
 from netboot.reread import Reread
@@ -18,7 +19,7 @@ from netboot.reread import Reread
 
 def open_image_repository(config: Config) -> "StoreImageRepository":
     """The store of a site, with the keys that are trusted there."""
-    return StoreImageRepository(Store(config.store), KeyRing(config.keys))
+    return StoreImageRepository(Store(config.store), KeyRing(config.keys, credentials.read))
 
 
 class StoreImageRepository:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from images.values import files
+from netboot import credentials
 from netboot.lifecycle.errors import StateUnavailableError
 from netboot.reread import Reread
 from tokens.sealed import Keyset, SealingKey
@@ -46,7 +47,7 @@ def read_keys(path: Path, kind: Kind = SEALING) -> Keyset:
     """
     remedy = f"`netboot key {kind.group} rotate` makes the first one; replicas must share the file"
     try:
-        with path.open("rb") as file:
+        with credentials.opened(path) as file:
             mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
             data = file.read(65536)
     except OSError as error:

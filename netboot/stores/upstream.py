@@ -1,18 +1,19 @@
 """`netboot.lifecycle.upstream.Upstream` over a registry or a plain origin."""
 
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from time import sleep as _sleep
 
 from images.artifact.keyring import KeyRing
 from images.registry.credentials import Login, read_login
-from images.registry.errors import AbsentError
+from images.registry.errors import AbsentError, RegistryError
 from images.registry.pull import announce, missing, pull
 from images.registry.reference import is_url, read_origin, read_reference
 from images.registry.retry import RetryPolicy
 from images.registry.sources import OriginSource, RegistrySource, Source
 from images.store.store import Store
+from netboot import credentials
 from netboot.config import Config
 
 ATTEMPTS = 5
@@ -26,7 +27,7 @@ class StoreUpstream:
     def __init__(self, config: Config, sleep: Callable[[float], None] = _sleep) -> None:
         assert config.upstream is not None
         self._place = config.upstream
-        self._store, self._ring = Store(config.store, wait=_STORE_SECONDS), KeyRing(config.keys)
+        self._store, self._ring = Store(config.store, wait=_STORE_SECONDS), KeyRing(config.keys, credentials.read)
         self._retry = RetryPolicy(attempts=ATTEMPTS, sleep=sleep)
 
     @property
@@ -55,16 +56,30 @@ class StoreUpstream:
         from images.registry.client import OciRegistry
 
         place = self._place
-        if is_url(place.place):
-            origin, _ = read_origin(place.place)
-            with closing(OriginSource(origin, authority=place.authority)) as source:
-                yield source
-            return
-        reference = read_reference(place.place)
-        login = _login(place.credentials, reference.registry)
-        with OciRegistry(reference, login, authority=place.authority, plain_http=place.plain_http) as registry:
-            yield RegistrySource(registry)
+        with _named(place.authority) as authority:
+            if is_url(place.place):
+                origin, _ = read_origin(place.place)
+                with closing(OriginSource(origin, authority=authority)) as source:
+                    yield source
+                return
+            reference = read_reference(place.place)
+            login = _login(place.credentials, reference.registry)
+            with OciRegistry(reference, login, authority=authority, plain_http=place.plain_http) as registry:
+                yield RegistrySource(registry)
 
 
 def _login(path: Path | None, registry: str) -> Login | None:
-    return read_login(path, registry, required=True) if path is not None else None
+    return read_login(path, registry, required=True, read=credentials.read) if path is not None else None
+
+
+@contextmanager
+def _named(authority: Path | None) -> Iterator[Path | None]:
+    if authority is None:
+        yield None
+        return
+    with ExitStack() as held:
+        try:
+            name = held.enter_context(credentials.named(authority))
+        except OSError as error:
+            raise RegistryError(f"upstream.authority: {authority} cannot be read: {error.strerror}") from None
+        yield name

@@ -38,6 +38,8 @@ class Definition:
     listen: Callable[[], socket.socket] | None = None
     reload: bool = False
     """Whether SIGHUP is passed on to it."""
+    inherits: tuple[int, ...] = ()
+    """Further descriptors that it gets."""
 
 
 @dataclass(slots=True)
@@ -81,7 +83,7 @@ class Process:
                 [*command, self.definition.name],
                 stdin=subprocess.PIPE,
                 env=environment,
-                pass_fds=[writing] if listener is None else [writing, listener],
+                pass_fds=[writing, *self.definition.inherits, *([] if listener is None else [listener])],
                 process_group=0,
             )
         except BaseException:

@@ -9,6 +9,7 @@ import stat
 from dataclasses import dataclass
 from pathlib import Path
 
+from netboot import credentials
 from netboot.lifecycle.errors import NotAuthenticatedError, NoTokensError
 from netboot.reread import Reread
 
@@ -83,7 +84,7 @@ def _read(path: Path) -> tuple[_Hash, ...]:
         NoTokensError: it cannot be read, or there is none in it.
     """
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = credentials.read(path).decode().splitlines()
     except (OSError, UnicodeDecodeError) as error:
         why = getattr(error, "strerror", None) or "is not text"
         raise NoTokensError(

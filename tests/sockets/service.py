@@ -20,10 +20,13 @@ COMMAND = [sys.executable, "-m", "netboot.cli.main"]
 
 
 class Service:
-    """Started by `start`; `log` is what it wrote to stderr."""
+    """Started by `start`; `log` is what it wrote to stderr. `path`: a further folder that its Pythons search."""
 
-    def __init__(self, config: Config, file: Path) -> None:
+    def __init__(self, config: Config, file: Path, path: str = "") -> None:
         self.config, self.file = config, file
+        self.environment = environment()
+        if path:
+            self.environment["PYTHONPATH"] += f":{path}"
         self.out = file.parent / "out"
         self.process: subprocess.Popen[bytes] | None = None
         self.machines = requests.Session()
@@ -119,9 +122,9 @@ class Service:
 
 
 @contextlib.contextmanager
-def serving(config: Config, file: Path, service: Service | None = None) -> Iterator[Service]:
+def serving(config: Config, file: Path, service: Service | None = None, path: str = "") -> Iterator[Service]:
     """A service that runs while in the block; nothing of it is left after. `service`: one that was made already."""
-    service = service or Service(config, file)
+    service = service or Service(config, file, path)
     try:
         service.start()
         yield service

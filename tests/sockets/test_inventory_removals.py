@@ -229,7 +229,7 @@ def test_what_was_accepted_outlives_the_publisher(site: Site) -> None:
 def test_a_word_that_a_torn_file_holds_is_none(site: Site) -> None:
     paused_writer(site)
     site.post("/v1/inventory/accept", {"digest": site.digest})
-    file = site.config.data / "inventory-accepted.json"
+    file = site.config.data / "accepted" / "inventory.json"
     file.write_bytes(file.read_bytes()[:20])
     assert not site.restarts().valid
     assert site.boots == 1000

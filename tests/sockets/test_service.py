@@ -324,7 +324,7 @@ def test_a_fleet_goes_only_when_an_operator_says_so_also_after_a_power_cut(own: 
     accepted = own.netboot("config", "accept", "--yes", "--output", "json")
     assert (accepted.returncode, json.loads(accepted.stdout)["removed"]) == (0, 3)
     wait_for(lambda: own.outcome(MAC1) == "unknown")
-    wait_for(lambda: not (own.config.data / "inventory-accepted.json").exists())
+    wait_for(lambda: not (own.config.data / "accepted" / "inventory.json").exists())
 
 
 def test_a_stop_cuts_no_request_and_leaves_nothing(own: Service) -> None:

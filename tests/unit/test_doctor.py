@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from lab.kube.authority import Authority, Pair
 from netboot.cli.doctor import token_expiry_ms
 from netboot.cli.tls import pair_fault
+from netboot.confine import landlock
 from netboot.kube.manifests import manifest_text, manifests
 from tests.commands import Ran, Run
 
@@ -34,12 +35,22 @@ def test_a_site_that_is_not_running_yet(run: Run, site: Path) -> None:
     assert run("doctor") == Ran(
         1,
         "ok    site: files: configuration, inventory, keys, token and site bundle\n"
+        "ok    service: confinement: this kernel keeps each process to what it needs\n"
         "FAIL  service: running: nothing answers at http://127.0.0.1:9\n"
         "      → start it: `netboot serve`\n"
         "note  clusters: configured: none is configured: machines boot, and join nothing\n"
         "      → add `clusters` and `join` to the configuration\n"
-        "\n3 looked at: 1 wrong, 0 to look at\n",
+        "\n4 looked at: 1 wrong, 0 to look at\n",
         "",
+    )
+
+
+def test_what_the_kernel_cannot_enforce(run: Run, site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(landlock, "abi", lambda: 5)
+    done = run("doctor", "--quiet")
+    assert (
+        "WARN  service: confinement: this kernel cannot enforce signals and abstract sockets of other processes "
+        "(Linux 6.12)\n      → a newer kernel, or Landlock among its `lsm=`; see docs/operations.md\n" in done.out
     )
 
 

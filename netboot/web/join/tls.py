@@ -3,6 +3,7 @@
 import ssl
 from pathlib import Path
 
+from netboot import credentials
 from netboot.lifecycle.errors import StateUnavailableError
 from netboot.reread import Reread
 
@@ -32,7 +33,8 @@ class Certificate:
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.options |= ssl.OP_NO_RENEGOTIATION
         try:
-            context.load_cert_chain(*self._paths)
+            with credentials.named(self._paths[0]) as certificate, credentials.named(self._paths[1]) as key:
+                context.load_cert_chain(certificate, key)
         except (OSError, ssl.SSLError) as error:
             why = error.strerror or error.reason if isinstance(error, ssl.SSLError) else error.strerror
             raise StateUnavailableError(

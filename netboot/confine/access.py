@@ -1,0 +1,168 @@
+"""What each kind of process may touch: the one table (docs/operations.md has it in words; a test holds all to it)."""
+
+import site
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from netboot.config import Config
+
+HANDED: Mapping[str, frozenset[str]] = {
+    "boot_id_key": frozenset({"boot", "join", "management"}),
+    "management.token_file": frozenset({"management"}),
+    "join.certificate": frozenset({"join"}),
+    "join.key": frozenset({"join"}),
+    "join.authorities": frozenset({"controllers"}),
+    "join.sealing_keys": frozenset({"join"}),
+    "join.nonce_keys": frozenset({"boot", "join"}),
+    "clusters.*.authority": frozenset({"join", "management"}),
+    "upstream.credentials": frozenset({"fetcher"}),
+    "upstream.authority": frozenset({"fetcher"}),
+}
+"""Files by key of the configuration, opened for these kinds of process by the supervisor; for all others, never. Some
+are no secret, but lie beside one."""
+KUBECONFIGS: Mapping[str, frozenset[str]] = {
+    "clusters.*.issuer": frozenset({"join", "management"}),
+    "clusters.*.approver": frozenset({"approver"}),
+    "clusters.*.nodes": frozenset({"nodes"}),
+}
+"""Likewise, with the files that they name, and the port of the server that they name to connect to."""
+PUBLIC_KEYS = {"keys": frozenset({"controllers", "fetcher", "management"})}
+"""Likewise, of a folder its `*.pub` alone: private keys may lie beside them."""
+FOLDERS: Mapping[str, frozenset[str]] = {
+    "inventory": frozenset({"controllers", "management"}),
+    "join.tpm_roots": frozenset({"controllers", "join", "management"}),
+    "store": frozenset({"boot", "controllers", "fetcher", "management"}),
+    "data": frozenset({"approver", "boot", "controllers", "fetcher", "join", "management", "nodes"}),
+}
+"""Read by the process itself. Nothing of `data` opens anything."""
+_LINKED = ("inventory", "join.tpm_roots")
+_ENROLS = frozenset({"join", "management"})
+_JOURNALS = frozenset({"approver", "boot", "join", "nodes"})
+_STORES = frozenset({"controllers", "fetcher", "management"})
+_WRITES = {
+    "metrics": frozenset({"boot"}),
+    "status": frozenset({"approver", "fetcher", "join", "nodes"}),
+    "accepted": frozenset({"management"}),
+}
+"""Folders of `data`. The controllers write all of it; the others further their own journal and `tmp/<process>`."""
+_CONNECTS = frozenset({"approver", "join", "management", "nodes"})
+_USUAL_PORTS = frozenset({53, 443, 6443})
+"""Name servers, and apiservers whose kubeconfig cannot be read yet."""
+_ETC: tuple[str, ...] = (
+    "gai.conf",
+    "group",
+    "host.conf",
+    "hosts",
+    "ld.so.cache",
+    "localtime",
+    "mime.types",
+    "nsswitch.conf",
+)
+_ETC += ("passwd", "protocols", "resolv.conf", "services", "timezone", "ca-certificates", "pki/tls/certs", "ssl/certs")
+_RESOLVERS = ("/run/NetworkManager", "/run/resolvconf", "/run/systemd/resolve")
+_SYSTEM = ("/usr", "/lib", "/lib64", "/dev/urandom", *_RESOLVERS, *(f"/etc/{name}" for name in _ETC))
+_OWN = ("netboot", "images", "ipxe", "tokens")
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Of one process. `databases` are written too, with SQLite's files beside them; those must be there before.
+    `connect` None: TCP to anywhere; empty: no network at all. `forks`: it has a process of its own below it."""
+
+    name: str
+    handed: frozenset[Path]
+    kubeconfigs: frozenset[Path]
+    public_keys: frozenset[Path]
+    read: tuple[Path, ...]
+    write: tuple[Path, ...]
+    databases: tuple[Path, ...]
+    connect: frozenset[int] | None
+    forks: bool
+    renames: bool
+    """Between folders, as the store is written."""
+
+
+def access_of(kind: str, name: str, cluster: str, config: Config) -> Access:
+    """What the process `name` may touch. `cluster`: of an approver or a node collector."""
+    data = config.data
+    whole = [data] if kind == "controllers" else [data / folder for folder, kinds in _WRITES.items() if kind in kinds]
+    databases = [data / "journal" / f"{name}.db"] if kind in _JOURNALS else []
+    folders = [_standing(path, config, key) for key in _of(kind, FOLDERS) for path in values(config, key)]
+    stores = [config.store] if kind in _STORES else []
+    ports = {config.provisioning.listen.port} if kind == "management" else set()
+    if kind in _CONNECTS and config.clusters:
+        endpoints = [url for each in config.clusters.values() for url in each.endpoints]
+        ports |= _USUAL_PORTS | {urlsplit(url).port or 443 for url in endpoints}
+    return Access(
+        name=name,
+        handed=frozenset(path for key in _of(kind, HANDED) for path in values(config, key)),
+        kubeconfigs=frozenset(path for key in _of(kind, KUBECONFIGS) for path in values(config, key, cluster)),
+        public_keys=frozenset(path for key in _of(kind, PUBLIC_KEYS) for path in values(config, key)),
+        read=(*system(config), *folders),
+        write=(Path("/dev/null"), data / "tmp" / name, *whole, *stores),
+        databases=tuple(databases + ([data / "enrolment.db"] if kind in _ENROLS else [])),
+        connect=None if kind == "fetcher" else frozenset(ports),
+        forks=kind in ("join", "management"),
+        renames=bool(stores),
+    )
+
+
+def values(config: Config, key: str, cluster: str = "") -> Iterator[Path]:
+    """The paths that a dotted key names; `*`: of `cluster`, or of all."""
+    parts: list[Any] = [config]
+    for name in key.split("."):
+        if name == "*":
+            parts = [each for part in parts for named, each in part.items() if cluster in ("", named)]
+        else:
+            parts = [getattr(part, name) for part in parts if part is not None]
+    yield from (part for part in parts if part is not None)
+
+
+def exposed(config: Config) -> list[str]:
+    """Where this site's folders undo the walls: what must not be read by everybody, in a folder that is."""
+    folders = {path.resolve(): str(path) for path in system(config)}
+    folders |= {path.resolve(): key for key in FOLDERS for path in values(config, key)}
+    return [
+        f"{key} ({path}) lies in {named}, which other processes read: move it elsewhere"
+        for key, path in _secrets(config)
+        for folder, named in folders.items()
+        if path.resolve().is_relative_to(folder)
+    ]
+
+
+def system(config: Config) -> tuple[Path, ...]:
+    """Python, this program and the system's libraries. Of a source tree its packages alone, for a site may be in it;
+    and of what else Python searches nothing that holds a secret of this site."""
+    folders = [Path(folder) for folder in (*_SYSTEM, sys.base_prefix, sys.prefix, *site.getsitepackages())]
+    for folder in filter(Path.is_absolute, map(Path, sys.path)):
+        if not any(folder.is_relative_to(known) for known in folders):
+            own = [folder / name for name in _OWN if (folder / name / "__init__.py").exists()]
+            folders += own or ([folder] if _alone(folder, config) else [])
+    return tuple(folders)
+
+
+def _of(kind: str, table: Mapping[str, frozenset[str]]) -> list[str]:
+    return [key for key, kinds in table.items() if kind in kinds]
+
+
+def _secrets(config: Config) -> list[tuple[str, Path]]:
+    return [(key, path) for key in (*HANDED, *KUBECONFIGS, *PUBLIC_KEYS) for path in values(config, key)]
+
+
+def _standing(path: Path, config: Config, key: str) -> Path:
+    """Of what operators keep elsewhere and link to, or mount later: the folder that keeps meaning it, where the first
+    link is, or where it will be; unless a secret is in there."""
+    for part in (*reversed(path.parents), path) if key in _LINKED else ():
+        if part.is_symlink() or not part.exists():
+            folder = part.parent.resolve()
+            return folder if _alone(folder, config) and folder != folder.parent else path
+    return path
+
+
+def _alone(folder: Path, config: Config) -> bool:
+    """Whether no secret of this site lies in it."""
+    return not any(path.resolve().is_relative_to(folder.resolve()) for _, path in _secrets(config))

@@ -1,0 +1,91 @@
+"""Files that a process may use and not open: the supervisor opens them for it, each time it asks (docs/decisions/029).
+
+So one that is replaced is the new one, and nothing else in its folder is in reach. Where a process is not confined (the
+command line), this is plain reading.
+"""
+
+import os
+import socket
+import struct
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+ANSWER = struct.Struct("=8si")
+"""The eight bytes that began the question, and an errno; with 0 comes a descriptor. The question: they, and a path."""
+LONGEST = 4096
+_SECONDS = 5.0
+
+
+class _Broker:
+    """The supervisor at the other end of a socket. Safe for threads, and in a process below the one that was given it,
+    if only one of the two asks."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        connection.settimeout(_SECONDS)
+        self._connection, self._lock = connection, threading.Lock()
+
+    def open(self, path: Path) -> int:
+        question = os.urandom(8)
+        with self._lock:
+            self._connection.send(question + os.fsencode(path))
+            while True:
+                data, descriptors, _, _ = socket.recv_fds(self._connection, ANSWER.size, 1)
+                asked, error = ANSWER.unpack(data)
+                if asked == question:
+                    break
+                for late in descriptors:  # for somebody who had this end before, or gave up
+                    os.close(late)
+        if error:
+            raise OSError(error, os.strerror(error), str(path))
+        os.set_inheritable(descriptors[0], False)
+        return descriptors[0]
+
+
+_broker: _Broker | None = None
+
+
+def ask(connection: socket.socket) -> None:
+    """From now on have this process's files opened at the other end of `connection`, where it may not itself."""
+    global _broker
+    _broker = _Broker(connection)
+
+
+def opened(path: Path) -> BinaryIO:
+    """The file, as it is now, for reading.
+
+    Raises:
+        OSError: there is none, or it may not be read by this process.
+    """
+    try:
+        return path.open("rb")
+    except PermissionError:
+        if _broker is None:
+            raise
+        return os.fdopen(_broker.open(path), "rb")
+
+
+def read(path: Path) -> bytes:
+    """The content of the file, as it is now.
+
+    Raises:
+        OSError: as `opened`.
+    """
+    with opened(path) as file:
+        return file.read()
+
+
+@contextmanager
+def named(path: Path) -> Iterator[Path]:
+    """A path by which a library can read the file, as it is now, while in the block: of memory, in no folder.
+
+    Raises:
+        OSError: as `opened`.
+    """
+    descriptor = os.memfd_create("netboot-credential", os.MFD_CLOEXEC)
+    with os.fdopen(descriptor, "wb") as copy:
+        copy.write(read(path))
+        copy.flush()
+        yield Path(f"/proc/self/fd/{descriptor}")

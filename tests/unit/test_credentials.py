@@ -1,0 +1,93 @@
+"""Files that the supervisor opens for a process: what it gives, what it refuses, and who may ask again."""
+
+import os
+import socket
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from netboot import credentials
+from netboot.supervise.broker import Broker
+
+
+@pytest.fixture
+def asking(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[socket.socket]:
+    """This process as one that may have `mine` and `later` opened, and opens nothing itself."""
+    broker = Broker()
+    with broker.offer(lambda path: path.name in ("mine", "later", "pipe")) as connection:
+        broker.start()
+
+        def refused(path: Path, mode: str) -> None:
+            raise PermissionError(13, "confined", str(path))
+
+        monkeypatch.setattr(Path, "open", refused)
+        monkeypatch.setattr(credentials, "_broker", None)
+        credentials.ask(connection)
+        yield connection
+
+
+def test_a_file_is_what_it_is_when_it_is_asked_for(tmp_path: Path, asking: socket.socket) -> None:
+    descriptor = os.open(tmp_path / "mine", os.O_WRONLY | os.O_CREAT)
+    os.write(descriptor, b"first")
+    os.close(descriptor)
+    assert credentials.read(tmp_path / "mine") == b"first"
+    descriptor = os.open(tmp_path / "new", os.O_WRONLY | os.O_CREAT)
+    os.write(descriptor, b"second")
+    os.close(descriptor)
+    (tmp_path / "new").rename(tmp_path / "mine")
+    assert credentials.read(tmp_path / "mine") == b"second"
+    with credentials.named(tmp_path / "mine") as name:
+        assert os.read(os.open(name, os.O_RDONLY), 10) == b"second"
+
+
+def test_what_is_not_its_own_is_refused_and_what_is_not_there_is_not_found(
+    tmp_path: Path, asking: socket.socket
+) -> None:
+    (tmp_path / "theirs").touch()
+    with pytest.raises(PermissionError) as refused:
+        credentials.read(tmp_path / "theirs")
+    assert refused.value.filename == str(tmp_path / "theirs")
+    with pytest.raises(FileNotFoundError):
+        credentials.read(tmp_path / "later")
+    with pytest.raises(PermissionError):
+        credentials.read(tmp_path / "mine" / ".." / "theirs")
+
+
+def test_a_pipe_does_not_stop_the_supervisor(tmp_path: Path, asking: socket.socket) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    assert credentials.read(tmp_path / "pipe") == b""
+
+
+def test_nonsense_and_an_answer_that_came_too_late_do_no_harm(tmp_path: Path, asking: socket.socket) -> None:
+    (tmp_path / "mine").touch()
+    for nonsense in (
+        b"x",
+        b"12345678",
+        b"12345678\0",
+        b"12345678" + b"/mine" * 1000,
+        b"12345678" + bytes(tmp_path / "mine"),
+    ):
+        asking.send(nonsense)
+    assert credentials.read(tmp_path / "mine") == b""
+
+
+def test_threads_get_each_its_own(tmp_path: Path, asking: socket.socket) -> None:
+    (tmp_path / "mine").touch()
+    ended: list[bytes | Exception] = []
+
+    def ask() -> None:
+        ended.extend(credentials.read(tmp_path / "mine") for _ in range(50))
+
+    threads = [threading.Thread(target=ask) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert ended == [b""] * 200
+
+
+def test_without_a_supervisor_a_file_is_simply_opened(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"some")
+    assert credentials.read(tmp_path / "file") == b"some"
