@@ -142,6 +142,17 @@ class Retry(Strict):
     unavailable_seconds: Jitter = (5, 20)
 
 
+class Watchdog(Strict):
+    """How long a process may be silent before it is killed and started again; half of that, and it is not ready."""
+
+    server_seconds: Annotated[int, Field(ge=2, le=3600)] = 15
+    """Of boot, join and management servers, whose loops only ever take short turns."""
+    controller_seconds: Annotated[int, Field(ge=2, le=3600)] = 120
+    """Of the others, whose turns may be long: 50,000 machines of YAML take 14 s of a free core."""
+    start_seconds: Annotated[int, Field(ge=2, le=86_400)] = 600
+    """Of each, until it is ready for the first time."""
+
+
 class InventoryLimits(Strict):
     """A change of the inventory that removes more machines than both of these waits for `netboot config accept`."""
 
@@ -163,6 +174,7 @@ class Config(Strict):
     management: Management = Management()
     origins: tuple[MachineUrl, ...] = ()
     retry: Retry = Retry()
+    watchdog: Watchdog = Watchdog()
     upstream: UpstreamPlace | None = None
     join: Join | None = None
     clusters: dict[Name, Cluster] = Field(default_factory=dict)

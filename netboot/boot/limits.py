@@ -10,10 +10,13 @@ Who ends what:
 """
 
 import asyncio
+import errno
 import logging
+import resource
 import socket
+import time
 from collections.abc import Awaitable, Callable
-from typing import cast
+from typing import Any, cast
 
 from aiohttp import web
 from aiohttp.web_protocol import RequestHandler
@@ -31,6 +34,13 @@ MOST_HEADERS = 64
 READ_BUFFER = 16 * 1024
 LINGER_SECONDS = 1.0
 """How long an unwanted body is read after the answer, so that the client gets to see that answer."""
+KEPT_FILES = 48
+"""Descriptors that a boot server needs besides those of its connections."""
+FILES_EACH = 5
+"""For each connection admitted: itself, a file and a second one of its socket while that is sent; and one told to come
+back, one in the batch that was just accepted."""
+ACCEPT_AT_ONCE = 64
+SHORTAGE_SECONDS = 60.0
 TOLD_TO_COME_BACK = 2
 """Up to so many times a limit, the excess is told to come back; beyond, it is cut without a word."""
 
@@ -67,10 +77,11 @@ class Gate:
 class Connection(RequestHandler):
     """One client's connection; `peer` is its address, fit for a log line and a JSON string."""
 
-    __slots__ = ("admitted", "gate", "peer")
+    __slots__ = ("admitted", "asked", "gate", "peer")
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Count it; what is far beyond the limits does not even get a request read."""
+        self.asked = False
         self.gate = cast("Limited", self._manager).gate
         peername = transport.get_extra_info("peername")
         self.peer = plain_address(str(peername[0]) if peername else "")
@@ -132,6 +143,32 @@ class Limited(web.Server):
         """The protocol of a connection that was just accepted; called by asyncio."""
         return Connection(self, loop=self._loop, **self._kwargs)
 
+    def unasked(self) -> int:
+        """How many connections there are that have asked for nothing yet."""
+        return sum(not cast(Connection, connection).asked for connection in self.connections)
+
+
+class Shortage:
+    """Handler of what an event loop cannot give anybody else. Where the machine has no more files or memory for a new
+    connection, asyncio tries again after a second; that is said once a minute, and not for each try."""
+
+    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._monotonic = monotonic
+        self._told = float("-inf")
+
+    def __call__(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        error = context.get("exception")
+        if not isinstance(error, OSError) or error.errno not in (
+            errno.EMFILE,
+            errno.ENFILE,
+            errno.ENOBUFS,
+            errno.ENOMEM,
+        ):
+            loop.default_exception_handler(context)
+        elif self._monotonic() - self._told >= SHORTAGE_SECONDS:
+            self._told = self._monotonic()
+            log.error("no new connection can be taken: %s; they wait (ulimit -n)", error.strerror)
+
 
 def connection_of(request: web.BaseRequest) -> Connection:
     """The connection that a request came on."""
@@ -145,5 +182,26 @@ def prepare_listener(listener: socket.socket, limits: Provisioning) -> None:
 
 
 def gate_of(limits: Provisioning) -> Gate:
-    """One worker's limits: its share of the connections in all; those of one address may all come to one worker."""
-    return Gate(-(-limits.max_connections // limits.workers), limits.max_connections_per_address)
+    """One worker's limits: its share of the connections in all, and no more than its files are for; those of one
+    address may all come to one worker."""
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return Gate(min(_share(limits), _connections(files)), limits.max_connections_per_address)
+
+
+def allow_files(limits: Provisioning) -> None:
+    """Have as many descriptors as this worker's connections need; where that is not permitted, it has fewer of them,
+    which is said in the log."""
+    soft, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = KEPT_FILES + FILES_EACH * _share(limits)
+    if most < needed:
+        words = "the limit of open files is %d: at most %d connections at once, and not %d (ulimit -n, LimitNOFILE)"
+        log.warning(words, most, _connections(most), _share(limits))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(max(soft, needed), most), most))
+
+
+def _share(limits: Provisioning) -> int:
+    return -(-limits.max_connections // limits.workers)
+
+
+def _connections(files: int) -> int:
+    return max(1, (files - KEPT_FILES) // FILES_EACH)

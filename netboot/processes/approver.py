@@ -25,7 +25,7 @@ def run(spec: ProcessSpec) -> None:
     machines = Machines(cluster, LiveView(config.data / "snapshot.json").view)
     knowledge = Knowledge(cluster, machines, SqliteEnrolments(config.data / "enrolment.db"))
     approver = Approver(cluster, partial(connected, config, cluster), knowledge, facts, SystemClock())
-    runner.run(approver, partial(write_status, config.data / "status", spec.name), spec.say_ready)
+    runner.run(approver, partial(write_status, config.data / "status", spec.name), spec.say_ready, spec.heartbeat())
     facts.close()
 
 

@@ -51,6 +51,7 @@ def run(spec: ProcessSpec) -> None:
         spec.inherited(),
         lambda stopping: create_app(make(stopping)),
         spec.say_ready,
+        (spec.heartbeat(), spec.heartbeat("arbiter")),
         settings=settings(config.join, certificate),
     ).run()
 

@@ -21,7 +21,7 @@ from netboot import logs
 from netboot.config import Cluster, load_config
 from netboot.join.ports import ClusterAccess
 from netboot.join.preconditions import Connected, Finding
-from netboot.process import end_with
+from netboot.process import Heartbeat, end_with
 from netboot.processes.join import compose
 from netboot.web.join import preflight
 from netboot.web.join.app import create_app
@@ -101,6 +101,7 @@ def main() -> None:
             )
         ),
         lambda: (os.write(spec["ready"], b"1"), None)[1],
+        (Heartbeat(spec["ready"], "main loop"), Heartbeat(spec["ready"], "arbiter")),
         settings=settings(config.join, certificate),
     ).run()
 

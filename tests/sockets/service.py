@@ -13,6 +13,8 @@ from typing import Any
 import requests
 
 from netboot.config import Config
+from netboot.status import SupervisorStatus
+from netboot.stores.status import StatusFolder
 from tests.processes import descendants, environment, runs, wait_for
 from tests.sites import TOKEN
 
@@ -26,6 +28,8 @@ class Service:
         self.config, self.file = config, file
         self.out = file.parent / "out"
         self.process: subprocess.Popen[bytes] | None = None
+        self.prefix: list[str] = []
+        """A command that runs the service's own."""
         self.machines = requests.Session()
 
     @property
@@ -41,11 +45,16 @@ class Service:
         return self.out.with_suffix(".log").read_text()
 
     def start(self) -> None:
+        """Until it says that it is ready, and machines can boot."""
+        self.launch()
+        wait_for(lambda: self.readyz()["ready"])
+
+    def launch(self) -> None:
+        """Until all its processes are ready."""
         with self.out.open("w") as out, self.out.with_suffix(".log").open("a") as log:
-            command = [*COMMAND, "serve", "--config", str(self.file)]
+            command = [*self.prefix, *COMMAND, "serve", "--config", str(self.file)]
             self.process = subprocess.Popen(command, stdout=out, stderr=log, env=environment(), cwd=self.file.parent)
         wait_for(self._ready, 60)
-        wait_for(lambda: self.readyz()["ready"])
 
     def _ready(self) -> bool:
         assert self.process is not None
@@ -72,6 +81,12 @@ class Service:
 
     def readyz(self) -> Any:
         return requests.get(f"{self.management}/readyz", timeout=60).json()
+
+    def status(self) -> SupervisorStatus:
+        """What the supervisor says, without asking the management server."""
+        status = StatusFolder(self.config.data / "status").read("supervisor", SupervisorStatus)
+        assert status is not None
+        return status
 
     def processes(self) -> Any:
         """What the supervisor says of each process, by name."""
@@ -118,9 +133,10 @@ class Service:
 
 
 @contextlib.contextmanager
-def serving(config: Config, file: Path) -> Iterator[Service]:
-    """A service that runs while in the block; nothing of it is left after."""
+def serving(config: Config, file: Path, *prefix: str) -> Iterator[Service]:
+    """A service that runs while in the block; nothing of it is left after. `prefix`: a command that runs it."""
     service = Service(config, file)
+    service.prefix = list(prefix)
     try:
         service.start()
         yield service
