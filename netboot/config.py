@@ -19,6 +19,7 @@ from images.values import strict
 from images.values.strict import Fault, FaultsError, Strict
 from images.values.types import Name
 from netboot.addresses import Address, Listen, MachineUrl, TlsUrl, Url
+from netboot.watchdog import Watchdog
 
 
 def _jitter(value: tuple[int, int]) -> tuple[int, int]:
@@ -140,17 +141,6 @@ class Retry(Strict):
     unknown_seconds: Jitter = (20, 40)
     refused_seconds: Jitter = (45, 90)
     unavailable_seconds: Jitter = (5, 20)
-
-
-class Watchdog(Strict):
-    """How long a process may be silent before it is killed and started again; half of that, and it is not ready."""
-
-    server_seconds: Annotated[int, Field(ge=2, le=3600)] = 15
-    """Of boot, join and management servers, whose loops only ever take short turns."""
-    controller_seconds: Annotated[int, Field(ge=2, le=3600)] = 120
-    """Of the others, whose turns may be long: 50,000 machines of YAML take 14 s of a free core."""
-    start_seconds: Annotated[int, Field(ge=2, le=86_400)] = 600
-    """Of each, until it is ready for the first time."""
 
 
 class InventoryLimits(Strict):

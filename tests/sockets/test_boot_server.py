@@ -8,10 +8,11 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from netboot.addresses import Address
+from netboot.boot.limits import ACCEPT_AT_ONCE
 from netboot.config import Config, Provisioning
 from netboot.process import ProcessSpec
 from netboot.status import BootStatus
@@ -19,7 +20,17 @@ from netboot.stores.journal_reader import read_after
 from netboot.stores.snapshot import write_snapshot
 from netboot.stores.status import StatusFolder
 from tests.processes import environment
-from tests.sockets.boot_server import MAC1, ROOT, RunningBootServer, close, digest_of, fill_store, parse, snapshot
+from tests.sockets.boot_server import (
+    MAC1,
+    ROOT,
+    RunningBootServer,
+    close,
+    digest_of,
+    fill_store,
+    parse,
+    running,
+    snapshot,
+)
 
 COMMAND = [sys.executable, "-m", "netboot.cli.main", "process", "boot-0"]
 
@@ -164,3 +175,20 @@ def test_what_it_counted_can_be_read_and_who_takes_its_place_counts_on(tmp_path:
         assert said is not None
         assert said.scripts == {"boot": times, "unknown": 0, "refused": 0, "unavailable": 0}
         assert (said.bytes_sent, said.transfers) == (times * len(ROOT), {"whole": times, "broken": 0})
+
+
+def test_a_stop_takes_what_the_kernel_has_accepted_and_answers_it(tmp_path: Path) -> None:
+    """Connections are made while the event loop does not come round, more than it takes at once."""
+
+    async def stop() -> list[bytes]:
+        with ExitStack() as held:
+            async with running(tmp_path, max_connections_per_address=1_000) as server:
+                made = [
+                    held.enter_context(socket.create_connection(("127.0.0.1", server.port), timeout=60))
+                    for _ in range(4 * ACCEPT_AT_ONCE)
+                ]
+                for connection in made:
+                    connection.sendall(f"GET /v1/boot?mac={MAC1} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+            return [connection.recv(15) for connection in made]
+
+    assert asyncio.run(asyncio.wait_for(stop(), 120)) == [b"HTTP/1.1 200 OK"] * (4 * ACCEPT_AT_ONCE)

@@ -67,7 +67,7 @@ def test_few_files_and_many_idle_connections_cost_a_line_of_the_log_and_no_proce
         "management": 0,
     }
     lines = few_files.log.splitlines()
-    assert [line for line in lines if "Traceback" in line] == []
+    assert [line for line in lines if "Traceback" in line or "no new connection can be taken" in line] == []
     assert len(lines) < 40
     words = "the limit of open files is 128: at most 16 connections at once, and not 2048 (ulimit -n, LimitNOFILE)"
     assert few_files.log.count(words) == 2
