@@ -62,7 +62,7 @@ def service(tmp_path_factory: pytest.TempPathFactory, manager: list[str]) -> Ite
             + f"""\
 join: {{listen: "127.0.0.1:{port}", url: "https://127.0.0.1:{port}"}}
 upstream: {{place: "http://127.0.0.1:{nobody}/v1"}}
-watchdog: {{server_seconds: 6, controller_seconds: 6, start_seconds: 60}}
+watchdog: {{server_seconds: 10, controller_seconds: 20, start_seconds: 120}}
 clusters:
   default: {{endpoints: ["https://192.0.2.1:6443"], authority: tls/ca.crt}}
 """
@@ -89,7 +89,7 @@ def scripts_are_answered(service: Service) -> None:
         answer = requests.get(f"{service.provisioning}/v1/boot", params={"mac": MAC}, timeout=0.5)
         return answer.headers["Netboot-Outcome"] == "boot"
 
-    wait_for(answered, 8)
+    wait_for(answered, 9)
 
 
 def replaced(service: Service, hang: dict[str, Callable[[int], None]]) -> None:
@@ -111,9 +111,9 @@ def replaced(service: Service, hang: dict[str, Callable[[int], None]]) -> None:
         silent.update(name for name, state in now().items() if problem.fullmatch(state.problem) and not state.ready)
         return silent == hang.keys()
 
-    wait_for(all_said, 20)
+    wait_for(all_said)
     scripts_are_answered(service)
-    wait_for(lambda: all(state.restarts == before[name].restarts + 1 for name, state in now().items()), 20)
+    wait_for(lambda: all(state.restarts == before[name].restarts + 1 for name, state in now().items()))
     scripts_are_answered(service)
     wait_for(lambda: all(state.ready for state in now().values()))
     assert not any(map(runs, pids.values()))
@@ -152,7 +152,7 @@ def test_readyz_says_which_boot_server_hangs_and_is_not_ready(service: Service) 
         answer = requests.get(f"{service.management}/readyz", timeout=60)
         return (answer.status_code, answer.json()) if "nothing is heard" in answer.text else None
 
-    status, readiness = wait_for(said, 20)
+    status, readiness = wait_for(said)
     assert "boot-1 (nothing is heard of its main loop" in readiness["details"]["processes"]["message"]
     assert (status, readiness["ready"], readiness["degraded"]) == (503, False, True)
     wait_for(lambda: service.readyz()["ready"])
@@ -164,11 +164,11 @@ def test_a_machine_that_was_suspended_finds_everybody_as_they_were(service: Serv
     pids = [before.pid, *service.pids()]
     for pid in pids:
         os.kill(pid, signal.SIGSTOP)
-    time.sleep(8)
+    time.sleep(12)
     for pid in pids:
         os.kill(pid, signal.SIGCONT)
     scripts_are_answered(service)
-    wait_for(lambda: service.status().uptime_ms > before.uptime_ms + 10_000)
+    wait_for(lambda: service.status().uptime_ms > before.uptime_ms + 14_000)
     after = service.status().processes
     assert {name: state.restarts for name, state in after.items()} == {
         name: state.restarts for name, state in before.processes.items()
