@@ -21,6 +21,7 @@ from images.values.strict import Fault, FaultsError, Strict
 from images.values.types import Name
 from netboot import credentials
 from netboot.addresses import Address, Listen, MachineUrl, TlsUrl, Url
+from netboot.watchdog import Watchdog
 
 
 def _jitter(value: tuple[int, int]) -> tuple[int, int]:
@@ -170,6 +171,7 @@ class Config(Strict):
     management: Management = Management()
     origins: tuple[MachineUrl, ...] = ()
     retry: Retry = Retry()
+    watchdog: Watchdog = Watchdog()
     upstream: UpstreamPlace | None = None
     join: Join | None = None
     clusters: dict[Name, Cluster] = Field(default_factory=dict)

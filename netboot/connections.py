@@ -4,10 +4,12 @@ Who is let in is `netboot.admission`'s; deadlines are each server's own.
 """
 
 import asyncio
+import errno
 import logging
 import resource
+import time
 from collections.abc import Awaitable, Callable
-from typing import cast
+from typing import Any, cast
 
 from aiohttp import web
 from aiohttp.web_protocol import RequestHandler
@@ -24,21 +26,30 @@ MOST_HEADERS = 64
 READ_BUFFER = 16 * 1024
 LINGER_SECONDS = 1.0
 """How long an unwanted body is read after the answer, so that the client gets to see that answer."""
+KEPT_FILES = 48
+"""Descriptors that a server needs besides those of its connections."""
+FILES_EACH = 5
+"""For each connection admitted: itself, a file and a second one of its socket while that is sent; and one told to come
+back, one in the batch that was just accepted."""
+ACCEPT_AT_ONCE = 64
+SHORTAGE_SECONDS = 60.0
 UNREADABLE = "not an HTTP request, or its first line or headers are too long"
 
 
 class Connection(RequestHandler):
     """One client's connection; `peer` is its address, fit for a log line and a JSON string."""
 
-    __slots__ = ("limited", "peer", "seat")
+    __slots__ = ("asked", "limited", "peer", "seat")
 
     limited: "Limited"
     seat: Seat
     peer: str
+    asked: bool
+    """Whether a request of it has come."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Count it, where nobody has; what is far beyond the limits does not even get a request read."""
-        stream = cast(asyncio.Transport, transport)
+        stream, self.asked = cast(asyncio.Transport, transport), False
         if not hasattr(self, "seat"):
             peername = transport.get_extra_info("peername")
             self.seat = Seat(plain_address(str(peername[0]) if peername else ""), stream.abort)
@@ -118,8 +129,13 @@ class Limited(web.Server):
         connection.seat = seat
         return connection
 
+    def unasked(self) -> int:
+        """How many connections there are that have asked for nothing yet."""
+        return sum(not cast(Connection, connection).asked for connection in self.connections)
+
     async def _served(self, request: web.BaseRequest) -> web.StreamResponse:
-        seat = connection_of(request).seat
+        connection = connection_of(request)
+        connection.asked, seat = True, connection.seat
         self.gate.serve(seat)
         try:
             return await self._handler(request)
@@ -153,11 +169,49 @@ async def read_body(request: web.BaseRequest, longest: int) -> bytes | None:
     return bytes(body)
 
 
+class Shortage:
+    """Handler of what an event loop cannot give anybody else. Where the machine has no more files or memory for a new
+    connection, asyncio tries again after a second; that is said once a minute, and not for each try."""
+
+    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._monotonic = monotonic
+        self._told = float("-inf")
+
+    def __call__(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        error = context.get("exception")
+        if not isinstance(error, OSError) or error.errno not in (
+            errno.EMFILE,
+            errno.ENFILE,
+            errno.ENOBUFS,
+            errno.ENOMEM,
+        ):
+            loop.default_exception_handler(context)
+        else:
+            self.say(error)
+
+    def say(self, error: OSError) -> None:
+        """In the log, at most once a minute."""
+        if self._monotonic() - self._told >= SHORTAGE_SECONDS:
+            self._told = self._monotonic()
+            log.error("no new connection can be taken: %s; they wait (ulimit -n)", error.strerror)
+
+
 def allow_files(connections: int) -> None:
-    """Two descriptors for each connection (itself and a file), and some; more than we may have is said in the log."""
-    limit = 2 * connections + 256
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if most not in (-1, resource.RLIM_INFINITY) and most < limit:
-        log.warning("the limit of open files is %d; %d connections may need %d (ulimit -n)", most, connections, limit)
-        limit = most
-    resource.setrlimit(resource.RLIMIT_NOFILE, (max(limit, resource.getrlimit(resource.RLIMIT_NOFILE)[0]), most))
+    """Have as many descriptors as so many connections need; where that is not permitted, fewer are let in, and the log
+    says so."""
+    soft, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = KEPT_FILES + FILES_EACH * connections
+    if most < needed:
+        words = "the limit of open files is %d: at most %d connections at once, and not %d (ulimit -n, LimitNOFILE)"
+        log.warning(words, most, _within(most), connections)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(max(soft, needed), most), most))
+
+
+def connections_for(wanted: int) -> int:
+    """How many of so many connections this process's descriptors are for."""
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return min(wanted, _within(files))
+
+
+def _within(files: int) -> int:
+    return max(1, (files - KEPT_FILES) // FILES_EACH)

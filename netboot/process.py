@@ -4,6 +4,7 @@ import ctypes
 import os
 import signal
 import socket
+import time
 from contextlib import suppress
 from typing import Literal
 
@@ -14,6 +15,29 @@ _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
 Kind = Literal["boot", "management", "controllers", "join", "approver", "nodes", "fetcher"]
 """What a process does: `netboot.processes` has a file of this name for each."""
+
+Loop = Literal["main loop", "publisher", "arbiter"]
+"""What goes round in a process, and has to be heard for as long as it runs."""
+LOOPS: dict[Loop, bytes] = {"main loop": b"m", "publisher": b"p", "arbiter": b"a"}
+"""By what each writes to the pipe."""
+READY = b"1"
+BEAT_SECONDS = 1.0
+"""Between two beats of a loop that goes round oftener."""
+
+
+class Heartbeat:
+    """Called by a loop each time that it goes round: tells the supervisor so. It blocks never, and fails never."""
+
+    def __init__(self, descriptor: int, loop: Loop) -> None:
+        self._descriptor, self._byte = descriptor, LOOPS[loop]
+        self._at = float("-inf")
+
+    def __call__(self) -> None:
+        now = time.monotonic()
+        if now - self._at >= BEAT_SECONDS:
+            self._at = now
+            with suppress(OSError):  # the supervisor is frozen itself, and its pipe full
+                os.write(self._descriptor, self._byte)
 
 
 class ProcessSpec(Strict):
@@ -32,7 +56,7 @@ class ProcessSpec(Strict):
     config: Config
     listener: int | None = None
     ready: int
-    """Write end of a pipe: a byte says that the process is ready."""
+    """Write end of a pipe, which does not block: `READY` says that the process is ready, other bytes are heartbeats."""
     supervisor: int
     """Process id of the supervisor, with whom the process ends."""
     broker: int | None = None
@@ -46,7 +70,11 @@ class ProcessSpec(Strict):
     def say_ready(self) -> None:
         """Tell the supervisor that this process is ready; telling it twice, or nobody, does no harm."""
         with suppress(OSError):
-            os.write(self.ready, b"1")
+            os.write(self.ready, READY)
+
+    def heartbeat(self, loop: Loop = "main loop") -> Heartbeat:
+        """For one loop of this process; from the first beat on it has to go on."""
+        return Heartbeat(self.ready, loop)
 
 
 class OrphanedError(Exception):

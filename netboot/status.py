@@ -38,20 +38,44 @@ class Timed(Strict):
 
 
 class ProcessStatus(Strict):
-    """One process as the supervisor sees it. `pid` None: it is down at the moment; `last_exit`: how it ended last."""
+    """One process as the supervisor sees it. `pid` None: it is down at the moment; `last_exit`: how it ended last;
+    `problem`: why it is not ready though it runs."""
 
     ready: bool
     pid: int | None
     restarts: int
     last_exit: str | None
+    problem: str = ""
 
 
 class SupervisorStatus(Strict):
-    """Written with every change; `processes` by name."""
+    """Written with every change, and every two seconds; `processes` by name.
+
+    `uptime_ms`: when, by this machine's monotonic clock: a wrong time of day must not look like a frozen supervisor.
+    """
 
     state: Literal["running", "stopping"]
     pid: int
+    uptime_ms: int
     processes: dict[str, ProcessStatus]
+
+
+# -- the boot servers -------------------------------------------------------------------------------------------------
+
+
+class BootStatus(Timed):
+    """A boot server. What it counted since the service began, those that it took the place of included: by outcome or
+    result, or in all; and what is so now: `open_connections`, `journal_lag`."""
+
+    scripts: dict[str, int]
+    events: dict[str, int]
+    health: dict[str, int]
+    transfers: dict[str, int]
+    bytes_sent: int
+    refused: int
+    discoveries_dropped: int
+    open_connections: int
+    journal_lag: int
 
 
 # -- the controllers --------------------------------------------------------------------------------------------------

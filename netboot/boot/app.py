@@ -93,8 +93,10 @@ class App:
         """Answer one request; nothing gets out of here but cancellation."""
         self.in_flight += 1
         path, _, query = _target(request).partition("?")
+        connection = connection_of(request)
+        connection.asked = True
         try:
-            if not connection_of(request).seat.admitted:
+            if not connection.seat.admitted:
                 response = self._excess(path)
                 response.force_close()
                 return response

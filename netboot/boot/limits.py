@@ -17,7 +17,7 @@ from aiohttp import web
 from netboot.admission import Gate
 from netboot.boot import answers
 from netboot.config import Provisioning
-from netboot.connections import Limited
+from netboot.connections import Limited, connections_for
 
 
 def prepare_listener(listener: socket.socket, limits: Provisioning) -> None:
@@ -27,10 +27,15 @@ def prepare_listener(listener: socket.socket, limits: Provisioning) -> None:
 
 
 def gate_of(limits: Provisioning) -> Gate:
-    """One worker's limits: its share of the connections in all; those of one address may all come to one worker, and
-    of one network half of its share, for a whole site may be in one /64."""
-    most, most_each = -(-limits.max_connections // limits.workers), limits.max_connections_per_address
+    """One worker's limits: its share of the connections in all, and no more than its files are for; those of one
+    address may all come to one worker, and of one network half of its share, for a whole site may be in one /64."""
+    most, most_each = connections_for(share_of(limits)), limits.max_connections_per_address
     return Gate(most, most_each, max(most_each, most // 2))
+
+
+def share_of(limits: Provisioning) -> int:
+    """Connections of one worker."""
+    return -(-limits.max_connections // limits.workers)
 
 
 def limited(

@@ -13,19 +13,26 @@ from netboot.boot.artifacts import Artifacts
 from netboot.boot.discoveries import Discoveries
 from netboot.boot.limits import prepare_listener
 from netboot.boot.live import Live
-from netboot.boot.metrics import Counters, Exporter
+from netboot.boot.metrics import Counters
 from netboot.boot.readiness import Readiness
 from netboot.boot.scripts import Catalogue
 from netboot.config import Provisioning
-from netboot.connections import Limited
+from netboot.connections import ACCEPT_AT_ONCE, Limited, Shortage
+from netboot.lifecycle.ports import Clock
+from netboot.listeners import BACKLOG, queued, take_no_more
+from netboot.status import BootStatus
 from netboot.stores.journal import SqliteJournal
+from netboot.stores.status import StatusWriter
 
 log = logging.getLogger(__name__)
 
-BACKLOG = 2048
-FLUSH_SECONDS = 1.0
+SAY_SECONDS = 1.0
 UNREADY_SECONDS = 0.5
 """Between failing readiness and taking no more connections, so that whoever looks can look elsewhere."""
+SETTLE_SECONDS = 0.1
+"""For handshakes that are half done when the last connection was let in."""
+QUIET_SECONDS = 3.0
+"""For the first request of a connection that was made before the stop."""
 STOP_SECONDS = 20.0
 """For requests in flight once the stop has begun; transfers that take longer are cut (the initrd resumes them)."""
 
@@ -36,6 +43,7 @@ class BootServer:
 
     app: App
     artifacts: Artifacts
+    clock: Clock
     counters: Counters
     discoveries: Discoveries
     gate: Gate
@@ -44,17 +52,18 @@ class BootServer:
     live: Live[Catalogue]
     readiness: Readiness
     server: Limited
+    status: StatusWriter
 
-    async def serve(self, listener: socket.socket, ready: Callable[[], None]) -> None:
-        """Until SIGTERM or SIGINT; `ready` is called once `listener`, a bound TCP socket, is listened on. SIGHUP: read
-        the snapshot again now."""
+    async def serve(self, listener: socket.socket, ready: Callable[[], None], beat: Callable[[], None]) -> None:
+        """Until SIGTERM or SIGINT; `ready` is called once `listener`, a bound TCP socket, is listened on, `beat` each
+        second by the event loop. SIGHUP: read the snapshot again now."""
         loop = asyncio.get_running_loop()
         stop = asyncio.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, stop.set)
         loop.add_signal_handler(signal.SIGHUP, self.live.hurry)
         listening = await self.listen(listener)
-        tasks = [loop.create_task(self.live.watch()), loop.create_task(self.export())]
+        tasks = [loop.create_task(self.live.watch()), loop.create_task(self.say_for_ever(beat))]
         log.info("listening on %s", self.limits.listen)
         ready()
         await _first(stop, tasks)
@@ -62,40 +71,67 @@ class BootServer:
         for task in tasks:
             task.cancel()
         await asyncio.wait(tasks)
+        self.status.close()
 
     async def listen(self, listener: socket.socket) -> asyncio.Server:
         """Read the snapshot that there is, then take connections."""
         await self.live.refresh()
         prepare_listener(listener, self.limits)
-        return await asyncio.get_running_loop().create_server(self.server, sock=listener, backlog=BACKLOG)
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(Shortage())
+        # asyncio has one number for both: how many wait in the kernel, and how many are taken before any is looked at
+        listening = await loop.create_server(self.server, sock=listener, backlog=ACCEPT_AT_ONCE)
+        listener.listen(BACKLOG)
+        return listening
 
-    async def export(self) -> None:
-        """Carry counts into Prometheus' files until cancelled, and once more then."""
-        exporter = Exporter(self.counters)
+    async def say_for_ever(self, beat: Callable[[], None]) -> None:
+        """Tell the supervisor that this event loop goes round, and the management server what was counted."""
         try:
             while True:
-                self._flush(exporter)
-                await asyncio.sleep(FLUSH_SECONDS)
+                beat()
+                self.say()
+                await asyncio.sleep(SAY_SECONDS)
         finally:
-            self._flush(exporter)
+            self.say()
 
-    def _flush(self, exporter: Exporter) -> None:
-        self.counters.discoveries_dropped = self.discoveries.dropped
-        exporter.flush(lag=self.journal.lag, open_connections=self.gate.open, refused=self.gate.refused)
+    def say(self) -> None:
+        """What was counted and what is so now, for metrics."""
+        self.counters.discoveries_dropped, self.counters.refused = self.discoveries.dropped, self.gate.refused
+        now = self.clock.now_ms()
+        self.status.say(self.counters.status(now, open_connections=self.gate.open, journal_lag=self.journal.lag))
+
+    def go_on(self, before: BootStatus) -> None:
+        """Count on where the one was whose place this one takes."""
+        self.counters.go_on(before)
+        self.discoveries.dropped, self.gate.refused = before.discoveries_dropped, before.refused
 
     async def drain(self, listening: asyncio.Server) -> None:
-        """Stop: unready first, then no new connections, then the requests in flight, then the journal."""
+        """Stop: unready first, then no new connections, then the requests of those that there are, then the journal."""
         self.readiness.stopping = True
         await asyncio.sleep(UNREADY_SECONDS)
-        listening.close()
         loop = asyncio.get_running_loop()
-        deadline = loop.time() + STOP_SECONDS
-        while self.app.in_flight and loop.time() < deadline:
+        begun = loop.time()
+        await self._take_the_last(listening)
+        listening.close()
+        while loop.time() < begun + STOP_SECONDS:
+            quiet = self.server.unasked() if loop.time() < begun + QUIET_SECONDS else 0
+            if not self.app.in_flight and not quiet:
+                break
             await asyncio.sleep(0.02)
         if self.app.in_flight:
             log.warning("stopping with %d requests unanswered", self.app.in_flight)
         await self.server.shutdown(1.0)
         await self.journal.aclose()
+
+    async def _take_the_last(self, listening: asyncio.Server) -> None:
+        """Take every connection that the kernel has accepted for us, and have it accept no more."""
+        loop = asyncio.get_running_loop()
+        until = loop.time() + QUIET_SECONDS
+        for listener in listening.sockets:
+            take_no_more(listener)
+        await asyncio.sleep(SETTLE_SECONDS)
+        while any(map(queued, listening.sockets)) and loop.time() < until:
+            await asyncio.sleep(0.01)
 
 
 async def _first(stop: asyncio.Event, tasks: list[asyncio.Task[None]]) -> None:

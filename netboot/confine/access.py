@@ -44,8 +44,7 @@ _ENROLS = frozenset({"join", "management"})
 _JOURNALS = frozenset({"approver", "boot", "join", "nodes"})
 _STORES = frozenset({"controllers", "fetcher", "management"})
 _WRITES = {
-    "metrics": frozenset({"boot"}),
-    "status": frozenset({"approver", "fetcher", "join", "nodes"}),
+    "status": frozenset({"approver", "boot", "fetcher", "join", "nodes"}),
     "accepted": frozenset({"management"}),
 }
 """Folders of `data`. The controllers write all of it; the others further their own journal and `tmp/<process>`."""

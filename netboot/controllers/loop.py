@@ -9,6 +9,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable
+from typing import NamedTuple
 
 from netboot.controllers.projection import ProjectionController
 from netboot.controllers.snapshot_publisher import SnapshotPublisher
@@ -27,6 +28,13 @@ REST_SECONDS = 5.0
 Say = Callable[[str, PublisherStatus | ProjectionStatus], None]
 
 
+class Beats(NamedTuple):
+    """What each loop calls every time that it goes round, so that a frozen one is noticed."""
+
+    publisher: Callable[[], None]
+    projection: Callable[[], None]
+
+
 class Controllers:
     """Both loops. `say(name, status)` publishes what one of them says of itself.
 
@@ -39,15 +47,16 @@ class Controllers:
         self._reported = self._protected = float("-inf")
         """When the publisher's loop last did."""
 
-    def run(self, ready: Callable[[], None]) -> None:
+    def run(self, ready: Callable[[], None], beats: Beats) -> None:
         """Until SIGTERM or SIGINT; then take over what is journalled, and return. SIGHUP: read everything again now."""
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, self._heed)
         self._attempt("publisher", lambda: self._publisher.step(now=True))
+        beats.publisher()
         ready()
-        publisher = threading.Thread(target=self._keep_for_ever, name="publisher", daemon=True)
+        publisher = threading.Thread(target=self._keep_for_ever, args=(beats.publisher,), name="publisher", daemon=True)
         publisher.start()
-        self._project_for_ever()
+        self._project_for_ever(beats.projection)
         self._projection.finish()
         publisher.join(5.0)
 
@@ -57,17 +66,18 @@ class Controllers:
         else:
             self._stop = True
 
-    def _project_for_ever(self) -> None:
+    def _project_for_ever(self, beat: Callable[[], None]) -> None:
         """Machines first: in a storm the workers get the processors, and bookkeeping what they leave (sched(7)); the
         journals keep its facts until it catches up. Of this thread alone: a new inventory must not wait for that."""
         os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
         while not self._stop:
-            if not self._attempt("projection", self._project):
-                self._rest()
+            if not self._attempt("projection", lambda: self._project(beat)):
+                self._rest(beat)
 
-    def _project(self) -> None:
+    def _project(self, beat: Callable[[], None]) -> None:
         reported = float("-inf")
         while not self._stop:
+            beat()
             more = self._projection.step()
             if time.monotonic() - reported >= STATUS_SECONDS:
                 reported = time.monotonic()
@@ -75,13 +85,14 @@ class Controllers:
             if not more:
                 time.sleep(LOOK_SECONDS)
 
-    def _keep_for_ever(self) -> None:
+    def _keep_for_ever(self, beat: Callable[[], None]) -> None:
         looked = float("-inf")
         while not self._stop:
+            beat()
             if self._hurry or time.monotonic() - looked >= KEEP_SECONDS:
                 looked = time.monotonic()
                 if not self._attempt("publisher", self._keep):
-                    self._rest()
+                    self._rest(beat)
             time.sleep(LOOK_SECONDS)
 
     def _keep(self) -> None:
@@ -101,9 +112,10 @@ class Controllers:
             return False
         return True
 
-    def _rest(self) -> None:
+    def _rest(self, beat: Callable[[], None]) -> None:
         until = time.monotonic() + REST_SECONDS
         while time.monotonic() < until and not self._stop:
+            beat()
             time.sleep(LOOK_SECONDS)
 
     def _report(self, name: str, status: PublisherStatus | ProjectionStatus) -> None:

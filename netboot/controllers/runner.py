@@ -30,7 +30,9 @@ class Controller(Protocol):
         ...
 
 
-def run(controller: Controller, say: Callable[[Reporting], None], ready: Callable[[], None]) -> None:
+def run(
+    controller: Controller, say: Callable[[Reporting], None], ready: Callable[[], None], beat: Callable[[], None]
+) -> None:
     """Until SIGTERM or SIGINT. Ready at once: an apiserver that does not answer is for the status to say.
 
     The signal handler only sets a plain flag: an Event's lock may be held by the very thread that is interrupted.
@@ -47,6 +49,7 @@ def run(controller: Controller, say: Callable[[Reporting], None], ready: Callabl
     ready()
     reported = float("-inf")
     while not stop:
+        beat()
         if time.monotonic() - reported >= STATUS_SECONDS:
             reported = time.monotonic()
             try:

@@ -24,7 +24,7 @@ def run(spec: ProcessSpec) -> None:
     config, cluster = spec.config, spec.cluster
     facts = Facts(config.data / "journal" / f"{spec.name}.db")
     approver = Approver(cluster, partial(connected, config, cluster), knowledge(config, cluster), facts, SystemClock())
-    runner.run(approver, partial(write_status, config.data / "status", spec.name), spec.say_ready)
+    runner.run(approver, partial(write_status, config.data / "status", spec.name), spec.say_ready, spec.heartbeat())
     facts.close()
 
 

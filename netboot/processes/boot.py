@@ -7,13 +7,14 @@ socket's queue for the one that takes its place. Each has a journal of its own; 
 
 import asyncio
 import os
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
 from netboot.boot.app import App
 from netboot.boot.artifacts import Artifacts
 from netboot.boot.discoveries import Discoveries
-from netboot.boot.limits import gate_of, limited
+from netboot.boot.limits import gate_of, limited, share_of
 from netboot.boot.live import Live
 from netboot.boot.metrics import Counters
 from netboot.boot.nonces import Nonces, Seal
@@ -25,10 +26,13 @@ from netboot.boot.waiting import Waiting
 from netboot.clock import SystemClock
 from netboot.config import Config
 from netboot.connections import allow_files
+from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.ports import Clock
 from netboot.process import ProcessSpec
+from netboot.status import BootStatus
 from netboot.stores import bootkey
 from netboot.stores.journal import SqliteJournal
+from netboot.stores.status import StatusFolder, StatusWriter
 
 
 def run(spec: ProcessSpec) -> None:
@@ -38,11 +42,12 @@ def run(spec: ProcessSpec) -> None:
         StateUnavailableError: the boot-id key cannot be read or made.
     """
     config = spec.config
-    allow_files(config.provisioning.max_connections)
+    allow_files(share_of(config.provisioning))
     seal = _nonces(config.site, config.join.nonce_keys) if config.join is not None else None
 
     async def serve() -> None:
-        await compose(config, spec.index, SystemClock(), seal).serve(spec.inherited(), spec.say_ready)
+        server = compose(config, spec.index, SystemClock(), seal)
+        await server.serve(spec.inherited(), spec.say_ready, spec.heartbeat())
 
     with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner:
         runner.run(serve())
@@ -72,9 +77,10 @@ def compose(config: Config, index: int, clock: Clock, seal: Seal | None = None) 
         counters,
     )
     gate = gate_of(limits)
-    return BootServer(
+    server = BootServer(
         app=app,
         artifacts=artifacts,
+        clock=clock,
         counters=counters,
         discoveries=discoveries,
         gate=gate,
@@ -83,7 +89,13 @@ def compose(config: Config, index: int, clock: Clock, seal: Seal | None = None) 
         live=live,
         readiness=readiness,
         server=limited(app.handle, limits, gate),
+        status=StatusWriter(config.data / "status", f"boot-{index}"),
     )
+    with suppress(CannotTellError):
+        before = StatusFolder(config.data / "status").read(f"boot-{index}", BootStatus)
+        if before is not None:
+            server.go_on(before)
+    return server
 
 
 def _nonces(site: str, path: Path) -> Seal:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from netboot.clock import SystemClock
 from netboot.config import Config
-from netboot.controllers.loop import Controllers
+from netboot.controllers.loop import Beats, Controllers
 from netboot.controllers.projection import ProjectionController
 from netboot.controllers.snapshot_publisher import SnapshotPublisher
 from netboot.lifecycle.errors import CannotTellError
@@ -37,7 +37,8 @@ def run(spec: ProcessSpec) -> None:
         projection.cursor("")  # makes the file, for the management server to find; what fails here is told soon enough
     owned = journals(config)
     controller = ProjectionController(config.data / "journal", projection, owned=owned, inventory=publisher.inventory)
-    Controllers(publisher, controller, partial(write_status, config.data / "status"), clock).run(spec.say_ready)
+    beats = Beats(publisher=spec.heartbeat("publisher"), projection=spec.heartbeat())
+    Controllers(publisher, controller, partial(write_status, config.data / "status"), clock).run(spec.say_ready, beats)
     projection.close()
 
 

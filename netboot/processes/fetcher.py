@@ -20,4 +20,4 @@ def run(spec: ProcessSpec) -> None:
     fetcher: Fetcher
     upstream = StoreUpstream(config, lambda seconds: fetcher.pause(seconds))
     fetcher = Fetcher(upstream, lambda: missing(live.view().snapshot.inventory, repository), SystemClock())
-    runner.run(fetcher, partial(write_status, config.data / "status", spec.name), spec.say_ready)
+    runner.run(fetcher, partial(write_status, config.data / "status", spec.name), spec.say_ready, spec.heartbeat())

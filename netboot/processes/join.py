@@ -47,13 +47,13 @@ def run(spec: ProcessSpec) -> None:
     assert config.join is not None
     join, clock, certificate = config.join, SystemClock(), Certificate(config.join.certificate, config.join.key)
     certificate.context()  # so that a certificate that cannot be used is said at once, and not to every machine
-    allow_files(join.max_connections)
+    allow_files(-(-join.max_connections // join.workers))
 
     async def serve() -> None:
         server = JoinServer(
             join, certificate, lambda stopping: create_app(compose(config, spec.index, certificate, clock, stopping))
         )
-        await server.serve(spec.inherited(), spec.say_ready)
+        await server.serve(spec.inherited(), spec.say_ready, spec.heartbeat())
 
     with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner:
         runner.run(serve())

@@ -18,7 +18,7 @@ from netboot.stores.inventory import read_inventory
 from netboot.stores.live import LiveView
 from netboot.stores.register import open_register
 from netboot.stores.state import SqliteStates
-from netboot.stores.status import StatusFolder
+from netboot.stores.status import StatusFolder, room
 from netboot.web import create_app
 from netboot.web.dependencies import Dependencies
 from netboot.web.metrics import Now, exposition
@@ -30,7 +30,8 @@ from netboot.web.watch import MOST_WATCHERS
 
 def run(spec: ProcessSpec) -> None:
     """Serve until told to stop."""
-    Server(spec.inherited(), lambda stopping: create_app(compose(spec.config, stopping)), spec.say_ready).run()
+    beats = spec.heartbeat(), spec.heartbeat("arbiter")
+    Server(spec.inherited(), lambda stopping: create_app(compose(spec.config, stopping)), spec.say_ready, beats).run()
 
 
 def compose(config: Config, stopping: Callable[[], bool]) -> Dependencies:
@@ -51,8 +52,9 @@ def compose(config: Config, stopping: Callable[[], bool]) -> Dependencies:
         declared=partial(read_inventory, config),
         acceptance=Acceptance(config.data),
         status=status,
+        room=partial(room, config.data),
         probe=Probe(config.provisioning.listen),
-        metrics=partial(exposition, config.data / "metrics", Now(live, states, status, clock)),
+        metrics=partial(exposition, Now(live, states, status, clock)),
         stopping=stopping,
         watchers=threading.BoundedSemaphore(MOST_WATCHERS),
         register=register,

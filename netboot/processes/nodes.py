@@ -27,5 +27,5 @@ def run(spec: ProcessSpec) -> None:
         return KubeNodes(connect(config.clusters[cluster].nodes))
 
     collector = Collector(nodes, machines.all, states, facts, SystemClock())
-    runner.run(collector, partial(write_status, config.data / "status", spec.name), spec.say_ready)
+    runner.run(collector, partial(write_status, config.data / "status", spec.name), spec.say_ready, spec.heartbeat())
     facts.close()

@@ -42,7 +42,7 @@ def _make(config: Config) -> None:
     needs it."""
     with suppress(OSError, StateUnavailableError):
         config.store.mkdir(parents=True, exist_ok=True)
-        for folder in ("accepted", "journal", "metrics", "status"):
+        for folder in ("accepted", "journal", "status"):
             (config.data / folder).mkdir(parents=True, exist_ok=True)
         load_or_create(file_of(config))
 

@@ -4,11 +4,11 @@ import logging
 import os
 import sqlite3
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import netboot
 from netboot.addresses import Address
@@ -18,15 +18,17 @@ from netboot.confine.enter import shortcomings
 from netboot.kube.errors import KubeconfigError
 from netboot.kube.kubeconfig import named_files
 from netboot.lifecycle.errors import StateUnavailableError
-from netboot.listeners import bind, bind_all
+from netboot.listeners import SharedAddress, bind
 from netboot.process import Kind, ProcessSpec
-from netboot.status import ProcessStatus, SupervisorStatus
 from netboot.stores.enrolment_schema import connect
 from netboot.stores.lock import sole_instance
-from netboot.stores.status import wipe, write_status
+from netboot.stores.status import wipe
 from netboot.supervise.broker import Broker
-from netboot.supervise.process import Definition, Process
+from netboot.supervise.notify import Manager
+from netboot.supervise.process import Definition
+from netboot.supervise.pulse import Silence
 from netboot.supervise.supervisor import Supervisor
+from netboot.supervise.told import Told
 
 log = logging.getLogger(__name__)
 
@@ -39,22 +41,24 @@ def serve(config: Config, say: Callable[[str], None]) -> None:
     """
     config.data.mkdir(parents=True, exist_ok=True)
     with sole_instance(config.data / "lock"), _walls(config) as broker:
-        status = config.data / "status"
-        for folder in (status, config.data / "metrics"):
-            wipe(folder)
+        wipe(config.data / "status")
+        manager = Manager(os.environ)
+        told = Told(config.data / "status", manager)
         supervisor = Supervisor(
             [sys.executable, "-P", "-m", "netboot.cli.main", "process"],
             _definitions(config, broker),
-            environment=_environment(config),
-            report=lambda state, processes: write_status(status, "supervisor", _status(state, processes)),
+            environment=_environment(),
+            report=told.report,
             once_ready=lambda: say("ready"),
-            died=lambda pid: _forget_gauges(config.data / "metrics", pid),
+            beat=told.beat,
         )
         say(f"provisioning (machines)   {config.provisioning.listen}, reached as {config.provisioning.url}")
         if config.join is not None:
             say(f"join (machines, TLS)      {config.join.listen}, reached as {config.join.url}")
         say(f"management (operators)    {config.management.listen}, reached as {config.management.base_url}")
+        manager.tell("READY=1")  # its addresses are bound; what is not ready yet must not end what is
         supervisor.run()
+        told.close()
 
 
 def _definitions(config: Config, broker: Broker) -> list[Definition]:
@@ -80,10 +84,9 @@ def _servers(
     one: Callable[..., Definition], kind: Kind, address: Address, key: str, count: int, stage: int
 ) -> list[Definition]:
     """`count` processes that share an address, each with a socket of its own."""
-    again = partial(bind, address, key, shared=True)
+    again = SharedAddress(address, key).listen
     return [
-        one(kind, f"{kind}-{index}", index=index, stage=stage, listener=listener, listen=again)
-        for index, listener in enumerate(bind_all(address, key, count))
+        one(kind, f"{kind}-{index}", index=index, stage=stage, listener=again(), listen=again) for index in range(count)
     ]
 
 
@@ -109,7 +112,9 @@ def _definition(
             .encode()
         )
 
-    return Definition(name, spec, inherits=(files.fileno(),), **more)
+    watchdog, serves = config.watchdog, kind in ("boot", "join", "management")
+    silence = Silence(watchdog.start_seconds, watchdog.server_seconds if serves else watchdog.controller_seconds)
+    return Definition(name, spec, silence=silence, inherits=(files.fileno(),), **more)
 
 
 @contextmanager
@@ -147,27 +152,7 @@ def _may(access: Access, path: Path) -> bool:
     return False
 
 
-def _environment(config: Config) -> dict[str, str]:
+def _environment() -> dict[str, str]:
     """Ours, with the very package that runs here first on the path (`-P` keeps the working folder off it)."""
     paths = [str(Path(netboot.__file__).parent.parent), os.environ.get("PYTHONPATH", "")]
-    return {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join(filter(None, paths)),
-        "PROMETHEUS_MULTIPROC_DIR": str(config.data / "metrics"),
-    }
-
-
-def _status(state: Literal["running", "stopping"], processes: Sequence[Process]) -> SupervisorStatus:
-    status = {
-        process.definition.name: ProcessStatus(
-            ready=process.ready, pid=process.pid, restarts=process.restarts, last_exit=process.last_exit
-        )
-        for process in processes
-    }
-    return SupervisorStatus(state=state, pid=os.getpid(), processes=status)
-
-
-def _forget_gauges(metrics: Path, pid: int) -> None:
-    """A dead process has no open connections and no lag; its counters count on."""
-    for path in metrics.glob(f"gauge_live*_{pid}.db"):
-        path.unlink(missing_ok=True)
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}

@@ -1,6 +1,9 @@
 """Files of what processes say of themselves (`netboot.status`): `data/status/<process>.json`, swapped whole."""
 
+import logging
 import os
+import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -10,6 +13,8 @@ from images.values.strict import Strict
 from netboot.lifecycle.errors import CannotTellError
 
 S = TypeVar("S", bound=Strict)
+
+log = logging.getLogger(__name__)
 
 
 class StatusFolder:
@@ -46,13 +51,77 @@ def write_status(folder: Path, process: str, status: Strict) -> None:
     """
     folder.mkdir(parents=True, exist_ok=True)
     staged = folder / f".{process}.{os.getpid()}"
-    staged.write_text(status.model_dump_json(), encoding="utf-8")
-    staged.replace(folder / f"{process}.json")
+    try:
+        staged.write_text(status.model_dump_json(), encoding="utf-8")
+        staged.replace(folder / f"{process}.json")
+    except OSError:
+        with suppress(OSError):
+            staged.unlink()
+        raise
+
+
+class StatusWriter:
+    """Writes the latest of what a process says of itself, in a thread: who says it waits for no disk, and fails never.
+
+    What cannot be written is said in the log, once, and is written when there is room again.
+    """
+
+    def __init__(self, folder: Path, process: str) -> None:
+        self._folder, self._process = folder, process
+        self._changed = threading.Condition()
+        self._latest: Strict | None = None
+        self._ending = False
+        self._thread = threading.Thread(target=self._write_for_ever, name="status", daemon=True)
+        self._problem: str | None = None
+
+    def say(self, status: Strict) -> None:
+        """Have this written; what was said before and is not written yet is passed over."""
+        with self._changed:
+            self._latest = status
+            self._changed.notify()
+        if self._thread.ident is None:
+            self._thread.start()
+
+    def close(self, seconds: float = 1.0) -> None:
+        """Wait until the last word is written, but not longer than this."""
+        with self._changed:
+            self._ending = True
+            self._changed.notify()
+        if self._thread.ident is not None:
+            self._thread.join(seconds)
+
+    def _write_for_ever(self) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._latest is not None or self._ending)
+                status, self._latest = self._latest, None
+            if status is None:
+                return
+            try:
+                write_status(self._folder, self._process, status)
+            except OSError as error:
+                self._tell(error.strerror)
+            else:
+                self._tell(None)
+
+    def _tell(self, problem: str | None) -> None:
+        if problem is not None and problem != self._problem:
+            log.warning("what %s says of itself cannot be written: %s", self._process, problem)
+        self._problem = problem
 
 
 def wipe(folder: Path) -> None:
-    """Forget what processes of an earlier run said (or counted: `data/metrics`)."""
+    """Forget what processes of an earlier run said."""
     folder.mkdir(parents=True, exist_ok=True)
     for path in folder.iterdir():
         if path.is_file():
             path.unlink(missing_ok=True)
+
+
+def room(folder: Path) -> int | None:
+    """Bytes that may still be written to the file system of `folder`; None: it cannot be told."""
+    try:
+        system = os.statvfs(folder)
+    except OSError:
+        return None
+    return system.f_bavail * system.f_frsize

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import IO
 
 from images.values.backoff import Backoff
+from netboot.supervise.pulse import UNWATCHED, Pulse, Silence
 
 log = logging.getLogger(__name__)
 
@@ -21,6 +22,8 @@ STEADY_SECONDS = 30.0
 """A process that ran this long has earned a quick restart."""
 MOST_DEATHS = 2
 """In a row; beyond, the listener that it does not serve is given up until it is started again."""
+UNREADY = 0.5
+"""The part of the silence allowed after which it counts as not ready."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +43,7 @@ class Definition:
     """Whether SIGHUP is passed on to it."""
     inherits: tuple[int, ...] = ()
     """Further descriptors that it gets."""
+    silence: Silence = UNWATCHED
 
 
 @dataclass(slots=True)
@@ -53,14 +57,24 @@ class Process:
     definition: Definition
     listener: socket.socket | None
     popen: subprocess.Popen[bytes] | None = None
-    ready: bool = False
+    problem: str = ""
+    """Why it is not ready though it runs: it is silent."""
     since: float = 0.0
     restarts: int = 0
     deaths_in_a_row: int = 0
     start_at: float | None = None
     last_exit: str | None = None
     pipe: IO[bytes] | None = field(default=None, repr=False)
-    """Brings a byte when it is ready, and its end."""
+    """Brings what it writes (`netboot.process`), and its end."""
+    pulse: Pulse = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.pulse = Pulse(self.definition.silence)
+
+    @property
+    def ready(self) -> bool:
+        """It runs, has said that it is ready, and is heard."""
+        return self.popen is not None and self.pulse.ready and not self.problem
 
     @property
     def pid(self) -> int | None:
@@ -77,6 +91,7 @@ class Process:
         if self.listener is None and self.definition.listen is not None:
             self.listener = self.definition.listen()
         reading, writing = os.pipe()
+        os.set_blocking(writing, False)
         listener = self.listener.fileno() if self.listener is not None else None
         try:
             self.popen = subprocess.Popen(
@@ -91,7 +106,8 @@ class Process:
             raise
         finally:
             os.close(writing)
-        self.ready, self.since = False, time.monotonic()
+        self.since, self.problem = time.monotonic(), ""
+        self.pulse.start(self.since)
         self.pipe = os.fdopen(reading, "rb", buffering=0)
         assert self.popen.stdin is not None
         with suppress(BrokenPipeError), self.popen.stdin as stdin:
@@ -103,8 +119,23 @@ class Process:
         status = self.popen.poll()
         if status is None:
             return False
-        self.popen, self.ready, self.last_exit = None, False, _exit(status)
+        self.popen, self.problem, self.last_exit = None, "", _exit(status)
         return True
+
+    def judge(self, now: float) -> bool:
+        """Whether its silence has changed what there is to tell; one that was silent for too long is sent SIGKILL.
+
+        It is not waited for: a process in the hands of a disk that stands still dies when that moves again.
+        """
+        loop, part = self.pulse.quietest(now)
+        problem = f"nothing is heard of its {loop}" if part >= UNREADY and self.pulse.ready else ""
+        if part >= 1.0 and self.popen is not None:
+            problem = f"nothing is heard of its {loop}: killed"
+            self.popen.kill()
+        changed, self.problem = problem != self.problem, problem
+        if changed:
+            log.error("%s: %s", self.definition.name, problem or "is heard again")
+        return changed
 
     def postpone(self, why: str) -> None:
         """It died, or could not be started: it is to be started again, the later the oftener that happened."""

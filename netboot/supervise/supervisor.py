@@ -1,4 +1,4 @@
-"""The supervisor's loop. Single-threaded, one `select`: signals and the processes' "ready" pipes wake it."""
+"""The supervisor's loop. Single-threaded, one `select`: signals, and what processes write to their pipes, wake it."""
 
 import logging
 import os
@@ -18,12 +18,15 @@ STAGE_SECONDS = 40.0
 HURRY_SECONDS = 2.0
 HURRY_AFTER = 0.2
 """Seconds after the first signal from which on another one means haste."""
+LOOK_SECONDS = 0.5
+SLEPT_SECONDS = 3.0
+"""Who comes round this late has been asleep, with the whole machine perhaps: nobody is blamed for that silence."""
 
 
 class Supervisor:
     """Runs processes until SIGTERM or SIGINT. `report` hears of every change, `once_ready` when first all are ready.
 
-    `died` is told the process id of each that ended by itself.
+    `beat` is called every time that the loop goes round, at least twice a second. None of them may block.
     """
 
     def __init__(
@@ -34,11 +37,11 @@ class Supervisor:
         environment: dict[str, str],
         report: Callable[[Literal["running", "stopping"], Sequence[Process]], None] = lambda _state, _processes: None,
         once_ready: Callable[[], None] = lambda: None,
-        died: Callable[[int], None] = lambda _pid: None,
+        beat: Callable[[], None] = lambda: None,
     ) -> None:
         self._command, self._environment = list(command), environment
         self._processes = [Process(definition, definition.listener, start_at=0.0) for definition in definitions]
-        self._report, self._once_ready, self._died = report, once_ready, died
+        self._report, self._once_ready, self._beat = report, once_ready, beat
         self._selector = selectors.DefaultSelector()
         self._signals: list[int] = []
         self._stage: int | None = None
@@ -47,6 +50,7 @@ class Supervisor:
         self._hurry = False
         self._deadline = float("inf")
         self._announced = False
+        self._looked = time.monotonic()
 
     def run(self) -> None:
         """Until everything has ended after a SIGTERM or SIGINT; nothing is left running, whatever is raised."""
@@ -58,7 +62,9 @@ class Supervisor:
                         key.data()
                     self._heed_signals()
                     self._reap()
+                    self._judge()
                     self._advance()
+                    self._beat()
             finally:
                 self._kill(self._running())
 
@@ -67,7 +73,7 @@ class Supervisor:
 
     def _timeout(self) -> float:
         due = [process.start_at for process in self._processes if process.start_at is not None and self._stage is None]
-        return max(0.0, min([*due, self._deadline, time.monotonic() + 60.0]) - time.monotonic())
+        return max(0.0, min([*due, self._deadline, time.monotonic() + LOOK_SECONDS]) - time.monotonic())
 
     # -- starting, and dying ------------------------------------------------------------------------------------------
 
@@ -90,10 +96,14 @@ class Supervisor:
 
     def _heard(self, process: Process) -> None:
         assert process.pipe is not None
-        if not process.pipe.read(16):
+        data = process.pipe.read(65536)
+        if not data:
             self._close_pipe(process)
             return
-        process.ready = True
+        before = process.pulse.ready
+        process.pulse.hear(data, time.monotonic())
+        if before or not process.pulse.ready:
+            return
         log.info("%s is ready", process.definition.name)
         self._tell()
         if not self._announced and all(each.ready for each in self._processes):
@@ -109,17 +119,24 @@ class Supervisor:
 
     def _reap(self) -> None:
         for process in self._running():
-            pid = process.pid
-            assert pid is not None
             if not process.reap():
                 continue
             self._close_pipe(process)
-            self._died(pid)
             if self._stage is None:
                 process.postpone(f"ended: {process.last_exit}")
             else:
                 log.info("%s ended: %s", process.definition.name, process.last_exit)
             self._tell()
+
+    def _judge(self) -> None:
+        """See who has fallen silent. What is in the pipes has been read: a supervisor that slept hears first."""
+        now = time.monotonic()
+        slept, self._looked = now - self._looked > SLEPT_SECONDS, now
+        for process in self._running() if self._stage is None else ():
+            if slept:
+                process.pulse.excuse(now)
+            if process.judge(now):
+                self._tell()
 
     # -- stopping -----------------------------------------------------------------------------------------------------
 

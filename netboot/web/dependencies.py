@@ -26,9 +26,9 @@ EXTENSION = "netboot"
 class Dependencies:
     """Ports and places.
 
-    `status`: what processes say of themselves; `probe`: asks the provisioning listener for its readiness; `stopping`:
-    whether this process was told to end; `watchers`: a place for each; `issuer`: None where this service knows no
-    cluster.
+    `status`: what processes say of themselves; `room`: bytes free for `data`, None: it cannot be told; `probe`: asks
+    the provisioning listener for its readiness; `stopping`: whether this process was told to end; `watchers`: a place
+    for each; `issuer`: None where this service knows no cluster.
     """
 
     live: LiveView
@@ -43,6 +43,7 @@ class Dependencies:
     """What its files say now; raises FaultsError."""
     acceptance: Acceptance
     status: StatusFolder
+    room: Callable[[], int | None]
     probe: Callable[[], Condition]
     metrics: Callable[[], bytes]
     stopping: Callable[[], bool]

@@ -3,14 +3,13 @@
 Names follow Prometheus' conventions, and each stands in docs/metrics.md: a test holds both against what is exposed.
 """
 
-from collections.abc import Iterable, Iterator
-from pathlib import Path
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TypeVar
 
 from flask import Response
 from prometheus_client import CollectorRegistry, Metric, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
-from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
 from images.values.strict import Strict
@@ -19,6 +18,7 @@ from netboot.lifecycle.health import STALE_MS
 from netboot.lifecycle.ports import Clock, States
 from netboot.status import (
     ApproverStatus,
+    BootStatus,
     FetcherStatus,
     NodesStatus,
     ProcessStatus,
@@ -31,6 +31,22 @@ from netboot.stores.status import StatusFolder
 from netboot.web.dependencies import dependencies
 
 S = TypeVar("S", bound=Strict)
+_LABELLED = {
+    "scripts": ("netboot_scripts", "Scripts served.", "outcome"),
+    "events": ("netboot_boot_events", "Boot events posted by machines.", "result"),
+    "health": ("netboot_health_reports", "Health reports posted.", "result"),
+    "transfers": ("netboot_transfers", "Files sent.", "result"),
+}
+"""Field of a `BootStatus` → name, text, label."""
+_PLAIN = {
+    "bytes_sent": ("netboot_sent_bytes", "Bytes of files sent."),
+    "refused": ("netboot_connections_refused", "Connections beyond the limits."),
+    "discoveries_dropped": ("netboot_discoveries_dropped", "Sightings not journalled because there were too many."),
+}
+_PRESENT = {
+    "journal_lag": ("netboot_journal_lag_records", "Records not yet projected."),
+    "open_connections": ("netboot_open_connections", "Open connections."),
+}
 HEALTH = ("pass", "warn", "fail", "unknown", "stale", "none")
 
 
@@ -39,11 +55,9 @@ def metrics() -> Response:
     return Response(dependencies().metrics(), content_type="text/plain; version=0.0.4; charset=utf-8")
 
 
-def exposition(folder: Path, now: "Now") -> bytes:
-    """All metrics in Prometheus' text format; `folder`: where the boot servers count (multiprocess mode)."""
+def exposition(now: "Now") -> bytes:
+    """All metrics in Prometheus' text format."""
     registry = CollectorRegistry()
-    folder.mkdir(parents=True, exist_ok=True)
-    MultiProcessCollector(registry, path=str(folder))  # type: ignore[no-untyped-call]
     registry.register(now)
     return generate_latest(registry)
 
@@ -73,6 +87,7 @@ class Now(Collector):
             yield from _fetcher(fetcher)
         if (supervisor := self._read("supervisor", SupervisorStatus)) is not None:
             yield from _processes(supervisor.processes)
+            yield from self._boot_servers(supervisor.processes)
             yield from self._clusters(sorted(supervisor.processes))
 
     def _read(self, process: str, model: type[S]) -> S | None:
@@ -113,6 +128,23 @@ class Now(Collector):
         text = "Machines that the inventory no longer has and whose boots are known still; counted nowhere else."
         yield _gauge("netboot_machines_removed", text, removed)
 
+    def _boot_servers(self, processes: Mapping[str, ProcessStatus]) -> Iterator[Metric]:
+        """What all of them counted together; of what is so now, the share of those that are there."""
+        said = {name: self._read(name, BootStatus) for name in processes if name.startswith("boot-")}
+        statuses = [status for status in said.values() if status is not None]
+        if not statuses:
+            return
+        for field, (name, text, label) in _LABELLED.items():
+            family = CounterMetricFamily(name, text, labels=[label])
+            for value, count in _sum(getattr(status, field) for status in statuses).items():
+                family.add_metric([value], count)
+            yield family
+        for field, (name, text) in _PLAIN.items():
+            yield CounterMetricFamily(name, text, value=sum(getattr(status, field) for status in statuses))
+        present = [status for name, status in said.items() if status is not None and processes[name].ready]
+        for field, (name, text) in _PRESENT.items():
+            yield _gauge(name, text, sum(getattr(status, field) for status in present))
+
     def _clusters(self, processes: Iterable[str]) -> Iterator[Metric]:
         text = "Certificate requests by what the approver did, since it was started; reason, or purpose if approved."
         decided = CounterMetricFamily("netboot_certificate_requests", text, labels=["cluster", "outcome", "reason"])
@@ -134,6 +166,13 @@ class Now(Collector):
                 nodes.add_metric([cluster, "registered"], collector.registered)
                 nodes.add_metric([cluster, "ready"], collector.ready)
         yield from (decided, unavailable, waiting, nodes)
+
+
+def _sum(counts: Iterable[Mapping[str, int]]) -> Counter[str]:
+    total: Counter[str] = Counter()
+    for each in counts:
+        total.update(each)  # zeroes too: each value is there from the start, and its first rise is one
+    return total
 
 
 def _publisher(status: PublisherStatus) -> Iterator[Metric]:

@@ -5,6 +5,7 @@ from typing import TypeVar
 from flask import Response, jsonify
 
 from images.values.strict import Strict
+from netboot.clock import monotonic_ms
 from netboot.lifecycle.errors import CannotTellError
 from netboot.status import (
     Condition,
@@ -24,6 +25,8 @@ S = TypeVar("S", bound=Strict)
 FRESH_MS = 10_000
 """A process that has said nothing for longer is taken for stuck."""
 LAG_RECORDS = 10_000
+LEAST_ROOM = 16 * 2**20
+"""Bytes free for `data`; less is said before anything fails."""
 _LOG = "see the log of the controllers"
 
 
@@ -43,8 +46,8 @@ def ready() -> Response:
 def assess(deps: Dependencies) -> Readiness:
     """The readiness of the whole service now, one detail for each thing that can be out of order.
 
-    Ready is what lets machines boot: a snapshot, be it an old one, and a boot server that answers, in a service that is
-    not stopping.
+    Ready is what lets machines boot: a snapshot, be it an old one, and boot servers that answer, in a service that is
+    not stopping. Connections to one that is down go to the others, or wait a moment; to one that hangs, they hang.
     """
     now = deps.up_ms()
     snapshot, in_force = _snapshot(deps, deps.clock.now_ms())
@@ -53,6 +56,7 @@ def assess(deps: Dependencies) -> Readiness:
     details = {
         "snapshot": snapshot,
         "provisioning": _provisioning(deps),
+        "disk": _disk(deps),
         "processes": _processes(supervisor),
         "publisher": _at_work("publisher", publisher, now),
         "projection": _at_work("projection", projection, now),
@@ -61,14 +65,15 @@ def assess(deps: Dependencies) -> Readiness:
         "bundle": _condition(publisher.bundle) if isinstance(publisher, PublisherStatus) else _not_known(),
         "journals": _journals(projection) if isinstance(projection, ProjectionStatus) else _not_known(),
     }
-    stopping = False
+    stopping, hanging = False, False
     if isinstance(supervisor, SupervisorStatus):
+        hanging = any(each.problem for name, each in supervisor.processes.items() if name.startswith("boot-"))
         details |= _reporting(deps, sorted(supervisor.processes), now)
         stopping = supervisor.state == "stopping"
     problem = deps.tokens.problem()
     details["token"] = Detail(ok=problem is None, message=problem or "in order", remedy="see management.token_file")
     return Readiness(
-        ready=in_force and details["provisioning"].ok and not stopping,
+        ready=in_force and details["provisioning"].ok and not stopping and not hanging,
         degraded=not all(detail.ok for detail in details.values()),
         details=details,
     )
@@ -99,19 +104,36 @@ def _provisioning(deps: Dependencies) -> Detail:
     return Detail(ok=answer.ok, message=answer.message, remedy="see the log of the boot servers")
 
 
+def _disk(deps: Dependencies) -> Detail:
+    free = deps.room()
+    if free is None:
+        return Detail(ok=False, message="cannot tell how much room `data` has", remedy="see whether its disk is there")
+    enough = free >= LEAST_ROOM
+    message = f"{free / 2**20:.0f} MiB free" + ("" if enough else ": what is to be written down soon cannot be")
+    return Detail(ok=enough, message=message, remedy="free space on the file system of `data`")
+
+
 def _processes(supervisor: SupervisorStatus | CannotTellError | None) -> Detail:
     if not isinstance(supervisor, SupervisorStatus):
         message = str(supervisor or "the supervisor has not said anything")
         return Detail(ok=False, message=message, remedy="start it with `netboot serve`")
-    down = sorted(name for name, process in supervisor.processes.items() if not process.ready)
+    down = [
+        f"{name} ({process.problem})" if process.problem else name
+        for name, process in sorted(supervisor.processes.items())
+        if not process.ready
+    ]
     message = f"not ready: {', '.join(down)}" if down else "all ready"
+    quiet = monotonic_ms() - supervisor.uptime_ms
+    if quiet > FRESH_MS:
+        message = f"the supervisor has said nothing for {quiet // 1000} s: what dies now is not started again"
+        down = ["supervisor"]
     if supervisor.state == "stopping":
         message = "the service is stopping"
     return Detail.model_validate(
         {
             "ok": not down and supervisor.state == "running",
             "message": message,
-            "remedy": "see why in the log of the service",
+            "remedy": "see why in the log of the service; a supervisor that hangs has to be killed and started again",
             "processes": {name: process.model_dump() for name, process in supervisor.processes.items()},
         }
     )

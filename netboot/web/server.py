@@ -1,6 +1,7 @@
 """Gunicorn around a Flask application: one process with threads, on a socket that the supervisor bound."""
 
 import logging
+import resource
 import socket
 import struct
 import sys
@@ -9,14 +10,17 @@ from typing import Any
 
 from flask import Flask
 from gunicorn.app.base import BaseApplication
+from gunicorn.arbiter import Arbiter
 
-from netboot.process import end_with
+from netboot.process import Heartbeat, end_with
 
 THREADS = 32
 """Four times as many as may watch: a watcher keeps one busy."""
 STALL_SECONDS = 5
 """How long a client may keep a thread waiting for its next bytes, or for taking ours."""
 GRACE_SECONDS = 15
+KEPT_FILES = 64
+"""Descriptors for what is not a connection: databases, documents, connections to clusters."""
 
 log = logging.getLogger(__name__)
 
@@ -52,16 +56,21 @@ class Lines:
 
 
 class Server(BaseApplication):  # type: ignore[misc] # gunicorn brings no types
-    """`make(stopping)` makes the application, in the worker; `ready` is called when it serves."""
+    """`make(stopping)` makes the application, in the worker; `ready` is called when it serves.
+
+    `beats`: of the worker's loop, which takes connections and hands them to threads, and of the arbiter, its parent.
+    """
 
     def __init__(
         self,
         listener: socket.socket,
         make: Callable[[Callable[[], bool]], Flask],
         ready: Callable[[], None],
+        beats: tuple[Heartbeat, Heartbeat],
         threads: int = THREADS,
     ) -> None:
         self._listener, self._make, self._ready, self._threads = listener, make, ready, threads
+        self._beat_worker, self._beat_arbiter = beats
         self._worker: Any = None
         bound_to_stall(listener)
         super().__init__()
@@ -75,22 +84,53 @@ class Server(BaseApplication):  # type: ignore[misc] # gunicorn brings no types
             "threads": self._threads,
             "logger_class": Lines,
             "control_socket_disable": True,  # another way in that nobody needs
+            "timeout": 0,  # who is frozen, the supervisor notices, arbiter and worker alike
             "graceful_timeout": GRACE_SECONDS,
             "limit_request_fields": 50,
             "umask": 0o022,
             "forwarded_allow_ips": "",  # nobody's word is taken for an address or a scheme
             "post_fork": self._forked,
-            "post_worker_init": lambda _worker: self._ready(),
+            "post_worker_init": self._serves,
         }.items():
             self.cfg.set(name, value)
+        files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if files != resource.RLIM_INFINITY:  # further connections wait in the kernel's queue
+            room = max(self._threads + 1, files - KEPT_FILES)
+            self.cfg.set("worker_connections", min(self.cfg.worker_connections, room))
 
     def load(self) -> Flask:
         """Called by gunicorn in the worker."""
         return self._make(lambda: not self._worker.alive)
 
+    def run(self) -> None:
+        """Serve until told to stop."""
+        _Arbiter(self, self._beat_arbiter).run()
+
+    def _serves(self, worker: Any) -> None:
+        notify = worker.notify
+
+        def beat() -> None:
+            notify()
+            self._beat_worker()
+
+        worker.notify = beat
+        self._ready()
+
     def _forked(self, arbiter: Any, worker: Any) -> None:
         end_with(arbiter.pid)
         self._worker = worker
+
+
+class _Arbiter(Arbiter):  # type: ignore[misc] # gunicorn brings no types
+    """Gunicorn's arbiter, which is heard each time that its loop goes round."""
+
+    def __init__(self, application: BaseApplication, beat: Heartbeat) -> None:
+        super().__init__(application)
+        self._beat = beat
+
+    def murder_workers(self) -> None:
+        """Part of each round; there is nobody to murder."""
+        self._beat()
 
 
 def bound_to_stall(listener: socket.socket) -> None:

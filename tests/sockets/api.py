@@ -43,7 +43,7 @@ NOW = 1_700_000_100_000
 UP_MS = 9_000_000
 """Since the machine was started."""
 UP = ProcessStatus(ready=True, pid=1, restarts=0, last_exit=None)
-SUPERVISOR = SupervisorStatus(state="running", pid=1, processes={"boot-0": UP, "management": UP})
+SUPERVISOR = SupervisorStatus(state="running", pid=1, uptime_ms=2**53, processes={"boot-0": UP, "management": UP})
 PUBLISHER = PublisherStatus(
     at_ms=NOW - 1_000,
     up_ms=UP_MS - 1_000,
@@ -79,6 +79,7 @@ class Api:
         self.say(supervisor=SUPERVISOR, publisher=PUBLISHER, projection=PROJECTION)
         self.probe = Condition(ok=True, message="answers")
         self.stopping = False
+        self.room: int | None = 2**40
         self.preflight: Callable[[], None] = lambda: None
         self.watchers = threading.BoundedSemaphore(2)
         self.repository = StoreImageRepository(self.store, KeyRing(self.config.keys))
@@ -132,8 +133,9 @@ class Api:
             declared=partial(read_inventory, self.config),
             acceptance=Acceptance(self.config.data),
             status=status,
+            room=lambda: self.room,
             probe=lambda: self.probe,
-            metrics=lambda: exposition(self.config.data / "metrics", now),
+            metrics=lambda: exposition(now),
             stopping=lambda: self.stopping,
             watchers=self.watchers,
             register=self.register,

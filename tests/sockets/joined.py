@@ -24,7 +24,7 @@ from netboot import logs
 from netboot.config import Cluster, load_config
 from netboot.join.ports import ClusterAccess
 from netboot.join.preconditions import Connected, Finding
-from netboot.process import end_with
+from netboot.process import Heartbeat, end_with
 from netboot.processes.join import compose
 from netboot.web.join import door, preflight, server
 from netboot.web.join.app import create_app
@@ -111,7 +111,7 @@ def main() -> None:
     async def serve() -> None:
         listener = socket.socket(fileno=spec["listener"])
         await server.JoinServer(join, certificate, make).serve(
-            listener, lambda: (os.write(spec["ready"], b"1"), None)[1]
+            listener, lambda: (os.write(spec["ready"], b"1"), None)[1], Heartbeat(spec["ready"], "main loop")
         )
 
     asyncio.run(serve())

@@ -13,6 +13,8 @@ from typing import Any
 import requests
 
 from netboot.config import Config
+from netboot.status import SupervisorStatus
+from netboot.stores.status import StatusFolder
 from tests.processes import descendants, environment, runs, wait_for
 from tests.sites import TOKEN
 
@@ -29,8 +31,9 @@ class Service:
             self.environment["PYTHONPATH"] += f":{path}"
         self.out = file.parent / "out"
         self.process: subprocess.Popen[bytes] | None = None
+        self.prefix: list[str] = []
+        """A command that runs the service's own."""
         self.machines = requests.Session()
-        self.environment = environment()
 
     @property
     def provisioning(self) -> str:
@@ -45,11 +48,16 @@ class Service:
         return self.out.with_suffix(".log").read_text()
 
     def start(self) -> None:
+        """Until it says that it is ready, and machines can boot."""
+        self.launch()
+        wait_for(lambda: self.readyz()["ready"])
+
+    def launch(self) -> None:
+        """Until all its processes are ready."""
         with self.out.open("w") as out, self.out.with_suffix(".log").open("a") as log:
-            command = [*COMMAND, "serve", "--config", str(self.file)]
+            command = [*self.prefix, *COMMAND, "serve", "--config", str(self.file)]
             self.process = subprocess.Popen(command, stdout=out, stderr=log, env=self.environment, cwd=self.file.parent)
         wait_for(self._ready, 60)
-        wait_for(lambda: self.readyz()["ready"])
 
     def _ready(self) -> bool:
         assert self.process is not None
@@ -76,6 +84,12 @@ class Service:
 
     def readyz(self) -> Any:
         return requests.get(f"{self.management}/readyz", timeout=60).json()
+
+    def status(self) -> SupervisorStatus:
+        """What the supervisor says, without asking the management server."""
+        status = StatusFolder(self.config.data / "status").read("supervisor", SupervisorStatus)
+        assert status is not None
+        return status
 
     def processes(self) -> Any:
         """What the supervisor says of each process, by name."""
@@ -122,9 +136,13 @@ class Service:
 
 
 @contextlib.contextmanager
-def serving(config: Config, file: Path, service: Service | None = None, path: str = "") -> Iterator[Service]:
-    """A service that runs while in the block; nothing of it is left after. `service`: one that was made already."""
+def serving(
+    config: Config, file: Path, *prefix: str, service: Service | None = None, path: str = ""
+) -> Iterator[Service]:
+    """A service that runs while in the block; nothing of it is left after. `prefix`: a command that runs it; `service`:
+    one that was made already; `path`: a further folder that its Pythons search."""
     service = service or Service(config, file, path)
+    service.prefix = list(prefix)
     try:
         service.start()
         yield service

@@ -67,7 +67,7 @@ def site(tmp_path: Path) -> Iterator[Site]:
     service = Service(config, tmp_path / "site" / "netboot.yaml")
     ours = environment()
     service.environment = {**ours, "PYTHONPATH": f"{CLOCKS}:{ours['PYTHONPATH']}", "NETBOOT_TEST_CLOCK": str(clock)}
-    with serving(config, service.file, service):
+    with serving(config, service.file, service=service):
         yield Site(service, clock)
 
 

@@ -35,11 +35,11 @@ def first(tmp_path: Path) -> Service:
 
 
 def test_a_boot_that_began_at_one_host_goes_on_at_the_other(first: Service, tmp_path: Path) -> None:
-    with serving(first.config, first.file, first):
+    with serving(first.config, first.file, service=first):
         boot = first.boot(MAC1)
         assert first.post(boot, MAC1, "InitrdStarted") == 204
         second = other_host(first, tmp_path / "two", free_ports())
-        with serving(second.config, second.file, second):
+        with serving(second.config, second.file, service=second):
             assert second.post(boot, MAC1, "ImageFetched") == 204, "while the first runs still"
             first.kill()
             assert second.post(boot, MAC1, "Switched") == 204
@@ -50,14 +50,14 @@ def test_a_boot_that_began_at_one_host_goes_on_at_the_other(first: Service, tmp_
 
 
 def test_a_standby_that_had_a_key_of_its_own_takes_the_site_s_without_a_restart(first: Service, tmp_path: Path) -> None:
-    with serving(first.config, first.file, first):
+    with serving(first.config, first.file, service=first):
         boot, key = first.boot(MAC1), first.config.boot_id_key
         assert key is not None
         second = other_host(first, tmp_path / "two", free_ports())
         other = second.config.boot_id_key
         assert other is not None
         other.unlink()
-        with serving(second.config, second.file, second):
+        with serving(second.config, second.file, service=second):
             assert second.post(boot, MAC1, "InitrdStarted") == 404
             staged = other.with_suffix(".new")
             shutil.copy(key, staged)
@@ -69,7 +69,7 @@ def test_a_standby_that_had_a_key_of_its_own_takes_the_site_s_without_a_restart(
 def test_the_recipe_for_a_standby_from_a_backup(first: Service, tmp_path: Path) -> None:
     """The backup restored elsewhere, the images copied; the first host dies, and its address moves."""
     file = tmp_path / "two" / "netboot.yaml"
-    with serving(first.config, first.file, first):
+    with serving(first.config, first.file, service=first):
         before = first.boot(MAC1)
         assert first.post(before, MAC1, "Booted") == 204
         wait_for(lambda: first.api(f"/v1/boots/{before}").get("state") == "Booted")
@@ -82,7 +82,7 @@ def test_the_recipe_for_a_standby_from_a_backup(first: Service, tmp_path: Path) 
         shutil.copytree(first.config.store, file.parent / "store", dirs_exist_ok=True)
         first.kill()
     second = Service(load_config(file), file)
-    with serving(second.config, second.file, second):
+    with serving(second.config, second.file, service=second):
         assert second.post(begun, MAC1, "InitrdStarted") == 204
         wait_for(lambda: second.api("/v1/machines/gpu-001")["current"]["boot"] == begun)
         assert second.api(f"/v1/boots/{before}")["state"] == "Booted"

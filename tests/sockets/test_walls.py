@@ -90,7 +90,7 @@ upstream: {{place: "127.0.0.1:{nobody}/images", credentials: secrets/registry.js
     (root / "intruder").mkdir()
     os.environ["NETBOOT_TEST_INTRUDER"] = str(root / "intruder")
     try:
-        with serving(load_config(file), file, str(Path(intruder.__path__[0]))) as made:
+        with serving(load_config(file), file, path=str(Path(intruder.__path__[0]))) as made:
             yield made
     finally:
         del os.environ["NETBOOT_TEST_INTRUDER"]

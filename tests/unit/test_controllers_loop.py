@@ -9,7 +9,7 @@ import pytest
 
 from netboot.clock import SystemClock
 from netboot.controllers import loop
-from netboot.controllers.loop import Controllers
+from netboot.controllers.loop import Beats, Controllers
 
 
 class Faulty:
@@ -55,7 +55,7 @@ def run(publisher: Faulty, projection: Faulty) -> list[str]:
     controllers = Controllers(
         cast(Any, publisher), cast(Any, projection), lambda name, _: said.append(name), SystemClock()
     )
-    controllers.run(lambda: ready.append(True))
+    controllers.run(lambda: ready.append(True), Beats(lambda: None, lambda: None))
     assert ready == [True]
     return said
 

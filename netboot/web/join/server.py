@@ -23,8 +23,9 @@ from werkzeug.wrappers import Response
 
 from netboot.admission import Gate
 from netboot.config import Join
-from netboot.connections import Limited, connection_of, read_body
+from netboot.connections import Limited, connection_of, connections_for, read_body
 from netboot.join.messages import LONGEST_ATTEST
+from netboot.listeners import queued, take_no_more
 from netboot.web.join.door import Door
 from netboot.web.join.tls import Certificate
 from netboot.web.join.turns import Turns
@@ -45,6 +46,11 @@ UNSENT = 16 * 1024
 LONGEST_DRAINED = 4 * 1024 * 1024
 """Of a body that is too long: a client that is cut while it sends never reads why."""
 GRACE_SECONDS = 15.0
+SETTLE_SECONDS = 0.1
+"""For TCP's handshakes that are half done when the last connection was let in."""
+QUIET_SECONDS = 3.0
+"""For TLS and the first request of a connection that was made before the stop."""
+BEAT_SECONDS = 1.0
 
 
 class JoinServer:
@@ -58,15 +64,18 @@ class JoinServer:
         self._limited = Limited(self._handle, self._gate, HEAD_SECONDS, _refused)
         self._door = Door(self._limited, self._gate, certificate)
 
-    async def serve(self, listener: socket.socket, ready: Callable[[], None]) -> None:
-        """Until SIGTERM or SIGINT; `ready` is called once connections of `listener`, which listens, are taken."""
+    async def serve(self, listener: socket.socket, ready: Callable[[], None], beat: Callable[[], None]) -> None:
+        """Until SIGTERM or SIGINT; `ready` is called once connections of `listener`, which listens, are taken; `beat`
+        each second by the event loop."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop.set)
         prepare_listener(listener)
         self._door.open(listener)
         ready()
+        beating = loop.create_task(_beat_for_ever(beat))
         await self._stop.wait()
+        await self._take_the_last(listener)
         self._door.close(listener)
         listener.close()
         deadline = loop.time() + GRACE_SECONDS
@@ -76,6 +85,17 @@ class JoinServer:
             log.warning("stopping with %d requests unanswered", self._in_flight)
         await self._limited.shutdown(1.0)
         self._threads.shutdown(wait=False, cancel_futures=True)
+        beating.cancel()
+
+    async def _take_the_last(self, listener: socket.socket) -> None:
+        """Take every connection that the kernel has accepted for us, have it accept no more, and let them ask."""
+        loop = asyncio.get_running_loop()
+        until = loop.time() + QUIET_SECONDS
+        take_no_more(listener)
+        await asyncio.sleep(SETTLE_SECONDS)
+        shaking_hands = lambda: self._gate.open > len(self._limited.connections)  # noqa: E731
+        while (queued(listener) or shaking_hands() or self._limited.unasked()) and loop.time() < until:
+            await asyncio.sleep(0.01)
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         connection = connection_of(request)
@@ -107,6 +127,12 @@ class JoinServer:
             return _refused(503, "too many requests at once")
 
 
+async def _beat_for_ever(beat: Callable[[], None]) -> None:
+    while True:
+        beat()
+        await asyncio.sleep(BEAT_SECONDS)
+
+
 def prepare_listener(listener: socket.socket) -> None:
     """Options that every accepted connection inherits."""
     listener.setblocking(False)
@@ -116,7 +142,7 @@ def prepare_listener(listener: socket.socket) -> None:
 
 def gate_of(config: Join) -> Gate:
     """The limits of one process; all together take `max_connections`."""
-    most = -(-config.max_connections // config.workers)
+    most = connections_for(-(-config.max_connections // config.workers))
     return Gate(most, max(4, most // 8), max(4, most // 2))
 
 
