@@ -12,8 +12,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from netboot.addresses import Address
-from netboot.boot.limits import ACCEPT_AT_ONCE
 from netboot.config import Config, Provisioning
+from netboot.connections import ACCEPT_AT_ONCE
 from netboot.process import ProcessSpec
 from netboot.status import BootStatus
 from netboot.stores.journal_reader import read_after

@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from netboot.boot.limits import Shortage
+from netboot.connections import Shortage
 
 
 def test_a_want_of_files_is_one_line_a_minute(caplog: pytest.LogCaptureFixture) -> None:

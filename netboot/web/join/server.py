@@ -93,9 +93,12 @@ class JoinServer:
         until = loop.time() + QUIET_SECONDS
         take_no_more(listener)
         await asyncio.sleep(SETTLE_SECONDS)
-        shaking_hands = lambda: self._gate.open > len(self._limited.connections)  # noqa: E731
-        while (queued(listener) or shaking_hands() or self._limited.unasked()) and loop.time() < until:
+        while loop.time() < until and (queued(listener) or self._is_asked_nothing()):
             await asyncio.sleep(0.01)
+
+    def _is_asked_nothing(self) -> bool:
+        """Whether there are connections that shake hands, or have sent no request yet."""
+        return self._gate.open > len(self._limited.connections) or self._limited.unasked() > 0
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         connection = connection_of(request)
