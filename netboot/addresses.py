@@ -60,6 +60,12 @@ def plain_address(text: str) -> str:
     return str(getattr(address, "ipv4_mapped", None) or address)
 
 
+def network_of(address: str) -> str:
+    """Whose an address is taken to be: the /64 of one of IPv6, of which one machine may have every address (RFC 4291,
+    2.5.4); one of IPv4, and what is no address, is by itself. `address`: as `plain_address` has it."""
+    return str(ipaddress.IPv6Network((address, 64), strict=False)) if ":" in address else address
+
+
 def same_address(text: str, other: str) -> bool:
     """Whether two spellings are of one address; what is no address is the same as nothing."""
     plain = plain_address(text)

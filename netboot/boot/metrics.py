@@ -9,6 +9,9 @@ from dataclasses import dataclass, field
 
 from netboot.boot.transfers import Transfer
 
+REPORTS = ("accepted", "refused", "limited")
+"""What becomes of a report; `limited`: it was one too many for now."""
+
 
 @dataclass(slots=True)
 class Counters:
@@ -18,11 +21,13 @@ class Counters:
         default_factory=lambda: dict.fromkeys(("boot", "unknown", "refused", "unavailable"), 0)
     )
     """By outcome."""
-    events: dict[str, int] = field(default_factory=lambda: dict.fromkeys(("accepted", "refused"), 0))
-    health: dict[str, int] = field(default_factory=lambda: dict.fromkeys(("accepted", "refused"), 0))
+    events: dict[str, int] = field(default_factory=lambda: dict.fromkeys(REPORTS, 0))
+    health: dict[str, int] = field(default_factory=lambda: dict.fromkeys(REPORTS, 0))
     transfers: dict[str, int] = field(default_factory=lambda: dict.fromkeys(("whole", "broken"), 0))
     bytes_sent: int = 0
     discoveries_dropped: int = 0
+    scripts_repeated: int = 0
+    """Scripts with the boot id of the one before; see `scripts.Scripts`."""
 
     def ended(self, transfer: Transfer) -> None:
         """Count a transfer that has ended, well or not."""
@@ -51,6 +56,11 @@ class Exporter:
                 counter.labels(label)
         self._plain = {
             "bytes_sent": Counter("netboot_sent_bytes", "Bytes of files sent.", registry=registry),
+            "scripts_repeated": Counter(
+                "netboot_scripts_repeated",
+                "Scripts served again with the boot id of the one before, because too many were asked for.",
+                registry=registry,
+            ),
             "refused": Counter("netboot_connections_refused", "Connections beyond the limits.", registry=registry),
             "discoveries_dropped": Counter(
                 "netboot_discoveries_dropped",
@@ -74,6 +84,7 @@ class Exporter:
         totals = {
             "bytes_sent": self._counters.bytes_sent,
             "discoveries_dropped": self._counters.discoveries_dropped,
+            "scripts_repeated": self._counters.scripts_repeated,
             "refused": refused,
         }
         for name, value in totals.items():

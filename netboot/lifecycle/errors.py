@@ -14,6 +14,7 @@ LifecycleError
     ├── JournalUnavailableError
     ├── StateUnavailableError
     ├── NoTokensError         there is no operator's token to compare with
+    ├── TooOftenError          more than is written down for one boot, one address or all
     └── OverloadedError        too many at once, or from one address
 """
 
@@ -76,6 +77,10 @@ class StateUnavailableError(CannotTellError):
 
 class NoTokensError(CannotTellError):
     """There is no operator's token to compare with: nobody can be told from anybody."""
+
+
+class TooOftenError(CannotTellError):
+    """More than is written down for one boot, for one address or for all."""
 
 
 class OverloadedError(CannotTellError):
