@@ -11,12 +11,12 @@ from types import FrameType
 
 from rich.console import Console
 
-from bench import abuse, host, images, join, report, report_images, report_join, scripts, transfers
+from bench import abuse, flood, host, images, join, report, report_images, report_join, scripts, transfers
 from bench.peers import matchbox_version, nginx_version
 from bench.serving import BenchError
 from bench.stats import Verdict
 
-PARTS = ("scripts", "bytes", "abuse", "join", "images")
+PARTS = ("scripts", "bytes", "abuse", "flood", "join", "images")
 ROOT = Path(__file__).resolve().parent.parent
 
 
@@ -64,6 +64,11 @@ def _run(options: argparse.Namespace, console: Console, folder: Path) -> list[Ve
         found_abuse = abuse.measure(folder, options.rounds, options.seconds, 100 if options.quick else 10_000)
         report.print_abuse(console, found_abuse)
         verdicts += report.abuse_verdicts(found_abuse)
+    flooded = None
+    if "flood" in parts:
+        flooded = flood.measure(folder, options.rounds, 4 if options.quick else flood.SECONDS)
+        report.print_flood(console, flooded)
+        verdicts += report.flood_verdicts(flooded)
     if "join" in parts:
         found_join = join.measure(folder, ROOT / ".cache", options.rounds, options.seconds, options.nodes)
         report_join.print_join(console, found_join)
@@ -79,7 +84,7 @@ def _run(options: argparse.Namespace, console: Console, folder: Path) -> list[Ve
         whole = report.as_json(
             found_scripts, found_bytes, found_abuse, found_join, host=asdict(machine), peers=versions, verdicts=judged
         )
-        whole |= {"images": asdict(found_images)} if found_images else {}
+        whole |= {name: asdict(found) for name, found in (("images", found_images), ("flood", flooded)) if found}
         sys.stdout.write(json.dumps(whole, indent=2) + "\n")
     return verdicts
 

@@ -4,9 +4,13 @@ A record takes its bytes, and `OVERHEAD`, out of all three; where one of them ha
 record is not written. The boot's own bucket is asked first: what one boot has too much costs those behind the same
 address nothing, so the address's share can be half of the whole, and a rack behind one relay has that to itself.
 The tables are bounded: the oldest bucket makes room for a new one, and whose it was begins anew with a full one.
+
+A known machine's script is never refused because somebody asks for too many: beyond the limit whoever asks is served a
+boot id again whose record has survived a power cut already (`Repeats`).
 """
 
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from functools import lru_cache
 
@@ -23,6 +27,12 @@ LEAST_A_BOOT = 128 * 1024
 MOST_BOOTS = 32_768
 MOST_ADDRESSES = 8_192
 """Of each of the two tables; together about 10 MB."""
+
+REPEAT_MS = 60_000
+"""Boot ids that are older are never served again."""
+MOST_REPEATS = 32_768
+"""Of machines, and of pairs of a machine and an address; about 10 MB each."""
+_Known = OrderedDict[tuple[str, str], tuple[str, str, int]]
 
 _network = lru_cache(MOST_ADDRESSES)(network_of)
 
@@ -78,3 +88,28 @@ class Ingest:
         of_address[0] -= cost
         of_all[0] -= cost
         return True
+
+
+class Repeats:
+    """Boot ids that may be served once more: to whoever got one last, or, where it has none, the one that the machine's
+    script was served with last, to whomever. `record`: what of the record does not differ from boot to boot of one
+    script."""
+
+    def __init__(self) -> None:
+        self._known: tuple[_Known, _Known] = (OrderedDict(), OrderedDict())
+
+    def remember(self, machine: str, peer: str, record: str, boot_id: str, now_ms: int) -> None:
+        """The record of this boot is durable."""
+        for known, key in zip(self._known, ((machine, peer), (machine, "")), strict=True):
+            known[key] = (boot_id, record, now_ms)
+            known.move_to_end(key)
+            if len(known) > MOST_REPEATS:
+                known.popitem(last=False)
+
+    def boot_id(self, machine: str, peer: str, record: str, now_ms: int) -> str | None:
+        """What may be served once more; None: nothing, for it is too old or was of another script."""
+        for known, key in zip(self._known, ((machine, peer), (machine, "")), strict=True):
+            boot_id, of_record, at_ms = known.get(key, ("", "", 0))
+            if boot_id and of_record == record and 0 <= now_ms - at_ms < REPEAT_MS:
+                return boot_id
+        return None

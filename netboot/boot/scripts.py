@@ -12,10 +12,9 @@ import ipxe.render
 import ipxe.values
 from netboot.boot.answers import PreparedResponse
 from netboot.boot.discoveries import Discoveries
-from netboot.boot.ingest import Ingest
+from netboot.boot.ingest import Ingest, Repeats
 from netboot.boot.live import Live
 from netboot.boot.metrics import Counters
-from netboot.boot.repeats import Repeats
 from netboot.boot.waiting import HEAD, Waiting
 from netboot.lifecycle import bootid
 from netboot.lifecycle.claims import parse_claim

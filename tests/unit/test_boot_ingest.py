@@ -2,9 +2,8 @@
 
 import tracemalloc
 
-from netboot.boot import ingest, repeats
-from netboot.boot.ingest import OVERHEAD, Buckets, Ingest
-from netboot.boot.repeats import Repeats
+from netboot.boot import ingest
+from netboot.boot.ingest import OVERHEAD, Buckets, Ingest, Repeats
 
 KIB = 4096
 RATE = KIB * 1024
@@ -97,14 +96,14 @@ def test_no_boot_id_is_served_again_for_another_script_or_after_its_time() -> No
     known = Repeats()
     known.remember("n1", "192.0.2.1", "record", "first", 1_000)
     assert known.boot_id("n1", "192.0.2.1", "of another image", 1_000) is None
-    assert known.boot_id("n1", "192.0.2.1", "record", 1_000 + repeats.REPEAT_MS - 1) == "first"
-    assert known.boot_id("n1", "192.0.2.1", "record", 1_000 + repeats.REPEAT_MS) is None
+    assert known.boot_id("n1", "192.0.2.1", "record", 1_000 + ingest.REPEAT_MS - 1) == "first"
+    assert known.boot_id("n1", "192.0.2.1", "record", 1_000 + ingest.REPEAT_MS) is None
     assert known.boot_id("n1", "192.0.2.1", "record", 999) is None, "the clock was set back"
 
 
 def test_what_is_remembered_is_bounded() -> None:
     known = Repeats()
-    for number in range(repeats.MOST + 5):
+    for number in range(ingest.MOST_REPEATS + 5):
         known.remember(f"n{number}", "192.0.2.1", "record", "boot", 1_000)
     assert known.boot_id("n4", "192.0.2.1", "record", 1_000) is None
     assert known.boot_id("n5", "192.0.2.1", "record", 1_000) == "boot"
