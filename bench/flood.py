@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import Any
 
 from bench.apart import worker_processes
 from bench.procfs import rss_mib
@@ -128,12 +129,12 @@ def _asked(port: int, known: Identity, seconds: float) -> tuple[list[float], int
 
 
 @contextlib.contextmanager
-def _flooding(port: int, others: Sequence[Identity], rate: float) -> "Iterator[Connection[object, object]]":
+def _flooding(port: int, others: Sequence[Identity], rate: float) -> "Iterator[Connection[Any, Any]]":
     with worker_processes(1, partial(_flood, port, list(others), rate)) as [pipe]:
         yield pipe
 
 
-def _flood(port: int, others: Sequence[Identity], rate: float, wire: "Connection[object, object]") -> None:
+def _flood(port: int, others: Sequence[Identity], rate: float, wire: "Connection[Any, Any]") -> None:
     """Send at `rate` whatever comes back; what the sockets do not take is offered too, and lost."""
     poll, connections = select.epoll(), dict[int, socket.socket]()
     boots: list[tuple[str, str]] = []

@@ -9,6 +9,7 @@ A known machine's script is never refused because somebody asks for too many: be
 boot id again whose record has survived a power cut already (`Repeats`).
 """
 
+import asyncio
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
@@ -24,6 +25,8 @@ BOOTS_AT_FULL_RATE = 1024
 """A boot's share of the whole is one in so many."""
 LEAST_A_BOOT = 128 * 1024
 """Bytes of a boot's full bucket at least: all events of a boot and a few of the largest health reports."""
+HOLD_SECONDS = 0.5
+"""What is beyond a limit is answered so much later: a flood of few connections then takes next to no processor time."""
 MOST_BOOTS = 32_768
 MOST_ADDRESSES = 8_192
 """Of each of the two tables; together about 10 MB."""
@@ -88,6 +91,10 @@ class Ingest:
         of_address[0] -= cost
         of_all[0] -= cost
         return True
+
+    async def hold(self) -> None:
+        """Wait before answering what was one too many."""
+        await asyncio.sleep(HOLD_SECONDS)
 
 
 class Repeats:

@@ -129,6 +129,7 @@ class Reports:
         report = requests.parsed(body, model, what)
         machine = self._machine(self._catalogue(), boot_id, report.machine, report.mac)
         if not self._ingest.take(boot_id, connection_of(request).peer, len(body)):
+            await self._ingest.hold()
             raise TooOftenError(f"more than is written down of {what} in a short time")
         return report, machine
 

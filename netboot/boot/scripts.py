@@ -68,6 +68,7 @@ class Scripts:
         if not self._ingest.take((machine, peer), peer, len(ready.record_rest)):
             repeated = self._repeats.boot_id(machine, peer, ready.record_rest, now)
             if repeated is not None:
+                await self._ingest.hold()
                 self._counters.scripts["boot"] += 1
                 self._counters.scripts_repeated += 1
                 return PreparedResponse(_HEAD, ready.script_at(now).fill(repeated))

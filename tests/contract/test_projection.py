@@ -14,7 +14,7 @@ from netboot.controllers import projection
 from netboot.controllers.projection import MOST_BYTES, ProjectionController
 from netboot.lifecycle import state
 from netboot.lifecycle.errors import StateUnavailableError
-from netboot.lifecycle.events import DiscoveryRecord, EventRecord, HealthRecord, ScriptRecord
+from netboot.lifecycle.events import AnyRecord, DiscoveryRecord, EventRecord, HealthRecord, ScriptRecord
 from netboot.lifecycle.phases import Phase
 from netboot.lifecycle.state import Batch
 from netboot.stores.facts import Facts
@@ -357,11 +357,19 @@ def test_a_batch_is_bounded_by_bytes_and_of_a_boot_s_health_reports_only_the_lat
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     parsed: list[str] = []
-    record = projection._record
-    monkeypatch.setattr(projection, "_record", lambda body: parsed.append(str(body)) or record(body))
     batches: list[Batch] = []
-    take = site.projection.take
-    monkeypatch.setattr(site.projection, "take", lambda batch: batches.append(batch) or take(batch))
+    record, take = projection._record, site.projection.take
+
+    def parse(body: object) -> AnyRecord:
+        parsed.append(str(body))
+        return record(body)
+
+    def take_over(batch: Batch) -> Mapping[str, int]:
+        batches.append(batch)
+        return take(batch)
+
+    monkeypatch.setattr(projection, "_record", parse)
+    monkeypatch.setattr(site.projection, "take", take_over)
     reports = [checked("gpu-001", 1, after_ms=1_000 + number) for number in range(400)]
     site.write(*reports, *(script("gpu-002", number) for number in range(40)))
     site.again(most_bytes=20_000)

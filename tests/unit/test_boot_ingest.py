@@ -5,7 +5,7 @@ import tracemalloc
 from netboot.boot import ingest
 from netboot.boot.ingest import OVERHEAD, Buckets, Ingest, Repeats
 
-KIB = 4096
+KIB = 2048
 RATE = KIB * 1024
 
 
