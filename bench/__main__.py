@@ -13,6 +13,7 @@ from rich.console import Console
 
 from bench import (
     abuse,
+    flood,
     host,
     images,
     join,
@@ -30,7 +31,7 @@ from bench.peers import matchbox_version, nginx_version
 from bench.serving import AbsentError, BenchError
 from bench.stats import Verdict
 
-PARTS = ("scripts", "bytes", "abuse", "siege", "join", "images", "scale")
+PARTS = ("scripts", "bytes", "abuse", "flood", "siege", "join", "images", "scale")
 ROOT = Path(__file__).resolve().parent.parent
 
 
@@ -78,6 +79,11 @@ def _run(options: argparse.Namespace, console: Console, folder: Path) -> list[Ve
         found_abuse = abuse.measure(folder, options.rounds, options.seconds, 100 if options.quick else 10_000)
         report.print_abuse(console, found_abuse)
         verdicts += report.abuse_verdicts(found_abuse)
+    flooded = None
+    if "flood" in parts:
+        flooded = flood.measure(folder, options.rounds, 4 if options.quick else flood.SECONDS)
+        report.print_flood(console, flooded)
+        verdicts += report.flood_verdicts(flooded)
     if "siege" in parts and (found_siege := _siege(options, console, folder)):
         verdicts += report_siege.siege_verdicts(found_siege)
     if "join" in parts:
@@ -99,7 +105,7 @@ def _run(options: argparse.Namespace, console: Console, folder: Path) -> list[Ve
         whole = report.as_json(
             found_scripts, found_bytes, found_abuse, found_join, host=asdict(machine), peers=versions, verdicts=judged
         )
-        more = {"siege": found_siege, "images": found_images, "scale": found_scale}
+        more = {"flood": flooded, "siege": found_siege, "images": found_images, "scale": found_scale}
         whole |= {name: asdict(found) for name, found in more.items() if found}
         sys.stdout.write(json.dumps(whole, indent=2) + "\n")
     return verdicts

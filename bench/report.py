@@ -7,6 +7,7 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.abuse import Abused
+from bench.flood import Flood, p99
 from bench.join import Join
 from bench.scripts import Scripts, rate
 from bench.stats import Verdict, middle
@@ -52,6 +53,14 @@ def abuse_verdicts(abused: Abused) -> list[Verdict]:
     return [
         Verdict("p99 with 1,000 stalled readers and 500 slow senders ÷ idle", abused.p99_ratio(), 5.0, at_least=False),
         Verdict("memory after the last such round ÷ after the first", abused.growth(), 1.1, at_least=False),
+    ]
+
+
+def flood_verdicts(flood: Flood) -> list[Verdict]:
+    """The issue's targets on a flood."""
+    return [
+        Verdict("p99 of a known machine in a flood ÷ idle", flood.p99_ratio(), 5.0, at_least=False),
+        Verdict("its scripts that were refused", flood.refused(), 0, at_least=False),
     ]
 
 
@@ -133,6 +142,19 @@ def print_abuse(console: Console, result: Abused) -> None:
         f"attached at the end: {last.readers} readers, {last.senders} senders; {last.ended} had been ended and"
     )
     console.print(f"came back; the crowd costs {result.crowd_mib():.0f} MiB while it is there", "")
+
+
+def print_flood(console: Console, flood: Flood) -> None:
+    """One row per round."""
+    title = f"a known machine's scripts, {flood.seconds:.0f} s of flood; capacity {flood.capacity:,.0f}/s"
+    columns = ("p99 ms idle", "in the flood", "offered /s", "answered /s", "statuses", "journals MiB", "memory MiB")
+    table = _table(*columns, title=title)
+    for each in flood.rounds:
+        figures = (p99(each.idle_ms), p99(each.flooded_ms))
+        statuses = " ".join(f"{status}: {count:,}" for status, count in sorted(each.statuses.items()))
+        rates = (f"{each.offered:,.0f}", f"{each.answered:,.0f}", statuses)
+        table.add_row(*(f"{x:.1f}" for x in figures), *rates, f"{each.journals_mib:.0f}", f"{each.memory_mib:.0f}")
+    console.print(table, "")
 
 
 def print_verdicts(console: Console, verdicts: list[Verdict]) -> None:

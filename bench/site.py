@@ -15,12 +15,13 @@ from images.artifact.keyring import KeyRing
 from images.artifact.manifest import Artifacts, Manifest
 from images.artifact.measure import measure
 from images.store.store import Store
+from netboot.config import Provisioning
 
 _CLI = (sys.executable, "-m", "netboot.cli.main")
 ROOT = Path(__file__).resolve().parent.parent
 _CONFIG = """\
 site: bench
-provisioning: {{listen: "{host}:{port}", url: "http://{host}:{port}"}}
+provisioning: {{listen: "{host}:{port}", url: "http://{host}:{port}", ingest_kib_per_second: {ingest}}}
 management: {{listen: "{host}:{management}"}}
 """
 _INVENTORY = """\
@@ -28,6 +29,12 @@ channels: [{{name: stable, image: {digest}}}]
 profiles: [{{name: node, channel: stable, pcrs: none, kernel_arguments: [console=ttyS0, quiet]}}]
 machines:
 """
+
+
+UNLIMITED = 10_000_000
+"""KiB a second: every script is written down, as of machines that ask once each."""
+SHIPPED = Provisioning.model_fields["ingest_kib_per_second"].default
+"""What a site has that says nothing."""
 
 
 @dataclass(frozen=True)
@@ -83,8 +90,11 @@ def boot_path(identity: Identity) -> str:
     return f"/v1/boot?mac={mac}&uuid={identity.uuid}&arch=x86_64&platform=efi&serial={identity.serial}"
 
 
-def make_site(folder: Path, *, machines: int, root_mib: int, joining: Joining | None = None) -> Site:
-    """A site that holds so many machines, with one signed image whose root has `root_mib` MiB.
+def make_site(
+    folder: Path, *, machines: int, root_mib: int, joining: Joining | None = None, ingest: int = UNLIMITED
+) -> Site:
+    """A site that holds so many machines, with one signed image whose root has `root_mib` MiB. `ingest`: KiB a second
+    that a boot server writes down.
 
     Raises:
         BenchError: `netboot init` failed.
@@ -94,7 +104,7 @@ def make_site(folder: Path, *, machines: int, root_mib: int, joining: Joining | 
     if done.returncode != 0:
         raise BenchError(f"netboot init ended with status {done.returncode}:\n{done.stdout}{done.stderr}")
     port, known = free_port(), identities(machines)
-    config = _CONFIG.format(host=HOST, port=port, management=free_port())
+    config = _CONFIG.format(host=HOST, port=port, management=free_port(), ingest=ingest)
     (folder / "netboot.yaml").write_text(config + (joining.config if joining else ""))
     manifest = _add_image(folder, root_mib)
     (folder / "inventory" / "site.yaml").write_text(

@@ -49,6 +49,8 @@ class Provisioning(Strict):
     workers: Annotated[int, Field(ge=1, le=64)] = Field(default_factory=_cores)
     max_connections: Annotated[int, Field(ge=16, le=1_000_000)] = 4096
     max_connections_per_address: Annotated[int, Field(ge=1, le=1_000_000)] = 128
+    ingest_kib_per_second: Annotated[int, Field(ge=256, le=10_000_000)] = 2048
+    """What each boot server writes down of scripts, events and health reports on average, at most."""
     idle_seconds: Seconds = 15.0
     body_seconds: Seconds = 10.0
     send_stall_seconds: Seconds = 30.0

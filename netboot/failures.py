@@ -105,6 +105,7 @@ TABLE: dict[type[BaseException], Answer] = {
         "see management.token_file and the log",
         retry_after=30,
     ),
+    lifecycle.TooOftenError: Answer(429, "too-often", _DEBUG, "too much in a short time", _AGAIN, retry_after=15),
     lifecycle.OverloadedError: Answer(503, "overloaded", _WARNING, "too much at once", _AGAIN, retry_after=5),
     join.JoinError: UNEXPECTED,
     join.UnknownMachineError: Answer(

@@ -68,6 +68,7 @@ class BootStatus(Timed):
     result, or in all; and what is so now: `open_connections`, `journal_lag`."""
 
     scripts: dict[str, int]
+    scripts_repeated: int = 0
     events: dict[str, int]
     health: dict[str, int]
     transfers: dict[str, int]

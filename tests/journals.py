@@ -4,6 +4,7 @@ import asyncio
 
 from netboot.lifecycle.errors import JournalUnavailableError
 from netboot.lifecycle.events import AnyRecord
+from netboot.stores.journal_file import RESERVED
 
 
 class MemoryJournal:
@@ -19,9 +20,10 @@ class MemoryJournal:
     async def append(self, record: AnyRecord) -> None:
         await self.append_json(record.at_ms, record.model_dump_json())
 
-    def append_json(self, at_ms: int, body: str) -> "asyncio.Future[None]":
+    def append_json(self, at_ms: int, body: str, *, reserved: bool = False) -> "asyncio.Future[None]":
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        if self.closed or self.failure is not None or len(self.bodies) - self.cursor >= self._most_rows:
+        most = self._most_rows if reserved else self._most_rows - self._most_rows // RESERVED
+        if self.closed or self.failure is not None or len(self.bodies) - self.cursor >= most:
             done.set_exception(JournalUnavailableError(self.failure or "closed, or full"))
         else:
             self.bodies.append(body)

@@ -19,7 +19,14 @@ from netboot.boot.reports import Reports
 from netboot.boot.scripts import Scripts
 from netboot.boot.waiting import Waiting
 from netboot.connections import connection_of
-from netboot.lifecycle.errors import BadClaimError, LifecycleError, NoSuchBootError, OverloadedError
+from netboot.lifecycle.errors import (
+    BadClaimError,
+    JournalUnavailableError,
+    LifecycleError,
+    NoSuchBootError,
+    OverloadedError,
+    TooOftenError,
+)
 
 log = logging.getLogger(__name__)
 
@@ -138,10 +145,12 @@ class App:
 
     def _failed(self, request: web.BaseRequest, path: str, error: Exception) -> web.StreamResponse:
         response, row = answers.failure(error)
-        if isinstance(error, BadClaimError | NoSuchBootError):
+        if isinstance(error, BadClaimError | NoSuchBootError | TooOftenError):
             results = self._counters.health if path.endswith("/health") else self._counters.events
-            results["refused"] += 1
-        log.log(row.level, "%s: %s: %s", connection_of(request).peer, row.code, row.text(error))
+            results["limited" if isinstance(error, TooOftenError) else "refused"] += 1
+        # The journal says so itself, once and not for each request.
+        level = logging.DEBUG if isinstance(error, JournalUnavailableError) else row.level
+        log.log(level, "%s: %s: %s", connection_of(request).peer, row.code, row.text(error))
         return response
 
 

@@ -7,8 +7,20 @@ from dataclasses import dataclass, field
 from netboot.boot.transfers import Transfer
 from netboot.status import BootStatus
 
-COUNTED = ("scripts", "events", "health", "transfers", "bytes_sent", "refused", "discoveries_dropped")
+COUNTED = (
+    "scripts",
+    "scripts_repeated",
+    "events",
+    "health",
+    "transfers",
+    "bytes_sent",
+    "refused",
+    "discoveries_dropped",
+)
 """Fields of `Counters` that go into a `BootStatus` as they are."""
+
+REPORTS = ("accepted", "refused", "limited")
+"""What becomes of a report; `limited`: it was one too many for now."""
 
 
 @dataclass(slots=True)
@@ -19,13 +31,15 @@ class Counters:
         default_factory=lambda: dict.fromkeys(("boot", "unknown", "refused", "unavailable"), 0)
     )
     """By outcome."""
-    events: dict[str, int] = field(default_factory=lambda: dict.fromkeys(("accepted", "refused"), 0))
-    health: dict[str, int] = field(default_factory=lambda: dict.fromkeys(("accepted", "refused"), 0))
+    events: dict[str, int] = field(default_factory=lambda: dict.fromkeys(REPORTS, 0))
+    health: dict[str, int] = field(default_factory=lambda: dict.fromkeys(REPORTS, 0))
     transfers: dict[str, int] = field(default_factory=lambda: dict.fromkeys(("whole", "broken"), 0))
     bytes_sent: int = 0
     refused: int = 0
     """Connections beyond the limits."""
     discoveries_dropped: int = 0
+    scripts_repeated: int = 0
+    """Scripts with the boot id of the one before; see `scripts.Scripts`."""
 
     def ended(self, transfer: Transfer) -> None:
         """Count a transfer that has ended, well or not."""

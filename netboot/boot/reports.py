@@ -9,12 +9,13 @@ from typing import TypeVar
 from aiohttp import web
 
 from netboot.boot import answers, requests
+from netboot.boot.ingest import Ingest
 from netboot.boot.live import Live
 from netboot.boot.metrics import Counters
 from netboot.boot.scripts import Catalogue
 from netboot.connections import connection_of
 from netboot.lifecycle.bootid import machine_of_boot
-from netboot.lifecycle.errors import NoSuchBootError, NotReadyError
+from netboot.lifecycle.errors import NoSuchBootError, NotReadyError, TooOftenError
 from netboot.lifecycle.events import BootEvent, EventRecord, HealthRecord
 from netboot.lifecycle.health import HealthReport
 from netboot.lifecycle.ports import Clock, Journal
@@ -39,16 +40,18 @@ class Reports:
         journal: Journal,
         clock: Clock,
         counters: Counters,
+        ingest: Ingest,
         body_seconds: float,
     ) -> None:
-        self._key, self._live, self._journal = key, live, journal
+        self._key, self._live, self._journal, self._ingest = key, live, journal, ingest
         self._clock, self._counters, self._body_seconds = clock, counters, body_seconds
 
     async def event(self, request: web.BaseRequest, boot_id: str) -> web.StreamResponse:
         """`POST /v1/boots/<id>/events`: 204 when the event is durable.
 
         Raises:
-            BadClaimError, NoSuchBootError, NotReadyError, JournalUnavailableError: see `netboot.failures`.
+            BadClaimError, NoSuchBootError, NotReadyError, TooOftenError, JournalUnavailableError: see
+                `netboot.failures`.
         """
         taken = await self._taken(request, boot_id, BootEvent, LONGEST_EVENT, "an event", self._counters.events)
         if isinstance(taken, web.Response):
@@ -78,7 +81,7 @@ class Reports:
         if phase is None or catalogue is None:
             return
         machine = machine_of_boot(catalogue.view.index, self._key(), boot_id, name, None)
-        if machine is not None:
+        if machine is not None and self._ingest.take(boot_id, peer, 0):
             now = self._clock.now_ms()
             await self._journal.append(
                 EventRecord(at_ms=now, boot=boot_id, machine=machine.name, phase=phase, detail="", peer=peer)
@@ -101,7 +104,8 @@ class Reports:
         """`POST /v1/boots/<id>/health`: 204 when the report is durable.
 
         Raises:
-            BadClaimError, NoSuchBootError, NotReadyError, JournalUnavailableError: see `netboot.failures`.
+            BadClaimError, NoSuchBootError, NotReadyError, TooOftenError, JournalUnavailableError: see
+                `netboot.failures`.
         """
         what, counted = "a health report", self._counters.health
         taken = await self._taken(request, boot_id, HealthReport, LONGEST_HEALTH_REPORT, what, counted)
@@ -124,7 +128,11 @@ class Reports:
             counted["refused"] += 1
             return body
         report = requests.parsed(body, model, what)
-        return report, self._machine(self._catalogue(), boot_id, report.machine, report.mac)
+        machine = self._machine(self._catalogue(), boot_id, report.machine, report.mac)
+        if not self._ingest.take(boot_id, connection_of(request).peer, len(body)):
+            await self._ingest.hold()
+            raise TooOftenError(f"more than is written down of {what} in a short time")
+        return report, machine
 
     def _catalogue(self) -> Catalogue:
         if self._live.catalogue is None:

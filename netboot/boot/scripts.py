@@ -13,6 +13,7 @@ import ipxe.render
 import ipxe.values
 from netboot.boot.answers import PreparedResponse
 from netboot.boot.discoveries import Discoveries
+from netboot.boot.ingest import Ingest, Repeats
 from netboot.boot.live import Live
 from netboot.boot.metrics import Counters
 from netboot.boot.waiting import HEAD, Waiting
@@ -40,11 +41,13 @@ class Scripts:
         clock: Clock,
         counters: Counters,
         discoveries: Discoveries,
+        ingest: Ingest,
         waiting: Waiting,
     ) -> None:
         self._key, self._live, self._waiting = key, live, waiting
         self._minter = bootid.Minter(key())
         self._journal, self._clock, self._counters, self._discoveries = journal, clock, counters, discoveries
+        self._ingest, self._repeats = ingest, Repeats()
         self._random, self._random_at = b"", 0
 
     async def boot(self, query: str, peer: str) -> PreparedResponse:
@@ -63,15 +66,23 @@ class Scripts:
         return self._waiting.script(decision, claim)
 
     async def _served(self, ready: "Ready", peer: str) -> PreparedResponse:
-        now = self._clock.now_ms()
+        now, machine = self._clock.now_ms(), ready.machine
+        if not self._ingest.take((machine, peer), peer, len(ready.record_rest)):
+            repeated = self._repeats.boot_id(machine, peer, ready.record_rest, now)
+            if repeated is not None:
+                await self._ingest.hold()
+                self._counters.scripts["boot"] += 1
+                self._counters.scripts_repeated += 1
+                return PreparedResponse(_HEAD, ready.script_at(now).fill(repeated))
         if (key := self._key()) is not self._minter.key:
             self._minter = bootid.Minter(key)
-        boot_id = self._minter.mint(ready.machine, now, self._random4())
+        boot_id = self._minter.mint(machine, now, self._random4())
         try:
-            await self._journal.append_json(now, ready.record(boot_id, now, peer))
+            await self._journal.append_json(now, ready.record(boot_id, now, peer), reserved=True)
         except JournalUnavailableError:
-            because = f"machine {ready.machine} may boot, but its boot cannot be written down right now"
+            because = f"machine {machine} may boot, but its boot cannot be written down right now"
             return self._waiting.script(Unavailable(reason="journal", because=(because,)))
+        self._repeats.remember(machine, peer, ready.record_rest, boot_id, now)
         self._counters.scripts["boot"] += 1
         return PreparedResponse(_HEAD, ready.script_at(now).fill(boot_id))
 

@@ -5,6 +5,7 @@ owner, who purges. Journals do not wait for each other: one that cannot be read 
 """
 
 import logging
+import re
 import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
@@ -27,6 +28,8 @@ log = logging.getLogger(__name__)
 
 MOST_ROWS = 20_000
 """Records taken over with one commit. Of a machine's many claims few are kept: the more at once, the less to write."""
+MOST_BYTES = 4 * 1024**2
+"""Of their bodies; parsed, they take some twenty times as much memory."""
 LOOK_SECONDS = 1.0
 """A journal whose files look unchanged is looked into all the same this often: clocks of file systems are coarse."""
 AGAIN_SECONDS = 5.0
@@ -40,6 +43,7 @@ INSPECT_REST = 60
 SAY_SECONDS = 1.0
 """How often a journal's owner is told how far it may purge; each time costs an fsync."""
 
+_HEALTH = re.compile(r'\{"kind":"health","at_ms":[0-9]{1,15},"boot":"([0-9a-f-]{36})",')
 _RECORD: TypeAdapter[AnyRecord] = TypeAdapter(Record)
 
 
@@ -70,9 +74,11 @@ class ProjectionController:
         owned: Collection[str],
         inventory: Callable[[], Inventory | None] = lambda: None,
         most_rows: int = MOST_ROWS,
+        most_bytes: int = MOST_BYTES,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._folder, self._projection, self._most_rows = folder, projection, most_rows
+        self._folder, self._projection = folder, projection
+        self._most_rows, self._most_bytes = most_rows, most_bytes
         self._owned = frozenset(owned)
         self._monotonic = monotonic
         self._inventory = inventory
@@ -161,7 +167,9 @@ class ProjectionController:
             self._projection.rewind(followed.path.name, end.last)
             self.progress.replaced[followed.path.name] += 1
             last = 0
-        rows = journal_reader.read_after(followed.path, last, self._most_rows) if end.last > last else []
+        rows = list[Row]()
+        if end.last > last:
+            rows = journal_reader.read_after(followed.path, last, self._most_rows, self._most_bytes)
         if rows and rows[0].id > last + 1 and cursor[1] <= end.last:
             lost = followed.path.name, last + 1, rows[0].id - 1
             log.warning("state.db is older than journal %s: records %d to %d went into one that is gone", *lost)
@@ -169,7 +177,7 @@ class ProjectionController:
             self._take(followed, end.identity, rows)
             last = rows[-1].id
         followed.taken_up_to, followed.lag = last, max(0, end.last - last) if rows else 0
-        more = len(rows) == self._most_rows
+        more = bool(rows) and last < end.last
         if not more:
             followed.seen, followed.looked = seen, now
             self._say(followed, now)
@@ -177,17 +185,26 @@ class ProjectionController:
         return more
 
     def _take(self, followed: _Followed, identity: int, rows: Sequence[Row]) -> None:
-        name, ids, records, set_aside = followed.path.name, [], [], []
-        for row in rows:
+        name, ids, records, set_aside = followed.path.name, list[int](), list[AnyRecord](), list[SetAside]()
+        reported: set[str] = set()
+        for row in reversed(rows):  # the latest first: of a boot's health reports no other is even parsed
+            boot = _reporting(row.body)
+            if boot in reported:
+                continue
             try:
                 records.append(_record(row.body))
-                ids.append(row.id)
             except ValueError as error:
                 set_aside.append(SetAside(name, f"record {row.id}", why(error), raw(row.body)))
+                continue
+            ids.append(row.id)
+            if boot is not None:
+                reported.add(boot)
+        for taken in (records, ids, set_aside):
+            taken.reverse()
         self.progress.set_aside.update(
             self._projection.take(Batch(name, identity, rows[-1].id, records, ids, set_aside))
         )
-        self.progress.taken += len(records)
+        self.progress.taken += len(rows) - len(set_aside)
 
     def _say(self, followed: _Followed, now: float) -> None:
         """Only after what it stands for is durable."""
@@ -210,6 +227,12 @@ class ProjectionController:
             else:
                 log.warning("projection: journal %s is read again", followed.path.name)
         followed.problem = problem
+
+
+def _reporting(body: object) -> str | None:
+    """The boot whose health report this is, as boot servers write them; None: another record, or one of other form."""
+    match = _HEALTH.match(body) if isinstance(body, str) else None
+    return match[1] if match is not None else None
 
 
 def _record(body: object) -> AnyRecord:

@@ -8,6 +8,7 @@ LifecycleError
 ├── NoSuchImageError
 ├── ChannelPinnedError         the inventory says which image; edit it there
 ├── UnfitImageError            no machine of the channel could boot the image
+├── TooOftenError              more than is written down for one boot, one address or all
 ├── NotAuthenticatedError      the operator's token is missing or wrong
 └── CannotTellError            right now; trying again is right
     ├── NotReadyError          nothing has been published yet
@@ -76,6 +77,10 @@ class StateUnavailableError(CannotTellError):
 
 class NoTokensError(CannotTellError):
     """There is no operator's token to compare with: nobody can be told from anybody."""
+
+
+class TooOftenError(LifecycleError):
+    """More than is written down for one boot, for one address or for all."""
 
 
 class OverloadedError(CannotTellError):

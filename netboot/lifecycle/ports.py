@@ -20,10 +20,11 @@ class Journal(Protocol):
         """
         ...
 
-    def append_json(self, at_ms: int, body: str) -> Awaitable[None]:
+    def append_json(self, at_ms: int, body: str, *, reserved: bool = False) -> Awaitable[None]:
         """The same for a record that is JSON already, for those that write tens of thousands a second.
 
-        The record is queued when this returns; awaiting it is waiting for the disk.
+        The record is queued when this returns; awaiting it is waiting for the disk. `reserved`: it may have the room
+        that is kept for scripts of known machines.
         """
         ...
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from netboot.boot.app import App
 from netboot.boot.artifacts import Artifacts
 from netboot.boot.discoveries import Discoveries
+from netboot.boot.ingest import Ingest
 from netboot.boot.limits import gate_of, limited, share_of
 from netboot.boot.live import Live
 from netboot.boot.metrics import Counters
@@ -64,11 +65,12 @@ def compose(config: Config, index: int, clock: Clock, seal: Seal | None = None) 
     live = Live(config.data / "snapshot.json", partial(Catalogue, retry=config.retry.unavailable_seconds))
     discoveries = Discoveries(journal, clock)
     readiness = Readiness(live, journal)
+    ingest = Ingest(limits.ingest_kib_per_second)
     waiting = Waiting(config, live, counters)
-    reports = Reports(key, live, journal, clock, counters, limits.body_seconds)
+    reports = Reports(key, live, journal, clock, counters, ingest, limits.body_seconds)
     artifacts = Artifacts(config.store, counters, reports.fetched, limits.send_stall_seconds)
     app = App(
-        Scripts(key, live, journal, clock, counters, discoveries, waiting),
+        Scripts(key, live, journal, clock, counters, discoveries, ingest, waiting),
         waiting,
         artifacts,
         reports,

@@ -6,15 +6,16 @@ over into `boot-<n>.cursor` (decimal digits); the owner then purges those rows. 
 Whoever appends waits for the commit that holds the record; while one commit is on its way to the disk, everything that
 arrives queues up and is the next one. So a slow disk makes larger commits, not a longer queue of them.
 
-Commits are made by a thread, so that a disk that stands still stops nothing but scripts. While the disk is quick the
-event loop makes them itself: handing a batch to the thread and back costs more processor time than the commit.
+Nothing of the event loop touches the file: commits are made by a thread, so that a disk that stands still (a frozen
+file system, a controller that resets) stops nothing but what has to be written down. Whoever waits for a commit that
+takes longer than `DEADLINE_SECONDS` is told that it failed, and so is everybody who comes until it has ended. What was
+in that commit may be written all the same: a record without an answer does no harm, an answer without a record does.
 """
 
 import asyncio
 import logging
 import queue
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -27,8 +28,11 @@ log = logging.getLogger(__name__)
 MOST_ROWS = 2_000_000
 """Records that the projection has not yet taken over; beyond it machines are told to come back."""
 MOST_BYTES = 2 * 1024**3
-QUICK_SECONDS = 0.002
-"""Commits that take less on average are made by the event loop itself; everything else on it waits as long."""
+DEADLINE_SECONDS = 5.0
+"""For a commit; machines wait longer for an answer, and a disk that is only slow needs less."""
+LOOK_SECONDS = 0.25
+STANDING = f"the disk has not answered for {DEADLINE_SECONDS:g} seconds"
+CROWDED = "the journal is nearly full, and what is left is for scripts of known machines"
 _Waiting = tuple[int, str, "asyncio.Future[None]"]
 
 
@@ -43,17 +47,17 @@ class SqliteJournal:
         self._file = JournalFile(path, most_rows, most_bytes)
         self._loop = asyncio.get_running_loop()
         self._waiting: list[_Waiting] = []
-        self._kicked = self._closing = False
-        self._busy = threading.Lock()
-        """Whoever is at the file has it."""
-        self._pace = 2 * QUICK_SECONDS
-        """Seconds that a commit takes, a moving average; slow until proven quick."""
+        self._under_way: list[_Waiting] = []
+        self._handed_over = 0.0
+        """When the thread got what is under way, by the loop's clock."""
+        self._kicked = self._closing = self._standing = self._crowded = False
         self._batches: queue.SimpleQueue[list[_Waiting] | None] = queue.SimpleQueue()
         self._closed = self._loop.create_future()
         self.failure: str | None = None
         """Why the last commit failed, in words; None: it did not."""
         self._thread = threading.Thread(target=self._commit_for_ever, name=f"journal {path.name}", daemon=True)
         self._thread.start()
+        self._watch = self._loop.call_later(LOOK_SECONDS, self._look)
 
     @property
     def lag(self) -> int:
@@ -64,11 +68,12 @@ class SqliteJournal:
         """Return when the record has survived a power cut; see `ports.Journal`."""
         await self.append_json(record.at_ms, record.model_dump_json())
 
-    def append_json(self, at_ms: int, body: str) -> "asyncio.Future[None]":
+    def append_json(self, at_ms: int, body: str, *, reserved: bool = False) -> "asyncio.Future[None]":
         """The same for a record that is JSON already; a future instead of a coroutine because it is cheaper."""
         done: asyncio.Future[None] = self._loop.create_future()
-        if self._closing:
-            done.set_exception(JournalUnavailableError("the journal is closed: the service is stopping"))
+        refusal = self._refusal(reserved=reserved)
+        if refusal is not None:
+            done.set_exception(JournalUnavailableError(refusal))
             return done
         self._waiting.append((at_ms, body, done))
         if not self._kicked:
@@ -78,12 +83,38 @@ class SqliteJournal:
         return done
 
     async def aclose(self) -> None:
-        """Commit what is queued, then close the file. Later appends fail."""
+        """Commit what is queued, then close the file. Later appends fail. A disk that stands still is not waited for
+        longer than for any commit."""
         self._closing = True
         if not self._kicked:
             self._kick()
-        await self._closed
-        self._thread.join()
+        done, _ = await asyncio.wait((self._closed,), timeout=2 * DEADLINE_SECONDS)
+        self._watch.cancel()
+        if done:
+            self._thread.join()
+        else:
+            log.error("journal: left open: its disk does not answer")
+
+    def _refusal(self, *, reserved: bool) -> str | None:
+        """Why a record is not even queued; None: it is."""
+        if self._closing:
+            return "the journal is closed: the service is stopping"
+        if self._standing:
+            return self.failure
+        crowded = not reserved and self._file.crowded(len(self._waiting))
+        if crowded != self._crowded and not reserved:
+            self._crowded = crowded
+            log.warning("journal: %s", CROWDED if crowded else "there is room for everything again")
+        return CROWDED if crowded else None
+
+    def _look(self) -> None:
+        """Has what is under way been so for too long?"""
+        self._watch = self._loop.call_later(LOOK_SECONDS, self._look)
+        if self._under_way and self._loop.time() - self._handed_over > DEADLINE_SECONDS:
+            self._standing = True
+            self._note(f"{STANDING}; look at the disk of the data folder")
+            late, self._waiting = [*self._under_way, *self._waiting], []
+            self._tell_all(late, self.failure)
 
     def _gather(self, had: int) -> None:
         """Wait while each turn of the loop brings more: one commit for all that are here costs half as much as two."""
@@ -95,44 +126,37 @@ class SqliteJournal:
 
     def _kick(self) -> None:
         """Hand over everything that waits as one batch; with the answer to that the next one goes."""
-        batch, self._waiting = self._waiting, []
-        self._kicked = bool(batch)
-        if not batch:
-            if self._closing:
-                self._batches.put(None)
-        elif self._pace < QUICK_SECONDS and not self._file.due and self._busy.acquire(blocking=False):
-            self._answer(batch, self._commit(batch))
-        else:
-            self._batches.put(batch)
-
-    def _commit(self, batch: list[_Waiting]) -> str | None:
-        """Commit and give the file back; None, or why it failed."""
-        start = time.perf_counter()
-        try:
-            return self._file.commit([(at_ms, body) for at_ms, body, _ in batch])
-        finally:
-            self._busy.release()
-            if batch:
-                self._pace += (time.perf_counter() - start - self._pace) / 8
+        self._under_way, self._waiting = self._waiting, []
+        self._kicked = bool(self._under_way)
+        if self._under_way:
+            self._handed_over = self._loop.time()
+            self._batches.put(self._under_way)
+        elif self._closing:
+            self._batches.put(None)
 
     def _answer(self, batch: list[_Waiting], failure: str | None) -> None:
+        self._standing = False
         self._note(failure)
+        self._tell_all(batch, failure)
+        if batch:
+            self._under_way = []
+            self._gather(0)
+
+    def _tell_all(self, batch: list[_Waiting], failure: str | None) -> None:
         for _, _, done in batch:
             if done.done():
-                continue  # whoever waited has gone; the record stays
+                continue  # whoever waited has gone, or was told that it takes too long; the record stays
             if failure is None:
                 done.set_result(None)
             else:
                 done.set_exception(JournalUnavailableError(failure))
-        if batch:
-            self._gather(0)
 
     def _commit_for_ever(self) -> None:
         """The journal's thread: commits batches, and looks after the file when there are none."""
         batch: list[_Waiting] | None = []
         while batch is not None:
-            self._busy.acquire()
-            if not self._tell(self._answer, batch, self._commit(batch)):
+            failure = self._file.commit([(at_ms, body) for at_ms, body, _ in batch])
+            if not self._tell(self._answer, batch, failure):
                 break
             try:
                 batch = self._batches.get(timeout=HOUSEKEEPING_SECONDS)

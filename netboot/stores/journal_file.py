@@ -17,6 +17,8 @@ from netboot.stores.journal_reader import cursor_path, read_cursor
 LOCK_SECONDS = 2.0
 """How long a commit waits for somebody else's lock on the file; nobody but a repair by hand takes one."""
 HOUSEKEEPING_SECONDS = 1.0
+RESERVED = 4
+"""One part in so many of a journal is kept for what may use it; see `crowded`."""
 PURGE_ROWS = 20_000
 """Rows purged with one commit, so that no append waits long behind a purge."""
 ROWS_A_STATEMENT = 64
@@ -49,10 +51,10 @@ class JournalFile:
         """Records that the projection has not taken over yet."""
         return max(0, self._last - self._cursor)
 
-    @property
-    def due(self) -> bool:
-        """Whether the next commit looks after the file too, which may take long."""
-        return time.monotonic() - self._looked >= HOUSEKEEPING_SECONDS
+    def crowded(self, more: int) -> bool:
+        """Whether another record, behind `more` that are not written yet, would take room that is reserved."""
+        rows, size = self._most_rows - self._most_rows // RESERVED, self._most_bytes - self._most_bytes // RESERVED
+        return self.unshipped + more >= rows or self._bytes > size
 
     def commit(self, rows: Rows) -> str | None:
         """Write rows down and fsync; None, or why it could not be done, in words."""
@@ -128,7 +130,7 @@ class JournalFile:
 
     def _housekeep(self, db: sqlite3.Connection) -> None:
         """Once a second: purge what has been taken over, measure, and notice a file that was removed under us."""
-        if not self.due:
+        if time.monotonic() - self._looked < HOUSEKEEPING_SECONDS:
             return
         self._looked = time.monotonic()
         if self._path.stat().st_ino != self._inode:

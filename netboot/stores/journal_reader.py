@@ -80,8 +80,9 @@ def end_of(journal: Path) -> End | None:
     return End(identity, row[0] if row else 0)
 
 
-def read_after(journal: Path, cursor: int, most: int = 5_000) -> list[Row]:
-    """At most `most` rows with an id above `cursor`, in order; empty where the journal is not there yet.
+def read_after(journal: Path, cursor: int, most: int = 5_000, most_bytes: int = 2**62) -> list[Row]:
+    """At most `most` rows with an id above `cursor`, in order, up to the one whose body brings them to `most_bytes`;
+    empty where the journal is not there yet.
 
     Raises:
         JournalUnavailableError: the file cannot be read right now.
@@ -91,11 +92,15 @@ def read_after(journal: Path, cursor: int, most: int = 5_000) -> list[Row]:
     try:
         with closing(sqlite3.connect(f"{journal.absolute().as_uri()}?mode=ro", uri=True, timeout=2.0)) as db:
             db.text_factory = lambda text: text.decode("utf-8", "surrogateescape")  # a bad row must not fail the others
-            rows = db.execute(
-                "SELECT id, at_ms, body FROM records WHERE id > ? ORDER BY id LIMIT ?", (cursor, most)
-            ).fetchall()
+            rows, size = list[Row](), 0
+            query = "SELECT id, at_ms, body FROM records WHERE id > ? ORDER BY id LIMIT ?"
+            for row in db.execute(query, (cursor, most)):
+                rows.append(Row(*row))
+                size += len(row[2]) if isinstance(row[2], str | bytes) else 0
+                if size >= most_bytes:
+                    break
     except sqlite3.Error as error:
         if "no such table" in str(error):
             return []  # its owner is just creating it
         raise JournalUnavailableError(f"the journal {journal} cannot be read: {error}; it is tried again") from None
-    return [Row(*row) for row in rows]
+    return rows

@@ -41,6 +41,10 @@ _LABELLED = {
 _PLAIN = {
     "bytes_sent": ("netboot_sent_bytes", "Bytes of files sent."),
     "refused": ("netboot_connections_refused", "Connections beyond the limits."),
+    "scripts_repeated": (
+        "netboot_scripts_repeated",
+        "Scripts served again with the boot id of the one before, because too many were asked for.",
+    ),
     "discoveries_dropped": ("netboot_discoveries_dropped", "Sightings not journalled because there were too many."),
 }
 _PRESENT = {

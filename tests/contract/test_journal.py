@@ -122,17 +122,36 @@ def test_one_that_nobody_waits_for_any_more_is_kept_and_harms_nobody(kind: Kind)
 def test_a_full_journal_refuses_until_the_projection_has_taken_some_over(kind: Kind) -> None:
     async def use(journal: Kept) -> None:
         for number in range(3):
-            await journal.append(script("n1", number))
+            await write(journal, number)
         with pytest.raises(JournalUnavailableError):
-            await journal.append(script("n1", 9))
+            await write(journal, 9)
         kind.ship(2)
-        await journal.append(script("n1", 3))
-        await journal.append(script("n1", 4))
+        await write(journal, 3)
+        await write(journal, 4)
         with pytest.raises(JournalUnavailableError):
-            await journal.append(script("n1", 9))
+            await write(journal, 9)
 
     run(kind, use, most_rows=3)
     assert script("n1", 9).model_dump_json() not in kind.bodies()
+
+
+def test_the_last_quarter_is_for_those_that_may_have_it(kind: Kind) -> None:
+    async def use(journal: Kept) -> None:
+        for number in range(6):
+            await journal.append(event("n1", number, Phase.BOOTED))
+        with pytest.raises(JournalUnavailableError):
+            await journal.append(event("n1", 9, Phase.BOOTED))
+        await write(journal, 6)
+        await write(journal, 7)
+        with pytest.raises(JournalUnavailableError):
+            await write(journal, 8)
+
+    run(kind, use, most_rows=8)
+    assert len(kind.bodies()) == 8
+
+
+async def write(journal: Kept, number: int) -> None:
+    await journal.append_json(number, script("n1", number).model_dump_json(), reserved=True)
 
 
 def test_a_closed_journal_refuses_and_kept_what_it_had(kind: Kind) -> None:

@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from netboot.controllers.projection import ProjectionController
+from netboot.controllers import projection
+from netboot.controllers.projection import MOST_BYTES, ProjectionController
 from netboot.lifecycle import state
 from netboot.lifecycle.errors import StateUnavailableError
-from netboot.lifecycle.events import DiscoveryRecord, EventRecord, ScriptRecord
+from netboot.lifecycle.events import AnyRecord, DiscoveryRecord, EventRecord, HealthRecord, ScriptRecord
 from netboot.lifecycle.phases import Phase
 from netboot.lifecycle.state import Batch
 from netboot.machines.inventory import load_inventory
@@ -22,10 +23,10 @@ from netboot.stores.journal import SqliteJournal
 from netboot.stores.journal_reader import cursor_path, read_cursor
 from netboot.stores.state import SqliteStates
 from netboot.stores.state_writer import SqliteProjection
-from tests.records import boot_id, event, script, sighted
+from tests.records import boot_id, checked, event, script, sighted
 from tests.sites import make_site
 
-Record = ScriptRecord | EventRecord | DiscoveryRecord
+Record = ScriptRecord | EventRecord | DiscoveryRecord | HealthRecord
 
 
 class Site:
@@ -41,13 +42,14 @@ class Site:
         self.workers = workers
         self.controller = self.again()
 
-    def again(self, most_rows: int = 5_000) -> ProjectionController:
+    def again(self, most_rows: int = 5_000, most_bytes: int = MOST_BYTES) -> ProjectionController:
         """A controller that has just started."""
         controller = ProjectionController(
             self.journals,
             self.projection,
             owned={*(f"boot-{number}.db" for number in range(self.workers)), "join-0.db"},
             most_rows=most_rows,
+            most_bytes=most_bytes,
             monotonic=lambda: self.now,
         )
         self.controller = controller
@@ -58,7 +60,8 @@ class Site:
 
         async def append() -> None:
             journal = SqliteJournal(self.journals / f"boot-{number}.db")
-            await asyncio.gather(*(journal.append(record) for record in records))
+            bodies = ((record.at_ms, record.model_dump_json(by_alias=True)) for record in records)
+            await asyncio.gather(*(journal.append_json(*body) for body in bodies))
             await journal.aclose()
 
         asyncio.run(append())
@@ -379,3 +382,49 @@ def test_machines_that_left_the_inventory_are_told_to_the_state(tmp_path: Path) 
     site.drain()
     assert (site.states.removed(), site.served("gone-001"), site.served("gpu-001")) == (0, 0, 1)
     site.projection.close()
+
+
+def test_a_batch_is_bounded_by_bytes_and_of_a_boot_s_health_reports_only_the_latest_is_parsed(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parsed: list[str] = []
+    batches: list[Batch] = []
+    record, take = projection._record, site.projection.take
+
+    def parse(body: object) -> AnyRecord:
+        parsed.append(str(body))
+        return record(body)
+
+    def take_over(batch: Batch) -> Mapping[str, int]:
+        batches.append(batch)
+        return take(batch)
+
+    monkeypatch.setattr(projection, "_record", parse)
+    monkeypatch.setattr(site.projection, "take", take_over)
+    reports = [checked("gpu-001", 1, after_ms=1_000 + number) for number in range(400)]
+    site.write(*reports, *(script("gpu-002", number) for number in range(40)))
+    site.again(most_bytes=20_000)
+    site.drain()
+    size = max(len(record.model_dump_json(by_alias=True)) for record in reports)
+    assert sum(len(body) for body in parsed) < 40_000, "not 400 reports"
+    assert (
+        max(sum(len(one.model_dump_json(by_alias=True)) for one in batch.records) for batch in batches) <= 20_000 + size
+    )
+    assert len(batches) >= 400 * (size - 50) // 20_000
+    latest = site.states.health(boot_id("gpu-001", 1))
+    assert latest is not None
+    assert latest.at_ms == reports[-1].at_ms
+    assert site.served("gpu-002") == 40
+    assert site.controller.progress.taken == 440
+
+
+def test_a_health_report_that_cannot_be_read_hides_none_before_it(site: Site) -> None:
+    site.write(checked("gpu-001", 1, status="warn"))
+    body = checked("gpu-001", 1, after_ms=900).model_dump_json(by_alias=True).replace('"pass"', '"splendid"')
+    with closing(sqlite3.connect(site.journals / "boot-0.db")) as db, db:
+        db.execute("INSERT INTO records (at_ms, body) VALUES (1, ?)", (body,))
+    site.drain()
+    latest = site.states.health(boot_id("gpu-001", 1))
+    assert latest is not None
+    assert latest.report.status == "warn"
+    assert site.controller.progress.set_aside == {"boot-0.db": 1}

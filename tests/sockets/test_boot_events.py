@@ -38,7 +38,7 @@ def test_an_event_is_acknowledged_when_it_is_durable(tmp_path: Path) -> None:
             detail="ok",
             peer="127.0.0.1",
         )
-        assert server.internals.counters.events == {"accepted": 1, "refused": 0}
+        assert server.internals.counters.events == {"accepted": 1, "refused": 0, "limited": 0}
 
     serve(tmp_path, use)
 
@@ -90,7 +90,7 @@ def test_what_is_not_an_event_is_refused_with_words(tmp_path: Path, sent: bytes,
         if words is not None:
             assert answer.body.decode() == words + "\n"
         assert server.records() == []
-        assert server.internals.counters.events == {"accepted": 0, "refused": 1}
+        assert server.internals.counters.events == {"accepted": 0, "refused": 1, "limited": 0}
 
     serve(tmp_path, use)
 
@@ -131,7 +131,7 @@ def test_a_body_that_is_too_long_is_refused_before_it_is_read(tmp_path: Path) ->
         )
         assert answer.status == 413
         assert (await server.ask(target, "POST", body().ljust(4096))).status == 204
-        assert server.internals.counters.events == {"accepted": 1, "refused": 3}
+        assert server.internals.counters.events == {"accepted": 1, "refused": 3, "limited": 0}
 
     serve(tmp_path, use)
 

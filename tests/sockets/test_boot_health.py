@@ -45,8 +45,8 @@ def test_a_report_is_acknowledged_when_it_is_durable(tmp_path: Path) -> None:
         (record,) = server.records()
         assert (record.kind, record.boot, record.machine, record.peer) == ("health", boot, "gpu-001", "127.0.0.1")
         assert record.report == HealthReport.model_validate_json(body())
-        assert server.internals.counters.health == {"accepted": 1, "refused": 0}
-        assert server.internals.counters.events == {"accepted": 0, "refused": 0}
+        assert server.internals.counters.health == {"accepted": 1, "refused": 0, "limited": 0}
+        assert server.internals.counters.events == {"accepted": 0, "refused": 0, "limited": 0}
 
     serve(tmp_path, use)
 
@@ -84,7 +84,7 @@ def test_what_is_no_report_is_refused_with_words(tmp_path: Path, sent: bytes, wo
             assert answer.body.decode() == f"not a health report: {words}; correct the request\n"
         assert answer.body.startswith(b"not a health report: ")
         assert server.records() == []
-        assert server.internals.counters.health == {"accepted": 0, "refused": 1}
+        assert server.internals.counters.health == {"accepted": 0, "refused": 1, "limited": 0}
 
     serve(tmp_path, use)
 
@@ -118,7 +118,7 @@ def test_a_body_that_is_too_long_is_refused_before_it_is_read(tmp_path: Path) ->
         answer = await server.send(f"POST {target} HTTP/1.1\r\nHost: x\r\nContent-Length: 32769\r\n\r\n".encode())
         assert (answer.status, answer.body) == (413, b"a health report has at most 32768 bytes\n")
         assert (await server.ask(target, "POST", body().ljust(32768))).status == 204
-        assert server.internals.counters.health == {"accepted": 1, "refused": 1}
+        assert server.internals.counters.health == {"accepted": 1, "refused": 1, "limited": 0}
         answer = await server.ask(target, "PUT", body())
         assert (answer.status, answer.headers["allow"]) == (405, "GET, POST")
 

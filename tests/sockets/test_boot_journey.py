@@ -4,9 +4,6 @@ import asyncio
 import re
 from pathlib import Path
 
-import pytest
-
-from netboot.stores import journal
 from tests.journeys import ROOT, Journey
 from tests.sockets.boot_server import MAC1, MAC2, Answer, RunningBootServer, close, parse, serve
 
@@ -22,11 +19,10 @@ async def boot(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, mac: 
     return answer
 
 
-def test_a_boot_request_goes_through_the_files_that_are_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_boot_request_goes_through_the_files_that_are_listed(tmp_path: Path) -> None:
     journey, files = Journey(), list[str]()
 
     async def use(server: RunningBootServer) -> None:
-        monkeypatch.setattr(journal, "QUICK_SECONDS", 3600.0)  # commits in the recorded thread, however slow the disk
         reader, writer = await server.connect()
         await boot(reader, writer, MAC2)
         journey.files.clear()

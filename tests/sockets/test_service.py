@@ -1,6 +1,6 @@
 """`netboot serve`, whole: real processes, real sockets, the real command line; and what is killed under it."""
 
-import itertools
+import asyncio
 import json
 import os
 import re
@@ -11,8 +11,8 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -214,36 +214,64 @@ def test_a_boot_server_that_is_killed_is_replaced_and_nothing_acknowledged_is_lo
     assert "boot-0 ended: killed by SIGKILL; started again in" in own.log
 
 
-def test_killed_while_64_machines_post_nothing_acknowledged_is_lost(own: Service) -> None:
-    macs = [f"52:54:00:00:01:{number:02x}" for number in range(64)]
+def test_killed_under_a_thousand_posts_at_once_nothing_acknowledged_is_lost(own: Service) -> None:
+    """A thousand machines, each with a boot, an address and a connection of its own, all of which wait for an answer
+    when everything is killed."""
+    macs = [f"52:54:00:00:{number >> 8:02x}:{number & 255:02x}" for number in range(256, 1256)]
     more = "".join(f'  - {{name: m{n}, match: {{macs: ["{mac}"]}}, profile: compute}}\n' for n, mac in enumerate(macs))
     (own.config.inventory / "site.yaml").write_text(INVENTORY.replace("profiles:\n", more + "profiles:\n"))
     wait_for(lambda: own.outcome(macs[-1]) == "boot")
-    # each machine's own posts, spread over so many boots that no trace reaches its bound of failures
-    boots = {mac: [own.boot(mac) for _ in range(4)] for mac in macs}
-    acknowledged: list[tuple[str, str]] = []
-    answers = itertools.count(1)
-
-    def post_until_it_is_killed(mac: str) -> None:
-        for number, boot in enumerate(itertools.cycle(boots[mac])):
-            detail = f"number {number}"
-            body = json.dumps({"mac": mac, "phase": "Failed", "detail": detail})
-            try:
-                answer = requests.post(f"{own.provisioning}/v1/boots/{boot}/events", data=body, timeout=60)
-            except requests.exceptions.RequestException:
-                return  # not acknowledged: the machine would try again
-            if answer.status_code == 204:
-                acknowledged.append((boot, detail))
-            if next(answers) == 300:
-                own.kill()
-
-    with ThreadPoolExecutor(64) as pool:
-        for one in [pool.submit(post_until_it_is_killed, mac) for mac in macs]:
-            one.result()
-    assert len(acknowledged) >= 300
+    boots = [own.boot(mac) for mac in macs]
+    posts = asyncio.run(post_all_at_once(own, macs, boots))
+    assert posts.waiting_at_the_kill == 1000
+    assert len(posts.acknowledged) >= 3_000
     own.start()
-    known = {boot: _details(own, boot) for boot in itertools.chain(*boots.values())}
-    assert [one for one in acknowledged if one[1] not in known[one[0]]] == []
+    wait_for(lambda: sum(own.readyz()["details"]["journals"].get("lag_records", {"unknown": 1}).values()) == 0)
+    traces = own.api("/v1/boots?limit=1000")["boots"]
+    known = {(trace["boot"], failure["detail"]) for trace in traces for failure in trace["failures"]}
+    assert len({boot for boot, _ in posts.acknowledged}) == 1000
+    assert posts.acknowledged - known == set()
+
+
+@dataclass
+class Posts:
+    """What a thousand machines posted: pairs of a boot and a detail, and how many waited when all was killed."""
+
+    acknowledged: set[tuple[str, str]] = field(default_factory=set)
+    waiting: int = 0
+    waiting_at_the_kill: int = 0
+
+
+async def post_all_at_once(service: Service, macs: list[str], boots: list[str]) -> Posts:
+    posts, all_there = Posts(), asyncio.Barrier(len(macs))
+    host, port = service.config.provisioning.listen
+
+    async def machine(number: int) -> None:
+        address = f"127.77.{number >> 8}.{number & 255 or 1}"
+        reader, writer = await asyncio.open_connection(host, port, local_addr=(address, 0))
+        await all_there.wait()
+        for post in range(30):  # as many failures as a trace keeps
+            detail = f"number {post}"
+            body = json.dumps({"mac": macs[number], "phase": "Failed", "detail": detail}).encode()
+            head = f"POST /v1/boots/{boots[number]}/events HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n"
+            posts.waiting += 1
+            try:
+                writer.write(head.encode() + body)
+                if len(posts.acknowledged) >= 3_000 and not posts.waiting_at_the_kill:
+                    posts.waiting_at_the_kill = posts.waiting
+                    service.kill()
+                answer = await reader.readuntil(b"\r\n\r\n")
+            except (OSError, asyncio.IncompleteReadError):
+                writer.transport.abort()
+                return  # not acknowledged: the machine would try again
+            posts.waiting -= 1
+            assert answer.startswith(b"HTTP/1.1 204 "), answer
+            posts.acknowledged.add((boots[number], detail))
+
+    async with asyncio.TaskGroup() as group:
+        for number in range(len(macs)):
+            group.create_task(machine(number))
+    return posts
 
 
 def test_a_poisoned_row_of_a_journal_and_of_the_state_stop_nobody(own: Service) -> None:
@@ -287,12 +315,6 @@ def test_a_restored_journal_is_read_again_and_what_follows_is_not_passed_over(ow
     wait_for(lambda: own.api(f"/v1/boots/{boot}").get("state") == "Booted")
     assert own.api("/v1/machines/gpu-001")["claims"]["served"] == 7
     assert "replaced by an older copy of itself" in own.readyz()["details"]["journals"]["message"]
-
-
-def _details(service: Service, boot: str) -> set[str]:
-    """What failures a boot's trace holds, once everything that was journalled has been taken over."""
-    wait_for(lambda: sum(service.readyz()["details"]["journals"].get("lag_records", {"unknown": 1}).values()) == 0)
-    return {one["detail"] for one in service.api(f"/v1/boots/{boot}").get("failures", [])}
 
 
 def test_a_broken_edit_leaves_the_service_ready_and_says_so_everywhere(own: Service) -> None:

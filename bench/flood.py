@@ -1,0 +1,187 @@
+"""A known machine's script while somebody floods the service with scripts, events and health reports, open loop."""
+
+import contextlib
+import json
+import re
+import select
+import socket
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+from bench.apart import worker_processes
+from bench.procfs import rss_mib
+from bench.serving import HOST, BenchError
+from bench.site import SHIPPED, Identity, boot_path, make_site, netboot, write_paths
+from bench.stats import middle
+from bench.wrk import load
+
+FLOODING = 2_000
+"""Machines in whose name the flood comes."""
+TIMES = 2
+"""So many times what the service answers of itself, measured first."""
+SECONDS = 120.0
+_CONNECTIONS = 96
+"""Of the flood: below `max_connections_per_address`, or it would be sent away at the door."""
+_EVERY = 0.2
+"""Seconds between two questions of the known machine, from an address of its own."""
+
+
+@dataclass(frozen=True)
+class Round:
+    """Milliseconds of each of the known machine's scripts, idle and in the flood; how many of these were refused; what
+    the flood offered and got a second; the largest journals (MiB), controllers and all processes (MiB) meanwhile."""
+
+    idle_ms: list[float]
+    flooded_ms: list[float]
+    refused: int
+    offered: float
+    answered: float
+    statuses: dict[str, int]
+    journals_mib: float
+    memory_mib: float
+
+
+@dataclass(frozen=True)
+class Flood:
+    """All rounds; `capacity`: scripts a second of 32 connections that wait for each answer."""
+
+    capacity: float
+    seconds: float
+    rounds: list[Round] = field(default_factory=list)
+
+    def p99_ratio(self) -> float:
+        """Median p99 of the known machine in the flood as a multiple of its median p99 idle."""
+        flooded, idle = ([p99(getattr(each, name)) for each in self.rounds] for name in ("flooded_ms", "idle_ms"))
+        return middle(flooded) / middle(idle)
+
+    def refused(self) -> int:
+        """Scripts of the known machine that did not boot it."""
+        return sum(each.refused for each in self.rounds)
+
+
+def p99(values: Sequence[float]) -> float:
+    """The value that one in a hundred exceeds."""
+    return sorted(values)[min(len(values) - 1, len(values) * 99 // 100)]
+
+
+def measure(folder: Path, rounds: int, seconds: float) -> Flood:
+    """`rounds` times: idle for a quarter of `seconds`, then flooded for `seconds`, with the limits that are shipped."""
+    site = make_site(folder / "flood", machines=FLOODING + 1, root_mib=1, ingest=SHIPPED)
+    known, others = site.machines[-1], site.machines[:-1]
+    with netboot(site) as server:
+        capacity = load(server, write_paths(folder / "flood.paths", others), 3).per_second
+        flood = Flood(capacity, seconds)
+        for _ in range(rounds):
+            flood.rounds.append(_round(site.folder / "data" / "journal", server.pid, site.port, known, others, flood))
+    return flood
+
+
+def _round(journals: Path, pid: int, port: int, known: Identity, others: Sequence[Identity], flood: Flood) -> Round:
+    idle, _ = _asked(port, known, flood.seconds / 4)
+    largest, memory, over = [0.0], [0.0], threading.Event()
+
+    def look() -> None:
+        while not over.wait(1):
+            largest.append(sum(path.stat().st_size for path in journals.glob("*.db*")) / 2**20)
+            memory.append(rss_mib(pid))
+
+    looking = threading.Thread(target=look, daemon=True)
+    looking.start()
+    with _flooding(port, others, TIMES * flood.capacity) as pipe:
+        time.sleep(1)
+        flooded, refused = _asked(port, known, flood.seconds)
+        pipe.send("how much")
+        if not pipe.poll(60):
+            raise BenchError("the flood ended by itself")
+        offered, statuses, took = pipe.recv()
+    over.set()
+    looking.join()
+    answered = sum(statuses.values()) / took
+    return Round(idle, flooded, refused, offered / took, answered, dict(statuses), max(largest), max(memory))
+
+
+def _asked(port: int, known: Identity, seconds: float) -> tuple[list[float], int]:
+    """Milliseconds of each script of the known machine, on new connections, one after the other; those refused."""
+    began, took, refused = time.monotonic(), list[float](), 0
+    for number in range(max(20, round(seconds / _EVERY))):
+        due = began + number * _EVERY
+        time.sleep(max(0.0, due - time.monotonic()))
+        began_this, answer = time.monotonic(), b""
+        if began_this > began + seconds:
+            break
+        with contextlib.suppress(OSError), socket.socket() as connection:
+            connection.bind(("127.0.9.9", 0))
+            connection.settimeout(10)
+            connection.connect((HOST, port))
+            connection.sendall(f"GET {boot_path(known)} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
+            while got := connection.recv(65536):
+                answer += got
+        took.append((time.monotonic() - began_this) * 1000)
+        refused += b"\r\nNetboot-Outcome: boot\r\n" not in answer
+    return took, refused
+
+
+@contextlib.contextmanager
+def _flooding(port: int, others: Sequence[Identity], rate: float) -> "Iterator[Connection[Any, Any]]":
+    with worker_processes(1, partial(_flood, port, list(others), rate)) as [pipe]:
+        yield pipe
+
+
+def _flood(port: int, others: Sequence[Identity], rate: float, wire: "Connection[Any, Any]") -> None:
+    """Send at `rate` whatever comes back; what the sockets do not take is offered too, and lost."""
+    poll, connections = select.epoll(), dict[int, socket.socket]()
+    boots: list[tuple[str, str]] = []
+    statuses, offered, began = Counter[str](), 0, time.monotonic()
+    while not wire.poll(0):
+        while len(connections) < _CONNECTIONS:
+            try:
+                connection = socket.create_connection((HOST, port), timeout=1)
+            except OSError:
+                break  # it is busy; the next turn tries again
+            connection.setblocking(False)
+            connections[connection.fileno()] = connection
+            poll.register(connection.fileno(), select.EPOLLIN)
+        due = int((time.monotonic() - began) * rate) - offered
+        for connection in list(connections.values()) if due > 0 else ():
+            share = b"".join(_request(others, boots, offered + n) for n in range(min(64, due // _CONNECTIONS + 1)))
+            offered += min(64, due // _CONNECTIONS + 1)
+            with contextlib.suppress(BlockingIOError, ConnectionError):
+                connection.send(share)
+        offered = max(offered, int((time.monotonic() - began) * rate) - 64 * _CONNECTIONS)
+        for descriptor, _ in poll.poll(0.001):
+            data = b""
+            with contextlib.suppress(OSError):  # one that was ended
+                data = connections[descriptor].recv(1 << 18)
+            if not data:
+                poll.unregister(descriptor)
+                connections.pop(descriptor).close()
+                continue
+            statuses.update(status.decode() for status in re.findall(rb"HTTP/1\.1 ([0-9]{3}) ", data))
+            if len(boots) < 50_000:
+                found = re.findall(rb"netboot\.boot=([0-9a-f-]{36})[^\n]*systemd\.hostname=(\S+)", data)
+                boots += [(boot.decode(), machine.decode()) for boot, machine in found]
+    wire.recv()
+    wire.send((offered, statuses, time.monotonic() - began))
+    with contextlib.suppress(EOFError):
+        wire.recv()
+
+
+def _request(others: Sequence[Identity], boots: Sequence[tuple[str, str]], number: int) -> bytes:
+    """Half scripts; of the rest nine events to a health report of 24 KiB, of boots that the flood was given."""
+    if number % 2 == 0 or not boots:
+        return f"GET {boot_path(others[number // 2 % len(others)])} HTTP/1.1\r\nHost: x\r\n\r\n".encode()
+    boot, machine = boots[number // 2 % len(boots)]
+    what, body = "events", {"machine": machine, "phase": "Failed", "detail": f"{number} ".ljust(280, "x")}
+    text = json.dumps(body)
+    if number % 20 == 1:
+        check = {"status": "pass", "severity": "major", "summary": "x" * 280, "ms": 1, "facts": {}}
+        checks = [{"name": f"check-{n}", **check} for n in range(64)]
+        what, text = "health", json.dumps({"schema": 1, "machine": machine, "taken_ms": 1, "checks": checks})
+    return f"POST /v1/boots/{boot}/{what} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(text)}\r\n\r\n{text}".encode()

@@ -1,0 +1,109 @@
+"""How much is written down for whom: by boot, by address, in all; from bounded memory. And what is served once more."""
+
+import tracemalloc
+
+from netboot.boot import ingest
+from netboot.boot.ingest import OVERHEAD, Buckets, Ingest, Repeats
+
+KIB = 2048
+RATE = KIB * 1024
+
+
+class Hands:
+    """A clock that a test moves."""
+
+    now = 1_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def accepted(limits: Ingest, boot: str, peer: str, tries: int, size: int = 32 * 1024) -> int:
+    return sum(limits.take(boot, peer, size) for _ in range(tries))
+
+
+def test_a_boot_has_its_burst_then_its_share() -> None:
+    clock = Hands()
+    limits = Ingest(KIB, clock)
+    most = 128 * 1024 // (512 + 1000)
+    assert accepted(limits, "one", "192.0.2.1", 1_000, 1_000) == most
+    assert accepted(limits, "another", "192.0.2.1", 10, 1_000) == 10, "another boot at the same address has its own"
+    clock.now += 10
+    assert accepted(limits, "one", "192.0.2.1", 1_000, 1_000) == (128 * 1024 % 1512 + 10 * 4096) // 1512
+
+
+def test_what_one_boot_has_too_much_costs_its_neighbours_nothing() -> None:
+    clock = Hands()
+    limits = Ingest(KIB, clock)
+    accepted(limits, "mad", "192.0.2.1", 100_000)
+    behind = sum(limits.take(f"boot-{number}", "192.0.2.1", 19_000) for number in range(1_000))
+    assert behind == 1_000, "all that a thousand machines behind one relay tell at once"
+
+
+def test_an_address_has_half_and_all_together_the_whole() -> None:
+    clock = Hands()
+    limits = Ingest(KIB, clock)
+    cost = 32 * 1024 + OVERHEAD
+    flood = sum(limits.take(number, "192.0.2.1", 32 * 1024) for number in range(20_000))
+    assert flood == RATE / 2 * 32 // cost
+    assert limits.take("honest", "192.0.2.2", 32 * 1024)
+    second = sum(limits.take(-number, "192.0.2.3", 32 * 1024) for number in range(1, 20_000))
+    assert flood + 1 + second == RATE * 32 // cost
+    assert not limits.take("late", "192.0.2.4", 32 * 1024)
+    clock.now += 100
+    third = sum(limits.take(f"late-{n}", f"192.0.2.{n}", 32 * 1024) for n in range(20_000))
+    assert third == RATE * 32 // cost
+
+
+def test_addresses_of_one_network_of_ipv6_share_a_bucket() -> None:
+    limits = Ingest(KIB, Hands())
+    flood = sum(limits.take(n, f"2001:db8::{n % 60_000:x}", 32 * 1024) for n in range(20_000))
+    assert flood == RATE / 2 * 32 // (32 * 1024 + OVERHEAD)
+    assert limits.take("other", "2001:db8:0:1::1", 32 * 1024)
+
+
+def test_the_least_rate_takes_the_largest_report() -> None:
+    assert accepted(Ingest(256, Hands()), "one", "192.0.2.1", 3) == 3
+
+
+def test_tables_are_bounded() -> None:
+    limits = Ingest(10_000_000, Hands())
+    tracemalloc.start()
+    for number in range(100_000):
+        limits.take(f"boot-{number}", f"10.{number >> 16}.{number >> 8 & 255}.{number & 255}", 0)
+    held, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert held < 16 * 2**20
+    buckets = Buckets(1, 1, 3)
+    for number in range(5):
+        buckets.bucket(number, 0)
+    assert len(buckets) == 3
+    assert ingest.MOST_BOOTS + ingest.MOST_ADDRESSES < 50_000
+
+
+def test_a_boot_id_is_served_again_to_whom_it_was_served_then_to_others() -> None:
+    known = Repeats()
+    assert known.boot_id("n1", "192.0.2.1", "record", 1_000) is None
+    known.remember("n1", "192.0.2.1", "record", "first", 1_000)
+    known.remember("n1", "192.0.2.2", "record", "second", 2_000)
+    assert known.boot_id("n1", "192.0.2.1", "record", 3_000) == "first"
+    assert known.boot_id("n1", "192.0.2.2", "record", 3_000) == "second"
+    assert known.boot_id("n1", "192.0.2.3", "record", 3_000) == "second"
+    assert known.boot_id("n2", "192.0.2.1", "record", 3_000) is None
+
+
+def test_no_boot_id_is_served_again_for_another_script_or_after_its_time() -> None:
+    known = Repeats()
+    known.remember("n1", "192.0.2.1", "record", "first", 1_000)
+    assert known.boot_id("n1", "192.0.2.1", "of another image", 1_000) is None
+    assert known.boot_id("n1", "192.0.2.1", "record", 1_000 + ingest.REPEAT_MS - 1) == "first"
+    assert known.boot_id("n1", "192.0.2.1", "record", 1_000 + ingest.REPEAT_MS) is None
+    assert known.boot_id("n1", "192.0.2.1", "record", 999) is None, "the clock was set back"
+
+
+def test_what_is_remembered_is_bounded() -> None:
+    known = Repeats()
+    for number in range(ingest.MOST_REPEATS + 5):
+        known.remember(f"n{number}", "192.0.2.1", "record", "boot", 1_000)
+    assert known.boot_id("n4", "192.0.2.1", "record", 1_000) is None
+    assert known.boot_id("n5", "192.0.2.1", "record", 1_000) == "boot"
