@@ -9,18 +9,16 @@ from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
 from typing import Annotated, Self, TypeVar
 
-from cryptography import x509
-from cryptography.hazmat.primitives.serialization import Encoding
 from pydantic import AfterValidator, Field, model_validator
 
 from images.artifact.bundle import SiteBundle
 from images.registry.errors import BadReferenceError
 from images.registry.reference import read_place
 from images.values import strict
-from images.values.strict import Fault, FaultsError, Strict
+from images.values.strict import Strict
 from images.values.types import Name
-from netboot import credentials
 from netboot.addresses import Address, Listen, MachineUrl, TlsUrl, Url
+from netboot.authorities import read_authorities
 from netboot.watchdog import Watchdog
 
 
@@ -222,21 +220,6 @@ class Config(Strict):
             join_url=self.join.url if self.join is not None else None,
             join_authorities=read_authorities(self.join.authorities, "join.authorities") if self.join else (),
         )
-
-
-def read_authorities(path: Path, key: str) -> tuple[str, ...]:
-    """The certificates of a PEM file, one or several, each in its usual form. `key`: which names the file, for words.
-
-    Raises:
-        images.values.strict.FaultsError: it cannot be read, holds none, or one that is none.
-    """
-    try:
-        certificates = x509.load_pem_x509_certificates(credentials.read(path))
-    except OSError as error:
-        raise FaultsError([Fault(str(path), 1, "", f"{key} cannot be read: {error.strerror}")]) from None
-    except ValueError:
-        raise FaultsError([Fault(str(path), 1, "", f"{key} must be certificates in PEM, one or several")]) from None
-    return tuple(certificate.public_bytes(Encoding.PEM).decode() for certificate in certificates)
 
 
 _Section = TypeVar("_Section", bound=Strict)

@@ -5,9 +5,13 @@ import signal
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import settings
 
 from tests.commands import Run, caller
 from tests.plugins import unbuilt
+
+settings.register_profile("netboot", deadline=None)  # a busy machine is no defect
+settings.load_profile("netboot")
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -13,8 +13,9 @@ import pytest
 
 from netboot.join.certificates import BootCertificates, IssuedCertificates
 from netboot.join.errors import ConflictError
-from netboot.join.ports import CertificateRequests, Credential, Csr, Leases, Nodes, PolicyState, Preconditions, Tokens
+from netboot.join.ports import CertificateRequests, Credential, Csr, Leases, Nodes, Tokens
 from netboot.join.rights import POLICIES
+from netboot.join.self_check import PolicyState, Preconditions
 from netboot.join.signing import Signing
 from tokens.bootstrap import BootstrapToken, mint, secret_manifest
 

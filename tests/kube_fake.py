@@ -12,8 +12,9 @@ from typing import Any, TypeVar
 
 from netboot.join.certificates import BootCertificates
 from netboot.join.errors import ClusterUnavailableError, ConflictError
-from netboot.join.ports import Credential, Csr, NodeView, PolicyState
+from netboot.join.ports import Credential, Csr, NodeView
 from netboot.join.rights import POLICIES
+from netboot.join.self_check import PolicyState
 from netboot.join.signing import Signing
 from tests.kubelets import signed
 

@@ -12,7 +12,8 @@ from cryptography.x509.oid import NameOID
 from lab.kube.accounts import Admin
 from netboot.join.certificates import IssuedCertificates
 from netboot.join.issue import MARK
-from netboot.join.ports import CertificateRequests, Leases, Nodes, Preconditions, Tokens
+from netboot.join.ports import CertificateRequests, Leases, Nodes, Tokens
+from netboot.join.self_check import Preconditions
 from netboot.kube.certificates import KubeIssuedCertificates
 from netboot.kube.connection import Connection
 from netboot.kube.leases import KubeLeases

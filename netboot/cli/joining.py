@@ -13,8 +13,9 @@ from cryptography.hazmat.primitives import serialization
 
 from images.values import files
 from images.values.strict import Fault, FaultsError
+from netboot.authorities import read_authorities
 from netboot.cli.authority import new_certificate
-from netboot.config import Cluster, Config, Join, read_authorities
+from netboot.config import Cluster, Config, Join
 from netboot.lifecycle.errors import LifecycleError
 from netboot.machines.values import Inventory
 from netboot.stores.sealing import NONCES, SEALING, read_keys

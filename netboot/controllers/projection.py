@@ -5,17 +5,15 @@ owner, who purges. Journals do not wait for each other: one that cannot be read 
 """
 
 import logging
-import re
 import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pydantic import TypeAdapter
-
 from netboot.controllers.progress import Progress
+from netboot.controllers.records import boot_reporting, read_record
 from netboot.lifecycle.errors import CannotTellError
-from netboot.lifecycle.events import AnyRecord, Record
+from netboot.lifecycle.events import AnyRecord
 from netboot.lifecycle.ports import Projection
 from netboot.lifecycle.state import Batch, SetAside
 from netboot.machines.difference import names
@@ -34,17 +32,12 @@ LOOK_SECONDS = 1.0
 """A journal whose files look unchanged is looked into all the same this often: clocks of file systems are coarse."""
 AGAIN_SECONDS = 5.0
 """How long a journal rests that failed for a reason that nobody foresaw."""
-MOST_BODY = 1024**2
-"""Bytes of a record; the largest that is written, a health report, has a fortieth of it."""
 DECLARE_SECONDS = 600.0
 """How often the state is told which machines the inventory has; at once where that changed."""
 INSPECT_REST = 60
 """Rest between two looks at the state's own rows, as a multiple of what the last took: millions are no hurry."""
 SAY_SECONDS = 1.0
 """How often a journal's owner is told how far it may purge; each time costs an fsync."""
-
-_HEALTH = re.compile(r'\{"kind":"health","at_ms":[0-9]{1,15},"boot":"([0-9a-f-]{36})",')
-_RECORD: TypeAdapter[AnyRecord] = TypeAdapter(Record)
 
 
 @dataclass(slots=True)
@@ -188,11 +181,11 @@ class ProjectionController:
         name, ids, records, set_aside = followed.path.name, list[int](), list[AnyRecord](), list[SetAside]()
         reported: set[str] = set()
         for row in reversed(rows):  # the latest first: of a boot's health reports no other is even parsed
-            boot = _reporting(row.body)
+            boot = boot_reporting(row.body)
             if boot in reported:
                 continue
             try:
-                records.append(_record(row.body))
+                records.append(read_record(row.body))
             except ValueError as error:
                 set_aside.append(SetAside(name, f"record {row.id}", why(error), raw(row.body)))
                 continue
@@ -227,20 +220,6 @@ class ProjectionController:
             else:
                 log.warning("projection: journal %s is read again", followed.path.name)
         followed.problem = problem
-
-
-def _reporting(body: object) -> str | None:
-    """The boot whose health report this is, as boot servers write them; None: another record, or one of other form."""
-    match = _HEALTH.match(body) if isinstance(body, str) else None
-    return match[1] if match is not None else None
-
-
-def _record(body: object) -> AnyRecord:
-    if not isinstance(body, str | bytes):
-        raise ValueError(f"it is no text but {type(body).__name__}")  # noqa: TRY004 - a row is data, not a programmer's mistake
-    if len(body) > MOST_BODY:
-        raise ValueError(f"it has {len(body)} characters")
-    return _RECORD.validate_json(body)
 
 
 def _look(path: Path) -> object:

@@ -3,12 +3,11 @@
 Every method raises `ClusterUnavailableError` (or StateUnavailableError) when it cannot tell right now.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol
 
 from images.values.strict import Strict
-from netboot.join.signing import Signing
 from netboot.machines.values import AssuranceLevel
 
 
@@ -160,48 +159,6 @@ class CertificateRequests(Protocol):
 
     def deny(self, csr: Csr, reason: str, message: str) -> None:
         """Deny it as it was read. Raises ConflictError: it changed since."""
-        ...
-
-
-class PolicyState(NamedTuple):
-    """An admission policy as it was found. unbound: no binding makes it deny; different: its rules, or its binding, are
-    not as shipped, and `field` names the first that is not."""
-
-    found: Literal["as shipped", "absent", "unbound", "different"]
-    field: str = ""
-
-
-class Preconditions(Protocol):
-    """What the self-check asks the apiserver."""
-
-    def server_version(self) -> str:
-        """The apiserver's, as it says it: `v1.34.4`."""
-        ...
-
-    def may(self, user: str, groups: Sequence[str], verb: str, group: str, resource: str, subresource: str) -> bool:
-        """Whether somebody else may: a SubjectAccessReview."""
-        ...
-
-    def can(
-        self, verb: str, group: str, resource: str, subresource: str = "", namespace: str = "", name: str = ""
-    ) -> bool:
-        """Whether our own account may: a SelfSubjectAccessReview."""
-        ...
-
-    def bindings_to(self, subject_groups: Sequence[str]) -> list[tuple[str, str]]:
-        """(ClusterRoleBinding, ClusterRole) whose subjects include one of these groups, for words."""
-        ...
-
-    def policies(self) -> dict[str, PolicyState]:
-        """How each admission policy of `deploy/kubernetes` is found."""
-        ...
-
-    def clock_ahead_ms(self) -> int:
-        """How far the apiserver's clock is ahead of ours, to about a second."""
-        ...
-
-    def signing(self) -> Signing | None:
-        """What the approver has seen of the cluster's signer; None: nothing yet."""
         ...
 
 

@@ -8,8 +8,9 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Literal, NamedTuple
 
-from netboot.join.ports import ClusterAccess, PolicyState, Preconditions
+from netboot.join.ports import ClusterAccess
 from netboot.join.rights import CSR_GROUP, CSRS, OURS, RIGHTS
+from netboot.join.self_check import PolicyState, Preconditions
 from netboot.join.signing import LONGEST_SECONDS, SIGNING_REMEDY, Signing, signing_words
 
 NODECLIENT = f"system:{CSR_GROUP}:{CSRS}:nodeclient"

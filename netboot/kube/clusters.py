@@ -8,8 +8,9 @@ from time import monotonic
 from netboot import credentials
 from netboot.config import Cluster
 from netboot.join.errors import ClusterUnavailableError
-from netboot.join.ports import ClusterAccess, Preconditions
+from netboot.join.ports import ClusterAccess
 from netboot.join.preconditions import Connected, check, refusals
+from netboot.join.self_check import Preconditions
 from netboot.kube.connection import connect
 from netboot.kube.leases import KubeLeases
 from netboot.kube.nodes import KubeNodes

@@ -9,8 +9,8 @@ from typing import Any
 from kubernetes import client
 
 from netboot.join.errors import ClusterUnavailableError
-from netboot.join.ports import PolicyState
 from netboot.join.rights import POLICIES
+from netboot.join.self_check import PolicyState
 from netboot.join.signing import Signing
 from netboot.kube.certificates import KubeIssuedCertificates
 from netboot.kube.connection import Connection

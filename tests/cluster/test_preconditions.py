@@ -8,9 +8,9 @@ import pytest
 
 from lab.kube.accounts import Admin, apply_manifests, object_path
 from lab.kube.cluster import Cluster
-from netboot.join.ports import PolicyState
 from netboot.join.preconditions import NODECLIENT, SELFNODECLIENT, Finding, check, refusals, rights
 from netboot.join.rights import POLICIES, RIGHTS
+from netboot.join.self_check import PolicyState
 from netboot.kube.connection import Connection
 from netboot.kube.manifests import manifests
 from netboot.kube.preconditions import KubePreconditions

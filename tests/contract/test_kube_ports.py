@@ -6,7 +6,8 @@ import pytest
 
 from netboot.join.certificates import IssuedCertificates
 from netboot.join.errors import ClusterUnavailableError
-from netboot.join.ports import CertificateRequests, Csr, Leases, Nodes, Preconditions, Tokens
+from netboot.join.ports import CertificateRequests, Csr, Leases, Nodes, Tokens
+from netboot.join.self_check import Preconditions
 from tests.kube_contract import CASES, World, credential
 from tests.kube_fake import FakeCluster
 from tests.kubelets import pem

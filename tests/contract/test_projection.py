@@ -12,6 +12,7 @@ import pytest
 
 from netboot.controllers import projection
 from netboot.controllers.projection import MOST_BYTES, ProjectionController
+from netboot.controllers.records import read_record
 from netboot.lifecycle import state
 from netboot.lifecycle.errors import StateUnavailableError
 from netboot.lifecycle.events import AnyRecord, DiscoveryRecord, EventRecord, HealthRecord, ScriptRecord
@@ -389,7 +390,7 @@ def test_a_batch_is_bounded_by_bytes_and_of_a_boot_s_health_reports_only_the_lat
 ) -> None:
     parsed: list[str] = []
     batches: list[Batch] = []
-    record, take = projection._record, site.projection.take
+    record, take = read_record, site.projection.take
 
     def parse(body: object) -> AnyRecord:
         parsed.append(str(body))
@@ -399,7 +400,7 @@ def test_a_batch_is_bounded_by_bytes_and_of_a_boot_s_health_reports_only_the_lat
         batches.append(batch)
         return take(batch)
 
-    monkeypatch.setattr(projection, "_record", parse)
+    monkeypatch.setattr(projection, "read_record", parse)
     monkeypatch.setattr(site.projection, "take", take_over)
     reports = [checked("gpu-001", 1, after_ms=1_000 + number) for number in range(400)]
     site.write(*reports, *(script("gpu-002", number) for number in range(40)))

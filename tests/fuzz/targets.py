@@ -15,7 +15,7 @@ from images.registry.artifact import read_artifact, read_blobs
 from images.registry.reference import read_reference
 from netboot.boot.artifacts import none_match, still_same, wanted_span
 from netboot.boot.requests import machine_and_mac, parsed
-from netboot.controllers.projection import _record as read_record
+from netboot.controllers.records import read_record
 from netboot.join import messages
 from netboot.lifecycle.claims import parse_claim
 from netboot.lifecycle.errors import BadClaimError, NotReadyError

@@ -13,9 +13,10 @@ from cryptography import x509
 
 from images.artifact.bundle import SiteBundle
 from images.store.store import Store
+from netboot.authorities import read_authorities
 from netboot.cli.authority import new_authority, new_certificate
 from netboot.cli.joining import faults
-from netboot.config import load_config, read_authorities
+from netboot.config import load_config
 from netboot.stores.sealing import SealingKeysError, new_key, read_keys, sealing_keys, write_keys
 from tests.commands import Ran, Run
 from tokens.sealed import Keyset

@@ -3,9 +3,9 @@
 import pytest
 
 from netboot.join.errors import ClusterUnavailableError
-from netboot.join.ports import PolicyState
 from netboot.join.preconditions import ADVICE, NODECLIENT, SELFNODECLIENT, Finding, check, refusals, rights
 from netboot.join.rights import RIGHTS
+from netboot.join.self_check import PolicyState
 from netboot.join.signing import SIGNING_REMEDY, Signing
 from tests.kube_fake import FakeCluster, FakePreconditions
 

@@ -97,6 +97,7 @@ def test_the_values_given_are_exactly_those_that_were_quoted(given_pcrs: dict[tu
         (read_quote, GOOD.quote()),
         (read_signature, GOOD.sign(GOOD.quote())),
     ],
+    ids=["EK", "AK", "quote", "signature"],
 )
 def test_bytes_behind_a_structure_are_refused(read: Callable[[bytes], object], good: bytes) -> None:
     read(good)
