@@ -5,6 +5,7 @@ import socket
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,8 +20,12 @@ def asking(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[socket.s
     with broker.offer(lambda path: path.name in ("mine", "later", "pipe")) as connection:
         broker.start()
 
-        def refused(path: Path, mode: str) -> None:
-            raise PermissionError(13, "confined", str(path))
+        opened = Path.open
+
+        def refused(path: Path, *arguments: Any, **more: Any) -> Any:
+            if path.is_relative_to(tmp_path):
+                raise PermissionError(13, "confined", str(path))
+            return opened(path, *arguments, **more)
 
         monkeypatch.setattr(Path, "open", refused)
         monkeypatch.setattr(credentials, "_broker", None)

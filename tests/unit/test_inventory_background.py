@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from netboot.config import Config
 from netboot.controllers import inventory
 from netboot.controllers.inventory import InventoryInForce
 from netboot.machines.inventory import load_inventory
@@ -23,9 +24,9 @@ class Slow:
     def __init__(self) -> None:
         self.may, self.reads = threading.Event(), 0
 
-    def __call__(self, folder: Path) -> Inventory:
+    def __call__(self, config: Config) -> Inventory:
         self.reads += 1
-        read = load_inventory(folder)
+        read = load_inventory(config.inventory)
         self.may.wait(60)
         return read
 
@@ -33,7 +34,7 @@ class Slow:
 @pytest.fixture
 def slow(monkeypatch: pytest.MonkeyPatch) -> Slow:
     slow = Slow()
-    monkeypatch.setattr(inventory, "load_inventory", slow)
+    monkeypatch.setattr(inventory, "read_inventory", slow)
     return slow
 
 
