@@ -22,6 +22,8 @@ profiles:
 channels:
   - {name: stable, description: what production boots}
 """
+JOINING = INVENTORY.replace("channel: stable,", "channel: stable, pcrs: none,")
+"""Where machines join, too."""
 
 
 def free_ports(count: int = 2) -> list[int]:

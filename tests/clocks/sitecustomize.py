@@ -4,14 +4,13 @@ they are when somebody sets a machine's clock."""
 
 import os
 import time
-from pathlib import Path
 
 _REAL = time.time_ns
-_FILE = Path(os.environ["NETBOOT_TEST_CLOCK"])
+_FILE = os.open(os.environ["NETBOOT_TEST_CLOCK"], os.O_RDONLY)  # a confined process opens no file of a test's
 
 
 def _time_ns() -> int:
-    return _REAL() + int(_FILE.read_text()) * 10**9
+    return _REAL() + int(os.pread(_FILE, 64, 0) or 0) * 10**9
 
 
 time.time_ns = _time_ns

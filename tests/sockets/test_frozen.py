@@ -18,7 +18,7 @@ from lab.kube.authority import Authority, kubeconfig, write_private
 from netboot.config import load_config
 from netboot.status import ProcessStatus
 from tests.processes import descendants, runs, wait_for
-from tests.sites import add_image, free_ports, make_site
+from tests.sites import JOINING, add_image, free_ports, make_site
 from tests.sockets import faults
 from tests.sockets.join_site import fill_join
 from tests.sockets.service import Service, serving
@@ -53,7 +53,7 @@ def service(tmp_path_factory: pytest.TempPathFactory, manager: list[str]) -> Ite
     """A service that has every kind of process; a cluster and a registry that do not answer."""
     with pytest.MonkeyPatch.context() as patch:
         root = tmp_path_factory.mktemp("frozen") / "site"
-        config = make_site(root)
+        config = make_site(root, inventory=JOINING)
         Store(config.store).set_channel("stable", add_image(config))
         port, nobody = free_ports(2)
         file = root / "netboot.yaml"

@@ -25,7 +25,7 @@ from netboot.stores.sealing import NONCES, new_key, write_keys
 from tests import intruder
 from tests.intruder.sitecustomize import SIGNAL
 from tests.processes import descendants, wait_for
-from tests.sites import TOKEN, add_image, free_ports, make_site
+from tests.sites import JOINING, TOKEN, add_image, free_ports, make_site
 from tests.sockets.join_site import fill_join
 from tests.sockets.service import Service, serving
 from tokens.sealed import Keyset
@@ -68,7 +68,7 @@ def apiserver() -> Iterator[socket.socket]:
 def service(tmp_path_factory: pytest.TempPathFactory, apiserver: socket.socket) -> Iterator[Service]:
     """A site with all that a configuration can have."""
     root = tmp_path_factory.mktemp("walls")
-    config = make_site(root, workers=1)
+    config = make_site(root, workers=1, inventory=JOINING)
     (port, nobody) = free_ports(2)
     file = root / "netboot.yaml"
     file.write_text(
