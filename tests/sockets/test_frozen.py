@@ -136,7 +136,7 @@ def test_those_whose_worker_alone_is_stopped_or_that_are_busy_for_ever_are_repla
         service,
         {
             "management": stop_worker,
-            "join-0": stop_worker,
+            "join-0": lambda pid: os.kill(pid, signal.SIGUSR1),
             "boot-0": lambda pid: os.kill(pid, signal.SIGUSR1),  # a loop in Python
             "controllers": lambda pid: os.kill(pid, signal.SIGUSR2),  # in C, and the lock is never let go
         },
