@@ -104,6 +104,7 @@ class Server(BaseApplication):  # type: ignore[misc] # gunicorn brings no types
 
     def run(self) -> None:
         """Serve until told to stop."""
+        self._beat_arbiter()  # a loop counts from its first beat: it must not hang unheard once its worker is ready
         _Arbiter(self, self._beat_arbiter).run()
 
     def _serves(self, worker: Any) -> None:
