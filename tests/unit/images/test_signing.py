@@ -4,6 +4,8 @@ import stat
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -86,6 +88,21 @@ def test_a_file_that_is_not_all_signatures_is_none(data: st.DataObject) -> None:
     # a comment may hold other bytes, and a base64 digit another key number: what is said to be good is what was signed
     assert len(found) == 2
     assert {signer for signer, verdict in found if verdict == "good"} <= {key.public.id for key in KEYS[:2]}
+
+
+@pytest.mark.parametrize("behind", [b"x", b"untrusted comment: more", b"\0"])
+def test_bytes_behind_the_last_line_make_it_none(behind: bytes) -> None:
+    with pytest.raises(BadSignatureError) as caught:
+        verify(b"m", KEY.sign(b"m") + behind, [KEY.public])
+    assert str(caught.value) == "not a file of signify's: its last line has no end"
+
+
+def test_a_private_key_of_another_kind_signs_nothing() -> None:
+    other = ec.generate_private_key(ec.SECP256R1())
+    pem = other.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    with pytest.raises(SignatureError) as caught:
+        SigningKey.from_pem(pem)
+    assert str(caught.value) == "not an Ed25519 private key"
 
 
 @given(st.binary(max_size=200))
