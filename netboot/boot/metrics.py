@@ -19,6 +19,8 @@ COUNTED = (
 )
 """Fields of `Counters` that go into a `BootStatus` as they are."""
 
+MOST = 2**53
+"""Of a count: beyond it Prometheus' numbers are not exact."""
 REPORTS = ("accepted", "refused", "limited")
 """What becomes of a report; `limited`: it was one too many for now."""
 
@@ -49,8 +51,11 @@ class Counters:
     def go_on(self, before: BootStatus) -> None:
         """Begin where one that ended was when it last said so, at most about a second before its end."""
         for name in COUNTED:
-            value = getattr(before, name)
-            setattr(self, name, getattr(self, name) | value if isinstance(value, dict) else value)
+            mine, value = getattr(self, name), getattr(before, name)
+            if isinstance(mine, dict):  # other processes write in that folder too: only what it can have been
+                mine |= {label: count for label, count in value.items() if label in mine and 0 <= count < MOST}
+            elif 0 <= value < MOST:
+                setattr(self, name, value)
 
     def status(self, at_ms: int, *, open_connections: int, journal_lag: int) -> BootStatus:
         """For the management server's metrics."""

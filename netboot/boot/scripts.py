@@ -75,7 +75,7 @@ class Scripts:
                 self._counters.scripts_repeated += 1
                 return PreparedResponse(_HEAD, ready.script_at(now).fill(repeated))
         if (key := self._key()) is not self._minter.key:
-            self._minter = bootid.Minter(key)
+            self._minter, self._repeats = bootid.Minter(key), Repeats()
         boot_id = self._minter.mint(machine, now, self._random4())
         try:
             await self._journal.append_json(now, ready.record(boot_id, now, peer), reserved=True)

@@ -81,8 +81,8 @@ class Access:
     databases: tuple[Path, ...]
     connect: frozenset[int] | None
     forks: bool
-    renames: bool
-    """Between folders, as the store is written."""
+    stores: tuple[Path, ...]
+    """Written by renames between folders, and with links."""
 
 
 def access_of(kind: str, name: str, cluster: str, config: Config) -> Access:
@@ -106,7 +106,7 @@ def access_of(kind: str, name: str, cluster: str, config: Config) -> Access:
         databases=tuple(databases + ([data / "enrolment.db"] if kind in _ENROLS else [])),
         connect=None if kind == "fetcher" else frozenset(ports),
         forks=kind in ("join", "management"),
-        renames=bool(stores),
+        stores=tuple(stores),
     )
 
 

@@ -39,10 +39,10 @@ def enter(access: Access, ports: frozenset[int]) -> None:
     version = landlock.abi()
     connect = None if access.connect is None else access.connect | ports
     with _prepared(access.databases) as files:
-        if version >= (RENAMES_ABI if access.renames else 1):
+        if version >= (RENAMES_ABI if access.stores else 1):
             write = (*access.write, *files)
             lists = tuple(path if path.exists() else path.parent for path in access.public_keys)
-            landlock.restrict(Rules(access.read, write, lists, connect), version)
+            landlock.restrict(Rules(access.read, write, lists, access.stores, connect), version)
     if seccomp.supported():
         seccomp.restrict(network=connect is None or bool(connect), others=access.forks)
     libc = ctypes.CDLL(None, use_errno=True)

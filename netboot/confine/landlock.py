@@ -18,7 +18,8 @@ _PATH_BENEATH, _NET_PORT = 1, 2
 _PR_SET_NO_NEW_PRIVS = 38  # linux/prctl.h
 
 _WRITE_FILE, _READ_FILE, _READ_DIR, _REFER, _TRUNCATE = 1 << 1, 1 << 2, 1 << 3, 1 << 13, 1 << 14
-_CHANGE_FOLDER = 1 << 4 | 1 << 5 | 1 << 7 | 1 << 8 | 1 << 12  # remove a folder, a file; make a folder, a file, a link
+_CHANGE_FOLDER = 1 << 4 | 1 << 5 | 1 << 7 | 1 << 8  # remove a folder, a file; make a folder, a file
+_LINK = 1 << 12
 _OF_FILES = 1 << 0 | _WRITE_FILE | _READ_FILE | _TRUNCATE | 1 << 15
 _READ = _READ_FILE | _READ_DIR
 _WRITE = _READ | _WRITE_FILE | _CHANGE_FOLDER | _REFER | _TRUNCATE
@@ -37,7 +38,8 @@ _BROUGHT = (
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """All that is left. `lists`: folders whose names it sees, and no more; `connect` None: every TCP port.
+    """All that is left. `lists`: folders whose names it sees, and no more; `links`: where it may
+    make symbolic links, through which somebody else may write; `connect` None: every TCP port.
 
     What a path stands for is settled when it is applied: a folder with everything below it, or a file, not what takes
     its name later. Paths that are not there give nothing.
@@ -46,6 +48,7 @@ class Rules:
     read: tuple[Path, ...] = ()
     write: tuple[Path, ...] = ()
     lists: tuple[Path, ...] = ()
+    links: tuple[Path, ...] = ()
     connect: frozenset[int] | None = frozenset()
 
 
@@ -73,7 +76,12 @@ def restrict(rules: Rules, version: int) -> None:
     size = 24 if version >= SCOPES_ABI else 16 if version >= TCP_ABI else 8
     ruleset = _checked(_CREATE_RULESET, struct.pack("QQQ", handled, ports, scopes)[:size], size, 0)
     try:
-        for paths, access in ((rules.read, _READ), (rules.write, _WRITE), (rules.lists, _READ_DIR)):
+        for paths, access in (
+            (rules.read, _READ),
+            (rules.write, _WRITE),
+            (rules.lists, _READ_DIR),
+            (rules.links, _LINK),
+        ):
             for path in paths:
                 _allow(ruleset, path, access & handled)
         if ports & _CONNECT_TCP:

@@ -63,6 +63,15 @@ _CALLS: dict[str, tuple[int, int]] = {
     "kexec_load": (246, 104),
     "kexec_file_load": (320, 294),
     "open_by_handle_at": (304, 265),
+    "move_pages": (279, 239),
+    "migrate_pages": (256, 238),
+    "prlimit64": (302, 261),
+    "sched_setaffinity": (203, 122),
+    "sched_setattr": (314, 274),
+    "sched_setscheduler": (144, 119),
+    "sched_setparam": (142, 118),
+    "setpriority": (141, 140),
+    "ioprio_set": (251, 30),
 }
 """x86-64, AArch64."""
 _MACHINES = {
@@ -72,7 +81,12 @@ _MACHINES = {
 _OWN_ONLY = ("kill", "tkill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo")
 _FLAGS = {"sendto": 3, "sendmsg": 2, "sendmmsg": 3}
 """Which argument the flags are."""
-_NEVER = tuple(name for name in (*_SAME, *_CALLS) if name not in {*_OWN_ONLY, *_FLAGS, "socket", "connect"})
+_SELF_ONLY = {"prlimit64": 0, "sched_setaffinity": 0, "sched_setattr": 0, "sched_setscheduler": 0, "sched_setparam": 0}
+_SELF_ONLY |= {"setpriority": 1, "ioprio_set": 1}
+"""Which argument says whose; 0: the caller's. A limit set to nothing ends a process as a signal does."""
+_NEVER = tuple(
+    name for name in (*_SAME, *_CALLS) if name not in {*_OWN_ONLY, *_SELF_ONLY, *_FLAGS, "socket", "connect"}
+)
 
 
 def supported() -> bool:
@@ -113,6 +127,7 @@ def _program(machine: _Machine, network: bool, pid: int | None) -> bytes:
     allowed: dict[str, tuple[tuple[int, tuple[int, ...]], ...]] = {
         "socket": ((0, _DOMAINS), (2, _PROTOCOLS)) if network else ((0, _DOMAINS[:1]),)
     }
+    allowed |= {name: ((argument, (0,)),) for name, argument in _SELF_ONLY.items()}
     if pid is not None:
         allowed |= {name: ((0, (pid,)),) for name in _OWN_ONLY if name != "tkill"} | {"tkill": ((0, ()),)}
     for name, arguments in allowed.items():

@@ -1,5 +1,6 @@
 """How a started Python becomes one of the processes of the service."""
 
+import logging
 import os
 import shutil
 import socket
@@ -14,6 +15,8 @@ from netboot.confine.access import Access, access_of
 from netboot.lifecycle.errors import StateUnavailableError
 from netboot.process import ProcessSpec, end_with
 from netboot.stores.bootkey import file_of, load_or_create
+
+log = logging.getLogger(__name__)
 
 
 def start(spec: ProcessSpec) -> None:
@@ -48,9 +51,15 @@ def _make(config: Config) -> None:
 
 
 def _temporary_files_in(folder: Path) -> None:
-    """Python's and SQLite's. Nothing in there outlives the process."""
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(mode=0o700, parents=True)
+    """Python's and SQLite's. Nothing in there outlives the process, but where that left what cannot be removed, or the
+    disk takes nothing: then it goes on with what there is."""
+    try:
+        with suppress(RecursionError):
+            shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        log.warning("temporary files cannot be made in %s: %s", folder, error.strerror)
+        return
     os.environ["TMPDIR"] = os.environ["SQLITE_TMPDIR"] = str(folder)
 
 

@@ -1,7 +1,11 @@
 """Files of what processes say of themselves (`netboot.status`): `data/status/<process>.json`, swapped whole."""
 
+import errno
 import logging
 import os
+import secrets
+import shutil
+import stat
 import threading
 from contextlib import suppress
 from pathlib import Path
@@ -15,6 +19,9 @@ from netboot.lifecycle.errors import CannotTellError
 S = TypeVar("S", bound=Strict)
 
 log = logging.getLogger(__name__)
+
+LONGEST = 4 * 1024**2
+"""Bytes of a status; that of 10,000 faults has fewer."""
 
 
 class StatusFolder:
@@ -31,7 +38,7 @@ class StatusFolder:
         """
         file = self._path / f"{process}.json"
         try:
-            return model.model_validate_json(file.read_bytes(), strict=True)
+            return model.model_validate_json(_content(file), strict=True)
         except FileNotFoundError:
             return None
         except OSError as error:
@@ -50,9 +57,12 @@ def write_status(folder: Path, process: str, status: Strict) -> None:
         OSError: the folder cannot be written, or the disk is full.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    staged = folder / f".{process}.{os.getpid()}"
+    # other processes write here too: under a name that nobody can know, and never through a link
+    staged = folder / f".{process}.{secrets.token_hex(16)}"
     try:
-        staged.write_text(status.model_dump_json(), encoding="utf-8")
+        descriptor = os.open(staged, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(status.model_dump_json())
         staged.replace(folder / f"{process}.json")
     except OSError:
         with suppress(OSError):
@@ -110,11 +120,25 @@ class StatusWriter:
         self._problem = problem
 
 
+def _content(path: Path) -> bytes:
+    """Of a plain file that is not longer than what a process says of itself can be."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, "it is no file")
+        content = file.read(LONGEST + 1)
+    if len(content) > LONGEST:
+        raise OSError(errno.EFBIG, f"it is longer than {LONGEST} bytes")
+    return content
+
+
 def wipe(folder: Path) -> None:
     """Forget what processes of an earlier run said."""
     folder.mkdir(parents=True, exist_ok=True)
     for path in folder.iterdir():
-        if path.is_file():
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
             path.unlink(missing_ok=True)
 
 

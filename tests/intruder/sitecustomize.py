@@ -10,6 +10,7 @@ import ctypes
 import errno
 import json
 import os
+import resource
 import signal
 import socket
 import sys
@@ -58,6 +59,15 @@ def _replace(path: str) -> None:
 
 def _signal(pid: int) -> None:
     os.kill(pid, 0)
+
+
+def _limit(pid: int) -> None:
+    """A limit of nothing is a signal by another name; here it stays what it was."""
+    resource.prlimit(pid, resource.RLIMIT_CPU)
+
+
+def _starve(pid: int) -> None:
+    os.sched_setaffinity(pid, os.sched_getaffinity(0))
 
 
 def _trace(pid: int) -> None:
@@ -123,6 +133,8 @@ _ACTS: dict[str, Callable[[Any], None]] = {
     "create": _create,
     "replace": _replace,
     "signal": _signal,
+    "limit": _limit,
+    "starve": _starve,
     "trace": _trace,
     "memory": _memory,
     "environ": _environ,

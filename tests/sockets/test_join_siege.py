@@ -94,7 +94,11 @@ def test_a_handshake_that_stops_after_its_first_message_has_an_end(hurried: Join
         assert DEADLINE * 0.8 < ended(sock) < 5
 
 
-@pytest.mark.parametrize("junk", [b"\x17\x03\x03\x00\x05hello", b"\x16\x03\x01\xff\xff\x01"], ids=["data", "endless"])
+@pytest.mark.parametrize(
+    "junk",
+    [b"\x17\x03\x03\x00\x05hello", b"\x16\x03\x01\xff\xff\x01", b"\x16\x03\x01\x00\x00"],
+    ids=["data", "endless", "empty"],
+)
 def test_what_is_no_handshake_is_cut_at_once(hurried: JoinSite, junk: bytes) -> None:
     with plain(hurried) as sock:
         sock.sendall(junk)

@@ -134,7 +134,7 @@ def attempts(service: Service, kind: str, apiserver: socket.socket, other: socke
     tried |= {"create in inventory": ("create", str(root / "inventory" / "more.yaml"))}
     tried |= {"create in store": ("create", str(store / "channels" / "more.json"))}
     tried |= {"create in secrets": ("create", str(root / "secrets" / "more"))}
-    for act in ("signal", "trace", "memory", "environ"):
+    for act in ("signal", "limit", "starve", "trace", "memory", "environ"):
         tried |= {f"{act} {label}": (act, number) for label, number in pid.items()}
     tried |= {f"connect {label}": ("connect", port) for label, port in ports.items()}
     tried |= {f"{act} other": (act, ports["other"]) for act in ("multipath", "fast-open")}

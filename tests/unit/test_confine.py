@@ -147,6 +147,8 @@ def test_the_filter_on_both_architectures(name: str) -> None:
     assert [verdict("kill", target, 9, own=pid) for target in (pid, 1, 2**32 - 1)] == [0, 1, 1]
     assert verdict("tgkill", pid, 80, 9, own=pid) == 0 and verdict("tgkill", 1, 1, 9, own=pid) == 1
     assert verdict("kill", 1, 9) == 0, "a server signals the process below it; whom else, Landlock says"
+    assert [verdict("prlimit64", target) for target in (0, pid, 1)] == [0, 1, 1], "a limit of nothing ends a process"
+    assert [verdict("setpriority", 0, target, 19) for target in (0, pid)] == [0, 1]
     whole = seccomp._program(machine, True, None)
     assert _verdict(whole, 0x40000003, 1) == 1, "32-bit calls have other numbers"
     assert _verdict(whole, machine.arch, 0x40000000 | 41) == 1, "so have those of x32"

@@ -212,7 +212,11 @@ class Approver:
         assert token is not None  # or it would not have been put here
         api.tokens.delete(token)
         if csr.uid not in self._told:  # approved before a crash, or while the disk refused
-            held = self._knowledge.of(csr, api.leases, api.certificates).credential
+            try:
+                held = self._knowledge.of(csr, api.leases, api.certificates).credential
+            except RefusedError as error:  # its Lease is damaged: nobody will ever know whose boot it was
+                log.warning("%s: not recorded: %s", csr.name, error)
+                held = None
             if held is not None and held.token_id == token:
                 self._tell(csr, held.machine, held.boot)
         self._finished.add(csr.uid)

@@ -30,6 +30,10 @@ CLOSE_SECONDS = 1.0
 """For the other end's part of TLS' farewell."""
 RECORD = 5
 """Bytes of a record's head: its type, two of the version, two of the length (RFC 8446, 5.1)."""
+HANDSHAKE = 22
+"""Type of the record that a ClientHello comes in."""
+SHORTEST_HELLO = 43
+"""Its version, random, and three empty lists (RFC 8446, 4.1.2), in a message of four bytes more."""
 LONGEST_HELLO = 4096
 """An honest one has 300 to 2,000 bytes."""
 AT_ONCE = 32
@@ -92,18 +96,20 @@ class Door:
         self._gate.leave(seat)
 
     def _readable(self, sock: socket.socket, seat: Seat, timer: asyncio.TimerHandle) -> None:
-        """A record's head is there, then the record: the kernel wakes us for neither half of them (SO_RCVLOWAT)."""
+        """A record's head is there; the kernel wakes us when the record is (SO_RCVLOWAT)."""
         head = b""
         with suppress(OSError):
             head = sock.recv(RECORD, socket.MSG_PEEK)
         length = int.from_bytes(head[3:])
-        if len(head) < RECORD or length > LONGEST_HELLO:
+        if len(head) < RECORD or head[0] != HANDSHAKE or not SHORTEST_HELLO <= length <= LONGEST_HELLO:
             timer.cancel()
             self._end_silent(sock, seat)
             return
-        if sock.getsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT) == RECORD:
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, RECORD + length)
-            return
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, RECORD + length)
+        self._loop.add_reader(sock.fileno(), self._whole, sock, seat, timer)
+
+    def _whole(self, sock: socket.socket, seat: Seat, timer: asyncio.TimerHandle) -> None:
+        """The record is there, or the other end has gone."""
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, 1)
         timer.cancel()
         self._loop.remove_reader(sock.fileno())

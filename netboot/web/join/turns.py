@@ -3,7 +3,7 @@
 import asyncio
 from collections import Counter, OrderedDict, deque
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 _Waiting = deque[asyncio.Future[None]]
 
@@ -50,6 +50,10 @@ class Turns:
             if self._served[network] >= self._most_each:
                 continue
             waiting = self._waiting.pop(network)
+            while waiting and waiting[0].done():  # its wait has just ended; it clears up when the loop comes round
+                waiting.popleft()
+            if not waiting:
+                continue
             self._free -= 1
             self._served[network] += 1
             waiting.popleft().set_result(None)
@@ -60,10 +64,11 @@ class Turns:
         if taken.done() and not taken.cancelled():
             self._give_back(network)
             return
-        waiting = self._waiting[network]
-        waiting.remove(taken)
+        waiting = self._waiting.get(network, deque())
+        with suppress(ValueError):
+            waiting.remove(taken)
         if not waiting:
-            del self._waiting[network]
+            self._waiting.pop(network, None)
 
     def _give_back(self, network: str) -> None:
         self._free += 1

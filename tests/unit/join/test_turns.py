@@ -1,9 +1,12 @@
 """Whose request of join gets the next thread."""
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from netboot.web.join.turns import Turns
 
@@ -80,5 +83,66 @@ def test_who_waits_too_long_or_leaves_has_no_turn_and_costs_none() -> None:
             assert len(turns) == 1
         async with turns.turn("d", 0.01):
             pass
+
+    in_turns(1, use)
+
+
+STEPS = st.lists(
+    st.tuples(st.just("ask"), st.sampled_from("abc"))
+    | st.tuples(st.sampled_from(["leave", "end"]), st.integers(0, 9))
+    | st.just(("turn of the loop", 0)),
+    max_size=40,
+)
+
+
+@given(st.integers(1, 4), STEPS)
+def test_whoever_leaves_whenever_no_thread_is_lost_and_nobody_is_stranded(
+    most: int, steps: list[tuple[str, str | int]]
+) -> None:
+    """Also who leaves in the very moment in which another gives its thread back."""
+
+    async def use(turns: Turns) -> None:
+        tasks, ends = list[asyncio.Task[None]](), list[asyncio.Event]()
+
+        async def served(network: str, end: asyncio.Event) -> None:
+            async with turns.turn(network, 10):
+                await end.wait()
+
+        for step, which in steps:
+            if isinstance(which, str):
+                ends.append(asyncio.Event())
+                tasks.append(asyncio.ensure_future(served(which, ends[-1])))
+                await asyncio.sleep(0)
+            elif step == "leave" and which < len(tasks):
+                tasks[which].cancel()
+            elif step == "end" and which < len(ends):
+                ends[which].set()
+            else:
+                await asyncio.sleep(0)
+        for end in ends:
+            end.set()
+        for outcome in await asyncio.gather(*tasks, return_exceptions=True):
+            assert outcome is None or isinstance(outcome, asyncio.CancelledError)
+        async with contextlib.AsyncExitStack() as held:
+            for number in range(most):
+                await held.enter_async_context(turns.turn(f"network-{number}", 1))
+
+    in_turns(most, use)
+
+
+def test_who_leaves_while_another_gives_its_thread_back_takes_none_with_it() -> None:
+    async def use(turns: Turns) -> None:
+        served = list[str]()
+
+        async def serve(name: str) -> None:
+            async with turns.turn("c", 10):
+                served.append(name)
+
+        async with turns.turn("a", 1):
+            leaving, staying = (asyncio.ensure_future(serve(name)) for name in ("leaving", "staying"))
+            await asyncio.sleep(0)
+            leaving.cancel()
+        await asyncio.wait([leaving, staying], timeout=1)
+        assert served == ["staying"]
 
     in_turns(1, use)
