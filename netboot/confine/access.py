@@ -65,6 +65,8 @@ _ETC += ("passwd", "protocols", "resolv.conf", "services", "timezone", "ca-certi
 _RESOLVERS = ("/run/NetworkManager", "/run/resolvconf", "/run/systemd/resolve")
 _SYSTEM = ("/usr", "/lib", "/lib64", "/dev/urandom", *_RESOLVERS, *(f"/etc/{name}" for name in _ETC))
 _OWN = ("netboot", "images", "ipxe", "tokens")
+_LINKED_TO = ("deploy/kubernetes",)
+"""Of a source tree, where `netboot/kube/manifests` is links; an installed package has the files themselves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +142,7 @@ def system(config: Config) -> tuple[Path, ...]:
     for folder in filter(Path.is_absolute, map(Path, sys.path)):
         if not any(folder.is_relative_to(known) for known in folders):
             own = [folder / name for name in _OWN if (folder / name / "__init__.py").exists()]
+            own += [folder / name for name in _LINKED_TO if own and (folder / name).is_dir()]
             folders += own or ([folder] if _alone(folder, config) else [])
     return tuple(folders)
 

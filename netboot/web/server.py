@@ -1,6 +1,7 @@
 """Gunicorn around a Flask application: one process with threads, on a socket that the supervisor bound."""
 
 import logging
+import os
 import resource
 import socket
 import struct
@@ -11,6 +12,7 @@ from typing import Any
 from flask import Flask
 from gunicorn.app.base import BaseApplication
 from gunicorn.arbiter import Arbiter
+from gunicorn.workers import base
 
 from netboot.process import Heartbeat, end_with
 
@@ -53,6 +55,33 @@ class Lines:
 
     def close_on_exec(self) -> None:
         """There are none."""
+
+
+class _InMemory:
+    """A worker's sign of life as its arbiter looks at it, without the file that gunicorn makes for it: nobody starts on
+    a full disk otherwise. (We look elsewhere: `murder_workers` below.)"""
+
+    def __init__(self, _config: Any) -> None:
+        self._descriptor = os.memfd_create("worker", os.MFD_CLOEXEC)
+
+    def notify(self) -> None:
+        """It goes on."""
+        os.utime(self._descriptor)
+
+    def last_update(self) -> float:
+        """When it said so."""
+        return os.fstat(self._descriptor).st_mtime
+
+    def fileno(self) -> int:
+        """The arbiter keeps it open across its own changes."""
+        return self._descriptor
+
+    def close(self) -> None:
+        """Called by both."""
+        os.close(self._descriptor)
+
+
+base.WorkerTmp = _InMemory
 
 
 class Server(BaseApplication):  # type: ignore[misc] # gunicorn brings no types

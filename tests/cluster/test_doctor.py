@@ -68,6 +68,7 @@ def test_the_kubeconfigs_are_made_private_and_good(run: Run, site: Path, control
         "admission policy netboot-deletions": "ok",
         "first certificates": "ok",
         "renewals": "ok",
+        "signing duration": "ok",
         "kubeconfig of the approver": "ok",
         "rights of the approver": "ok",
         "kubeconfig of the nodes": "ok",

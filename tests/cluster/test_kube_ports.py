@@ -68,6 +68,7 @@ def test_a_lease_is_readable_with_kubectl(world: RealWorld, as_admin: Admin) -> 
         "netboot.dev/at-ms": "1790000000000",
         "netboot.dev/boot": "0192f0c1-2b5a-8abc-9def-0123456789ab",
         "netboot.dev/cluster": "default",
+        "netboot.dev/ek-sha256": "e" * 64,
         "netboot.dev/generation": "3",
         "netboot.dev/holder-spki": "MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE+/==",
         "netboot.dev/issued": "2",
