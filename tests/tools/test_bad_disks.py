@@ -148,7 +148,9 @@ def test_a_disk_that_gives_errors_costs_scripts_and_events_until_there_is_anothe
     subprocess.run(["umount", "--lazy", disk], check=True)
     copy = shutil.copy(disk.with_suffix(".img"), disk.with_suffix(".copy"))  # the old one is the kernel's, and dead
     subprocess.run(["mount", "-o", "loop", copy, disk], check=True)
-    restart_boot_servers(service)  # what a process may touch is settled when it starts: files of the disk that is gone
+    # what a process may touch is settled when it starts: it was files of the disk that is gone
+    assert service.stop() == 0
+    service.launch()
     for _ in range(6):
         wait_for(lambda: outcome(service) == "boot")
         wait_for(lambda: status_of_an_event(service, boot)[0] == 204)
