@@ -320,8 +320,8 @@ def test_a_restored_journal_is_read_again_and_what_follows_is_not_passed_over(ow
 def test_a_broken_edit_leaves_the_service_ready_and_says_so_everywhere(own: Service) -> None:
     file = own.config.inventory / "site.yaml"
     file.write_text(INVENTORY.replace("profile: compute}", "profile: copmute}", 1))
-    said = wait_for(lambda: (found := own.readyz())["degraded"] and found)
-    assert said["ready"] is True
+    said = wait_for(lambda: (found := own.readyz())["details"]["inventory"]["faults"] and found)
+    assert (said["ready"], said["degraded"]) == (True, True)
     assert said["details"]["inventory"]["faults"] == [
         f"{file}:2: machines[0].profile: no profile is named 'copmute'; did you mean 'compute'?"
     ]
