@@ -12,7 +12,7 @@ import pytest
 from _pytest.terminal import TerminalReporter
 
 BUDGET_MINUTES: Mapping[str, float] = {
-    "tests/boot": 26,
+    "tests/boot": 24,
     "tests/cluster": 7,
     "tests/contract": 2,
     "tests/sockets": 9,
