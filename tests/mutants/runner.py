@@ -41,7 +41,8 @@ class Copy:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._turn = 0
-        argv = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+        git = ["git", "-c", "safe.directory=*"]  # the tree may be another user's: tests run as root
+        argv = [*git, "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
         listed = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=True).stdout
         for name in filter(None, listed.split("\0")):
             if (source := ROOT / name).exists():
