@@ -14,6 +14,8 @@ from tests.mutants.catalogue import ROOT, Mutant, MutantError
 
 DEADLINE_SECONDS = 300.0
 """Of the tests of one mutant. One that hangs is seen, too."""
+MADE = (".git", ".venv", ".cache", ".work", ".*_cache", ".hypothesis", "__pycache__", "*.egg-info")
+"""What builds and tests leave in the tree."""
 _FAILED, _PASSED = 1, 0
 """Exit statuses of pytest; all others say that it could not try."""
 
@@ -36,18 +38,12 @@ class Verdict:
 
 
 class Copy:
-    """The files of the tree (what git knows or would be told of) in a folder of its own, one mutant at a time."""
+    """The files of the tree in a folder of its own, one mutant at a time."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._turn = 0
-        git = ["git", "-c", "safe.directory=*"]  # the tree may be another user's: tests run as root
-        argv = [*git, "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
-        listed = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=True).stdout
-        for name in filter(None, listed.split("\0")):
-            if (source := ROOT / name).exists():
-                (folder / name).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy2(source, folder / name, follow_symlinks=False)
+        shutil.copytree(ROOT, folder, symlinks=True, ignore=shutil.ignore_patterns(*MADE))
 
     def judge(self, mutant: Mutant) -> Verdict:
         """Apply `mutant`, run its tests, take it back. Raises `MutantError` where it does not fit the tree."""
