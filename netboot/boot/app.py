@@ -100,10 +100,8 @@ class App:
         """Answer one request; nothing gets out of here but cancellation."""
         self.in_flight += 1
         path, _, query = _target(request).partition("?")
-        connection = connection_of(request)
-        connection.asked = True
         try:
-            if not connection.seat.admitted:
+            if not connection_of(request).seat.admitted:
                 response = self._excess(path)
                 response.force_close()
                 return response
