@@ -13,7 +13,7 @@ from netboot.controllers.approver import approver as module
 from netboot.controllers.approver.approver import Approver, Cluster
 from netboot.controllers.approver.knowledge import Knowledge, Machines
 from netboot.join.enrolment import Act, Import, Retire
-from netboot.join.errors import ClusterUnavailableError
+from netboot.join.errors import ClusterUnavailableError, RefusedError
 from netboot.join.ports import Credential, Csr
 from netboot.lifecycle.decide import View
 from netboot.lifecycle.errors import JournalUnavailableError, NotReadyError
@@ -230,6 +230,24 @@ def test_killed_between_approve_and_delete(stage: Stage) -> None:
     stage.running[0].stop()
     stage.approver()  # and once more: nothing changes but that the record is there twice, which the trace takes once
     wait_for(lambda: stage.called("tokens.delete") == 2)
+
+
+def test_a_damaged_lease_costs_the_record_of_a_finished_request_and_nothing_else(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As after an update that cannot read Leases of before: the token goes, and nobody asks again for ever."""
+    csr = stage.cluster.submit(client())
+    stage.cluster.requests.approve(csr, "NetbootAttested", "by one that died")
+
+    def damaged(_cluster: str, _machine: str) -> None:
+        raise RefusedError("the Lease netboot/a is damaged")
+
+    monkeypatch.setattr(stage.cluster.leases, "read", damaged)
+    stage.approver()
+    wait_for(lambda: f"{csr.name}: not recorded: the Lease netboot/a is damaged" in caplog.text)
+    assert not stage.cluster.secrets
+    assert stage.facts.records == []
+    assert "a defect" not in caplog.text
 
 
 def test_an_answer_that_was_lost(stage: Stage) -> None:
