@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from lab.accelerator import Accelerator
+from lab.errors import DeadlineError
 from lab.machines import Firmware, Hardware, Machine, machine
 from lab.network import Mode, Network, UserNetwork, dnsmasq, network
 from lab.service import Service, service
@@ -19,6 +20,8 @@ BOOT_SECONDS = 240.0
 """For one machine from power-on to Booted, in software emulation, on a machine that is busy with other things."""
 LOG_SECONDS = 60.0
 """For a line that was written before what we already know of, until the thread that reads the console has it."""
+TRACE_SECONDS = 20.0
+"""For what every journal holds to be shown."""
 COMPLETE_TRACE = [
     ("ScriptServed", "served"),
     ("KernelFetched", "served"),
@@ -77,6 +80,18 @@ class DataCentre:
     def trace(self, name: str) -> list[tuple[str, str]]:
         """Phases and sources of a machine's latest boot."""
         return [(one["phase"], one["source"]) for one in self.latest(name)["reached"]]
+
+    def wait_for_trace(self, name: str, last: str = "Booted") -> None:
+        """Wait until the latest boot shows the complete trace up to the phase `last`, and nothing else. An event that
+        one boot server took may be shown before an earlier one that another took: each has a journal of its own.
+
+        Raises:
+            AssertionError: it shows another trace after 20 s.
+        """
+        expected = COMPLETE_TRACE[: [phase for phase, _ in COMPLETE_TRACE].index(last) + 1]
+        with contextlib.suppress(DeadlineError):
+            self.service.wait_until(f"the trace of {name}", lambda: self.trace(name) == expected, TRACE_SECONDS)
+        assert self.trace(name) == expected
 
     def latest(self, name: str) -> dict[str, Any]:
         """The trace of its latest boot, by `netboot boot list`."""

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lab.site import CommandFailedError
-from tests.boot.data_centre import BOOT_SECONDS, COMPLETE_TRACE, LOG_SECONDS, BuiltImage, data_centre, entry, hardware
+from tests.boot.data_centre import BOOT_SECONDS, LOG_SECONDS, BuiltImage, data_centre, entry, hardware
 
 pytestmark = pytest.mark.boot
 
@@ -25,7 +25,7 @@ def test_an_unknown_machine_waits_and_boots_by_itself_once_it_is_declared(built:
 
         here.declare(entry(mine))
         last = here.service.wait_for(mine.name, "Booted", BOOT_SECONDS)
-        assert here.trace(mine.name) == COMPLETE_TRACE
+        here.wait_for_trace(mine.name)
         assert here.latest(mine.name)["boot"] == last["boot"]
         assert here.latest(mine.name)["failures"] == []
         assert here.latest(mine.name)["script"]["image"] == built.digest
@@ -46,8 +46,8 @@ def test_two_uefi_machines_at_once_one_by_ipxe_in_its_nic_one_by_its_firmware_an
             stack.enter_context(here.switched_on(one))
         boots = {here.service.wait_for(one.name, "Booted", 2 * BOOT_SECONDS)["boot"] for one in (with_rom, without)}
         assert len(boots) == 2
-        assert here.trace(with_rom.name) == COMPLETE_TRACE
-        assert here.trace(without.name) == COMPLETE_TRACE
+        here.wait_for_trace(with_rom.name)
+        here.wait_for_trace(without.name)
         assert "sent" in (folder / "network" / "dnsmasq.log").read_text().split("snponly.efi")[-2]
 
 
@@ -58,7 +58,7 @@ def test_smoke_without_root_s_network(built: BuiltImage, folder: Path) -> None:
         here.declare(entry(mine))
         with here.switched_on(mine):
             here.service.wait_for(mine.name, "Booted", BOOT_SECONDS)
-            assert here.trace(mine.name) == COMPLETE_TRACE
+            here.wait_for_trace(mine.name)
 
 
 def test_who_may_not_boot_is_told_why_on_its_console(built: BuiltImage, folder: Path) -> None:

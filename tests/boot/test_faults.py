@@ -11,7 +11,6 @@ from lab.servers import Misbehaving, misbehaving, nginx
 from lab.site import CommandFailedError
 from tests.boot.data_centre import (
     BOOT_SECONDS,
-    COMPLETE_TRACE,
     LOG_SECONDS,
     BuiltImage,
     data_centre,
@@ -50,7 +49,7 @@ def test_an_origin_that_dies_and_one_that_damages_a_chunk(built: BuiltImage, fol
                 left = f"netboot: left {dying.url} at {3 * MIB} of {built.root['size']} bytes"
                 machine.wait_for_console(left, LOG_SECONDS)
                 here.service.wait_for(mine.name, "Booted", BOOT_SECONDS)
-        assert here.trace(mine.name) == COMPLETE_TRACE
+        here.wait_for_trace(mine.name)
         assert here.latest(mine.name)["failures"] == []
         blob, again = f"/v1/blobs/{root}", f"bytes={5 * CHUNK}-{6 * CHUNK - 1}"
         assert [one for one in dying.requests if one[0] == blob] == [(blob, ""), (blob, again)]
@@ -78,7 +77,7 @@ def test_what_must_not_be_believed_does_not_boot_until_it_is_put_right(built: Bu
                 "this machine trusts;"
             )
             machine.wait_for_console(r"netboot: FAILED \(1 of 10\): ImageRefused", LOG_SECONDS)
-            assert [phase for phase, _ in here.trace(mine.name)][-1] == "InitrdStarted"
+            here.wait_for_trace(mine.name, "InitrdStarted")
             assert here.latest(mine.name)["state"] == "Failed"
 
             flip(blob, 2 * CHUNK + 1)
@@ -90,12 +89,12 @@ def test_what_must_not_be_believed_does_not_boot_until_it_is_put_right(built: Bu
             assert refused["detail"] == (
                 f"ImageRefused: chunk 2 of the root image is damaged at every origin: {here.site.url}"
             )
-            assert [phase for phase, _ in here.trace(mine.name)][-1] == "ImageFetched"
+            here.wait_for_trace(mine.name, "ImageFetched")
 
             flip(blob, 2 * CHUNK + 1)
             assert "every byte" in here.site.netboot("image", "verify", built.digest)
             here.service.wait_for(mine.name, "Booted", BOOT_SECONDS)
-            assert here.trace(mine.name) == COMPLETE_TRACE
+            here.wait_for_trace(mine.name)
             assert len(here.latest(mine.name)["failures"]) == 2
             assert here.latest(mine.name)["state"] == "Booted"
 
@@ -116,5 +115,5 @@ def test_a_service_that_is_killed_mid_boot_and_started_again_has_the_whole_trace
             here.service.start()
             after = here.service.wait_for(mine.name, "Booted", BOOT_SECONDS)
             assert after["boot"] == before["boot"]
-            assert here.trace(mine.name) == COMPLETE_TRACE
+            here.wait_for_trace(mine.name)
             assert [one for one in here.latest(mine.name)["failures"] if "ImageRefused" in one["detail"]] == []

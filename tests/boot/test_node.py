@@ -49,7 +49,7 @@ def test_a_machine_becomes_a_node_that_works_and_does_so_again_after_its_power_w
             after = node(here)
             assert after["metadata"]["uid"] != before["metadata"]["uid"]
             assert taints(after) == taints(before)
-            assert whole_trace(here, again) == sorted(COMPLETE_TRACE + JOINED)
+            wait_for(lambda: whole_trace(here, again) == sorted(COMPLETE_TRACE + JOINED))
         assert len(tokens.values) == 2
 
 

@@ -4,7 +4,7 @@ import shutil
 from pathlib import Path
 
 from lab.registry import registry
-from tests.boot.data_centre import BOOT_SECONDS, COMPLETE_TRACE, BuiltImage, data_centre, entry, hardware
+from tests.boot.data_centre import BOOT_SECONDS, BuiltImage, data_centre, entry, hardware
 
 
 def test_push_wipe_the_store_pull_through_boot(built: BuiltImage, folder: Path) -> None:
@@ -21,6 +21,6 @@ def test_push_wipe_the_store_pull_through_boot(built: BuiltImage, folder: Path) 
             shutil.rmtree(here.site.store / name)
         with here.switched_on(mine):
             here.service.wait_for(mine.name, "Booted", BOOT_SECONDS)
-            assert here.trace(mine.name) == COMPLETE_TRACE
+            here.wait_for_trace(mine.name)
         assert here.latest(mine.name)["script"]["image"] == built.digest
         assert here.service.api("/readyz")["details"]["fetcher"]["fetched"] == 1

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lab.machines import Hardware, Machine
-from tests.boot.data_centre import BOOT_SECONDS, COMPLETE_TRACE, BuiltImage, DataCentre, data_centre, entry, hardware
+from tests.boot.data_centre import BOOT_SECONDS, BuiltImage, DataCentre, data_centre, entry, hardware
 
 pytestmark = pytest.mark.boot
 SECONDS = 2 * BOOT_SECONDS
@@ -25,7 +25,7 @@ def booted(here: DataCentre, mine: Hardware, not_boot: str = "") -> Iterator[tup
     with here.switched_on(mine) as machine:
         for event in here.service.events(mine.name, SECONDS, machine.qemu.check):
             if event["phase"] == "Booted" and event["boot"] != not_boot:
-                assert set(COMPLETE_TRACE) <= set(here.trace(mine.name))
+                here.wait_for_trace(mine.name)
                 yield machine, event["boot"], event["detail"]
                 return
 
