@@ -75,8 +75,12 @@ class Tokens(Protocol):
         ...
 
 
+MARK = {"netboot.dev/managed-by": "netboot"}
+"""The label of a Node that the issuer may delete; admission wants it of a node that has a Lease."""
+
+
 class NodeView(NamedTuple):
-    """What a Node object says. `boot_id` is the kernel's (`status.nodeInfo.bootID`)."""
+    """What a Node object says. `boot_id` is the kernel's (`status.nodeInfo.bootID`); `marked`: it has MARK."""
 
     name: str
     uid: str
@@ -84,6 +88,7 @@ class NodeView(NamedTuple):
     boot_id: str
     created_ms: int
     ready_since_ms: int | None = None
+    marked: bool = False
 
 
 class Nodes(Protocol):
@@ -124,7 +129,7 @@ class Csr(NamedTuple):
     """A CertificateSigningRequest as the apiserver recorded it. `decided`: it has Approved or Denied already.
 
     `credential`: hex SHA-256 of the certificate that the requester authenticated with; "": the apiserver does not say.
-    `certificate`: PEM, once there is one.
+    `approved_ms`: when it was approved, by the apiserver's clock. `certificate`: PEM, once there is one.
     """
 
     name: str
@@ -139,6 +144,7 @@ class Csr(NamedTuple):
     decided: bool
     credential: str = ""
     certificate: bytes = b""
+    approved_ms: int | None = None
 
     @property
     def issued(self) -> bool:

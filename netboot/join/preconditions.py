@@ -108,7 +108,7 @@ def _version(version: str) -> Finding:
 
 def _signing(signing: Signing | None) -> Finding:
     name = "signing duration"
-    if signing is None:
+    if signing is None or not signing.seconds:
         words = (
             "not seen yet; the first serving certificate of a kubelet shows it. A certificate cannot be revoked, so a "
             "machine that was taken out of service ends when its last one does"

@@ -3,6 +3,7 @@
 import json
 import threading
 from collections.abc import Callable, Collection, Iterator
+from datetime import datetime
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -180,6 +181,11 @@ def connect(kubeconfig: Path) -> Connection:
         KubeconfigError: the file cannot be read or used.
     """
     return Connection(read_kubeconfig(kubeconfig))
+
+
+def milliseconds(text: str) -> int:
+    """A time as the apiserver writes it, in ms since 1970."""
+    return round(datetime.fromisoformat(text).timestamp() * 1000)
 
 
 def _lines(response: urllib3.BaseHTTPResponse) -> Iterator[bytes]:

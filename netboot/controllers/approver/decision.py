@@ -8,24 +8,25 @@ import re
 from contextlib import suppress
 from typing import Literal, NamedTuple
 
-from netboot.join.certificates import BootCertificates, descends
+from netboot.join.certificates import MOST, BootCertificates, descends, living, too_many
 from netboot.join.identify import has_tpm
 from netboot.join.ports import Credential, Csr, Enrolment
 from netboot.machines.values import AssuranceLevel, Machine, weaker
 from tokens.binding import PREFIX
 from tokens.csr import CLIENT_SIGNER, SERVING_SIGNER, Request, check_client, check_renewal, check_serving, node_of
-from tokens.errors import BindingError, CsrError, ForeignNameError, NotAllowedError, OtherBootError
+from tokens.errors import BindingError, CsrError, ForeignNameError, NotAllowedError, OtherBootError, TooManyError
 from tokens.pkcs10 import read
 
 Purpose = Literal["client", "renewal", "serving"]
 _TOKEN = "system:bootstrap:"  # noqa: S105 - the beginning of a user's name
 _NODE = "system:node:"
-MALFORMED, OTHER_BOOT = "NetbootMalformed", "NetbootOtherBoot"
+MALFORMED, OTHER_BOOT, TOO_MANY = "NetbootMalformed", "NetbootOtherBoot", "NetbootTooMany"
 _REASONS: dict[type[CsrError], str] = {
     BindingError: "NetbootNotBound",
     ForeignNameError: "NetbootForeignName",
     NotAllowedError: "NetbootNotAllowed",
     OtherBootError: OTHER_BOOT,
+    TooManyError: TOO_MANY,
 }
 APPROVED: dict[Purpose, str] = {
     "client": "NetbootAttested",
@@ -38,7 +39,7 @@ class Known(NamedTuple):
     """What is known of the machine that a request concerns; `node`: under which name it was looked for.
 
     `machine` None: the inventory has none of that node name in this cluster. `credential`: its Lease.
-    `certificates`: which client certificates the approver has written down.
+    `certificates`: which client certificates the approver has written down. `now_ms`: when all this was so.
     """
 
     cluster: str
@@ -47,6 +48,7 @@ class Known(NamedTuple):
     enrolment: Enrolment | None = None
     credential: Credential | None = None
     certificates: BootCertificates | None = None
+    now_ms: int = 0
 
     @property
     def ours(self) -> bool:
@@ -157,6 +159,8 @@ def _approve(csr: Csr, purpose: Purpose, known: Known) -> Approve:
     assert credential is not None  # or it is not allowed
     if purpose != "client":
         _check_descent(csr, known.certificates, credential)
+    if purpose == "renewal" and len(living(known.certificates, credential, known.now_ms)) >= MOST:
+        raise too_many(credential)
     message = f"machine {credential.machine}, proven by {credential.assurance} in boot {credential.boot}"
     return Approve(purpose, credential.machine, credential.boot, APPROVED[purpose], message)
 
@@ -189,7 +193,7 @@ def _assurance(machine: Machine, enrolled: Enrolment, credential: Credential) ->
         return f"machine {name} proved itself by {credential.assurance}, and {floor} is asked of it; reboot it"
     if credential.assurance == "tpm" and not on_record:
         return f"machine {name} has no TPM on record any more; `netboot machine enroll {name}`, then reboot it"
-    if credential.assurance == "tpm" and credential.ek_sha256 != (machine.match.ek_sha256 or enrolled.ek_sha256):
+    if credential.assurance == "tpm" and credential.ek_sha256 != enrolled.approved_ek:
         return f"machine {name} proved itself by another TPM than is on record now; reboot it"
     return ""
 

@@ -23,7 +23,7 @@ from lab.kube.authority import Authority
 from netboot.join import messages
 from netboot.join.attest import attest
 from netboot.join.hello import hello
-from netboot.join.issue import MARK
+from netboot.join.ports import MARK
 from tests.agent_tpm import SoftTpm
 from tests.joining import Stage, boot_id, dumps, pinned
 from tests.soft_tpm import Machine, new_key
