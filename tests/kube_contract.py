@@ -150,6 +150,16 @@ def all_credentials_are_listed(world: World) -> None:
     assert [found[one.machine] for one in written] == written
 
 
+def a_lease_is_deleted_as_it_was_read(world: World) -> None:
+    stale = world.leases.write(credential("leaves"))
+    fresh = world.leases.write(stale.model_copy(update={"left_ms": 7}))
+    world.leases.delete(stale)
+    assert world.leases.read("default", "leaves") == fresh
+    world.leases.delete(fresh)
+    assert world.leases.read("default", "leaves") is None
+    world.leases.delete(fresh)
+
+
 def a_token_is_made_once_and_deleted(world: World) -> None:
     token = mint()
     world.tokens.create(manifest(token))
@@ -314,6 +324,7 @@ CASES: list[Callable[[World], None]] = [
     of_two_writers_one_wins,
     a_lease_that_is_gone_is_not_updated,
     all_credentials_are_listed,
+    a_lease_is_deleted_as_it_was_read,
     a_token_is_made_once_and_deleted,
     a_node_is_seen_as_it_is,
     exactly_that_node_is_deleted,

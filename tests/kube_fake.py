@@ -164,6 +164,14 @@ class FakeLeases:
         self.cluster.leave()
         return written
 
+    def delete(self, credential: Credential) -> None:
+        self.cluster.enter("leases.delete", credential.machine)
+        key = (credential.cluster, credential.machine)
+        known = self.cluster.credentials.get(key)
+        if known is not None and known.version == credential.version:
+            del self.cluster.credentials[key]
+        self.cluster.leave()
+
     def all(self) -> list[Credential]:
         self.cluster.enter("leases.all")
         return list(self.cluster.credentials.values())
@@ -320,7 +328,7 @@ class FakeIssuedCertificates:
         known = self.records.get((record.cluster, record.machine))
         if (known.version if known else "") != record.version:
             raise ConflictError(f"the ConfigMap of {record.machine} was written by somebody else since")
-        written = record.model_copy(update={"version": self.cluster.next_version()})
+        written = record.model_copy(update={"version": self.cluster.next_version(), "lease": ""})
         self.records[record.cluster, record.machine] = written
         self.cluster.leave()
 

@@ -26,7 +26,8 @@ class BootCertificates(Strict):
     """The client certificates of a machine's boot.
 
     `boot`, `holder` and `generation`: of the Lease under which they were issued; `sha256`: when each of them ends, by
-    its fingerprint in hex, the latest last; `version`: opaque, as read, "" for a new record.
+    its fingerprint in hex, the latest last; `version`: opaque, as read, "" for a new record; `lease`: the version of
+    the Lease, which the record does not outlive, "" as read.
     """
 
     cluster: str
@@ -37,6 +38,7 @@ class BootCertificates(Strict):
     sha256: Mapping[str, int] = {}
     """In ms since 1970; 0: an older netboot wrote it, which kept no end."""
     version: str = ""
+    lease: str = ""
 
     @field_validator("sha256", mode="before")
     @classmethod
@@ -140,4 +142,5 @@ def recorded(record: BootCertificates | None, credential: Credential, issued: Is
         generation=credential.generation,
         sha256=before | {issued.sha256: issued.since_ms + issued.seconds * 1000},
         version=record.version if record is not None else "",
+        lease=credential.version,
     )

@@ -40,6 +40,8 @@ class Credential(Strict):
     at_ms: int
     ek_sha256: str = ""
     """Assurance level `tpm`: hex SHA-256 of the SPKI of the TPM's endorsement key that proved it."""
+    left_ms: int | None = None
+    """When the inventory was first seen to have the machine no more; None: it has."""
     version: str = ""
 
 
@@ -60,6 +62,10 @@ class Leases(Protocol):
 
     def all(self) -> list[Credential]:
         """Every machine's, for lists and for cleaning up."""
+        ...
+
+    def delete(self, credential: Credential) -> None:
+        """Delete it as it was read. Gone already, or written since: nothing happens."""
         ...
 
 

@@ -4,6 +4,7 @@ Source: https://kubernetes.io/docs/reference/kubernetes-api/config-and-storage-r
 """
 
 import logging
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from kubernetes import client
@@ -14,7 +15,7 @@ from netboot.join.errors import ConflictError
 from netboot.join.signing import Signing
 from netboot.kube.connection import Connection, milliseconds
 from netboot.kube.errors import StatusError
-from netboot.kube.leases import LABELS, lease_name
+from netboot.kube.leases import LABELS, lease_name, owner
 
 log = logging.getLogger(__name__)
 SIGNING = "netboot-signing"
@@ -57,7 +58,8 @@ class KubeIssuedCertificates:
 
     def write(self, record: BootCertificates) -> None:
         name = lease_name(record.cluster, record.machine)
-        self._write(name, record.model_dump_json(exclude={"version"}), record.version)
+        owners = [owner(record.lease, name)] if record.lease else []
+        self._write(name, record.model_dump_json(exclude={"version", "lease"}), record.version, owners)
 
     def signing(self) -> Signing | None:
         found = self._read(SIGNING)
@@ -84,8 +86,9 @@ class KubeIssuedCertificates:
         text, version = str((found.get("data") or {}).get(_KEY, "")), str(metadata["resourceVersion"])
         return _Found(text, version, milliseconds(metadata["creationTimestamp"]))
 
-    def _write(self, name: str, text: str, version: str) -> None:
+    def _write(self, name: str, text: str, version: str, owners: Sequence[dict[str, str]] = ()) -> None:
         metadata: dict[str, Any] = {"name": name, "namespace": self._namespace, "labels": LABELS}
+        metadata["ownerReferences"] = list(owners)
         body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {_KEY: text}}
         call, api = self._connection.call, self._api
         try:

@@ -1,6 +1,7 @@
 """What the apiserver's refusals become. All are `ClusterUnavailableError`s: the caller cannot go on, and may try again.
 
 ClusterUnavailableError
+├── TooLongError               it answers at such length that the rest was not read
 └── ClusterRefusedError        it answered: our account, a right, a policy or the request itself is not accepted
 """
 
@@ -13,6 +14,10 @@ APPLY = "`netboot cluster manifests | kubectl apply -f -`"
 
 class ClusterRefusedError(ClusterUnavailableError):
     """The apiserver answered, and refuses; the words name the right, policy or account, and what to apply."""
+
+
+class TooLongError(ClusterUnavailableError):
+    """An answer, or an event, is longer than is read; a list can be had in smaller pages."""
 
 
 class KubeconfigError(ClusterUnavailableError):
