@@ -85,6 +85,11 @@ def update_a_lease(world: RealWorld) -> Callable[[], object]:
     return lambda: world.leases.write(known)
 
 
+def delete_a_lease(world: RealWorld) -> Callable[[], object]:
+    known = world.leases.write(credential("gone"))
+    return lambda: world.leases.delete(known)
+
+
 RECORD = BootCertificates(cluster="c", machine="m", boot="b", holder="h", generation=0)
 
 
@@ -112,6 +117,7 @@ NEEDED: dict[str, list[tuple[Prepare, Right]]] = {
         (lambda w: lambda: w.leases.all(), Right("list", at.LEASE_GROUP, "leases", namespace=OURS)),
         (lambda w: lambda: w.leases.write(credential("n")), Right("create", at.LEASE_GROUP, "leases", namespace=OURS)),
         (update_a_lease, Right("update", at.LEASE_GROUP, "leases", namespace=OURS)),
+        (delete_a_lease, Right("delete", at.LEASE_GROUP, "leases", namespace=OURS)),
         (lambda w: lambda: w.nodes.node("n"), Right("get", "", "nodes")),
         (lambda w: lambda: w.nodes.delete("n", "u"), Right("delete", "", "nodes")),
         (
