@@ -12,13 +12,15 @@ import urllib3
 from kubernetes import client
 
 from netboot.join.errors import ClusterUnavailableError
-from netboot.kube.errors import KubeconfigError, StatusError, TooLongError, in_words
+from netboot.kube.errors import KubeconfigError, StatusError, TooMuchError, in_words
 from netboot.kube.kubeconfig import Kubeconfig, read_kubeconfig
 from netboot.kube.transport import LONGEST_ANSWER, Reply, Transport
 from netboot.reread import Reread
 
 PAGE = 500
-"""Objects that are asked for at once, at first; fewer, until the list is read, where they are longer than is read."""
+FEW = 5
+"""Objects that are asked for at once: so many, and where those are too much, so few, until the list is read. The latter
+fit into LONGEST_ANSWER, whatever somebody has made of them."""
 _CHUNK = 65_536
 SILENCE_SECONDS = 75.0
 """A watch that says nothing for so long is begun again where it was. A quiet cluster has nothing to say, not even
@@ -115,10 +117,10 @@ class Connection:
             except StatusError:  # the list grew too old while it was read
                 following = ""
                 continue
-            except TooLongError:
-                if limit == 1:
+            except TooMuchError:
+                if limit == FEW:
                     raise
-                limit = max(1, limit // 8)
+                limit = FEW
                 continue
             first, following = not following, page["metadata"].get("continue", "")
             yield _Page(page["items"], str(page["metadata"]["resourceVersion"]), first)
@@ -214,7 +216,7 @@ def milliseconds(text: str) -> int:
 
 
 def _lines(response: urllib3.BaseHTTPResponse) -> Iterator[bytes]:
-    """Raises TooLongError."""
+    """Raises TooMuchError."""
     rest = bytearray()
     for chunk in response.stream(amt=_CHUNK, decode_content=False):
         rest += chunk
@@ -223,4 +225,4 @@ def _lines(response: urllib3.BaseHTTPResponse) -> Iterator[bytes]:
             rest = bytearray(last)
             yield from filter(None, whole)
         elif len(rest) > LONGEST_ANSWER:
-            raise TooLongError("the apiserver sends an event of greater length than any object should have")
+            raise TooMuchError("the apiserver sends an event of greater length than any object should have")

@@ -15,7 +15,7 @@ import urllib3
 
 from images.values.faults import root_cause
 from netboot.join.errors import ClusterUnavailableError
-from netboot.kube.errors import KubeconfigError, StatusError, TooLongError
+from netboot.kube.errors import KubeconfigError, StatusError, TooMuchError
 from netboot.kube.kubeconfig import Kubeconfig
 
 CONNECT_SECONDS = 3.0
@@ -57,15 +57,15 @@ class Transport:
         """One request and its whole answer.
 
         Raises:
-            StatusError: answered with no success. TooLongError: beyond LONGEST_ANSWER. ClusterUnavailableError: not
-                answered.
+            StatusError: answered with no success. TooMuchError: beyond LONGEST_ANSWER, or not answered in
+                time. ClusterUnavailableError: not answered.
         """
         response = self.open(method, url, headers, body, read)
         try:
             data = response.read(LONGEST_ANSWER + 1)
             if len(data) > LONGEST_ANSWER:
                 response.close()
-                raise TooLongError(f"{self._server} answers at greater length than any list or object should have")
+                raise TooMuchError(f"{self._server} answers at greater length than any list or object should have")
         except (urllib3.exceptions.HTTPError, OSError) as error:
             raise self._unavailable(error) from None
         finally:
@@ -135,7 +135,7 @@ class Transport:
         if isinstance(error, urllib3.exceptions.ConnectTimeoutError) and not refused:
             return ClusterUnavailableError(f"the apiserver {host} could not be reached within {CONNECT_SECONDS:.0f} s")
         if isinstance(error, urllib3.exceptions.ReadTimeoutError):
-            return ClusterUnavailableError(f"the apiserver {host} did not answer within {READ_SECONDS:.0f} s")
+            return TooMuchError(f"the apiserver {host} did not answer within {READ_SECONDS:.0f} s")
         if isinstance(error, urllib3.exceptions.SSLError):
             unsigned = f"the apiserver {host} has no certificate that the kubeconfig's authority has signed"
             return ClusterUnavailableError(f"{unsigned}: {root_cause(error)}")

@@ -397,7 +397,21 @@ def test_a_list_of_large_objects_comes_in_smaller_pages(
             break
     assert names == [f"n{number}" for number in range(40)]
     limits = [parse_qs(urlsplit(path.split()[1]).query)["limit"] for path in server.asked]
-    assert limits == [["500"], ["62"], *[["7"]] * 6]
+    assert limits == [["500"], *[["5"]] * 8]
+
+
+def test_a_list_that_does_not_come_in_time_is_asked_for_in_smaller_pages(
+    server: Server, connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The apiserver has to gather a page before it answers."""
+    monkeypatch.setattr(transport.Transport.exchange, "__defaults__", (None, 0.2))
+    gathering, few = threading.Event(), paged([node(f"n{number}", "1") for number in range(7)])
+    server.answer = lambda method, path: (200, gathering) if "limit=500" in path else few(method, path)
+    try:
+        items, _ = connection.pages(KubeNodes(connection)._api.list_node)
+    finally:
+        gathering.set()
+    assert [one["metadata"]["name"] for one in items] == [f"n{number}" for number in range(7)]
 
 
 def test_an_object_that_is_longer_than_any_can_be_is_said(
@@ -408,7 +422,7 @@ def test_an_object_that_is_longer_than_any_can_be_is_said(
     with pytest.raises(ClusterUnavailableError) as caught:
         connection.pages(KubeNodes(connection)._api.list_node)
     assert str(caught.value) == f"{server.url} answers at greater length than any list or object should have"
-    assert server.asked[-1].endswith("limit=1")
+    assert [path.split("limit=")[1] for path in server.asked] == ["500", "5"]
 
 
 @pytest.mark.parametrize("ended", [False, True], ids=["no end", "with its end"])
