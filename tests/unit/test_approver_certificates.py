@@ -220,6 +220,18 @@ def test_what_a_machine_gets_after_it_rebooted_is_not_of_the_boot_before(stage: 
     assert stage.on_record == (first,)
 
 
+def test_a_certificate_that_comes_to_be_recorded_after_a_new_proof_is_of_the_one_before(stage: Stage) -> None:
+    """The machine was released and proved itself with the same key in the same boot, while the record was under way."""
+    approver = stage.approver()
+    stage.cluster.sign = False
+    late = stage.cluster.submit(client())
+    assert stage.decision(late)[0] == "Approved"
+    stage.issue("def456")
+    stage.cluster.submit(stage.cluster.request(late.name)._replace(certificate=signed(late, 86_400)))
+    wait_for(lambda: "tokens.delete abc123" in stage.cluster.calls and approver.status().waiting == 0)
+    assert stage.on_record == ()
+
+
 def test_nothing_is_approved_where_certificates_live_for_a_year(stage: Stage) -> None:
     """What the first serving certificate shows; and all is well again when an operator has seen to it."""
     approver = stage.approver()

@@ -287,6 +287,9 @@ def test_which_certificates_are_of_a_boot() -> None:
     assert is_of_boot(client(), KNOWN._replace(certificates=None))
     assert not is_of_boot(client(pem=pem("gpu-001", THIEF)), KNOWN)
     assert not is_of_boot(client(pem=b"junk"), KNOWN)
+    assert not is_of_boot(client(token="def456"), KNOWN), "the machine proved itself anew since, with the same key"
+    for approved_ms, so in ((None, True), (HELD.at_ms - 30_000, True), (HELD.at_ms - 30_001, False)):
+        assert is_of_boot(client(approved_ms=approved_ms), held(token_id=None)) is so
     assert not is_of_boot(client(), held(node="gpu-009"))
     assert not is_of_boot(client(), KNOWN._replace(credential=None))
     assert is_of_boot(renewal(pem=pem("gpu-001", THIEF)), KNOWN)

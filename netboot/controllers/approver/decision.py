@@ -11,6 +11,7 @@ from typing import Literal, NamedTuple
 from netboot.join.certificates import MOST, BootCertificates, descends, living, too_many
 from netboot.join.identify import has_tpm
 from netboot.join.ports import Credential, Csr, Enrolment
+from netboot.join.preconditions import CLOCK_REFUSE_MS
 from netboot.machines.values import AssuranceLevel, Machine, weaker
 from tokens.binding import PREFIX
 from tokens.csr import CLIENT_SIGNER, SERVING_SIGNER, Request, check_client, check_renewal, check_serving, node_of
@@ -100,7 +101,7 @@ def token_of(csr: Csr) -> str | None:
 
 def is_of_boot(csr: Csr, known: Known) -> bool:
     """Whether the client certificate of this request is one of the boot that the machine's Lease names: it is for the
-    key of the Lease, or was asked for with a certificate of that boot."""
+    key of the Lease and asked for since that was written, or asked for with a certificate of that boot."""
     credential = known.credential
     if credential is None or credential.node != known.node:
         return False
@@ -112,8 +113,15 @@ def is_of_boot(csr: Csr, known: Known) -> bool:
     if asked.node != known.node or purpose is None or purpose == "serving":
         return False
     if purpose == "client":
-        return hashlib.sha256(asked.spki).hexdigest() == credential.holder
+        return hashlib.sha256(asked.spki).hexdigest() == credential.holder and _since(csr, credential)
     return csr.username == _NODE + known.node and descends(known.certificates, credential, csr.credential)
+
+
+def _since(csr: Csr, credential: Credential) -> bool:
+    """Whether it was asked for under the Lease as it is: a machine may prove itself anew with the same key."""
+    if credential.token_id is not None:
+        return token_of(csr) == credential.token_id
+    return csr.approved_ms is None or csr.approved_ms >= credential.at_ms - CLOCK_REFUSE_MS
 
 
 def nodes_named(csr: Csr) -> tuple[str, ...]:
