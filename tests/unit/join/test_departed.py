@@ -7,7 +7,6 @@ from netboot.join.errors import ClusterUnavailableError
 from netboot.join.ports import Credential
 from netboot.machines.values import Machine
 from tests.joining import NOW, Stage, boot_id, declared, snapshot_of
-from tests.kube_contract import credential
 
 DAY_MS = 86_400_000
 
@@ -21,7 +20,11 @@ class Site:
         self.write("gone-1")
 
     def write(self, name: str, cluster: str = "default") -> Credential:
-        return self.stage.cluster.leases.write(credential(name, cluster))
+        held = Credential(
+            machine=name, cluster=cluster, node=f"{name}.example", assurance="tpm", boot=boot_id(name), holder="a" * 64,
+            holder_spki="", token_id="abc123", token_expires_ms=NOW + 300_000, at_ms=NOW, ek_sha256="e" * 64,
+        )  # fmt: skip
+        return self.stage.cluster.leases.write(held)
 
     def clear(self, now_ms: int = NOW) -> None:
         inventory = snapshot_of(*self.machines).inventory
