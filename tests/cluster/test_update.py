@@ -35,7 +35,8 @@ def test_marks_and_old_leases(control_plane: Cluster, world: RealWorld, as_admin
     world.leases.write(credential("of-before"))
     old = f"{LEASES}/{lease_name('default', 'of-before')}"
     lease = as_admin("GET", old).json()
-    lease["metadata"]["annotations"]["netboot.dev/level"] = lease["metadata"]["annotations"].pop("netboot.dev/assurance")
+    annotations = lease["metadata"]["annotations"]
+    annotations["netboot.dev/level"] = annotations.pop("netboot.dev/assurance")
     assert as_admin("PUT", old, lease).status_code == 200
     tools = f"{find(CACHE)}:{os.environ['PATH']}"
     mark, delete = commands()
