@@ -150,6 +150,16 @@ def all_credentials_are_listed(world: World) -> None:
     assert [found[one.machine] for one in written] == written
 
 
+def a_lease_is_deleted_as_it_was_read(world: World) -> None:
+    stale = world.leases.write(credential("leaves"))
+    fresh = world.leases.write(stale.model_copy(update={"left_ms": 7}))
+    world.leases.delete(stale)
+    assert world.leases.read("default", "leaves") == fresh
+    world.leases.delete(fresh)
+    assert world.leases.read("default", "leaves") is None
+    world.leases.delete(fresh)
+
+
 def a_token_is_made_once_and_deleted(world: World) -> None:
     token = mint()
     world.tokens.create(manifest(token))
@@ -222,7 +232,7 @@ def requests_of_the_kubelets_signers_are_watched(world: World) -> None:
 def the_certificates_of_a_boot_come_back_as_they_were_written(world: World) -> None:
     assert world.certificates.read("default", "m1") is None
     given = BootCertificates(
-        cluster="default", machine="m1", boot="b", holder="h", generation=3, sha256=("1" * 64, "2" * 64)
+        cluster="default", machine="m1", boot="b", holder="h", generation=3, sha256={"1" * 64: 1, "2" * 64: 2}
     )
     world.certificates.write(given)
     first = world.certificates.read("default", "m1")
@@ -230,13 +240,13 @@ def the_certificates_of_a_boot_come_back_as_they_were_written(world: World) -> N
     assert first == given.model_copy(update={"version": first.version})
     assert world.certificates.read("default", "m2") is None
     assert world.certificates.read("other", "m1") is None
-    world.certificates.write(first.model_copy(update={"sha256": ("3" * 64,)}))
+    world.certificates.write(first.model_copy(update={"sha256": {"3" * 64: 3}}))
     for stale in (given, first):
         with pytest.raises(ConflictError):
             world.certificates.write(stale)
     second = world.certificates.read("default", "m1")
     assert second is not None
-    assert second.sha256 == ("3" * 64,)
+    assert second.sha256 == {"3" * 64: 3}
 
 
 def what_was_seen_of_the_signer_is_told_to_the_issuer(world: World) -> None:
@@ -244,14 +254,17 @@ def what_was_seen_of_the_signer_is_told_to_the_issuer(world: World) -> None:
     for seconds in (86_400, 3_600):
         seen = Signing(seconds=seconds, since_ms=7, request="csr-1")
         world.certificates.write_signing(seen)
-        assert world.certificates.signing() == world.preconditions.signing() == seen
+        known = world.certificates.signing()
+        assert known is not None and known.kept_since_ms > 0
+        assert known == world.preconditions.signing() == seen.model_copy(update={"kept_since_ms": known.kept_since_ms})
 
 
 def an_approved_request_is_issued(world: World) -> None:
     world.submit("good")
     watch = world.requests.watch(30)
     world.requests.approve(until(watch, lambda csr: csr.name == "good"), "NetbootAttested", "as it should be")
-    assert until(watch, lambda csr: csr.name == "good" and csr.issued).decided
+    there = until(watch, lambda csr: csr.name == "good" and csr.issued)
+    assert there.decided and there.approved_ms
 
 
 def a_denied_request_is_not(world: World) -> None:
@@ -311,6 +324,7 @@ CASES: list[Callable[[World], None]] = [
     of_two_writers_one_wins,
     a_lease_that_is_gone_is_not_updated,
     all_credentials_are_listed,
+    a_lease_is_deleted_as_it_was_read,
     a_token_is_made_once_and_deleted,
     a_node_is_seen_as_it_is,
     exactly_that_node_is_deleted,

@@ -31,6 +31,8 @@ class FakeCluster:
     """So many calls raise ClusterUnavailableError *after* having taken effect: an answer that was lost."""
     sign: bool = True
     """Whether approved requests are issued at once, as a controller-manager would."""
+    now_ms: int = 1_767_225_600_000
+    """Its clock, for what it dates itself."""
     signs_for_seconds: int = 86_400
     """As `--cluster-signing-duration` of a controller-manager."""
     secrets: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -57,14 +59,16 @@ class FakeCluster:
         self.preconditions = FakePreconditions(self)
         self.certificates = FakeIssuedCertificates(self)
 
-    def make_node(self, name: str, *, ready: bool = False, boot_id: str = "", created_ms: int = 1_000) -> NodeView:
+    def make_node(
+        self, name: str, *, ready: bool = False, boot_id: str = "", created_ms: int = 1_000, marked: bool = True
+    ) -> NodeView:
         """A kubelet registers, or its Node changes; the uid stays while the Node is there."""
         with self.changed:
             known = self._nodes.get(name)
             uid = known.uid if known else f"uid-{self.next_version()}"
             created = known.created_ms if known else created_ms
             since = created if ready else None
-            view = NodeView(name, uid, ready, boot_id, created, since)
+            view = NodeView(name, uid, ready, boot_id, created, since, marked)
             self._nodes[name] = view
             self._node_log.append(view)
             self.changed.notify_all()
@@ -160,6 +164,14 @@ class FakeLeases:
         self.cluster.leave()
         return written
 
+    def delete(self, credential: Credential) -> None:
+        self.cluster.enter("leases.delete", credential.machine)
+        key = (credential.cluster, credential.machine)
+        known = self.cluster.credentials.get(key)
+        if known is not None and known.version == credential.version:
+            del self.cluster.credentials[key]
+        self.cluster.leave()
+
     def all(self) -> list[Credential]:
         self.cluster.enter("leases.all")
         return list(self.cluster.credentials.values())
@@ -233,7 +245,10 @@ class FakeRequests:
             signs = decision == "Approved" and self.cluster.sign
             certificate = signed(known, self.cluster.signs_for_seconds) if signs else b""
             self.cluster.decisions[csr.name] = (decision, reason, message)
-            decided = known._replace(decided=True, certificate=certificate, version=self.cluster.next_version())
+            approved_ms = self.cluster.now_ms if decision == "Approved" else None
+            decided = known._replace(
+                decided=True, certificate=certificate, approved_ms=approved_ms, version=self.cluster.next_version()
+            )
             self.cluster._put(decided)
         self.cluster.leave()
 
@@ -313,7 +328,7 @@ class FakeIssuedCertificates:
         known = self.records.get((record.cluster, record.machine))
         if (known.version if known else "") != record.version:
             raise ConflictError(f"the ConfigMap of {record.machine} was written by somebody else since")
-        written = record.model_copy(update={"version": self.cluster.next_version()})
+        written = record.model_copy(update={"version": self.cluster.next_version(), "lease": ""})
         self.records[record.cluster, record.machine] = written
         self.cluster.leave()
 
@@ -323,7 +338,8 @@ class FakeIssuedCertificates:
 
     def write_signing(self, signing: Signing) -> None:
         self.cluster.enter("certificates.write_signing")
-        self.seen = signing
+        made_ms = self.cluster.now_ms if self.seen is None else self.seen.kept_since_ms
+        self.seen = signing.model_copy(update={"kept_since_ms": made_ms})
         self.cluster.leave()
 
 

@@ -11,8 +11,7 @@ from cryptography.x509.oid import NameOID
 
 from lab.kube.accounts import Admin
 from netboot.join.certificates import IssuedCertificates
-from netboot.join.issue import MARK
-from netboot.join.ports import CertificateRequests, Leases, Nodes, Tokens
+from netboot.join.ports import MARK, CertificateRequests, Leases, Nodes, Tokens
 from netboot.join.self_check import Preconditions
 from netboot.kube.certificates import KubeIssuedCertificates
 from netboot.kube.connection import Connection

@@ -23,7 +23,8 @@ TokenError
     ├── BindingError              the token is not for this node with this key
     ├── ForeignNameError          a serving certificate for a name or address that is not this machine's
     └── NotAllowedError           well formed, and the machine may not have it now
-        └── OtherBootError          asked for with a certificate that is not known to be of the boot in force
+        ├── OtherBootError          asked for with a certificate that is not known to be of the boot in force
+        └── TooManyError            more certificates of the boot in force are alive than a kubelet needs
 """
 
 
@@ -121,3 +122,7 @@ class NotAllowedError(CsrError):
 
 class OtherBootError(NotAllowedError):
     """Asked for with a certificate that is not known to be one of the machine's boot in force."""
+
+
+class TooManyError(NotAllowedError):
+    """More certificates of the boot in force are alive than a kubelet needs: somebody else may have its key."""

@@ -5,26 +5,29 @@ Only the approver writes it: the issuer's account may not. Why it is so: docs/de
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
+from pydantic import field_validator
 
 from images.values.strict import Strict
 from netboot.join.ports import Credential
-from netboot.join.signing import Signing
+from netboot.join.signing import LONGEST_SECONDS, Signing
+from tokens.errors import TooManyError
 
-MOST = 16
-"""Certificates of one boot that may renew, the latest. A kubelet has one at a time, and two while it changes them."""
+MOST = 8
+"""Certificates of one boot that live at a time. A kubelet has one, and two while it changes them."""
 _CREDENTIAL = re.compile(r"X509SHA256=([0-9a-f]{64})")
 
 
 class BootCertificates(Strict):
     """The client certificates of a machine's boot.
 
-    `boot`, `holder` and `generation`: of the Lease under which they were issued; `sha256`: their fingerprints in hex,
-    the latest last; `version`: opaque, as read, "" for a new record.
+    `boot`, `holder` and `generation`: of the Lease under which they were issued; `sha256`: when each of them ends, by
+    its fingerprint in hex, the latest last; `version`: opaque, as read, "" for a new record; `lease`: the version of
+    the Lease, which the record does not outlive, "" as read.
     """
 
     cluster: str
@@ -32,8 +35,15 @@ class BootCertificates(Strict):
     boot: str
     holder: str
     generation: int
-    sha256: tuple[str, ...] = ()
+    sha256: Mapping[str, int] = {}
+    """In ms since 1970; 0: an older netboot wrote it, which kept no end."""
     version: str = ""
+    lease: str = ""
+
+    @field_validator("sha256", mode="before")
+    @classmethod
+    def _without_ends(cls, value: object) -> object:
+        return dict.fromkeys(value, 0) if isinstance(value, list | tuple) else value
 
     def is_of(self, credential: Credential) -> bool:
         """Whether it was written under this very credential, and not one before a reboot, a release, a new proof."""
@@ -94,20 +104,43 @@ def descends(record: BootCertificates | None, credential: Credential, sha256: st
     return record is not None and record.is_of(credential) and sha256 in record.sha256
 
 
-def recorded(record: BootCertificates | None, credential: Credential, sha256: str) -> BootCertificates | None:
-    """The record with one certificate more, under the boot of the Lease; what is of another boot ends with it.
+def too_many(credential: Credential) -> TooManyError:
+    """What may be an attack: somebody else has the node's key, and asks again and again."""
+    return TooManyError(
+        f"{MOST} certificates of node {credential.node} from boot {credential.boot} are in force, where a kubelet has "
+        f"two at most: somebody else may have its key; reboot machine {credential.machine}, then none of them renews"
+    )
+
+
+def living(record: BootCertificates | None, credential: Credential, now_ms: int) -> dict[str, int]:
+    """Those of the boot that the Lease names now that have not ended by `now_ms`, and when they will."""
+    if record is None or not record.is_of(credential):
+        return {}
+    longest = now_ms + LONGEST_SECONDS * 1000
+    ends = {sha256: until_ms or longest for sha256, until_ms in record.sha256.items()}
+    return {sha256: until_ms for sha256, until_ms in ends.items() if until_ms > now_ms}
+
+
+def recorded(record: BootCertificates | None, credential: Credential, issued: Issued) -> BootCertificates | None:
+    """The record with one certificate more, under the boot of the Lease; what is of another boot, or has ended, goes.
 
     None: it is there already.
+
+    Raises:
+        TooManyError: none that lives makes room for another, for it may be the owner's.
     """
-    if descends(record, credential, sha256):
+    if descends(record, credential, issued.sha256):
         return None
-    before = record.sha256 if record is not None and record.is_of(credential) else ()
+    before = living(record, credential, issued.since_ms)
+    if len(before) >= MOST:
+        raise too_many(credential)
     return BootCertificates(
         cluster=credential.cluster,
         machine=credential.machine,
         boot=credential.boot,
         holder=credential.holder,
         generation=credential.generation,
-        sha256=(*before, sha256)[-MOST:],
+        sha256=before | {issued.sha256: issued.since_ms + issued.seconds * 1000},
         version=record.version if record is not None else "",
+        lease=credential.version,
     )

@@ -1,7 +1,8 @@
 """From a decision to a token: every step can fail, and beginning again after any of them is safe.
 
-Claim the Lease (with the token's id in it), delete the Node that the boot before left, make the Secret, count it in the
-Lease, write it down, answer. What was counted was handed out; what was only claimed was not, so no Node can be of it.
+Look whether the Node that the boot before left may be deleted, claim the Lease (with the token's id in it), delete the
+Node, make the Secret, count it in the Lease, write it down, answer. What was counted was handed out; what was only
+claimed was not, so no Node can be of it.
 """
 
 import base64
@@ -13,7 +14,8 @@ from datetime import UTC, datetime, timedelta
 from netboot.join.credential import Decision, Presented, decide_credential
 from netboot.join.errors import ClusterUnavailableError, ConflictError, HeldError, RefusedError
 from netboot.join.messages import AttestAnswer
-from netboot.join.ports import AlertKind, ClusterAccess, Credential, Enrolments
+from netboot.join.ports import MARK, AlertKind, ClusterAccess, Credential, Enrolments, NodeView
+from netboot.join.taints import taints_of
 from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.events import EventRecord
 from netboot.lifecycle.phases import Phase
@@ -24,10 +26,6 @@ log = logging.getLogger(__name__)
 
 ATTEMPTS = 4
 """At a Lease that somebody else keeps writing, before the machine is told to come back."""
-UNCHECKED = "netboot.dev/unchecked:NoSchedule"
-UNATTESTED = "netboot.dev/unattested:NoSchedule"
-MARK = {"netboot.dev/managed-by": "netboot"}
-"""The label of a Node that the issuer may delete; admission wants it of a node that has a Lease."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,9 +96,9 @@ def _allowed(issuer: Issuer, cluster: ClusterAccess, decision: Decision, asked: 
         if decision.alert:
             _alert(issuer, asked, decision.alert, decision.message)
         raise HeldError(decision.message) if decision.alert else RefusedError(decision.message)
-    if decision.kind == "new" and asked.assurance != "tpm":
-        node = cluster.nodes.node(asked.node)
-        if node is not None and node.ready:
+    if decision.credential.issued == 0:
+        node = _old_node(cluster, asked.node)
+        if decision.kind == "new" and asked.assurance != "tpm" and node is not None and node.ready:
             raise RefusedError(f"{asked.node} is a Ready node: only a TPM can show that it is this machine that asks")
     return decision.credential
 
@@ -192,9 +190,26 @@ def _alert(issuer: Issuer, asked: Credential, kind: AlertKind, message: str) -> 
         log.warning("alert: not written down: %s", error)
 
 
+def _old_node(cluster: ClusterAccess, name: str) -> NodeView | None:
+    """The Node that an earlier boot left, which is to be deleted.
+
+    Raises:
+        RefusedError: it is not known to be of netboot. Asked before anything is written: trying again changes nothing.
+    """
+    node = cluster.nodes.node(name)
+    if node is not None and not node.marked:
+        label = "=".join(*MARK.items())
+        raise RefusedError(
+            f"there is a Node {name} without the label {label}, so netboot does not know it and may not delete it: if "
+            f"an earlier boot of this machine left it, `kubectl label node {name} {label}`; if it is another "
+            "machine's, give this one another name in the inventory"
+        )
+    return node
+
+
 def _delete_old_node(cluster: ClusterAccess, name: str) -> None:
     """A kubelet adopts a Node that is there, and never shows its taints."""
-    node = cluster.nodes.node(name)
+    node = _old_node(cluster, name)
     if node is not None:
         log.info("deleting the Node of an earlier boot", extra={"fields": {"node": name, "uid": node.uid}})
         cluster.nodes.delete(name, node.uid)
@@ -205,18 +220,6 @@ def _proof_words(machine: Machine, asked: Credential) -> str:
         return f"by {asked.assurance}, without a TPM"
     indices = ", ".join(sorted(machine.pcrs, key=int))
     return f"by tpm, PCR policy: {indices or 'none'}"
-
-
-def taints_of(machine: Machine, assurance: AssuranceLevel) -> tuple[str, ...]:
-    """With which taints the node is to register: those that are declared, and ours; an empty value is none."""
-    taints = [taint.replace("=:", ":") for taint in machine.node.taints]
-    ours = [UNCHECKED] if assurance == "tpm" else [UNCHECKED, UNATTESTED]
-    keys = {_key(taint) for taint in taints}
-    return (*taints, *(taint for taint in ours if _key(taint) not in keys))
-
-
-def _key(taint: str) -> str:
-    return taint.partition(":")[0].partition("=")[0]
 
 
 def _answer(

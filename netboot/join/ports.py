@@ -40,6 +40,8 @@ class Credential(Strict):
     at_ms: int
     ek_sha256: str = ""
     """Assurance level `tpm`: hex SHA-256 of the SPKI of the TPM's endorsement key that proved it."""
+    left_ms: int | None = None
+    """When the inventory was first seen to have the machine no more; None: it has."""
     version: str = ""
 
 
@@ -62,6 +64,10 @@ class Leases(Protocol):
         """Every machine's, for lists and for cleaning up."""
         ...
 
+    def delete(self, credential: Credential) -> None:
+        """Delete it as it was read. Gone already, or written since: nothing happens."""
+        ...
+
 
 class Tokens(Protocol):
     """Bootstrap token Secrets: created and deleted, never read."""
@@ -75,8 +81,12 @@ class Tokens(Protocol):
         ...
 
 
+MARK = {"netboot.dev/managed-by": "netboot"}
+"""The label of a Node that the issuer may delete; admission wants it of a node that has a Lease."""
+
+
 class NodeView(NamedTuple):
-    """What a Node object says. `boot_id` is the kernel's (`status.nodeInfo.bootID`)."""
+    """What a Node object says. `boot_id` is the kernel's (`status.nodeInfo.bootID`); `marked`: it has MARK."""
 
     name: str
     uid: str
@@ -84,6 +94,7 @@ class NodeView(NamedTuple):
     boot_id: str
     created_ms: int
     ready_since_ms: int | None = None
+    marked: bool = False
 
 
 class Nodes(Protocol):
@@ -124,7 +135,7 @@ class Csr(NamedTuple):
     """A CertificateSigningRequest as the apiserver recorded it. `decided`: it has Approved or Denied already.
 
     `credential`: hex SHA-256 of the certificate that the requester authenticated with; "": the apiserver does not say.
-    `certificate`: PEM, once there is one.
+    `approved_ms`: when it was approved, by the apiserver's clock. `certificate`: PEM, once there is one.
     """
 
     name: str
@@ -139,6 +150,7 @@ class Csr(NamedTuple):
     decided: bool
     credential: str = ""
     certificate: bytes = b""
+    approved_ms: int | None = None
 
     @property
     def issued(self) -> bool:

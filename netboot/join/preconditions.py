@@ -19,10 +19,12 @@ BOOTSTRAPPERS = ("system:bootstrappers", "system:bootstrappers:netboot", "system
 """Of everybody who comes with a token of ours; the apiserver adds the first and the last."""
 NODES = ("system:nodes", "system:authenticated")
 KUBEADM_TOKENS = "system:bootstrappers:kubeadm:default-node-token"
-FIXED = {(1, 31): 12, (1, 32): 8, (1, 33): 4}
-"""First patch release without CVE-2025-5187 (a node deletes its own Node object, and registers without its taints)."""
 IDENTIFIES = (1, 32)
 """First minor release whose apiserver says with which certificate a request was made (kubernetes/kubernetes#125634)."""
+FIXED = {(1, 32): 8, (1, 33): 4}
+"""First patch release without CVE-2025-5187 (a node deletes its own Node object, and registers without its taints), of
+those that are not refused anyway; 1.34.0 has none of it."""
+UPGRADE = "upgrade the control plane to 1.32.8, 1.33.4, 1.34.0 or newer"
 CLOCK_WARN_MS, CLOCK_REFUSE_MS = 10_000, 30_000
 APPLY = "`netboot cluster manifests | kubectl apply -f -`"
 
@@ -87,28 +89,27 @@ def _version(version: str) -> Finding:
     if not match:
         return Finding(name, "refuse", f"the apiserver says that it is {version!r}, which is no version", "see its URL")
     minor, patch = (int(match[1]), int(match[2])), int(match[3])
-    vulnerable = patch < FIXED[minor] if minor in FIXED else minor < min(FIXED)
-    if vulnerable or (match[4] and minor <= (1, 34) and patch == 0):
-        return Finding(
-            name,
-            "refuse",
-            f"{version} has CVE-2025-5187: a node could delete its own Node object and come back without its taints",
-            "upgrade the control plane to 1.32.8, 1.33.4, 1.34.0 or newer",
-        )
     if minor < IDENTIFIES:
         return Finding(
             name,
             "refuse",
             f"{version} does not say with which certificate a node asks for the next one, so a key that was stolen in "
             "an earlier boot could not be told from the node's own, and no certificate is renewed",
-            "upgrade the control plane to 1.32.8, 1.33.4, 1.34.0 or newer",
+            UPGRADE,
+        )
+    if patch < FIXED.get(minor, 0) or (match[4] and minor <= (1, 34) and patch == 0):
+        return Finding(
+            name,
+            "refuse",
+            f"{version} has CVE-2025-5187: a node could delete its own Node object and come back without its taints",
+            UPGRADE,
         )
     return Finding(name, "ok", version)
 
 
 def _signing(signing: Signing | None) -> Finding:
     name = "signing duration"
-    if signing is None:
+    if signing is None or not signing.seconds:
         words = (
             "not seen yet; the first serving certificate of a kubelet shows it. A certificate cannot be revoked, so a "
             "machine that was taken out of service ends when its last one does"

@@ -29,7 +29,10 @@ RIGHTS: dict[str, tuple[Right, ...]] = {
     "issuer": (
         Right("create", "", "secrets", namespace="kube-system"),
         Right("delete", "", "secrets", namespace="kube-system"),
-        *(Right(verb, "coordination.k8s.io", "leases", namespace=OURS) for verb in ("get", "list", "create", "update")),
+        *(
+            Right(verb, "coordination.k8s.io", "leases", namespace=OURS)
+            for verb in ("get", "list", "create", "update", "delete")
+        ),
         Right("get", "", "nodes"),
         Right("delete", "", "nodes"),
         Right("create", "authorization.k8s.io", "subjectaccessreviews"),

@@ -11,11 +11,20 @@ SIGNING_REMEDY = (
 
 
 class Signing(Strict):
-    """How long a certificate lived whose request set no limit, the latest that was seen; `since_ms`: its notBefore."""
+    """How long a certificate lives whose request set no limit, by the latest that was seen; `since_ms`: when that was
+    approved. `kept_since_ms`: when this record was made, by the apiserver's clock; 0: it is not written yet.
+
+    What was approved before either shows nothing (any more): an operator who corrected the signer deletes the record.
+    """
 
     seconds: int
+    """0: none was seen yet."""
     since_ms: int
     request: str
+    kept_since_ms: int = 0
+
+
+NOT_SEEN = Signing(seconds=0, since_ms=0, request="")
 
 
 def signing_words(signing: Signing) -> str:

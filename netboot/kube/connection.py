@@ -3,24 +3,37 @@
 import json
 import threading
 from collections.abc import Callable, Collection, Iterator
+from datetime import datetime
 from pathlib import Path
 from time import monotonic
-from typing import Any
+from typing import Any, NamedTuple
 
 import urllib3
 from kubernetes import client
 
 from netboot.join.errors import ClusterUnavailableError
-from netboot.kube.errors import KubeconfigError, StatusError, in_words
+from netboot.kube.errors import KubeconfigError, StatusError, TooMuchError, in_words
 from netboot.kube.kubeconfig import Kubeconfig, read_kubeconfig
-from netboot.kube.transport import Reply, Transport
+from netboot.kube.transport import LONGEST_ANSWER, Reply, Transport
 from netboot.reread import Reread
 
 PAGE = 500
+FEW = 5
+"""Objects that are asked for at once: so many, and where those are too much, so few, until the list is read. The latter
+fit into LONGEST_ANSWER, whatever somebody has made of them."""
+_CHUNK = 65_536
 SILENCE_SECONDS = 75.0
 """A watch that says nothing for so long is begun again where it was. A quiet cluster has nothing to say, not even
 bookmarks (with etcd 3.4 its version stands still); and of a connection that is dead only a new one tells."""
 _AGAIN_SECONDS = 0.2
+
+
+class _Page(NamedTuple):
+    """A part of a list; `first`: those that came before it are not of it."""
+
+    items: list[dict[str, Any]]
+    version: str
+    first: bool
 
 
 class Connection:
@@ -88,18 +101,31 @@ class Connection:
             ClusterUnavailableError.
         """
         items: list[dict[str, Any]] = []
-        following = ""
+        version = ""
+        for page in self._listed(operation, *args, **how):
+            items = page.items if page.first else items + page.items
+            version = page.version
+        return items, version
+
+    def _listed(self, operation: Callable[..., Any], *args: Any, **how: Any) -> Iterator[_Page]:
+        """A list as it is read, LONGEST_ANSWER of it at most at once; begun again (`first`) where it grew too old."""
+        following, limit = "", PAGE
         while True:
             more = {"_continue": following} if following else {}
             try:
-                page = self.call(operation, *args, **how, **more, limit=PAGE, expected=(410,) if following else ())
+                page = self.call(operation, *args, **how, **more, limit=limit, expected=(410,) if following else ())
             except StatusError:  # the list grew too old while it was read
-                items, following = [], ""
+                following = ""
                 continue
-            items += page["items"]
-            following = page["metadata"].get("continue", "")
+            except TooMuchError:
+                if limit == FEW:
+                    raise
+                limit = FEW
+                continue
+            first, following = not following, page["metadata"].get("continue", "")
+            yield _Page(page["items"], str(page["metadata"]["resourceVersion"]), first)
             if not following:
-                return items, str(page["metadata"]["resourceVersion"])
+                return
 
     def follow(self, operation: Callable[..., Any], path: str, seconds: float) -> Iterator[dict[str, Any]]:
         """All objects as they are, then each as it is added or modified, for about `seconds`.
@@ -112,8 +138,10 @@ class Connection:
         """
         deadline, pause = monotonic() + seconds, threading.Event()
         while True:
-            items, version = self.pages(operation)
-            yield from items
+            version = ""
+            for page in self._listed(operation):
+                version = page.version
+                yield from page.items
             while monotonic() < deadline:
                 try:
                     for kind, thing in self._events(path, version, deadline):
@@ -182,8 +210,19 @@ def connect(kubeconfig: Path) -> Connection:
     return Connection(read_kubeconfig(kubeconfig))
 
 
+def milliseconds(text: str) -> int:
+    """A time as the apiserver writes it, in ms since 1970."""
+    return round(datetime.fromisoformat(text).timestamp() * 1000)
+
+
 def _lines(response: urllib3.BaseHTTPResponse) -> Iterator[bytes]:
-    rest = b""
-    for chunk in response.stream(amt=None, decode_content=False):
-        *whole, rest = (rest + chunk).split(b"\n")
-        yield from filter(None, whole)
+    """Raises TooMuchError."""
+    rest = bytearray()
+    for chunk in response.stream(amt=_CHUNK, decode_content=False):
+        rest += chunk
+        if b"\n" in chunk:
+            *whole, last = bytes(rest).split(b"\n")
+            rest = bytearray(last)
+            yield from filter(None, whole)
+        elif len(rest) > LONGEST_ANSWER:
+            raise TooMuchError("the apiserver sends an event of greater length than any object should have")

@@ -1,6 +1,8 @@
 """What the apiserver's refusals become. All are `ClusterUnavailableError`s: the caller cannot go on, and may try again.
 
 ClusterUnavailableError
+├── TooMuchError               a page of a list was too much to ask for: of such length that the rest was not read, or
+│                              not there in time
 └── ClusterRefusedError        it answered: our account, a right, a policy or the request itself is not accepted
 """
 
@@ -13,6 +15,10 @@ APPLY = "`netboot cluster manifests | kubectl apply -f -`"
 
 class ClusterRefusedError(ClusterUnavailableError):
     """The apiserver answered, and refuses; the words name the right, policy or account, and what to apply."""
+
+
+class TooMuchError(ClusterUnavailableError):
+    """An answer, or an event, is longer than is read, or did not come in time; a list can be had in smaller pages."""
 
 
 class KubeconfigError(ClusterUnavailableError):

@@ -5,6 +5,7 @@ Source: https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/le
 
 import hashlib
 import logging
+from contextlib import suppress
 from typing import Any, get_type_hints
 
 from kubernetes import client
@@ -66,6 +67,14 @@ class KubeLeases:
             raise ConflictError(f"the Lease of {credential.machine} was written by somebody else since") from None
         return credential.model_copy(update={"version": _version(written)})
 
+    def delete(self, credential: Credential) -> None:
+        version, _, uid = credential.version.partition("/")
+        body = {"preconditions": {"uid": uid, "resourceVersion": version}}
+        name = lease_name(credential.cluster, credential.machine)
+        with suppress(StatusError):
+            delete = self._api.delete_namespaced_lease
+            self._connection.call(delete, name, self._namespace, body=body, expected=(404, 409))
+
     def all(self) -> list[Credential]:
         """A damaged Lease is logged and left out, for the others are sound."""
         leases, _ = self._connection.pages(self._api.list_namespaced_lease, self._namespace, label_selector=_SELECTOR)
@@ -119,6 +128,14 @@ def _number(lease: dict[str, Any], name: str, text: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) <= 19):
         raise _damaged(lease, f"{_key(name)} is not a number")
     return int(text)
+
+
+def owner(version: str, name: str) -> dict[str, str]:
+    """The Lease of that name as it was read, as an owner: what it owns, Kubernetes deletes after it.
+
+    Source: https://kubernetes.io/docs/concepts/overview/working-with-objects/owners-dependents/
+    """
+    return {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "name": name, "uid": version.partition("/")[2]}
 
 
 def _version(lease: dict[str, Any]) -> str:

@@ -2,13 +2,12 @@
 
 from collections.abc import Iterator
 from contextlib import suppress
-from datetime import datetime
 from typing import Any
 
 from kubernetes import client
 
-from netboot.join.ports import NodeView
-from netboot.kube.connection import Connection
+from netboot.join.ports import MARK, NodeView
+from netboot.kube.connection import Connection, milliseconds
 from netboot.kube.errors import StatusError
 
 
@@ -45,10 +44,7 @@ def _view(node: dict[str, Any]) -> NodeView:
         uid=str(metadata["uid"]),
         ready=is_ready,
         boot_id=str((status.get("nodeInfo") or {}).get("bootID") or ""),
-        created_ms=_ms(metadata["creationTimestamp"]),
-        ready_since_ms=_ms(since) if is_ready and since else None,
+        created_ms=milliseconds(metadata["creationTimestamp"]),
+        ready_since_ms=milliseconds(since) if is_ready and since else None,
+        marked=MARK.items() <= (metadata.get("labels") or {}).items(),
     )
-
-
-def _ms(text: str) -> int:
-    return round(datetime.fromisoformat(text).timestamp() * 1000)

@@ -10,7 +10,7 @@ from kubernetes import client
 from netboot.join.certificates import fingerprint
 from netboot.join.errors import ConflictError
 from netboot.join.ports import Csr
-from netboot.kube.connection import Connection
+from netboot.kube.connection import Connection, milliseconds
 from netboot.kube.errors import StatusError
 
 SIGNERS = ("kubernetes.io/kube-apiserver-client-kubelet", "kubernetes.io/kubelet-serving")
@@ -58,7 +58,8 @@ class KubeCertificateRequests:
 
 def _csr(request: dict[str, Any]) -> Csr:
     metadata, spec, status = request["metadata"], request["spec"], request.get("status") or {}
-    decisions = {condition["type"] for condition in status.get("conditions") or ()}
+    decisions = {condition["type"]: condition.get("lastUpdateTime") for condition in status.get("conditions") or ()}
+    approved = decisions.get("Approved")
     return Csr(
         name=str(metadata["name"]),
         uid=str(metadata["uid"]),
@@ -69,9 +70,10 @@ def _csr(request: dict[str, Any]) -> Csr:
         usages=tuple((spec.get("usages") or ())[:MOST_USAGES]),
         expiration_seconds=spec.get("expirationSeconds"),
         pem=_pem(spec.get("request") or ""),
-        decided=bool(decisions & {"Approved", "Denied"}),
+        decided=bool(decisions.keys() & {"Approved", "Denied"}),
         credential=fingerprint((spec.get("extra") or {}).get(_CREDENTIAL_ID) or ()),
         certificate=_pem(status.get("certificate") or ""),
+        approved_ms=milliseconds(approved) if approved else None,
     )
 
 

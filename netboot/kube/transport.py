@@ -15,11 +15,14 @@ import urllib3
 
 from images.values.faults import root_cause
 from netboot.join.errors import ClusterUnavailableError
-from netboot.kube.errors import KubeconfigError, StatusError
+from netboot.kube.errors import KubeconfigError, StatusError, TooMuchError
 from netboot.kube.kubeconfig import Kubeconfig
 
 CONNECT_SECONDS = 3.0
 READ_SECONDS = 10.0
+LONGEST_ANSWER = 16 * 1024 * 1024
+"""Bytes that are read of an answer, or of an event. One object never has so many: the apiserver takes 3 MiB in a
+request, etcd half of that; which anybody who may ask for a certificate may fill."""
 
 
 class Reply(NamedTuple):
@@ -54,11 +57,15 @@ class Transport:
         """One request and its whole answer.
 
         Raises:
-            StatusError: answered with no success. ClusterUnavailableError: not answered.
+            StatusError: answered with no success. TooMuchError: beyond LONGEST_ANSWER, or not answered in
+                time. ClusterUnavailableError: not answered.
         """
         response = self.open(method, url, headers, body, read)
         try:
-            data = response.data
+            data = response.read(LONGEST_ANSWER + 1)
+            if len(data) > LONGEST_ANSWER:
+                response.close()
+                raise TooMuchError(f"{self._server} answers at greater length than any list or object should have")
         except (urllib3.exceptions.HTTPError, OSError) as error:
             raise self._unavailable(error) from None
         finally:
@@ -128,7 +135,7 @@ class Transport:
         if isinstance(error, urllib3.exceptions.ConnectTimeoutError) and not refused:
             return ClusterUnavailableError(f"the apiserver {host} could not be reached within {CONNECT_SECONDS:.0f} s")
         if isinstance(error, urllib3.exceptions.ReadTimeoutError):
-            return ClusterUnavailableError(f"the apiserver {host} did not answer within {READ_SECONDS:.0f} s")
+            return TooMuchError(f"the apiserver {host} did not answer within {READ_SECONDS:.0f} s")
         if isinstance(error, urllib3.exceptions.SSLError):
             unsigned = f"the apiserver {host} has no certificate that the kubeconfig's authority has signed"
             return ClusterUnavailableError(f"{unsigned}: {root_cause(error)}")

@@ -8,7 +8,13 @@ from images.values import strict
 from images.values.strict import Fault, FaultsError
 from netboot.machines.declared import KINDS, Declared, documents_of, items_of
 from netboot.machines.identity import parse_mac, parse_serial, parse_uuid
-from netboot.machines.joining import Joining, addresses_of_others, addresses_of_two_machines, unsaid_policies
+from netboot.machines.joining import (
+    Joining,
+    addresses_of_others,
+    addresses_of_two_machines,
+    unsaid_policies,
+    weakened_taints,
+)
 from netboot.machines.values import Inventory, Machine, PcrPolicy
 
 
@@ -34,6 +40,7 @@ def load_inventory(folder: Path, joining: Joining | None = None) -> Inventory:
     faults += _names_declared_twice(items)
     faults += _identifiers_of_two_machines(items)
     faults += addresses_of_two_machines(items)
+    faults += weakened_taints(items)
     faults += addresses_of_others(items, joining)
     if not faults_of_files:  # what an unreadable file declares is unknown, not undeclared
         faults += _unknown_references(items)

@@ -1,4 +1,4 @@
-"""What the inventory must say, and must not, of machines that join a cluster: PCR policies and node addresses.
+"""What the inventory must say, and must not, of machines that join a cluster: PCR policies, node addresses, taints.
 
 A node's addresses go into its serving certificate, which the cluster's own authority signs: an address that is another
 node's, a Service's or everybody's would let it speak for those.
@@ -12,6 +12,7 @@ from typing import NamedTuple
 from images.values.strict import Fault
 from netboot.addresses import UNKNOWN, plain_address
 from netboot.machines.declared import Declared
+from netboot.machines.values import UNATTESTED, UNCHECKED
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
@@ -45,6 +46,19 @@ _REMEDY = (
     "write `pcrs: none` (whatever firmware and boot loader were started will do), or the values that are allowed, "
     "in the profile or in each machine"
 )
+
+
+def weakened_taints(items: Sequence[Declared]) -> Iterator[Fault]:
+    """Taints that are declared in the place of join's own, with an effect that keeps no Pod off: admission would refuse
+    such a node for ever."""
+    for item in items:
+        listed = item.inner("node").get("taints") if item.kind == "machine" else None
+        for number, taint in enumerate(listed if isinstance(listed, list) else []):
+            key, _, effect = str(taint).partition(":")
+            key = key.partition("=")[0]
+            if key in (UNCHECKED, UNATTESTED) and effect == "PreferNoSchedule":
+                words = f"{key} with {effect} keeps no Pod off: write NoSchedule or NoExecute, or leave it to join"
+                yield item.fault(words, "node", "taints", number)
 
 
 def addresses_of_two_machines(items: Sequence[Declared]) -> Iterator[Fault]:

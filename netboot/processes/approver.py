@@ -32,7 +32,7 @@ def knowledge(config: Config, cluster: str) -> Knowledge:
     """What is known of a cluster's machines: by the very register that join judges by."""
     live = LiveView(config.data / "snapshot.json")
     register = open_register(config, lambda: live.view().snapshot.inventory)
-    return Knowledge(cluster, Machines(cluster, live.view), register)
+    return Knowledge(cluster, Machines(cluster, live.view), register, SystemClock().now_ms)
 
 
 def connected(config: Config, name: str) -> Cluster:

@@ -12,12 +12,16 @@ from functools import partial
 from netboot.clock import SystemClock
 from netboot.config import Cluster, Config, Join
 from netboot.connections import allow_files
+from netboot.join.departed import clear_departed
 from netboot.join.exchange import Exchange
 from netboot.join.issue import Issuer
+from netboot.join.issued_tokens import sweep
+from netboot.join.ports import ClusterAccess
 from netboot.join.preconditions import Connected
 from netboot.lifecycle.bootid import belongs
 from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.ports import Clock
+from netboot.machines.values import Inventory
 from netboot.process import ProcessSpec
 from netboot.reread import Reread
 from netboot.status import JoinStatus
@@ -78,7 +82,8 @@ def compose(
     live, keys = LiveView(config.data / "snapshot.json"), sealing_keys(config.join.sealing_keys)
     facts = Facts(config.data / "journal" / f"join-{index}.db")
     reached = {name: partial(connect or _reach, name, cluster) for name, cluster in config.clusters.items()}
-    clusters = preflight.CheckedClusters(reached, clock.now_ms, sweeps=index == 0)
+    clean = partial(_clean, lambda: live.view().snapshot.inventory) if index == 0 else None
+    clusters = preflight.CheckedClusters(reached, clock.now_ms, clean)
     issuer = Issuer(
         clusters=clusters,
         enrolments=open_register(config, lambda: live.view().snapshot.inventory),
@@ -91,7 +96,7 @@ def compose(
     problems = partial(_problems, keys, certificate, facts)
     dependencies = Dependencies(exchange, clusters, hellos, attests, problems, stopping)
     report = partial(_report_for_ever, config, index, dependencies)
-    for name, target in (("preflight", clusters.run), ("report", report)):
+    for name, target in (clusters.loops() | {"report": report}).items():
         threading.Thread(target=target, name=name, daemon=True).start()
     return dependencies
 
@@ -110,6 +115,12 @@ def _exchange(config: Config, join: Join, issuer: Issuer, live: LiveView, keys: 
         addresses_attest=join.addresses_attest,
         boot_days=join.boot_days,
     )
+
+
+def _clean(inventory: Callable[[], Inventory], cluster: ClusterAccess, now_ms: int) -> None:
+    """Tokens that have expired, then Leases of machines that have left."""
+    sweep(cluster, now_ms)
+    clear_departed(cluster, inventory(), now_ms)
 
 
 def _problems(keys: Reread[Keyset], certificate: Certificate, facts: Facts) -> list[str]:

@@ -12,9 +12,8 @@ from lab.kube.accounts import Admin
 from lab.kube.cluster import Cluster
 from netboot.config import Cluster as ClusterConfig
 from netboot.join.errors import ClusterUnavailableError, HeldError
-from netboot.join.issue import MARK
 from netboot.join.issued_tokens import sweep
-from netboot.join.ports import ClusterAccess
+from netboot.join.ports import MARK, ClusterAccess
 from netboot.join.preconditions import Connected, refusals
 from netboot.kube.clusters import reach
 from tests.joining import Stage, boot_id, pinned

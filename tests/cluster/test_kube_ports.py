@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from lab.kube.accounts import Admin
+from netboot.join.certificates import Issued, recorded
 from netboot.join.errors import RefusedError
 from netboot.kube.connection import Connection, connect
 from netboot.kube.errors import ClusterRefusedError
@@ -17,7 +18,8 @@ from netboot.kube.leases import KubeLeases, lease_name
 from netboot.kube.preconditions import KubePreconditions
 from netboot.kube.secrets import KubeTokens
 from tests.kube_contract import CASES, World, credential, manifest
-from tests.kube_world import LEASES, RealWorld
+from tests.kube_world import CONFIG_MAPS, LEASES, RealWorld
+from tests.processes import wait_for
 from tokens.bootstrap import mint
 
 pytestmark = pytest.mark.cluster
@@ -80,6 +82,19 @@ def test_a_lease_is_readable_with_kubectl(world: RealWorld, as_admin: Admin) -> 
         "netboot.dev/token-expires-ms": "1790000300000",
         "netboot.dev/token-id": "abc123",
     }
+
+
+def test_the_record_of_a_boot_goes_with_its_lease(world: RealWorld, as_admin: Admin) -> None:
+    """Kubernetes' garbage collector deletes it: the issuer may not, and the approver need not."""
+    lease = world.leases.write(credential("gpu-001"))
+    issued = Issued("1" * 64, 1_790_000_000_000, 86_400)
+    record = recorded(None, lease, issued)
+    assert record is not None
+    world.certificates.write(record)
+    config_map = f"{CONFIG_MAPS}/{lease_name('default', 'gpu-001')}"
+    assert as_admin("GET", config_map).status_code == 200
+    world.leases.delete(lease)
+    wait_for(lambda: as_admin("GET", config_map).status_code == 404)
 
 
 def test_leases_of_others_are_not_ours(world: RealWorld, as_admin: Admin) -> None:

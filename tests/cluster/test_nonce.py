@@ -19,7 +19,7 @@ import yaml
 from lab.kube.accounts import Admin
 from lab.kube.cluster import Cluster
 from netboot.config import load_config
-from netboot.join.issue import MARK
+from netboot.join.ports import MARK
 from netboot.join.state import Nonce, seal_nonce
 from netboot.stores.sealing import NONCES, read_keys
 from tests.agents import Told

@@ -85,6 +85,11 @@ def update_a_lease(world: RealWorld) -> Callable[[], object]:
     return lambda: world.leases.write(known)
 
 
+def delete_a_lease(world: RealWorld) -> Callable[[], object]:
+    known = world.leases.write(credential("gone"))
+    return lambda: world.leases.delete(known)
+
+
 RECORD = BootCertificates(cluster="c", machine="m", boot="b", holder="h", generation=0)
 
 
@@ -112,6 +117,7 @@ NEEDED: dict[str, list[tuple[Prepare, Right]]] = {
         (lambda w: lambda: w.leases.all(), Right("list", at.LEASE_GROUP, "leases", namespace=OURS)),
         (lambda w: lambda: w.leases.write(credential("n")), Right("create", at.LEASE_GROUP, "leases", namespace=OURS)),
         (update_a_lease, Right("update", at.LEASE_GROUP, "leases", namespace=OURS)),
+        (delete_a_lease, Right("delete", at.LEASE_GROUP, "leases", namespace=OURS)),
         (lambda w: lambda: w.nodes.node("n"), Right("get", "", "nodes")),
         (lambda w: lambda: w.nodes.delete("n", "u"), Right("delete", "", "nodes")),
         (
@@ -227,7 +233,8 @@ BEYOND: dict[str, list[tuple[str, str, str, Any]]] = {
         ("patch a Node", "PATCH", f"{at.NODES}/x?fieldManager=x", PATCH),
         ("change a Node's status", "PUT", f"{at.NODES}/x/status", NAMED),
         ("delete all Nodes", "DELETE", at.NODES, None),
-        ("delete a Lease", "DELETE", f"{at.LEASES}/x", None),
+        ("delete all Leases", "DELETE", at.LEASES, None),
+        ("delete another's Lease", "DELETE", f"/apis/{at.LEASE_GROUP}/v1/namespaces/kube-system/leases/x", None),
         ("read others' Leases", "GET", f"/apis/{at.LEASE_GROUP}/v1/namespaces/kube-system/leases", None),
         ("bind a role", "POST", at.BINDINGS, NAMED),
         ("get a token of an account", "POST", "/api/v1/namespaces/netboot/serviceaccounts/netboot-approver/token", {}),

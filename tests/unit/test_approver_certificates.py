@@ -4,36 +4,29 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from images.values.backoff import Backoff
-from netboot.controllers import reflector
 from netboot.controllers.approver import approver as module
-from netboot.controllers.approver import signing as signing_module
-from netboot.join.certificates import issued
+from netboot.join.certificates import MOST, BootCertificates, issued
+from netboot.join.errors import ClusterUnavailableError
 from netboot.join.ports import Csr
-from netboot.join.signing import SIGNING_REMEDY, Signing
+from netboot.join.signing import NOT_SEEN, SIGNING_REMEDY, Signing
+from tests.approvers import BOOT, Stage, staged
 from tests.kubelets import THIEF, client, pem, renewal, serving, signed
 from tests.processes import wait_for
 from tests.records import START, boot_id
-from tests.unit.test_approver_loop import Stage
 
 YEAR = 31_536_000
 
 
-@pytest.fixture(autouse=True)
-def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    for where in (reflector, module):
-        monkeypatch.setattr(where, "AGAIN", Backoff(0.01, 0.05))
-    monkeypatch.setattr(reflector, "SHORT_SECONDS", 0.05)
-    monkeypatch.setattr(module, "GRACE_SECONDS", 0.0)
-    monkeypatch.setattr(signing_module, "FRESH_SECONDS", 0.0)
-
-
 @pytest.fixture
-def stage() -> Iterator[Stage]:
-    made = Stage()
-    yield made
-    for one in made.running:
-        one.stop()
+def stage(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
+    with staged(monkeypatch) as made:
+        yield made
+
+
+def seen(stage: Stage) -> int:
+    """How long the signer's certificates live, as far as it was seen; 0: not at all."""
+    record = stage.cluster.certificates.seen
+    return record.seconds if record is not None else 0
 
 
 def reboot(stage: Stage) -> None:
@@ -86,19 +79,129 @@ def test_who_asks_with_a_certificate_not_yet_on_record_is_looked_at_again(stage:
     assert approver.status().unavailable == 0
 
 
+def test_a_record_that_is_under_way_is_waited_for_however_long_it_takes(stage: Stage) -> None:
+    """The apiserver took the first certificate's request and forgot how to write: no denial, but the truth later."""
+    approver = stage.approver()
+    away = True
+    write = stage.cluster.certificates.write
+
+    def refuses(record: BootCertificates) -> None:
+        if away:
+            raise ClusterUnavailableError("etcd has no leader")
+        write(record)
+
+    stage.cluster.certificates.write = refuses  # type: ignore[method-assign] # etcd comes and goes
+    csr = stage.cluster.submit(client())
+    stage.decision(csr)
+    certificate = issued(wait_for(lambda: stage.cluster.request(csr.name).certificate))
+    assert certificate is not None
+    early = stage.cluster.submit(serving(credential=certificate.sha256))
+    wait_for(lambda: stage.called("certificates.read") >= 5 * module.LOOKS)
+    assert early.name not in stage.cluster.decisions
+    away = False
+    assert stage.decision(early)[:2] == ("Approved", "NetbootOwnNames")
+    wait_for(lambda: approver.status().ok)
+
+
+def test_a_time_without_the_apiserver_counts_as_no_look(stage: Stage) -> None:
+    """Tries that found nobody to ask are none that found a certificate not on record."""
+    stage.approver()
+    first = stage.join()
+    record = stage.cluster.certificates.records.pop(("default", "gpu-001"))
+    stage.cluster.before["certificates.read"] = lambda: setattr(stage.cluster, "down", "etcd has no leader")
+    asked = stage.cluster.submit(serving(credential=first))
+    wait_for(lambda: stage.called("leases.read") >= 4 * module.LOOKS)
+    stage.cluster.before["certificates.read"] = lambda: None  # once without the record, which is here a moment later
+
+    def there() -> None:
+        stage.cluster.certificates.records["default", "gpu-001"] = record
+
+    stage.cluster.before["certificates.read"] = lambda: stage.cluster.before.update({"certificates.read": there})
+    stage.cluster.down = ""
+    assert stage.decision(asked)[0] == "Approved"
+
+
+# -- more certificates of a boot than a kubelet needs ------------------------------------------------------------------
+
+
+def flood(stage: Stage, stolen: str) -> list[str]:
+    """Whoever has a certificate of the boot asks until it is denied; what was issued."""
+    got: list[str] = []
+    while True:
+        csr = renewal(credential=stolen, name=f"theft-{len(got)}", uid=f"theft-{len(got)}", pem=pem("gpu-001", THIEF))
+        csr = stage.cluster.submit(csr._replace(expiration_seconds=86_400))
+        if stage.decision(csr)[0] == "Denied":
+            return got
+        wait_for(lambda: len(stage.on_record) == len(got) + 2)
+        got.append(stage.on_record[-1])
+
+
+def test_whoever_asks_again_and_again_pushes_nobody_out_and_is_told_of(
+    stage: Stage, caplog: pytest.LogCaptureFixture
+) -> None:
+    approver = stage.approver()
+    owner = stage.join()
+    got = flood(stage, owner)
+    assert len(got) == MOST - 1
+    words = (
+        f"8 certificates of node gpu-001 from boot {BOOT} are in force, where a kubelet has two at most: somebody else "
+        "may have its key; reboot machine gpu-001, then none of them renews"
+    )
+    assert stage.decision(stage.cluster.request(f"theft-{len(got)}")) == ("Denied", "NetbootTooMany", words)
+    assert stage.on_record == (owner, *got)
+    wait_for(lambda: approver.status().message == words)
+    assert ("denied", "NetbootTooMany", 1) in approver.status().decided
+    assert f"denied: {words}" in caplog.text
+    served = stage.cluster.submit(serving(credential=owner))  # the owner's is of the boot still
+    assert stage.decision(served)[0] == "Approved"
+
+
+def test_what_has_ended_makes_room(stage: Stage) -> None:
+    stage.approver()
+    owner = stage.join()
+    flood(stage, owner)
+    stage.now_ms += 86_400_000
+    later = stage.cluster.submit(renewal(credential=owner, name="later", uid="later", expiration_seconds=86_400))
+    assert stage.decision(later)[0] == "Approved"
+
+
+def test_approved_in_one_moment_they_are_not_recorded_beyond_the_bound(
+    stage: Stage, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Nothing is signed before all are approved: what comes then finds no room, and may not renew."""
+    approver = stage.approver()
+    owner = stage.join()
+    stage.cluster.sign = False
+    many = [renewal(credential=owner, name=f"r{at}", uid=f"r{at}", expiration_seconds=86_400) for at in range(10)]
+    for csr in [stage.cluster.submit(one) for one in many]:
+        assert stage.decision(csr)[0] == "Approved"
+    for one in many:
+        held = stage.cluster.request(one.name)
+        stage.cluster.submit(held._replace(certificate=signed(held, 86_400)))
+    wait_for(lambda: caplog.text.count("is not recorded: 8 certificates of node gpu-001") == 3)
+    assert (len(stage.on_record), stage.on_record[0]) == (MOST, owner)
+    assert not approver.status().ok
+
+
+def test_a_record_of_before_has_no_ends() -> None:
+    """An older netboot wrote a list: they are taken to live for a day from when they are looked at."""
+    old = {"cluster": "c", "machine": "m", "boot": "b", "holder": "h", "generation": 0, "sha256": ["1" * 64]}
+    assert BootCertificates.model_validate(old).sha256 == {"1" * 64: 0}
+
+
 def test_somebody_else_writes_the_record_too(stage: Stage) -> None:
     def other() -> None:
         stage.cluster.certificates.records["default", "gpu-001"] = theirs
 
     stage.approver()
-    stage.join()
+    mine = stage.join()
     theirs = stage.cluster.certificates.records["default", "gpu-001"]
-    theirs = theirs.model_copy(update={"sha256": (*theirs.sha256, "5" * 64), "version": "777"})
+    theirs = theirs.model_copy(update={"sha256": {**theirs.sha256, "5" * 64: 0}, "version": "777"})
     stage.cluster.before["certificates.write"] = other
-    stage.decision(stage.cluster.submit(serving(credential=theirs.sha256[0])))
-    stage.decision(stage.cluster.submit(renewal(credential=theirs.sha256[0], pem=pem("gpu-001", THIEF))))
+    stage.decision(stage.cluster.submit(serving(credential=mine)))
+    stage.decision(stage.cluster.submit(renewal(credential=mine, pem=pem("gpu-001", THIEF))))
     wait_for(lambda: len(stage.on_record) == 3)
-    assert stage.on_record[:2] == theirs.sha256
+    assert stage.on_record[:2] == (mine, "5" * 64)
 
 
 def test_what_a_machine_gets_after_it_rebooted_is_not_of_the_boot_before(stage: Stage) -> None:
@@ -106,7 +209,7 @@ def test_what_a_machine_gets_after_it_rebooted_is_not_of_the_boot_before(stage: 
     stage.approver()
     first = stage.join()
     stage.decision(stage.cluster.submit(serving(credential=first)))
-    wait_for(lambda: stage.cluster.certificates.seen)
+    wait_for(lambda: seen(stage))
     stage.cluster.sign = False
     late = stage.cluster.submit(renewal(credential=first, pem=pem("gpu-001", THIEF)))
     assert stage.decision(late)[0] == "Approved"
@@ -117,6 +220,18 @@ def test_what_a_machine_gets_after_it_rebooted_is_not_of_the_boot_before(stage: 
     assert stage.on_record == (first,)
 
 
+def test_a_certificate_that_comes_to_be_recorded_after_a_new_proof_is_of_the_one_before(stage: Stage) -> None:
+    """The machine was released and proved itself with the same key in the same boot, while the record was under way."""
+    approver = stage.approver()
+    stage.cluster.sign = False
+    late = stage.cluster.submit(client())
+    assert stage.decision(late)[0] == "Approved"
+    stage.issue("def456")
+    stage.cluster.submit(stage.cluster.request(late.name)._replace(certificate=signed(late, 86_400)))
+    wait_for(lambda: "tokens.delete abc123" in stage.cluster.calls and approver.status().waiting == 0)
+    assert stage.on_record == ()
+
+
 def test_nothing_is_approved_where_certificates_live_for_a_year(stage: Stage) -> None:
     """What the first serving certificate shows; and all is well again when an operator has seen to it."""
     approver = stage.approver()
@@ -125,7 +240,7 @@ def test_nothing_is_approved_where_certificates_live_for_a_year(stage: Stage) ->
     assert approver.status().ok is True  # that one asked for a day, and has it
     served = stage.cluster.submit(serving(credential=first))
     assert stage.decision(served)[0] == "Approved"
-    wait_for(lambda: stage.cluster.certificates.seen)
+    wait_for(lambda: seen(stage))
     asked = [
         stage.cluster.submit(
             renewal(credential=first, name=f"r-{seconds}", uid=f"r-{seconds}", expiration_seconds=seconds)
@@ -171,7 +286,7 @@ def test_what_others_asked_for_longer_shows_nothing_of_the_signer(stage: Stage) 
     other = client("elsewhere", name="other", uid="other", expiration_seconds=YEAR)
     stage.cluster.submit(other._replace(decided=True, certificate=signed(other, YEAR)))
     stage.join()
-    assert stage.cluster.certificates.seen is None
+    assert stage.cluster.certificates.seen == NOT_SEEN.model_copy(update={"kept_since_ms": stage.cluster.now_ms})
 
 
 def test_for_others_certificates_nobody_s_lease_is_looked_at(stage: Stage) -> None:
@@ -180,7 +295,8 @@ def test_for_others_certificates_nobody_s_lease_is_looked_at(stage: Stage) -> No
     stage.cluster.submit(other._replace(decided=True, certificate=signed(other, 86_400)))
     stage.join()
     assert stage.called("leases.all") == 0
-    assert stage.cluster.certificates.seen == Signing(seconds=86_400, since_ms=1_767_225_600_000, request="other")
+    at = stage.cluster.now_ms
+    assert stage.cluster.certificates.seen == Signing(seconds=86_400, since_ms=at, request="other", kept_since_ms=at)
 
 
 def test_the_latest_that_was_signed_counts(stage: Stage) -> None:
@@ -191,6 +307,25 @@ def test_the_latest_that_was_signed_counts(stage: Stage) -> None:
     stage.approver()
     stage.join()
     assert stage.cluster.certificates.seen.request == "later"
+
+
+def test_what_was_approved_before_the_correction_makes_nothing_unfit_again(stage: Stage) -> None:
+    """The operator has put the signer right and deleted the record; then the approver restarts within the hour, and
+    sees the requests of before once more."""
+    stage.approver()
+    stage.cluster.signs_for_seconds = YEAR
+    first = stage.join()
+    stage.decision(stage.cluster.submit(serving(credential=first)))
+    wait_for(lambda: seen(stage) == YEAR)
+    stage.running[0].stop()
+    stage.cluster.signs_for_seconds = 86_400
+    stage.cluster.certificates.seen = None
+    stage.cluster.now_ms += 60_000
+    again = stage.approver()
+    asked = stage.cluster.submit(serving(credential=first, name="again", uid="again"))
+    assert stage.decision(asked)[0] == "Approved"
+    wait_for(lambda: seen(stage) == 86_400)
+    assert again.status().ok
 
 
 def test_a_certificate_that_cannot_be_read(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:

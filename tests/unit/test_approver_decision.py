@@ -18,13 +18,14 @@ from netboot.controllers.approver.decision import (
     nodes_named,
     token_of,
 )
-from netboot.join.certificates import MOST, BootCertificates, descends, recorded
+from netboot.join.certificates import MOST, BootCertificates, Issued, descends, recorded
 from netboot.join.ports import Credential, Csr, Enrolment
 from netboot.machines.values import Machine, Match, Node
 from tests.kubelets import FIRST, KEY, THIEF, client, pem, renewal, serving, spki
 from tests.records import boot_id
 from tokens.binding import PREFIX
 from tokens.csr import SERVING_SIGNER
+from tokens.errors import TooManyError
 
 BOOT = boot_id("gpu-001", 1)
 EK = "e" * 64
@@ -46,7 +47,7 @@ HELD = Credential(
     ek_sha256=EK,
 )
 RECORD = BootCertificates(
-    cluster="default", machine="gpu-001", boot=BOOT, holder=HELD.holder, generation=0, sha256=(FIRST,)
+    cluster="default", machine="gpu-001", boot=BOOT, holder=HELD.holder, generation=0, sha256={FIRST: 0}
 )
 KNOWN = Known("default", "gpu-001", MACHINE, ENROLLED, HELD, RECORD)
 STRANGER = Known("default", "gpu-001")
@@ -108,7 +109,6 @@ def test_a_machine_in_service_gets_what_it_asks_for(purpose: str, reason: str) -
         (enrolled(ek_sha256="d" * 64), ANOTHER_TPM),
         (held(ek_sha256="d" * 64), ANOTHER_TPM),
         (held(ek_sha256=""), ANOTHER_TPM),
-        (machine(match=Match(macs=("52:54:00:00:00:01",), ek_sha256="d" * 64)), ANOTHER_TPM),
     ],
 )
 def test_a_machine_that_may_not_is_told_why(purpose: str, known: Known, because: str) -> None:
@@ -129,7 +129,8 @@ def test_the_assurance_that_the_inventory_allows() -> None:
     assert isinstance(with_tpm, Deny)
     assert with_tpm.message.endswith("proved itself by nonce, and tpm is asked of it; reboot it")
     pinned = MACHINE.model_copy(update={"match": Match(macs=("52:54:00:00:00:01",), ek_sha256=EK)})
-    assert isinstance(decide(client(), KNOWN._replace(machine=pinned, enrolment=nobody)), Approve)
+    by_inventory = Enrolment(machine="gpu-001", ek_sha256=EK, state="approved", source="inventory")
+    assert isinstance(decide(client(), KNOWN._replace(machine=pinned, enrolment=by_inventory)), Approve)
 
 
 @pytest.mark.parametrize(
@@ -230,20 +231,17 @@ LEASES = st.builds(
 )
 
 
-@given(LEASES, st.sampled_from(["none", "pending", "approved", "retired"]), st.sampled_from([None, EK, "d" * 64]))
+@given(LEASES, st.sampled_from(["none", "pending", "approved", "retired"]), st.sampled_from([EK, "d" * 64]))
 def test_whatever_an_issuer_writes_only_what_is_on_record_elsewhere_is_approved(
-    written: Credential, state: str, pinned: str | None
+    written: Credential, state: str, ek_sha256: str
 ) -> None:
     """A broken one writes Lease, token and binding as it likes; inventory and enrolment say which TPM may join."""
-    match = Match(macs=("52:54:00:00:00:01",), ek_sha256=pinned)
     record = Enrolment.model_validate(
-        {"machine": "gpu-001", "state": state, "ek_sha256": None if state == "none" else EK, "generation": 2}
+        {"machine": "gpu-001", "state": state, "ek_sha256": None if state == "none" else ek_sha256, "generation": 2}
     )
-    known = Known("default", "gpu-001", MACHINE.model_copy(update={"match": match}), record, written)
-    on_record = pinned or record.ek_sha256
-    right = written.assurance == "tpm" and written.ek_sha256 == on_record and written.generation >= 2
-    allowed = right and state in ("none", "approved") and on_record is not None
-    assert isinstance(decide(client(), known), Approve) == allowed
+    right = written.assurance == "tpm" and written.ek_sha256 == ek_sha256 and written.generation >= 2
+    decision = decide(client(), KNOWN._replace(enrolment=record, credential=written))
+    assert isinstance(decision, Approve) == (right and state == "approved")
 
 
 STRANGE = (
@@ -261,8 +259,8 @@ def record(**changes: Any) -> Known:
     "known",
     [
         KNOWN._replace(certificates=None),
-        record(sha256=("2" * 64,)),
-        record(sha256=()),
+        record(sha256={"2" * 64: 0}),
+        record(sha256={}),
         record(boot=boot_id("gpu-001", 2)),
         record(holder="e" * 64),
         record(generation=1),
@@ -280,7 +278,7 @@ def test_an_apiserver_that_does_not_say_who_asks(purpose: str) -> None:
     words = "the apiserver does not say with which certificate node gpu-001 asks (Kubernetes 1.32 and newer do)"
     asked = ASKED[purpose](credential="")
     assert decide(asked, KNOWN) == Deny(purpose, "NetbootOtherBoot", words)  # type: ignore[arg-type]
-    assert decide(asked, record(sha256=("",))) == Deny(purpose, "NetbootOtherBoot", words)  # type: ignore[arg-type]
+    assert decide(asked, record(sha256={"": 0})) == Deny(purpose, "NetbootOtherBoot", words)  # type: ignore[arg-type]
 
 
 def test_which_certificates_are_of_a_boot() -> None:
@@ -289,6 +287,9 @@ def test_which_certificates_are_of_a_boot() -> None:
     assert is_of_boot(client(), KNOWN._replace(certificates=None))
     assert not is_of_boot(client(pem=pem("gpu-001", THIEF)), KNOWN)
     assert not is_of_boot(client(pem=b"junk"), KNOWN)
+    assert not is_of_boot(client(token="def456"), KNOWN), "the machine proved itself anew since, with the same key"
+    for approved_ms, so in ((None, True), (HELD.at_ms - 30_000, True), (HELD.at_ms - 30_001, False)):
+        assert is_of_boot(client(approved_ms=approved_ms), held(token_id=None)) is so
     assert not is_of_boot(client(), held(node="gpu-009"))
     assert not is_of_boot(client(), KNOWN._replace(credential=None))
     assert is_of_boot(renewal(pem=pem("gpu-001", THIEF)), KNOWN)
@@ -299,17 +300,43 @@ def test_which_certificates_are_of_a_boot() -> None:
     assert not is_of_boot(serving(), KNOWN)
 
 
+DAY_MS = 86_400_000
+
+
+def certificate(number: int, since_ms: int = 0) -> Issued:
+    """A day's, with that number for its fingerprint."""
+    return Issued(f"{number:064x}", since_ms, 86_400)
+
+
 def test_the_record_of_a_boot_is_bounded_and_ends_with_it() -> None:
+    """Of those that live none makes room; those that have ended do."""
     kept = None
-    for number in range(40):
-        kept = recorded(kept, HELD, f"{number:064x}") or kept
+    for number in range(MOST):
+        kept = recorded(kept, HELD, certificate(number)) or kept
     assert kept is not None
-    assert kept.sha256 == tuple(f"{number:064x}" for number in range(40 - MOST, 40))
-    assert recorded(kept, HELD, kept.sha256[0]) is None
+    assert kept.sha256 == {f"{number:064x}": DAY_MS for number in range(MOST)}
+    assert recorded(kept, HELD, certificate(0)) is None
+    for since_ms in (0, DAY_MS - 1):
+        with pytest.raises(TooManyError, match="8 certificates of node gpu-001"):
+            recorded(kept, HELD, certificate(99, since_ms))
+    later = recorded(kept, HELD, certificate(99, DAY_MS))
+    assert later is not None and later.sha256 == {f"{99:064x}": 2 * DAY_MS}
     rebooted = HELD.model_copy(update={"boot": boot_id("gpu-001", 2)})
-    after = recorded(kept.model_copy(update={"version": "7"}), rebooted, FIRST)
+    after = recorded(kept.model_copy(update={"version": "7"}), rebooted, certificate(1))
     assert after is not None
-    assert (after.sha256, after.version) == ((FIRST,), "7")
+    assert (after.sha256, after.version) == ({f"{1:064x}": DAY_MS}, "7")
+
+
+def test_more_certificates_in_force_than_a_kubelet_needs_renew_nothing() -> None:
+    many = record(sha256=dict.fromkeys([FIRST, *"abcdefg"], 5))
+    words = (
+        f"8 certificates of node gpu-001 from boot {BOOT} are in force, where a kubelet has two at most: somebody else "
+        "may have its key; reboot machine gpu-001, then none of them renews"
+    )
+    assert decide(renewal(), many) == Deny("renewal", "NetbootTooMany", words)
+    assert isinstance(decide(serving(), many), Approve)
+    assert isinstance(decide(renewal(), many._replace(now_ms=5)), Approve)
+    assert isinstance(decide(renewal(), record(sha256=dict.fromkeys([FIRST, *"abcdef"], 5))), Approve)
 
 
 BOOTS = st.builds(
@@ -320,14 +347,14 @@ BOOTS = st.builds(
 )  # fmt: skip
 
 
-@given(st.lists(st.tuples(BOOTS, st.integers(0, 9)), max_size=40), BOOTS)
+@given(st.lists(st.tuples(BOOTS, st.integers(0, MOST - 1)), max_size=40), BOOTS)
 def test_only_what_was_issued_since_the_lease_was_written_descends_from_it(
     events: list[tuple[Credential, int]], now: Credential
 ) -> None:
     """Certificates are recorded under Leases as they follow each other, a thief asks with any of them."""
     kept: BootCertificates | None = None
     for held_then, number in events:
-        kept = recorded(kept, held_then, f"{number:064x}") or kept
+        kept = recorded(kept, held_then, certificate(number)) or kept
     latest = []
     for held_then, number in reversed(events):
         if held_then != now:
@@ -353,6 +380,7 @@ def test_the_nodes_and_the_token_that_a_request_names() -> None:
 
 
 GOOD, STOLEN, OTHER = pem("gpu-001"), pem("gpu-001", THIEF), pem("gpu-002")
+RECORDED: list[dict[str, int]] = [{}, {FIRST: 0}, dict.fromkeys([FIRST, *"abcdefg"], 0)]
 STATES = st.sampled_from(["none", "pending", "approved", "retired"])
 FACTS = st.builds(
     Known,
@@ -367,7 +395,7 @@ FACTS = st.builds(
         update={"assurance": assurance, "generation": generation, "token_id": token}),
         st.sampled_from(["tpm", "nonce", "address"]), st.integers(0, 2), st.sampled_from([None, "abc123", "zzz999"])),
     st.none() | st.builds(lambda generation, sha256: RECORD.model_copy(
-        update={"generation": generation, "sha256": sha256}), st.integers(0, 2), st.sampled_from([(), (FIRST,)])),
+        update={"generation": generation, "sha256": sha256}), st.integers(0, 2), st.sampled_from(RECORDED)),
 )  # fmt: skip
 GROUPS = st.lists(
     st.sampled_from(["system:nodes", PREFIX, client().groups[2], "system:authenticated"]), max_size=4
@@ -404,9 +432,11 @@ def test_what_is_approved_is_allowed_and_what_is_denied_says_why(csr: Csr, known
             assert known.certificates is not None
             assert known.certificates.is_of(known.credential)
             assert csr.credential in known.certificates.sha256
+            assert decision.purpose == "serving" or len(known.certificates.sha256) < MOST
             assert csr.username == f"system:node:{known.node}"
             assert "system:nodes" in csr.groups
     elif isinstance(decision, Deny):
         reasons = {"NetbootNotBound", "NetbootForeignName", "NetbootNotAllowed", "NetbootMalformed", "NetbootOtherBoot"}
+        reasons |= {"NetbootTooMany"}
         assert decision.reason in reasons
         assert decision.message

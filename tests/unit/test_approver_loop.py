@@ -1,142 +1,26 @@
 """The approver's loop over a cluster in memory: what it does in which order, and what it survives."""
 
-import hashlib
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
-from images.values.backoff import Backoff
-from netboot.controllers import reflector
-from netboot.controllers.approver import approver as module
-from netboot.controllers.approver.approver import Approver, Cluster
+from netboot.controllers.approver.approver import Approver
 from netboot.controllers.approver.knowledge import Knowledge, Machines
-from netboot.join.enrolment import Act, Import, Retire
-from netboot.join.errors import ClusterUnavailableError, RefusedError
-from netboot.join.ports import Credential, Csr
-from netboot.lifecycle.decide import View
-from netboot.lifecycle.errors import JournalUnavailableError, NotReadyError
-from netboot.lifecycle.events import EventRecord
-from netboot.lifecycle.snapshot import Snapshot
-from netboot.machines.values import Inventory, Machine, Match, Node
+from netboot.join.enrolment import Act, Retire
+from netboot.join.errors import RefusedError
+from tests.approvers import BOOT, FixedClock, Stage, staged
 from tests.enrolments import MemoryEnrolments
-from tests.kube_fake import FakeCluster
-from tests.kubelets import KEY, THIEF, client, pem, renewal, serving, signed, spki
+from tests.kubelets import THIEF, client, pem, renewal, serving, signed
 from tests.processes import wait_for
-from tests.records import START, boot_id
-
-BOOT = boot_id("gpu-001", 1)
-INVENTORY = Inventory(
-    machines=(
-        Machine(
-            name="gpu-001",
-            match=Match(macs=("52:54:00:00:00:01",)),
-            profile="compute",
-            node=Node(addresses=("192.0.2.7",)),
-        ),
-        Machine(name="other", cluster="other", match=Match(macs=("52:54:00:00:00:02",)), profile="compute"),
-    )
-)
-
-
-class FixedClock:
-    def now_ms(self) -> int:
-        return START
-
-
-class MemoryFacts:
-    """Records in a list; with `failure` every append fails."""
-
-    def __init__(self) -> None:
-        self.records: list[EventRecord] = []
-        self.failure: str | None = None
-
-    def append(self, record: EventRecord) -> None:
-        if self.failure is not None:
-            raise JournalUnavailableError(self.failure)
-        self.records.append(record)
-
-
-class Stage:
-    """A cluster, what is known of gpu-001, and approvers."""
-
-    def __init__(self) -> None:
-        self.cluster, self.facts, self.enrolments = FakeCluster(), MemoryFacts(), MemoryEnrolments()
-        self.enrolments.apply([("gpu-001", Import("e" * 64))], Act(), START)
-        self.published = True
-        self.connecting = ""
-        self.running: list[Approver] = []
-        self.issue("abc123")
-
-    def issue(self, token: str) -> None:
-        """As join does before it hands out a token."""
-        before = self.cluster.credentials.get(("default", "gpu-001"))
-        held = Credential(
-            machine="gpu-001", cluster="default", node="gpu-001", assurance="tpm", boot=BOOT,
-            holder=hashlib.sha256(spki(KEY)).hexdigest(), holder_spki="",
-            ek_sha256="e" * 64, token_id=token, token_expires_ms=START + 300_000, at_ms=START,
-            version=before.version if before else "",
-        )  # fmt: skip
-        self.cluster.leases.write(held)
-        self.cluster.tokens.create({"stringData": {"token-id": token}})
-
-    def view(self) -> View:
-        if not self.published:
-            raise NotReadyError("nothing has been published yet")
-        return View.of(
-            Snapshot(
-                site="test", published_ms=START, inventory=INVENTORY, channels={}, unusable={}, images={},
-                url="http://192.0.2.1:8080", origins=("http://192.0.2.1:8080",),
-            )
-        )  # fmt: skip
-
-    def approver(self) -> Approver:
-        """One that has just started."""
-        knowledge = Knowledge("default", Machines("default", self.view), self.enrolments)
-        one = Approver("default", self.connect, knowledge, self.facts, FixedClock())
-        self.running.append(one)
-        one.start()
-        return one
-
-    def connect(self) -> Cluster:
-        if self.connecting:
-            raise ClusterUnavailableError(self.connecting)
-        return Cluster(self.cluster.requests, self.cluster.leases, self.cluster.tokens, self.cluster.certificates)
-
-    def join(self) -> str:
-        """The machine gets its first certificate; its fingerprint, once it is on record."""
-        csr = self.cluster.submit(client())
-        assert self.decision(csr)[0] == "Approved"
-        wait_for(lambda: self.on_record)
-        return self.on_record[-1]
-
-    @property
-    def on_record(self) -> tuple[str, ...]:
-        record = self.cluster.certificates.records.get(("default", "gpu-001"))
-        return record.sha256 if record is not None else ()
-
-    def decision(self, csr: Csr) -> tuple[str, str, str]:
-        return wait_for(lambda: self.cluster.decisions.get(csr.name))
-
-    def called(self, call: str) -> int:
-        return sum(one.split()[0] == call for one in self.cluster.calls)
-
-
-@pytest.fixture(autouse=True)
-def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    for where in (reflector, module):
-        monkeypatch.setattr(where, "AGAIN", Backoff(0.01, 0.05))
-    monkeypatch.setattr(reflector, "SHORT_SECONDS", 0.05)
-    monkeypatch.setattr(module, "GRACE_SECONDS", 0.0)
+from tests.records import START
 
 
 @pytest.fixture
-def stage() -> Iterator[Stage]:
-    made = Stage()
-    yield made
-    for one in made.running:
-        one.stop()
+def stage(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
+    with staged(monkeypatch) as made:
+        yield made
 
 
 def test_from_the_request_to_the_end_of_its_token(stage: Stage) -> None:
@@ -329,7 +213,7 @@ def test_one_request_that_defeats_us_holds_up_no_other(stage: Stage, caplog: pyt
             return stage.enrolments.of(machine)
 
     poison = [3]
-    knowledge = Knowledge("default", Machines("default", stage.view), Poisoned())
+    knowledge = Knowledge("default", Machines("default", stage.view), Poisoned(), FixedClock().now_ms)
     one = Approver("default", stage.connect, knowledge, stage.facts, FixedClock())
     stage.running.append(one)
     one.start()

@@ -64,6 +64,20 @@ def test_where_nobody_joins_nobody_is_asked(tmp_path: Path) -> None:
     assert load_inventory(site(tmp_path, "", profile="")).machines[0].pcrs == {}
 
 
+# -- taints -----------------------------------------------------------------------------------------------------------
+
+
+def test_netboot_s_own_taints_keep_pods_off(tmp_path: Path) -> None:
+    weak = '"netboot.dev/unchecked:PreferNoSchedule", "netboot.dev/unattested=x:PreferNoSchedule", "a:PreferNoSchedule"'
+    sound = '"netboot.dev/unchecked:NoExecute", "netboot.dev/unattested:NoSchedule"'
+    site(tmp_path, f", node: {{taints: [{sound}]}}", f", node: {{taints: [{weak}]}}", ", node: {taints: 1}")
+    remedy = "with PreferNoSchedule keeps no Pod off: write NoSchedule or NoExecute, or leave it to join"
+    assert faults(tmp_path)[:2] == [
+        f"a.yaml:6: machines[1].node.taints[0]: netboot.dev/unchecked {remedy}",
+        f"a.yaml:6: machines[1].node.taints[1]: netboot.dev/unattested {remedy}",
+    ]
+
+
 # -- addresses --------------------------------------------------------------------------------------------------------
 
 

@@ -10,6 +10,7 @@ from contextlib import closing, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
@@ -368,6 +369,73 @@ def test_a_list_that_changed_too_much_is_begun_again(server: Server, connection:
     server.answer = answer
     items, _ = connection.pages(KubeNodes(connection)._api.list_node)
     assert [one["metadata"]["name"] for one in items] == ["a", "b"]
+
+
+def paged(every: list[dict[str, Any]]) -> Callable[[str, str], Answer]:
+    """An apiserver that gives as many at once as it is asked for."""
+
+    def answer(_method: str, path: str) -> Answer:
+        query = parse_qs(urlsplit(path).query)
+        begin, limit = int(query.get("continue", ["0"])[0]), int(query["limit"][0])
+        more = {"continue": str(begin + limit)} if begin + limit < len(every) else {}
+        return 200, {"items": every[begin : begin + limit], "metadata": {"resourceVersion": "5"} | more}
+
+    return answer
+
+
+def test_a_list_of_large_objects_comes_in_smaller_pages(
+    server: Server, connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever may ask for a certificate can make thousands of requests of a megabyte: no page of them is held whole."""
+    monkeypatch.setattr(transport, "LONGEST_ANSWER", 20_000)
+    large = [node(f"n{number}", "1") | {"filler": "x" * 2_000} for number in range(40)]
+    server.answer = paged(large)
+    names = []
+    for seen in KubeNodes(connection).watch(0.01):
+        names.append(seen.name)
+        if len(names) == 40:
+            break
+    assert names == [f"n{number}" for number in range(40)]
+    limits = [parse_qs(urlsplit(path.split()[1]).query)["limit"] for path in server.asked]
+    assert limits == [["500"], *[["5"]] * 8]
+
+
+def test_a_list_that_does_not_come_in_time_is_asked_for_in_smaller_pages(
+    server: Server, connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The apiserver has to gather a page before it answers."""
+    monkeypatch.setattr(transport.Transport.exchange, "__defaults__", (None, 0.2))
+    gathering, few = threading.Event(), paged([node(f"n{number}", "1") for number in range(7)])
+    server.answer = lambda method, path: (200, gathering) if "limit=500" in path else few(method, path)
+    try:
+        items, _ = connection.pages(KubeNodes(connection)._api.list_node)
+    finally:
+        gathering.set()
+    assert [one["metadata"]["name"] for one in items] == [f"n{number}" for number in range(7)]
+
+
+def test_an_object_that_is_longer_than_any_can_be_is_said(
+    server: Server, connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transport, "LONGEST_ANSWER", 20_000)
+    server.answer = paged([node("a", "1") | {"filler": "x" * 30_000}])
+    with pytest.raises(ClusterUnavailableError) as caught:
+        connection.pages(KubeNodes(connection)._api.list_node)
+    assert str(caught.value) == f"{server.url} answers at greater length than any list or object should have"
+    assert [path.split("limit=")[1] for path in server.asked] == ["500", "5"]
+
+
+@pytest.mark.parametrize("ended", [False, True], ids=["no end", "with its end"])
+def test_an_event_is_read_to_a_bound(
+    server: Server, connection: Connection, monkeypatch: pytest.MonkeyPatch, *, ended: bool
+) -> None:
+    monkeypatch.setattr(connections, "LONGEST_ANSWER", 200_000)
+    listed = {"items": [], "metadata": {"resourceVersion": "1"}}
+    line = b'{"type": "ADDED", "object": "' + b"x" * 2_000_000 + (b'"}\n' if ended else b"")
+    server.answer = lambda _method, path: (200, line) if "watch=1" in path else (200, listed)
+    with pytest.raises(ClusterUnavailableError) as caught:
+        list(KubeNodes(connection).watch(5))
+    assert str(caught.value) == "the apiserver sends an event of greater length than any object should have"
 
 
 def test_nothing_of_the_key_is_shown(connection: Connection, caplog: pytest.LogCaptureFixture) -> None:

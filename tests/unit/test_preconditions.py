@@ -1,9 +1,23 @@
 """The self-check, over a cluster in memory."""
 
+from pathlib import Path
+
 import pytest
 
+from lab.kube import binaries
 from netboot.join.errors import ClusterUnavailableError
-from netboot.join.preconditions import ADVICE, NODECLIENT, SELFNODECLIENT, Finding, check, refusals, rights
+from netboot.join.preconditions import (
+    ADVICE,
+    FIXED,
+    IDENTIFIES,
+    NODECLIENT,
+    SELFNODECLIENT,
+    UPGRADE,
+    Finding,
+    check,
+    refusals,
+    rights,
+)
 from netboot.join.rights import RIGHTS
 from netboot.join.self_check import PolicyState
 from netboot.join.signing import SIGNING_REMEDY, Signing
@@ -26,7 +40,7 @@ def test_a_sound_cluster_has_nothing_to_refuse(cluster: FakePreconditions) -> No
     assert [(one.name, one.outcome, one.words, one.remedy) for one in findings] == [
         ("version of Kubernetes", "ok", "v1.34.4", ""),
         ("clock", "ok", "ours and the apiserver's agree", ""),
-        ("rights of the issuer", "ok", "the account has the 19 rights that it needs", ""),
+        ("rights of the issuer", "ok", "the account has the 20 rights that it needs", ""),
         ("least privilege of the issuer", "ok", "the account may not read Secrets", ""),
         ("admission policy netboot-tokens", "ok", "there, bound and as shipped", ""),
         ("admission policy netboot-nodes", "ok", "there, bound and as shipped", ""),
@@ -124,7 +138,7 @@ def test_versions_that_are_fixed(cluster: FakePreconditions, version: str) -> No
 
 @pytest.mark.parametrize(
     "version",
-    ["v1.31.11", "v1.32.7", "v1.33.3", "v1.33.0", "v1.30.14", "v1.9.0", "v1.34.0-rc.0", "v1.33.3-gke.1200", "v0.9.9"],
+    ["v1.32.0", "v1.32.7", "v1.33.3", "v1.33.0", "v1.34.0-rc.0", "v1.33.3-gke.1200"],
 )
 def test_versions_with_cve_2025_5187(cluster: FakePreconditions, version: str) -> None:
     cluster.version = version
@@ -138,17 +152,30 @@ def test_versions_with_cve_2025_5187(cluster: FakePreconditions, version: str) -
     )
 
 
-def test_a_version_that_does_not_say_who_asks_is_refused(cluster: FakePreconditions) -> None:
-    cluster.version = "v1.31.12"
+@pytest.mark.parametrize("version", ["v1.31.12", "v1.31.14", "v1.30.14", "v1.9.0", "v0.9.9"])
+def test_a_version_that_does_not_say_who_asks_is_refused(cluster: FakePreconditions, version: str) -> None:
+    cluster.version = version
     assert refusals(check(cluster)) == (
         Finding(
             "version of Kubernetes",
             "refuse",
-            "v1.31.12 does not say with which certificate a node asks for the next one, so a key that was stolen in an "
-            "earlier boot could not be told from the node's own, and no certificate is renewed",
+            f"{version} does not say with which certificate a node asks for the next one, so a key that was stolen in "
+            "an earlier boot could not be told from the node's own, and no certificate is renewed",
             "upgrade the control plane to 1.32.8, 1.33.4, 1.34.0 or newer",
         ),
     )
+
+
+def test_the_versions_that_are_named_are_those_that_are_let_in(cluster: FakePreconditions) -> None:
+    """In the words, on the page, and in the cluster of the lab, the one that all of this was tried on."""
+    first = [f"{major}.{minor}.{patch}" for (major, minor), patch in FIXED.items()]
+    assert min(FIXED) == IDENTIFIES
+    assert f"upgrade the control plane to {', '.join(first)}, 1.34.0 or newer" == UPGRADE
+    page = (Path(__file__).parents[2] / "docs/kubernetes.md").read_text(encoding="utf-8")
+    assert f"Needed: Kubernetes {', '.join(first)}, 1.34.0 or newer" in page
+    assert f"All of it was tried on {binaries.VERSION} alone" in page
+    cluster.version = f"v{binaries.VERSION}"
+    assert refusals(check(cluster)) == ()
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import signal
 import sys
 from pathlib import Path
 
-from .clock import not_ours, set_time
+from .clock import disciplined, set_time
 from .loop import Agent
 
 
@@ -18,7 +18,8 @@ def main(argv: list[str]) -> int:
     signal.signal(signal.SIGTERM, end)
     os.umask(0o022)
     root = Path(argv[1] if len(argv) > 1 else "/").absolute()
-    Agent(root, set_clock=set_time if root == Path("/") else not_ours).run()
+    agent = Agent(root, set_clock=set_time, disciplined=disciplined) if root == Path("/") else Agent(root)
+    agent.run()
     return 0
 
 

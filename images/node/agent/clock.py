@@ -7,6 +7,7 @@ certificate that has expired stays so; authenticated, once TLS has believed join
 
 import email.utils
 import errno
+import struct
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,6 +20,12 @@ from .net import Server
 
 TOLERATED = 60.0
 """Seconds by which this machine's clock and the service's may differ."""
+UNKNOWN_ERROR = 16_000_000
+"""Microseconds: NTP_PHASE_LIMIT of the kernel (kernel/time/ntp.c)."""
+TIMEX_BYTES = 512
+"""More than `struct timex` has (adjtimex(2): modes, offset, freq, maxerror, then others)."""
+SERVICES = ("run/systemd/timesync", "run/chrony")
+"""Of systemd-timesyncd and chronyd, as long as they run."""
 
 
 def set_time(seconds: float) -> None:
@@ -65,12 +72,28 @@ class Clock:
             self.say(f"the clock said {old}, now {new}: {because}")
 
 
-def time_service(root: Path) -> Literal["none", "running", "synchronised"]:
-    """Whether systemd-timesyncd runs, and holds the clock (systemd-timesyncd.service(8), "Files")."""
-    folder = root / "run/systemd/timesync"
-    if not folder.exists():
-        return "none"
-    return "synchronised" if (folder / "synchronized").exists() else "running"
+def disciplined() -> bool:
+    """Whether a time service holds this machine's clock, whichever it is: the kernel's own word, as `NTPSynchronized`
+    of timedatectl(1) has it. Its estimate of the error is at the limit until a service has said better, and again when
+    the clock was set by hand, or no service has been heard of for hours."""
+    import ctypes
+
+    now = ctypes.create_string_buffer(TIMEX_BYTES)  # modes 0: asks, and sets nothing
+    state = ctypes.CDLL(None).adjtimex(now)
+    _modes, _offset, _frequency, error = struct.unpack_from("@Illl", now)
+    return bool(state >= 0 and error < UNKNOWN_ERROR)
+
+
+def nobody_s() -> bool:
+    """For an agent whose root is not this machine's."""
+    return False
+
+
+def time_service(root: Path, disciplined: Callable[[], bool]) -> Literal["none", "running", "synchronised"]:
+    """Whether a time service holds the clock; or one that we know by its files runs, and has not said the time yet."""
+    if disciplined():
+        return "synchronised"
+    return "running" if any((root / path).exists() for path in SERVICES) else "none"
 
 
 def floor(root: Path, issued: int) -> float:

@@ -50,6 +50,7 @@ class Agent:
     open_tpm: Callable[[Path], AbstractContextManager[tpm.Tpm | None]] = tpm.opened
     now: Callable[[], float] = time.time
     set_clock: Callable[[float], None] = clock.not_ours
+    disciplined: Callable[[], bool] = clock.nobody_s
     _reporter: Reporter | None = None
     _waits_for_time: int = 0
 
@@ -97,7 +98,7 @@ class Agent:
             if error.early and self._nobody_holds_the_clock():
                 clocks.advance(clock.date_of(Server(known.report, seconds=10)), known.report)
             raise
-        if clock.time_service(self.root) != "synchronised":
+        if clock.time_service(self.root, self.disciplined) != "synchronised":
             clocks.correct(admission.now_ms / 1000, "join")
         self.say(f"attested; this is node {admission.node_name} of cluster {admission.cluster}")
         issued = Request(admission, key, self.say, self.pause).obtain()
@@ -106,7 +107,7 @@ class Agent:
 
     def _nobody_holds_the_clock(self) -> bool:
         """Whether no time service does, or one that runs has had its time to find its servers."""
-        service = clock.time_service(self.root)
+        service = clock.time_service(self.root, self.disciplined)
         self._waits_for_time += service == "running"
         return service == "none" or (service == "running" and self._waits_for_time > WAITS_FOR_TIME)
 

@@ -7,16 +7,16 @@ look at all of them, is recorded, and its token deleted then. Doing so twice cha
 
 import logging
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
-from pydantic import ValidationError
-
+from netboot.controllers.approver.approvals import Approvals, Facts
 from netboot.controllers.approver.backlog import Backlog, Remembered, Task
 from netboot.controllers.approver.decision import (
     OTHER_BOOT,
-    Approve,
+    TOO_MANY,
     Deny,
     LeaveAlone,
     decide,
@@ -26,14 +26,13 @@ from netboot.controllers.approver.decision import (
 from netboot.controllers.approver.knowledge import Knowledge
 from netboot.controllers.approver.signing import SigningDuration
 from netboot.controllers.reflector import AGAIN, Reflector
-from netboot.join.certificates import IssuedCertificates, issued
+from netboot.join.certificates import Issued, IssuedCertificates, issued
 from netboot.join.errors import ConflictError, RefusedError
 from netboot.join.ports import CertificateRequests, Csr, Leases, Tokens
 from netboot.lifecycle.errors import CannotTellError
-from netboot.lifecycle.events import EventRecord
-from netboot.lifecycle.phases import Phase
 from netboot.lifecycle.ports import Clock
 from netboot.status import ApproverStatus
+from tokens.errors import TooManyError
 
 log = logging.getLogger(__name__)
 
@@ -42,7 +41,10 @@ WORKERS = 4
 GRACE_SECONDS = 1.0
 """Between the certificate and the end of its token: the agent fetches the certificate with the token."""
 LOOKS = 4
-"""Before a requester's certificate is said to be none of its boot: it may be recorded at this moment."""
+"""That find a requester's certificate not on record, before it is said to be none of its boot: its request may come at
+this moment. While it is there and waits to be recorded (the apiserver may be away) no look is the last."""
+ALERT_SECONDS = 3600.0
+"""How long the status says what may be an attack."""
 SLOW_SECONDS = 30.0
 """A request that waits longer is said in the status."""
 
@@ -60,21 +62,13 @@ class NotOnRecordError(Exception):
     """The certificate of whoever asks is none of its boot, yet."""
 
 
-class Facts(Protocol):
-    """Where facts are written down: `netboot.stores.facts.Facts`."""
-
-    def append(self, record: EventRecord) -> None:
-        """Durable when it returns; raises JournalUnavailableError."""
-        ...
-
-
 class Approver:
     """Of one cluster. `start` starts threads; `connect` raises ClusterUnavailableError until it can."""
 
     def __init__(
         self, cluster: str, connect: Callable[[], Cluster], knowledge: Knowledge, facts: Facts, clock: Clock
     ) -> None:
-        self._cluster, self._connect, self._knowledge, self._facts = cluster, connect, knowledge, facts
+        self._cluster, self._connect, self._knowledge = cluster, connect, knowledge
         self._clock = clock
         self._api: Cluster | None = None
         self._backlog = Backlog()
@@ -82,8 +76,10 @@ class Approver:
         self._lock = threading.Lock()
         self._counts: Counter[tuple[str, str]] = Counter()
         self._unavailable = 0
-        self._finished, self._told, self._noted = Remembered(), Remembered(), Remembered()
+        self._approvals = Approvals(facts, clock)
+        self._finished, self._noted = Remembered(), Remembered()
         self._signing = SigningDuration()
+        self._alert: tuple[float, str] = (float("-inf"), "")
 
     def start(self) -> None:
         """Begin; the threads end with the process."""
@@ -103,6 +99,9 @@ class Approver:
         problem = self._reflector.problem or self._signing.problem
         if problem is None and oldest > SLOW_SECONDS:
             problem = f"{waiting} certificate requests wait, one for {oldest:.0f} s"
+        alerted, alert = self._alert
+        if problem is None and time.monotonic() - alerted < ALERT_SECONDS:
+            problem = alert
         with self._lock:
             decided = tuple((outcome, what, count) for (outcome, what), count in sorted(self._counts.items()))
             unavailable = self._unavailable + self._reflector.unavailable
@@ -141,6 +140,7 @@ class Approver:
         try:
             self._step(task)
         except NotOnRecordError as error:
+            task.looks += 1
             self._later(task, str(error))
         except ConflictError:
             self._backlog.done(task)  # what it became since comes with the watch
@@ -171,6 +171,7 @@ class Approver:
 
     def _decide(self, task: Task, api: Cluster) -> None:
         csr = task.csr
+        last = task.looks >= LOOKS and not self._backlog.holds(self._records(csr.credential))  # before it is asked for
         try:
             decision = decide(csr, self._knowledge.of(csr, api.leases, api.certificates))
         except RefusedError as error:  # a damaged Lease: its words say what to do
@@ -179,18 +180,20 @@ class Approver:
         if isinstance(decision, LeaveAlone):
             log.debug("left alone: %s", decision.why, extra={"fields": fields})
         elif isinstance(decision, Deny):
-            if decision.reason == OTHER_BOOT and task.failures < LOOKS:
+            if decision.reason == OTHER_BOOT and not last:
                 raise NotOnRecordError(decision.message)
             api.requests.deny(csr, decision.reason, decision.message)
             self._count("denied", decision.reason)
             log.warning("denied: %s", decision.message, extra={"fields": {**fields, "reason": decision.reason}})
+            if decision.reason == TOO_MANY:
+                self._alert = (time.monotonic(), decision.message)
         else:
             self._signing.check(csr, decision.purpose, api.certificates)
             api.requests.approve(csr, decision.reason, decision.message)
             self._count("approved", decision.purpose)
             log.info("approved: %s", decision.message, extra={"fields": {**fields, "purpose": decision.purpose}})
             if decision.purpose == "client":
-                self._tell_if_possible(csr, decision)
+                self._approvals.tell_if_possible(csr, decision.machine, decision.boot)
 
     def _note(self, csr: Csr, api: Cluster) -> None:
         """The certificate is there: it may renew, if it is of its machine's boot. Its token goes a little later."""
@@ -199,44 +202,45 @@ class Approver:
             log.error("the certificate of the request %s cannot be read", csr.name)
         else:
             self._signing.observe(csr, certificate, api.certificates)
-            self._knowledge.record(csr, certificate, api.leases, api.certificates)
+            self._record(csr, certificate, api)
         self._noted.add(csr.uid)
         if token_of(csr) is None:
             self._finished.add(csr.uid)
         else:
             self._backlog.put(csr, GRACE_SECONDS)
 
+    def _record(self, csr: Csr, certificate: Issued, api: Cluster) -> None:
+        try:
+            self._knowledge.record(csr, certificate, api.leases, api.certificates)
+        except TooManyError as error:  # approved in the moment in which others were
+            log.warning("the certificate of the request %s is not recorded: %s", csr.name, error)
+            self._alert = (time.monotonic(), str(error))
+
+    def _records(self, sha256: str) -> Callable[[Csr], bool]:
+        """Whether a request has that certificate, and it is still to be recorded."""
+
+        def records(csr: Csr) -> bool:
+            if not csr.issued or csr.uid in self._noted:
+                return False
+            certificate = issued(csr.certificate)
+            return certificate is not None and certificate.sha256 == sha256
+
+        return records
+
     def _finish(self, csr: Csr, api: Cluster) -> None:
         """Its token has served."""
         token = token_of(csr)
         assert token is not None  # or it would not have been put here
         api.tokens.delete(token)
-        if csr.uid not in self._told:  # approved before a crash, or while the disk refused
+        if not self._approvals.told(csr):  # approved before a crash, or while the disk refused
             try:
                 held = self._knowledge.of(csr, api.leases, api.certificates).credential
             except RefusedError as error:  # its Lease is damaged: nobody will ever know whose boot it was
                 log.warning("%s: not recorded: %s", csr.name, error)
                 held = None
             if held is not None and held.token_id == token:
-                self._tell(csr, held.machine, held.boot)
+                self._approvals.tell(csr, held.machine, held.boot)
         self._finished.add(csr.uid)
-
-    def _tell_if_possible(self, csr: Csr, approved: Approve) -> None:
-        """A machine's certificate matters more than the record of it; `_finish` tries again."""
-        try:
-            self._tell(csr, approved.machine, approved.boot)
-        except CannotTellError as error:
-            log.error("the approval of %s is not written down yet: %s", csr.name, error)  # noqa: TRY400
-
-    def _tell(self, csr: Csr, machine: str, boot: str) -> None:
-        fields = {"machine": machine, "boot": boot, "detail": f"certificate request {csr.name}"[:300], "peer": ""}
-        try:
-            record = EventRecord.model_validate({"at_ms": self._clock.now_ms(), "phase": Phase.CSR_APPROVED, **fields})
-        except ValidationError:
-            log.warning("the Lease of %s names no boot (%r): nothing to write down", machine, boot)
-        else:
-            self._facts.append(record)
-        self._told.add(csr.uid)
 
     def _count(self, outcome: str, what: str) -> None:
         with self._lock:

@@ -19,12 +19,14 @@ SHARE = 64
 
 @dataclass(slots=True)
 class Task:
-    """`failures`: tries that did not succeed. `since`: when it came, by the monotonic clock."""
+    """`failures`: tries that did not succeed; `looks`: those of them that found its requester's certificate not on
+    record. `since`: when it came, by the monotonic clock."""
 
     csr: Csr
     since: float
     due: float
     failures: int = 0
+    looks: int = 0
 
 
 class Backlog:
@@ -38,7 +40,7 @@ class Backlog:
         """Entries by requester."""
         self._changed = threading.Condition()
         self._tasks: dict[str, Task] = {}
-        self._in_hand: set[str] = set()
+        self._in_hand: dict[str, Csr] = {}
         self._heap: list[tuple[float, int, str]] = []
         self._number = itertools.count()
         self._closed = False
@@ -51,6 +53,12 @@ class Backlog:
         with self._changed:
             since = min((task.since for task in self._tasks.values()), default=None)
         return 0.0 if since is None else self._monotonic() - since
+
+    def holds(self, right: Callable[[Csr], bool]) -> bool:
+        """Whether something is to be done, or is being done, about such a request."""
+        with self._changed:
+            there = [*self._in_hand.values(), *(task.csr for task in self._tasks.values())]
+        return any(right(csr) for csr in there)
 
     def put(self, csr: Csr, delay: float = 0.0) -> None:
         """Something is to be done about it in `delay` seconds. The very same once more changes nothing."""
@@ -83,7 +91,7 @@ class Backlog:
         """It was not: once more in `delay` seconds, unless something newer was put meanwhile."""
         with self._changed:
             if task.csr.name not in self._tasks:
-                self._enter(Task(task.csr, task.since, self._monotonic() + delay, task.failures + 1))
+                self._enter(Task(task.csr, task.since, self._monotonic() + delay, task.failures + 1, task.looks))
             self._let_go(task.csr.name)
 
     def close(self) -> None:
@@ -107,7 +115,7 @@ class Backlog:
                 del self._of[task.csr.username]
 
     def _let_go(self, name: str) -> None:
-        self._in_hand.discard(name)
+        self._in_hand.pop(name, None)
         if name in self._tasks:  # it was passed over while it was in hand
             heapq.heappush(self._heap, (self._tasks[name].due, next(self._number), name))
             self._changed.notify()
@@ -120,7 +128,7 @@ class Backlog:
             if task is None or task.due != due or name in self._in_hand:
                 continue  # replaced, or in hand: `_let_go` enters it again
             self._leave(name)
-            self._in_hand.add(name)
+            self._in_hand[name] = task.csr
             return task
         return None
 

@@ -8,24 +8,26 @@ import re
 from contextlib import suppress
 from typing import Literal, NamedTuple
 
-from netboot.join.certificates import BootCertificates, descends
+from netboot.join.certificates import MOST, BootCertificates, descends, living, too_many
 from netboot.join.identify import has_tpm
 from netboot.join.ports import Credential, Csr, Enrolment
+from netboot.join.preconditions import CLOCK_REFUSE_MS
 from netboot.machines.values import AssuranceLevel, Machine, weaker
 from tokens.binding import PREFIX
 from tokens.csr import CLIENT_SIGNER, SERVING_SIGNER, Request, check_client, check_renewal, check_serving, node_of
-from tokens.errors import BindingError, CsrError, ForeignNameError, NotAllowedError, OtherBootError
+from tokens.errors import BindingError, CsrError, ForeignNameError, NotAllowedError, OtherBootError, TooManyError
 from tokens.pkcs10 import read
 
 Purpose = Literal["client", "renewal", "serving"]
 _TOKEN = "system:bootstrap:"  # noqa: S105 - the beginning of a user's name
 _NODE = "system:node:"
-MALFORMED, OTHER_BOOT = "NetbootMalformed", "NetbootOtherBoot"
+MALFORMED, OTHER_BOOT, TOO_MANY = "NetbootMalformed", "NetbootOtherBoot", "NetbootTooMany"
 _REASONS: dict[type[CsrError], str] = {
     BindingError: "NetbootNotBound",
     ForeignNameError: "NetbootForeignName",
     NotAllowedError: "NetbootNotAllowed",
     OtherBootError: OTHER_BOOT,
+    TooManyError: TOO_MANY,
 }
 APPROVED: dict[Purpose, str] = {
     "client": "NetbootAttested",
@@ -38,7 +40,7 @@ class Known(NamedTuple):
     """What is known of the machine that a request concerns; `node`: under which name it was looked for.
 
     `machine` None: the inventory has none of that node name in this cluster. `credential`: its Lease.
-    `certificates`: which client certificates the approver has written down.
+    `certificates`: which client certificates the approver has written down. `now_ms`: when all this was so.
     """
 
     cluster: str
@@ -47,6 +49,7 @@ class Known(NamedTuple):
     enrolment: Enrolment | None = None
     credential: Credential | None = None
     certificates: BootCertificates | None = None
+    now_ms: int = 0
 
     @property
     def ours(self) -> bool:
@@ -98,7 +101,7 @@ def token_of(csr: Csr) -> str | None:
 
 def is_of_boot(csr: Csr, known: Known) -> bool:
     """Whether the client certificate of this request is one of the boot that the machine's Lease names: it is for the
-    key of the Lease, or was asked for with a certificate of that boot."""
+    key of the Lease and asked for since that was written, or asked for with a certificate of that boot."""
     credential = known.credential
     if credential is None or credential.node != known.node:
         return False
@@ -110,8 +113,15 @@ def is_of_boot(csr: Csr, known: Known) -> bool:
     if asked.node != known.node or purpose is None or purpose == "serving":
         return False
     if purpose == "client":
-        return hashlib.sha256(asked.spki).hexdigest() == credential.holder
+        return hashlib.sha256(asked.spki).hexdigest() == credential.holder and _since(csr, credential)
     return csr.username == _NODE + known.node and descends(known.certificates, credential, csr.credential)
+
+
+def _since(csr: Csr, credential: Credential) -> bool:
+    """Whether it was asked for under the Lease as it is: a machine may prove itself anew with the same key."""
+    if credential.token_id is not None:
+        return token_of(csr) == credential.token_id
+    return csr.approved_ms is None or csr.approved_ms >= credential.at_ms - CLOCK_REFUSE_MS
 
 
 def nodes_named(csr: Csr) -> tuple[str, ...]:
@@ -157,6 +167,8 @@ def _approve(csr: Csr, purpose: Purpose, known: Known) -> Approve:
     assert credential is not None  # or it is not allowed
     if purpose != "client":
         _check_descent(csr, known.certificates, credential)
+    if purpose == "renewal" and len(living(known.certificates, credential, known.now_ms)) >= MOST:
+        raise too_many(credential)
     message = f"machine {credential.machine}, proven by {credential.assurance} in boot {credential.boot}"
     return Approve(purpose, credential.machine, credential.boot, APPROVED[purpose], message)
 
@@ -189,7 +201,7 @@ def _assurance(machine: Machine, enrolled: Enrolment, credential: Credential) ->
         return f"machine {name} proved itself by {credential.assurance}, and {floor} is asked of it; reboot it"
     if credential.assurance == "tpm" and not on_record:
         return f"machine {name} has no TPM on record any more; `netboot machine enroll {name}`, then reboot it"
-    if credential.assurance == "tpm" and credential.ek_sha256 != (machine.match.ek_sha256 or enrolled.ek_sha256):
+    if credential.assurance == "tpm" and credential.ek_sha256 != enrolled.approved_ek:
         return f"machine {name} proved itself by another TPM than is on record now; reboot it"
     return ""
 

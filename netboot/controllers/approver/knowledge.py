@@ -46,8 +46,8 @@ class Machines:
 class Knowledge:
     """Asks whoever knows, anew for each request: what is decided here is in force for a day."""
 
-    def __init__(self, cluster: str, machines: Machines, enrolments: Enrolments) -> None:
-        self._cluster, self._machines, self._enrolments = cluster, machines, enrolments
+    def __init__(self, cluster: str, machines: Machines, enrolments: Enrolments, now_ms: Callable[[], int]) -> None:
+        self._cluster, self._machines, self._enrolments, self._now_ms = cluster, machines, enrolments, now_ms
 
     def of(self, csr: Csr, leases: Leases, certificates: IssuedCertificates) -> Known:
         """What is known of the first node it names that is, or was, a machine of ours.
@@ -62,7 +62,8 @@ class Knowledge:
             if machine is not None:
                 credential = leases.read(self._cluster, machine.name)
                 record = certificates.read(self._cluster, machine.name)
-                return Known(self._cluster, name, machine, self._enrolments.of(machine.name), credential, record)
+                enrolment = self._enrolments.of(machine.name)
+                return Known(self._cluster, name, machine, enrolment, credential, record, self._now_ms())
         if purpose_of(csr) in ("renewal", "serving"):
             for name in names:
                 credential = self._departed(name, leases)
@@ -74,7 +75,7 @@ class Knowledge:
         """Write down that a certificate is one of its machine's boot, where it is; of no other may one be renewed.
 
         Raises:
-            CannotTellError: it is not written down yet.
+            CannotTellError: it is not written down yet. TooManyError: it is not, for those that are leave it no room.
         """
         if not any(self._machines.named(name) for name in nodes_named(csr)):
             return  # and no Lease is looked through for it
@@ -85,7 +86,7 @@ class Knowledge:
             return
         if known.credential is None or not is_of_boot(csr, known):
             return
-        record = recorded(known.certificates, known.credential, certificate.sha256)
+        record = recorded(known.certificates, known.credential, certificate)
         if record is None:
             return
         try:

@@ -13,7 +13,7 @@ from netboot.controllers.approver.decision import Purpose
 from netboot.join.certificates import Issued, IssuedCertificates
 from netboot.join.errors import ClusterUnavailableError, ConflictError
 from netboot.join.ports import Csr
-from netboot.join.signing import LONGEST_SECONDS, SIGNING_REMEDY, Signing, signing_words
+from netboot.join.signing import LONGEST_SECONDS, NOT_SEEN, SIGNING_REMEDY, Signing, signing_words
 
 log = logging.getLogger(__name__)
 FRESH_SECONDS = 5.0
@@ -34,6 +34,10 @@ class SigningDuration:
         signing = self._signing
         return None if signing is None or signing.seconds <= LONGEST_SECONDS else signing_words(signing)
 
+    @property
+    def _seconds(self) -> int:
+        return self._signing.seconds if self._signing is not None else 0
+
     def check(self, csr: Csr, purpose: Purpose, certificates: IssuedCertificates) -> None:
         """Let an approval pass.
 
@@ -41,18 +45,27 @@ class SigningDuration:
             ClusterUnavailableError: the signer makes certificates that live too long, or that is not known of it yet.
         """
         if self._monotonic() >= self._due:
-            self._signing = certificates.signing()
+            self._signing = self._on_record(certificates)
             self._due = self._monotonic() + FRESH_SECONDS
         if self.problem is not None:
             raise ClusterUnavailableError(f"{self.problem}: nothing is approved; {SIGNING_REMEDY}")
-        if self._signing is None and purpose == "renewal" and csr.expiration_seconds is None:
+        if not self._seconds and purpose == "renewal" and csr.expiration_seconds is None:
             raise ClusterUnavailableError(
                 "it is not known yet how long the cluster's certificates live: the first serving certificate of a "
                 "kubelet shows it"
             )
 
+    def _on_record(self, certificates: IssuedCertificates) -> Signing:
+        """What is on record; where nothing is, a record is made, which says from when on it is looked."""
+        known = certificates.signing()
+        if known is None:
+            _write(certificates, NOT_SEEN)
+            known = certificates.signing()
+        return known or NOT_SEEN
+
     def observe(self, csr: Csr, issued: Issued, certificates: IssuedCertificates) -> None:
-        """Write down what a certificate shows, where that is new. One that got what it had asked for shows nothing.
+        """Write down what a certificate shows, where that is new. One that got what it had asked for shows nothing, nor
+        does one that was approved before the record was made: the signer may have been corrected since.
 
         Raises:
             ClusterUnavailableError: it is not written down yet.
@@ -60,15 +73,20 @@ class SigningDuration:
         asked = csr.expiration_seconds
         if asked is not None and not asked <= LONGEST_SECONDS < issued.seconds:
             return
-        known = certificates.signing()
-        if known is not None and (known.since_ms > issued.since_ms or abs(known.seconds - issued.seconds) <= 60):
+        known = self._on_record(certificates)
+        shown_ms = csr.approved_ms if csr.approved_ms is not None else issued.since_ms
+        if shown_ms < max(known.since_ms, known.kept_since_ms) or abs(known.seconds - issued.seconds) <= 60:
             return
-        self._signing = Signing(seconds=issued.seconds, since_ms=issued.since_ms, request=csr.name)
-        try:
-            certificates.write_signing(self._signing)
-        except ConflictError as error:
-            raise ClusterUnavailableError(str(error)) from None
+        self._signing = Signing(seconds=issued.seconds, since_ms=shown_ms, request=csr.name)
+        _write(certificates, self._signing)
         if self.problem is None:
             log.info("%s", signing_words(self._signing))
         else:
             log.error("%s: nothing is approved; %s", signing_words(self._signing), SIGNING_REMEDY)
+
+
+def _write(certificates: IssuedCertificates, signing: Signing) -> None:
+    try:
+        certificates.write_signing(signing)
+    except ConflictError as error:
+        raise ClusterUnavailableError(str(error)) from None

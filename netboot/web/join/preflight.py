@@ -4,11 +4,10 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 from netboot.join.errors import ClusterUnavailableError
-from netboot.join.issued_tokens import sweep
 from netboot.join.ports import ClusterAccess
 from netboot.join.preconditions import Connected, Finding, refusals
 from netboot.lifecycle.errors import LifecycleError
@@ -21,7 +20,7 @@ RECHECK_SECONDS = 3.0
 """Between checks of a cluster that is not fit, or cannot be asked."""
 TRUSTED_SECONDS = 120.0
 """How long what was found stays true of an apiserver that does not answer."""
-SWEEP_SECONDS = 60.0
+CLEAN_SECONDS = 60.0
 
 
 @dataclass(slots=True)
@@ -31,25 +30,24 @@ class _Known:
     findings: tuple[Finding, ...] = ()
     checked: float = float("-inf")
     problem: str = "it has not been asked yet"
-    due: float = float("-inf")
-    sweep_due: float = field(default=float("-inf"))
 
 
 class CheckedClusters(Mapping[str, ClusterAccess]):
-    """The clusters by name. `step` in a thread of its own (`run`); everything else from any thread.
+    """The clusters by name. Each of `loops` in a thread of its own; everything else from any thread.
 
-    `clusters`: what reaches each; ClusterUnavailableError where its files cannot be used.
+    `clusters`: what reaches each; ClusterUnavailableError where its files cannot be used. `clean`: what is done to a
+    cluster once a minute, `clean(access, now_ms)`; raises LifecycleError. None: another replica does it.
     """
 
     def __init__(
         self,
         clusters: Mapping[str, Callable[[], Connected]],
         now_ms: Callable[[], int],
+        clean: Callable[[ClusterAccess, int], None] | None = None,
         *,
-        sweeps: bool,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._clusters, self._now_ms, self._sweeps, self._monotonic = clusters, now_ms, sweeps, monotonic
+        self._clusters, self._now_ms, self._clean, self._monotonic = clusters, now_ms, clean, monotonic
         self._known = {name: _Known() for name in clusters}
         self._ended = threading.Event()
 
@@ -87,26 +85,25 @@ class CheckedClusters(Mapping[str, ClusterAccess]):
         """By name, for `/readyz`."""
         return {name: self._status(name, known) for name, known in self._known.items()}
 
-    def run(self) -> None:
-        """Check for ever, until `end`."""
-        while not self._ended.is_set():
-            self._ended.wait(max(0.1, self.step()))
+    def loops(self) -> dict[str, Callable[[], None]]:
+        """What goes on until `end`, by name: a cluster that answers slowly holds up neither another nor its own
+        checks."""
+        steps = {f"preflight-{name}": partial(self.check, name) for name in self._known}
+        if self._clean is not None:
+            steps |= {f"cleaning-{name}": partial(self.clean, name) for name in self._known}
+        return {name: partial(self._repeat, step) for name, step in steps.items()}
 
     def end(self) -> None:
-        """Have `run` return."""
+        """Have the loops return."""
         self._ended.set()
 
-    def step(self) -> float:
-        """Check what is due; the seconds until something is due again."""
-        for name, known in self._known.items():
-            if self._monotonic() >= known.due:
-                self._check(name, known)
-            if self._sweeps and known.access is not None and self._monotonic() >= known.sweep_due:
-                self._sweep(name, known, known.access)
-        return min((known.due for known in self._known.values()), default=60.0) - self._monotonic()
+    def _repeat(self, step: Callable[[], float]) -> None:
+        while not self._ended.is_set():
+            self._ended.wait(step())
 
-    def _check(self, name: str, known: _Known) -> None:
-        problem, wait = "", CHECK_SECONDS
+    def check(self, name: str) -> float:
+        """Ask whether a cluster is fit; the seconds until it is to be asked again."""
+        known, problem, wait = self._known[name], "", CHECK_SECONDS
         try:
             if known.access is None:
                 access, known.check = self._clusters[name]()
@@ -125,20 +122,21 @@ class CheckedClusters(Mapping[str, ClusterAccess]):
         except Exception:
             problem, wait = "the self-check failed; see the log", RECHECK_SECONDS
             log.exception("defect: the self-check of cluster %s", name)
-        known.problem, known.due = problem, self._monotonic() + wait
+        known.problem = problem
+        return wait
 
-    def _sweep(self, name: str, known: _Known, access: ClusterAccess) -> None:
-        known.sweep_due = self._monotonic() + SWEEP_SECONDS
+    def clean(self, name: str) -> float:
+        """Clear away what nobody needs any more in a cluster; the seconds until it is to be done again."""
+        access = self._known[name].access
+        if self._clean is None or access is None:
+            return RECHECK_SECONDS
         try:
-            swept = sweep(access, self._now_ms())
+            self._clean(access, self._now_ms())
         except LifecycleError as error:
-            log.warning("expired tokens of cluster %s are deleted later: %s", name, error)
-            return
-        except Exception:  # the checks of every cluster go on: without them join would soon refuse everybody
-            log.exception("defect: expired tokens of cluster %s were not deleted", name)
-            return
-        if swept:
-            log.info("deleted %d expired tokens of cluster %s", swept, name)
+            log.warning("what nobody needs any more in cluster %s is cleared away later: %s", name, error)
+        except Exception:
+            log.exception("defect: cluster %s was not cleared of what nobody needs any more", name)
+        return CLEAN_SECONDS
 
     def _status(self, name: str, known: _Known) -> ClusterStatus:
         try:

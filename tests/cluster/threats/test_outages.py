@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from lab.kube import cluster as lab
-from netboot.join.issue import MARK
+from netboot.join.ports import MARK
 from netboot.stores.sealing import added, new_key, promoted, read_keys, retired, write_keys
 from tests.cluster.threats.live_site import LEASES, NODES, SERVE, LiveSite, failed
 from tests.kubelets import client, pem, renewal, serving

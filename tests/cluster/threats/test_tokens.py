@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from netboot.join.issue import MARK
-from netboot.join.ports import Csr
+from netboot.join.ports import MARK, Csr
 from tests.cluster.threats.chassis import Chassis
 from tests.cluster.threats.live_site import NODES, LiveSite
 from tests.kubelets import THIEF, client, pem, renewal, serving

@@ -312,16 +312,15 @@ def test_a_certificate_that_has_expired_asks_nobody_for_the_time(
     assert len(set_to) == 1
 
 
+@pytest.mark.parametrize("service", ["run/systemd/timesync", "run/chrony"])
 @pytest.mark.parametrize("synchronised", [True, False])
 def test_a_time_service_comes_before_the_boot_service(
-    site: Site, root: Path, disbelieved: Callable[[int, int], None], synchronised: bool
+    site: Site, root: Path, disbelieved: Callable[[int, int], None], synchronised: bool, service: str
 ) -> None:
-    (root / "run/systemd/timesync").mkdir(parents=True)
-    if synchronised:
-        (root / "run/systemd/timesync/synchronized").touch()
+    (root / service).mkdir(parents=True)
     disbelieved(NOT_YET, 7)
     set_to: list[float] = []
-    told = joined(root, now=lambda: 1000.0, set_clock=set_to.append)
+    told = joined(root, now=lambda: 1000.0, set_clock=set_to.append, disciplined=lambda: synchronised)
     assert len(causes(told)) == 7
     taken = [line.split(": ")[-1] for line in told.lines if line.startswith("the clock said")]
     plain = f"that is {site.report_url}'s time"

@@ -1,8 +1,11 @@
 """The agent's pure parts: what it believes, what it writes, how long it waits."""
 
 import contextlib
+import ctypes
 import json
 import struct
+import subprocess
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -23,12 +26,13 @@ from lab.kube.authority import Authority
 from netboot.join import messages
 from netboot.join.attest import attest
 from netboot.join.hello import hello
-from netboot.join.issue import MARK
+from netboot.join.ports import MARK
 from tests.agent_tpm import SoftTpm
 from tests.joining import Stage, boot_id, dumps, pinned
 from tests.soft_tpm import Machine, new_key
 from tokens.errors import MalformedError
 
+ROOT = Path(__file__).parents[3]
 CA = Authority("cluster").pair.certificate.decode()
 ANSWER: dict[str, Any] = {
     "token": "abcdef.0123456789abcdef",
@@ -343,12 +347,40 @@ def test_what_nobody_has_signed_never_puts_the_clock_back() -> None:
     assert moved == [5061.0]
 
 
-@pytest.mark.parametrize(("files", "state"), [((), "none"), (("",), "running"), (("", "synchronized"), "synchronised")])
-def test_a_time_service_is_seen(tmp_path: Path, files: tuple[str, ...], state: str) -> None:
-    for name in files:
-        path = tmp_path / "run/systemd/timesync" / name
-        path.mkdir(parents=True) if not name else path.touch()
-    assert clock.time_service(tmp_path) == state
+@pytest.mark.parametrize("files", [None, "run/systemd/timesync", "run/chrony", "run/ptp4l"])
+@pytest.mark.parametrize("disciplined", [True, False])
+def test_a_time_service_is_seen(tmp_path: Path, files: str | None, disciplined: bool) -> None:
+    """One that holds the clock, whichever it is, by the kernel's word; one that has not yet, by its files."""
+    if files is not None:
+        (tmp_path / files).mkdir(parents=True)
+    known = files in ("run/systemd/timesync", "run/chrony")
+    expected = "synchronised" if disciplined else "running" if known else "none"
+    assert clock.time_service(tmp_path, lambda: disciplined) == expected
+
+
+@pytest.mark.parametrize(
+    ("state", "error", "said"), [(0, 12_000, True), (5, 15_999_999, True), (5, 16_000_000, False), (-1, 0, False)]
+)
+def test_it_is_the_kernel_that_says_whether_the_clock_is_held(
+    monkeypatch: pytest.MonkeyPatch, state: int, error: int, said: bool
+) -> None:
+    class Libc:
+        def adjtimex(self, timex: ctypes.Array[ctypes.c_char]) -> int:
+            assert timex.raw == bytes(clock.TIMEX_BYTES)  # asked, and nothing set
+            struct.pack_into("@Illl", timex, 0, 0, 0, 0, error)
+            return state
+
+    monkeypatch.setattr(ctypes, "CDLL", lambda _name: Libc())
+    assert clock.disciplined() is said
+
+
+def test_the_kernel_answers_where_no_memory_may_be_made_executable() -> None:
+    """As the agent's unit has it (`MemoryDenyWriteExecute`; here PR_SET_MDWE of Linux 6.3, which exec keeps)."""
+    asks = "from images.node.agent.clock import disciplined; print(disciplined())"
+    enters = "import ctypes, os, sys; ctypes.CDLL(None).prctl(65, 1, 0, 0, 0); "
+    enters += f"os.execv(sys.executable, [sys.executable, '-c', {asks!r}])"
+    run = subprocess.run([sys.executable, "-c", enters], capture_output=True, text=True, cwd=ROOT, check=False)
+    assert (run.stdout.strip(), run.stderr) == (str(clock.disciplined()), "")
 
 
 def test_a_clock_that_cannot_be_set_is_said() -> None:

@@ -78,7 +78,9 @@ def test_the_steps_come_in_their_order(stage: Stage, machine: Machine) -> None:
     node = stage.cluster.make_node("gpu-001", ready=True)
     stage.join(machine)
     calls = [call.partition(" ")[0] for call in stage.cluster.calls]
-    assert calls == ["leases.read", "leases.write", "nodes.node", "nodes.delete", "tokens.create", "leases.write"]
+    assert calls == [
+        "leases.read", "nodes.node", "leases.write", "nodes.node", "nodes.delete", "tokens.create", "leases.write"
+    ]  # fmt: skip
     assert stage.cluster.nodes.node("gpu-001") is None
     assert node.uid
 

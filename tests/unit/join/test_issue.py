@@ -8,10 +8,10 @@ import pytest
 
 from netboot.join import messages
 from netboot.join.attest import attest
-from netboot.join.errors import ClusterUnavailableError, ConflictError, HeldError
-from netboot.join.issue import taints_of
+from netboot.join.errors import ClusterUnavailableError, ConflictError, HeldError, RefusedError
 from netboot.join.issued_tokens import sweep
 from netboot.join.ports import Credential
+from netboot.join.taints import taints_of
 from netboot.lifecycle.errors import JournalUnavailableError
 from netboot.lifecycle.events import EventRecord
 from netboot.lifecycle.phases import Phase
@@ -60,7 +60,7 @@ class Failing(FakeCluster):
 
 
 @pytest.mark.parametrize("lost", [False, True])
-@pytest.mark.parametrize("at", range(6))
+@pytest.mark.parametrize("at", range(7))
 def test_after_a_failure_at_any_step_beginning_again_is_safe(machine: Machine, at: int, lost: bool) -> None:
     cluster = Failing()
     cluster.make_node("gpu-001", ready=True, boot_id="before")
@@ -71,7 +71,7 @@ def test_after_a_failure_at_any_step_beginning_again_is_safe(machine: Machine, a
     except ClusterUnavailableError:
         pass
     else:
-        assert lost and at in (0, 2)  # reads have no effect whose answer could be lost
+        assert lost and at in (0, 1, 3)  # reads have no effect whose answer could be lost
     cluster.at = -1
     cluster.fail_next = 0
     stage.join(machine)
@@ -221,6 +221,33 @@ def test_the_lease_names_the_taints_and_the_answer_has_them_and_the_mark() -> No
     assert answer["labels"] == {"netboot.dev/managed-by": "netboot"}
     assert answer["taints"] == ["netboot.dev/unchecked:NoSchedule"]
     assert lease(stage).taints == "netboot.dev/unchecked:NoSchedule"
+
+
+def test_a_node_that_is_not_known_to_be_netboots_is_refused_before_anything_is_written(
+    stage: Stage, machine: Machine
+) -> None:
+    """Of before the update, or somebody else's: admission would refuse to delete it, each time anew."""
+    stage.cluster.make_node("gpu-001", ready=True, marked=False)
+    for _ in range(2):
+        with pytest.raises(RefusedError) as caught:
+            stage.join(machine)
+        assert str(caught.value) == (
+            "there is a Node gpu-001 without the label netboot.dev/managed-by=netboot, so netboot does not know it and "
+            "may not delete it: if an earlier boot of this machine left it, `kubectl label node gpu-001 "
+            "netboot.dev/managed-by=netboot`; if it is another machine's, give this one another name in the inventory"
+        )
+    assert (stage.records, stage.cluster.credentials, stage.cluster.secrets) == ([], {}, {})
+    stage.cluster.make_node("gpu-001")
+    stage.join(machine)
+    sound(stage)
+
+
+def test_a_node_that_registered_in_this_boot_is_nobodys_to_delete(stage: Stage, machine: Machine) -> None:
+    """Whatever its label says by now: the boot's next token asks nothing of it."""
+    stage.join(machine)
+    stage.cluster.make_node("gpu-001", boot_id="now", marked=False)
+    stage.join(machine)
+    sound(stage)
 
 
 # -- clean-up ------------------------------------------------------------------------------------------------------

@@ -1,16 +1,26 @@
 """Pieces of the join server by themselves: the buckets of addresses, and the gate that the self-check keeps."""
 
+import threading
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from netboot.join.errors import ClusterUnavailableError
+from netboot.join.issued_tokens import sweep
 from netboot.join.ports import ClusterAccess
 from netboot.join.preconditions import Connected, Finding
 from netboot.status import ClusterStatus
 from netboot.web.join.limits import Buckets
-from netboot.web.join.preflight import CHECK_SECONDS, RECHECK_SECONDS, TRUSTED_SECONDS, CheckedClusters
+from netboot.web.join.preflight import (
+    CHECK_SECONDS,
+    CLEAN_SECONDS,
+    RECHECK_SECONDS,
+    TRUSTED_SECONDS,
+    CheckedClusters,
+)
 from tests.joining import NOW, Stage, boot_id, pinned
+from tests.processes import wait_for
 from tests.soft_tpm import Machine
 
 
@@ -67,6 +77,11 @@ def test_one_address_that_asks_and_asks_leaves_the_others_of_its_64_theirs() -> 
     assert buckets.wait("2001:db8::2") == 0.0
 
 
+def clean(access: ClusterAccess, now_ms: int) -> None:
+    """What the process does, as far as these tests look at it."""
+    sweep(access, now_ms)
+
+
 class Asked:
     """A cluster that is reached and checked as the test says."""
 
@@ -76,7 +91,7 @@ class Asked:
         self.findings: tuple[Finding, ...] = (Finding("renewals", "ok", "in order"),)
         self.checks = 0
         self.time = Time()
-        self.clusters = CheckedClusters({"default": self.connect}, lambda: NOW, sweeps=True, monotonic=self.time)
+        self.clusters = CheckedClusters({"default": self.connect}, lambda: NOW, clean, monotonic=self.time)
 
     def connect(self) -> Connected:
         if self.unreachable:
@@ -94,7 +109,12 @@ class Asked:
 
     def after(self, seconds: float) -> None:
         self.time.now += seconds
-        self.clusters.step()
+        self.step()
+
+    def step(self) -> None:
+        """Both of the cluster's loops, once."""
+        self.clusters.check("default")
+        self.clusters.clean("default")
 
     def refusal(self) -> str:
         with pytest.raises(ClusterUnavailableError) as caught:
@@ -109,7 +129,7 @@ def asked() -> Asked:
 
 def test_before_the_first_check_nothing_passes(asked: Asked) -> None:
     assert asked.refusal() == "cluster default cannot be used: it has not been asked yet"
-    asked.clusters.step()
+    asked.step()
     asked.clusters["default"].preflight()
     assert asked.clusters.status() == {"default": ClusterStatus(ok=True, message="fit", findings=())}
     assert list(asked.clusters) == ["default"] and "other" not in asked.clusters
@@ -117,7 +137,7 @@ def test_before_the_first_check_nothing_passes(asked: Asked) -> None:
 
 def test_files_that_cannot_be_used_are_tried_again(asked: Asked) -> None:
     asked.unreachable = "issuer.kubeconfig cannot be read"
-    asked.clusters.step()
+    asked.step()
     assert asked.refusal() == "cluster default cannot be used: issuer.kubeconfig cannot be read"
     asked.unreachable = ""
     asked.after(RECHECK_SECONDS)
@@ -125,7 +145,7 @@ def test_files_that_cannot_be_used_are_tried_again(asked: Asked) -> None:
 
 
 def test_what_the_check_refuses_is_refused_with_its_words_until_it_does_not(asked: Asked) -> None:
-    asked.clusters.step()
+    asked.step()
     asked.findings = (
         Finding("renewals", "refuse", "ClusterRoleBinding x binds selfnodeclient", "delete it"),
         Finding("clock", "warn", "12 s ahead", "NTP"),
@@ -140,7 +160,7 @@ def test_what_the_check_refuses_is_refused_with_its_words_until_it_does_not(aske
 
 
 def test_what_was_found_stays_true_for_a_while_when_the_apiserver_does_not_answer(asked: Asked) -> None:
-    asked.clusters.step()
+    asked.step()
     asked.down = "connection refused"
     asked.after(CHECK_SECONDS)
     asked.clusters["default"].preflight()
@@ -150,9 +170,42 @@ def test_what_was_found_stays_true_for_a_while_when_the_apiserver_does_not_answe
 
 
 def test_it_is_asked_no_more_often_than_it_must(asked: Asked) -> None:
-    for _ in range(10):
-        assert 0 < asked.clusters.step() <= CHECK_SECONDS
-    assert asked.checks == 1
+    assert asked.clusters.clean("default") == RECHECK_SECONDS  # not reached yet
+    assert asked.clusters.check("default") == CHECK_SECONDS
+    assert asked.clusters.clean("default") == CLEAN_SECONDS
+    asked.down = "connection refused"
+    assert asked.clusters.check("default") == RECHECK_SECONDS
+
+
+def test_a_cluster_that_does_not_answer_closes_neither_its_own_gate_nor_another_s() -> None:
+    """One is asked and never answers, of the other the cleaning never ends: the other is checked all the same."""
+    never = threading.Event()
+    slow, quick = Asked(), Asked()
+
+    def check() -> tuple[Finding, ...]:
+        never.wait(20)
+        raise ClusterUnavailableError("it did not answer")
+
+    def cleans(_access: ClusterAccess, _now_ms: int) -> None:
+        never.wait(20)
+
+    reached = {"slow": lambda: (slow.connect()[0], check), "quick": quick.connect}
+    clusters = CheckedClusters(reached, lambda: NOW, cleans)
+    threads = [threading.Thread(target=loop, name=name) for name, loop in clusters.loops().items()]
+    for thread in threads:
+        thread.start()
+    try:
+        assert sorted(thread.name for thread in threads) == [
+            "cleaning-quick", "cleaning-slow", "preflight-quick", "preflight-slow"
+        ]  # fmt: skip
+        wait_for(lambda: clusters.status()["quick"].ok)
+        clusters["quick"].preflight()
+        assert not clusters.status()["slow"].ok
+    finally:
+        clusters.end()
+        never.set()
+        for thread in threads:
+            thread.join()
 
 
 def test_a_defect_in_the_check_keeps_the_gate_shut(asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -160,7 +213,7 @@ def test_a_defect_in_the_check_keeps_the_gate_shut(asked: Asked, monkeypatch: py
         raise RuntimeError("defect")
 
     monkeypatch.setattr(asked, "check", broken)
-    asked.clusters.step()
+    asked.step()
     assert asked.refusal() == "cluster default cannot be used: the self-check failed; see the log"
 
 
@@ -168,19 +221,20 @@ def test_expired_tokens_are_swept_by_the_way(asked: Asked) -> None:
     asked.stage.now_ms = NOW - 400_000
     asked.stage.join(Machine(boot_id("gpu-001")))
     assert asked.stage.cluster.secrets
-    asked.clusters.step()
+    asked.step()
     assert asked.stage.cluster.secrets == {}
     asked.stage.cluster.down = "away"
     asked.after(60.0)  # said in the log, and tried again
     asked.clusters.end()
-    asked.clusters.run()
+    for loop in asked.clusters.loops().values():
+        loop()
 
 
 def test_a_replica_that_knows_its_clock_is_wrong_sweeps_nothing(asked: Asked) -> None:
     asked.stage.now_ms = NOW - 400_000
     asked.stage.join(Machine(boot_id("gpu-001")))
     asked.findings = (Finding("clock", "refuse", "the apiserver's clock is 400 s behind ours", "NTP"),)
-    asked.clusters.step()
+    asked.step()
     assert asked.stage.cluster.secrets
     asked.findings = ()
     asked.after(60.0)
@@ -192,7 +246,7 @@ def test_a_defect_in_the_sweep_does_not_end_the_checks(asked: Asked, monkeypatch
         raise RuntimeError("defect")
 
     monkeypatch.setattr(asked.stage.cluster.leases, "all", broken)
-    asked.clusters.step()
+    asked.step()
     asked.after(CHECK_SECONDS)
     assert asked.checks == 2
     asked.clusters["default"].preflight()

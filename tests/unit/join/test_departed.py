@@ -1,0 +1,120 @@
+"""Leases of machines that have left: who is kept how long, and whose name is free at once."""
+
+import pytest
+
+from netboot.join.departed import KEPT_MS, clear_departed
+from netboot.join.errors import ClusterUnavailableError
+from netboot.join.ports import Credential
+from netboot.machines.values import Machine
+from tests.joining import NOW, Stage, boot_id, declared, snapshot_of
+
+DAY_MS = 86_400_000
+
+
+class Site:
+    """A cluster with the Lease of gone-1, beside an inventory that tests change."""
+
+    def __init__(self) -> None:
+        self.stage = Stage()
+        self.machines: tuple[Machine, ...] = ()
+        self.write("gone-1")
+
+    def write(self, name: str, cluster: str = "default") -> Credential:
+        held = Credential(
+            machine=name, cluster=cluster, node=f"{name}.example", assurance="tpm", boot=boot_id(name), holder="a" * 64,
+            holder_spki="", token_id="abc123", token_expires_ms=NOW + 300_000, at_ms=NOW, ek_sha256="e" * 64,
+        )  # fmt: skip
+        return self.stage.cluster.leases.write(held)
+
+    def clear(self, now_ms: int = NOW) -> None:
+        inventory = snapshot_of(*self.machines).inventory
+        clear_departed(self.stage.exchange().issuer.clusters["default"], inventory, now_ms)
+
+    @property
+    def leases(self) -> dict[str, int | None]:
+        """When each machine was seen to have left, by its name."""
+        return {one.machine: one.left_ms for one in self.stage.cluster.credentials.values()}
+
+
+@pytest.fixture
+def site() -> Site:
+    return Site()
+
+
+def test_who_has_left_is_noted_and_goes_a_week_later(site: Site) -> None:
+    site.clear()
+    assert site.leases == {"gone-1": NOW}
+    site.clear(NOW + DAY_MS)
+    assert site.leases == {"gone-1": NOW}
+    site.clear(NOW + KEPT_MS - 1)
+    assert site.leases == {"gone-1": NOW}
+    site.stage.cluster.secrets["abc123"] = {}
+    site.clear(NOW + KEPT_MS)
+    assert (site.leases, site.stage.cluster.secrets) == ({}, {})
+    assert KEPT_MS == 7 * DAY_MS
+
+
+def test_who_comes_back_begins_anew(site: Site) -> None:
+    site.clear()
+    site.machines = (declared("gone-1", enabled=False),)
+    site.clear(NOW + KEPT_MS)
+    assert site.leases == {"gone-1": None}
+    site.machines = ()
+    site.clear(NOW + KEPT_MS + 1)
+    assert site.leases == {"gone-1": NOW + KEPT_MS + 1}
+
+
+def test_a_name_that_another_machine_takes_over_is_free_at_once(site: Site) -> None:
+    """Or that machine would have to register with the taints of both."""
+    site.machines = (declared("new-1", node={"name": "gone-1.example"}),)
+    site.clear()
+    assert site.leases == {}
+
+
+def test_a_machine_whose_name_another_one_takes_while_it_is_declared_keeps_its_lease(site: Site) -> None:
+    """The old name is the machine's until it joins under its new one."""
+    site.machines = (declared("gone-1"), declared("new-1", node={"name": "gone-1.example"}))
+    site.clear()
+    assert site.leases == {"gone-1": None}
+
+
+def test_a_machine_that_went_to_another_cluster_has_left_this_one(site: Site) -> None:
+    site.machines = (declared("gone-1", cluster="other"),)
+    site.clear()
+    assert site.leases == {"gone-1": NOW}
+
+
+def test_leases_of_other_clusters_are_none_of_its_business(site: Site) -> None:
+    site.write("theirs", "other")
+    site.clear()
+    assert site.leases == {"gone-1": NOW, "theirs": None}
+
+
+def test_it_is_the_apiserver_s_clock_that_counts(site: Site) -> None:
+    site.stage.apiserver_ahead_ms = -7_000
+    site.clear(NOW + 7_000)
+    assert site.leases == {"gone-1": NOW}
+
+
+def test_a_cluster_that_is_not_fit_is_left_alone(site: Site) -> None:
+    def unfit() -> None:
+        raise ClusterUnavailableError("the apiserver's clock is 40 s behind ours")
+
+    site.stage.preflight = unfit
+    with pytest.raises(ClusterUnavailableError):
+        site.clear()
+    assert site.leases == {"gone-1": None}
+
+
+@pytest.mark.parametrize("call", ["leases.write", "leases.delete"])
+def test_who_joins_at_that_very_moment_keeps_its_lease(site: Site, call: str) -> None:
+    def joins() -> None:
+        known = site.stage.cluster.credentials["default", "gone-1"]
+        site.stage.cluster.leases.write(known.model_copy(update={"boot": boot_id("gone-1", 9), "left_ms": None}))
+
+    if call == "leases.delete":
+        site.clear()
+    site.stage.cluster.before[call] = joins
+    site.clear(NOW + KEPT_MS)
+    [kept] = site.stage.cluster.credentials.values()
+    assert kept.boot == boot_id("gone-1", 9)
