@@ -20,6 +20,8 @@ ROOT, INTRUDER = Path("/srv/netboot"), Path("/srv/netboot/data/intruder")
 UNIT = "netboot.service"
 SECONDS = 180.0
 """For anything, in software emulation."""
+PAUSE = 1.0
+"""Before systemd is asked again: a program has to start for it."""
 ASKED = ("Type", "NotifyAccess", "WatchdogUSec", "NoNewPrivileges", "User", "ProtectSystem", "NRestarts", "Result")
 ELSEWHERE = "198.51.100.1"
 """An address of this machine that is none of loopback's."""
@@ -60,7 +62,7 @@ def main(say: Callable[[str, Any], None]) -> None:
         abstract.listen()
         run("systemctl", "start", UNIT)  # as multi-user.target does; it returns when READY=1 was said
         say("verified", [line for line in run("systemd-analyze", "verify", UNIT).splitlines() if UNIT in line])
-        wait_for(ready, SECONDS)
+        wait_for(ready, SECONDS, PAUSE)
         say("asked", {name: shown(name) for name in ASKED})
         say("exposure", run("systemd-analyze", "security", "--no-pager", UNIT).splitlines()[-1])
         main_pid, asked = int(shown("MainPID")), processes(ports["management"])
@@ -86,8 +88,8 @@ def addresses(say: Callable[[str, Any], None], asked: Callable[[], Any], port: i
 def watchdog(say: Callable[[str, Any], None], main_pid: int, pids: dict[str, int]) -> None:
     """A supervisor that is stopped is killed, all of its processes with it, and started again."""
     os.kill(main_pid, signal.SIGSTOP)
-    wait_for(lambda: shown("NRestarts") != "0", SECONDS)
-    wait_for(ready, SECONDS)
+    wait_for(lambda: shown("NRestarts") != "0", SECONDS, PAUSE)
+    wait_for(ready, SECONDS, PAUSE)
     left = [name for name, pid in pids.items() if runs(pid)]
     say("watchdog", {"left": left, "same": int(shown("MainPID")) == main_pid, "restarts": shown("NRestarts")})
 
