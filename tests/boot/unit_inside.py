@@ -73,8 +73,10 @@ def main(say: Callable[[str, Any], None]) -> None:
             orders = attempts(ROOT, kind, pids, ports["apiserver"], ports["other"])
             say(kind, broken_into(INTRUDER, NAMES[kind], asked, orders))
         addresses(say, asked, ports["other"])
+        say("reloaded", run("systemctl", "reload", UNIT))
         watchdog(say, main_pid, pids)
-        say("stopped", [run("systemctl", "stop", UNIT), shown("ActiveState"), shown("Result")])
+        run("systemctl", "stop", UNIT)
+        say("stopped", [shown("ActiveState"), shown("Result")])
 
 
 def addresses(say: Callable[[str, Any], None], asked: Callable[[], Any], port: int) -> None:

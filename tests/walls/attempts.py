@@ -39,7 +39,7 @@ ALLOWED: dict[str, set[str]] = {
 }
 """All that is possible, of what `attempts` tries; everything else must be refused. Why: docs/operations.md."""
 ALL = {"large question"}
-REFUSED = {"EACCES", "EPERM"}
+REFUSED = {"EACCES", "EPERM", "EROFS"}
 SECRETS = {
     "operators' tokens": "secrets/operator.token",
     "join key": "tls/join.key",
