@@ -16,7 +16,8 @@ from tests.walls.attempts import ALL, ALLOWED, NAMES, done, odd
 from tests.walls.site import walled_site
 
 pytestmark = pytest.mark.boot
-SECONDS = 400.0
+SECONDS = 600.0
+"""For all that is done inside, in software emulation, on a machine that is busy with other things."""
 _OF_NODES = ("join.service", "images.service", "health.service", "health.timer", "switched.service", "booted.service")
 MASKED = ["containerd.service", "systemd-networkd.service", *(f"netboot-{name}" for name in _OF_NODES)]
 """Of the image, which is a node's; this machine is none."""
@@ -92,6 +93,7 @@ def test_a_boot_server_of_the_unit_has_no_privilege_and_no_way_to_one(found: dic
 
 def test_systemd_hears_that_the_unit_is_ready_and_that_it_goes_on(found: dict[str, Any]) -> None:
     assert found["verified"] == []
+    assert float(found["exposure"].partition(": ")[2].split()[0]) <= 1.5, "systemd's own reckoning, of 10"
     assert found["asked"] == {
         "Type": "notify",
         "NotifyAccess": "main",

@@ -72,8 +72,8 @@ def main(say: Callable[[str, Any], None]) -> None:
         for kind in NAMES:
             orders = attempts(ROOT, kind, pids, ports["apiserver"], ports["other"])
             say(kind, broken_into(INTRUDER, NAMES[kind], asked, orders))
-        addresses(say, asked, ports["other"])
         say("reloaded", run("systemctl", "reload", UNIT))
+        addresses(say, asked, ports["other"])
         watchdog(say, main_pid, pids)
         run("systemctl", "stop", UNIT)
         say("stopped", [shown("ActiveState"), shown("Result")])
@@ -90,8 +90,7 @@ def addresses(say: Callable[[str, Any], None], asked: Callable[[], Any], port: i
 def watchdog(say: Callable[[str, Any], None], main_pid: int, pids: dict[str, int]) -> None:
     """A supervisor that is stopped is killed, all of its processes with it, and started again."""
     os.kill(main_pid, signal.SIGSTOP)
-    wait_for(lambda: shown("NRestarts") != "0", SECONDS, PAUSE)
-    wait_for(ready, SECONDS, PAUSE)
+    wait_for(lambda: shown("NRestarts") != "0" and shown("ActiveState") == "active", SECONDS, PAUSE)
     left = [name for name, pid in pids.items() if runs(pid)]
     say("watchdog", {"left": left, "same": int(shown("MainPID")) == main_pid, "restarts": shown("NRestarts")})
 
