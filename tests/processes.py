@@ -11,8 +11,9 @@ from lab.errors import DeadlineError
 T = TypeVar("T")
 
 
-def wait_for(what: Callable[[], T | None], seconds: float = 60.0) -> T:
-    """The first answer that is true; fails after `seconds`. `what` may raise OSError while it cannot tell yet."""
+def wait_for(what: Callable[[], T | None], seconds: float = 60.0, pause: float = 0.02) -> T:
+    """The first answer that is true; fails after `seconds`. `what` may raise OSError while it cannot tell yet. `pause`
+    between two questions: more, where asking costs more."""
     deadline, last = time.monotonic() + seconds, None
     while time.monotonic() < deadline:
         try:
@@ -21,7 +22,7 @@ def wait_for(what: Callable[[], T | None], seconds: float = 60.0) -> T:
                 return found
         except OSError as error:
             last = error
-        time.sleep(0.02)
+        time.sleep(pause)
     raise DeadlineError(f"did not happen within {seconds} s: {what} {last or ''}")
 
 

@@ -40,6 +40,7 @@ class Cache:
     """
 
     def __init__(self, folder: Path, limit: int = DEFAULT_LIMIT) -> None:
+        folder = folder.absolute()  # apt takes a key by its path only where that is absolute
         self._folder, self._limit = folder, limit
         self._products, self._tmp, self._locks = (folder / name for name in ("products", "tmp", "locks"))
         self.packages = folder / "packages"

@@ -90,6 +90,12 @@ def _connect(port: int, protocol: int = 0) -> None:
         sock.connect(("127.0.0.1", port))
 
 
+def _connect_to(place: tuple[str, int]) -> None:
+    address, port = place
+    with socket.create_connection((address, port), timeout=5):
+        pass
+
+
 def _connect_multipath(port: int) -> None:
     _connect(port, 262)
 
@@ -139,6 +145,7 @@ _ACTS: dict[str, Callable[[Any], None]] = {
     "memory": _memory,
     "environ": _environ,
     "connect": _connect,
+    "connect-to": _connect_to,
     "multipath": _connect_multipath,
     "fast-open": _connect_fast,
     "abstract": _abstract,

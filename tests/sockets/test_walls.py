@@ -1,60 +1,32 @@
 """Whoever breaks into one process of `netboot serve` has what that process needs, and nothing of the others.
 
 The service runs as ever; `tests/intruder` puts code into its processes that tries things from the inside. Each attempt
-is tried from every kind of process: either the table below allows it, or the kernel refuses it.
+is tried from every kind of process: either the table of `tests.walls` allows it, or the kernel refuses it.
 """
 
-import json
 import os
 import socket
 import ssl
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
 import pytest
 import requests
 
 from images.artifact.keyring import KeyRing
 from images.store.store import Store
-from lab.kube.authority import Authority, kubeconfig, write_private
+from lab.kube.authority import write_private
 from netboot.cli.authority import new_certificate
-from netboot.config import load_config
 from netboot.process import Kind
 from netboot.stores.sealing import NONCES, new_key, write_keys
 from tests import intruder
-from tests.intruder.sitecustomize import SIGNAL
-from tests.processes import descendants, wait_for
-from tests.sites import JOINING, TOKEN, add_image, free_ports, make_site
-from tests.sockets.join_site import fill_join
+from tests.processes import wait_for
+from tests.sites import TOKEN, add_image
 from tests.sockets.service import Service, serving
+from tests.walls.attempts import ABSTRACT, ALL, ALLOWED, NAMES, Orders, attempts, broken_into, done, odd
+from tests.walls.site import walled_site
 from tokens.sealed import Keyset
-
-NAMES = {
-    "boot": "boot-0",
-    "management": "management",
-    "controllers": "controllers",
-    "join": "join-0",
-    "approver": "approver-default",
-    "nodes": "nodes-default",
-    "fetcher": "fetcher",
-}
-ALLOWED: dict[str, set[str]] = {
-    "boot": {"read nonce keys", "write own journal"},
-    "management": {"read operators' tokens", "read issuer", "write enrolments", "connect apiserver"}
-    | {"write channel", "replace channel", "create in store"},
-    "controllers": {"write enrolments", "write snapshot", "replace snapshot", "write state", "write own journal"}
-    | {"write other journal", "write boot-id key", "write channel", "replace channel", "create in store"},
-    "join": {"read join key", "read sealing keys", "read nonce keys", "read issuer"}
-    | {"write enrolments", "write own journal", "connect apiserver"},
-    "approver": {"read approver", "write own journal", "connect apiserver"},
-    "nodes": {"read nodes", "write own journal", "connect apiserver"},
-    "fetcher": {"read registry's login", "write channel", "replace channel", "create in store"}
-    | {"connect apiserver", "connect other"},
-}
-"""All that is possible, of what `attempts` tries; everything else must be refused. Why: docs/operations.md."""
-ALL = {"large question"}
-REFUSED = {"EACCES", "EPERM"}
 
 
 @pytest.fixture(scope="module")
@@ -68,91 +40,27 @@ def apiserver() -> Iterator[socket.socket]:
 def service(tmp_path_factory: pytest.TempPathFactory, apiserver: socket.socket) -> Iterator[Service]:
     """A site with all that a configuration can have."""
     root = tmp_path_factory.mktemp("walls")
-    config = make_site(root, workers=1, inventory=JOINING)
-    (port, nobody) = free_ports(2)
-    file = root / "netboot.yaml"
-    file.write_text(
-        file.read_text()
-        + f"""\
-join: {{listen: "127.0.0.1:{port}", url: "https://127.0.0.1:{port}", workers: 1}}
-clusters:
-  default: {{endpoints: ["https://192.0.2.1:6443"], authority: tls/ca.crt}}
-upstream: {{place: "127.0.0.1:{nobody}/images", credentials: secrets/registry.json}}
-"""
-    )
-    fill_join(root)
-    write_private(root / "secrets" / "registry.json", b"{}")
-    authority, server = Authority("nobody"), f"https://127.0.0.1:{apiserver.getsockname()[1]}"
-    for name in ("issuer", "approver", "nodes"):
-        data = kubeconfig(server, authority.pair.certificate, authority.issue(name))
-        write_private(root / "secrets" / f"{name}.kubeconfig", data)
-    Store(config.store).set_channel("stable", add_image(config))
+    config = walled_site(root, apiserver.getsockname()[1])
     (root / "intruder").mkdir()
     os.environ["NETBOOT_TEST_INTRUDER"] = str(root / "intruder")
     try:
-        with serving(load_config(file), file, path=str(Path(intruder.__path__[0]))) as made:
+        with serving(config, root / "netboot.yaml", path=str(Path(intruder.__path__[0]))) as made:
             yield made
     finally:
         del os.environ["NETBOOT_TEST_INTRUDER"]
 
 
-def attempts(service: Service, kind: str, apiserver: socket.socket, other: socket.socket) -> dict[str, tuple[str, Any]]:
-    """What is tried from a process of this kind: label → act, and upon what."""
-    config, name = service.config, NAMES[kind]
-    root, data, store = service.file.parent, config.data, config.store
-    neighbour = "join-0" if kind != "join" else "boot-0"
+def tried(service: Service, kind: str, apiserver: socket.socket, other: socket.socket) -> dict[str, str]:
+    """How each attempt from a process of this kind ended."""
     assert service.process is not None
-    pid = {"neighbour": service.processes()[neighbour]["pid"], "supervisor": service.process.pid}
-    secrets = {
-        "operators' tokens": "secrets/operator.token",
-        "join key": "tls/join.key",
-        "authority's key": "tls/ca.key",
-        "sealing keys": "secrets/sealing.keys",
-        "nonce keys": "secrets/nonce.keys",
-        "issuer": "secrets/issuer.kubeconfig",
-        "approver": "secrets/approver.kubeconfig",
-        "nodes": "secrets/nodes.kubeconfig",
-        "registry's login": "secrets/registry.json",
-        "signing key": str(next((root / "keys").glob("*.key"))),
-    }
-    own = data / "journal" / f"{name}.db"
-    files = {
-        "inventory": root / "inventory" / "site.yaml",
-        "configuration": service.file,
-        "channel": store / "channels" / "stable.json",
-        "snapshot": data / "snapshot.json",
-        "state": data / "state.db",
-        "enrolments": data / "enrolment.db",
-        "boot-id key": data / "boot-id.key",
-        "own journal": own if own.exists() else data / "journal" / "boot-0.db",
-        "other journal": data / "journal" / f"{neighbour}.db",
-    }
-    ports = {"apiserver": apiserver.getsockname()[1], "other": other.getsockname()[1]}
-    tried: dict[str, tuple[str, Any]] = {f"read {label}": ("read", str(root / path)) for label, path in secrets.items()}
-    tried |= {f"write {label}": ("write", str(path)) for label, path in files.items()}
-    tried |= {f"replace {label}": ("replace", str(files[label])) for label in ("inventory", "channel", "snapshot")}
-    tried |= {"create in inventory": ("create", str(root / "inventory" / "more.yaml"))}
-    tried |= {"create in store": ("create", str(store / "channels" / "more.json"))}
-    tried |= {"create in secrets": ("create", str(root / "secrets" / "more"))}
-    for act in ("signal", "limit", "starve", "trace", "memory", "environ"):
-        tried |= {f"{act} {label}": (act, number) for label, number in pid.items()}
-    tried |= {f"connect {label}": ("connect", port) for label, port in ports.items()}
-    tried |= {f"{act} other": (act, ports["other"]) for act in ("multipath", "fast-open")}
-    tried |= {"large question": ("spill", 64)}
-    return tried | {"abstract socket": ("abstract", "netboot-test-walls"), "run a program": ("run", "/usr/bin/true")}
+    pids = {name: process["pid"] for name, process in service.processes().items()}
+    pids |= {"supervisor": service.process.pid}
+    ports = apiserver.getsockname()[1], other.getsockname()[1]
+    return ordered(service, NAMES[kind], attempts(service.file.parent, kind, pids, *ports))
 
 
-def broken_into(service: Service, name: str, orders: dict[str, tuple[str, Any]]) -> dict[str, str]:
-    """How each attempt ended, made by the process that serves requests or does the work."""
-    folder = service.file.parent / "intruder"
-    (folder / "orders").write_text(json.dumps(orders))
-    answers = folder / name
-    before = answers.stat().st_size
-    pid = service.processes()[name]["pid"]
-    os.kill(max(descendants(pid), default=pid), SIGNAL)
-    wait_for(lambda: answers.stat().st_size > before and answers.read_bytes().endswith(b"\n"))
-    ended: dict[str, str] = json.loads(answers.read_bytes()[before:])
-    return ended
+def ordered(service: Service, name: str, orders: Orders) -> dict[str, str]:
+    return broken_into(service.file.parent / "intruder", name, service.processes, orders)
 
 
 def test_the_table_has_every_kind_of_process() -> None:
@@ -162,12 +70,11 @@ def test_the_table_has_every_kind_of_process() -> None:
 @pytest.mark.parametrize("kind", NAMES)
 def test_a_process_can_do_what_it_needs_and_nothing_else(service: Service, apiserver: socket.socket, kind: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other, socket.socket(socket.AF_UNIX) as abstract:
-        abstract.bind("\0netboot-test-walls")
+        abstract.bind(f"\0{ABSTRACT}")
         abstract.listen()
-        orders = attempts(service, kind, apiserver, other)
-        ended = broken_into(service, NAMES[kind], orders)
-    assert {label for label, how in ended.items() if how == "done"} == ALLOWED[kind] | ALL
-    assert {label: how for label, how in ended.items() if how not in REFUSED | {"done"}} == {}
+        ended = tried(service, kind, apiserver, other)
+    assert done(ended) == ALLOWED[kind] | ALL
+    assert odd(ended) == {}
     assert service.readyz()["ready"]
 
 
@@ -195,7 +102,7 @@ def test_what_is_replaced_is_taken_up_by_those_who_may(service: Service) -> None
     wait_for(lambda: service.outcome("52:54:00:00:00:01") == "boot")
     assert service.readyz()["details"]["images"]["ok"], service.log
     for name, path in (("boot-0", "nonce.keys"), ("join-0", "sealing.keys")):
-        assert broken_into(service, name, {"own": ("read", str(root / "secrets" / path))}) == {"own": "done"}
+        assert ordered(service, name, {"own": ("read", str(root / "secrets" / path))}) == {"own": "done"}
 
 
 def test_a_process_that_died_is_confined_again(service: Service, apiserver: socket.socket) -> None:
@@ -207,7 +114,5 @@ def test_a_process_that_died_is_confined_again(service: Service, apiserver: sock
         return bool(status["ready"]) and status["pid"] != before
 
     wait_for(again)
-    orders = attempts(service, "boot", apiserver, apiserver)
-    ended = broken_into(service, "boot-0", orders)
-    assert {label for label, how in ended.items() if how == "done"} == ALLOWED["boot"] | ALL
+    assert done(tried(service, "boot", apiserver, apiserver)) == ALLOWED["boot"] | ALL
     assert service.boot("52:54:00:00:00:01")

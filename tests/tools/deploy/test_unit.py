@@ -23,11 +23,28 @@ def analyzed(*arguments: str) -> str:
     return ran.stdout + ran.stderr
 
 
+def faults(unit: Path) -> list[str]:
+    said = analyzed("verify", str(unit)).splitlines()
+    return [line for line in said if UNIT.name in line and "Documentation" not in line]
+
+
 def test_systemd_understands_every_line(unit: Path) -> None:
-    said = [
-        line for line in analyzed("verify", str(unit)).splitlines() if UNIT.name in line and "Documentation" not in line
-    ]
-    assert said == []
+    assert faults(unit) == []
+
+
+def test_systemd_understands_the_lines_that_an_operator_may_take_in(unit: Path) -> None:
+    whole, count = re.subn(r"(?m)^# (?=[A-Z]\w+=)", "", unit.read_text())
+    assert count == 5
+    assert [line for line in whole.splitlines() if "=" in line.partition("#")[0] and " #" in line] == []
+    unit.write_text(whole)
+    assert faults(unit) == []
+
+
+def test_a_supervisor_that_hangs_is_killed_with_all_that_it_started() -> None:
+    """A process that is stopped heeds no other signal; what it started must not live on beside its successor's."""
+    lines = set(UNIT.read_text().splitlines())
+    assert {"Type=notify", "NotifyAccess=main", "WatchdogSec=30", "WatchdogSignal=SIGKILL"} <= lines
+    assert {"KillMode=mixed", "Restart=always", "StartLimitIntervalSec=0"} <= lines
 
 
 def test_what_the_unit_leaves_open_is_little(unit: Path) -> None:

@@ -126,10 +126,6 @@ def test_containerd_reads_its_configuration(root: Path) -> None:
     assert cri["containerd"]["runtimes"]["runc"]["options"]["SystemdCgroup"] is True
 
 
-def test_built_again_without_the_cache_it_is_the_same_image(manifest: Manifest, recipe: Path, tmp_path: Path) -> None:
-    assert image_build(recipe.parent, recipe, "--cache", str(tmp_path))["image"] == manifest.digest
-
-
 def of(folder: Path, keyring: bytes) -> bootstrap.Inputs:
     source = Mirror(f"file://{folder}", ("/",), (), keyring, ".asc", ("0" * 64,), 1)
     return bootstrap.Inputs("x", "amd64", (source,), ("kubelet",), 1)

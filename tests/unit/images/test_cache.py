@@ -276,3 +276,13 @@ def test_killed_at_any_moment_the_next_build_works(
             return list((folder / "tmp").iterdir()) == []
 
     wait_for(swept)
+
+
+def test_a_folder_named_from_where_we_are_is_the_same_for_tools_that_are_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """apt takes the path of a key for no path where it is not absolute."""
+    monkeypatch.chdir(tmp_path)
+    with Cache(Path("cache")) as cache, cache.scratch() as scratch:
+        assert cache.packages == tmp_path / "cache/packages"
+        assert scratch.is_absolute()

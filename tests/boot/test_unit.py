@@ -1,0 +1,115 @@
+"""The shipped unit, started by systemd as the first process of a machine, with somebody inside its processes."""
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lab.site import free_port
+from lab.work import ROOT
+from tests.boot.data_centre import BuiltImage
+from tests.boot.systemd_machine import enable, installed, switched_on, write
+from tests.walls.attempts import ALL, ALLOWED, NAMES, done, odd
+from tests.walls.site import walled_site
+
+pytestmark = pytest.mark.boot
+SECONDS = 600.0
+"""For all that is done inside, in software emulation, on a machine that is busy with other things."""
+_OF_NODES = ("join.service", "images.service", "health.service", "health.timer", "switched.service", "booted.service")
+MASKED = ["containerd.service", "systemd-networkd.service", *(f"netboot-{name}" for name in _OF_NODES)]
+"""Of the image, which is a node's; this machine is none."""
+CARRIED = ["tests/__init__.py", "tests/processes.py", "tests/walls", "tests/intruder", "tests/boot/__init__.py"]
+CARRIED += ["tests/boot/unit_inside.py", "lab/__init__.py", "lab/errors.py"]
+INSIDE = Path("/srv/break-in")
+DROP_IN = f"""\
+[Service]
+Environment=PYTHONPATH={INSIDE}/tests/intruder NETBOOT_TEST_INTRUDER=/srv/netboot/data/intruder
+"""
+BREAK_IN = f"""\
+[Unit]
+After=netboot.service
+[Service]
+Type=exec
+WorkingDirectory={INSIDE}
+Environment=PYTHONPATH={INSIDE}
+ExecStart=/opt/netboot/bin/python3 -m tests.boot.unit_inside /dev/ttyS1
+"""
+WITHOUT_PORTS = {kind: {"connect other"} for kind in ("management", "join", "approver", "nodes")}
+"""What Debian 12's Linux 6.1 leaves open beside the table: Landlock knows no ports before 6.7 …"""
+WITHOUT_SCOPES = {
+    kind: {"signal neighbour", "signal supervisor", "abstract socket"} for kind in ("management", "join")
+} | {kind: {"abstract socket"} for kind in ("approver", "nodes", "fetcher")}
+"""… nor signals and abstract sockets before 6.12."""
+HIDDEN = {"environ neighbour": "ENOENT", "environ supervisor": "ENOENT"}
+"""The unit shows a process nothing of others in /proc."""
+
+
+@pytest.fixture(scope="module")
+def found(built_node: BuiltImage, work: Path) -> Iterator[dict[str, Any]]:
+    """What was found inside, by name."""
+    folder = work / "unit"
+    tree = folder / "tree"
+    ports = {name: free_port("127.0.0.1") for name in ("apiserver", "other")}
+    config = walled_site(tree / "srv/netboot", ports["apiserver"])
+    (config.data / "intruder").mkdir()
+    installed(tree, built_node)
+    inside = tree / INSIDE.relative_to("/")
+    for name in CARRIED:
+        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy2
+        (inside / name).parent.mkdir(parents=True, exist_ok=True)
+        copy(ROOT / name, inside / name)
+    write(inside / "tests/boot/ports.json", json.dumps(ports | {"management": config.management.listen.port}))
+    write(tree / "etc/systemd/system/netboot.service.d/break-in.conf", DROP_IN)
+    write(tree / "etc/systemd/system/break-in.service", BREAK_IN)
+    enable(tree, "break-in.service")
+    with switched_on(folder, built_node, tree, MASKED) as machine:
+        machine.output.wait_for(r'^\{"(end|failed)": .*\n', SECONDS)
+        lines = machine.output.text.splitlines()
+    shutil.rmtree(tree)
+    yield {name: what for line in lines if line.startswith("{") for name, what in json.loads(line).items()}
+
+
+def test_whatever_runs_in_a_process_of_the_unit_can_do_what_it_needs_and_nothing_else(found: dict[str, Any]) -> None:
+    assert found.get("failed") is None
+    for kind in NAMES:
+        beyond = WITHOUT_PORTS.get(kind, set()) | WITHOUT_SCOPES.get(kind, set())
+        assert (kind, done(found[kind])) == (kind, ALLOWED[kind] | ALL | beyond)
+        assert odd(found[kind]) == HIDDEN
+
+
+def test_a_boot_server_of_the_unit_has_no_privilege_and_no_way_to_one(found: dict[str, Any]) -> None:
+    status = {name: found["status"][name] for name in ("Uid", "CapEff", "CapBnd", "NoNewPrivs", "Seccomp")}
+    assert status == {
+        "Uid": "990\t990\t990\t990",
+        "CapEff": "0000000000000000",
+        "CapBnd": "0000000000000000",
+        "NoNewPrivs": "1",
+        "Seccomp": "2",
+    }
+
+
+def test_systemd_hears_that_the_unit_is_ready_and_that_it_goes_on(found: dict[str, Any]) -> None:
+    assert found["verified"] == []
+    assert float(found["exposure"].partition(": ")[2].split()[0]) <= 1.5, "systemd's own reckoning, of 10"
+    assert found["asked"] == {
+        "Type": "notify",
+        "NotifyAccess": "main",
+        "WatchdogUSec": "30s",
+        "NoNewPrivileges": "yes",
+        "User": "netboot",
+        "ProtectSystem": "strict",
+        "NRestarts": "0",
+        "Result": "success",
+    }
+    assert found["reloaded"] == ""
+    assert found["watchdog"] == {"left": [], "same": False, "restarts": "1"}
+    assert found["stopped"] == ["inactive", "success"]
+
+
+def test_addresses_that_the_unit_denies_are_denied_to_who_may_connect_anywhere(found: dict[str, Any]) -> None:
+    before, after = found["addresses"]
+    assert before == {"here": "done", "elsewhere": "done"}
+    assert after == {"here": "done", "elsewhere": "timed out"}  # what is denied is dropped

@@ -1,0 +1,113 @@
+"""The attempts of somebody who broke into a process, and the table of what each kind of process may do.
+
+Of the standard library alone, beside `tests.processes`: it also runs in a virtual machine.
+"""
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from tests.intruder.sitecustomize import SIGNAL
+from tests.processes import descendants, wait_for
+
+Orders = dict[str, tuple[str, Any]]
+"""label → act, and upon what."""
+
+NAMES = {
+    "boot": "boot-0",
+    "management": "management",
+    "controllers": "controllers",
+    "join": "join-0",
+    "approver": "approver-default",
+    "nodes": "nodes-default",
+    "fetcher": "fetcher",
+}
+ALLOWED: dict[str, set[str]] = {
+    "boot": {"read nonce keys", "write own journal"},
+    "management": {"read operators' tokens", "read issuer", "write enrolments", "connect apiserver"}
+    | {"write channel", "replace channel", "create in store"},
+    "controllers": {"write enrolments", "write snapshot", "replace snapshot", "write state", "write own journal"}
+    | {"write other journal", "write boot-id key", "write channel", "replace channel", "create in store"},
+    "join": {"read join key", "read sealing keys", "read nonce keys", "read issuer"}
+    | {"write enrolments", "write own journal", "connect apiserver"},
+    "approver": {"read approver", "write own journal", "connect apiserver"},
+    "nodes": {"read nodes", "write own journal", "connect apiserver"},
+    "fetcher": {"read registry's login", "write channel", "replace channel", "create in store"}
+    | {"connect apiserver", "connect other"},
+}
+"""All that is possible, of what `attempts` tries; everything else must be refused. Why: docs/operations.md."""
+ALL = {"large question"}
+REFUSED = {"EACCES", "EPERM", "EROFS"}
+SECRETS = {
+    "operators' tokens": "secrets/operator.token",
+    "join key": "tls/join.key",
+    "authority's key": "tls/ca.key",
+    "sealing keys": "secrets/sealing.keys",
+    "nonce keys": "secrets/nonce.keys",
+    "issuer": "secrets/issuer.kubeconfig",
+    "approver": "secrets/approver.kubeconfig",
+    "nodes": "secrets/nodes.kubeconfig",
+    "registry's login": "secrets/registry.json",
+}
+"""Of the site that `tests.walls.site` makes, in its folder; the signing key is named by its digest."""
+ABSTRACT = "netboot-test-walls"
+"""The abstract socket of somebody who is none of the service."""
+
+
+def attempts(root: Path, kind: str, pids: Mapping[str, int], apiserver: int, other: int) -> Orders:
+    """What is tried from a process of this kind. `root`: the site's folder; `pids`: of the service's processes by name,
+    `supervisor` among them; `apiserver`, `other`: ports of this machine."""
+    name, data, store = NAMES[kind], root / "data", root / "store"
+    neighbour = "join-0" if kind != "join" else "boot-0"
+    pid = {"neighbour": pids[neighbour], "supervisor": pids["supervisor"]}
+    secrets = {label: root / path for label, path in SECRETS.items()}
+    secrets["signing key"] = next((root / "keys").glob("*.key"))
+    own = data / "journal" / f"{name}.db"
+    files = {
+        "inventory": root / "inventory" / "site.yaml",
+        "configuration": root / "netboot.yaml",
+        "channel": store / "channels" / "stable.json",
+        "snapshot": data / "snapshot.json",
+        "state": data / "state.db",
+        "enrolments": data / "enrolment.db",
+        "boot-id key": data / "boot-id.key",
+        "own journal": own if own.exists() else data / "journal" / "boot-0.db",
+        "other journal": data / "journal" / f"{neighbour}.db",
+    }
+    tried: Orders = {f"read {label}": ("read", str(path)) for label, path in secrets.items()}
+    tried |= {f"write {label}": ("write", str(path)) for label, path in files.items()}
+    tried |= {f"replace {label}": ("replace", str(files[label])) for label in ("inventory", "channel", "snapshot")}
+    tried |= {"create in inventory": ("create", str(root / "inventory" / "more.yaml"))}
+    tried |= {"create in store": ("create", str(store / "channels" / "more.json"))}
+    tried |= {"create in secrets": ("create", str(root / "secrets" / "more"))}
+    for act in ("signal", "limit", "starve", "trace", "memory", "environ"):
+        tried |= {f"{act} {label}": (act, number) for label, number in pid.items()}
+    tried |= {"connect apiserver": ("connect", apiserver), "connect other": ("connect", other)}
+    tried |= {f"{act} other": (act, other) for act in ("multipath", "fast-open")}
+    tried |= {"large question": ("spill", 64)}
+    return tried | {"abstract socket": ("abstract", ABSTRACT), "run a program": ("run", "/usr/bin/true")}
+
+
+def broken_into(folder: Path, name: str, processes: Callable[[], Mapping[str, Any]], orders: Orders) -> dict[str, str]:
+    """How each attempt ended, made by the process that serves requests or does the work. `folder`: what
+    NETBOOT_TEST_INTRUDER says; `processes`: what `/readyz` says of them."""
+    (folder / "orders").write_text(json.dumps(orders))
+    answers = folder / name
+    before = answers.stat().st_size
+    pid = processes()[name]["pid"]
+    os.kill(max(descendants(pid), default=pid), SIGNAL)
+    wait_for(lambda: answers.stat().st_size > before and answers.read_bytes().endswith(b"\n"))
+    ended: dict[str, str] = json.loads(answers.read_bytes()[before:])
+    return ended
+
+
+def done(ended: Mapping[str, str]) -> set[str]:
+    """What succeeded."""
+    return {label for label, how in ended.items() if how == "done"}
+
+
+def odd(ended: Mapping[str, str]) -> dict[str, str]:
+    """What neither succeeded nor was refused: an attempt that proves nothing."""
+    return {label: how for label, how in ended.items() if how not in REFUSED | {"done"}}
