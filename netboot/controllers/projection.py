@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from netboot.controllers.progress import Progress
-from netboot.controllers.records import boot_reporting, read_record
+from netboot.controllers.records import boot_reporting, read_record, require_known
 from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.events import AnyRecord
 from netboot.lifecycle.ports import Projection
@@ -185,10 +185,12 @@ class ProjectionController:
             if boot in reported:
                 continue
             try:
-                records.append(read_record(row.body))
+                record = read_record(row.body)
+                require_known(name, record)
             except ValueError as error:
                 set_aside.append(SetAside(name, f"record {row.id}", why(error), raw(row.body)))
                 continue
+            records.append(record)
             ids.append(row.id)
             if boot is not None:
                 reported.add(boot)

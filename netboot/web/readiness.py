@@ -183,8 +183,8 @@ def _journals(status: ProjectionStatus) -> Detail:
         message += f"; read again, for it was replaced by an older copy of itself: {', '.join(sorted(status.replaced))}"
     if status.set_aside:
         rows = ", ".join(f"{origin} {count}" for origin, count in sorted(status.set_aside.items()))
-        message = f"rows that cannot be read were set aside: {rows}"
-        remedy = "see the table `set_aside` of data/state.db, and whether another version ran; then restart the service"
+        message = f"rows were set aside: {rows}"
+        remedy = "see why in the table `set_aside` of data/state.db, and docs/operations.md; then restart the service"
     if status.problems:
         message, remedy = "; ".join(status.problems.values()), "check the disk, and the log of the controllers"
     ok = behind <= LAG_RECORDS and not status.problems and not status.set_aside

@@ -12,7 +12,7 @@ import pytest
 
 from netboot.controllers import projection
 from netboot.controllers.projection import MOST_BYTES, ProjectionController
-from netboot.controllers.records import read_record
+from netboot.controllers.records import KNOWS, read_record
 from netboot.lifecycle import state
 from netboot.lifecycle.errors import StateUnavailableError
 from netboot.lifecycle.events import AnyRecord, DiscoveryRecord, EventRecord, HealthRecord, ScriptRecord
@@ -21,6 +21,7 @@ from netboot.lifecycle.state import Batch
 from netboot.machines.inventory import load_inventory
 from netboot.stores.facts import Facts
 from netboot.stores.journal import SqliteJournal
+from netboot.stores.journal_file import JournalFile
 from netboot.stores.journal_reader import cursor_path, read_cursor
 from netboot.stores.state import SqliteStates
 from netboot.stores.state_writer import SqliteProjection
@@ -232,7 +233,42 @@ def test_a_row_that_is_no_record_is_set_aside_and_blocks_nothing(
     assert (origin, row) == ("boot-0.db", "record 2")
     assert reason in why
     assert kept in stored
-    assert f"1 rows of boot-0.db cannot be read and are set aside; the first: record 2: {why}" in caplog.text
+    assert f"1 rows of boot-0.db are set aside; the first: record 2: {why}" in caplog.text
+
+
+NOT_THEIRS = "{} is not for the owner of this journal to say: it cannot know it"
+FOREIGN = {
+    "a boot server that attests": ("boot-0", event("gpu-001", 1, Phase.ATTESTED), "Attested"),
+    "a boot server that issues": ("boot-0", event("gpu-001", 1, Phase.TOKEN_ISSUED), "TokenIssued"),
+    "a boot server that approves": ("boot-0", event("gpu-001", 1, Phase.CSR_APPROVED), "CSRApproved"),
+    "a boot server that sees a node": ("boot-0", event("gpu-001", 1, Phase.NODE_REGISTERED), "NodeRegistered"),
+    "a boot server that sees it ready": ("boot-0", event("gpu-001", 1, Phase.READY), "Ready"),
+    "join that sees a node": ("join-0", event("gpu-001", 1, Phase.READY), "Ready"),
+    "join that reports for a machine": ("join-0", event("gpu-001", 1, Phase.FAILED), "Failed"),
+    "join that serves a script": ("join-0", script("gpu-001", 1), "a script record"),
+    "join that was asked by a stranger": ("join-0", sighted("52:54:00:00:00:99"), "a discovery record"),
+    "an approver that attests": ("approver-default", event("gpu-001", 1, Phase.ATTESTED), "Attested"),
+    "an approver that checks hardware": ("approver-default", checked("gpu-001", 1), "a health record"),
+    "a collector that approves": ("nodes-default", event("gpu-001", 1, Phase.CSR_APPROVED), "CSRApproved"),
+    "a journal of nobody's": ("tested", event("gpu-001", 1, Phase.BOOTED), "Booted"),
+}
+
+
+@pytest.mark.parametrize("what", FOREIGN)
+def test_what_the_owner_of_a_journal_cannot_know_is_set_aside(site: Site, what: str) -> None:
+    name, record, said = FOREIGN[what]
+    journal = JournalFile(site.journals / f"{name}.db", 10, 2**20)
+    assert journal.commit([(record.at_ms, record.model_dump_json(by_alias=True))]) is None
+    journal.close()
+    site.drain()
+    assert [found[:3] for found in aside(site.state)] == [(f"{name}.db", "record 1", NOT_THEIRS.format(said))]
+    assert site.controller.progress.set_aside == {f"{name}.db": 1}
+    assert (site.states.machines(), site.states.discovered(5), site.states.feed(None, 5)) == ({}, [], [])
+    assert site.states.health(boot_id("gpu-001", 1)) is None
+
+
+def test_each_phase_is_for_one_kind_of_process_to_journal() -> None:
+    assert sorted(phase for phases in KNOWS.values() for phase in phases) == sorted(Phase)
 
 
 def aside(path: Path) -> list[tuple[str, str, str, bytes]]:

@@ -344,7 +344,7 @@ DOWN = UP.model_copy(update={"ready": False})
             "projection",
             PROJECTION.model_copy(update={"set_aside": {"boot-0.db": 2, "state.db": 1}}),
             "journals",
-            "rows that cannot be read were set aside: boot-0.db 2, state.db 1",
+            "rows were set aside: boot-0.db 2, state.db 1",
             200,
         ),
     ],
