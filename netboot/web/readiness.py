@@ -28,6 +28,7 @@ LAG_RECORDS = 10_000
 LEAST_ROOM = 16 * 2**20
 """Bytes free for `data`; less is said before anything fails."""
 _LOG = "see the log of the controllers"
+_SLOW = "it works at low priority: where the machine is saturated or its disk is slow, wait; else "
 
 
 def healthy() -> Response:
@@ -59,7 +60,7 @@ def assess(deps: Dependencies) -> Readiness:
         "disk": _disk(deps),
         "processes": _processes(supervisor),
         "publisher": _at_work("publisher", publisher, now),
-        "projection": _at_work("projection", projection, now),
+        "projection": _at_work("projection", projection, now, _SLOW),
         "inventory": _condition(publisher.inventory) if isinstance(publisher, PublisherStatus) else _not_known(),
         "images": _condition(publisher.images) if isinstance(publisher, PublisherStatus) else _not_known(),
         "bundle": _condition(publisher.bundle) if isinstance(publisher, PublisherStatus) else _not_known(),
@@ -140,8 +141,12 @@ def _processes(supervisor: SupervisorStatus | CannotTellError | None) -> Detail:
 
 
 def _at_work(
-    name: str, status: PublisherStatus | ProjectionStatus | Reporting | CannotTellError | None, now: int
+    name: str,
+    status: PublisherStatus | ProjectionStatus | Reporting | CannotTellError | None,
+    now: int,
+    first: str = "",
 ) -> Detail:
+    """`first`: of the remedy where it is silent."""
     if status is None:
         return Detail(ok=False, message=f"the {name} has not said anything yet", remedy=_LOG)
     if isinstance(status, CannotTellError):
@@ -152,7 +157,7 @@ def _at_work(
     message = "at work" if ok else f"has said nothing for {quiet // 1000} s"
     if quiet < 0:
         message = "has said nothing since the machine was started"
-    return Detail(ok=ok, message=message, remedy=f"{_LOG}; `kill` that process to start it again")
+    return Detail(ok=ok, message=message, remedy=f"{first}{_LOG}; `kill` that process to start it again")
 
 
 def _condition(status: Condition) -> Detail:

@@ -1,6 +1,7 @@
 """The projection on real journals: exactly once, whatever happens to journals, cursors and processes."""
 
 import asyncio
+import itertools
 import json
 import shutil
 import sqlite3
@@ -343,6 +344,64 @@ class Refusing(SqliteProjection):
         if self.refusal is not None and self.journal in ("", batch.journal):
             raise self.refusal
         return super().take(batch)
+
+
+class Slow(SqliteProjection):
+    """Every commit takes `seconds` of the site's clock."""
+
+    def __init__(self, site: Site, seconds: float) -> None:
+        super().__init__(site.state)
+        self.site, self.seconds, self.sizes = site, seconds, list[int]()
+
+    def take(self, batch: Batch) -> Mapping[str, int]:
+        self.site.now += self.seconds
+        self.sizes.append(len(batch.records))
+        return super().take(batch)
+
+
+def slowly(site: Site, seconds: float, long_seconds: float = projection.LONG_SECONDS) -> Slow:
+    """The site's controller on a disk of which each commit takes so long."""
+    slow = Slow(site, seconds)
+    owned = {f"boot-{number}.db" for number in range(site.workers)}
+    site.controller = ProjectionController(
+        site.journals, slow, owned=owned, long_seconds=long_seconds, monotonic=lambda: site.now
+    )
+    return slow
+
+
+def test_a_projection_whose_commits_take_ten_seconds_is_heard_between_any_two(tmp_path: Path) -> None:
+    site = Site(tmp_path, workers=8)
+    for number in range(8):
+        site.write(script("gpu-001", number), number=number)
+    slow = slowly(site, 10.0)
+    heard = [site.now]
+    while site.controller.step(lambda: heard.append(site.now)):
+        pass
+    heard.append(site.now)
+    assert (site.served(), site.now) == (8, 80.0)
+    assert max(after - before for before, after in itertools.pairwise(heard)) == 10.0
+    assert site.controller.progress.lag == {f"boot-{number}.db": 0 for number in range(8)}
+    slow.close()
+    site.projection.close()
+
+
+def test_a_batch_has_twice_as_many_rows_as_the_one_before_unless_that_took_long(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(projection, "LEAST_ROWS", 4)
+    site.write(*(script("gpu-001", one) for one in range(60)))
+    slow = slowly(site, 10.0)
+    site.drain()
+    assert slow.sizes == [4, 8, 16, 32], "a slow disk has its price for each commit"
+    site.write(*(script("gpu-001", 100 + one) for one in range(20)))
+    slow.seconds, slow.sizes = 40.0, []
+    site.drain()
+    assert slow.sizes == [20]
+    site.write(*(script("gpu-001", 200 + one) for one in range(25)))
+    slow.sizes = []
+    site.drain()
+    assert slow.sizes == [10, 5, 4, 4, 2]
+    slow.close()
 
 
 def test_while_the_state_refuses_nothing_is_purged(site: Site) -> None:
