@@ -238,7 +238,7 @@ def test_a_row_that_is_no_record_is_set_aside_and_blocks_nothing(
 
 
 NOT_THEIRS = "{} is not for the owner of this journal to say: it cannot know it"
-FOREIGN = {
+FOREIGN: dict[str, tuple[str, Record, str]] = {
     "a boot server that attests": ("boot-0", event("gpu-001", 1, Phase.ATTESTED), "Attested"),
     "a boot server that issues": ("boot-0", event("gpu-001", 1, Phase.TOKEN_ISSUED), "TokenIssued"),
     "a boot server that approves": ("boot-0", event("gpu-001", 1, Phase.CSR_APPROVED), "CSRApproved"),

@@ -281,6 +281,26 @@ def test_a_newer_snapshot_that_cannot_be_read_leaves_the_service_ready_and_is_sa
     assert snapshot["message"].endswith("; the one before stays in force")
 
 
+def test_an_inventory_that_cannot_be_read_to_its_end_is_compared_with_nothing(api: Api) -> None:
+    late = "its files are being read for 75 s, without an end"
+    message = f"{late}; the one before stays in force"
+    unread = InventoryStatus(ok=False, valid=False, message=message, remedy="see", late=late)
+    api.say(publisher=PUBLISHER.model_copy(update={"inventory": unread}))
+    readiness = api.get("/readyz", None).json
+    assert (readiness["ready"], readiness["degraded"]) == (True, True)
+    assert readiness["details"]["inventory"]["message"] == message
+    assert "netboot_inventory_valid 0.0" in api.get("/metrics", None).text
+    answer = api.get("/v1/inventory/diff")
+    assert (answer.status_code, answer.json["error"]) == (
+        503,
+        {
+            "code": "inventory-unread",
+            "message": f"the inventory cannot be compared: {late}",
+            "remedy": "see `netboot doctor`",
+        },
+    )
+
+
 STUCK = PUBLISHER.model_copy(update={"up_ms": UP_MS - 60_000})
 FAULTY = InventoryStatus(ok=False, valid=False, message="2 faults", faults=("a", "b"), remedy="correct them")
 DOWN = UP.model_copy(update={"ready": False})
@@ -366,6 +386,7 @@ def test_the_inventorys_faults_stand_beside(api: Api) -> None:
         "message": "2 faults",
         "remedy": "correct them",
         "valid": False,
+        "late": "",
         "faults": ["a", "b"],
         "pending": None,
     }
