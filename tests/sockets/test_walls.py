@@ -88,12 +88,15 @@ upstream: {{place: "127.0.0.1:{nobody}/images", credentials: secrets/registry.js
         write_private(root / "secrets" / f"{name}.kubeconfig", data)
     Store(config.store).set_channel("stable", add_image(config))
     (root / "intruder").mkdir()
+    notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    notify.bind(str(root / "notify"))
     os.environ["NETBOOT_TEST_INTRUDER"] = str(root / "intruder")
     try:
         with serving(load_config(file), file, path=str(Path(intruder.__path__[0]))) as made:
             yield made
     finally:
         del os.environ["NETBOOT_TEST_INTRUDER"]
+        notify.close()
 
 
 def attempts(service: Service, kind: str, apiserver: socket.socket, other: socket.socket) -> dict[str, tuple[str, Any]]:
@@ -138,6 +141,7 @@ def attempts(service: Service, kind: str, apiserver: socket.socket, other: socke
         tried |= {f"{act} {label}": (act, number) for label, number in pid.items()}
     tried |= {f"connect {label}": ("connect", port) for label, port in ports.items()}
     tried |= {f"{act} other": (act, ports["other"]) for act in ("multipath", "fast-open")}
+    tried |= {act: (act, str(root / "notify")) for act in ("datagram", "datagram-pair")}
     tried |= {"large question": ("spill", 64)}
     return tried | {"abstract socket": ("abstract", "netboot-test-walls"), "run a program": ("run", "/usr/bin/true")}
 

@@ -140,7 +140,14 @@ def test_the_filter_on_both_architectures(name: str) -> None:
     assert {call for call in seccomp._NEVER if verdict(call) == 0} == set()
     assert [verdict("socket", domain, 1, 0) for domain in (1, 2, 10, 16)] == [0, 0, 0, 0]
     assert [verdict("socket", *how) for how in ((2, 1, 262), (2, 1, 132), (43, 1, 0))] == [1, 1, 1]
-    assert [verdict("socket", domain, 1, 0, network=False) for domain in (1, 2, 10, 16)] == [0, 1, 1, 1]
+    assert [verdict("socket", domain, 1, 0, network=False) for domain in (1, 2, 10, 16)] == [1, 1, 1, 1]
+    assert [verdict("socket", 2, 2, 0), verdict("socket", 2, 2 | 0o2000000, 17)] == [0, 0], "names are looked up"
+    stream, datagram, raw, packets = 1, 2, 3, 5
+    for flags in (0, 0o4000, 0o2000000, 0o2004000):
+        kinds = [kind | flags for kind in (stream, packets, datagram, raw)]
+        assert [verdict("socket", 1, kind, 0) for kind in kinds] == [0, 0, 1, 1]
+        for network in (True, False):
+            assert [verdict("socketpair", 1, kind, 0, network=network) for kind in kinds] == [0, 0, 1, 1]
     assert [verdict("connect", network=network) for network in (True, False)] == [0, 1]
     assert verdict("sendto", 3, 0, 1, 0x4000) == 0 and verdict("sendto", 3, 0, 1, 0x20004000) == 1
     assert verdict("sendmsg", 3, 0, 0x20000000) == 1 and verdict("sendmmsg", 3, 0, 1, 0x20000000) == 1
