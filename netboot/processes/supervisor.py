@@ -13,7 +13,7 @@ from typing import Any
 import netboot
 from netboot.addresses import Address
 from netboot.config import Config
-from netboot.confine.access import Access, access_of, exposed
+from netboot.confine.access import Access, access_of, exposed, strays
 from netboot.confine.enter import shortcomings
 from netboot.kube.errors import KubeconfigError
 from netboot.kube.kubeconfig import named_files
@@ -133,6 +133,8 @@ def _walls(config: Config) -> Iterator[Broker]:
         log.warning("processes are not confined: this kernel cannot enforce %s", lack)
     for problem in exposed(config):
         log.warning("processes are not confined: %s", problem)
+    for stray in strays(config):
+        log.warning("%s", stray)
     broker = Broker()
     with ExitStack() as held:
         try:
