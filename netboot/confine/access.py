@@ -160,7 +160,7 @@ def _secrets(config: Config) -> list[tuple[str, Path]]:
 def strays(config: Config) -> list[str]:
     """What lies in folders that processes read, and is a link to where they may not."""
     links = []
-    for folder, key in ((folder, key) for key in _LINKED for folder in values(config, key)):
+    for folder, key in [(path, named) for named in _LINKED for path in values(config, named)]:
         reach = [path.resolve() for path in (*_standing(folder, config, key), *system(config))]
         with suppress(OSError):  # whoever reads it says so
             inside = [link for link in sorted(folder.iterdir()) if link.is_symlink()]
