@@ -114,6 +114,19 @@ def test_a_script_is_never_refused_and_beyond_the_limit_it_is_one_that_is_writte
     serve(tmp_path, use, ingest_kib_per_second=256)
 
 
+def test_room_that_is_kept_in_a_journal_is_for_scripts_of_known_machines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(JournalFile, "crowded", lambda *_: True)
+
+    async def use(server: RunningBootServer) -> None:
+        boot = await boot_of(server, MAC1)
+        assert (await server.ask(f"/v1/boots/{boot}/events", "POST", EVENT)).status == 503
+        assert [record.kind for record in server.records()] == ["script"]
+
+    serve(tmp_path, use)
+
+
 async def boot_of(server: RunningBootServer, mac: str) -> str:
     answer = await server.ask(f"/v1/boot?mac={mac}")
     found = re.search(rb"netboot\.boot=([0-9a-f-]{36})", answer.body)
