@@ -214,6 +214,7 @@ def test_a_stop_lets_a_connection_ask_that_has_asked_nothing_yet(
             await asyncio.wait((waits, ends), return_when=asyncio.FIRST_COMPLETED)
             assert not ends.done(), "it was ended before it could ask"
             ends.cancel()
+            await asyncio.wait((ends,))
             writer.write(f"GET /v1/boot?mac={MAC1} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
             return await reader.read(-1)
 
