@@ -17,7 +17,7 @@ import requests
 
 from images.artifact.keyring import KeyRing
 from images.store.store import Store
-from lab.kube.authority import Authority, kubeconfig, write_private
+from lab.kube.authority import write_private
 from netboot.cli.authority import new_certificate
 from netboot.config import load_config
 from netboot.process import Kind
@@ -25,8 +25,8 @@ from netboot.stores.sealing import NONCES, new_key, write_keys
 from tests import intruder
 from tests.intruder.sitecustomize import SIGNAL
 from tests.processes import descendants, wait_for
-from tests.sites import JOINING, TOKEN, add_image, free_ports, make_site
-from tests.sockets.join_site import fill_join
+from tests.sites import TOKEN, add_image, free_ports
+from tests.sockets.join_site import make_whole_site
 from tests.sockets.service import Service, serving
 from tokens.sealed import Keyset
 
@@ -67,32 +67,18 @@ def apiserver() -> Iterator[socket.socket]:
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory, apiserver: socket.socket) -> Iterator[Service]:
     """A site with all that a configuration can have."""
-    root = tmp_path_factory.mktemp("walls")
-    config = make_site(root, workers=1, inventory=JOINING)
-    (port, nobody) = free_ports(2)
-    file = root / "netboot.yaml"
-    file.write_text(
-        file.read_text()
-        + f"""\
-join: {{listen: "127.0.0.1:{port}", url: "https://127.0.0.1:{port}", workers: 1}}
-clusters:
-  default: {{endpoints: ["https://192.0.2.1:6443"], authority: tls/ca.crt}}
-upstream: {{place: "127.0.0.1:{nobody}/images", credentials: secrets/registry.json}}
-"""
-    )
-    fill_join(root)
+    root, [nobody] = tmp_path_factory.mktemp("walls"), free_ports(1)
+    upstream = f'upstream: {{place: "127.0.0.1:{nobody}/images", credentials: secrets/registry.json}}\n'
+    file = make_whole_site(root, apiserver.getsockname()[1], workers=1, more=upstream)
     write_private(root / "secrets" / "registry.json", b"{}")
-    authority, server = Authority("nobody"), f"https://127.0.0.1:{apiserver.getsockname()[1]}"
-    for name in ("issuer", "approver", "nodes"):
-        data = kubeconfig(server, authority.pair.certificate, authority.issue(name))
-        write_private(root / "secrets" / f"{name}.kubeconfig", data)
+    config = load_config(file)
     Store(config.store).set_channel("stable", add_image(config))
     (root / "intruder").mkdir()
     notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     notify.bind(str(root / "notify"))
     os.environ["NETBOOT_TEST_INTRUDER"] = str(root / "intruder")
     try:
-        with serving(load_config(file), file, path=str(Path(intruder.__path__[0]))) as made:
+        with serving(config, file, path=str(Path(intruder.__path__[0]))) as made:
             yield made
     finally:
         del os.environ["NETBOOT_TEST_INTRUDER"]
