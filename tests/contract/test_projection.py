@@ -20,6 +20,7 @@ from netboot.lifecycle.events import AnyRecord, DiscoveryRecord, EventRecord, He
 from netboot.lifecycle.phases import Phase
 from netboot.lifecycle.state import Batch
 from netboot.machines.inventory import load_inventory
+from netboot.stores import journal_reader
 from netboot.stores.facts import Facts
 from netboot.stores.journal import SqliteJournal
 from netboot.stores.journal_file import JournalFile
@@ -184,6 +185,40 @@ def test_a_damaged_journal_is_named_and_holds_nobody_up(tmp_path: Path) -> None:
     path = site.journals / "boot-0.db"
     assert site.controller.progress.problems == {
         "boot-0.db": f"the journal {path} cannot be read: file is not a database; it is tried again"
+    }
+    site.projection.close()
+
+
+ENDLESS = "WITH RECURSIVE n(id) AS (SELECT 1 UNION ALL SELECT id + 1 FROM n)"
+TRAPS = {
+    "a table that never ends": (
+        f"CREATE VIEW records AS {ENDLESS} SELECT id, 0 AS at_ms, '' AS body FROM n WHERE id < 0",
+        "interrupted",
+    ),
+    "a row that takes all memory": (
+        f"CREATE VIEW records AS SELECT 1 AS id, 0 AS at_ms, zeroblob({2**30}) AS body",
+        "string or blob too big",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", TRAPS)
+def test_a_journal_that_its_owner_made_a_trap_of_holds_nobody_up(
+    tmp_path: Path, what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(journal_reader, "CPU_SECONDS", 0.1)
+    trap, why = TRAPS[what]
+    site = Site(tmp_path, workers=2)
+    path = site.journals / "boot-0.db"
+    with closing(sqlite3.connect(path)) as db, db:
+        db.execute("CREATE TABLE other (id INTEGER PRIMARY KEY AUTOINCREMENT)")
+        db.execute("INSERT INTO sqlite_sequence (name, seq) VALUES ('records', 7)")
+        db.execute(trap)
+    site.write(script("gpu-001", 1), number=1)
+    site.drain()
+    assert site.served() == 1
+    assert site.controller.progress.problems == {
+        "boot-0.db": f"the journal {path} cannot be read: {why}; it is tried again"
     }
     site.projection.close()
 
