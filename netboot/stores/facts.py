@@ -15,8 +15,8 @@ from pathlib import Path
 from netboot.lifecycle.errors import JournalUnavailableError
 from netboot.lifecycle.events import AnyRecord
 from netboot.stores import journal_file
-from netboot.stores.journal import LOOK_SECONDS, MOST_BYTES, MOST_ROWS
-from netboot.stores.journal_file import HOUSEKEEPING_SECONDS, STANDING, Commit, JournalFile
+from netboot.stores.journal import LOOK_SECONDS, MOST_BYTES, MOST_ROWS, Commit
+from netboot.stores.journal_file import HOUSEKEEPING_SECONDS, STANDING, JournalFile
 
 log = logging.getLogger(__name__)
 

@@ -16,13 +16,14 @@ import asyncio
 import logging
 import queue
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 from netboot.lifecycle.errors import JournalUnavailableError
 from netboot.lifecycle.events import AnyRecord
 from netboot.stores import journal_file
-from netboot.stores.journal_file import HOUSEKEEPING_SECONDS, ROWS_A_STATEMENT, STANDING, Commit, JournalFile
+from netboot.stores.journal_file import HOUSEKEEPING_SECONDS, ROWS_A_STATEMENT, STANDING, JournalFile
 
 log = logging.getLogger(__name__)
 
@@ -32,6 +33,25 @@ MOST_BYTES = 2 * 1024**3
 LOOK_SECONDS = 0.25
 CROWDED = "the journal is nearly full, and what is left is for scripts of known machines"
 _Waiting = tuple[int, str, "asyncio.Future[None]"]
+
+
+class Commit:
+    """Around what a journal's thread does with the file, for those who wait for it: whether that takes too long."""
+
+    def __init__(self) -> None:
+        self._began: float | None = None
+
+    def __enter__(self) -> None:
+        self._began = time.monotonic()
+
+    def __exit__(self, *_: object) -> None:
+        self._began = None
+
+    @property
+    def stands(self) -> bool:
+        """The disk has not answered within the deadline."""
+        began = self._began
+        return began is not None and time.monotonic() - began > journal_file.DEADLINE_SECONDS
 
 
 class SqliteJournal:

@@ -40,25 +40,6 @@ Rows = Sequence[tuple[int, str]]
 """`at_ms` and `body` of each."""
 
 
-class Commit:
-    """Around what a journal's thread does with the file, for those who wait for it: whether that takes too long."""
-
-    def __init__(self) -> None:
-        self._began: float | None = None
-
-    def __enter__(self) -> None:
-        self._began = time.monotonic()
-
-    def __exit__(self, *_: object) -> None:
-        self._began = None
-
-    @property
-    def stands(self) -> bool:
-        """The disk has not answered within the deadline."""
-        began = self._began
-        return began is not None and time.monotonic() - began > DEADLINE_SECONDS
-
-
 class JournalFile:
     """The database file; one thread at a time may use it, and no method raises."""
 
