@@ -97,6 +97,15 @@ TABLE: dict[type[BaseException], Answer] = {
     lifecycle.StateUnavailableError: Answer(
         503, "state-unavailable", _ERROR, "the state cannot be read right now", _AGAIN, retry_after=5
     ),
+    lifecycle.InventoryUnreadError: Answer(
+        503,
+        "inventory-unread",
+        _WARNING,
+        "the inventory cannot be read",
+        "see `netboot doctor`",
+        says=True,
+        retry_after=30,
+    ),
     lifecycle.NoTokensError: Answer(
         503,
         "no-tokens",

@@ -97,9 +97,10 @@ class PendingInventory(Strict):
 
 class InventoryStatus(Condition):
     """`valid`: the inventory's files, as they are now, are in force; `faults`: the first of what is wrong with them;
-    `pending`: what has to be accepted before they are."""
+    `pending`: what has to be accepted before they are; `late`: what keeps them from being read; empty: nothing."""
 
     valid: bool
+    late: str = ""
     faults: tuple[str, ...] = ()
     pending: PendingInventory | None = None
 

@@ -14,8 +14,10 @@ from images.values.strict import Fault, FaultsError
 from netboot.cli import joining
 from netboot.cli.bundles import faults_of_bundle
 from netboot.config import Config, UpstreamPlace, load_config
+from netboot.lifecycle.errors import StateUnavailableError
 from netboot.machines.inventory import load_inventory
 from netboot.machines.values import Inventory
+from netboot.stores.bootkey import key_of
 from netboot.stores.inventory import joining_of
 
 
@@ -45,6 +47,7 @@ def check_site(path: Path) -> Findings:
         findings.faults += [
             *_folders(findings.config),
             *_keys(findings.config),
+            *_boot_id_key(findings.config),
             *_token(findings.config.management.token_file),
             *_pinned(findings.inventory, Store(findings.config.store), upstream=findings.config.upstream is not None),
             *_upstream(findings.config.upstream),
@@ -85,6 +88,14 @@ def _keys(config: Config) -> Iterator[Fault]:
     elif config.store.is_dir():
         for fault in faults_of_bundle(config):
             yield Fault(str(config.store / "site" / "bundle.json"), 1, "", fault)
+
+
+def _boot_id_key(config: Config) -> Iterator[Fault]:
+    if config.boot_id_key is not None:
+        try:
+            key_of(config)
+        except StateUnavailableError as error:
+            yield Fault(str(config.boot_id_key), 1, "boot_id_key", str(error))
 
 
 def _token(path: Path) -> Iterator[Fault]:

@@ -17,7 +17,7 @@ from netboot.cli.paths import config_option, config_path
 from netboot.cli.times import moment
 from netboot.cli.tls import endpoint_fault, pair_fault
 from netboot.config import Cluster, Config
-from netboot.confine.access import exposed
+from netboot.confine.access import exposed, strays
 from netboot.confine.enter import shortcomings
 from netboot.join.errors import ClusterUnavailableError
 from netboot.join.preconditions import ADVICE, Finding, check, rights
@@ -112,9 +112,10 @@ def _confinement(config: Config) -> Iterator[Diagnosis]:
     for lack in lacks:
         remedy = "a newer kernel, or Landlock among its `lsm=`; see docs/operations.md"
         yield Diagnosis("service", "confinement", "warn", f"this kernel cannot enforce {lack}", remedy)
-    for problem in exposed(config):
+    problems = [*exposed(config), *strays(config)]
+    for problem in problems:
         yield Diagnosis("service", "confinement", "warn", problem)
-    if not lacks and not exposed(config):
+    if not lacks and not problems:
         yield Diagnosis("service", "confinement", "ok", "this kernel keeps each process to what it needs")
 
 

@@ -25,6 +25,7 @@ def command(config: Path | None) -> None:
     """
     from netboot import logs
     from netboot.cli.paths import find_config
+    from netboot.lifecycle.errors import StateUnavailableError
     from netboot.listeners import ListenError
     from netboot.processes.supervisor import serve
     from netboot.stores.lock import AlreadyRunningError
@@ -39,7 +40,7 @@ def command(config: Path | None) -> None:
         )
     try:
         serve(settings, lambda line: click.echo(line))
-    except (AlreadyRunningError, ListenError) as error:
+    except (AlreadyRunningError, ListenError, StateUnavailableError) as error:
         raise click.ClickException(str(error)) from None
     except OSError as error:
         raise click.ClickException(

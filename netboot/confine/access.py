@@ -3,6 +3,7 @@
 import site
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -92,7 +93,8 @@ def access_of(kind: str, name: str, cluster: str, config: Config) -> Access:
     data = config.data
     whole = [data] if kind == "controllers" else [data / folder for folder, kinds in _WRITES.items() if kind in kinds]
     databases = [data / "journal" / f"{name}.db"] if kind in _JOURNALS else []
-    folders = [_standing(path, config, key) for key in _of(kind, FOLDERS) for path in values(config, key)]
+    named = [(path, key) for key in _of(kind, FOLDERS) for path in values(config, key)]
+    folders = [folder for path, key in named for folder in _standing(path, config, key)]
     stores = [config.store] if kind in _STORES else []
     ports = {config.provisioning.listen.port} if kind == "management" else set()
     if kind in _CONNECTS and config.clusters:
@@ -155,14 +157,25 @@ def _secrets(config: Config) -> list[tuple[str, Path]]:
     return [(key, path) for key in (*HANDED, *KUBECONFIGS, *PUBLIC_KEYS) for path in values(config, key)]
 
 
-def _standing(path: Path, config: Config, key: str) -> Path:
-    """Of what operators keep elsewhere and link to, or mount later: the folder that keeps meaning it, where the first
-    link is, or where it will be; unless a secret is in there."""
+def strays(config: Config) -> list[str]:
+    """What lies in folders that processes read, and is a link to where they may not."""
+    links = []
+    for folder, key in [(path, named) for named in _LINKED for path in values(config, named)]:
+        reach = [path.resolve() for path in (*_standing(folder, config, key), *system(config))]
+        with suppress(OSError):  # whoever reads it says so
+            inside = [link for link in sorted(folder.iterdir()) if link.is_symlink()]
+            links += [link for link in inside if not any(link.resolve().is_relative_to(path) for path in reach)]
+    return [f"{link} leads to {link.resolve()}, which no process may read: put the file there itself" for link in links]
+
+
+def _standing(path: Path, config: Config, key: str) -> tuple[Path, ...]:
+    """It, or what it links to now. Of what operators keep elsewhere and link to, or mount later, the folder too that
+    keeps meaning it, where the first link is, or where it will be; unless a secret is in there."""
     for part in (*reversed(path.parents), path) if key in _LINKED else ():
         if part.is_symlink() or not part.exists():
             folder = part.parent.resolve()
-            return folder if _alone(folder, config) and folder != folder.parent else path
-    return path
+            return (path, folder) if _alone(folder, config) and folder != folder.parent else (path,)
+    return (path,)
 
 
 def _alone(folder: Path, config: Config) -> bool:

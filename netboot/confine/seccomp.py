@@ -1,8 +1,9 @@
 """A filter of system calls for what Landlock leaves open: ways round its rules for TCP, other processes, the kernel.
 
-A process that needs no network makes no socket and connects none, whatever Landlock the kernel has. The others cannot
-reach a TCP port by another name: Multipath TCP, SCTP and SMC are none of Landlock's TCP sockets, and Fast Open connects
-without `connect`. Source: linux/seccomp.h, linux/filter.h; numbers: asm/unistd.h of both architectures.
+A process that needs no network makes no socket and connects none, whatever Landlock the kernel has; and none makes one
+for local datagrams, which go by any path without being connected (the journal's, the service manager's). The others
+cannot reach a TCP port by another name: Multipath TCP, SCTP and SMC are none of Landlock's TCP sockets, and Fast Open
+connects without `connect`. Source: linux/seccomp.h, linux/filter.h; numbers: asm/unistd.h of both architectures.
 """
 
 import ctypes
@@ -18,7 +19,10 @@ _NUMBER, _ARCH = 0, 4  # offsets in struct seccomp_data
 _ALLOW, _ERRNO = 0x7FFF0000, 0x00050000
 _X32 = 0x40000000
 _FAST_OPEN = 0x20000000  # MSG_FASTOPEN
-_DOMAINS = (1, 2, 10, 16)  # AF_UNIX, AF_INET, AF_INET6, AF_NETLINK (names are looked up with it)
+_UNIX = 1  # AF_UNIX: names may be looked up with it, too
+_DOMAINS = (2, 10, 16)  # AF_INET, AF_INET6, AF_NETLINK (names are looked up with it)
+_CONNECTED = tuple(kind | flags for kind in (1, 5) for flags in (0, 0o4000, 0o2000000, 0o2004000))
+"""SOCK_STREAM and SOCK_SEQPACKET, with SOCK_NONBLOCK and SOCK_CLOEXEC: with these an address is of no use."""
 _PROTOCOLS = (0, 6, 17)  # the usual one, TCP, UDP
 
 
@@ -33,6 +37,7 @@ _SAME = {"io_uring_setup": 425, "pidfd_send_signal": 424, "pidfd_open": 434, "pi
 _SAME |= {"open_tree": 428, "move_mount": 429, "fsopen": 430, "fsmount": 432, "mount_setattr": 442}
 _CALLS: dict[str, tuple[int, int]] = {
     "socket": (41, 198),
+    "socketpair": (53, 199),
     "connect": (42, 203),
     "sendto": (44, 206),
     "sendmsg": (46, 211),
@@ -84,8 +89,9 @@ _FLAGS = {"sendto": 3, "sendmsg": 2, "sendmmsg": 3}
 _SELF_ONLY = {"prlimit64": 0, "sched_setaffinity": 0, "sched_setattr": 0, "sched_setscheduler": 0, "sched_setparam": 0}
 _SELF_ONLY |= {"setpriority": 1, "ioprio_set": 1}
 """Which argument says whose; 0: the caller's. A limit set to nothing ends a process as a signal does."""
+_NETWORK = ("socket", "connect")
 _NEVER = tuple(
-    name for name in (*_SAME, *_CALLS) if name not in {*_OWN_ONLY, *_SELF_ONLY, *_FLAGS, "socket", "connect"}
+    name for name in (*_SAME, *_CALLS) if name not in {*_OWN_ONLY, *_SELF_ONLY, *_FLAGS, *_NETWORK, "socketpair"}
 )
 
 
@@ -122,16 +128,19 @@ def _program(machine: _Machine, network: bool, pid: int | None) -> bytes:
     refuse = _step(_RETURN, _ERRNO | errno.EPERM)
     program = [_step(_LOAD, _ARCH), _step(_EQUAL, machine.arch, 1, 0), refuse]
     program += [_step(_LOAD, _NUMBER), _step(_AT_LEAST, _X32, 0, 1), refuse]
-    for name in _NEVER if network else (*_NEVER, "connect"):
+    for name in _NEVER if network else (*_NEVER, *_NETWORK):
         program += [_step(_EQUAL, calls[name], 0, 1), refuse]
     allowed: dict[str, tuple[tuple[int, tuple[int, ...]], ...]] = {
-        "socket": ((0, _DOMAINS), (2, _PROTOCOLS)) if network else ((0, _DOMAINS[:1]),)
+        "socketpair": ((1, _CONNECTED),),
+        "socket": ((0, _DOMAINS), (2, _PROTOCOLS)),
     }
     allowed |= {name: ((argument, (0,)),) for name, argument in _SELF_ONLY.items()}
     if pid is not None:
         allowed |= {name: ((0, (pid,)),) for name in _OWN_ONLY if name != "tkill"} | {"tkill": ((0, ()),)}
+    local = _only_for(_UNIX, _one_of(1, _CONNECTED, refuse) + _step(_RETURN, _ALLOW))
+    first = {"socket": _step(_LOAD, _argument(0)) + local}
     for name, arguments in allowed.items():
-        checks = b"".join(_one_of(argument, values, refuse) for argument, values in arguments)
+        checks = first.get(name, b"") + b"".join(_one_of(argument, values, refuse) for argument, values in arguments)
         program.append(_only_for(calls[name], checks + _step(_RETURN, _ALLOW)))
     for name, argument in _FLAGS.items():
         check = _step(_LOAD, _argument(argument)) + _step(_ANY_BIT, _FAST_OPEN, 0, 1) + refuse
@@ -140,6 +149,7 @@ def _program(machine: _Machine, network: bool, pid: int | None) -> bytes:
 
 
 def _only_for(number: int, steps: bytes) -> bytes:
+    """Steps to be taken where what was loaded last is this."""
     return _step(_EQUAL, number, 0, len(steps) // 8) + steps
 
 

@@ -53,6 +53,11 @@ class Changes:
         self._contents = contents
         return True
 
+    @property
+    def unread(self) -> bool:
+        """Whether the last look found files that differ from those of which `settled` spoke last."""
+        return self._looked != self._taken
+
     def moved(self) -> bool:
         """Whether they changed again since `settled` said so last; it will say so once more, when they are still."""
         if _looks(self._paths()) == self._taken:

@@ -5,7 +5,6 @@ unasked, until an operator accepts that very inventory. What goes step by step w
 """
 
 import logging
-import threading
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -13,16 +12,20 @@ from pathlib import Path
 from images.values.strict import FaultsError
 from netboot.config import Config
 from netboot.controllers.changes import Changes
+from netboot.controllers.reading import Reading
 from netboot.machines.difference import digest_of, names, too_many
 from netboot.machines.values import Inventory
 from netboot.status import InventoryStatus, PendingInventory
 from netboot.stores.acceptance import Acceptance
-from netboot.stores.inventory import read_inventory
 
 log = logging.getLogger(__name__)
 
 FAULTS_SHOWN = 20
 NAMES_SHOWN = 20
+QUICK_SECONDS = 0.1
+"""Waited for a thread that reads: most reading is over by then, and what it found is in force with the same step."""
+LATE_SECONDS = 60.0
+"""What has changed and is not read after so long is said: 50,000 machines take 14 s of a free core."""
 REMEMBERED_SECONDS = 3600.0
 """A folder that is emptied file by file is no smaller accident than one that is emptied at once."""
 
@@ -38,8 +41,9 @@ class InventoryInForce:
         *,
         in_background: bool = False,
     ) -> None:
-        """`value`: of the snapshot that was published last, so that a restart forgets nothing. `in_background`: read in
-        a thread, for the files of 50,000 machines take many seconds; not while nothing is in force."""
+        """`value`: of the snapshot that was published last, so that a restart forgets nothing. `in_background`: look
+        and read in a thread, for the files of 50,000 machines take many seconds, and those of a file server that does
+        not answer for ever; not while nothing is in force."""
         self.value, self._config = value, config
         self._folder, self._limits, self._monotonic = config.inventory, config.inventory_limits, monotonic
         self._changes = Changes(self._files, monotonic=monotonic)
@@ -48,7 +52,11 @@ class InventoryInForce:
         self._pending: PendingInventory | None = None
         self._gone: dict[str, float] = {}
         self._in_background = in_background
-        self._reading: _Reading | None = None
+        self._reading: Reading | None = None
+        self._hurry = self._late = False
+        self._began = 0.0
+        self._behind_since: float | None = None
+        """When the first look began since which it is not known that what is in force is what the files say."""
 
     @property
     def valid(self) -> bool:
@@ -57,27 +65,37 @@ class InventoryInForce:
 
     def step(self, *, now: bool) -> bool:
         """Look, and read what changed or was accepted; whether anything was read."""
-        if self._reading is not None:
-            return self._read_meanwhile(self._reading)
-        if self._changes.settled(now=now) or (self._pending is not None and self._accepted() == self._pending.digest):
-            reading = _Reading(self._config)
-            if self.value is not None and self._in_background:
-                self._reading = reading
-                reading.start()
-                return False
-            reading.run()
-            self._load(reading)
-            return True
-        return False
+        self._hurry = self._hurry or now
+        if self._reading is None:
+            self._begin()
+        read = self._reading is not None and self._end(self._reading)
+        self._tell_late()
+        return read
 
-    def _read_meanwhile(self, reading: "_Reading") -> bool:
+    def _begin(self) -> None:
+        if self._behind_since is None:
+            self._behind_since = self._monotonic()
+        accepted = self._pending is not None and self._accepted() == self._pending.digest
+        self._reading = Reading(self._config, self._changes, now=self._hurry, anyway=accepted)
+        self._hurry, self._began = False, self._monotonic()
+        if self.value is not None and self._in_background:
+            self._reading.start()
+        else:
+            self._reading.run()
+
+    def _end(self, reading: "Reading") -> bool:
+        """Take what was read, if that has ended; whether there was anything."""
+        if reading.ident is not None:
+            reading.join(QUICK_SECONDS)
         if reading.is_alive():
             return False
         self._reading = None
-        if self._changes.moved():  # one file may have been read before an edit of all, another after it
-            return False
-        self._load(reading)
-        return True
+        read = reading.inventory_or_none()
+        if not reading.unread:
+            self._behind_since = None
+        if read is not None:
+            self._load(read)
+        return read is not None
 
     def published(self) -> None:
         """What is in force is on the disk: the word of an operator that it needed is spent."""
@@ -94,12 +112,27 @@ class InventoryInForce:
     def _accepted(self) -> str | None:
         return self._acceptance.read()
 
-    def _load(self, reading: "_Reading") -> None:
+    def _tell_late(self) -> None:
+        late = bool(self._lateness())
+        if late and not self._late:
+            log.error("inventory: %s; %s", self._lateness(), self._kept())
+        self._late = late
+
+    def _lateness(self) -> str:
+        """What keeps the files as they are now from being read; empty: nothing, or not for long."""
+        seconds = 0.0 if self._behind_since is None else self._monotonic() - self._behind_since
+        if seconds <= LATE_SECONDS:
+            return ""
+        if self._reading is not None and self._monotonic() - self._began > LATE_SECONDS:
+            return f"its files are being read for {seconds:.0f} s, without an end"
+        return f"its files change more often than they can be read, for {seconds:.0f} s"
+
+    def _load(self, read: Inventory | FaultsError) -> None:
         faults: tuple[str, ...] = ()
-        try:
-            self._take(reading.inventory())
-        except FaultsError as error:
-            faults, self._pending = tuple(map(str, error.faults)), None
+        if isinstance(read, FaultsError):
+            faults, self._pending = tuple(map(str, read.faults)), None
+        else:
+            self._take(read)
         if self._faults and not faults:
             log.warning("inventory: in order again")
         if faults and faults != self._faults:
@@ -153,6 +186,17 @@ class InventoryInForce:
 
     def status(self, problem: str | None) -> InventoryStatus:
         """For `/readyz` and metrics. `problem`: why what is in force could not be published; None: it was."""
+        if late := self._lateness():
+            remedy = "see whether the file system of `inventory` answers, and who writes there all the time"
+            return InventoryStatus(
+                ok=False,
+                valid=False,
+                message=f"{late}; {self._kept()}",
+                remedy=remedy,
+                faults=self._faults[:FAULTS_SHOWN],
+                pending=self._pending,
+                late=late,
+            )
         if self._faults:
             message = f"{len(self._faults)} faults; {self._kept()}"
             faults, remedy = self._faults[:FAULTS_SHOWN], "run `netboot config check`"
@@ -165,32 +209,6 @@ class InventoryInForce:
             remedy = "free space, and let the service write there"
             return InventoryStatus(ok=False, valid=True, message=problem, remedy=remedy)
         return InventoryStatus(ok=True, valid=True, message="in force")
-
-
-class _Reading(threading.Thread):
-    """The inventory's files, read in this thread (`start`) or the caller's (`run`)."""
-
-    def __init__(self, config: Config) -> None:
-        super().__init__(name="inventory", daemon=True)
-        self._config = config
-        self._outcome: Inventory | Exception | None = None
-
-    def run(self) -> None:
-        try:
-            self._outcome = read_inventory(self._config)
-        except Exception as error:  # noqa: BLE001 - raised again where it is waited for
-            self._outcome = error
-
-    def inventory(self) -> Inventory:
-        """What was read, after the end.
-
-        Raises:
-            FaultsError: the files' faults; or whatever else the reading raised.
-        """
-        if isinstance(self._outcome, Exception):
-            raise self._outcome
-        assert self._outcome is not None
-        return self._outcome
 
 
 def _goes(pending: PendingInventory) -> str:

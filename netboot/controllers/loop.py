@@ -9,6 +9,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 from netboot.controllers.projection import ProjectionController
@@ -68,7 +69,9 @@ class Controllers:
 
     def _project_for_ever(self, beat: Callable[[], None]) -> None:
         """Machines first: in a storm the workers get the processors, and bookkeeping what they leave (sched(7)); the
-        journals keep its facts until it catches up. Of this thread alone: a new inventory must not wait for that."""
+        journals keep its facts until it catches up. Of this thread alone: a new inventory must not wait for that. It
+        gets a three-hundredth of a busy processor: so it is heard between batches, and these are small when slow.
+        """
         os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
         while not self._stop:
             if not self._attempt("projection", lambda: self._project(beat)):
@@ -76,13 +79,17 @@ class Controllers:
 
     def _project(self, beat: Callable[[], None]) -> None:
         reported = float("-inf")
-        while not self._stop:
+
+        def going() -> None:
+            nonlocal reported
             beat()
-            more = self._projection.step()
             if time.monotonic() - reported >= STATUS_SECONDS:
                 reported = time.monotonic()
                 self._report("projection", self._projection.progress.status(self._clock.now_ms()))
-            if not more:
+
+        while not self._stop:
+            going()
+            if not self._projection.step(going):
                 time.sleep(LOOK_SECONDS)
 
     def _keep_for_ever(self, beat: Callable[[], None]) -> None:
@@ -91,17 +98,19 @@ class Controllers:
             beat()
             if self._hurry or time.monotonic() - looked >= KEEP_SECONDS:
                 looked = time.monotonic()
-                if not self._attempt("publisher", self._keep):
+                if not self._attempt("publisher", partial(self._keep, beat)):
                     self._rest(beat)
             time.sleep(LOOK_SECONDS)
 
-    def _keep(self) -> None:
+    def _keep(self, beat: Callable[[], None]) -> None:
         now, hurry, self._hurry = time.monotonic(), self._hurry, False
         if self._publisher.step(now=hurry) or hurry or now - self._reported >= STATUS_SECONDS:
             self._reported = now
+            beat()
             self._report("publisher", self._publisher.status())
         if now - self._protected >= PROTECT_SECONDS:
             self._protected = now
+            beat()
             self._publisher.protect()
 
     def _attempt(self, name: str, step: Callable[[], object]) -> bool:

@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from netboot.controllers.progress import Progress
-from netboot.controllers.records import boot_reporting, read_record
+from netboot.controllers.records import boot_reporting, read_record, require_known
 from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.events import AnyRecord
 from netboot.lifecycle.ports import Projection
 from netboot.lifecycle.state import Batch, SetAside
 from netboot.machines.difference import names
 from netboot.machines.values import Inventory
+from netboot.reread import look
 from netboot.stores import journal_reader
 from netboot.stores.journal_reader import Row
 from netboot.stores.state_rows import raw, why
@@ -26,6 +27,11 @@ log = logging.getLogger(__name__)
 
 MOST_ROWS = 20_000
 """Records taken over with one commit. Of a machine's many claims few are kept: the more at once, the less to write."""
+LEAST_ROWS = 500
+"""Of the first batch, and of those after one that took long; each takes up to twice as many as the one before. Whoever
+works at low priority on a saturated machine comes round between batches, or is taken for frozen."""
+LONG_SECONDS = 30.0
+"""A batch that takes longer was too large; a commit of ten seconds alone is a slow disk, which larger batches suit."""
 MOST_BYTES = 4 * 1024**2
 """Of their bodies; parsed, they take some twenty times as much memory."""
 LOOK_SECONDS = 1.0
@@ -68,10 +74,12 @@ class ProjectionController:
         inventory: Callable[[], Inventory | None] = lambda: None,
         most_rows: int = MOST_ROWS,
         most_bytes: int = MOST_BYTES,
+        long_seconds: float = LONG_SECONDS,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._folder, self._projection = folder, projection
-        self._most_rows, self._most_bytes = most_rows, most_bytes
+        self._most_rows, self._most_bytes, self._long_seconds = most_rows, most_bytes, long_seconds
+        self._rows_at_once = min(LEAST_ROWS, most_rows)
         self._owned = frozenset(owned)
         self._monotonic = monotonic
         self._inventory = inventory
@@ -81,8 +89,9 @@ class ProjectionController:
         self._followed: dict[str, _Followed] = {}
         self.progress = Progress()
 
-    def step(self) -> bool:
-        """Look at every journal once; whether there is more to take at once."""
+    def step(self, going: Callable[[], None] = lambda: None) -> bool:
+        """Look at every journal once; whether there is more to take at once. `going` is called between any two pieces
+        of work that wait for a disk."""
         paths = sorted(self._folder.glob("*.db"))
         for gone in self._followed.keys() - {path.name for path in paths}:
             del self._followed[gone]
@@ -91,6 +100,7 @@ class ProjectionController:
             followed = self._followed.setdefault(path.name, _Followed(path))
             if self._monotonic() < followed.rests_until:
                 continue
+            going()
             try:
                 more = self._follow(followed) or more
                 self._trouble(followed, None)
@@ -101,14 +111,19 @@ class ProjectionController:
                 if followed.problem is None:
                     log.exception("projection: the journal %s", path.name)
                 self._trouble(followed, f"the journal {path.name} cannot be taken over: {error!r}; it is tried again")
+            self._note_progress()
         if not more:
             if not any(journal.problem for journal in self._followed.values()):
                 self._projection.settle()
-            self._inspect()
-            self._declare()
+            for work in (self._inspect, self._declare):
+                going()
+                work()
+        self._note_progress()
+        return more
+
+    def _note_progress(self) -> None:
         self.progress.lag = {name: journal.lag for name, journal in self._followed.items()}
         self.progress.problems = {name: journal.problem for name, journal in self._followed.items() if journal.problem}
-        return more
 
     def finish(self) -> None:
         """Take over everything that is there and tell the owners."""
@@ -162,13 +177,16 @@ class ProjectionController:
             last = 0
         rows = list[Row]()
         if end.last > last:
-            rows = journal_reader.read_after(followed.path, last, self._most_rows, self._most_bytes)
+            rows = journal_reader.read_after(followed.path, last, self._rows_at_once, self._most_bytes)
         if rows and rows[0].id > last + 1 and cursor[1] <= end.last:
             lost = followed.path.name, last + 1, rows[0].id - 1
             log.warning("state.db is older than journal %s: records %d to %d went into one that is gone", *lost)
         if rows:
             self._take(followed, end.identity, rows)
             last = rows[-1].id
+            long = self._monotonic() - now > self._long_seconds
+            wanted = len(rows) // 2 if long else 2 * len(rows)
+            self._rows_at_once = min(max(wanted, LEAST_ROWS), self._most_rows)
         followed.taken_up_to, followed.lag = last, max(0, end.last - last) if rows else 0
         more = bool(rows) and last < end.last
         if not more:
@@ -185,10 +203,12 @@ class ProjectionController:
             if boot in reported:
                 continue
             try:
-                records.append(read_record(row.body))
+                record = read_record(row.body)
+                require_known(name, record)
             except ValueError as error:
                 set_aside.append(SetAside(name, f"record {row.id}", why(error), raw(row.body)))
                 continue
+            records.append(record)
             ids.append(row.id)
             if boot is not None:
                 reported.add(boot)
@@ -223,12 +243,6 @@ class ProjectionController:
 
 
 def _look(path: Path) -> object:
-    """What changes with every commit: size and time of the database and of its write-ahead log."""
-    seen = []
-    for file in (path, path.with_name(path.name + "-wal")):
-        try:
-            status = file.stat()
-            seen.append((status.st_ino, status.st_mtime_ns, status.st_size))
-        except FileNotFoundError:
-            seen.append((0, 0, 0))
-    return tuple(seen)
+    """What changes with every commit, and not when it is read: inode, time and size of database and write-ahead log."""
+    found = (look(file) for file in (path, path.with_name(path.name + "-wal")))
+    return [(seen[0], seen[1], seen[3]) if seen is not None else None for seen in found]

@@ -1,10 +1,12 @@
-"""A row of a journal as a record."""
+"""A row of a journal as a record, and whether its journal's owner can know what it says."""
 
 import re
+from collections.abc import Mapping
 
 from pydantic import TypeAdapter
 
-from netboot.lifecycle.events import AnyRecord, Record
+from netboot.lifecycle.events import AnyRecord, EventRecord, Record
+from netboot.lifecycle.phases import REPORTED_PHASES, SERVED_PHASES, Phase
 
 MOST_BODY = 1024**2
 """Bytes of a record; the largest that is written, a health report, has a fortieth of it."""
@@ -29,3 +31,27 @@ def read_record(body: object) -> AnyRecord:
     if len(body) > MOST_BODY:
         raise ValueError(f"it has {len(body)} characters")
     return _RECORD.validate_json(body)
+
+
+KNOWS: Mapping[str, frozenset[Phase]] = {
+    "boot": SERVED_PHASES | REPORTED_PHASES,
+    "join": frozenset({Phase.ATTESTED, Phase.TOKEN_ISSUED}),
+    "approver": frozenset({Phase.CSR_APPROVED}),
+    "nodes": frozenset({Phase.NODE_REGISTERED, Phase.READY}),
+}
+"""Kind of process → the phases that it may journal. Scripts, sightings and health reports are boot servers' alone."""
+
+
+def require_known(journal: str, record: AnyRecord) -> None:
+    """Let a record pass that the owner of `journal` (`boot-0.db`) can know. A process can write into no other journal
+    than its own (`netboot.confine`), so this is what one that was broken into may say.
+
+    Raises:
+        ValueError: it cannot; or no process of this version has a journal of this name.
+    """
+    kind = journal.partition("-")[0]
+    phases = KNOWS.get(kind, frozenset())
+    known = record.phase in phases if isinstance(record, EventRecord) else kind == "boot"
+    if not known:
+        what = record.phase if isinstance(record, EventRecord) else f"a {record.kind} record"
+        raise ValueError(f"{what} is not for the owner of this journal to say: it cannot know it")

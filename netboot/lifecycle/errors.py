@@ -14,6 +14,7 @@ LifecycleError
     ├── NotReadyError          nothing has been published yet
     ├── JournalUnavailableError
     ├── StateUnavailableError
+    ├── InventoryUnreadError   its files change, or cannot be read to their end
     ├── NoTokensError         there is no operator's token to compare with
     └── OverloadedError        too many at once, or from one address
 """
@@ -73,6 +74,10 @@ class JournalUnavailableError(CannotTellError):
 
 class StateUnavailableError(CannotTellError):
     """The state cannot be read."""
+
+
+class InventoryUnreadError(CannotTellError):
+    """The inventory's files change all the time, or cannot be read to their end."""
 
 
 class NoTokensError(CannotTellError):

@@ -37,7 +37,7 @@ REMOVED_KEPT = 5_000
 REMOVED_KEPT_SECONDS = 30 * 86_400
 """... and not longer than this, counted while the service runs, so that no jump of a clock forgets anything."""
 SET_ASIDE_KEPT = 500
-"""Rows that could not be read, the latest; of each the first SET_ASIDE_BYTES."""
+"""Rows that were set aside, the latest; of each the first SET_ASIDE_BYTES."""
 SET_ASIDE_BYTES = 64 * 1024
 
 

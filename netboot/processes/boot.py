@@ -60,6 +60,7 @@ def compose(config: Config, index: int, clock: Clock, seal: Seal | None = None) 
     Raises:
         StateUnavailableError: the boot-id key cannot be read or made.
     """
+    bootkey.key_of(config)
     limits, key, counters = config.provisioning, bootkey.BootIdKey(bootkey.file_of(config)).current, Counters()
     journal = SqliteJournal(config.data / "journal" / f"boot-{index}.db")
     live = Live(config.data / "snapshot.json", partial(Catalogue, retry=config.retry.unavailable_seconds))

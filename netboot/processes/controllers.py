@@ -36,7 +36,13 @@ def run(spec: ProcessSpec) -> None:
     with suppress(CannotTellError):
         projection.cursor("")  # makes the file, for the management server to find; what fails here is told soon enough
     owned = journals(config)
-    controller = ProjectionController(config.data / "journal", projection, owned=owned, inventory=publisher.inventory)
+    controller = ProjectionController(
+        config.data / "journal",
+        projection,
+        owned=owned,
+        inventory=publisher.inventory,
+        long_seconds=config.watchdog.controller_seconds / 4,
+    )
     beats = Beats(publisher=spec.heartbeat("publisher"), projection=spec.heartbeat())
     Controllers(publisher, controller, partial(write_status, config.data / "status"), clock).run(spec.say_ready, beats)
     projection.close()

@@ -102,6 +102,7 @@ def compose(
 
 
 def _exchange(config: Config, join: Join, issuer: Issuer, live: LiveView, keys: Reread[Keyset]) -> Exchange:
+    bootkey.key_of(config)
     key = bootkey.BootIdKey(bootkey.file_of(config))
     return Exchange(
         issuer=issuer,

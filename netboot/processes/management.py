@@ -59,7 +59,7 @@ def compose(config: Config, stopping: Callable[[], bool]) -> Dependencies:
         watchers=threading.BoundedSemaphore(MOST_WATCHERS),
         register=register,
         issuer=_issuer(config, register) if config.clusters else None,
-        boot_key=partial(bootkey.load_or_create, bootkey.file_of(config)),
+        boot_key=partial(bootkey.key_of, config),
         up_ms=up_ms,
     )
 

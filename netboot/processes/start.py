@@ -14,7 +14,7 @@ from netboot.config import Config
 from netboot.confine.access import Access, access_of
 from netboot.lifecycle.errors import StateUnavailableError
 from netboot.process import ProcessSpec, end_with
-from netboot.stores.bootkey import file_of, load_or_create
+from netboot.stores.bootkey import key_of
 
 log = logging.getLogger(__name__)
 
@@ -47,7 +47,7 @@ def _make(config: Config) -> None:
         config.store.mkdir(parents=True, exist_ok=True)
         for folder in ("accepted", "journal", "status"):
             (config.data / folder).mkdir(parents=True, exist_ok=True)
-        load_or_create(file_of(config))
+        key_of(config)
 
 
 def _temporary_files_in(folder: Path) -> None:

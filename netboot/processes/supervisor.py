@@ -13,13 +13,14 @@ from typing import Any
 import netboot
 from netboot.addresses import Address
 from netboot.config import Config
-from netboot.confine.access import Access, access_of, exposed
+from netboot.confine.access import Access, access_of, exposed, strays
 from netboot.confine.enter import shortcomings
 from netboot.kube.errors import KubeconfigError
 from netboot.kube.kubeconfig import named_files
 from netboot.lifecycle.errors import StateUnavailableError
 from netboot.listeners import SharedAddress, bind
 from netboot.process import Kind, ProcessSpec
+from netboot.stores.bootkey import key_of
 from netboot.stores.enrolment_schema import connect
 from netboot.stores.lock import sole_instance
 from netboot.stores.status import wipe
@@ -37,8 +38,10 @@ def serve(config: Config, say: Callable[[str], None]) -> None:
     """Run the service until it is told to stop. `say` shows a line to whoever started it.
 
     Raises:
-        AlreadyRunningError, ListenError: with the remedy. OSError: `data` cannot be written.
+        AlreadyRunningError, ListenError, StateUnavailableError: with the remedy. OSError: `data` cannot be written.
     """
+    if config.boot_id_key is not None:
+        key_of(config)  # one that is named is never made: refused now, and not by each boot server for ever
     config.data.mkdir(parents=True, exist_ok=True)
     with sole_instance(config.data / "lock"), _walls(config) as broker:
         wipe(config.data / "status")
@@ -56,6 +59,8 @@ def serve(config: Config, say: Callable[[str], None]) -> None:
         if config.join is not None:
             say(f"join (machines, TLS)      {config.join.listen}, reached as {config.join.url}")
         say(f"management (operators)    {config.management.listen}, reached as {config.management.base_url}")
+        if unheard := manager.unheard():
+            log.warning("%s", unheard)
         manager.tell("READY=1")  # its addresses are bound; what is not ready yet must not end what is
         supervisor.run()
         told.close()
@@ -128,6 +133,8 @@ def _walls(config: Config) -> Iterator[Broker]:
         log.warning("processes are not confined: this kernel cannot enforce %s", lack)
     for problem in exposed(config):
         log.warning("processes are not confined: %s", problem)
+    for stray in strays(config):
+        log.warning("%s", stray)
     broker = Broker()
     with ExitStack() as held:
         try:

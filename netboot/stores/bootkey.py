@@ -1,4 +1,5 @@
-"""The key of boot ids: a file of 32 random bytes, made by whoever needs it first. It opens nothing."""
+"""The key of boot ids: a file of 32 random bytes. It opens nothing. Without a word in the configuration it is made by
+whoever needs it first; one that is named there is brought by an operator, for other hosts may have the same."""
 
 import os
 import secrets
@@ -24,15 +25,31 @@ def file_of(config: Config) -> Path:
     return config.boot_id_key or config.data / "boot-id.key"
 
 
+def key_of(config: Config) -> bytes:
+    """The key; made where there is none and `boot_id_key` does not say where it is.
+
+    Raises:
+        StateUnavailableError: it cannot be used, is named and not there, or cannot be made.
+    """
+    named = config.boot_id_key
+    if named is None:
+        return load_or_create(file_of(config))
+    if not named.exists():
+        raise StateUnavailableError(
+            f"boot_id_key names {named}, which is not there: bring the site's key (`netboot restore` does); a new one, "
+            f"made with `(umask 077; head -c {LENGTH} /dev/urandom > {named})`, recognises no boot under way"
+        )
+    return _read(named)
+
+
 class BootIdKey:
     """The key in force: the file's as it is now, or as it was when it could last be used.
 
     Raises:
-        StateUnavailableError: there is none, and none can be made.
+        StateUnavailableError: it cannot be used.
     """
 
     def __init__(self, path: Path, monotonic: Callable[[], float] = time.monotonic) -> None:
-        load_or_create(path)
         self._file = Reread(
             "the boot-id key", lambda: (path,), partial(_read, path), StateUnavailableError, monotonic=monotonic
         )

@@ -8,7 +8,7 @@ arrives queues up and is the next one. So a slow disk makes larger commits, not 
 
 Nothing of the event loop touches the file: commits are made by a thread, so that a disk that stands still (a frozen
 file system, a controller that resets) stops nothing but what has to be written down. Whoever waits for a commit that
-takes longer than `DEADLINE_SECONDS` is told that it failed, and so is everybody who comes until it has ended. What was
+takes longer than a deadline is told that it failed, and so is everybody who comes until it has ended. What was
 in that commit may be written all the same: a record without an answer does no harm, an answer without a record does.
 """
 
@@ -16,24 +16,42 @@ import asyncio
 import logging
 import queue
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 from netboot.lifecycle.errors import JournalUnavailableError
 from netboot.lifecycle.events import AnyRecord
-from netboot.stores.journal_file import HOUSEKEEPING_SECONDS, ROWS_A_STATEMENT, JournalFile
+from netboot.stores import journal_file
+from netboot.stores.journal_file import HOUSEKEEPING_SECONDS, ROWS_A_STATEMENT, STANDING, JournalFile
 
 log = logging.getLogger(__name__)
 
 MOST_ROWS = 2_000_000
 """Records that the projection has not yet taken over; beyond it machines are told to come back."""
 MOST_BYTES = 2 * 1024**3
-DEADLINE_SECONDS = 5.0
-"""For a commit; machines wait longer for an answer, and a disk that is only slow needs less."""
 LOOK_SECONDS = 0.25
-STANDING = f"the disk has not answered for {DEADLINE_SECONDS:g} seconds"
 CROWDED = "the journal is nearly full, and what is left is for scripts of known machines"
 _Waiting = tuple[int, str, "asyncio.Future[None]"]
+
+
+class Commit:
+    """Around what a journal's thread does with the file, for those who wait for it: whether that takes too long."""
+
+    def __init__(self) -> None:
+        self._began: float | None = None
+
+    def __enter__(self) -> None:
+        self._began = time.monotonic()
+
+    def __exit__(self, *_: object) -> None:
+        self._began = None
+
+    @property
+    def stands(self) -> bool:
+        """The disk has not answered within the deadline."""
+        began = self._began
+        return began is not None and time.monotonic() - began > journal_file.DEADLINE_SECONDS
 
 
 class SqliteJournal:
@@ -48,8 +66,7 @@ class SqliteJournal:
         self._loop = asyncio.get_running_loop()
         self._waiting: list[_Waiting] = []
         self._under_way: list[_Waiting] = []
-        self._handed_over = 0.0
-        """When the thread got what is under way, by the loop's clock."""
+        self._commit = Commit()
         self._kicked = self._closing = self._standing = self._crowded = False
         self._batches: queue.SimpleQueue[list[_Waiting] | None] = queue.SimpleQueue()
         self._closed = self._loop.create_future()
@@ -88,7 +105,7 @@ class SqliteJournal:
         self._closing = True
         if not self._kicked:
             self._kick()
-        done, _ = await asyncio.wait((self._closed,), timeout=2 * DEADLINE_SECONDS)
+        done, _ = await asyncio.wait((self._closed,), timeout=2 * journal_file.DEADLINE_SECONDS)
         self._watch.cancel()
         if done:
             self._thread.join()
@@ -108,11 +125,11 @@ class SqliteJournal:
         return CROWDED if crowded else None
 
     def _look(self) -> None:
-        """Has what is under way been so for too long?"""
+        """Has the commit that is under way, or a look at the disk, been so for too long?"""
         self._watch = self._loop.call_later(LOOK_SECONDS, self._look)
-        if self._under_way and self._loop.time() - self._handed_over > DEADLINE_SECONDS:
+        if self._commit.stands:
             self._standing = True
-            self._note(f"{STANDING}; look at the disk of the data folder")
+            self._note(STANDING)
             late, self._waiting = [*self._under_way, *self._waiting], []
             self._tell_all(late, self.failure)
 
@@ -129,7 +146,6 @@ class SqliteJournal:
         self._under_way, self._waiting = self._waiting, []
         self._kicked = bool(self._under_way)
         if self._under_way:
-            self._handed_over = self._loop.time()
             self._batches.put(self._under_way)
         elif self._closing:
             self._batches.put(None)
@@ -155,7 +171,8 @@ class SqliteJournal:
         """The journal's thread: commits batches, and looks after the file when there are none."""
         batch: list[_Waiting] | None = []
         while batch is not None:
-            failure = self._file.commit([(at_ms, body) for at_ms, body, _ in batch])
+            with self._commit:
+                failure = self._file.commit([(at_ms, body) for at_ms, body, _ in batch])
             if not self._tell(self._answer, batch, failure):
                 break
             try:

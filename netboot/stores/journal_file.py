@@ -17,6 +17,11 @@ from netboot.stores.journal_reader import cursor_path, read_cursor
 LOCK_SECONDS = 2.0
 """How long a commit waits for somebody else's lock on the file; nobody but a repair by hand takes one."""
 HOUSEKEEPING_SECONDS = 1.0
+DEADLINE_SECONDS = 5.0
+"""For a commit; machines wait longer for an answer, and a disk that is only slow needs less."""
+STANDING = f"the disk has not answered for {DEADLINE_SECONDS:g} seconds; look at the disk of the data folder"
+PROBE_SECONDS = 5.0
+"""Without a record for so long, what changes nothing is written, to see whether the disk takes it."""
 RESERVED = 4
 """One part in so many of a journal is kept for what may use it; see `crowded`."""
 PURGE_ROWS = 20_000
@@ -44,7 +49,7 @@ class JournalFile:
         self._inode = 0
         self._broken = False
         self._last = self._cursor = self._purged = self._bytes = 0
-        self._looked = float("-inf")
+        self._looked = self._written = float("-inf")
 
     @property
     def unshipped(self) -> int:
@@ -75,7 +80,7 @@ class JournalFile:
                     _insert(db, rows[start : start + ROWS_A_STATEMENT])
                 db.execute("COMMIT")
             self._last += len(rows)
-            self._broken = False
+            self._broken, self._written = False, time.monotonic()
         except (sqlite3.Error, OSError) as error:
             self._broken = True
             self.close()
@@ -114,11 +119,12 @@ class JournalFile:
         return db
 
     def _probe(self, db: sqlite3.Connection) -> None:
-        """After a failure, with nothing to write: write what changes nothing, to see whether it can be done."""
-        if self._broken:
+        """After a failure, and now and then, with nothing to write: write what changes nothing, to see whether it can
+        be done."""
+        if self._broken or time.monotonic() - self._written >= PROBE_SECONDS:
             identity = db.execute("PRAGMA user_version").fetchone()[0]
             db.execute(f"PRAGMA user_version = {identity}")
-            self._broken = False
+            self._broken, self._written = False, time.monotonic()
 
     def _full(self, more: int) -> str | None:
         if self.unshipped + max(more, 1) > self._most_rows or self._bytes > self._most_bytes:

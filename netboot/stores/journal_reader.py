@@ -7,11 +7,19 @@ the same record twice without harm.
 
 import os
 import sqlite3
-from contextlib import closing
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 from netboot.lifecycle.errors import JournalUnavailableError
+
+CPU_SECONDS = 5.0
+"""Of one look into a journal; twenty thousand rows take a twentieth. Its owner may have been broken into, and have made
+of its table what never ends."""
+LONGEST_ROW = 16 * 1024**2
+"""Bytes; one that is longer is not taken into memory."""
 
 
 class End(NamedTuple):
@@ -70,7 +78,7 @@ def end_of(journal: Path) -> End | None:
     if not journal.exists():
         return None
     try:
-        with closing(sqlite3.connect(f"{journal.absolute().as_uri()}?mode=ro", uri=True, timeout=2.0)) as db:
+        with _opened(journal) as db:
             identity = db.execute("PRAGMA user_version").fetchone()[0]
             row = db.execute("SELECT seq FROM sqlite_sequence WHERE name = 'records'").fetchone()
     except sqlite3.Error as error:
@@ -90,7 +98,7 @@ def read_after(journal: Path, cursor: int, most: int = 5_000, most_bytes: int = 
     if not journal.exists():
         return []
     try:
-        with closing(sqlite3.connect(f"{journal.absolute().as_uri()}?mode=ro", uri=True, timeout=2.0)) as db:
+        with _opened(journal) as db:
             db.text_factory = lambda text: text.decode("utf-8", "surrogateescape")  # a bad row must not fail the others
             rows, size = list[Row](), 0
             query = "SELECT id, at_ms, body FROM records WHERE id > ? ORDER BY id LIMIT ?"
@@ -104,3 +112,13 @@ def read_after(journal: Path, cursor: int, most: int = 5_000, most_bytes: int = 
             return []  # its owner is just creating it
         raise JournalUnavailableError(f"the journal {journal} cannot be read: {error}; it is tried again") from None
     return rows
+
+
+@contextmanager
+def _opened(journal: Path) -> Iterator[sqlite3.Connection]:
+    """For reading, within the bounds above; whoever is beyond them gets a `sqlite3.Error`."""
+    with closing(sqlite3.connect(f"{journal.absolute().as_uri()}?mode=ro", uri=True, timeout=2.0)) as db:
+        until = time.thread_time() + CPU_SECONDS
+        db.set_progress_handler(lambda: time.thread_time() > until, 100_000)
+        db.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST_ROW)
+        yield db

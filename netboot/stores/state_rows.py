@@ -118,7 +118,7 @@ def count_set_aside(db: sqlite3.Connection, after: int) -> dict[str, int]:
     query = "SELECT origin, count(*), row, reason, min(id) FROM set_aside WHERE id > ? GROUP BY origin"
     counts = {}
     for origin, count, row, reason, _ in db.execute(query, (after,)):
-        log.warning("%d rows of %s cannot be read and are set aside; the first: %s: %s", count, origin, row, reason)
+        log.warning("%d rows of %s are set aside; the first: %s: %s", count, origin, row, reason)
         counts[origin] = count
     if counts:
         db.execute("DELETE FROM set_aside WHERE id <= ?", (last_set_aside(db) - state.SET_ASIDE_KEPT,))

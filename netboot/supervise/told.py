@@ -40,8 +40,8 @@ class Told:
         self._say()
         down = ", ".join(sorted(name for name, process in status.items() if not process.ready))
         self._manager.tell(f"STATUS={f'not ready: {down}' if down else 'ready'}")
-        if state == "stopping":
-            self._manager.tell("STOPPING=1")
+        # readiness is said again, for a word that was lost would end the service when its time to start has passed
+        self._manager.tell("STOPPING=1" if state == "stopping" else "READY=1")
 
     def beat(self) -> None:
         """Its loop goes round."""
@@ -53,6 +53,7 @@ class Told:
     def close(self) -> None:
         """Wait a moment until the last word is written."""
         self._writer.close()
+        self._manager.close()
 
     def _say(self) -> None:
         assert self._status is not None

@@ -4,7 +4,7 @@ from flask import Response, jsonify
 
 from images.values.strict import FaultsError, Strict
 from images.values.types import Sha256
-from netboot.lifecycle.errors import InventoryChangedError
+from netboot.lifecycle.errors import InventoryChangedError, InventoryUnreadError
 from netboot.machines.difference import differences, digest_of
 from netboot.status import PendingInventory, PublisherStatus
 from netboot.web import errors, inputs, render
@@ -26,8 +26,10 @@ def compared() -> Response:
     `state`: `in-force`, `waits` (to be accepted), or `new`: the publisher has yet to read them.
     """
     inputs.only(())
-    deps = dependencies()
+    deps, publisher = dependencies(), _publisher()
     in_force = deps.live.view().snapshot.inventory
+    if publisher is not None and publisher.inventory.late:  # whoever reads them here would wait as long
+        raise InventoryUnreadError(f"the inventory cannot be compared: {publisher.inventory.late}")
     try:
         now = deps.declared()
     except FaultsError as error:
@@ -63,7 +65,11 @@ def accepted() -> Response:
     return jsonify({"accepted": body.digest, "removed": removed, "of": pending.of})
 
 
-def _pending() -> PendingInventory | None:
+def _publisher() -> PublisherStatus | None:
     """Raises CannotTellError."""
-    publisher = dependencies().status.read("publisher", PublisherStatus)
+    return dependencies().status.read("publisher", PublisherStatus)
+
+
+def _pending() -> PendingInventory | None:
+    publisher = _publisher()
     return publisher.inventory.pending if publisher is not None else None

@@ -196,7 +196,7 @@ def _projection(status: ProjectionStatus) -> Iterator[Metric]:
     lag = GaugeMetricFamily("netboot_projection_lag_records", text, labels=["journal"])
     for journal, records in sorted(status.lag_records.items()):
         lag.add_metric([journal], records)
-    text = "Rows that could not be read and were set aside, since the projection started; origin: journal or state.db."
+    text = "Rows that were set aside since the projection started; origin: journal or state.db."
     set_aside = CounterMetricFamily("netboot_projection_set_aside", text, labels=["origin"])
     for origin in sorted({"state.db", *status.lag_records, *status.set_aside}):
         set_aside.add_metric([origin], status.set_aside.get(origin, 0))

@@ -17,6 +17,7 @@ from netboot.status import (
     SupervisorStatus,
     reporting_class,
 )
+from netboot.stores.journal_file import STANDING
 from netboot.web import render
 from netboot.web.dependencies import Dependencies, dependencies
 
@@ -28,6 +29,7 @@ LAG_RECORDS = 10_000
 LEAST_ROOM = 16 * 2**20
 """Bytes free for `data`; less is said before anything fails."""
 _LOG = "see the log of the controllers"
+_SLOW = "it works at low priority: where the machine is saturated or its disk is slow, wait; else "
 
 
 def healthy() -> Response:
@@ -48,18 +50,21 @@ def assess(deps: Dependencies) -> Readiness:
 
     Ready is what lets machines boot: a snapshot, be it an old one, and boot servers that answer, in a service that is
     not stopping. Connections to one that is down go to the others, or wait a moment; to one that hangs, they hang.
+    Where the disk takes nothing, what processes say grows old, and nobody is judged by that.
     """
     now = deps.up_ms()
     snapshot, in_force = _snapshot(deps, deps.clock.now_ms())
     supervisor = _read(deps, "supervisor", SupervisorStatus)
     publisher, projection = _read(deps, "publisher", PublisherStatus), _read(deps, "projection", ProjectionStatus)
+    provisioning, disk = _provisioning(deps), _disk(deps)
+    cause = _cause(provisioning, disk)
     details = {
         "snapshot": snapshot,
-        "provisioning": _provisioning(deps),
-        "disk": _disk(deps),
-        "processes": _processes(supervisor),
-        "publisher": _at_work("publisher", publisher, now),
-        "projection": _at_work("projection", projection, now),
+        "provisioning": provisioning,
+        "disk": disk,
+        "processes": _processes(supervisor, cause),
+        "publisher": _at_work("publisher", publisher, now, cause),
+        "projection": _at_work("projection", projection, now, cause, _SLOW),
         "inventory": _condition(publisher.inventory) if isinstance(publisher, PublisherStatus) else _not_known(),
         "images": _condition(publisher.images) if isinstance(publisher, PublisherStatus) else _not_known(),
         "bundle": _condition(publisher.bundle) if isinstance(publisher, PublisherStatus) else _not_known(),
@@ -67,8 +72,9 @@ def assess(deps: Dependencies) -> Readiness:
     }
     stopping, hanging = False, False
     if isinstance(supervisor, SupervisorStatus):
-        hanging = any(each.problem for name, each in supervisor.processes.items() if name.startswith("boot-"))
-        details |= _reporting(deps, sorted(supervisor.processes), now)
+        if cause is None or _quiet(supervisor) <= FRESH_MS:
+            hanging = any(each.problem for name, each in supervisor.processes.items() if name.startswith("boot-"))
+        details |= _reporting(deps, sorted(supervisor.processes), now, cause)
         stopping = supervisor.state == "stopping"
     problem = deps.tokens.problem()
     details["token"] = Detail(ok=problem is None, message=problem or "in order", remedy="see management.token_file")
@@ -113,7 +119,31 @@ def _disk(deps: Dependencies) -> Detail:
     return Detail(ok=enough, message=message, remedy="free space on the file system of `data`")
 
 
-def _processes(supervisor: SupervisorStatus | CannotTellError | None) -> Detail:
+def _cause(provisioning: Detail, disk: Detail) -> Detail | None:
+    """Why what processes say cannot be written; None: it can."""
+    if not disk.ok:
+        return disk
+    if STANDING in provisioning.message:
+        return Detail(ok=False, message=STANDING, remedy="look at the disk of `data`")
+    return None
+
+
+def _old(quiet: int, cause: Detail) -> Detail:
+    message = f"what it said last is {quiet // 1000} s old, for nothing can be written: {cause.message}"
+    return Detail(ok=False, message=message, remedy=cause.remedy)
+
+
+def _unsaid(cause: Detail) -> Detail:
+    return Detail(ok=False, message=f"what it says cannot be written: {cause.message}", remedy=cause.remedy)
+
+
+def _quiet(supervisor: SupervisorStatus) -> int:
+    return monotonic_ms() - supervisor.uptime_ms
+
+
+def _processes(supervisor: SupervisorStatus | CannotTellError | None, cause: Detail | None) -> Detail:
+    if supervisor is None and cause is not None:
+        return _unsaid(cause)
     if not isinstance(supervisor, SupervisorStatus):
         message = str(supervisor or "the supervisor has not said anything")
         return Detail(ok=False, message=message, remedy="start it with `netboot serve`")
@@ -123,7 +153,9 @@ def _processes(supervisor: SupervisorStatus | CannotTellError | None) -> Detail:
         if not process.ready
     ]
     message = f"not ready: {', '.join(down)}" if down else "all ready"
-    quiet = monotonic_ms() - supervisor.uptime_ms
+    quiet, shown = _quiet(supervisor), {name: process.model_dump() for name, process in supervisor.processes.items()}
+    if quiet > FRESH_MS and cause is not None and supervisor.state == "running":
+        return Detail.model_validate({**_old(quiet, cause).model_dump(), "processes": shown})
     if quiet > FRESH_MS:
         message = f"the supervisor has said nothing for {quiet // 1000} s: what dies now is not started again"
         down = ["supervisor"]
@@ -134,14 +166,21 @@ def _processes(supervisor: SupervisorStatus | CannotTellError | None) -> Detail:
             "ok": not down and supervisor.state == "running",
             "message": message,
             "remedy": "see why in the log of the service; a supervisor that hangs has to be killed and started again",
-            "processes": {name: process.model_dump() for name, process in supervisor.processes.items()},
+            "processes": shown,
         }
     )
 
 
 def _at_work(
-    name: str, status: PublisherStatus | ProjectionStatus | Reporting | CannotTellError | None, now: int
+    name: str,
+    status: PublisherStatus | ProjectionStatus | Reporting | CannotTellError | None,
+    now: int,
+    cause: Detail | None,
+    first: str = "",
 ) -> Detail:
+    """`first`: of the remedy where it is silent."""
+    if status is None and cause is not None:
+        return _unsaid(cause)
     if status is None:
         return Detail(ok=False, message=f"the {name} has not said anything yet", remedy=_LOG)
     if isinstance(status, CannotTellError):
@@ -149,10 +188,12 @@ def _at_work(
         return Detail(ok=False, message=str(status), remedy=remedy)
     quiet = now - status.up_ms
     ok = 0 <= quiet <= FRESH_MS
+    if quiet > FRESH_MS and cause is not None:
+        return _old(quiet, cause)
     message = "at work" if ok else f"has said nothing for {quiet // 1000} s"
     if quiet < 0:
         message = "has said nothing since the machine was started"
-    return Detail(ok=ok, message=message, remedy=f"{_LOG}; `kill` that process to start it again")
+    return Detail(ok=ok, message=message, remedy=f"{first}{_LOG}; `kill` that process to start it again")
 
 
 def _condition(status: Condition) -> Detail:
@@ -163,14 +204,14 @@ def _not_known() -> Detail:
     return Detail(ok=False, message="not known yet", remedy=_LOG)
 
 
-def _reporting(deps: Dependencies, processes: list[str], now: int) -> dict[str, Detail]:
+def _reporting(deps: Dependencies, processes: list[str], now: int, cause: Detail | None) -> dict[str, Detail]:
     """What join, approvers, node collectors and the fetcher say; none is vital: what is here boots without them."""
     details = {}
     for name in processes:
         model = reporting_class(name)
         if model is not None:
             status = _read(deps, name, model)
-            alive = _at_work(name, status, now)
+            alive = _at_work(name, status, now, cause)
             details[name] = _condition(status) if alive.ok and isinstance(status, Condition) else alive
     return details
 
@@ -183,8 +224,8 @@ def _journals(status: ProjectionStatus) -> Detail:
         message += f"; read again, for it was replaced by an older copy of itself: {', '.join(sorted(status.replaced))}"
     if status.set_aside:
         rows = ", ".join(f"{origin} {count}" for origin, count in sorted(status.set_aside.items()))
-        message = f"rows that cannot be read were set aside: {rows}"
-        remedy = "see the table `set_aside` of data/state.db, and whether another version ran; then restart the service"
+        message = f"rows were set aside: {rows}"
+        remedy = "see why in the table `set_aside` of data/state.db, and docs/operations.md; then restart the service"
     if status.problems:
         message, remedy = "; ".join(status.problems.values()), "check the disk, and the log of the controllers"
     ok = behind <= LAG_RECORDS and not status.problems and not status.set_aside

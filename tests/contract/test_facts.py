@@ -2,14 +2,18 @@
 
 import sqlite3
 import threading
+import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from netboot.lifecycle.errors import JournalUnavailableError
 from netboot.lifecycle.phases import Phase
+from netboot.stores import journal_file
 from netboot.stores.facts import Facts
+from netboot.stores.journal_file import STANDING, JournalFile, Rows
 from netboot.stores.journal_reader import cursor_path, read_after, write_cursor
 from tests.processes import wait_for
 from tests.records import event
@@ -88,3 +92,67 @@ def test_after_the_end_nothing_is_taken(path: Path) -> None:
     with pytest.raises(JournalUnavailableError, match="the service is stopping"):
         facts.append(event("gpu-001", 2, Phase.ATTESTED))
     assert rows(path) == 1
+
+
+def test_on_a_disk_that_stands_still_nobody_waits_without_an_end(
+    path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    stands, goes_on, commit = threading.Event(), threading.Event(), JournalFile.commit
+
+    def slow(file: JournalFile, rows: Rows) -> str | None:
+        if stands.is_set():
+            goes_on.wait(60)
+        return commit(file, rows)
+
+    monkeypatch.setattr(JournalFile, "commit", slow)
+    monkeypatch.setattr(journal_file, "DEADLINE_SECONDS", 0.3)
+    facts = Facts(path)
+    facts.append(event("gpu-001", 1, Phase.ATTESTED))
+    stands.set()
+    refused: list[str] = []
+
+    def write(number: int) -> None:
+        with pytest.raises(JournalUnavailableError) as error:
+            facts.append(event("gpu-001", number, Phase.ATTESTED))
+        refused.append(str(error.value))
+
+    threads = [threading.Thread(target=write, args=(number,)) for number in range(2, 10)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert (refused, facts.failure) == ([STANDING] * 8, STANDING)
+    began = time.monotonic()
+    write(10)
+    assert time.monotonic() - began < 0.2, "at once: nobody waits behind it"
+    stands.clear()
+    goes_on.set()
+    wait_for(lambda: facts.failure is None)
+    facts.append(event("gpu-001", 11, Phase.ATTESTED))
+    facts.close()
+    said = [record.getMessage() for record in caplog.records]
+    assert said == [f"journal: {STANDING}", "journal: records are written down again"]
+    assert len(read_after(path, 0)) == 10, "those without an answer too, but for the one who was not let in"
+
+
+def test_an_idle_journal_finds_out_by_itself_that_its_disk_stands_still(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(journal_file, "PROBE_SECONDS", 0.0)
+    monkeypatch.setattr(journal_file, "DEADLINE_SECONDS", 0.2)
+    facts = Facts(path)
+    wait_for(path.exists)
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:
+        wait_for(lambda: _locked(db))  # whoever writes waits, and whoever only reads does not
+        wait_for(lambda: facts.failure == STANDING)
+        db.execute("ROLLBACK")
+    wait_for(lambda: facts.failure is None)
+    facts.close()
+
+
+def _locked(db: sqlite3.Connection) -> bool:
+    try:
+        db.execute("BEGIN IMMEDIATE")
+    except sqlite3.OperationalError:
+        return False
+    return True

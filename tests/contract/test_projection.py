@@ -1,6 +1,7 @@
 """The projection on real journals: exactly once, whatever happens to journals, cursors and processes."""
 
 import asyncio
+import itertools
 import json
 import shutil
 import sqlite3
@@ -12,15 +13,17 @@ import pytest
 
 from netboot.controllers import projection
 from netboot.controllers.projection import MOST_BYTES, ProjectionController
-from netboot.controllers.records import read_record
+from netboot.controllers.records import KNOWS, read_record
 from netboot.lifecycle import state
 from netboot.lifecycle.errors import StateUnavailableError
 from netboot.lifecycle.events import AnyRecord, DiscoveryRecord, EventRecord, HealthRecord, ScriptRecord
 from netboot.lifecycle.phases import Phase
 from netboot.lifecycle.state import Batch
 from netboot.machines.inventory import load_inventory
+from netboot.stores import journal_reader
 from netboot.stores.facts import Facts
 from netboot.stores.journal import SqliteJournal
+from netboot.stores.journal_file import JournalFile
 from netboot.stores.journal_reader import cursor_path, read_cursor
 from netboot.stores.state import SqliteStates
 from netboot.stores.state_writer import SqliteProjection
@@ -186,6 +189,40 @@ def test_a_damaged_journal_is_named_and_holds_nobody_up(tmp_path: Path) -> None:
     site.projection.close()
 
 
+ENDLESS = "WITH RECURSIVE n(id) AS (SELECT 1 UNION ALL SELECT id + 1 FROM n)"
+TRAPS = {
+    "a table that never ends": (
+        f"CREATE VIEW records AS {ENDLESS} SELECT id, 0 AS at_ms, '' AS body FROM n WHERE id < 0",
+        "interrupted",
+    ),
+    "a row that takes all memory": (
+        f"CREATE VIEW records AS SELECT 1 AS id, 0 AS at_ms, zeroblob({2**25}) AS body",
+        "string or blob too big",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", TRAPS)
+def test_a_journal_that_its_owner_made_a_trap_of_holds_nobody_up(
+    tmp_path: Path, what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(journal_reader, "CPU_SECONDS", 0.1)
+    trap, why = TRAPS[what]
+    site = Site(tmp_path, workers=2)
+    path = site.journals / "boot-0.db"
+    with closing(sqlite3.connect(path)) as db, db:
+        db.execute("CREATE TABLE other (id INTEGER PRIMARY KEY AUTOINCREMENT)")
+        db.execute("INSERT INTO sqlite_sequence (name, seq) VALUES ('records', 7)")
+        db.execute(trap)
+    site.write(script("gpu-001", 1), number=1)
+    site.drain()
+    assert site.served() == 1
+    assert site.controller.progress.problems == {
+        "boot-0.db": f"the journal {path} cannot be read: {why}; it is tried again"
+    }
+    site.projection.close()
+
+
 def test_a_record_that_is_none_is_counted_and_passed(site: Site) -> None:
     site.write(script("gpu-001", 1))
     db = sqlite3.connect(site.journals / "boot-0.db")
@@ -232,7 +269,42 @@ def test_a_row_that_is_no_record_is_set_aside_and_blocks_nothing(
     assert (origin, row) == ("boot-0.db", "record 2")
     assert reason in why
     assert kept in stored
-    assert f"1 rows of boot-0.db cannot be read and are set aside; the first: record 2: {why}" in caplog.text
+    assert f"1 rows of boot-0.db are set aside; the first: record 2: {why}" in caplog.text
+
+
+NOT_THEIRS = "{} is not for the owner of this journal to say: it cannot know it"
+FOREIGN: dict[str, tuple[str, Record, str]] = {
+    "a boot server that attests": ("boot-0", event("gpu-001", 1, Phase.ATTESTED), "Attested"),
+    "a boot server that issues": ("boot-0", event("gpu-001", 1, Phase.TOKEN_ISSUED), "TokenIssued"),
+    "a boot server that approves": ("boot-0", event("gpu-001", 1, Phase.CSR_APPROVED), "CSRApproved"),
+    "a boot server that sees a node": ("boot-0", event("gpu-001", 1, Phase.NODE_REGISTERED), "NodeRegistered"),
+    "a boot server that sees it ready": ("boot-0", event("gpu-001", 1, Phase.READY), "Ready"),
+    "join that sees a node": ("join-0", event("gpu-001", 1, Phase.READY), "Ready"),
+    "join that reports for a machine": ("join-0", event("gpu-001", 1, Phase.FAILED), "Failed"),
+    "join that serves a script": ("join-0", script("gpu-001", 1), "a script record"),
+    "join that was asked by a stranger": ("join-0", sighted("52:54:00:00:00:99"), "a discovery record"),
+    "an approver that attests": ("approver-default", event("gpu-001", 1, Phase.ATTESTED), "Attested"),
+    "an approver that checks hardware": ("approver-default", checked("gpu-001", 1), "a health record"),
+    "a collector that approves": ("nodes-default", event("gpu-001", 1, Phase.CSR_APPROVED), "CSRApproved"),
+    "a journal of nobody's": ("tested", event("gpu-001", 1, Phase.BOOTED), "Booted"),
+}
+
+
+@pytest.mark.parametrize("what", FOREIGN)
+def test_what_the_owner_of_a_journal_cannot_know_is_set_aside(site: Site, what: str) -> None:
+    name, record, said = FOREIGN[what]
+    journal = JournalFile(site.journals / f"{name}.db", 10, 2**20)
+    assert journal.commit([(record.at_ms, record.model_dump_json(by_alias=True))]) is None
+    journal.close()
+    site.drain()
+    assert [found[:3] for found in aside(site.state)] == [(f"{name}.db", "record 1", NOT_THEIRS.format(said))]
+    assert site.controller.progress.set_aside == {f"{name}.db": 1}
+    assert (site.states.machines(), site.states.discovered(5), site.states.feed(None, 5)) == ({}, [], [])
+    assert site.states.health(boot_id("gpu-001", 1)) is None
+
+
+def test_each_phase_is_for_one_kind_of_process_to_journal() -> None:
+    assert sorted(phase for phases in KNOWS.values() for phase in phases) == sorted(Phase)
 
 
 def aside(path: Path) -> list[tuple[str, str, str, bytes]]:
@@ -307,6 +379,64 @@ class Refusing(SqliteProjection):
         if self.refusal is not None and self.journal in ("", batch.journal):
             raise self.refusal
         return super().take(batch)
+
+
+class Slow(SqliteProjection):
+    """Every commit takes `seconds` of the site's clock."""
+
+    def __init__(self, site: Site, seconds: float) -> None:
+        super().__init__(site.state)
+        self.site, self.seconds, self.sizes = site, seconds, list[int]()
+
+    def take(self, batch: Batch) -> Mapping[str, int]:
+        self.site.now += self.seconds
+        self.sizes.append(len(batch.records))
+        return super().take(batch)
+
+
+def slowly(site: Site, seconds: float, long_seconds: float = projection.LONG_SECONDS) -> Slow:
+    """The site's controller on a disk of which each commit takes so long."""
+    slow = Slow(site, seconds)
+    owned = {f"boot-{number}.db" for number in range(site.workers)}
+    site.controller = ProjectionController(
+        site.journals, slow, owned=owned, long_seconds=long_seconds, monotonic=lambda: site.now
+    )
+    return slow
+
+
+def test_a_projection_whose_commits_take_ten_seconds_is_heard_between_any_two(tmp_path: Path) -> None:
+    site = Site(tmp_path, workers=8)
+    for number in range(8):
+        site.write(script("gpu-001", number), number=number)
+    slow = slowly(site, 10.0)
+    heard = [site.now]
+    while site.controller.step(lambda: heard.append(site.now)):
+        pass
+    heard.append(site.now)
+    assert (site.served(), site.now) == (8, 80.0)
+    assert max(after - before for before, after in itertools.pairwise(heard)) == 10.0
+    assert site.controller.progress.lag == {f"boot-{number}.db": 0 for number in range(8)}
+    slow.close()
+    site.projection.close()
+
+
+def test_a_batch_has_twice_as_many_rows_as_the_one_before_unless_that_took_long(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(projection, "LEAST_ROWS", 4)
+    site.write(*(script("gpu-001", one) for one in range(60)))
+    slow = slowly(site, 10.0)
+    site.drain()
+    assert slow.sizes == [4, 8, 16, 32], "a slow disk has its price for each commit"
+    site.write(*(script("gpu-001", 100 + one) for one in range(20)))
+    slow.seconds, slow.sizes = 40.0, []
+    site.drain()
+    assert slow.sizes == [20]
+    site.write(*(script("gpu-001", 200 + one) for one in range(25)))
+    slow.sizes = []
+    site.drain()
+    assert slow.sizes == [10, 5, 4, 4, 2]
+    slow.close()
 
 
 def test_while_the_state_refuses_nothing_is_purged(site: Site) -> None:

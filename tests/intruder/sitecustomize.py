@@ -111,6 +111,18 @@ def _abstract(name: str) -> None:
         sock.connect(f"\0{name}")
 
 
+def _datagram(path: str) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sock:
+        sock.sendto(b"READY=1", path)
+
+
+def _datagram_of_a_pair(path: str) -> None:
+    """An address takes precedence over the other end."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+    with ours, theirs:
+        ours.sendto(b"READY=1", path)
+
+
 def _spill(rows: int) -> None:
     """What a large question does: SQLite goes to a temporary file."""
     import sqlite3
@@ -149,6 +161,8 @@ _ACTS: dict[str, Callable[[Any], None]] = {
     "multipath": _connect_multipath,
     "fast-open": _connect_fast,
     "abstract": _abstract,
+    "datagram": _datagram,
+    "datagram-pair": _datagram_of_a_pair,
     "spill": _spill,
     "run": _run,
 }

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from lab.kube.authority import Authority, kubeconfig, write_private
 from netboot.cli.authority import new_authority, new_certificate
 from netboot.config import Config, load_config
 from netboot.lifecycle.bootid import mint
@@ -26,7 +27,7 @@ from netboot.stores.snapshot import write_snapshot
 from tests import soft_tpm
 from tests.joining import pinned, snapshot_of
 from tests.processes import environment, wait_for
-from tests.sites import free_ports
+from tests.sites import JOINING, free_ports, make_site
 from tokens.sealed import Keyset
 
 
@@ -184,6 +185,30 @@ join:
     )
     fill_join(folder)
     return load_config(folder / "netboot.yaml")
+
+
+def make_whole_site(
+    root: Path, apiserver: int, *, inventory: str = JOINING, workers: int = 2, join_workers: int = 1, more: str = ""
+) -> Path:
+    """Files of a site that has processes of every kind but the fetcher; its configuration. One cluster, whose
+    kubeconfigs say that it is at that port of loopback. `more`: of the configuration."""
+    make_site(root, workers=workers, inventory=inventory)
+    [port] = free_ports(1)
+    file = root / "netboot.yaml"
+    file.write_text(
+        f"""\
+{file.read_text()}
+join: {{listen: "127.0.0.1:{port}", url: "https://127.0.0.1:{port}", workers: {join_workers}}}
+clusters:
+  default: {{endpoints: ["https://192.0.2.1:6443"], authority: tls/ca.crt}}
+{more}"""
+    )
+    fill_join(root)
+    authority = Authority("nobody")
+    for name in ("issuer", "approver", "nodes"):
+        data = kubeconfig(f"https://127.0.0.1:{apiserver}", authority.pair.certificate, authority.issue(name))
+        write_private(root / "secrets" / f"{name}.kubeconfig", data)
+    return file
 
 
 def fill_join(folder: Path) -> None:

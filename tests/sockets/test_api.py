@@ -12,6 +12,8 @@ from images.values.strict import Strict
 from netboot.lifecycle.phases import Phase
 from netboot.lifecycle.state import Batch
 from netboot.status import Condition, InventoryStatus, NodesStatus
+from netboot.stores.journal_file import STANDING
+from netboot.web import readiness
 from tests.records import boot_id, event, script, sighted
 from tests.sites import INVENTORY, TOKEN, add_image
 from tests.sockets.api import NOW, PROJECTION, PUBLISHER, SUPERVISOR, UP, UP_MS, Api
@@ -281,6 +283,26 @@ def test_a_newer_snapshot_that_cannot_be_read_leaves_the_service_ready_and_is_sa
     assert snapshot["message"].endswith("; the one before stays in force")
 
 
+def test_an_inventory_that_cannot_be_read_to_its_end_is_compared_with_nothing(api: Api) -> None:
+    late = "its files are being read for 75 s, without an end"
+    message = f"{late}; the one before stays in force"
+    unread = InventoryStatus(ok=False, valid=False, message=message, remedy="see", late=late)
+    api.say(publisher=PUBLISHER.model_copy(update={"inventory": unread}))
+    readiness = api.get("/readyz", None).json
+    assert (readiness["ready"], readiness["degraded"]) == (True, True)
+    assert readiness["details"]["inventory"]["message"] == message
+    assert "netboot_inventory_valid 0.0" in api.get("/metrics", None).text
+    answer = api.get("/v1/inventory/diff")
+    assert (answer.status_code, answer.json["error"]) == (
+        503,
+        {
+            "code": "inventory-unread",
+            "message": f"the inventory cannot be compared: {late}",
+            "remedy": "see `netboot doctor`",
+        },
+    )
+
+
 STUCK = PUBLISHER.model_copy(update={"up_ms": UP_MS - 60_000})
 FAULTY = InventoryStatus(ok=False, valid=False, message="2 faults", faults=("a", "b"), remedy="correct them")
 DOWN = UP.model_copy(update={"ready": False})
@@ -344,7 +366,7 @@ DOWN = UP.model_copy(update={"ready": False})
             "projection",
             PROJECTION.model_copy(update={"set_aside": {"boot-0.db": 2, "state.db": 1}}),
             "journals",
-            "rows that cannot be read were set aside: boot-0.db 2, state.db 1",
+            "rows were set aside: boot-0.db 2, state.db 1",
             200,
         ),
     ],
@@ -359,6 +381,48 @@ def test_what_is_not_in_order_is_said(
     assert (answer.json["details"][detail]["ok"], answer.json["details"][detail]["message"]) == (False, message)
 
 
+NODES = NodesStatus(at_ms=NOW, up_ms=UP_MS, ok=True, message="nodes are followed", unavailable=0, registered=2, ready=1)
+HANGS = UP.model_copy(update={"ready": False, "problem": "nothing is heard of its main loop"})
+FULL, FREE = "0 MiB free: what is to be written down soon cannot be", "free space on the file system of `data`"
+
+
+@pytest.mark.parametrize("cause", ["full", "standing"])
+def test_what_cannot_be_written_grows_old_and_nobody_is_taken_for_stuck(
+    api: Api, cause: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(readiness, "monotonic_ms", lambda: 100_000)
+    processes = {"boot-0": HANGS, "management": UP, "nodes-default": UP}
+    api.say(
+        supervisor=SUPERVISOR.model_copy(update={"uptime_ms": 40_000, "processes": processes}),
+        publisher=STUCK,
+        projection=PROJECTION.model_copy(update={"up_ms": UP_MS - 60_000}),
+        nodes_default=NODES.model_copy(update={"up_ms": UP_MS - 60_000}),
+    )
+    fresh = api.get("/readyz", None).json
+    assert (fresh["ready"], fresh["details"]["publisher"]["message"]) == (False, "has said nothing for 60 s")
+    if cause == "full":
+        api.room, because, remedy = 0, FULL, FREE
+    else:
+        because, remedy = STANDING, "look at the disk of `data`"
+        api.probe = Condition(ok=True, message=STANDING)
+    said = api.get("/readyz", None).json
+    words = f"what it said last is 60 s old, for nothing can be written: {because}"
+    for name in ("processes", "publisher", "projection", "nodes-default"):
+        detail = said["details"][name]
+        assert (detail["ok"], detail["message"], detail["remedy"]) == (False, words, remedy)
+    assert set(said["details"]["processes"]["processes"]) == set(processes)
+    assert (said["ready"], said["degraded"]) == (True, True), "whether machines can boot, the boot servers say"
+
+
+def test_what_was_never_written_on_a_full_disk_has_its_cause(api: Api) -> None:
+    for path in (api.config.data / "status").iterdir():
+        path.unlink()
+    api.room = 0
+    details = api.get("/readyz", None).json["details"]
+    for name in ("processes", "publisher", "projection"):
+        assert details[name] == {"ok": False, "message": f"what it says cannot be written: {FULL}", "remedy": FREE}
+
+
 def test_the_inventorys_faults_stand_beside(api: Api) -> None:
     api.say(publisher=PUBLISHER.model_copy(update={"inventory": FAULTY}))
     assert api.get("/readyz", None).json["details"]["inventory"] == {
@@ -366,12 +430,10 @@ def test_the_inventorys_faults_stand_beside(api: Api) -> None:
         "message": "2 faults",
         "remedy": "correct them",
         "valid": False,
+        "late": "",
         "faults": ["a", "b"],
         "pending": None,
     }
-
-
-NODES = NodesStatus(at_ms=NOW, up_ms=UP_MS, ok=True, message="nodes are followed", unavailable=0, registered=2, ready=1)
 
 
 @pytest.mark.parametrize(

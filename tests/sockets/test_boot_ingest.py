@@ -4,14 +4,17 @@ is refused for it. The journal's reserve is tried in `tests/contract/test_journa
 import asyncio
 import json
 import re
+import sqlite3
 import threading
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from netboot.boot import ingest
 from netboot.lifecycle.events import EventRecord, ScriptRecord
-from netboot.stores import journal
+from netboot.stores import journal, journal_file
 from netboot.stores.journal_file import JournalFile, Rows
 from tests.sockets.boot_server import INITRD, MAC1, MAC2, RunningBootServer, digest_of, serve
 
@@ -111,6 +114,19 @@ def test_a_script_is_never_refused_and_beyond_the_limit_it_is_one_that_is_writte
     serve(tmp_path, use, ingest_kib_per_second=256)
 
 
+def test_room_that_is_kept_in_a_journal_is_for_scripts_of_known_machines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(JournalFile, "crowded", lambda *_: True)
+
+    async def use(server: RunningBootServer) -> None:
+        boot = await boot_of(server, MAC1)
+        assert (await server.ask(f"/v1/boots/{boot}/events", "POST", EVENT)).status == 503
+        assert [record.kind for record in server.records()] == ["script"]
+
+    serve(tmp_path, use)
+
+
 async def boot_of(server: RunningBootServer, mac: str) -> str:
     answer = await server.ask(f"/v1/boot?mac={mac}")
     found = re.search(rb"netboot\.boot=([0-9a-f-]{36})", answer.body)
@@ -129,7 +145,7 @@ def test_a_disk_that_stands_still_costs_scripts_and_events_and_nothing_else(
         return commit(file, rows)
 
     monkeypatch.setattr(JournalFile, "commit", slow)
-    monkeypatch.setattr(journal, "DEADLINE_SECONDS", 0.5)
+    monkeypatch.setattr(journal_file, "DEADLINE_SECONDS", 0.5)
 
     async def use(server: RunningBootServer) -> None:
         events = f"/v1/boots/{server.boot_of('gpu-001')}/events"
@@ -162,6 +178,30 @@ def test_a_disk_that_stands_still_costs_scripts_and_events_and_nothing_else(
     ]
 
 
+def test_an_idle_boot_server_says_that_its_disk_stands_still_before_a_machine_has_waited(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(journal_file, "PROBE_SECONDS", 0.0)
+    monkeypatch.setattr(journal_file, "DEADLINE_SECONDS", 0.3)
+
+    async def use(server: RunningBootServer) -> None:
+        async def problems() -> Any:
+            return json.loads((await server.ask("/readyz")).body)["problems"]
+
+        path = server.config.data / "journal" / "boot-0.db"
+        with closing(sqlite3.connect(path, isolation_level=None)) as db:
+            db.execute("BEGIN IMMEDIATE")  # whoever writes waits, whoever only reads does not
+            while await problems() != [journal_file.STANDING]:
+                await asyncio.sleep(0.05)
+            assert (await server.ask("/readyz")).status == 503
+            db.execute("ROLLBACK")
+        while await problems():
+            await asyncio.sleep(0.05)
+        assert (await server.ask("/readyz")).status == 200
+
+    serve(tmp_path, use)
+
+
 def test_a_stop_does_not_wait_for_a_disk_that_stands_still(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stands, goes_on = threading.Event(), threading.Event()
 
@@ -171,7 +211,7 @@ def test_a_stop_does_not_wait_for_a_disk_that_stands_still(tmp_path: Path, monke
         return None
 
     monkeypatch.setattr(JournalFile, "commit", stand)
-    monkeypatch.setattr(journal, "DEADLINE_SECONDS", 0.1)
+    monkeypatch.setattr(journal_file, "DEADLINE_SECONDS", 0.1)
 
     async def whole() -> None:
         standing = journal.SqliteJournal(tmp_path / "boot-0.db")

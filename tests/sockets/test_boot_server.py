@@ -11,9 +11,11 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+import pytest
+
 from netboot.addresses import Address
 from netboot.config import Config, Provisioning
-from netboot.connections import ACCEPT_AT_ONCE
+from netboot.connections import ACCEPT_AT_ONCE, Limited
 from netboot.process import ProcessSpec
 from netboot.status import BootStatus
 from netboot.stores.journal_reader import read_after
@@ -192,3 +194,39 @@ def test_a_stop_takes_what_the_kernel_has_accepted_and_answers_it(tmp_path: Path
             return [connection.recv(15) for connection in made]
 
     assert asyncio.run(asyncio.wait_for(stop(), 120)) == [b"HTTP/1.1 200 OK"] * (4 * ACCEPT_AT_ONCE)
+
+
+def test_a_stop_lets_a_connection_ask_that_has_asked_nothing_yet(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("netboot.boot.server.QUIET_SECONDS", 60.0)
+    unasked = Limited.unasked
+
+    async def stop() -> bytes:
+        waited_for = asyncio.Event()
+
+        def looked(limited: Limited) -> int:
+            waited_for.set()
+            return unasked(limited)
+
+        async def ask_late(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
+            waits, ends = asyncio.create_task(waited_for.wait()), asyncio.create_task(reader.read(1))
+            await asyncio.wait((waits, ends), return_when=asyncio.FIRST_COMPLETED)
+            assert not ends.done(), "it was ended before it could ask"
+            ends.cancel()
+            await asyncio.wait((ends,))
+            writer.write(f"GET /v1/boot?mac={MAC1} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+            return await reader.read(-1)
+
+        monkeypatch.setattr(Limited, "unasked", looked)
+        async with running(tmp_path) as boot:
+            reader, writer = await boot.connect()
+            while not boot.internals.server.connections:
+                await asyncio.sleep(0.01)
+            asking = asyncio.create_task(ask_late(reader, writer))
+        answer = await asking
+        await close(writer)
+        return answer
+
+    answer = parse(asyncio.run(asyncio.wait_for(stop(), 120)))
+    assert (answer.status, answer.headers["netboot-outcome"]) == (200, "boot")

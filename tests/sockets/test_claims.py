@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from images.store.store import Store
+from netboot.controllers.records import KNOWS
 from netboot.lifecycle.bootid import minted_ms
 from netboot.lifecycle.events import EventRecord
 from netboot.lifecycle.phases import Phase
@@ -28,13 +29,15 @@ def service(tmp_path: Path) -> Iterator[Service]:
 
 
 def observed(service: Service, boot: str, folder: Path) -> None:
-    """What join, approver and collector would have journalled; put in place whole."""
-    facts = Facts(folder / "join-0.db")
-    for place, phase in enumerate(OBSERVED):
-        at_ms = minted_ms(boot) + 20_000 + 1_000 * place
-        facts.append(EventRecord(at_ms=at_ms, boot=boot, machine="gpu-001", phase=phase, peer=""))
-    facts.close()
-    (folder / "join-0.db").rename(service.config.data / "journal" / "join-0.db")
+    """What join, approver and collector would have journalled, each its own; put in place whole."""
+    for owner, name in (("join", "join-0.db"), ("approver", "approver-default.db"), ("nodes", "nodes-default.db")):
+        facts = Facts(folder / name)
+        for place, phase in enumerate(OBSERVED):
+            at_ms = minted_ms(boot) + 20_000 + 1_000 * place
+            if phase in KNOWS[owner]:
+                facts.append(EventRecord(at_ms=at_ms, boot=boot, machine="gpu-001", phase=phase, peer=""))
+        facts.close()
+        (folder / name).rename(service.config.data / "journal" / name)
 
 
 def test_a_healthy_machine_s_script_fetched_by_a_stranger_with_false_events(service: Service, tmp_path: Path) -> None:

@@ -14,13 +14,12 @@ import pytest
 import requests
 
 from images.store.store import Store
-from lab.kube.authority import Authority, kubeconfig, write_private
 from netboot.config import load_config
 from netboot.status import ProcessStatus
 from tests.processes import descendants, runs, wait_for
-from tests.sites import JOINING, add_image, free_ports, make_site
+from tests.sites import add_image, free_ports
 from tests.sockets import faults
-from tests.sockets.join_site import fill_join
+from tests.sockets.join_site import make_whole_site
 from tests.sockets.service import Service, serving
 
 MAC = "52:54:00:00:00:01"
@@ -52,28 +51,16 @@ def manager(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[str]]:
 def service(tmp_path_factory: pytest.TempPathFactory, manager: list[str]) -> Iterator[Service]:
     """A service that has every kind of process; a cluster and a registry that do not answer."""
     with pytest.MonkeyPatch.context() as patch:
-        root = tmp_path_factory.mktemp("frozen") / "site"
-        config = make_site(root, inventory=JOINING)
-        Store(config.store).set_channel("stable", add_image(config))
-        port, nobody = free_ports(2)
-        file = root / "netboot.yaml"
-        file.write_text(
-            file.read_text()
-            + f"""\
-join: {{listen: "127.0.0.1:{port}", url: "https://127.0.0.1:{port}"}}
+        root, [nobody] = tmp_path_factory.mktemp("frozen") / "site", free_ports(1)
+        more = f"""\
 upstream: {{place: "http://127.0.0.1:{nobody}/v1"}}
 watchdog: {{server_seconds: 10, controller_seconds: 20, start_seconds: 120}}
-clusters:
-  default: {{endpoints: ["https://192.0.2.1:6443"], authority: tls/ca.crt}}
 """
-        )
-        fill_join(root)
-        authority = Authority("nobody")
-        for name in ("issuer", "approver", "nodes"):
-            data = kubeconfig(f"https://127.0.0.1:{nobody}", authority.pair.certificate, authority.issue(name))
-            write_private(root / "secrets" / f"{name}.kubeconfig", data)
+        file = make_whole_site(root, nobody, more=more)
+        config = load_config(file)
+        Store(config.store).set_channel("stable", add_image(config))
         patch.setattr("tests.sockets.service.environment", _with(faults.prepare(root.parent / "faults")))
-        with serving(load_config(file), file) as made:
+        with serving(config, file) as made:
             yield made
 
 

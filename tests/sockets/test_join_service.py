@@ -11,13 +11,12 @@ from typing import Any
 
 import pytest
 
-from lab.kube.authority import Authority, kubeconfig, write_private
 from netboot.config import load_config
 from netboot.status import ProcessStatus, SupervisorStatus
 from netboot.stores.status import StatusFolder
 from tests.processes import wait_for
-from tests.sites import add_image, free_ports, make_site
-from tests.sockets.join_site import fill_join
+from tests.sites import add_image, free_ports
+from tests.sockets.join_site import make_whole_site
 from tests.sockets.service import Service, serving
 from tests.soft_tpm import Machine
 
@@ -35,26 +34,12 @@ channels: [{{name: stable}}]
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     """A site whose cluster's apiserver does not answer."""
-    root = tmp_path_factory.mktemp("serve")
-    config = make_site(root, workers=1, inventory=INVENTORY)
-    (port, nobody) = free_ports(2)
-    file = root / "netboot.yaml"
-    file.write_text(
-        file.read_text()
-        + f"""\
-join: {{listen: "127.0.0.1:{port}", url: "https://127.0.0.1:{port}", workers: 2}}
-clusters:
-  default: {{endpoints: ["https://192.0.2.1:6443"], authority: tls/ca.crt}}
-"""
-    )
-    fill_join(root)
-    authority = Authority("nobody")
-    for name in ("issuer", "approver", "nodes"):
-        data = kubeconfig(f"https://127.0.0.1:{nobody}", authority.pair.certificate, authority.issue(name))
-        write_private(root / "secrets" / f"{name}.kubeconfig", data)
+    root, [nobody] = tmp_path_factory.mktemp("serve"), free_ports(1)
+    file = make_whole_site(root, nobody, inventory=INVENTORY, workers=1, join_workers=2)
+    config = load_config(file)
     pinned = INVENTORY.replace("{name: stable}", f"{{name: stable, image: {add_image(config)}}}")
     (root / "inventory" / "site.yaml").write_text(pinned)
-    with serving(load_config(file), file) as made:
+    with serving(config, file) as made:
         yield made
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from images.store.store import Store
+from lab.kube.authority import write_private
 from netboot.config import load_config
 from tests.processes import wait_for
 from tests.sites import add_image, free_ports, make_site
@@ -31,7 +32,19 @@ def first(tmp_path: Path) -> Service:
     Store(config.store).set_channel("stable", add_image(config))
     file = tmp_path / "one" / "netboot.yaml"
     file.write_text(f"boot_id_key: secrets/boot-id.key\n{file.read_text()}")
+    write_private(tmp_path / "one" / "secrets" / "boot-id.key", b"o" * 32)
     return Service(load_config(file), file)
+
+
+def test_a_service_whose_named_key_is_not_there_does_not_start(first: Service) -> None:
+    key = first.config.boot_id_key
+    assert key is not None
+    key.unlink()
+    refused = first.netboot("serve", "--config", str(first.file))
+    assert (refused.returncode, key.exists(), refused.stdout) == (1, False, "")
+    words = f"boot_id_key names {key}, which is not there: bring the site's key"
+    assert words in refused.stderr
+    assert words in first.netboot("config", "check").stderr
 
 
 def test_a_boot_that_began_at_one_host_goes_on_at_the_other(first: Service, tmp_path: Path) -> None:
@@ -56,7 +69,7 @@ def test_a_standby_that_had_a_key_of_its_own_takes_the_site_s_without_a_restart(
         second = other_host(first, tmp_path / "two", free_ports())
         other = second.config.boot_id_key
         assert other is not None
-        other.unlink()
+        write_private(other, b"t" * 32)
         with serving(second.config, second.file, service=second):
             assert second.post(boot, MAC1, "InitrdStarted") == 404
             staged = other.with_suffix(".new")

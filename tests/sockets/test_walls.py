@@ -24,7 +24,7 @@ from tests import intruder
 from tests.processes import wait_for
 from tests.sites import TOKEN, add_image
 from tests.sockets.service import Service, serving
-from tests.walls.attempts import ABSTRACT, ALL, ALLOWED, NAMES, Orders, attempts, broken_into, done, odd
+from tests.walls.attempts import ABSTRACT, ALL, ALLOWED, NAMES, NOTIFY, Orders, attempts, broken_into, done, odd
 from tests.walls.site import walled_site
 from tokens.sealed import Keyset
 
@@ -42,12 +42,15 @@ def service(tmp_path_factory: pytest.TempPathFactory, apiserver: socket.socket) 
     root = tmp_path_factory.mktemp("walls")
     config = walled_site(root, apiserver.getsockname()[1])
     (root / "intruder").mkdir()
+    notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    notify.bind(str(root / NOTIFY))
     os.environ["NETBOOT_TEST_INTRUDER"] = str(root / "intruder")
     try:
         with serving(config, root / "netboot.yaml", path=str(Path(intruder.__path__[0]))) as made:
             yield made
     finally:
         del os.environ["NETBOOT_TEST_INTRUDER"]
+        notify.close()
 
 
 def tried(service: Service, kind: str, apiserver: socket.socket, other: socket.socket) -> dict[str, str]:

@@ -6,6 +6,7 @@ import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import requests
@@ -69,6 +70,15 @@ def degraded_with_its_cause(service: Service) -> None:
     disk = readiness["details"]["disk"]
     assert disk["message"] == "0 MiB free: what is to be written down soon cannot be"
     assert (disk["ok"], disk["remedy"]) == (False, "free space on the file system of `data`")
+    processes = wait_for(lambda: (found := _processes(service))["message"].endswith(disk["message"]) and found)
+    old = r"(what it said last is \d+ s old, for nothing can|what it says cannot) be written: 0 MiB free: .*"
+    assert re.fullmatch(old, processes["message"])
+    assert (processes["ok"], processes["remedy"]) == (False, disk["remedy"])
+
+
+def _processes(service: Service) -> dict[str, Any]:
+    found: dict[str, Any] = service.readyz()["details"]["processes"]
+    return found
 
 
 def test_restarts_on_a_full_disk_cost_neither_scripts_nor_images(service: Service) -> None:

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from netboot.lifecycle.errors import StateUnavailableError
-from netboot.stores.bootkey import LOOK_SECONDS, BootIdKey, load_or_create
+from netboot.stores.bootkey import LOOK_SECONDS, BootIdKey, key_of, load_or_create
+from tests.sites import make_site
 
 
 def test_it_is_made_once_private_and_stays(tmp_path: Path) -> None:
@@ -44,8 +45,22 @@ def test_a_folder_in_its_place_is_an_error_in_words(tmp_path: Path) -> None:
         load_or_create(path)
 
 
+def test_a_key_that_is_named_is_never_made(tmp_path: Path) -> None:
+    config = make_site(tmp_path / "site")
+    assert len(key_of(config)) == 32
+    named = tmp_path / "secrets" / "boot-id.key"
+    with pytest.raises(StateUnavailableError) as caught:
+        key_of(config.model_copy(update={"boot_id_key": named}))
+    assert str(caught.value) == (
+        f"boot_id_key names {named}, which is not there: bring the site's key (`netboot restore` does); a new one, "
+        f"made with `(umask 077; head -c 32 /dev/urandom > {named})`, recognises no boot under way"
+    )
+    assert not named.parent.exists()
+
+
 def test_another_key_in_the_file_is_in_force_without_a_restart(tmp_path: Path) -> None:
     path, now = tmp_path / "boot-id.key", [0.0]
+    load_or_create(path)
     key = BootIdKey(path, lambda: now[0])
     first = key.current()
     assert first == path.read_bytes()
@@ -60,6 +75,7 @@ def test_another_key_in_the_file_is_in_force_without_a_restart(tmp_path: Path) -
 
 def test_a_key_that_is_gone_or_spoilt_leaves_the_one_before_in_force(tmp_path: Path) -> None:
     path, now = tmp_path / "boot-id.key", [0.0]
+    load_or_create(path)
     key = BootIdKey(path, lambda: now[0])
     first = key.current()
     for spoil in (path.unlink, lambda: path.write_bytes(b"short")):

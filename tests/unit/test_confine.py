@@ -19,7 +19,7 @@ from netboot.confine.enter import shortcomings
 from netboot.process import Kind
 from netboot.processes import supervisor
 from tests.processes import environment
-from tests.sites import make_site
+from tests.sites import JOINING, make_site
 from tests.sockets.join_site import fill_join
 
 KINDS: tuple[str, ...] = get_args(Kind)
@@ -140,7 +140,14 @@ def test_the_filter_on_both_architectures(name: str) -> None:
     assert {call for call in seccomp._NEVER if verdict(call) == 0} == set()
     assert [verdict("socket", domain, 1, 0) for domain in (1, 2, 10, 16)] == [0, 0, 0, 0]
     assert [verdict("socket", *how) for how in ((2, 1, 262), (2, 1, 132), (43, 1, 0))] == [1, 1, 1]
-    assert [verdict("socket", domain, 1, 0, network=False) for domain in (1, 2, 10, 16)] == [0, 1, 1, 1]
+    assert [verdict("socket", domain, 1, 0, network=False) for domain in (1, 2, 10, 16)] == [1, 1, 1, 1]
+    assert [verdict("socket", 2, 2, 0), verdict("socket", 2, 2 | 0o2000000, 17)] == [0, 0], "names are looked up"
+    stream, datagram, raw, packets = 1, 2, 3, 5
+    for flags in (0, 0o4000, 0o2000000, 0o2004000):
+        kinds = [kind | flags for kind in (stream, packets, datagram, raw)]
+        assert [verdict("socket", 1, kind, 0) for kind in kinds] == [0, 0, 1, 1]
+        for network in (True, False):
+            assert [verdict("socketpair", 1, kind, 0, network=network) for kind in kinds] == [0, 0, 1, 1]
     assert [verdict("connect", network=network) for network in (True, False)] == [0, 1]
     assert verdict("sendto", 3, 0, 1, 0x4000) == 0 and verdict("sendto", 3, 0, 1, 0x20004000) == 1
     assert verdict("sendmsg", 3, 0, 0x20000000) == 1 and verdict("sendmmsg", 3, 0, 1, 0x20000000) == 1
@@ -199,6 +206,44 @@ def test_an_inventory_behind_a_link_is_read_when_the_link_is_turned(tmp_path: Pa
     linked = config.model_copy(update={"inventory": beside})
     read = access.access_of("controllers", "controllers", "", linked).read
     assert beside in read and tmp_path / "site" not in read, "its secrets are there"
+
+
+READS = """\
+import sys
+from pathlib import Path
+from netboot.config import load_config
+from netboot.confine.access import access_of
+from netboot.confine.enter import enter
+from netboot.stores.inventory import read_inventory
+
+config = load_config(Path(sys.argv[1]))
+enter(access_of("controllers", "controllers", "", config), frozenset())
+print(len(read_inventory(config).machines), len(list(config.join.tpm_roots.iterdir())))
+"""
+
+
+def test_folders_that_are_links_to_elsewhere_are_read(tmp_path: Path) -> None:
+    _site(tmp_path / "site")
+    (tmp_path / "links").mkdir()
+    (tmp_path / "elsewhere" / "roots").mkdir(parents=True)
+    (tmp_path / "elsewhere" / "roots" / "maker.pem").touch()
+    (tmp_path / "site" / "inventory").rename(tmp_path / "elsewhere" / "inventory")
+    inventory = tmp_path / "elsewhere" / "inventory" / "site.yaml"
+    inventory.write_text(JOINING)
+    for name in ("inventory", "roots"):
+        (tmp_path / "links" / name).symlink_to(tmp_path / "elsewhere" / name)
+    file = tmp_path / "site" / "netboot.yaml"
+    text = file.read_text().replace("join: {", f"join: {{tpm_roots: {tmp_path}/links/roots, ")
+    file.write_text(f"inventory: {tmp_path}/links/inventory\n{text}")
+    command = [sys.executable, "-c", READS, str(file)]
+    ran = subprocess.run(command, env=environment(), capture_output=True, text=True, check=False, timeout=60)
+    assert (ran.stdout, ran.stderr) == ("3 1\n", "")
+    config = load_config(file)
+    assert access.strays(config) == []
+    inventory.rename(tmp_path / "far.yaml")
+    inventory.symlink_to(tmp_path / "far.yaml")
+    leads = f"{tmp_path}/links/inventory/site.yaml leads to {tmp_path}/far.yaml"
+    assert access.strays(config) == [f"{leads}, which no process may read: put the file there itself"]
 
 
 def test_a_source_tree_gives_its_packages_and_not_the_site_in_it(

@@ -20,7 +20,8 @@ class Faulty:
     def __init__(self, failures: int, then: Callable[[], object] = lambda: None) -> None:
         self.failures, self.then, self.worked = failures, then, 0
 
-    def step(self, now: bool = False) -> bool:
+    def step(self, going: Callable[[], None] = lambda: None, *, now: bool = False) -> bool:
+        going()
         if self.failures:
             self.failures -= 1
             raise LookupError("nobody foresaw this")

@@ -54,6 +54,14 @@ def test_what_the_kernel_cannot_enforce(run: Run, site: Path, monkeypatch: pytes
     )
 
 
+def test_a_file_that_no_process_may_read(run: Run, site: Path, tmp_path: Path) -> None:
+    file = site / "inventory" / "site.yaml"
+    file.rename(tmp_path / "far.yaml")
+    file.symlink_to(tmp_path / "far.yaml")
+    words = f"{file} leads to {tmp_path}/far.yaml, which no process may read: put the file there itself"
+    assert f"WARN  service: confinement: {words}\n" in run("doctor", "--quiet").out
+
+
 def test_faults_of_the_files_are_among_it(run: Run, site: Path) -> None:
     shutil.rmtree(site / "keys")
     found = json.loads(run("doctor", "-o", "json").out)

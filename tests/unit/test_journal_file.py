@@ -194,3 +194,18 @@ def test_killed_under_a_thousand_writers_it_has_every_record_that_was_acknowledg
     written = {row.at_ms for row in read_after(path, 0, most=10**9)}
     assert len(acknowledged) >= 3_000
     assert acknowledged <= written
+
+
+def test_without_records_the_disk_is_tried_now_and_then(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = file_at(path)
+    assert file.commit(rows(1)) is None
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:
+        db.execute("BEGIN IMMEDIATE")
+        assert file.commit([]) is None, "it has just been written"
+        monkeypatch.setattr(journal_file, "PROBE_SECONDS", 0.0)
+        failure = file.commit([])
+        assert failure is not None
+        assert "database is locked" in failure
+        db.execute("ROLLBACK")
+    assert file.commit([]) is None
+    file.close()

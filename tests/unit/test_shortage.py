@@ -1,12 +1,15 @@
-"""What asyncio cannot give: a want of files is said once a minute, anything else as ever."""
+"""What asyncio and join's door cannot give: a want of files is said once a minute, anything else as ever."""
 
 import asyncio
 import errno
 import logging
+import socket
+from typing import Any, cast
 
 import pytest
 
 from netboot.connections import Shortage
+from netboot.web.join import door
 
 
 def test_a_want_of_files_is_one_line_a_minute(caplog: pytest.LogCaptureFixture) -> None:
@@ -25,4 +28,34 @@ def test_a_want_of_files_is_one_line_a_minute(caplog: pytest.LogCaptureFixture) 
         "no new connection can be taken: Too many open files; they wait (ulimit -n)",
         "no new connection can be taken: Too many open files in system; they wait (ulimit -n)",
         "a defect",
+    ]
+
+
+def test_join_s_door_tries_again_and_says_so_once(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tries = 0
+    monkeypatch.setattr(door, "FULL_SECONDS", 0.01)
+
+    class Full(socket.socket):
+        def accept(self) -> tuple[socket.socket, Any]:
+            nonlocal tries
+            tries += 1
+            raise OSError(errno.EMFILE, "Too many open files")
+
+    async def whole() -> None:
+        with Full() as listener, socket.socket() as client:
+            listener.bind(("127.0.0.1", 0))
+            listener.listen()
+            client.connect(listener.getsockname())
+            opened = door.Door(cast(Any, None), cast(Any, None), cast(Any, None))
+            opened.open(listener)
+            async with asyncio.timeout(30):
+                while tries < 5:
+                    await asyncio.sleep(0.01)
+            opened.close(listener)
+
+    asyncio.run(whole())
+    assert [record.getMessage() for record in caplog.records] == [
+        "no new connection can be taken: Too many open files; they wait (ulimit -n)"
     ]

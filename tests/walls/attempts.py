@@ -52,6 +52,8 @@ SECRETS = {
     "registry's login": "secrets/registry.json",
 }
 """Of the site that `tests.walls.site` makes, in its folder; the signing key is named by its digest."""
+NOTIFY = "notify"
+"""The socket of somebody who takes datagrams, in the site's folder."""
 ABSTRACT = "netboot-test-walls"
 """The abstract socket of somebody who is none of the service."""
 
@@ -86,6 +88,7 @@ def attempts(root: Path, kind: str, pids: Mapping[str, int], apiserver: int, oth
         tried |= {f"{act} {label}": (act, number) for label, number in pid.items()}
     tried |= {"connect apiserver": ("connect", apiserver), "connect other": ("connect", other)}
     tried |= {f"{act} other": (act, other) for act in ("multipath", "fast-open")}
+    tried |= {act: (act, str(root / NOTIFY)) for act in ("datagram", "datagram-pair")}
     tried |= {"large question": ("spill", 64)}
     return tried | {"abstract socket": ("abstract", ABSTRACT), "run a program": ("run", "/usr/bin/true")}
 

@@ -5,7 +5,6 @@ keep-alive timer, body and answer in `netboot.web.join.server`.
 """
 
 import asyncio
-import logging
 import socket
 from asyncio import sslproto
 from contextlib import suppress
@@ -13,10 +12,8 @@ from functools import partial
 
 from netboot.addresses import plain_address
 from netboot.admission import Gate, Seat
-from netboot.connections import Limited
+from netboot.connections import Limited, Shortage
 from netboot.web.join.tls import Certificate
-
-log = logging.getLogger(__name__)
 
 sslproto.SSLProtocol.max_size = 16 * 1024
 """What asyncio takes off the wire at once, and keeps in zeroed memory for each connection: its own 256 KiB would be 256
@@ -50,6 +47,7 @@ class Door:
         self._loop = asyncio.get_running_loop()
         self._handshakes: set[asyncio.Task[None]] = set()
         self._timer: asyncio.TimerHandle | None = None
+        self._shortage = Shortage()
 
     def open(self, listener: socket.socket) -> None:
         """Take connections from now on."""
@@ -70,7 +68,7 @@ class Door:
             except ConnectionError:
                 continue
             except OSError as error:  # no descriptor, no memory: soon there may be
-                log.warning("no connection can be accepted: %s", error.strerror)
+                self._shortage.say(error)
                 self._loop.remove_reader(listener.fileno())
                 self._timer = self._loop.call_later(FULL_SECONDS, self.open, listener)
                 return

@@ -39,6 +39,8 @@ has the answer."""
 BODY_SECONDS = 10.0
 TURN_SECONDS = 10.0
 """For a thread."""
+WORK_SECONDS = 20.0
+"""For a thread, and what that does, which asks an apiserver and waits for the disk. No agent waits longer."""
 ANSWER_SECONDS = 5.0
 """For taking the answer."""
 UNSENT = 16 * 1024
@@ -61,6 +63,7 @@ class JoinServer:
         self._application = make(self._stop.is_set)
         self._threads = ThreadPoolExecutor(THREADS, "request")
         self._gate, self._turns, self._in_flight = gate_of(config), Turns(THREADS), 0
+        self._working: set[asyncio.Task[web.Response]] = set()
         self._limited = Limited(self._handle, self._gate, HEAD_SECONDS, _refused)
         self._door = Door(self._limited, self._gate, certificate)
 
@@ -122,6 +125,15 @@ class JoinServer:
         return response
 
     async def _answered(self, environ: dict[str, Any], network: str) -> web.Response:
+        """The application's answer. A thread that is not through in time, for the disk or an apiserver stands still,
+        keeps its turn until it is."""
+        work = asyncio.get_running_loop().create_task(self._work(environ, network))
+        self._working.add(work)
+        work.add_done_callback(self._working.discard)
+        done, _ = await asyncio.wait((work,), timeout=WORK_SECONDS)
+        return work.result() if done else _refused(503, "cannot tell right now", "unavailable")
+
+    async def _work(self, environ: dict[str, Any], network: str) -> web.Response:
         loop = asyncio.get_running_loop()
         try:
             async with self._turns.turn(network, TURN_SECONDS):
@@ -208,10 +220,10 @@ def _run(application: Flask, environ: dict[str, Any]) -> web.Response:
     return web.Response(status=response.status_code, body=response.get_data(), headers=headers)
 
 
-def _refused(status: int, line: str) -> web.Response:
+def _refused(status: int, line: str, code: str = "") -> web.Response:
     """What the application never sees, in the one form of failures; the connection is of no more use."""
-    code, remedy = _REFUSALS[status]
-    body = json.dumps({"error": {"code": code, "message": line, "remedy": remedy}}).encode()
+    usual, remedy = _REFUSALS[status]
+    body = json.dumps({"error": {"code": code or usual, "message": line, "remedy": remedy}}).encode()
     again = {"Retry-After": "5"} if status == 503 else {}
     headers = {"Content-Type": "application/json", "Cache-Control": "no-store", **again}
     answer = web.Response(status=status, body=body, headers=headers)

@@ -1,8 +1,13 @@
 """Pieces of the join server by themselves: the buckets of addresses, and the gate that the self-check keeps."""
 
+import asyncio
+import json
 import threading
+from pathlib import Path
 
 import pytest
+from aiohttp import web
+from flask import Flask
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,6 +16,7 @@ from netboot.join.issued_tokens import sweep
 from netboot.join.ports import ClusterAccess
 from netboot.join.preconditions import Connected, Finding
 from netboot.status import ClusterStatus
+from netboot.web.join import server
 from netboot.web.join.limits import Buckets
 from netboot.web.join.preflight import (
     CHECK_SECONDS,
@@ -19,8 +25,10 @@ from netboot.web.join.preflight import (
     TRUSTED_SECONDS,
     CheckedClusters,
 )
+from netboot.web.join.tls import Certificate
 from tests.joining import NOW, Stage, boot_id, pinned
 from tests.processes import wait_for
+from tests.sockets.join_site import make_join_site
 from tests.soft_tpm import Machine
 
 
@@ -250,3 +258,45 @@ def test_a_defect_in_the_sweep_does_not_end_the_checks(asked: Asked, monkeypatch
     asked.after(CHECK_SECONDS)
     assert asked.checks == 2
     asked.clusters["default"].preflight()
+
+
+def test_who_waits_for_a_thread_that_stands_still_is_told_and_the_thread_keeps_its_turn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "THREADS", 2)
+    monkeypatch.setattr(server, "WORK_SECONDS", 0.3)
+    monkeypatch.setattr(server, "TURN_SECONDS", 0.1)
+    join, goes_on, asked = make_join_site(tmp_path).join, threading.Event(), 0
+    assert join is not None
+    application = Flask("standing")
+
+    @application.get("/")
+    def stand() -> str:
+        nonlocal asked
+        asked += 1
+        goes_on.wait(60)
+        return "through"
+
+    def failure(answer: web.Response) -> tuple[int, str, str, str | None]:
+        error = json.loads(answer.text or "")["error"]
+        return answer.status, error["code"], error["message"], answer.headers.get("Retry-After")
+
+    async def whole() -> None:
+        standing = server.JoinServer(join, Certificate(join.certificate, join.key), lambda _: application)
+
+        async def ask() -> web.Response:
+            request = {"REQUEST_METHOD": "GET", "PATH_INFO": "/", "SERVER_NAME": "join", "SERVER_PORT": "443"}
+            return await standing._answered(request | {"wsgi.url_scheme": "https"}, "192.0.2.7")
+
+        assert failure(await ask()) == (503, "unavailable", "cannot tell right now", "5")
+        assert failure(await ask()) == (503, "overloaded", "too many requests at once", "5")
+        assert asked == 1, "the network's only turn is taken"
+        goes_on.set()
+        while (answer := await ask()).status != 200:
+            await asyncio.sleep(0.01)
+        assert answer.body == b"through"
+
+    try:
+        asyncio.run(whole())
+    finally:
+        goes_on.set()

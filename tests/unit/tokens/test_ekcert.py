@@ -17,7 +17,7 @@ from tests.unit.tokens import ek_certificates as ek
 from tests.unit.tokens.ek_certificates import AT, Authority, authority, der, ek_certificate, maker, pem
 from tests.unit.tokens.soft import ECC_EK, EK_ATTRIBUTES, RSA_EK, Key, public
 from tokens.credential import spki_sha256
-from tokens.ekcert import read_ek_certificate, read_public_key
+from tokens.ekcert import LONGEST, read_ek_certificate, read_public_key
 from tokens.ekchain import verify_chain
 from tokens.errors import ChainError, MalformedError, TokenError
 
@@ -48,6 +48,14 @@ def test_every_form_says_the_same(data: bytes) -> None:
     assert read.ek_sha256 == spki_sha256(public(RSA_EK, EK_ATTRIBUTES, storage=True))
     assert (read.subject, read.issuer) == ("", "CN=Maker Intermediate")
     assert read.tpm == "manufacturer id:53574B20, model swtpm, version id:20240125"
+
+
+def test_the_longest_that_is_looked_at() -> None:
+    padded = DER.ljust(2 * LONGEST, b"\0")
+    assert read_ek_certificate(padded) == read_ek_certificate(DER)
+    with pytest.raises(MalformedError) as caught:
+        read_ek_certificate(padded + b"\0")
+    assert str(caught.value) == "a certificate of 32769 bytes; at most 16384 are looked at"
 
 
 @pytest.mark.parametrize("key", [RSA_EK, ECC_EK])

@@ -46,6 +46,13 @@ def test_a_log_that_leads_elsewhere_names_the_pcr(index: int, value: bytes) -> N
     assert str(caught.value) == f"the event log does not lead to the quoted PCR {index}"
 
 
+def test_a_log_of_as_many_banks_as_there_may_be_and_of_the_largest_size() -> None:
+    assert read_event_log(spec_header(dict.fromkeys(range(0x100, 0x110), 20))) == ()
+    log = spec_header(BANKS) + event(0, b"")
+    data = bytes((1 << 20) - len(log))
+    assert [one.data for one in read_event_log(spec_header(BANKS) + event(0, data))] == [data]
+
+
 def test_the_startup_locality_is_where_pcr_0_begins() -> None:
     start = event(0, b"StartupLocality\0\x03", kind=0x3)
     first = hashlib.sha256(bytes(31) + b"\x03" + hashlib.sha256(b"firmware").digest()).digest()
@@ -68,6 +75,8 @@ def test_an_event_without_the_bank_s_digest_is_refused() -> None:
         (spec_header({SHA256: 20}), "digests of 20 bytes for algorithm 0x000b"),
         (LOG[:-1], f"ends after {len(LOG) - 1} bytes, 4 more were announced at {len(LOG) - 4}"),
         (spec_header(BANKS) + struct.pack("<III", 0, 8, 3), "an event with 3 digests in a log of 2 banks"),
+        (spec_header({}), "an event log of 0 banks"),
+        (spec_header(dict.fromkeys(range(0x100, 0x111), 20)), "an event log of 17 banks"),
         (bytes((1 << 20) + 1), "an event log of 1048577 bytes, at most 1048576 are read"),
     ],
 )
