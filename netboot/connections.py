@@ -7,9 +7,11 @@ import asyncio
 import errno
 import logging
 import resource
+import socket
 import time
 from collections.abc import Awaitable, Callable
-from typing import Any, cast
+from contextlib import suppress
+from typing import Any, NamedTuple, cast
 
 from aiohttp import web
 from aiohttp.web_protocol import RequestHandler
@@ -33,31 +35,52 @@ FILES_EACH = 5
 back, one in the batch that was just accepted."""
 ACCEPT_AT_ONCE = 64
 SHORTAGE_SECONDS = 60.0
+HEAD_LIMITS: dict[str, int] = {
+    "max_line_size": LONGEST_LINE,
+    "max_field_size": LONGEST_HEADER,
+    "max_headers": MOST_HEADERS,
+}
+"""What aiohttp's parser takes of a head, wherever it is asked."""
 UNREADABLE = "not an HTTP request, or its first line or headers are too long"
+
+
+class Begun(NamedTuple):
+    """What happened on a connection before it was aiohttp's: whether it `asked` for something that was answered, bytes
+    of that answer that are `unsent`, and those that were `received` and belong to no request that was answered."""
+
+    asked: bool = False
+    unsent: bytes = b""
+    received: bytes = b""
 
 
 class Connection(RequestHandler):
     """One client's connection; `peer` is its address, fit for a log line and a JSON string."""
 
-    __slots__ = ("asked", "limited", "peer", "seat")
+    __slots__ = ("asked", "begun", "limited", "peer", "seat")
 
     limited: "Limited"
     seat: Seat
     peer: str
     asked: bool
     """Whether a request of it has come."""
+    begun: "Begun"
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Count it, where nobody has; what is far beyond the limits does not even get a request read."""
-        stream, self.asked = cast(asyncio.Transport, transport), False
+        stream, self.asked = cast(asyncio.Transport, transport), self.begun.asked
         if not hasattr(self, "seat"):
             peername = transport.get_extra_info("peername")
             self.seat = Seat(plain_address(str(peername[0]) if peername else ""), stream.abort)
             if self.limited.gate.enter(self.seat) == "cut":
                 stream.abort()
         self.peer, self.seat.end = self.seat.address, stream.abort
-        if not stream.is_closing():
-            super().connection_made(transport)
+        if stream.is_closing():
+            return
+        super().connection_made(transport)
+        if self.begun.unsent:
+            stream.write(self.begun.unsent)
+        if self.begun.received:
+            self.data_received(self.begun.received)
 
     @property
     def pipelines(self) -> bool:
@@ -108,25 +131,23 @@ class Limited(web.Server):
             access_log=None,
             keepalive_timeout=idle_seconds,
             tcp_keepalive=False,
-            max_line_size=LONGEST_LINE,
-            max_field_size=LONGEST_HEADER,
-            max_headers=MOST_HEADERS,
             read_bufsize=READ_BUFFER,
             lingering_time=LINGER_SECONDS,
             auto_decompress=False,
+            **HEAD_LIMITS,
         )
         self._handler, self.gate, self.refusal = handler, gate, refusal
 
     def __call__(self) -> Connection:
         """The protocol of a connection that was just accepted; called by asyncio."""
         connection = Connection(self, loop=self._loop, **self._kwargs)
-        connection.limited = self
+        connection.limited, connection.begun = self, Begun()
         return connection
 
-    def seated(self, seat: Seat) -> Connection:
+    def seated(self, seat: Seat, begun: Begun | None = None) -> Connection:
         """The protocol of a connection that has entered the gate already."""
         connection = self()
-        connection.seat = seat
+        connection.seat, connection.begun = seat, begun or connection.begun
         return connection
 
     def unasked(self) -> int:
@@ -167,6 +188,12 @@ async def read_body(request: web.BaseRequest, longest: int) -> bytes | None:
             return None
     connection.limited.gate.serve(connection.seat)
     return bytes(body)
+
+
+def hang_up(sock: socket.socket) -> None:
+    """End a connection whose descriptor is for somebody else to close."""
+    with suppress(OSError):
+        sock.shutdown(socket.SHUT_RDWR)
 
 
 class Shortage:

@@ -13,7 +13,7 @@ from functools import partial
 
 from netboot.addresses import plain_address
 from netboot.admission import Gate, Seat
-from netboot.connections import Limited
+from netboot.connections import Limited, hang_up
 from netboot.web.join.tls import Certificate
 
 log = logging.getLogger(__name__)
@@ -113,7 +113,7 @@ class Door:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, 1)
         timer.cancel()
         self._loop.remove_reader(sock.fileno())
-        seat.end = partial(_hang_up, sock)
+        seat.end = partial(hang_up, sock)
         handshake = self._loop.create_task(self._shake_hands(sock, seat))
         self._handshakes.add(handshake)
         handshake.add_done_callback(self._handshakes.discard)
@@ -129,9 +129,3 @@ class Door:
             )
             return
         self._gate.leave(seat)
-
-
-def _hang_up(sock: socket.socket) -> None:
-    """End a handshake: it is its own transport's to close the descriptor."""
-    with suppress(OSError):
-        sock.shutdown(socket.SHUT_RDWR)

@@ -1,0 +1,148 @@
+"""New connections of a boot server. A machine makes one for each request, so what one costs is what a boot costs.
+
+They are accepted in batches. Where the first thing that came on one is a whole request for a script, and nothing else,
+it is answered on the bare socket: no transport, no protocol, no entry in the selector. Every other connection goes to
+aiohttp with what was read of it, and so does one that stays open after its first script. Heads are read by aiohttp's
+own parser with the limits that it has there (docs/decisions/037).
+"""
+
+import asyncio
+import logging
+import socket
+from collections.abc import Coroutine
+from contextlib import suppress
+from functools import partial
+
+from aiohttp.base_protocol import BaseProtocol
+from aiohttp.http import HttpRequestParser, RawRequestMessage
+from aiohttp.http_exceptions import HttpProcessingError
+from aiohttp.streams import EMPTY_PAYLOAD
+
+from netboot.addresses import plain_address
+from netboot.admission import Seat
+from netboot.boot.app import SCRIPT, App
+from netboot.connections import ACCEPT_AT_ONCE, HEAD_LIMITS, READ_BUFFER, Begun, Limited, Shortage, hang_up
+
+log = logging.getLogger(__name__)
+
+FULL_SECONDS = 1.0
+"""Before the next try, where the machine has no descriptor or no memory for a connection."""
+_BEGINS, _ENDS = f"GET {SCRIPT}".encode(), b"\r\n\r\n"
+
+
+class Acceptor:
+    """Takes the connections of one listening socket, in the event loop in which it was made."""
+
+    def __init__(self, listener: socket.socket, server: Limited, app: App, shortage: Shortage) -> None:
+        self.listener, self._server, self._app, self._shortage = listener, server, app, shortage
+        self._loop = asyncio.get_running_loop()
+        self._heads = BaseProtocol(self._loop)
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._timer: asyncio.TimerHandle | None = None
+
+    def open(self) -> None:
+        """Take connections from now on."""
+        self._loop.add_reader(self.listener.fileno(), self._accept)
+
+    def close(self) -> None:
+        """Take no more, and close the listening socket."""
+        self._loop.remove_reader(self.listener.fileno())
+        if self._timer is not None:
+            self._timer.cancel()
+        self.listener.close()
+
+    def under_way(self) -> int:
+        """Connections that are being answered here, or handed over."""
+        return len(self._tasks)
+
+    def _accept(self) -> None:
+        for _ in range(ACCEPT_AT_ONCE):
+            try:
+                sock, client = self.listener.accept()
+            except (BlockingIOError, InterruptedError):
+                return
+            except ConnectionError:
+                continue
+            except OSError as error:
+                self._shortage.say(error)
+                self._loop.remove_reader(self.listener.fileno())
+                self._timer = self._loop.call_later(FULL_SECONDS, self.open)
+                return
+            sock.setblocking(False)
+            self._begin(sock, Seat(plain_address(str(client[0])), partial(hang_up, sock)))
+
+    def _begin(self, sock: socket.socket, seat: Seat) -> None:
+        """Admit it, and look at what there is of its first request."""
+        if self._server.gate.enter(seat) == "cut":
+            self._end(sock, seat)
+            return
+        try:
+            received = sock.recv(READ_BUFFER)
+        except BlockingIOError:
+            self._do(self._hand_over(sock, seat, Begun()))
+            return
+        except OSError:
+            received = b""
+        message = self._asks_for_script(received)
+        if message is not None:
+            self._server.gate.serve(seat)
+            self._do(self._answer(sock, seat, message, received))
+        elif received:
+            self._do(self._hand_over(sock, seat, Begun(received=received)))
+        else:
+            self._end(sock, seat)
+
+    def _asks_for_script(self, received: bytes) -> RawRequestMessage | None:
+        """The request, where that is all that was received, and no more than a line and headers."""
+        if not received.startswith(_BEGINS) or not received.endswith(_ENDS):
+            return None
+        parser = HttpRequestParser(self._heads, self._loop, READ_BUFFER, auto_decompress=False, **HEAD_LIMITS)
+        try:
+            requests, upgraded, rest = parser.feed_data(received)
+        except HttpProcessingError:
+            return None
+        if len(requests) != 1 or upgraded or rest:
+            return None
+        message, payload = requests[0]
+        alone = payload is EMPTY_PAYLOAD and message.path.partition("?")[0] == SCRIPT
+        return message if alone else None
+
+    async def _answer(self, sock: socket.socket, seat: Seat, message: RawRequestMessage, received: bytes) -> None:
+        try:
+            response = await self._app.script(message.path.partition("?")[2], seat)
+        except Exception as error:  # aiohttp's way has an answer to each
+            log.debug("a script failed: %s", error, exc_info=True)
+            self._server.gate.wait(seat)
+            await self._hand_over(sock, seat, Begun(received=received))
+            return
+        if message.should_close:
+            response.force_close()
+        whole, sent = response.as_sent(message.version), 0
+        try:
+            sent = sock.send(whole)
+        except BlockingIOError:
+            pass
+        except OSError:  # whoever asked has gone
+            self._end(sock, seat)
+            return
+        if response.keep_alive or sent < len(whole):
+            self._server.gate.wait(seat)
+            await self._hand_over(sock, seat, Begun(asked=True, unsent=whole[sent:]))
+        else:
+            self._end(sock, seat)
+
+    async def _hand_over(self, sock: socket.socket, seat: Seat, begun: Begun) -> None:
+        """The rest of the connection is aiohttp's."""
+        with suppress(OSError):
+            await self._loop.connect_accepted_socket(partial(self._server.seated, seat, begun), sock)
+            return
+        self._end(sock, seat)
+
+    def _end(self, sock: socket.socket, seat: Seat) -> None:
+        sock.close()
+        self._server.gate.leave(seat)
+
+    def _do(self, work: Coroutine[None, None, None]) -> None:
+        task = self._loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
