@@ -11,7 +11,7 @@ import logging
 import socket
 from collections.abc import Coroutine
 from contextlib import suppress
-from functools import partial
+from functools import lru_cache, partial
 
 from aiohttp.base_protocol import BaseProtocol
 from aiohttp.http import HttpRequestParser, RawRequestMessage
@@ -25,8 +25,13 @@ from netboot.connections import ACCEPT_AT_ONCE, HEAD_LIMITS, READ_BUFFER, Begun,
 
 log = logging.getLogger(__name__)
 
+SILENT_SECONDS = 0.25
+"""How long a new connection is waited for here; one that says nothing is then aiohttp's, which has its deadline."""
 FULL_SECONDS = 1.0
 """Before the next try, where the machine has no descriptor or no memory for a connection."""
+_ADDRESSES = 4096
+"""Peers whose address is kept as it is written."""
+_plain = lru_cache(_ADDRESSES)(plain_address)
 _BEGINS, _ENDS = f"GET {SCRIPT}".encode(), b"\r\n\r\n"
 
 
@@ -39,6 +44,8 @@ class Acceptor:
         self._heads = BaseProtocol(self._loop)
         self._tasks: set[asyncio.Task[None]] = set()
         self._timer: asyncio.TimerHandle | None = None
+        self._silent: dict[socket.socket, tuple[Seat, float]] = {}
+        """Those that have said nothing yet, with the time from which on; the oldest first."""
 
     def open(self) -> None:
         """Take connections from now on."""
@@ -52,8 +59,8 @@ class Acceptor:
         self.listener.close()
 
     def under_way(self) -> int:
-        """Connections that are being answered here, or handed over."""
-        return len(self._tasks)
+        """Connections that are waited for or answered here, or on their way to aiohttp."""
+        return len(self._silent) + len(self._tasks)
 
     def _accept(self) -> None:
         for _ in range(ACCEPT_AT_ONCE):
@@ -69,18 +76,23 @@ class Acceptor:
                 self._timer = self._loop.call_later(FULL_SECONDS, self.open)
                 return
             sock.setblocking(False)
-            self._begin(sock, Seat(plain_address(str(client[0])), partial(hang_up, sock)))
+            self._begin(sock, Seat(_plain(str(client[0])), partial(hang_up, sock)))
 
     def _begin(self, sock: socket.socket, seat: Seat) -> None:
-        """Admit it, and look at what there is of its first request."""
         if self._server.gate.enter(seat) == "cut":
             self._end(sock, seat)
-            return
+        elif not self._look(sock, seat):
+            if not self._silent:
+                self._loop.call_later(SILENT_SECONDS, self._hand_over_silent)
+            self._silent[sock] = seat, self._loop.time()
+            self._loop.add_reader(sock.fileno(), self._heard, sock)
+
+    def _look(self, sock: socket.socket, seat: Seat) -> bool:
+        """Look at what there is of its first request; False: nothing yet."""
         try:
             received = sock.recv(READ_BUFFER)
         except BlockingIOError:
-            self._do(self._hand_over(sock, seat, Begun()))
-            return
+            return False
         except OSError:
             received = b""
         message = self._asks_for_script(received)
@@ -91,6 +103,24 @@ class Acceptor:
             self._do(self._hand_over(sock, seat, Begun(received=received)))
         else:
             self._end(sock, seat)
+        return True
+
+    def _heard(self, sock: socket.socket) -> None:
+        """It says something, or has ended, or was ended to make room."""
+        seat = self._no_longer_silent(sock)
+        if not self._look(sock, seat):  # the kernel changed its mind (select(2), bugs)
+            self._do(self._hand_over(sock, seat, Begun()))
+
+    def _no_longer_silent(self, sock: socket.socket) -> Seat:
+        self._loop.remove_reader(sock.fileno())
+        return self._silent.pop(sock)[0]
+
+    def _hand_over_silent(self) -> None:
+        long_since = self._loop.time() - SILENT_SECONDS
+        for sock in [sock for sock, (_, since) in self._silent.items() if since <= long_since]:
+            self._do(self._hand_over(sock, self._no_longer_silent(sock), Begun()))
+        if self._silent:
+            self._loop.call_later(SILENT_SECONDS, self._hand_over_silent)
 
     def _asks_for_script(self, received: bytes) -> RawRequestMessage | None:
         """The request, where that is all that was received, and no more than a line and headers."""
