@@ -35,21 +35,14 @@ FILES_EACH = 5
 back, one in the batch that was just accepted."""
 ACCEPT_AT_ONCE = 64
 SHORTAGE_SECONDS = 60.0
-HEAD_LIMITS: dict[str, int] = {
-    "max_line_size": LONGEST_LINE,
-    "max_field_size": LONGEST_HEADER,
-    "max_headers": MOST_HEADERS,
-}
-"""What aiohttp's parser takes of a head, wherever it is asked."""
 UNREADABLE = "not an HTTP request, or its first line or headers are too long"
 
 
 class Begun(NamedTuple):
-    """What happened on a connection before it was aiohttp's: whether it `asked` for something that was answered, bytes
-    of that answer that are `unsent`, and those that were `received` and belong to no request that was answered."""
+    """What happened on a connection before it was aiohttp's: whether it `asked` for something, and was answered; bytes
+    that were `received` and not answered."""
 
     asked: bool = False
-    unsent: bytes = b""
     received: bytes = b""
 
 
@@ -77,8 +70,6 @@ class Connection(RequestHandler):
         if stream.is_closing():
             return
         super().connection_made(transport)
-        if self.begun.unsent:
-            stream.write(self.begun.unsent)
         if self.begun.received:
             self.data_received(self.begun.received)
 
@@ -134,7 +125,9 @@ class Limited(web.Server):
             read_bufsize=READ_BUFFER,
             lingering_time=LINGER_SECONDS,
             auto_decompress=False,
-            **HEAD_LIMITS,
+            max_line_size=LONGEST_LINE,
+            max_field_size=LONGEST_HEADER,
+            max_headers=MOST_HEADERS,
         )
         self._handler, self.gate, self.refusal = handler, gate, refusal
 

@@ -21,7 +21,17 @@ from aiohttp.streams import EMPTY_PAYLOAD
 from netboot.addresses import plain_address
 from netboot.admission import Seat
 from netboot.boot.app import SCRIPT, App
-from netboot.connections import ACCEPT_AT_ONCE, HEAD_LIMITS, READ_BUFFER, Begun, Limited, Shortage, hang_up
+from netboot.connections import (
+    ACCEPT_AT_ONCE,
+    LONGEST_HEADER,
+    LONGEST_LINE,
+    MOST_HEADERS,
+    READ_BUFFER,
+    Begun,
+    Limited,
+    Shortage,
+    hang_up,
+)
 
 log = logging.getLogger(__name__)
 
@@ -33,6 +43,35 @@ _ADDRESSES = 4096
 """Peers whose address is kept as it is written."""
 _plain = lru_cache(_ADDRESSES)(plain_address)
 _BEGINS, _ENDS = f"GET {SCRIPT}".encode(), b"\r\n\r\n"
+
+
+def script_asked_for(
+    received: bytes, protocol: BaseProtocol, loop: asyncio.AbstractEventLoop
+) -> RawRequestMessage | None:
+    """The request for a script, where it is whole and all that was received, and is no more than a line and headers.
+
+    `protocol`: anything that aiohttp's parser can belong to.
+    """
+    if not received.startswith(_BEGINS) or not received.endswith(_ENDS):
+        return None
+    parser = HttpRequestParser(
+        protocol,
+        loop,
+        READ_BUFFER,
+        max_line_size=LONGEST_LINE,
+        max_field_size=LONGEST_HEADER,
+        max_headers=MOST_HEADERS,
+        auto_decompress=False,
+    )
+    try:
+        requests, upgraded, rest = parser.feed_data(received)
+    except HttpProcessingError:
+        return None
+    if len(requests) != 1 or upgraded or rest:
+        return None
+    message, payload = requests[0]
+    alone = payload is EMPTY_PAYLOAD and not message.upgrade and not message.chunked
+    return message if alone and message.path.partition("?")[0] == SCRIPT else None
 
 
 class Acceptor:
@@ -95,7 +134,7 @@ class Acceptor:
             return False
         except OSError:
             received = b""
-        message = self._asks_for_script(received)
+        message = script_asked_for(received, self._heads, self._loop)
         if message is not None:
             self._server.gate.serve(seat)
             self._do(self._answer(sock, seat, message, received))
@@ -122,21 +161,6 @@ class Acceptor:
         if self._silent:
             self._loop.call_later(SILENT_SECONDS, self._hand_over_silent)
 
-    def _asks_for_script(self, received: bytes) -> RawRequestMessage | None:
-        """The request, where that is all that was received, and no more than a line and headers."""
-        if not received.startswith(_BEGINS) or not received.endswith(_ENDS):
-            return None
-        parser = HttpRequestParser(self._heads, self._loop, READ_BUFFER, auto_decompress=False, **HEAD_LIMITS)
-        try:
-            requests, upgraded, rest = parser.feed_data(received)
-        except HttpProcessingError:
-            return None
-        if len(requests) != 1 or upgraded or rest:
-            return None
-        message, payload = requests[0]
-        alone = payload is EMPTY_PAYLOAD and message.path.partition("?")[0] == SCRIPT
-        return message if alone else None
-
     async def _answer(self, sock: socket.socket, seat: Seat, message: RawRequestMessage, received: bytes) -> None:
         try:
             response = await self._app.script(message.path.partition("?")[2], seat)
@@ -148,16 +172,11 @@ class Acceptor:
         if message.should_close:
             response.force_close()
         whole, sent = response.as_sent(message.version), 0
-        try:
+        with suppress(OSError):  # of whoever has gone, or a machine without memory
             sent = sock.send(whole)
-        except BlockingIOError:
-            pass
-        except OSError:  # whoever asked has gone
-            self._end(sock, seat)
-            return
-        if response.keep_alive or sent < len(whole):
+        if response.keep_alive and sent == len(whole):
             self._server.gate.wait(seat)
-            await self._hand_over(sock, seat, Begun(asked=True, unsent=whole[sent:]))
+            await self._hand_over(sock, seat, Begun(asked=True))
         else:
             self._end(sock, seat)
 
