@@ -185,7 +185,9 @@ def both(root: Path) -> Iterator[Both]:
         stack = AsyncExitStack()
 
         async def start() -> Both:
-            server = await stack.enter_async_context(running(root, max_connections_per_address=1_000))
+            server = await stack.enter_async_context(
+                running(root, max_connections_per_address=1_000, ingest_kib_per_second=10_000_000)
+            )
             loop = asyncio.get_running_loop()
             alone = await loop.create_server(server.internals.server, "127.0.0.1", 0)
             stack.callback(alone.close)
@@ -197,13 +199,19 @@ def both(root: Path) -> Iterator[Both]:
             runner.run(stack.aclose())
 
 
-TARGETS = st.builds(
-    lambda start, mac, more: f"{start}{mac}{more}".encode("latin-1"),
-    st.sampled_from(
-        ["/v1/boot?mac=", "/v1/boot?mac=", "/v1/boot?", "/v1/boot", "/v1/boot#", "/v1/boot/?mac=", "/v1/bo?"]
-    ),
-    st.sampled_from([MAC1, MAC_OFF, MAC_STRANGER, ""]),
-    st.one_of(st.just(""), st.text(st.characters(max_codepoint=255), max_size=12)),
+def targets(starts: list[str], more: st.SearchStrategy[str]) -> st.SearchStrategy[bytes]:
+    return st.builds(
+        lambda start, mac, more: f"{start}{mac}{more}".encode("latin-1"),
+        st.sampled_from(starts),
+        st.sampled_from([MAC1, MAC_OFF, MAC_STRANGER, ""]),
+        more,
+    )
+
+
+STARTS = ["/v1/boot?mac=", "/v1/boot?x=1&mac=", "/v1/boot?"]
+TARGETS = targets(STARTS, st.text("ab1%&=+;:@|\"'<>~.\xe9", max_size=12))
+WILD_TARGETS = targets(
+    [*STARTS, "/v1/boot", "/v1/boot#", "/v1/boot/?", "/v1/bo?"], st.text(st.characters(max_codepoint=255), max_size=12)
 )
 TAME = st.sampled_from(
     [
@@ -260,7 +268,7 @@ VERSIONS = [b" HTTP/1.1", b" HTTP/1.0"]
 REQUESTS = st.one_of(
     requests(TARGETS, TAME, VERSIONS, [b"GET "], [b"", b"", b"\r\n"], [b"\r\n"]),
     requests(
-        TARGETS,
+        WILD_TARGETS,
         WILD,
         [*VERSIONS, b" HTTP/2.0", b"  HTTP/1.1", b""],
         [b"GET ", b"GET  ", b"get ", b"HEAD "],

@@ -1,0 +1,77 @@
+"""A known machine while another address floods the boot server: it is answered before what the flood has queued up."""
+
+import asyncio
+import socket
+from contextlib import ExitStack
+from pathlib import Path
+
+from netboot.boot.pace import AT_ONCE, Pace
+from tests.sockets.boot_server import MAC1, MAC2, RunningBootServer, serve
+
+FLOOD, KNOWN = f"/v1/boot?mac={MAC1}", f"/v1/boot?mac={MAC2}"
+
+
+def ask(held: ExitStack, server: RunningBootServer, target: str, address: str, *, times: int = 1) -> socket.socket:
+    """Ask while the event loop stands still."""
+    connection = held.enter_context(
+        socket.create_connection(("127.0.0.1", server.port), timeout=60, source_address=(address, 0))
+    )
+    connection.sendall(f"GET {target} HTTP/1.1\r\nHost: x\r\n\r\n".encode() * times)
+    return connection
+
+
+async def answered(server: RunningBootServer, scripts: int) -> list[str]:
+    """Machines, in the order in which their scripts were written down."""
+    while server.internals.counters.scripts["boot"] < scripts:
+        await asyncio.sleep(0.01)
+    return [record.machine for record in server.records()]
+
+
+def test_a_known_machine_is_answered_before_what_a_flood_has_queued_up(tmp_path: Path) -> None:
+    async def use(server: RunningBootServer) -> None:
+        with ExitStack() as held:
+            for _ in range(60):
+                ask(held, server, FLOOD, "127.0.0.1")
+            ask(held, server, KNOWN, "127.0.0.2")
+            order = await answered(server, 61)
+        assert order.index("gpu-002") == AT_ONCE, "behind what the flood may begin in a turn, and no more"
+
+    serve(tmp_path, use)
+
+
+def test_a_known_machine_is_answered_while_a_flood_goes_on_over_connections_that_are_kept(tmp_path: Path) -> None:
+    async def use(server: RunningBootServer) -> None:
+        with ExitStack() as held:
+            for _ in range(60):
+                ask(held, server, FLOOD, "127.0.0.1", times=10)
+            await answered(server, 60)
+            ask(held, server, KNOWN, "127.0.0.2")
+            before = server.internals.counters.scripts["boot"]
+            order = await answered(server, 601)
+        assert order.count("gpu-001") == 600, "the flood, too, is answered"
+        assert order.index("gpu-002") < before + 100
+
+    serve(tmp_path, use, ingest_kib_per_second=10_000_000)
+
+
+def test_an_address_begins_so_many_requests_in_a_turn_and_the_rest_in_their_order() -> None:
+    async def use() -> None:
+        pace, begun = Pace(), list[str]()
+
+        async def request(name: str, address: str) -> None:
+            waiting = pace.begin(address)
+            if waiting is not None:
+                await waiting
+            begun.append(name)
+
+        many = [asyncio.ensure_future(request(f"a{number}", "a")) for number in range(2 * AT_ONCE + 2)]
+        many.append(asyncio.ensure_future(request("b", "b")))
+        await asyncio.sleep(0)
+        assert begun == [*(f"a{number}" for number in range(AT_ONCE)), "b"]
+        many[AT_ONCE].cancel()  # whoever asked that has gone
+        await asyncio.wait(many)
+        assert begun[AT_ONCE + 1 :] == [f"a{number}" for number in range(AT_ONCE + 1, 2 * AT_ONCE + 2)]
+        while len(pace):
+            await asyncio.sleep(0)
+
+    asyncio.run(asyncio.wait_for(use(), 30))
