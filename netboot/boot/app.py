@@ -16,7 +16,6 @@ from netboot.boot.answers import PreparedResponse
 from netboot.boot.artifacts import Artifacts
 from netboot.boot.metrics import Counters
 from netboot.boot.nonces import Nonces
-from netboot.boot.pace import Pace
 from netboot.boot.readiness import Readiness
 from netboot.boot.reports import Reports
 from netboot.boot.scripts import Scripts
@@ -98,7 +97,6 @@ class App:
         )
         self._fixed = {route.path: route for route in self.routes if "<" not in route.path}
         self._patterns = tuple(route for route in self.routes if "<" in route.path)
-        self._pace = Pace()
         self.in_flight = 0
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -106,7 +104,6 @@ class App:
         self.in_flight += 1
         path, _, query = _target(request).partition("?")
         try:
-            await self._turn(connection_of(request).seat)
             if not connection_of(request).seat.admitted:
                 response = self._excess(path)
                 response.force_close()
@@ -129,18 +126,12 @@ class App:
         """The answer to `GET` of `SCRIPT` on a connection that is not aiohttp's; what fails is raised."""
         self.in_flight += 1
         try:
-            await self._turn(seat)
             response = await self._scripts.boot(query, seat.address) if seat.admitted else self._waiting.busy()
         finally:
             self.in_flight -= 1
         if self._readiness.stopping or not seat.admitted:
             response.force_close()
         return response
-
-    async def _turn(self, seat: Seat) -> None:
-        waiting = self._pace.begin(seat.address)
-        if waiting is not None:
-            await waiting
 
     async def _answer(self, request: web.BaseRequest, path: str, query: str) -> web.StreamResponse:
         route, name = self._route(path)

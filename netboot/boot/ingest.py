@@ -40,6 +40,11 @@ _Known = OrderedDict[tuple[str, str], tuple[str, str, int]]
 _network = lru_cache(MOST_ADDRESSES)(network_of)
 
 
+def network(peer: str) -> str:
+    """Whose an address (as `plain_address` has it) is counted as: of IPv6 the /64."""
+    return _network(peer) if ":" in peer else peer
+
+
 class Buckets:
     """A bucket of `capacity` bytes, full at first, for each of at most `most` keys; `rate` bytes a second flow in."""
 
@@ -83,7 +88,7 @@ class Ingest:
         of_boot = self._boots.bucket(boot, now)
         if of_boot[0] < cost:
             return False
-        of_address = self._addresses.bucket(_network(peer) if ":" in peer else peer, now)
+        of_address = self._addresses.bucket(network(peer), now)
         of_all = self._all.bucket(None, now)
         if of_address[0] < cost or of_all[0] < cost:
             return False
