@@ -13,7 +13,6 @@ from netboot.boot.ingest import Ingest
 from netboot.boot.live import Live
 from netboot.boot.metrics import Counters
 from netboot.boot.scripts import Catalogue
-from netboot.boot.turns import Turns
 from netboot.connections import connection_of
 from netboot.lifecycle.bootid import machine_of_boot
 from netboot.lifecycle.errors import NoSuchBootError, NotReadyError, TooOftenError
@@ -42,10 +41,9 @@ class Reports:
         clock: Clock,
         counters: Counters,
         ingest: Ingest,
-        turns: Turns,
         body_seconds: float,
     ) -> None:
-        self._key, self._live, self._journal, self._ingest, self._turns = key, live, journal, ingest, turns
+        self._key, self._live, self._journal, self._ingest = key, live, journal, ingest
         self._clock, self._counters, self._body_seconds = clock, counters, body_seconds
 
     async def event(self, request: web.BaseRequest, boot_id: str) -> web.StreamResponse:
@@ -129,7 +127,7 @@ class Reports:
         if isinstance(body, web.Response):
             counted["refused"] += 1
             return body
-        await self._turns.begin(peer)
+        await self._ingest.turns.begin(peer)
         try:
             report = requests.parsed(body, model, what)
             made = record(report, self._machine(self._catalogue(), boot_id, report.machine, report.mac), peer)
@@ -137,7 +135,7 @@ class Reports:
             if within:
                 await self._journal.append_json(made.at_ms, made.model_dump_json(by_alias=True))
         finally:
-            self._turns.end(peer)
+            self._ingest.turns.end(peer)
         if not within:
             await self._ingest.hold()
             raise TooOftenError(f"more than is written down of {what} in a short time")

@@ -16,7 +16,6 @@ from netboot.boot.discoveries import Discoveries
 from netboot.boot.ingest import Ingest, Repeats
 from netboot.boot.live import Live
 from netboot.boot.metrics import Counters
-from netboot.boot.turns import Turns
 from netboot.boot.waiting import HEAD, Waiting
 from netboot.lifecycle import bootid
 from netboot.lifecycle.claims import parse_claim
@@ -43,13 +42,12 @@ class Scripts:
         counters: Counters,
         discoveries: Discoveries,
         ingest: Ingest,
-        turns: Turns,
         waiting: Waiting,
     ) -> None:
         self._key, self._live, self._waiting = key, live, waiting
         self._minter = bootid.Minter(key())
         self._journal, self._clock, self._counters, self._discoveries = journal, clock, counters, discoveries
-        self._ingest, self._turns, self._repeats = ingest, turns, Repeats()
+        self._ingest, self._repeats = ingest, Repeats()
         self._random, self._random_at = b"", 0
 
     async def boot(self, query: str, peer: str) -> PreparedResponse:
@@ -76,11 +74,11 @@ class Scripts:
                 self._counters.scripts["boot"] += 1
                 self._counters.scripts_repeated += 1
                 return PreparedResponse(_HEAD, ready.script_at(now).fill(repeated))
-        await self._turns.begin(peer)
+        await self._ingest.turns.begin(peer)
         try:
             return await self._written_down(ready, peer)
         finally:
-            self._turns.end(peer)
+            self._ingest.turns.end(peer)
 
     async def _written_down(self, ready: "Ready", peer: str) -> PreparedResponse:
         now, machine = self._clock.now_ms(), ready.machine

@@ -23,7 +23,6 @@ from netboot.boot.readiness import Readiness
 from netboot.boot.reports import Reports
 from netboot.boot.scripts import Catalogue, Scripts
 from netboot.boot.server import BootServer
-from netboot.boot.turns import Turns
 from netboot.boot.waiting import Waiting
 from netboot.clock import SystemClock
 from netboot.config import Config
@@ -66,12 +65,12 @@ def compose(config: Config, index: int, clock: Clock, seal: Seal | None = None) 
     live = Live(config.data / "snapshot.json", partial(Catalogue, retry=config.retry.unavailable_seconds))
     discoveries = Discoveries(journal, clock)
     readiness = Readiness(live, journal)
-    ingest, turns = Ingest(limits.ingest_kib_per_second), Turns()
+    ingest = Ingest(limits.ingest_kib_per_second)
     waiting = Waiting(config, live, counters)
-    reports = Reports(key, live, journal, clock, counters, ingest, turns, limits.body_seconds)
+    reports = Reports(key, live, journal, clock, counters, ingest, limits.body_seconds)
     artifacts = Artifacts(config.store, counters, reports.fetched, limits.send_stall_seconds)
     app = App(
-        Scripts(key, live, journal, clock, counters, discoveries, ingest, turns, waiting),
+        Scripts(key, live, journal, clock, counters, discoveries, ingest, waiting),
         waiting,
         artifacts,
         reports,

@@ -5,7 +5,7 @@ import socket
 from contextlib import ExitStack
 from pathlib import Path
 
-from netboot.boot.turns import AT_ONCE, Turns
+from netboot.boot.ingest import IN_HAND, Turns
 from tests.sockets.boot_server import MAC1, MAC2, RunningBootServer, serve
 
 FLOOD, KNOWN = f"/v1/boot?mac={MAC1}", f"/v1/boot?mac={MAC2}"
@@ -34,7 +34,7 @@ def test_a_known_machine_is_answered_before_what_a_flood_has_queued_up(tmp_path:
                 ask(held, server, FLOOD, "127.0.0.1")
             ask(held, server, KNOWN, "127.0.0.2")
             order = await answered(server, 61)
-        assert order.index("gpu-002") == AT_ONCE, "behind what the flood may have in hand, and no more"
+        assert order.index("gpu-002") == IN_HAND, "behind what the flood may have in hand, and no more"
 
     serve(tmp_path, use)
 
@@ -49,35 +49,38 @@ def test_a_known_machine_is_answered_while_a_flood_goes_on_over_connections_that
             before = server.internals.counters.scripts["boot"]
             order = await answered(server, 601)
         assert order.count("gpu-001") == 600, "the flood, too, is answered"
-        assert order.index("gpu-002") <= before + 2 * AT_ONCE, "in the next commit"
+        assert order.index("gpu-002") <= before + 2 * IN_HAND, "in the next commit"
 
     serve(tmp_path, use, ingest_kib_per_second=10_000_000)
 
 
 def test_an_address_has_so_many_in_hand_and_the_rest_of_its_own_wait_in_their_order() -> None:
     async def use() -> None:
-        turns, begun = Turns(), list[str]()
-        durable = asyncio.Event()
+        turns, begun, durable = Turns(), list[str](), [asyncio.Event() for _ in range(IN_HAND + 4)]
 
-        async def record(name: str, peer: str) -> None:
+        async def record(number: int, peer: str) -> None:
             await turns.begin(peer)
             try:
-                begun.append(name)
-                await durable.wait()
+                begun.append(peer)
+                await durable[number].wait()
             finally:
                 turns.end(peer)
 
-        many = [asyncio.ensure_future(record(f"a{number}", f"2001:db8::{number:x}")) for number in range(AT_ONCE + 3)]
-        many.append(asyncio.ensure_future(record("b", "2001:db8:0:1::1")))
+        peers = [*(f"2001:db8::{number:x}" for number in range(IN_HAND + 3)), "2001:db8:0:1::1"]
+        records = [asyncio.ensure_future(record(number, peer)) for number, peer in enumerate(peers)]
         await asyncio.sleep(0)
-        assert begun == [*(f"a{number}" for number in range(AT_ONCE)), "b"]
-        many[AT_ONCE].cancel()  # whoever asked that has gone
-        many[0].cancel()
-        await asyncio.wait(many[:1])
-        many[AT_ONCE + 1].cancel()  # … and this one as its turn came
-        durable.set()
-        await asyncio.wait(many)
-        assert begun[AT_ONCE + 1 :] == [f"a{AT_ONCE + 2}"]
+        assert begun == [*peers[:IN_HAND], peers[-1]]
+        records[IN_HAND].cancel()  # whoever asked that has gone
+        await asyncio.wait([records[IN_HAND]])
+        durable[0].set()
+        await asyncio.sleep(0)
+        records[IN_HAND + 1].cancel()  # … and this one goes as its turn comes
+        await asyncio.wait([records[IN_HAND + 1]])
+        await asyncio.sleep(0)
+        assert begun[IN_HAND + 1 :] == [peers[IN_HAND + 2]]
+        for event in durable:
+            event.set()
+        await asyncio.wait(records)
         assert len(turns) == 0
 
     asyncio.run(asyncio.wait_for(use(), 30))
