@@ -67,11 +67,8 @@ class Connection(RequestHandler):
             if self.limited.gate.enter(self.seat) == "cut":
                 stream.abort()
         self.peer, self.seat.end = self.seat.address, stream.abort
-        if stream.is_closing():
-            return
-        super().connection_made(transport)
-        if self.begun.received:
-            self.data_received(self.begun.received)
+        if not stream.is_closing():
+            super().connection_made(transport)
 
     @property
     def pipelines(self) -> bool:

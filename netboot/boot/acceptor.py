@@ -183,7 +183,11 @@ class Acceptor:
     async def _hand_over(self, sock: socket.socket, seat: Seat, begun: Begun) -> None:
         """The rest of the connection is aiohttp's."""
         with suppress(OSError):
-            await self._loop.connect_accepted_socket(partial(self._server.seated, seat, begun), sock)
+            connect = self._loop.connect_accepted_socket(partial(self._server.seated, seat, begun), sock)
+            transport, connection = await connect
+            # Not before: a pause of reading that comes earlier is undone when the transport begins to read.
+            if begun.received and not transport.is_closing():
+                connection.data_received(begun.received)
             return
         self._end(sock, seat)
 
