@@ -76,7 +76,8 @@ def _run(options: argparse.Namespace, console: Console, folder: Path) -> list[Ve
         _say_absent(console, found_bytes.absent)
         verdicts += report.byte_verdicts(found_bytes)
     if "abuse" in parts:
-        found_abuse = abuse.measure(folder, options.rounds, options.seconds, 100 if options.quick else 10_000)
+        machines, hold = (100, 3.0) if options.quick else (10_000, abuse.HOLD)
+        found_abuse = abuse.measure(folder, options.rounds, options.seconds, machines, hold)
         report.print_abuse(console, found_abuse)
         verdicts += report.abuse_verdicts(found_abuse)
     flooded = None

@@ -7,11 +7,12 @@ from pathlib import Path
 from bench.abusers import Held, attached
 from bench.procfs import rss_mib, settle
 from bench.site import make_site, netboot, write_paths
-from bench.stats import middle
+from bench.stats import middle, paired
 from bench.wrk import Load, load
+from netboot.config import Provisioning
 
-HOLD = 3.0
-"""Seconds that the crowd is there before the service's memory is looked at for the first time."""
+HOLD = Provisioning.model_fields["send_stall_seconds"].default + 5
+"""Seconds that the crowd is there before the load: longer than each deadline that is to end it."""
 
 
 @dataclass(frozen=True)
@@ -34,8 +35,8 @@ class Abused:
     machines: int
 
     def p99_ratio(self) -> float:
-        """Median p99 with the crowd as a multiple of the median p99 without."""
-        return middle(each.abused.p99_ms for each in self.rounds) / middle(each.idle.p99_ms for each in self.rounds)
+        """p99 with the crowd as a multiple of that without."""
+        return paired((each.abused.p99_ms for each in self.rounds), (each.idle.p99_ms for each in self.rounds))
 
     def growth(self) -> float:
         """Memory after the load of the last round as a multiple of that of the first: what a leak would raise."""
@@ -46,8 +47,9 @@ class Abused:
         return middle(each.attached_mib - each.before_mib for each in self.rounds)
 
 
-def measure(folder: Path, rounds: int, seconds: float, machines: int) -> Abused:
-    """Measure `rounds` times idle and abused in turn, on one running service."""
+def measure(folder: Path, rounds: int, seconds: float, machines: int, hold: float = HOLD) -> Abused:
+    """Measure `rounds` times idle and abused in turn, on one running service; the crowd is there for `hold` seconds
+    before its memory is looked at for the first time."""
     site = make_site(folder / "abuse", machines=machines, root_mib=64)
     paths = write_paths(folder / "abuse.paths", site.machines)
     done = []
@@ -57,7 +59,7 @@ def measure(folder: Path, rounds: int, seconds: float, machines: int) -> Abused:
             idle = load(server, paths, seconds)
             before = rss_mib(server.pid)
             with attached(server.port, site.blob_path) as crowd:
-                time.sleep(HOLD)
+                time.sleep(hold)
                 there = rss_mib(server.pid)
                 abused = load(server, paths, seconds)
                 held = crowd.held()

@@ -19,7 +19,7 @@ from bench.apart import worker_processes
 from bench.procfs import rss_mib
 from bench.serving import HOST, BenchError
 from bench.site import SHIPPED, Identity, boot_path, make_site, netboot, write_paths
-from bench.stats import middle
+from bench.stats import paired
 from bench.wrk import load
 
 FLOODING = 2_000
@@ -57,9 +57,8 @@ class Flood:
     rounds: list[Round] = field(default_factory=list)
 
     def p99_ratio(self) -> float:
-        """Median p99 of the known machine in the flood as a multiple of its median p99 idle."""
-        flooded, idle = ([p99(getattr(each, name)) for each in self.rounds] for name in ("flooded_ms", "idle_ms"))
-        return middle(flooded) / middle(idle)
+        """p99 of the known machine in the flood as a multiple of its p99 idle."""
+        return paired((p99(each.flooded_ms) for each in self.rounds), (p99(each.idle_ms) for each in self.rounds))
 
     def refused(self) -> int:
         """Scripts of the known machine that did not boot it."""

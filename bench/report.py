@@ -24,12 +24,17 @@ def script_verdicts(scripts: Scripts) -> list[Verdict]:
     """The issue's targets on scripts, those of them that were measured."""
     if not scripts.theirs:
         return []
-    theirs = scripts.theirs["keep-alive"]
-    pairs = [("500", "500", 80.0), ("5000", "5000", 800.0), (scripts.one_of_many, "1", 1.0)]
+    wanted = [
+        *(
+            ("keep-alive", case, target)
+            for case, target in (("500", 80.0), ("5000", 800.0), (scripts.one_of_many, 1.0))
+        ),
+        *(("close", case, target) for case, target in (("1", 1.0), ("500", 80.0))),
+    ]
     return [
-        Verdict(f"scripts/s, {ours} ÷ matchbox({peer})", scripts.ratio("keep-alive", ours, peer), target)
-        for ours, peer, target in pairs
-        if peer in theirs and ours in scripts.ours["keep-alive"]
+        Verdict(f"scripts/s, {MODES[mode]}, {case} ÷ matchbox({scripts.peer(case)})", scripts.ratio(mode, case), target)
+        for mode, case, target in wanted
+        if case in scripts.theirs.get(mode, {})
     ]
 
 
@@ -39,10 +44,7 @@ def byte_verdicts(transfers: Bytes) -> list[Verdict]:
     for shape in SHAPES:
         if "nginx" not in transfers.rounds[shape]:
             continue
-        speed, cpu = (
-            transfers.median(shape, "netboot", figure) / transfers.median(shape, "nginx", figure)
-            for figure in ("gb_per_second", "cpu_per_gb")
-        )
+        speed, cpu = (transfers.ratio(shape, figure) for figure in ("gb_per_second", "cpu_per_gb"))
         verdicts.append(Verdict(f"bytes/s, {shape} ÷ nginx", speed, 0.95))
         verdicts.append(Verdict(f"CPU per GB, {shape} ÷ nginx", cpu, 2.0, at_least=False))
     return verdicts
@@ -87,15 +89,14 @@ def print_scripts(console: Console, scripts: Scripts) -> None:
             title=f"iPXE scripts per second, {description}",
         )
         for case, ours in scripts.ours[mode].items():
-            peer = case if case in scripts.theirs.get(mode, {}) else "1"
             row = _load_cells(ours)
-            if peer in scripts.theirs.get(mode, {}):
-                theirs = scripts.theirs[mode][peer]
-                note = "" if peer == case else f" ({peer})"
+            if case in scripts.theirs.get(mode, {}):
+                theirs = scripts.theirs[mode][case]
+                note = "" if scripts.peer(case) == case else f" ({scripts.peer(case)})"
                 row += [
                     f"{rate(theirs):,.0f}{note}",
                     *_load_cells(theirs)[1:],
-                    f"{scripts.ratio(mode, case, peer):,.2f}",
+                    f"{scripts.ratio(mode, case):,.2f}",
                 ]
             table.add_row(case, *row)
         console.print(table, "")

@@ -9,7 +9,7 @@ from bench.peers import build_matchbox, matchbox
 from bench.procfs import settle
 from bench.serving import AbsentError, BenchError, Server, answer_size, get
 from bench.site import Identity, identities, make_site, netboot, write_paths
-from bench.stats import middle
+from bench.stats import middle, paired
 from bench.wrk import Load, load
 
 SIZES = (1, 500, 5_000)
@@ -36,6 +36,7 @@ class Scripts:
 
     ours: dict[str, dict[str, list[Load]]] = field(default_factory=dict)
     theirs: dict[str, dict[str, list[Load]]] = field(default_factory=dict)
+    """By *our* case: what its peer did in the same rounds."""
     held: int = HELD
     absent: str = ""
 
@@ -44,9 +45,14 @@ class Scripts:
         """The case that asks for one machine while all are held."""
         return f"1 of {self.held}"
 
-    def ratio(self, mode: str, case: str, peer: str) -> float:
-        """Ours as a multiple of theirs: medians of requests per second."""
-        return rate(self.ours[mode][case]) / rate(self.theirs[mode][peer])
+    def peer(self, case: str) -> str:
+        """With how many machines matchbox stands beside a case."""
+        return "1" if case == self.one_of_many else case
+
+    def ratio(self, mode: str, case: str) -> float:
+        """Ours as a multiple of theirs: requests per second."""
+        sides = (self.ours[mode][case], self.theirs[mode][case])
+        return paired(*([figures.per_second for figures in rounds] for rounds in sides))
 
 
 def rate(rounds: Iterable[Load]) -> float:
@@ -70,8 +76,9 @@ def measure(folder: Path, cache: Path, rounds: int, seconds: float, sizes: tuple
                 for case in ours:
                     sides = [(results.ours, ours), (results.theirs, theirs)]
                     for loads, targets in sides if number % 2 == 0 else reversed(sides):
-                        if case in targets:
-                            measured = _once(targets[case], close=mode == "close")
+                        one = targets.get(results.peer(case) if targets is theirs else case)
+                        if one is not None:
+                            measured = _once(one, close=mode == "close")
                             loads.setdefault(mode, {}).setdefault(case, []).append(measured)
     return results
 

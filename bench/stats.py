@@ -17,6 +17,16 @@ def middle(values: Iterable[float]) -> float:
     return float(median(numbers))
 
 
+def paired(ours: Iterable[float], theirs: Iterable[float]) -> float:
+    """Ours as a multiple of theirs: the median of the rounds' own ratios, for what else the machine does in a round is
+    in both of its figures.
+
+    Raises:
+        ValueError: no rounds, or one side has more of them.
+    """
+    return middle(one / other for one, other in zip(ours, theirs, strict=True))
+
+
 @dataclass(frozen=True)
 class Verdict:
     """A measured figure beside its target."""

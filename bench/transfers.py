@@ -1,6 +1,7 @@
 """Image bytes per second, beside nginx with sendfile: whole files and 4 MiB ranges, 8 clients, the same files."""
 
 import hashlib
+import re
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -11,8 +12,8 @@ from bench.download import Clients, Job, all_ranges, clients, whole_files
 from bench.peers import nginx
 from bench.procfs import TICK_SECONDS, cpu_seconds, settle
 from bench.serving import AbsentError, BenchError, Server, get
-from bench.site import Site, make_site, netboot
-from bench.stats import middle
+from bench.site import Site, boot_path, make_site, netboot
+from bench.stats import middle, paired
 
 SHAPES: dict[str, Callable[[int, str, int, int], list[Job]]] = {
     "whole files": whole_files,
@@ -44,6 +45,11 @@ class Bytes:
         """Median of one figure of `Transfer`."""
         return middle(getattr(transfer, figure) for transfer in self.rounds[shape][server])
 
+    def ratio(self, shape: str, figure: str) -> float:
+        """One figure of ours as a multiple of nginx's."""
+        sides = (self.rounds[shape][server] for server in ("netboot", "nginx"))
+        return paired(*([getattr(transfer, figure) for transfer in rounds] for rounds in sides))
+
 
 def measure(folder: Path, rounds: int, seconds: float, mib: int) -> Bytes:
     """Measure; `seconds` is roughly how long one round of one server takes."""
@@ -59,18 +65,30 @@ def measure(folder: Path, rounds: int, seconds: float, mib: int) -> Bytes:
         team = stack.enter_context(clients())
         for server in servers:
             _verify(server, site)
-        times = {shape: _times(team, servers[0], site, make, seconds) for shape, make in SHAPES.items()}
+        path = _as_a_machine_asks(servers[0], site)
+        times = {
+            shape: _times(team, make(site.port, path, site.blob_size, 1), seconds) for shape, make in SHAPES.items()
+        }
         for number in range(rounds):
             for shape, make in SHAPES.items():
                 for server in servers if number % 2 == 0 else reversed(servers):
-                    transfer = _round(team, server, make(server.port, site.blob_path, site.blob_size, times[shape]))
+                    transfer = _round(team, server, make(server.port, path, site.blob_size, times[shape]))
                     results[shape].setdefault(server.name, []).append(transfer)
     return Bytes(site.blob_size, results, absent)
 
 
-def _times(team: Clients, server: Server, site: Site, make: Callable[..., list[Job]], seconds: float) -> int:
+def _as_a_machine_asks(server: Server, site: Site) -> str:
+    """The path of the root image with the query that a script gives it; nginx passes over that."""
+    _, script = get(server.port, boot_path(site.machines[0]))
+    boot = re.search(rb"netboot\.boot=([0-9a-f-]{36})", script)
+    if boot is None:
+        raise BenchError("the machine got no script that boots it")
+    return f"{site.blob_path}?boot={boot[1].decode()}&machine=node-0"
+
+
+def _times(team: Clients, jobs: Sequence[Job], seconds: float) -> int:
     """How often each client fetches the file, so that a round takes about `seconds`; warms caches too."""
-    done = team.run(make(server.port, site.blob_path, site.blob_size, 1))
+    done = team.run(jobs)
     took = max(fetch.end for fetch in done) - min(fetch.start for fetch in done)
     return max(1, round(seconds / took))
 

@@ -7,9 +7,11 @@ import asyncio
 import errno
 import logging
 import resource
+import socket
 import time
 from collections.abc import Awaitable, Callable
-from typing import Any, cast
+from contextlib import suppress
+from typing import Any, NamedTuple, cast
 
 from aiohttp import web
 from aiohttp.web_protocol import RequestHandler
@@ -36,20 +38,29 @@ SHORTAGE_SECONDS = 60.0
 UNREADABLE = "not an HTTP request, or its first line or headers are too long"
 
 
+class Begun(NamedTuple):
+    """What happened on a connection before it was aiohttp's: whether it `asked` for something, and was answered; bytes
+    that were `received` and not answered."""
+
+    asked: bool = False
+    received: bytes = b""
+
+
 class Connection(RequestHandler):
     """One client's connection; `peer` is its address, fit for a log line and a JSON string."""
 
-    __slots__ = ("asked", "limited", "peer", "seat")
+    __slots__ = ("asked", "begun", "limited", "peer", "seat")
 
     limited: "Limited"
     seat: Seat
     peer: str
     asked: bool
     """Whether a request of it has come."""
+    begun: "Begun"
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Count it, where nobody has; what is far beyond the limits does not even get a request read."""
-        stream, self.asked = cast(asyncio.Transport, transport), False
+        stream, self.asked = cast(asyncio.Transport, transport), self.begun.asked
         if not hasattr(self, "seat"):
             peername = transport.get_extra_info("peername")
             self.seat = Seat(plain_address(str(peername[0]) if peername else ""), stream.abort)
@@ -108,25 +119,25 @@ class Limited(web.Server):
             access_log=None,
             keepalive_timeout=idle_seconds,
             tcp_keepalive=False,
-            max_line_size=LONGEST_LINE,
-            max_field_size=LONGEST_HEADER,
-            max_headers=MOST_HEADERS,
             read_bufsize=READ_BUFFER,
             lingering_time=LINGER_SECONDS,
             auto_decompress=False,
+            max_line_size=LONGEST_LINE,
+            max_field_size=LONGEST_HEADER,
+            max_headers=MOST_HEADERS,
         )
         self._handler, self.gate, self.refusal = handler, gate, refusal
 
     def __call__(self) -> Connection:
         """The protocol of a connection that was just accepted; called by asyncio."""
         connection = Connection(self, loop=self._loop, **self._kwargs)
-        connection.limited = self
+        connection.limited, connection.begun = self, Begun()
         return connection
 
-    def seated(self, seat: Seat) -> Connection:
+    def seated(self, seat: Seat, begun: Begun | None = None) -> Connection:
         """The protocol of a connection that has entered the gate already."""
         connection = self()
-        connection.seat = seat
+        connection.seat, connection.begun = seat, begun or connection.begun
         return connection
 
     def unasked(self) -> int:
@@ -167,6 +178,12 @@ async def read_body(request: web.BaseRequest, longest: int) -> bytes | None:
             return None
     connection.limited.gate.serve(connection.seat)
     return bytes(body)
+
+
+def hang_up(sock: socket.socket) -> None:
+    """End a connection whose descriptor is for somebody else to close."""
+    with suppress(OSError):
+        sock.shutdown(socket.SHUT_RDWR)
 
 
 class Shortage:

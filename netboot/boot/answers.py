@@ -6,7 +6,7 @@ from http import HTTPStatus
 from aiohttp import web
 from aiohttp.abc import AbstractStreamWriter
 from aiohttp.helpers import rfc822_formatted_time
-from aiohttp.http import HttpVersion11
+from aiohttp.http import HttpVersion, HttpVersion11
 
 from netboot.failures import Answer, answer_to
 
@@ -90,7 +90,12 @@ class PreparedResponse(web.StreamResponse):
             return None
         self._begun = True
         self._keep = self._keep and request.keep_alive
-        if request.version == HttpVersion11:
+        await request.writer.write(self.as_sent(request.version, with_content=request.method != "HEAD"))
+        return None
+
+    def as_sent(self, version: HttpVersion, *, with_content: bool = True) -> bytes:
+        """The head, and `content` with it, as the answer to a request of that version of HTTP."""
+        if version == HttpVersion11:
             connection = "" if self._keep else "Connection: close\r\n"
         else:
             connection = "Connection: keep-alive\r\n" if self._keep else ""
@@ -98,8 +103,7 @@ class PreparedResponse(web.StreamResponse):
             f"HTTP/1.1 {self.status} {_PHRASES[self.status]}\r\n{self._head}Server: {SERVER}\r\n"
             f"Date: {rfc822_formatted_time()}\r\nContent-Length: {self._length}\r\n{connection}\r\n"
         )
-        await request.writer.write(head.encode("ascii") + (b"" if request.method == "HEAD" else self._content))
-        return None
+        return head.encode("ascii") + (self._content if with_content else b"")
 
     async def write_eof(self, data: bytes = b"") -> None:
         """Nothing is left to send; called by aiohttp."""

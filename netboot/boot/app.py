@@ -10,7 +10,9 @@ from typing import NamedTuple
 from aiohttp import web
 
 from images.errors import ImageError
+from netboot.admission import Seat
 from netboot.boot import answers
+from netboot.boot.answers import PreparedResponse
 from netboot.boot.artifacts import Artifacts
 from netboot.boot.metrics import Counters
 from netboot.boot.nonces import Nonces
@@ -30,7 +32,8 @@ from netboot.lifecycle.errors import (
 
 log = logging.getLogger(__name__)
 
-_FIRMWARE = frozenset({"/boot.ipxe", "/v1/boot"})
+SCRIPT = "/v1/boot"
+_FIRMWARE = frozenset({"/boot.ipxe", SCRIPT})
 """What iPXE asks for: whatever goes wrong, it gets a script."""
 
 
@@ -73,9 +76,9 @@ class App:
         readiness: Readiness,
         counters: Counters,
     ) -> None:
-        self._waiting, self._readiness, self._counters = waiting, readiness, counters
+        self._scripts, self._waiting, self._readiness, self._counters = scripts, waiting, readiness, counters
         self.routes = (
-            Route("/v1/boot", {"GET": lambda asked: scripts.boot(asked.query, asked.peer)}),
+            Route(SCRIPT, {"GET": lambda asked: scripts.boot(asked.query, asked.peer)}),
             Route("/boot.ipxe", _reading(lambda _: waiting.chain())),
             Route("/v1/blobs/<sha256>", _reading(lambda asked: artifacts.blob(asked.request, asked.name, asked.query))),
             Route("/v1/images/<digest>/<file>", _reading(lambda asked: artifacts.image(asked.request, asked.name))),
@@ -116,6 +119,17 @@ class App:
         finally:
             self.in_flight -= 1
         if self._readiness.stopping and not response.prepared:
+            response.force_close()
+        return response
+
+    async def script(self, query: str, seat: Seat) -> PreparedResponse:
+        """The answer to `GET` of `SCRIPT` on a connection that is not aiohttp's; what fails is raised."""
+        self.in_flight += 1
+        try:
+            response = await self._scripts.boot(query, seat.address) if seat.admitted else self._waiting.busy()
+        finally:
+            self.in_flight -= 1
+        if self._readiness.stopping or not seat.admitted:
             response.force_close()
         return response
 

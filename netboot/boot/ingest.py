@@ -5,13 +5,16 @@ record is not written. The boot's own bucket is asked first: what one boot has t
 address nothing, so the address's share can be half of the whole, and a rack behind one relay has that to itself.
 The tables are bounded: the oldest bucket makes room for a new one, and whose it was begins anew with a full one.
 
+Where one address asks for more than all others, a known machine elsewhere waits for no limit but for the processor, and
+for the commit that holds the flood's records beside its own; so addresses take turns (`Turns`, docs/decisions/038).
+
 A known machine's script is never refused because somebody asks for too many: beyond the limit whoever asks is served a
 boot id again whose record has survived a power cut already (`Repeats`).
 """
 
 import asyncio
 import time
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Hashable
 from functools import lru_cache
 
@@ -27,6 +30,8 @@ LEAST_A_BOOT = 128 * 1024
 """Bytes of a boot's full bucket at least: all events of a boot and a few of the largest health reports."""
 HOLD_SECONDS = 0.5
 """What is beyond a limit is answered so much later: a flood of few connections then takes next to no processor time."""
+IN_HAND = 16
+"""Records of one address (of IPv6 the /64) in hand at once; a rack behind one relay has its turn in milliseconds."""
 MOST_BOOTS = 32_768
 MOST_ADDRESSES = 8_192
 """Of each of the two tables; together about 10 MB."""
@@ -38,6 +43,11 @@ MOST_REPEATS = 32_768
 _Known = OrderedDict[tuple[str, str], tuple[str, str, int]]
 
 _network = lru_cache(MOST_ADDRESSES)(network_of)
+
+
+def network(peer: str) -> str:
+    """Whose an address (as `plain_address` has it) is counted as: of IPv6 the /64."""
+    return _network(peer) if ":" in peer else peer
 
 
 class Buckets:
@@ -65,13 +75,57 @@ class Buckets:
         return known
 
 
+class Turns:
+    """Whose record is made next: of one address at most `IN_HAND` are between being looked at and being durable; the
+    rest of its own wait in their order. Of one event loop; addresses are kept in mind while something is in hand."""
+
+    def __init__(self) -> None:
+        self._in_hand: dict[str, int] = {}
+        self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
+
+    def __len__(self) -> int:
+        """Addresses that are kept in mind."""
+        return len(self._in_hand)
+
+    async def begin(self, peer: str) -> None:
+        """Wait for a turn of this address (as `plain_address` has it); whoever has got one has to `end` it."""
+        address = network(peer)
+        in_hand = self._in_hand.get(address, 0)
+        if in_hand < IN_HAND:
+            self._in_hand[address] = in_hand + 1
+            return
+        turn = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(address, deque()).append(turn)
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if not turn.cancelled():
+                self.end(peer)
+            raise
+
+    def end(self, peer: str) -> None:
+        """It is durable, or will not be; the turn is the next one's."""
+        address = network(peer)
+        waiting = self._waiting.get(address, deque())
+        while waiting:
+            turn = waiting.popleft()
+            if not turn.done():  # else whoever asked has gone
+                turn.set_result(None)
+                return
+        self._waiting.pop(address, None)
+        self._in_hand[address] -= 1
+        if not self._in_hand[address]:
+            del self._in_hand[address]
+
+
 class Ingest:
-    """The limits of one boot server. `kib_per_second`: how much it writes down, on average, at most."""
+    """The limits of one boot server. `kib_per_second`: how much it writes down, on average, at most; `turns`: of the
+    addresses that it writes down for."""
 
     def __init__(self, kib_per_second: int, monotonic: Callable[[], float] = time.monotonic) -> None:
         rate = kib_per_second * 1024
         each = max(rate / BOOTS_AT_FULL_RATE, LEAST_A_BOOT / BURST_SECONDS)
-        self._monotonic = monotonic
+        self._monotonic, self.turns = monotonic, Turns()
         self._boots = Buckets(each, each * BURST_SECONDS, MOST_BOOTS)
         self._addresses = Buckets(rate / 2, rate / 2 * BURST_SECONDS, MOST_ADDRESSES)
         self._all = Buckets(rate, rate * BURST_SECONDS, 1)
@@ -83,7 +137,7 @@ class Ingest:
         of_boot = self._boots.bucket(boot, now)
         if of_boot[0] < cost:
             return False
-        of_address = self._addresses.bucket(_network(peer) if ":" in peer else peer, now)
+        of_address = self._addresses.bucket(network(peer), now)
         of_all = self._all.bucket(None, now)
         if of_address[0] < cost or of_all[0] < cost:
             return False

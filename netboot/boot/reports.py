@@ -53,22 +53,19 @@ class Reports:
             BadClaimError, NoSuchBootError, NotReadyError, TooOftenError, JournalUnavailableError: see
                 `netboot.failures`.
         """
-        taken = await self._taken(request, boot_id, BootEvent, LONGEST_EVENT, "an event", self._counters.events)
-        if isinstance(taken, web.Response):
-            return taken
-        event, machine = taken
-        record = EventRecord(
-            at_ms=self._clock.now_ms(),
-            boot=boot_id,
-            machine=machine.name,
-            phase=event.phase,
-            uptime_ms=event.uptime_ms,
-            detail=event.detail,
-            peer=connection_of(request).peer,
-        )
-        await self._journal.append(record)
-        self._counters.events["accepted"] += 1
-        return answers.empty(204)
+
+        def record(event: BootEvent, machine: Machine, peer: str) -> EventRecord:
+            return EventRecord(
+                at_ms=self._clock.now_ms(),
+                boot=boot_id,
+                machine=machine.name,
+                phase=event.phase,
+                uptime_ms=event.uptime_ms,
+                detail=event.detail,
+                peer=peer,
+            )
+
+        return await self._take(request, boot_id, BootEvent, LONGEST_EVENT, "an event", self._counters.events, record)
 
     async def fetched(self, digest: str, boot_id: str, name: str, peer: str) -> None:
         """A blob went out whole for a boot: a phase, if it is a kernel or initrd and the boot is that machine's.
@@ -108,31 +105,42 @@ class Reports:
                 `netboot.failures`.
         """
         what, counted = "a health report", self._counters.health
-        taken = await self._taken(request, boot_id, HealthReport, LONGEST_HEALTH_REPORT, what, counted)
-        if isinstance(taken, web.Response):
-            return taken
-        report, machine = taken
-        peer = connection_of(request).peer
-        now = self._clock.now_ms()
-        record = HealthRecord(at_ms=now, boot=boot_id, machine=machine.name, peer=peer, report=report)
-        await self._journal.append_json(now, record.model_dump_json(by_alias=True))
-        self._counters.health["accepted"] += 1
-        return answers.empty(204)
 
-    async def _taken(
-        self, request: web.BaseRequest, boot_id: str, model: type[R], longest: int, what: str, counted: dict[str, int]
-    ) -> tuple[R, Machine] | web.Response:
-        """A report and the machine whose boot it is of; or the answer to one that is too long or too slow, counted."""
-        body = await requests.taken(request, longest, self._body_seconds, what)
+        def record(report: HealthReport, machine: Machine, peer: str) -> HealthRecord:
+            now = self._clock.now_ms()
+            return HealthRecord(at_ms=now, boot=boot_id, machine=machine.name, peer=peer, report=report)
+
+        return await self._take(request, boot_id, HealthReport, LONGEST_HEALTH_REPORT, what, counted, record)
+
+    async def _take(
+        self,
+        request: web.BaseRequest,
+        boot_id: str,
+        model: type[R],
+        longest: int,
+        what: str,
+        counted: dict[str, int],
+        record: Callable[[R, Machine, str], EventRecord | HealthRecord],
+    ) -> web.Response:
+        """Read a report, find the machine whose boot it is of, write it down; the answer, counted."""
+        body, peer = await requests.taken(request, longest, self._body_seconds, what), connection_of(request).peer
         if isinstance(body, web.Response):
             counted["refused"] += 1
             return body
-        report = requests.parsed(body, model, what)
-        machine = self._machine(self._catalogue(), boot_id, report.machine, report.mac)
-        if not self._ingest.take(boot_id, connection_of(request).peer, len(body)):
+        await self._ingest.turns.begin(peer)
+        try:
+            report = requests.parsed(body, model, what)
+            made = record(report, self._machine(self._catalogue(), boot_id, report.machine, report.mac), peer)
+            within = self._ingest.take(boot_id, peer, len(body))
+            if within:
+                await self._journal.append_json(made.at_ms, made.model_dump_json(by_alias=True))
+        finally:
+            self._ingest.turns.end(peer)
+        if not within:
             await self._ingest.hold()
             raise TooOftenError(f"more than is written down of {what} in a short time")
-        return report, machine
+        counted["accepted"] += 1
+        return answers.empty(204)
 
     def _catalogue(self) -> Catalogue:
         if self._live.catalogue is None:

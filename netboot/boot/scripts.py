@@ -74,6 +74,14 @@ class Scripts:
                 self._counters.scripts["boot"] += 1
                 self._counters.scripts_repeated += 1
                 return PreparedResponse(_HEAD, ready.script_at(now).fill(repeated))
+        await self._ingest.turns.begin(peer)
+        try:
+            return await self._written_down(ready, peer)
+        finally:
+            self._ingest.turns.end(peer)
+
+    async def _written_down(self, ready: "Ready", peer: str) -> PreparedResponse:
+        now, machine = self._clock.now_ms(), ready.machine
         if (key := self._key()) is not self._minter.key:
             self._minter, self._repeats = bootid.Minter(key), Repeats()
         boot_id = self._minter.mint(machine, now, self._random4())

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from netboot.admission import Gate
+from netboot.boot.acceptor import Acceptor
 from netboot.boot.app import App
 from netboot.boot.artifacts import Artifacts
 from netboot.boot.discoveries import Discoveries
@@ -17,7 +18,7 @@ from netboot.boot.metrics import Counters
 from netboot.boot.readiness import Readiness
 from netboot.boot.scripts import Catalogue
 from netboot.config import Provisioning
-from netboot.connections import ACCEPT_AT_ONCE, Limited, Shortage
+from netboot.connections import Limited, Shortage
 from netboot.lifecycle.ports import Clock
 from netboot.listeners import BACKLOG, queued, take_no_more
 from netboot.status import BootStatus
@@ -62,27 +63,27 @@ class BootServer:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, stop.set)
         loop.add_signal_handler(signal.SIGHUP, self.live.hurry)
-        listening = await self.listen(listener)
+        acceptor = await self.listen(listener)
         tasks = [loop.create_task(self.live.watch()), loop.create_task(self.say_for_ever(beat))]
         log.info("listening on %s", self.limits.listen)
         ready()
         await _first(stop, tasks)
-        await self.drain(listening)
+        await self.drain(acceptor)
         for task in tasks:
             task.cancel()
         await asyncio.wait(tasks)
         self.status.close()
 
-    async def listen(self, listener: socket.socket) -> asyncio.Server:
+    async def listen(self, listener: socket.socket) -> Acceptor:
         """Read the snapshot that there is, then take connections."""
         await self.live.refresh()
         prepare_listener(listener, self.limits)
-        loop = asyncio.get_running_loop()
-        loop.set_exception_handler(Shortage())
-        # asyncio has one number for both: how many wait in the kernel, and how many are taken before any is looked at
-        listening = await loop.create_server(self.server, sock=listener, backlog=ACCEPT_AT_ONCE)
+        shortage = Shortage()
+        asyncio.get_running_loop().set_exception_handler(shortage)
         listener.listen(BACKLOG)
-        return listening
+        acceptor = Acceptor(listener, self.server, self.app, shortage)
+        acceptor.open()
+        return acceptor
 
     async def say_for_ever(self, beat: Callable[[], None]) -> None:
         """Tell the supervisor that this event loop goes round, and the management server what was counted."""
@@ -105,17 +106,17 @@ class BootServer:
         self.counters.go_on(before)
         self.discoveries.dropped, self.gate.refused = before.discoveries_dropped, before.refused
 
-    async def drain(self, listening: asyncio.Server) -> None:
+    async def drain(self, acceptor: Acceptor) -> None:
         """Stop: unready first, then no new connections, then the requests of those that there are, then the journal."""
         self.readiness.stopping = True
         await asyncio.sleep(UNREADY_SECONDS)
         loop = asyncio.get_running_loop()
         begun = loop.time()
-        await self._take_the_last(listening)
-        listening.close()
+        await _take_the_last(acceptor.listener)
+        acceptor.close()
         while loop.time() < begun + STOP_SECONDS:
             quiet = self.server.unasked() if loop.time() < begun + QUIET_SECONDS else 0
-            if not self.app.in_flight and not quiet:
+            if not self.app.in_flight and not acceptor.under_way() and not quiet:
                 break
             await asyncio.sleep(0.02)
         if self.app.in_flight:
@@ -123,15 +124,15 @@ class BootServer:
         await self.server.shutdown(1.0)
         await self.journal.aclose()
 
-    async def _take_the_last(self, listening: asyncio.Server) -> None:
-        """Take every connection that the kernel has accepted for us, and have it accept no more."""
-        loop = asyncio.get_running_loop()
-        until = loop.time() + QUIET_SECONDS
-        for listener in listening.sockets:
-            take_no_more(listener)
-        await asyncio.sleep(SETTLE_SECONDS)
-        while any(map(queued, listening.sockets)) and loop.time() < until:
-            await asyncio.sleep(0.01)
+
+async def _take_the_last(listener: socket.socket) -> None:
+    """Take every connection that the kernel has accepted for us, and have it accept no more."""
+    loop = asyncio.get_running_loop()
+    until = loop.time() + QUIET_SECONDS
+    take_no_more(listener)
+    await asyncio.sleep(SETTLE_SECONDS)
+    while queued(listener) and loop.time() < until:
+        await asyncio.sleep(0.01)
 
 
 async def _first(stop: asyncio.Event, tasks: list[asyncio.Task[None]]) -> None:

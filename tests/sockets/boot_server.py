@@ -159,11 +159,11 @@ async def running(
     if published:
         write_snapshot(config.data / "snapshot.json", snapshot(port))
     internals = compose(config, 0, SystemClock(), seal)
-    listening = await internals.listen(listener)
+    acceptor = await internals.listen(listener)
     try:
         yield RunningBootServer(config, internals, port)
     finally:
-        await internals.drain(listening)
+        await internals.drain(acceptor)
 
 
 async def close(writer: asyncio.StreamWriter) -> None:

@@ -169,7 +169,7 @@ def test_a_body_that_dribbles_in_has_a_deadline(tmp_path: Path) -> None:
                 await asyncio.sleep(0.05)
 
         dribbling = asyncio.ensure_future(dribble())
-        answer = parse(await reader.read(-1))
+        answer = parse(await reader.readuntil(b"seconds\n"))
         dribbling.cancel()
         assert answer.status == 408
         assert answer.body == b"the body did not arrive within 0.3 seconds\n"

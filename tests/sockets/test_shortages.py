@@ -69,7 +69,7 @@ def test_few_files_and_many_idle_connections_cost_a_line_of_the_log_and_no_proce
     lines = few_files.log.splitlines()
     assert [line for line in lines if "Traceback" in line] == []
     assert few_files.log.count("no new connection can be taken") <= 4
-    assert "netboot_connections_refused_total 0.0" not in few_files.text("/metrics")
+    wait_for(lambda: "netboot_connections_refused_total 0.0" not in few_files.text("/metrics"))
     assert len(lines) < 40
     words = "the limit of open files is 128: at most 16 connections at once, and not 2048 (ulimit -n, LimitNOFILE)"
     assert few_files.log.count(words) == 2

@@ -73,14 +73,44 @@ def _load(per_second: float, p99_ms: float = 3.0) -> wrk.Load:
 
 def test_script_verdicts_compare_what_the_issue_compares() -> None:
     ours = {case: [_load(12000)] for case in ("1", "500", "5000", "10000", "1 of 10000")}
-    theirs = {"1": [_load(10000)], "500": [_load(200)], "5000": [_load(10)]}
-    found = scripts.Scripts(ours={"keep-alive": ours}, theirs={"keep-alive": theirs})
+    theirs = {"1": [_load(16000)], "500": [_load(200)], "5000": [_load(10)], "1 of 10000": [_load(10000)]}
+    found = scripts.Scripts(ours={"keep-alive": ours, "close": ours}, theirs={"keep-alive": theirs, "close": theirs})
     judged = [(one.what, one.value, one.target, one.reached) for one in report.script_verdicts(found)]
     assert judged == [
-        ("scripts/s, 500 ÷ matchbox(500)", 60.0, 80.0, False),
-        ("scripts/s, 5000 ÷ matchbox(5000)", 1200.0, 800.0, True),
-        ("scripts/s, 1 of 10000 ÷ matchbox(1)", 1.2, 1.0, True),
+        ("scripts/s, keep-alive, 500 ÷ matchbox(500)", 60.0, 80.0, False),
+        ("scripts/s, keep-alive, 5000 ÷ matchbox(5000)", 1200.0, 800.0, True),
+        ("scripts/s, keep-alive, 1 of 10000 ÷ matchbox(1)", 1.2, 1.0, True),
+        ("scripts/s, a new connection per request, 1 ÷ matchbox(1)", 0.75, 1.0, False),
+        ("scripts/s, a new connection per request, 500 ÷ matchbox(500)", 60.0, 80.0, False),
     ]
+
+
+def test_a_ratio_is_of_figures_of_the_same_round() -> None:
+    """A round in which the machine was slow made both slow."""
+    rounds = ([_load(rate) for rate in (100, 10, 90)], [_load(rate) for rate in (50, 5, 45)])
+    found = scripts.Scripts(ours={"close": {"1": rounds[0]}}, theirs={"close": {"1": rounds[1]}})
+    assert found.ratio("close", "1") == 2.0
+    with pytest.raises(ValueError, match="zip"):
+        stats.paired([1.0, 2.0], [1.0])
+
+
+def test_what_asks_for_one_of_many_is_measured_beside_its_peer_in_the_same_rounds(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    asked: list[str] = []
+    servers = {name: scripts.Target(serving.Server(name, 1, 1), tmp_path, 1.0) for name in ("n1", "n1 of 9", "m1")}
+    monkeypatch.setattr(scripts, "_ours", lambda *_: {"1": servers["n1"], "1 of 9": servers["n1 of 9"]})
+    monkeypatch.setattr(scripts, "_theirs", lambda *_: {"1": servers["m1"]})
+    monkeypatch.setattr(scripts, "build_matchbox", lambda _: tmp_path)
+    monkeypatch.setattr(scripts, "load", lambda *_: _load(1))
+
+    def once(target: scripts.Target, *, close: bool) -> wrk.Load:
+        asked.append(target.server.name)
+        return _load(1)
+
+    monkeypatch.setattr(scripts, "_once", once)
+    scripts.measure(tmp_path, tmp_path, 2, 1.0, (1,), 9)
+    assert asked == ["n1", "m1", "n1 of 9", "m1", "m1", "n1", "m1", "n1 of 9"] * 2
 
 
 def test_without_a_peer_nothing_is_judged() -> None:
@@ -93,7 +123,7 @@ def test_byte_verdicts_divide_medians() -> None:
     rounds = {
         shape: {
             "netboot": [Transfer(speed, 0.3, 0.3) for speed in (1.0, 2.0, 3.0)],
-            "nginx": [Transfer(speed, 0.2, 0.3) for speed in (1.0, 4.0, 9.0)],
+            "nginx": [Transfer(speed, 0.2, 0.3) for speed in (1.0, 4.0, 6.0)],
         }
         for shape in ("whole files", "4 MiB ranges")
     }

@@ -12,7 +12,7 @@ from functools import partial
 
 from netboot.addresses import plain_address
 from netboot.admission import Gate, Seat
-from netboot.connections import Limited, Shortage
+from netboot.connections import Limited, Shortage, hang_up
 from netboot.web.join.tls import Certificate
 
 sslproto.SSLProtocol.max_size = 16 * 1024
@@ -111,7 +111,7 @@ class Door:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, 1)
         timer.cancel()
         self._loop.remove_reader(sock.fileno())
-        seat.end = partial(_hang_up, sock)
+        seat.end = partial(hang_up, sock)
         handshake = self._loop.create_task(self._shake_hands(sock, seat))
         self._handshakes.add(handshake)
         handshake.add_done_callback(self._handshakes.discard)
@@ -127,9 +127,3 @@ class Door:
             )
             return
         self._gate.leave(seat)
-
-
-def _hang_up(sock: socket.socket) -> None:
-    """End a handshake: it is its own transport's to close the descriptor."""
-    with suppress(OSError):
-        sock.shutdown(socket.SHUT_RDWR)

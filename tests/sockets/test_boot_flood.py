@@ -1,0 +1,86 @@
+"""A known machine while another address floods the boot server: it is answered before what the flood has queued up."""
+
+import asyncio
+import socket
+from contextlib import ExitStack
+from pathlib import Path
+
+from netboot.boot.ingest import IN_HAND, Turns
+from tests.sockets.boot_server import MAC1, MAC2, RunningBootServer, serve
+
+FLOOD, KNOWN = f"/v1/boot?mac={MAC1}", f"/v1/boot?mac={MAC2}"
+
+
+def ask(held: ExitStack, server: RunningBootServer, target: str, address: str, *, times: int = 1) -> socket.socket:
+    """Ask while the event loop stands still."""
+    connection = held.enter_context(
+        socket.create_connection(("127.0.0.1", server.port), timeout=60, source_address=(address, 0))
+    )
+    connection.sendall(f"GET {target} HTTP/1.1\r\nHost: x\r\n\r\n".encode() * times)
+    return connection
+
+
+async def answered(server: RunningBootServer, scripts: int) -> list[str]:
+    """Machines, in the order in which their scripts were written down."""
+    while server.internals.counters.scripts["boot"] < scripts:
+        await asyncio.sleep(0.01)
+    return [record.machine for record in server.records()]
+
+
+def test_a_known_machine_is_answered_before_what_a_flood_has_queued_up(tmp_path: Path) -> None:
+    async def use(server: RunningBootServer) -> None:
+        with ExitStack() as held:
+            for _ in range(60):
+                ask(held, server, FLOOD, "127.0.0.1")
+            ask(held, server, KNOWN, "127.0.0.2")
+            order = await answered(server, 61)
+        assert order.index("gpu-002") == IN_HAND, "behind what the flood may have in hand, and no more"
+
+    serve(tmp_path, use)
+
+
+def test_a_known_machine_is_answered_while_a_flood_goes_on_over_connections_that_are_kept(tmp_path: Path) -> None:
+    async def use(server: RunningBootServer) -> None:
+        with ExitStack() as held:
+            for _ in range(60):
+                ask(held, server, FLOOD, "127.0.0.1", times=10)
+            await answered(server, 60)
+            ask(held, server, KNOWN, "127.0.0.2")
+            before = server.internals.counters.scripts["boot"]
+            order = await answered(server, 601)
+        assert order.count("gpu-001") == 600, "the flood, too, is answered"
+        assert order.index("gpu-002") <= before + 2 * IN_HAND, "in the next commit"
+
+    serve(tmp_path, use, ingest_kib_per_second=10_000_000)
+
+
+def test_an_address_has_so_many_in_hand_and_the_rest_of_its_own_wait_in_their_order() -> None:
+    async def use() -> None:
+        turns, begun, durable = Turns(), list[str](), [asyncio.Event() for _ in range(IN_HAND + 4)]
+
+        async def record(number: int, peer: str) -> None:
+            await turns.begin(peer)
+            try:
+                begun.append(peer)
+                await durable[number].wait()
+            finally:
+                turns.end(peer)
+
+        peers = [*(f"2001:db8::{number:x}" for number in range(IN_HAND + 3)), "2001:db8:0:1::1"]
+        records = [asyncio.ensure_future(record(number, peer)) for number, peer in enumerate(peers)]
+        await asyncio.sleep(0)
+        assert begun == [*peers[:IN_HAND], peers[-1]]
+        records[IN_HAND].cancel()  # whoever asked that has gone
+        await asyncio.wait([records[IN_HAND]])
+        durable[0].set()
+        await asyncio.sleep(0)
+        records[IN_HAND + 1].cancel()  # … and this one goes as its turn comes
+        await asyncio.wait([records[IN_HAND + 1]])
+        await asyncio.sleep(0)
+        assert begun[IN_HAND + 1 :] == [peers[IN_HAND + 2]]
+        for event in durable:
+            event.set()
+        await asyncio.wait(records)
+        assert len(turns) == 0
+
+    asyncio.run(asyncio.wait_for(use(), 30))
