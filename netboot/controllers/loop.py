@@ -88,7 +88,6 @@ class Controllers:
                 self._report("projection", self._projection.progress.status(self._clock.now_ms()))
 
         while not self._stop:
-            going()
             if not self._projection.step(going):
                 time.sleep(LOOK_SECONDS)
 

@@ -1,9 +1,27 @@
 """How far the projection is, and what it met."""
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from netboot.status import ProjectionStatus
+
+
+@dataclass(slots=True)
+class Followed:
+    """One journal as it was seen last."""
+
+    path: Path
+    seen: object = None
+    looked: float = float("-inf")
+    written: int = -1
+    written_at: float = float("-inf")
+    taken_up_to: int = 0
+    lag: int | None = None
+    """None: not read yet, since the start."""
+    rests_until: float = float("-inf")
+    problem: str | None = None
 
 
 @dataclass(slots=True)
@@ -16,6 +34,15 @@ class Progress:
     replaced: Counter[str] = field(default_factory=Counter)
     lag: dict[str, int] = field(default_factory=dict)
     problems: dict[str, str] = field(default_factory=dict)
+
+    def note(self, journals: Mapping[str, Followed]) -> None:
+        """Where each journal is, by name; of one that has not been read yet nothing is known, which is a problem."""
+        self.lag = {name: journal.lag for name, journal in journals.items() if journal.lag is not None}
+        self.problems = {
+            name: journal.problem or f"the journal {name} has not been read yet"
+            for name, journal in journals.items()
+            if journal.problem or journal.lag is None
+        }
 
     def status(self, now_ms: int) -> ProjectionStatus:
         """As it is the management server reads it."""

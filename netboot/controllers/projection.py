@@ -7,10 +7,9 @@ owner, who purges. Journals do not wait for each other: one that cannot be read 
 import logging
 import time
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
-from netboot.controllers.progress import Progress
+from netboot.controllers.progress import Followed, Progress
 from netboot.controllers.records import boot_reporting, read_record, require_known
 from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.events import AnyRecord
@@ -46,21 +45,6 @@ SAY_SECONDS = 1.0
 """How often a journal's owner is told how far it may purge; each time costs an fsync."""
 
 
-@dataclass(slots=True)
-class _Followed:
-    """One journal as it was seen last."""
-
-    path: Path
-    seen: object = None
-    looked: float = float("-inf")
-    written: int = -1
-    written_at: float = float("-inf")
-    taken_up_to: int = 0
-    lag: int = 0
-    rests_until: float = float("-inf")
-    problem: str | None = None
-
-
 class ProjectionController:
     """Follows every `*.db` of `folder`. `owned`: names of the journals that have an owner now; what others left behind
     is drained and then removed. `inventory()`: the one in force; None: nothing is yet."""
@@ -86,44 +70,46 @@ class ProjectionController:
         self._declared: Inventory | None = None
         self._declared_at: float | None = None
         self._inspects_at = float("-inf")
-        self._followed: dict[str, _Followed] = {}
+        self._followed: dict[str, Followed] = {}
         self.progress = Progress()
 
     def step(self, going: Callable[[], None] = lambda: None) -> bool:
         """Look at every journal once; whether there is more to take at once. `going` is called between any two pieces
         of work that wait for a disk."""
-        paths = sorted(self._folder.glob("*.db"))
-        for gone in self._followed.keys() - {path.name for path in paths}:
+        paths = {path.name: path for path in sorted(self._folder.glob("*.db"))}
+        for gone in self._followed.keys() - paths.keys():
             del self._followed[gone]
+        for name, path in paths.items():
+            self._followed.setdefault(name, Followed(path))
+        self.progress.note(self._followed)
         more = False
-        for path in paths:
-            followed = self._followed.setdefault(path.name, _Followed(path))
-            if self._monotonic() < followed.rests_until:
-                continue
+        for followed in self._followed.values():
             going()
-            try:
-                more = self._follow(followed) or more
-                self._trouble(followed, None)
-            except (CannotTellError, OSError) as error:
-                self._trouble(followed, str(error))
-            except Exception as error:  # whatever it is: it stops this journal, and none of the others
-                followed.rests_until = self._monotonic() + AGAIN_SECONDS
-                if followed.problem is None:
-                    log.exception("projection: the journal %s", path.name)
-                self._trouble(followed, f"the journal {path.name} cannot be taken over: {error!r}; it is tried again")
-            self._note_progress()
+            if self._monotonic() >= followed.rests_until:
+                more = self._try_to_follow(followed) or more
+                self.progress.note(self._followed)
         if not more:
             if not any(journal.problem for journal in self._followed.values()):
                 self._projection.settle()
             for work in (self._inspect, self._declare):
                 going()
                 work()
-        self._note_progress()
+        self.progress.note(self._followed)
         return more
 
-    def _note_progress(self) -> None:
-        self.progress.lag = {name: journal.lag for name, journal in self._followed.items()}
-        self.progress.problems = {name: journal.problem for name, journal in self._followed.items() if journal.problem}
+    def _try_to_follow(self, followed: Followed) -> bool:
+        more = False
+        try:
+            more = self._follow(followed)
+            self._trouble(followed, None)
+        except (CannotTellError, OSError) as error:
+            self._trouble(followed, str(error))
+        except Exception as error:  # whatever it is: it stops this journal, and none of the others
+            name, followed.rests_until = followed.path.name, self._monotonic() + AGAIN_SECONDS
+            if followed.problem is None:
+                log.exception("projection: the journal %s", name)
+            self._trouble(followed, f"the journal {name} cannot be taken over: {error!r}; it is tried again")
+        return more
 
     def finish(self) -> None:
         """Take over everything that is there and tell the owners."""
@@ -155,13 +141,14 @@ class ProjectionController:
         if forgotten:
             log.info("projection: boots of %d machines that the inventory no longer has are forgotten", forgotten)
 
-    def _follow(self, followed: _Followed) -> bool:
+    def _follow(self, followed: Followed) -> bool:
         now = self._monotonic()
         seen = _look(followed.path)
         if seen == followed.seen and now - followed.looked < LOOK_SECONDS:
             return False
         end = journal_reader.end_of(followed.path)
         if end is None:
+            followed.lag = 0
             return False
         identity, last = cursor = self._projection.cursor(followed.path.name)
         if identity != end.identity:
@@ -195,7 +182,7 @@ class ProjectionController:
             self._remove_if_drained(followed)
         return more
 
-    def _take(self, followed: _Followed, identity: int, rows: Sequence[Row]) -> None:
+    def _take(self, followed: Followed, identity: int, rows: Sequence[Row]) -> None:
         name, ids, records, set_aside = followed.path.name, list[int](), list[AnyRecord](), list[SetAside]()
         reported: set[str] = set()
         for row in reversed(rows):  # the latest first: of a boot's health reports no other is even parsed
@@ -219,13 +206,13 @@ class ProjectionController:
         )
         self.progress.taken += len(rows) - len(set_aside)
 
-    def _say(self, followed: _Followed, now: float) -> None:
+    def _say(self, followed: Followed, now: float) -> None:
         """Only after what it stands for is durable."""
         if followed.taken_up_to != followed.written and now - followed.written_at >= SAY_SECONDS:
             journal_reader.write_cursor(journal_reader.cursor_path(followed.path), followed.taken_up_to)
             followed.written, followed.written_at = followed.taken_up_to, now
 
-    def _remove_if_drained(self, followed: _Followed) -> None:
+    def _remove_if_drained(self, followed: Followed) -> None:
         """Nobody else has it open: the supervisor's lock says that only the processes of this configuration run."""
         if followed.path.name in self._owned or followed.lag:
             return
@@ -233,7 +220,7 @@ class ProjectionController:
         for suffix in (".cursor", ".db-wal", ".db-shm", ".db"):
             followed.path.with_suffix(suffix).unlink(missing_ok=True)
 
-    def _trouble(self, followed: _Followed, problem: str | None) -> None:
+    def _trouble(self, followed: Followed, problem: str | None) -> None:
         if problem != followed.problem:
             if problem is not None:
                 log.error("projection: %s", problem)

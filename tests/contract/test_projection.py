@@ -115,6 +115,18 @@ def test_several_journals_in_several_batches(tmp_path: Path) -> None:
     site.projection.close()
 
 
+def test_a_journal_that_nobody_has_read_since_the_start_is_not_taken_for_one_that_is_taken_over(tmp_path: Path) -> None:
+    site = Site(tmp_path, workers=2)
+    for number in range(2):
+        site.write(script("gpu-001", number), number=number)
+    progress, heard = site.controller.progress, list[tuple[dict[str, int], dict[str, str]]]()
+    site.controller.step(lambda: heard.append((progress.lag, progress.problems)))
+    unread = {name: f"the journal {name} has not been read yet" for name in ("boot-0.db", "boot-1.db")}
+    assert heard[:2] == [({}, unread), ({"boot-0.db": 0}, {"boot-1.db": unread["boot-1.db"]})]
+    assert (progress.lag, progress.problems) == ({"boot-0.db": 0, "boot-1.db": 0}, {})
+    site.projection.close()
+
+
 def test_a_projection_killed_between_commit_and_cursor_counts_nothing_twice(site: Site) -> None:
     site.write(*(script("gpu-001", one) for one in range(10)))
     site.drain()
