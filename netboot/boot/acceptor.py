@@ -83,6 +83,7 @@ class Acceptor:
         self._heads = BaseProtocol(self._loop)
         self._tasks: set[asyncio.Task[None]] = set()
         self._timer: asyncio.TimerHandle | None = None
+        self._hand_over_timer: asyncio.TimerHandle | None = None
         self._silent: dict[socket.socket, tuple[Seat, float]] = {}
         """Those that have said nothing yet, with the time from which on; the oldest first."""
 
@@ -121,13 +122,16 @@ class Acceptor:
         if self._server.gate.enter(seat) == "cut":
             self._end(sock, seat)
         elif not self._look(sock, seat):
-            if not self._silent:
-                self._loop.call_later(SILENT_SECONDS, self._hand_over_silent)
+            if self._hand_over_timer is None:
+                self._hand_over_timer = self._loop.call_later(SILENT_SECONDS, self._hand_over_silent)
             self._silent[sock] = seat, self._loop.time()
             self._loop.add_reader(sock.fileno(), self._heard, sock)
 
     def _look(self, sock: socket.socket, seat: Seat) -> bool:
         """Look at what there is of its first request; False: nothing yet."""
+        if seat.left:  # to make room: what had come by then can still be read, and is nobody's any more
+            self._end(sock, seat)
+            return True
         try:
             received = sock.recv(READ_BUFFER)
         except BlockingIOError:
@@ -158,8 +162,7 @@ class Acceptor:
         long_since = self._loop.time() - SILENT_SECONDS
         for sock in [sock for sock, (_, since) in self._silent.items() if since <= long_since]:
             self._do(self._hand_over(sock, self._no_longer_silent(sock), Begun()))
-        if self._silent:
-            self._loop.call_later(SILENT_SECONDS, self._hand_over_silent)
+        self._hand_over_timer = self._loop.call_later(SILENT_SECONDS, self._hand_over_silent) if self._silent else None
 
     async def _answer(self, sock: socket.socket, seat: Seat, message: RawRequestMessage, received: bytes) -> None:
         try:

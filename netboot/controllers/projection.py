@@ -148,7 +148,6 @@ class ProjectionController:
             return False
         end = journal_reader.end_of(followed.path)
         if end is None:
-            followed.lag = 0
             return False
         identity, last = cursor = self._projection.cursor(followed.path.name)
         if identity != end.identity:

@@ -19,6 +19,10 @@ from tokens.errors import TooManyError
 
 MOST = 8
 """Certificates of one boot that live at a time. A kubelet has one, and two while it changes them."""
+AT_WILL = 4
+"""Of these; a kubelet that dies at each start, when its certificate is due, asks for one more at each."""
+SPACE_MS = 90 * 60_000
+"""Between any others: the fewer are left of the eight, the longer they have to last."""
 _CREDENTIAL = re.compile(r"X509SHA256=([0-9a-f]{64})")
 
 
@@ -26,8 +30,8 @@ class BootCertificates(Strict):
     """The client certificates of a machine's boot.
 
     `boot`, `holder` and `generation`: of the Lease under which they were issued; `sha256`: when each of them ends, by
-    its fingerprint in hex, the latest last; `version`: opaque, as read, "" for a new record; `lease`: the version of
-    the Lease, which the record does not outlive, "" as read.
+    its fingerprint in hex, the latest last; `latest_ms`: from when on that is valid; `version`: opaque, as read, "" for
+    a new record; `lease`: the version of the Lease, which the record does not outlive, "" as read.
     """
 
     cluster: str
@@ -36,14 +40,15 @@ class BootCertificates(Strict):
     holder: str
     generation: int
     sha256: Mapping[str, int] = {}
-    """In ms since 1970; 0: an older netboot wrote it, which kept no end."""
+    """In ms since 1970; 0: an older netboot wrote it, which kept no end, and more of them than a kubelet uses."""
+    latest_ms: int = 0
     version: str = ""
     lease: str = ""
 
     @field_validator("sha256", mode="before")
     @classmethod
     def _without_ends(cls, value: object) -> object:
-        return dict.fromkeys(value, 0) if isinstance(value, list | tuple) else value
+        return dict.fromkeys(value[-2:], 0) if isinstance(value, list | tuple) else value
 
     def is_of(self, credential: Credential) -> bool:
         """Whether it was written under this very credential, and not one before a reboot, a release, a new proof."""
@@ -104,11 +109,18 @@ def descends(record: BootCertificates | None, credential: Credential, sha256: st
     return record is not None and record.is_of(credential) and sha256 in record.sha256
 
 
-def too_many(credential: Credential) -> TooManyError:
-    """What may be an attack: somebody else has the node's key, and asks again and again."""
-    return TooManyError(
-        f"{MOST} certificates of node {credential.node} from boot {credential.boot} are in force, where a kubelet has "
-        f"two at most: somebody else may have its key; reboot machine {credential.machine}, then none of them renews"
+def require_room(record: BootCertificates | None, credential: Credential, now_ms: int) -> None:
+    """
+    Raises:
+        TooManyError: so many live, and the latest is so new, that there is no room for another now.
+    """
+    alive = len(living(record, credential, now_ms))
+    if record is None or alive < AT_WILL or (alive < MOST and now_ms - record.latest_ms >= SPACE_MS):
+        return
+    raise TooManyError(
+        f"{alive} certificates of node {credential.node} from boot {credential.boot} are in force, where a kubelet has "
+        f"two at most: either it dies at each start (`journalctl -u kubelet`), or somebody else has its key; reboot "
+        f"machine {credential.machine}, then none of them renews"
     )
 
 
@@ -121,7 +133,9 @@ def living(record: BootCertificates | None, credential: Credential, now_ms: int)
     return {sha256: until_ms for sha256, until_ms in ends.items() if until_ms > now_ms}
 
 
-def recorded(record: BootCertificates | None, credential: Credential, issued: Issued) -> BootCertificates | None:
+def recorded(
+    record: BootCertificates | None, credential: Credential, issued: Issued, now_ms: int
+) -> BootCertificates | None:
     """The record with one certificate more, under the boot of the Lease; what is of another boot, or has ended, goes.
 
     None: it is there already.
@@ -131,9 +145,12 @@ def recorded(record: BootCertificates | None, credential: Credential, issued: Is
     """
     if descends(record, credential, issued.sha256):
         return None
-    before = living(record, credential, issued.since_ms)
+    before = living(record, credential, now_ms)
     if len(before) >= MOST:
-        raise too_many(credential)
+        raise TooManyError(
+            f"{MOST} certificates of node {credential.node} from boot {credential.boot} are in force, and none of them "
+            "makes room: what was approved beside them is not recorded, and renews nothing"
+        )
     return BootCertificates(
         cluster=credential.cluster,
         machine=credential.machine,
@@ -141,6 +158,7 @@ def recorded(record: BootCertificates | None, credential: Credential, issued: Is
         holder=credential.holder,
         generation=credential.generation,
         sha256=before | {issued.sha256: issued.since_ms + issued.seconds * 1000},
+        latest_ms=issued.since_ms,
         version=record.version if record is not None else "",
         lease=credential.version,
     )

@@ -1,14 +1,17 @@
 """Leases of machines that have left the inventory, or gone to another cluster: kept for a while, then deleted.
 
 For as long as such a machine's last certificates may be valid its Lease says whose they are: they are denied, not left
-alone. After that it is in the way: admission asks whoever registers under its node's name for its taints too. Whoever
-deletes it deletes the approver's record beside it, which Kubernetes' garbage collector takes.
+alone. Admission asks whoever registers under a node's name for the taints of each Lease that names it: so one under
+whose name another machine has joined asks for none. Whoever deletes a Lease deletes the approver's record beside it,
+which Kubernetes' garbage collector takes.
 """
 
 import logging
+from collections.abc import Callable
 
 from netboot.join.errors import ConflictError
 from netboot.join.ports import ClusterAccess, Credential
+from netboot.join.taints import taints_of
 from netboot.machines.values import Inventory
 
 log = logging.getLogger(__name__)
@@ -16,32 +19,43 @@ KEPT_MS = 7 * 86_400_000
 """From when it was first seen to have left; its last certificates end within a day."""
 
 
-def clear_departed(cluster: ClusterAccess, inventory: Inventory, now_ms: int) -> None:
-    """Note in the Lease of each machine that has left when that was seen first, and delete it when it is time: at once
-    where another machine has its node's name. `now_ms`: ours.
+def clear_departed(cluster: ClusterAccess, inventory: Callable[[], Inventory | None], now_ms: int) -> None:
+    """Note in the Lease of each machine that has left when that was seen first, and delete it when it is time; take the
+    taints off one whose node's name is another's now. `now_ms`: ours; `inventory()`: None: it cannot be told.
 
     Raises:
         ClusterUnavailableError: the cluster is not fit, or does not answer; the rest is for the next time.
     """
     cluster.preflight()
-    here = {machine.name: machine for machine in inventory.machines if machine.cluster == cluster.name}
-    nodes, now_ms = {machine.node_name for machine in here.values()}, now_ms + cluster.clock_ahead_ms()
-    for credential in cluster.leases.all():
-        if credential.cluster != cluster.name:
-            continue
-        if credential.machine in here:
-            _note(cluster, credential, None)
-        elif credential.node in nodes or (credential.left_ms is not None and now_ms - credential.left_ms >= KEPT_MS):
-            _delete(cluster, credential)
-        else:
-            _note(cluster, credential, credential.left_ms if credential.left_ms is not None else now_ms)
-
-
-def _note(cluster: ClusterAccess, credential: Credential, left_ms: int | None) -> None:
-    if credential.left_ms == left_ms:
+    now_ms += cluster.clock_ahead_ms()
+    credentials = [credential for credential in cluster.leases.all() if credential.cluster == cluster.name]
+    declared = inventory()  # after the Leases: who has one by now was declared before
+    if declared is None:
         return
+    here = {machine.name: machine for machine in declared.machines if machine.cluster == cluster.name}
+    owners = {
+        credential.node: credential.machine
+        for credential in credentials
+        if (machine := here.get(credential.machine)) is not None and machine.node_name == credential.node
+    }
+    for credential in credentials:
+        machine, owner = here.get(credential.machine), owners.get(credential.node, credential.machine)
+        left_ms, taints = None, credential.taints
+        if machine is None:
+            left_ms = now_ms if credential.left_ms is None else credential.left_ms
+        if owner != credential.machine:
+            taints = ""
+        elif machine is not None and not taints and credential.left_ms is not None:
+            taints = ",".join(taints_of(machine, credential.assurance))
+        if left_ms is not None and now_ms - left_ms >= KEPT_MS:
+            _delete(cluster, credential)
+        elif (credential.left_ms, credential.taints) != (left_ms, taints):
+            _write(cluster, credential.model_copy(update={"left_ms": left_ms, "taints": taints}))
+
+
+def _write(cluster: ClusterAccess, credential: Credential) -> None:
     try:
-        cluster.leases.write(credential.model_copy(update={"left_ms": left_ms}))
+        cluster.leases.write(credential)
     except ConflictError:
         return  # it joins at this moment: the next time
 

@@ -82,7 +82,7 @@ def compose(
     live, keys = LiveView(config.data / "snapshot.json"), sealing_keys(config.join.sealing_keys)
     facts = Facts(config.data / "journal" / f"join-{index}.db")
     reached = {name: partial(connect or _reach, name, cluster) for name, cluster in config.clusters.items()}
-    clean = partial(_clean, lambda: live.view().snapshot.inventory) if index == 0 else None
+    clean = partial(_clean, live) if index == 0 else None
     clusters = preflight.CheckedClusters(reached, clock.now_ms, clean)
     issuer = Issuer(
         clusters=clusters,
@@ -118,10 +118,15 @@ def _exchange(config: Config, join: Join, issuer: Issuer, live: LiveView, keys: 
     )
 
 
-def _clean(inventory: Callable[[], Inventory], cluster: ClusterAccess, now_ms: int) -> None:
-    """Tokens that have expired, then Leases of machines that have left."""
+def _clean(live: LiveView, cluster: ClusterAccess, now_ms: int) -> None:
+    """Tokens that have expired, then Leases of machines that have left: by an inventory that is no older than they."""
     sweep(cluster, now_ms)
-    clear_departed(cluster, inventory(), now_ms)
+
+    def inventory() -> Inventory | None:
+        found = live.view().snapshot.inventory
+        return found if live.problem is None else None
+
+    clear_departed(cluster, inventory, now_ms)
 
 
 def _problems(keys: Reread[Keyset], certificate: Certificate, facts: Facts) -> list[str]:

@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from images.values.files import sync_folder
-from netboot.stores.journal_reader import cursor_path, read_cursor
+from netboot.stores.journal_reader import SCHEMA, cursor_path, read_cursor
 
 LOCK_SECONDS = 2.0
 """How long a commit waits for somebody else's lock on the file; nobody but a repair by hand takes one."""
@@ -29,9 +29,7 @@ PURGE_ROWS = 20_000
 ROWS_A_STATEMENT = 64
 """One statement for many rows is one call into SQLite, which gives up the interpreter's lock once and not per row."""
 
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS records (id INTEGER PRIMARY KEY AUTOINCREMENT, at_ms INTEGER NOT NULL, body TEXT NOT NULL)
-"""
+_SCHEMA = SCHEMA.replace("TABLE", "TABLE IF NOT EXISTS", 1)
 _INSERTS = [
     "INSERT INTO records (at_ms, body) VALUES " + ", ".join(["(?, ?)"] * rows)  # noqa: S608 - placeholders only
     for rows in range(ROWS_A_STATEMENT + 1)

@@ -29,12 +29,15 @@ class End(NamedTuple):
     last: int
 
 
+SCHEMA = "CREATE TABLE records (id INTEGER PRIMARY KEY AUTOINCREMENT, at_ms INTEGER NOT NULL, body TEXT NOT NULL)"
+"""The table of a journal, as SQLite keeps it: ids rise without reuse, `at_ms` is milliseconds since 1970."""
+
+
 class Row(NamedTuple):
     """A record as it was written: `body` is the JSON of a `netboot.lifecycle.events.Record`, or damaged: with lone
     surrogates where it is not UTF-8, or bytes, or no text at all."""
 
     id: int
-    at_ms: int
     body: str
 
 
@@ -101,10 +104,10 @@ def read_after(journal: Path, cursor: int, most: int = 5_000, most_bytes: int = 
         with _opened(journal) as db:
             db.text_factory = lambda text: text.decode("utf-8", "surrogateescape")  # a bad row must not fail the others
             rows, size = list[Row](), 0
-            query = "SELECT id, at_ms, body FROM records WHERE id > ? ORDER BY id LIMIT ?"
+            query = "SELECT id, body FROM records WHERE id > ? ORDER BY id LIMIT ?"
             for row in db.execute(query, (cursor, most)):
                 rows.append(Row(*row))
-                size += len(row[2]) if isinstance(row[2], str | bytes) else 0
+                size += len(row[1]) if isinstance(row[1], str | bytes) else 0
                 if size >= most_bytes:
                     break
     except sqlite3.Error as error:
@@ -121,4 +124,8 @@ def _opened(journal: Path) -> Iterator[sqlite3.Connection]:
         until = time.thread_time() + CPU_SECONDS
         db.set_progress_handler(lambda: time.thread_time() > until, 100_000)
         db.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST_ROW)
+        db.execute("BEGIN")
+        made = db.execute("SELECT type, sql FROM sqlite_master WHERE name = 'records'").fetchall()
+        if made and made != [("table", SCHEMA)]:  # a view, or a column that is computed, has no bound of its own
+            raise sqlite3.DatabaseError("it is not the table that a journal has")
         yield db

@@ -88,7 +88,7 @@ def test_the_record_of_a_boot_goes_with_its_lease(world: RealWorld, as_admin: Ad
     """Kubernetes' garbage collector deletes it: the issuer may not, and the approver need not."""
     lease = world.leases.write(credential("gpu-001"))
     issued = Issued("1" * 64, 1_790_000_000_000, 86_400)
-    record = recorded(None, lease, issued)
+    record = recorded(None, lease, issued, issued.since_ms)
     assert record is not None
     world.certificates.write(record)
     config_map = f"{CONFIG_MAPS}/{lease_name('default', 'gpu-001')}"

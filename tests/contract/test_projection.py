@@ -202,13 +202,22 @@ def test_a_damaged_journal_is_named_and_holds_nobody_up(tmp_path: Path) -> None:
 
 
 ENDLESS = "WITH RECURSIVE n(id) AS (SELECT 1 UNION ALL SELECT id + 1 FROM n)"
+OTHER = "it is not the table that a journal has"
 TRAPS = {
     "a table that never ends": (
         f"CREATE VIEW records AS {ENDLESS} SELECT id, 0 AS at_ms, '' AS body FROM n WHERE id < 0",
-        "interrupted",
+        OTHER,
+    ),
+    "one step that never ends": (
+        "CREATE VIEW records AS SELECT 1 AS id, 0 AS at_ms, instr(hex(zeroblob(8000000)), 'x') AS body",
+        OTHER,
+    ),
+    "a column that is computed": (
+        "CREATE TABLE records (id INTEGER PRIMARY KEY AUTOINCREMENT, at_ms INTEGER, body TEXT AS (hex(at_ms)))",
+        OTHER,
     ),
     "a row that takes all memory": (
-        f"CREATE VIEW records AS SELECT 1 AS id, 0 AS at_ms, zeroblob({2**25}) AS body",
+        f"{journal_reader.SCHEMA}; INSERT INTO records VALUES (7, 0, zeroblob({2**25}))",
         "string or blob too big",
     ),
 }
@@ -225,7 +234,8 @@ def test_a_journal_that_its_owner_made_a_trap_of_holds_nobody_up(
     with closing(sqlite3.connect(path)) as db, db:
         db.execute("CREATE TABLE other (id INTEGER PRIMARY KEY AUTOINCREMENT)")
         db.execute("INSERT INTO sqlite_sequence (name, seq) VALUES ('records', 7)")
-        db.execute(trap)
+        for statement in trap.split("; "):
+            db.execute(statement)
     site.write(script("gpu-001", 1), number=1)
     site.drain()
     assert site.served() == 1

@@ -6,9 +6,11 @@ What one sends who asks on the bare socket is compared with what aiohttp answers
 import asyncio
 import re
 import socket
-from collections.abc import Iterator
-from contextlib import AsyncExitStack, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AsyncExitStack, ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from aiohttp.base_protocol import BaseProtocol
@@ -60,6 +62,56 @@ def test_a_connection_that_stays_open_is_aiohttp_s_after_its_first_script(tmp_pa
             await asyncio.sleep(0.01)
 
     serve(tmp_path, use)
+
+
+def test_who_made_room_is_not_answered_though_it_asked_in_that_very_moment(tmp_path: Path) -> None:
+    """Each newcomer's connection and the silent one's request come in one turn of the loop."""
+
+    async def use(server: RunningBootServer) -> None:
+        with ExitStack() as stack:
+
+            def connect() -> socket.socket:
+                return stack.enter_context(socket.create_connection(("127.0.0.1", server.port)))
+
+            clients = [connect()]
+            while not server.internals.gate.open:
+                await asyncio.sleep(0)
+            for _ in range(30):
+                newcomer = connect()
+                clients[-1].sendall(ASK)
+                clients.append(newcomer)
+                for _ in range(3):
+                    await asyncio.sleep(0)
+                    assert server.internals.app.in_flight <= server.internals.gate.open
+            clients[-1].sendall(ASK)
+            while not server.records():
+                await asyncio.sleep(0.01)
+        assert (len(server.records()), server.internals.gate.refused) == (1, 30)
+
+    serve(tmp_path, use, max_connections_per_address=1)
+
+
+def test_however_many_come_and_go_the_silent_are_looked_at_by_one_timer(tmp_path: Path) -> None:
+    async def use(server: RunningBootServer) -> None:
+        loop, looks = asyncio.get_running_loop(), list[object]()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(loop, "call_later", partial(count_timers, loop.call_later, looks))
+            for _ in range(20):
+                _, writer = await server.connect()
+                while not server.internals.gate.open:
+                    await asyncio.sleep(0)
+                await close(writer)
+                while server.internals.gate.open:
+                    await asyncio.sleep(0)
+        assert len(looks) <= 3, "within the time of one look or two"
+
+    serve(tmp_path, use)
+
+
+def count_timers(call_later: Callable[..., Any], looks: list[object], delay: float, *what: Any, **more: Any) -> Any:
+    if delay == SILENT_SECONDS:
+        looks.append(what)
+    return call_later(delay, *what, **more)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """The approver's decision: whose the request is, and whether that machine may have a certificate now; every word."""
 
 import hashlib
+import re
 from typing import Any
 
 import pytest
@@ -309,34 +310,50 @@ def certificate(number: int, since_ms: int = 0) -> Issued:
 
 
 def test_the_record_of_a_boot_is_bounded_and_ends_with_it() -> None:
-    """Of those that live none makes room; those that have ended do."""
+    """Of those that live none makes room; those that have ended do, also for one that a signer dates back."""
     kept = None
     for number in range(MOST):
-        kept = recorded(kept, HELD, certificate(number)) or kept
+        kept = recorded(kept, HELD, certificate(number), 0) or kept
     assert kept is not None
     assert kept.sha256 == {f"{number:064x}": DAY_MS for number in range(MOST)}
-    assert recorded(kept, HELD, certificate(0)) is None
-    for since_ms in (0, DAY_MS - 1):
-        with pytest.raises(TooManyError, match="8 certificates of node gpu-001"):
-            recorded(kept, HELD, certificate(99, since_ms))
-    later = recorded(kept, HELD, certificate(99, DAY_MS))
-    assert later is not None and later.sha256 == {f"{99:064x}": 2 * DAY_MS}
+    assert recorded(kept, HELD, certificate(0), 0) is None
+    words = (
+        f"8 certificates of node gpu-001 from boot {BOOT} are in force, and none of them makes room: what was approved "
+        "beside them is not recorded, and renews nothing"
+    )
+    for now_ms in (0, DAY_MS - 1):
+        with pytest.raises(TooManyError, match=f"^{re.escape(words)}$"):
+            recorded(kept, HELD, certificate(99), now_ms)
+    later = recorded(kept, HELD, certificate(99, DAY_MS - 300_000), DAY_MS)
+    assert later is not None and later.sha256 == {f"{99:064x}": 2 * DAY_MS - 300_000}
     rebooted = HELD.model_copy(update={"boot": boot_id("gpu-001", 2)})
-    after = recorded(kept.model_copy(update={"version": "7"}), rebooted, certificate(1))
+    after = recorded(kept.model_copy(update={"version": "7"}), rebooted, certificate(1), 0)
     assert after is not None
     assert (after.sha256, after.version) == ({f"{1:064x}": DAY_MS}, "7")
 
 
 def test_more_certificates_in_force_than_a_kubelet_needs_renew_nothing() -> None:
-    many = record(sha256=dict.fromkeys([FIRST, *"abcdefg"], 5))
-    words = (
-        f"8 certificates of node gpu-001 from boot {BOOT} are in force, where a kubelet has two at most: somebody else "
-        "may have its key; reboot machine gpu-001, then none of them renews"
-    )
-    assert decide(renewal(), many) == Deny("renewal", "NetbootTooMany", words)
-    assert isinstance(decide(serving(), many), Approve)
-    assert isinstance(decide(renewal(), many._replace(now_ms=5)), Approve)
-    assert isinstance(decide(renewal(), record(sha256=dict.fromkeys([FIRST, *"abcdef"], 5))), Approve)
+    """Four at will, four more with 90 minutes between: a kubelet that dies at each start asks at each, for hours."""
+
+    def living(number: int, latest_ms: int = 0) -> Known:
+        ends = dict.fromkeys([FIRST, *"abcdefg"][:number], 2 * DAY_MS)
+        return record(sha256=ends, latest_ms=latest_ms)._replace(now_ms=DAY_MS)
+
+    def words(number: int) -> str:
+        return (
+            f"{number} certificates of node gpu-001 from boot {BOOT} are in force, where a kubelet has two at most: "
+            "either it dies at each start (`journalctl -u kubelet`), or somebody else has its key; reboot machine "
+            "gpu-001, then none of them renews"
+        )
+
+    assert decide(renewal(), living(8)) == Deny("renewal", "NetbootTooMany", words(8))
+    assert isinstance(decide(serving(), living(8)), Approve)
+    assert isinstance(decide(renewal(), living(8)._replace(now_ms=2 * DAY_MS)), Approve)
+    assert isinstance(decide(renewal(), living(3, DAY_MS)), Approve)
+    for number in (4, 7):
+        recent, long_since = DAY_MS - 90 * 60_000 + 1, DAY_MS - 90 * 60_000
+        assert decide(renewal(), living(number, recent)) == Deny("renewal", "NetbootTooMany", words(number))
+        assert isinstance(decide(renewal(), living(number, long_since)), Approve)
 
 
 BOOTS = st.builds(
@@ -354,7 +371,7 @@ def test_only_what_was_issued_since_the_lease_was_written_descends_from_it(
     """Certificates are recorded under Leases as they follow each other, a thief asks with any of them."""
     kept: BootCertificates | None = None
     for held_then, number in events:
-        kept = recorded(kept, held_then, certificate(number)) or kept
+        kept = recorded(kept, held_then, certificate(number), 0) or kept
     latest = []
     for held_then, number in reversed(events):
         if held_then != now:

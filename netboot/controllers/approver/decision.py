@@ -8,7 +8,7 @@ import re
 from contextlib import suppress
 from typing import Literal, NamedTuple
 
-from netboot.join.certificates import MOST, BootCertificates, descends, living, too_many
+from netboot.join.certificates import BootCertificates, descends, require_room
 from netboot.join.identify import has_tpm
 from netboot.join.ports import Credential, Csr, Enrolment
 from netboot.join.preconditions import CLOCK_REFUSE_MS
@@ -167,8 +167,8 @@ def _approve(csr: Csr, purpose: Purpose, known: Known) -> Approve:
     assert credential is not None  # or it is not allowed
     if purpose != "client":
         _check_descent(csr, known.certificates, credential)
-    if purpose == "renewal" and len(living(known.certificates, credential, known.now_ms)) >= MOST:
-        raise too_many(credential)
+    if purpose == "renewal":
+        require_room(known.certificates, credential, known.now_ms)
     message = f"machine {credential.machine}, proven by {credential.assurance} in boot {credential.boot}"
     return Approve(purpose, credential.machine, credential.boot, APPROVED[purpose], message)
 

@@ -86,7 +86,7 @@ class Knowledge:
             return
         if known.credential is None or not is_of_boot(csr, known):
             return
-        record = recorded(known.certificates, known.credential, certificate)
+        record = recorded(known.certificates, known.credential, certificate, known.now_ms)
         if record is None:
             return
         try:

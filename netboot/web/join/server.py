@@ -39,8 +39,9 @@ has the answer."""
 BODY_SECONDS = 10.0
 TURN_SECONDS = 10.0
 """For a thread."""
-WORK_SECONDS = 20.0
-"""For a thread, and what that does, which asks an apiserver and waits for the disk. No agent waits longer."""
+WORK_SECONDS = 35.0
+"""For a thread, and what that does, which asks an apiserver and waits for the disk. No agent waits longer: its calls
+take 30 s at most (images/node/agent/net.py), and an answer before that would hide a token that was issued."""
 ANSWER_SECONDS = 5.0
 """For taking the answer."""
 UNSENT = 16 * 1024

@@ -9,6 +9,7 @@ from netboot.machines.values import Machine
 from tests.joining import NOW, Stage, boot_id, declared, snapshot_of
 
 DAY_MS = 86_400_000
+TAINTS = "netboot.dev/unchecked:NoSchedule"
 
 
 class Site:
@@ -19,21 +20,27 @@ class Site:
         self.machines: tuple[Machine, ...] = ()
         self.write("gone-1")
 
-    def write(self, name: str, cluster: str = "default") -> Credential:
+    def write(self, name: str, cluster: str = "default", node: str = "") -> Credential:
         held = Credential(
-            machine=name, cluster=cluster, node=f"{name}.example", assurance="tpm", boot=boot_id(name), holder="a" * 64,
+            machine=name, cluster=cluster, node=node or f"{name}.example", taints=TAINTS, assurance="tpm",
+            boot=boot_id(name), holder="a" * 64,
             holder_spki="", token_id="abc123", token_expires_ms=NOW + 300_000, at_ms=NOW, ek_sha256="e" * 64,
         )  # fmt: skip
         return self.stage.cluster.leases.write(held)
 
     def clear(self, now_ms: int = NOW) -> None:
         inventory = snapshot_of(*self.machines).inventory
-        clear_departed(self.stage.exchange().issuer.clusters["default"], inventory, now_ms)
+        clear_departed(self.stage.exchange().issuer.clusters["default"], lambda: inventory, now_ms)
 
     @property
     def leases(self) -> dict[str, int | None]:
         """When each machine was seen to have left, by its name."""
         return {one.machine: one.left_ms for one in self.stage.cluster.credentials.values()}
+
+    @property
+    def taints(self) -> dict[str, str]:
+        """Of each machine's Lease."""
+        return {one.machine: one.taints for one in self.stage.cluster.credentials.values()}
 
 
 @pytest.fixture
@@ -64,17 +71,36 @@ def test_who_comes_back_begins_anew(site: Site) -> None:
     assert site.leases == {"gone-1": NOW + KEPT_MS + 1}
 
 
-def test_a_name_that_another_machine_takes_over_is_free_at_once(site: Site) -> None:
-    """Or that machine would have to register with the taints of both."""
+@pytest.mark.parametrize("declared_still", [False, True])
+def test_a_name_under_which_another_machine_has_joined_asks_for_no_taints_of_the_one_before(
+    site: Site, declared_still: bool
+) -> None:
+    """Or that machine would have to register with the taints of both. The Lease itself says for its week whose the last
+    certificates are; an inventory of yesterday that comes back has taken nothing away."""
+    before = (declared("gone-1", enabled=False),) if declared_still else ()
+    renamed = tuple(machine.model_copy(update={"node": declared("x").node}) for machine in before)
+    site.machines = (*renamed, declared("new-1", node={"name": "gone-1.example"}))
+    site.clear()
+    left = None if declared_still else NOW
+    assert (site.leases, site.taints) == ({"gone-1": left}, {"gone-1": TAINTS}), "nobody has joined under it yet"
+    site.write("new-1", node="gone-1.example")
+    site.clear()
+    assert site.leases == {"gone-1": left, "new-1": None}
+    assert site.taints == {"gone-1": "", "new-1": TAINTS}
+
+
+def test_the_taints_of_a_machine_that_comes_back_are_its_own_again(site: Site) -> None:
+    site.write("new-1", node="gone-1.example")
     site.machines = (declared("new-1", node={"name": "gone-1.example"}),)
     site.clear()
-    assert site.leases == {}
-
-
-def test_a_machine_whose_name_another_one_takes_while_it_is_declared_keeps_its_lease(site: Site) -> None:
-    """The old name is the machine's until it joins under its new one."""
-    site.machines = (declared("gone-1"), declared("new-1", node={"name": "gone-1.example"}))
+    assert site.taints["gone-1"] == ""
+    site.machines = (declared("gone-1", node={"name": "gone-1.example"}),)
     site.clear()
+    assert (site.leases, site.taints) == ({"gone-1": None, "new-1": NOW}, {"gone-1": TAINTS, "new-1": ""})
+
+
+def test_where_the_inventory_cannot_be_told_every_lease_stays_as_it_is(site: Site) -> None:
+    clear_departed(site.stage.exchange().issuer.clusters["default"], lambda: None, NOW)
     assert site.leases == {"gone-1": None}
 
 

@@ -11,6 +11,7 @@ from flask import Flask
 from hypothesis import given
 from hypothesis import strategies as st
 
+from images.node.agent import net
 from netboot.join.errors import ClusterUnavailableError
 from netboot.join.issued_tokens import sweep
 from netboot.join.ports import ClusterAccess
@@ -258,6 +259,11 @@ def test_a_defect_in_the_sweep_does_not_end_the_checks(asked: Asked, monkeypatch
     asked.after(CHECK_SECONDS)
     assert asked.checks == 2
     asked.clusters["default"].preflight()
+
+
+def test_no_agent_waits_longer_than_the_work_may_take() -> None:
+    """Or it would be told to try again, while a token is issued, and counted, that nobody gets."""
+    assert net.Server("https://join").seconds < server.WORK_SECONDS
 
 
 def test_who_waits_for_a_thread_that_stands_still_is_told_and_the_thread_keeps_its_turn(
