@@ -12,7 +12,7 @@ from images.build.initrd import compress
 from images.build.step import Product, Products, Say, Step, by_content
 from images.build.steps import gather
 
-VERSION = 2
+VERSION = 3
 
 IMAGE = "initrd.img"
 

@@ -8,7 +8,8 @@ report() { # PHASE DETAIL
   read -r uptime _ </proc/uptime
   milliseconds=$((${uptime%.*} * 1000 + 1${uptime#*.} * 10 - 1000))
   detail=$(printf '%s' "$2" | tr '"\\\n' "'/ " | tr -cd ' -~' | cut -c1-300)
-  events=$((${events:-0} + 1))
+  events=$(($(cat "$RUN/reported" 2>/dev/null || echo 0) + 1)) # of all that report: the clock has hundredths
+  echo "$events" >"$RUN/reported"
   name=$RUN/events/$(printf '%013d-%03d-%d' "$milliseconds" "$events" $$)
   printf '{"mac":%s,"machine":%s,"phase":"%s","uptime_ms":%d,"detail":"%s"}' \
     "${MAC:+\"}${MAC:-null}${MAC:+\"}" "${NAME:+\"}${NAME:-null}${NAME:+\"}" "$1" "$milliseconds" "$detail" >"$name.new"
