@@ -63,8 +63,10 @@ def scene() -> Scene:
 
 def test_nothing_is_missing(scene: Scene) -> None:
     assert not scene.fetcher.step()
-    assert scene.fetcher.status() == FetcherStatus(
+    status = scene.fetcher.status()
+    assert status == FetcherStatus(
         at_ms=1_700_000_000_000,
+        up_ms=status.up_ms,
         ok=True,
         message=f"every image of a channel is here; others come from {PLACE}",
         remedy="wait",
