@@ -141,7 +141,7 @@ def test_an_idle_journal_finds_out_by_itself_that_its_disk_stands_still(
     monkeypatch.setattr(journal_file, "PROBE_SECONDS", 0.0)
     monkeypatch.setattr(journal_file, "DEADLINE_SECONDS", 0.2)
     facts = Facts(path)
-    wait_for(path.exists)
+    facts.append(event("gpu-001", 1, Phase.ATTESTED))  # then the file is whole
     with closing(sqlite3.connect(path, isolation_level=None)) as db:
         wait_for(lambda: _locked(db))  # whoever writes waits, and whoever only reads does not
         wait_for(lambda: facts.failure == STANDING)
