@@ -73,6 +73,17 @@ def test_events_wait_for_a_service_that_is_away_and_come_in_order(stage: Stage, 
     assert waiting(stage) == 0
 
 
+def test_events_of_several_processes_in_one_hundredth_of_a_second_keep_their_order(stage: Stage) -> None:
+    """The clock that they are named by says no more than that."""
+    numbers = " ".join(str(number) for number in range(20))
+    three = "(report InitrdStarted $n-1; report InitrdStarted $n-2); report InitrdStarted $n-3"
+    stage.sh(f"for n in {numbers}; do {three}; done")
+    found = [
+        BootEvent.model_validate_json(path.read_bytes()) for path in sorted((stage.run_folder / "events").iterdir())
+    ]
+    assert [event.detail for event in found] == [f"{number}-{part}" for number in range(20) for part in (1, 2, 3)]
+
+
 @pytest.mark.parametrize("status", [400, 404, 413])
 def test_an_event_that_the_service_will_never_take_is_dropped_with_words(
     stage: Stage, service: Origin, status: int

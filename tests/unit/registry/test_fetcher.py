@@ -8,7 +8,7 @@ from images.errors import ImageError
 from images.registry.errors import AbsentError
 from netboot.controllers.fetcher import Fetcher
 from netboot.lifecycle.errors import NotReadyError
-from netboot.status import FetcherStatus, Transfer
+from netboot.status import FetcherStatus, Transfer, up_ms
 
 ONE, TWO = "1" * 64, "2" * 64
 PLACE = "registry.example/images"
@@ -63,7 +63,9 @@ def scene() -> Scene:
 
 def test_nothing_is_missing(scene: Scene) -> None:
     assert not scene.fetcher.step()
+    before = up_ms()
     status = scene.fetcher.status()
+    assert before <= status.up_ms <= up_ms()
     assert status == FetcherStatus(
         at_ms=1_700_000_000_000,
         up_ms=status.up_ms,
