@@ -34,7 +34,7 @@ class Recording(Machine):
     tools: dict[str, Output] = field(default_factory=dict)
 
     def text(self, path: str) -> str | None:
-        """As read."""
+        """As the machine's own, and kept for the recording where there is such a file."""
         said = Machine.text(self, path)
         if said is not None:
             self.files[path] = said
@@ -60,7 +60,7 @@ class Recording(Machine):
         return held
 
     def run(self, *argv: str) -> Output:
-        """As said."""
+        """As the machine's own, by the whole command line; a tool that is not there is not recorded."""
         output = self.tools[" ".join(argv)] = Machine.run(self, *argv)
         return output
 

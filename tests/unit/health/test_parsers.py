@@ -56,7 +56,7 @@ def test_no_parser_raises(said: str, status: int) -> None:
     assert isinstance(nvme_smart.smart(said), dict)
     assert set(bmc_log.severe(said)) <= {one[:120] for one in bmc_log.severe(said)}
     for line in said.splitlines():
-        assert (found := sxid.sxid(line)) is None or found.weight in ("stop", "look", "corrected")
+        assert (message := sxid.sxid(line)) is None or message.weight in ("stop", "look", "corrected")
         cables.event(line)
     nvlink_errors.counters(said)
     pcie_errors.total(said)
