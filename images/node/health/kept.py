@@ -37,7 +37,8 @@ def grown(machine: Machine, check: str, counters: dict[str, int]) -> dict[str, i
         }
         if any(step.values()):
             steps.append([now, {name: count for name, count in step.items() if count}])
-    _save(machine, check, {"counters": counters, "steps": steps})
+    # one that cannot be read this time is compared with what it was before, when it can again
+    _save(machine, check, {"counters": {**(before or {}), **counters}, "steps": steps})
     total: dict[str, int] = {}
     for _, step in steps:
         for name, count in step.items():
