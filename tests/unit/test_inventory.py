@@ -188,9 +188,13 @@ def test_a_file_that_is_not_text(tmp_path: Path) -> None:
 
 def test_what_a_class_should_have_is_checked_like_everything(tmp_path: Path) -> None:
     health = "health: {gpus: 8, gpu_model: H100, nic_firmware: {MT_0000000838: 28.39.2048}, memory_gib: 2048}"
+    named = "{ports: [mlx5_0/1], thresholds: {gpu_celsius: 90}}"
     good = GOOD.replace("[console=ttyS0]}", f"[console=ttyS0], {health}}}")
     (tmp_path / "a.yaml").write_text(good)
     assert load_inventory(tmp_path).profiles[0].health.nic_firmware == {"MT_0000000838": "28.39.2048"}
+    (tmp_path / "a.yaml").write_text(f"{good}  health: {named}\n")
+    (machine,) = load_inventory(tmp_path).machines
+    assert (machine.health.ports, machine.health.thresholds) == (("mlx5_0/1",), {"gpu_celsius": 90})
     assert faults(tmp_path, a=good.replace("gpus: 8", "gpu: 8").replace("2048}", "-1}")) == [
         "a.yaml:5: profiles[0].health.gpu: unknown key; did you mean 'gpus'?",
         "a.yaml:5: profiles[0].health.memory_gib: Input should be greater than or equal to 0",

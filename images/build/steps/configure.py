@@ -17,7 +17,7 @@ from images.formats.overlay import Entry, read_folder
 from images.run import run
 from images.values.digests import file_digest
 
-VERSION = 3
+VERSION = 4
 
 ARCHIVES = "/usr/lib/netboot/images"
 """Where container images lie in a root, each file named by its digest; `netboot-images.service` loads them."""
