@@ -36,6 +36,11 @@ class Nics(Strict):
     name: Words | None = None
     """What the operator calls them: `compute`, `storage`."""
 
+    def document(self) -> dict[str, Any]:
+        """As a machine keeps it."""
+        fields = self.model_dump(exclude_none=True, exclude={"speed_gbps"})
+        return {**fields, "speed_mbps": round(self.speed_gbps * 1000)}
+
 
 class Disks(Strict):
     """Disks of one kind; `size_gb` as it is printed on them, in 10⁹ bytes."""
@@ -43,6 +48,11 @@ class Disks(Strict):
     count: Some
     size_gb: Gigabytes | None = None
     model: Words | None = None
+
+    def document(self) -> dict[str, Any]:
+        """As a machine keeps it."""
+        fields = self.model_dump(exclude_none=True, exclude={"size_gb"})
+        return fields if self.size_gb is None else {**fields, "size_bytes": round(self.size_gb * GB)}
 
 
 class Class(Strict):
@@ -71,15 +81,7 @@ class Class(Strict):
         if self.gpus is not None:
             found["gpus"] = self.gpus.model_dump(exclude_none=True)
         if self.nics:
-            found["nics"] = [_in_units(nic, "speed_gbps", "speed_mbps", 1000) for nic in self.nics]
+            found["nics"] = [nic.document() for nic in self.nics]
         if self.disks:
-            found["disks"] = [_in_units(disk, "size_gb", "size_bytes", GB) for disk in self.disks]
+            found["disks"] = [disk.document() for disk in self.disks]
         return found | ({"firmware": dict(self.firmware)} if self.firmware else {})
-
-
-def _in_units(item: Strict, key: str, becomes: str, factor: int) -> dict[str, Any]:
-    """An item's fields, one of them under another name as a whole number of a smaller unit."""
-    fields = item.model_dump(exclude_none=True)
-    if key in fields:
-        fields[becomes] = round(fields.pop(key) * factor)
-    return fields
