@@ -120,13 +120,18 @@ def its_hardware_was_checked(here: NodeDataCentre, boot: str) -> None:
 def its_memory_is_sold_once(here: NodeDataCentre, found: Any) -> None:
     """What root, overlay, containerd and the kubelet may take is nothing that Pods are promised."""
     capacity, allocatable = found["status"]["capacity"], found["status"]["allocatable"]
-    kib = int(capacity["memory"].removesuffix("Ki"))
+    kib = in_kib(capacity["memory"])
     manifest = here.built.manifest
     containers = sum(image["size"] for image in manifest["container_images"])
     parts = divided(Image("node", manifest["artifacts"]["root"]["size"], containers, join=True), kib // 1024)
-    assert allocatable["memory"] == f"{kib - (parts['reserved'] + parts['eviction']) * 1024}Ki"
+    assert in_kib(allocatable["memory"]) == kib - (parts["reserved"] + parts["eviction"]) * 1024
     assert parts["left"] * 4 > kib // 1024
-    assert capacity["ephemeral-storage"] == f"{parts['kubelet'] * 1024}Ki"
+    assert in_kib(capacity["ephemeral-storage"]) == parts["kubelet"] * 1024
+
+
+def in_kib(quantity: str) -> int:
+    """Kubernetes writes the largest unit in which a quantity is whole."""
+    return int(quantity[:-2]) * {"Ki": 1, "Mi": 2**10, "Gi": 2**20}[quantity[-2:]]
 
 
 def its_clock_was_dead_and_is_right(here: NodeDataCentre, machine: Machine) -> None:
