@@ -6,8 +6,8 @@ from pathlib import Path
 from images.formats.overlay import Entry, read_file
 
 NODE = Path(str(files("images") / "node"))
-ROOT, CONTAINERS = NODE / "root", NODE / "containers"
-"""What goes into every root, and what into those that bring container images."""
+ROOT, CONTAINERS, MEMORY = NODE / "root", NODE / "containers", NODE / "memory"
+"""What goes into every root; what into those that bring container images; what into those that join a cluster."""
 HOME = "/usr/lib/netboot"
 """Where units start `python3 -m node.agent` and `-m node.health`: the packages `node` and `tokens` lie there."""
 PACKAGES = ("agent", "health")

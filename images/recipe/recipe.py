@@ -143,7 +143,7 @@ class Recipe(Strict):
     """Whether kernel, initrd and arguments are made into one PE file too."""
     budget_mib: Annotated[int, Field(ge=1, le=65536)]
     machine_memory_mib: Annotated[int, Field(ge=128, le=2**24)] | None = None
-    """Memory of the smallest machine that is to boot it: what the image needs in memory must fit into half of it."""
+    """Memory of the smallest machine that is to boot it: a quarter of it must be left for work (gate *memory*)."""
     epoch: Annotated[int, Field(ge=0, le=2**31)] = 0
 
     def entries(self) -> tuple[Entry, ...]:

@@ -85,7 +85,7 @@ class Reports:
             )
 
     def expected(self, boot_id: str, query: str) -> web.StreamResponse:
-        """`GET /v1/boots/<id>/health`: what the machine should have, and what time it is.
+        """`GET /v1/boots/<id>/health`: what the machine should have, its class, and what time it is.
 
         Raises:
             NoSuchBootError, NotReadyError: see `netboot.failures`.
@@ -95,7 +95,9 @@ class Reports:
         machine = self._machine(catalogue, boot_id, name, mac)
         expected = expected_of(catalogue.view.profiles[machine.profile].health, machine.health)
         fields = expected.model_dump(mode="json", exclude_defaults=True)
-        return answers.document(200, {"schema": 1, "now_ms": self._clock.now_ms(), "expected": fields})
+        hardware = catalogue.view.hardware(machine)
+        said = {"schema": 1, "now_ms": self._clock.now_ms(), "expected": fields}
+        return answers.document(200, said if hardware is None else {**said, "class": hardware})
 
     async def health(self, request: web.BaseRequest, boot_id: str) -> web.StreamResponse:
         """`POST /v1/boots/<id>/health`: 204 when the report is durable.

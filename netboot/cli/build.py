@@ -3,7 +3,7 @@
 import json
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -12,9 +12,11 @@ from typing import Any
 import click
 
 from images.artifact.keyring import KeyRing
+from images.artifact.manifest import Manifest
 from images.build import resolve
 from images.build.cache import Cache
 from images.build.compare import differences
+from images.build.gates import budget
 from images.build.pipeline import Built, publish
 from images.build.pipeline import build as build_image
 from images.build.secureboot import SecureBootKey, read_key
@@ -24,8 +26,9 @@ from images.recipe import features, inherit
 from images.recipe.recipe import Recipe
 from images.store.store import Store
 from images.values import files
-from images.values.finding import GateError
+from images.values.finding import BudgetError, GateError
 from netboot.cli.building import Building
+from netboot.cli.classes import classes_option, memory_of
 from netboot.cli.output import output_option
 from netboot.cli.paths import Paths, paths_options
 
@@ -54,6 +57,7 @@ cache_option = click.option(
 @click.option(
     "--uki-cert", type=click.Path(path_type=Path), help="Its certificate (PEM), which machines' firmware knows."
 )
+@classes_option
 @click.option("--check", is_flag=True, help="Build twice from clean, compare, and store nothing.")
 @output_option
 def build(
@@ -63,6 +67,7 @@ def build(
     profile: str | None,
     uki_key: Path | None,
     uki_cert: Path | None,
+    classes: tuple[str, ...],
     check: bool,
     output: str,
 ) -> None:
@@ -72,12 +77,16 @@ def build(
     cache; an interrupted build leaves the store as it was. Needs root; an image of another architecture than this
     machine's also needs qemu-user, which ./setup.sh installs and registers.
 
+    Where the site's inventory declares classes of machines, an image that leaves too little of the memory of one of its
+    architecture is refused (docs/gates.md#memory); --class says which are to boot it.
+
     \b
       netboot image build debian-12-minimal
     """
     chosen = load_recipe(recipe, profile)
     secure_boot = _secure_boot(chosen, uki_key, uki_cert)
     ring, store = KeyRing(paths.keys), paths.store
+    memory = memory_of(paths, chosen.architecture, classes)
     baked = {path.name: path.read_bytes() for path in ring.public_files()}
     if not baked:
         raise ImageError(
@@ -90,6 +99,7 @@ def build(
             signing = ring.signing_key()  # before the work, not after it
             start = time.monotonic()
             built = build_image(chosen, baked, opened, progress, secure_boot)
+            _fits(built.manifest, chosen, memory)
             digest = publish(built, signing, baked, Store(store), progress)
             result = _facts(built, digest) | {"steps": progress.steps, "seconds": round(time.monotonic() - start, 3)}
     _show(result, output)
@@ -145,6 +155,15 @@ def load_recipe(name: str, profile: str | None) -> Recipe:
         )
     recipe = inherit.load(path)
     return recipe.model_copy(update={"profile": profile}) if profile else recipe
+
+
+def _fits(manifest: Manifest, recipe: Recipe, classes: Mapping[str, int]) -> None:
+    """Raises BudgetError: a class of machines has not the memory for it."""
+    containers = sum(one.size for one in manifest.container_images)
+    image = budget.Image(manifest.name, manifest.artifacts.root.size, containers, recipe.join)
+    findings = budget.memory_of_classes(image, classes)
+    if findings:
+        raise BudgetError(findings)
 
 
 def _secure_boot(recipe: Recipe, key: Path | None, certificate: Path | None) -> SecureBootKey | None:

@@ -52,6 +52,11 @@ class Paths:
         _ = self.store, self.keys
 
     @property
+    def inventory(self) -> Path | None:
+        """The inventory's folder; None: there is no configuration."""
+        return self._configured.inventory if config_path(self._config).exists() else None
+
+    @property
     def store(self) -> Path:
         """The artifact store's folder."""
         return self._store or self._configured.store

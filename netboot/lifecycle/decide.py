@@ -1,13 +1,14 @@
 """The boot decision: a pure function of what was published and what was claimed. `explain` prints its very value."""
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from images.values.strict import Strict
 from images.values.types import Architecture, Name
 from netboot.lifecycle.snapshot import ImageFacts, Snapshot
+from netboot.machines.classes import Class
 from netboot.machines.match import Found, Index
 from netboot.machines.values import Machine, Profile
 
@@ -72,12 +73,18 @@ class View:
     snapshot: Snapshot
     index: Index
     profiles: dict[str, Profile]
+    classes: dict[str, Class]
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> "View":
-        """Index a snapshot: machines by identifier, profiles by name."""
+        """Index a snapshot: machines by identifier, profiles and classes by name."""
         profiles = {profile.name: profile for profile in snapshot.inventory.profiles}
-        return cls(snapshot, Index(snapshot.inventory.machines), profiles)
+        classes = {declared.name: declared for declared in snapshot.inventory.classes}
+        return cls(snapshot, Index(snapshot.inventory.machines), profiles, classes)
+
+    def hardware(self, machine: Machine) -> dict[str, Any] | None:
+        """The document of the machine's class; None: it names none."""
+        return self.classes[machine.class_name].document() if machine.class_name is not None else None
 
 
 def decide(view: View | None, claim: Claim) -> Decision:

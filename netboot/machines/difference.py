@@ -5,9 +5,9 @@ from collections.abc import Iterable, Set
 from typing import Any
 
 from images.values.strict import Strict
+from netboot.machines.declared import KINDS
 from netboot.machines.values import Inventory
 
-KINDS = ("machines", "profiles", "channels")
 _Items = dict[str, dict[str, Any]]
 
 
@@ -20,7 +20,7 @@ class Difference(Strict):
 
 
 def differences(before: Inventory, after: Inventory) -> dict[str, Difference]:
-    """By kind (`KINDS`); names sorted."""
+    """By kind (the keys of `KINDS`); names sorted."""
     return {kind: _difference(_items(getattr(before, kind)), _items(getattr(after, kind))) for kind in KINDS}
 
 
@@ -39,7 +39,11 @@ def _difference(before: _Items, after: _Items) -> Difference:
 
 
 def _keys(before: dict[str, Any], after: dict[str, Any]) -> dict[str, tuple[Any, Any]]:
-    return {key: (before[key], after[key]) for key in after if before[key] != after[key]}
+    return {
+        key: (before.get(key), after.get(key))
+        for key in dict.fromkeys((*before, *after))
+        if before.get(key) != after.get(key)
+    }
 
 
 def digest_of(inventory: Inventory) -> str:

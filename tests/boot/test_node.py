@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import requests
 
+from images.build.gates.budget import Image, divided
 from lab.kube.kubectl import POD, hear_hello, let_in, start_hello
 from lab.machines import Machine
 from tests.boot.data_centre import COMPLETE_TRACE, BuiltImage
@@ -39,6 +40,7 @@ def test_a_machine_becomes_a_node_that_works_and_does_so_again_after_its_power_w
             before = node(here)
             assert [key for key, _ in taints(before)] == ["netboot.dev/unchecked"]
             assert before["metadata"]["labels"]["lab.netboot.dev/rack"] == "demo"
+            its_memory_is_sold_once(here, before)
             a_pod_waits_until_an_operator_lets_the_node_in(here)
             nothing_secret_is_where_it_must_not_be(here, tokens)
             its_hardware_was_checked(here, first)
@@ -115,6 +117,23 @@ def its_hardware_was_checked(here: NodeDataCentre, boot: str) -> None:
         "memory",
         "clock",
     }
+
+
+def its_memory_is_sold_once(here: NodeDataCentre, found: Any) -> None:
+    """What root, overlay, containerd and the kubelet may take is nothing that Pods are promised."""
+    capacity, allocatable = found["status"]["capacity"], found["status"]["allocatable"]
+    kib = in_kib(capacity["memory"])
+    manifest = here.built.manifest
+    containers = sum(image["size"] for image in manifest["container_images"])
+    parts = divided(Image("node", manifest["artifacts"]["root"]["size"], containers, join=True), kib // 1024)
+    assert in_kib(allocatable["memory"]) == kib - (parts["reserved"] + parts["eviction"]) * 1024
+    assert parts["left"] * 4 > kib // 1024
+    assert in_kib(capacity["ephemeral-storage"]) == parts["kubelet"] * 1024
+
+
+def in_kib(quantity: str) -> int:
+    """Kubernetes writes the largest unit in which a quantity is whole."""
+    return int(quantity[:-2]) * {"Ki": 1, "Mi": 2**10, "Gi": 2**20}[quantity[-2:]]
 
 
 def its_clock_was_dead_and_is_right(here: NodeDataCentre, machine: Machine) -> None:

@@ -19,10 +19,11 @@ from images.build.step import Product
 from images.errors import ImageError, RecipeError
 from images.recipe.recipe import Recipe
 from images.store.store import Store
-from images.values.finding import Finding, GateError
+from images.values.finding import BudgetError, Finding, GateError
 from images.values.strict import FaultsError
 from netboot.cli import build as command
 from netboot.cli.building import Building
+from tests.sites import make_site
 from tests.unit.images.test_secureboot import write_pair
 
 
@@ -270,3 +271,67 @@ def test_several_running_steps_are_shown_each_with_its_own_line(tmp_path: Path) 
     assert "root       compressing\n  initrd     24 modules" in text
     after = text.partition("initrd       1.0 s\n")[2]
     assert "root       compressing" in after and "24 modules" not in after
+
+
+CLASSES = """
+channels: [{name: stable}]
+classes:
+- {name: tiny, memory_gib: 0.5}
+- {name: large, memory_gib: 64}
+- {name: dpu, architecture: arm64, memory_gib: 0.5}
+- {name: unknown}
+"""
+
+
+def with_classes(site: Path, text: str = CLASSES) -> tuple[str, str]:
+    """The site has a configuration and an inventory: the option that names it."""
+    make_site(site / "site", inventory=text)
+    return "--config", str(site / "site/netboot.yaml")
+
+
+def test_an_image_for_which_a_class_has_not_the_memory_is_not_stored(
+    site: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command, "build_image", fake_build())
+    options = with_classes(site)
+    done = invoke(site, "debian-12-minimal", *options)
+    assert isinstance(done.exception, BudgetError)
+    assert str(done.exception) == (
+        "this image must not be booted, and was not stored; 1 finding:\n"
+        "memory: debian-12-minimal leaves 108 of 496 MiB for work, and a quarter is 124: "
+        "image 17, system 263, overlay 108 (class tiny)\n"
+        "  say which classes are to boot it (`--class NAME`), declare more memory, or leave something out"
+    )
+    assert not (site / "store").exists()
+    assert invoke(site, "debian-12-minimal", *options, "--class", "large", "--class", "unknown").exception is None
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("larg", "no class is named 'larg'; did you mean 'large'?"),
+        ("zzzz", "no class is named 'zzzz'; declared classes: dpu, large, tiny, unknown"),
+        ("dpu", "class 'dpu' is arm64, and the image amd64: leave it out"),
+    ],
+)
+def test_a_class_that_cannot_be_meant_is_said_before_the_work(site: Path, name: str, words: str) -> None:
+    done = invoke(site, "debian-12-minimal", *with_classes(site), "--class", name)
+    assert (str(done.exception), (site / "cache").exists()) == (words, False)
+
+
+def test_without_a_configuration_no_class_is_known(site: Path) -> None:
+    done = invoke(site, "debian-12-minimal", "--class", "large")
+    assert str(done.exception) == "no class is named 'large'; declared classes: none"
+
+
+def test_an_inventory_with_faults_stops_no_build_but_one_for_a_class(
+    site: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command, "build_image", fake_build())
+    options = with_classes(site, CLASSES.replace("channels", "chanels"))
+    done = invoke(site, "debian-12-minimal", *options)
+    assert done.exception is None
+    assert done.stderr.splitlines()[0] == (
+        "the inventory has faults (`netboot config check`): no class's memory is looked at"
+    )
+    assert isinstance(invoke(site, "debian-12-minimal", *options, "--class", "large").exception, FaultsError)

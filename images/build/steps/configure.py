@@ -9,7 +9,7 @@ from typing import Literal
 
 from images.build.containers import Archive
 from images.build.context import Context
-from images.build.node_files import CONTAINERS, ROOT, installable, node_files
+from images.build.node_files import CONTAINERS, MEMORY, ROOT, installable, node_files
 from images.build.step import Product, Products, Say, Step
 from images.errors import CommandError, RecipeError
 from images.formats import tree
@@ -220,7 +220,7 @@ def _settle(root: Path, created: int) -> None:
 def _inputs(context: Context, products: Products) -> Inputs:
     recipe, node = context.recipe, read_folder(ROOT)
     if recipe.join:
-        node += node_files()
+        node += (*node_files(), *read_folder(MEMORY))
     if context.archives:
         node += read_folder(CONTAINERS)
     return Inputs(

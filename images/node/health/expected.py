@@ -18,7 +18,8 @@ WHOLE = (
 NUMBERS = ("ib_rate_gbps", "memory_gib", "pcie_gts")
 MAPS = ("nic_firmware", "thresholds")
 CLASS = RUN / "class.json"
-"""The machine's class, if it has one: {gpus: {count, model}, memory_bytes, nics: [{name, speed_mbps}]}, and more."""
+"""The hardware of the machine's class, as the inventory declares it: {gpus: {count, model}, memory_bytes,
+nics: [{name, speed_mbps}]}, and more. Not there without a class."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
 """A run as the unit starts it: the files that an image has, tools on PATH, a service that answers."""
 
 import json
+import re
 import subprocess
 import sys
 import threading
@@ -32,6 +33,7 @@ class Service:
 
     expected: dict[str, Any]
     status: int = 204
+    hardware: dict[str, Any] | None = None
     url: str = ""
     asked: list[str] = field(default_factory=list)
     told: list[dict[str, Any]] = field(default_factory=list)
@@ -43,6 +45,7 @@ def serving(service: Service) -> Iterator[Service]:
         def do_GET(self) -> None:
             service.asked.append(self.path)
             answer = {"schema": 1, "now_ms": int(time() * 1000), "expected": service.expected, "more": "of a later one"}
+            answer |= {} if service.hardware is None else {"class": service.hardware}
             body = json.dumps(answer).encode()
             self.send_response(200)
             self.send_header("Content-Length", str(len(body)))
@@ -177,6 +180,22 @@ def test_without_the_service_the_results_stay_on_the_machine(tmp_path: Path) -> 
     )
     assert found["clock"]["status"] == "unknown"
     assert made["expected"] == ["cpus"]
+
+
+def test_the_class_s_hardware_stays_on_the_machine_while_it_has_one(tmp_path: Path) -> None:
+    hardware = {"name": "hgx", "architecture": "amd64", "memory_bytes": 2**41}
+    kept = tmp_path / "run/netboot/class.json"
+    with serving(Service({}, hardware=hardware)) as service:
+        root = node(tmp_path, service.url, "vm.tree")
+        run(root)
+        assert json.loads(kept.read_text()) == hardware
+    run(root)
+    assert json.loads(kept.read_text()) == hardware, "nobody answered: what was said earlier counts"
+    with serving(Service({})) as service:
+        env = root / "run/netboot/boot.env"
+        env.write_text(re.sub("REPORT=.*", f"REPORT={service.url}", env.read_text()))
+        run(root)
+    assert not kept.exists()
 
 
 def test_what_was_not_started_by_netboot_is_left_alone(tmp_path: Path) -> None:

@@ -53,7 +53,8 @@ class Stage:
             **variables,
         }
         parts = "".join(
-            f'. "$LIB/{name}.sh"\n' for name in ("words", "report", "settings", "network", "trust", "fetch", "mount")
+            f'. "$LIB/{name}.sh"\n'
+            for name in ("words", "report", "settings", "network", "trust", "fetch", "memory", "mount")
         )
         assigned = "".join(f"{name}='{value}'\n" for name, value in settings.items())
         return subprocess.run(

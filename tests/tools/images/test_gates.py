@@ -332,6 +332,8 @@ def test_budget_and_memory(kitchen: Kitchen) -> None:
     with pytest.raises(BudgetError) as caught:
         kitchen.build("budget_mib: 10\nmachine_memory_mib: 512\n")
     said = str(caught.value)
+    image = -(-kitchen.base.manifest.artifacts.root.size // 2**20) + 16
+    taken = {"image": image, "system": 263, "overlay": max(64, (496 - image - 263) // 2)}
     size = sum(getattr(kitchen.base.manifest.artifacts, name).size for name in ("kernel", "initrd", "root"))
     parts = re.findall(r"^ +(\d+\.\d) MiB  (\S+)$", said, re.MULTILINE)
     largest = "\n".join(f"  {float(megabytes):9.1f} MiB  {name}" for megabytes, name in parts[:10])
@@ -339,8 +341,8 @@ def test_budget_and_memory(kitchen: Kitchen) -> None:
         f"budget: mine is {size / 2**20:.1f} MiB (kernel, initrd and root as a machine fetches them), "
         "its recipe allows budget_mib: 10",
         f"raise it, or leave something out. The largest parts, uncompressed:\n{largest}",
-        f"memory: mine needs {kitchen.base.manifest.ram_mib} MiB of memory "
-        "(root, kernel, initrd, container images, overlay), and half of machine_memory_mib: 512 is 256",
+        f"memory: mine leaves {496 - sum(taken.values())} of 496 MiB for work, and a quarter is 124: "
+        f"{', '.join(f'{name} {size}' for name, size in taken.items())} (machine_memory_mib: 512)",
         f"boot it on larger machines, or leave something out. The largest parts, uncompressed:\n{largest}",
     )
     assert len(parts) == 20
