@@ -12,7 +12,7 @@ from images.formats.overlay import Entry, read_file, read_folder
 from images.recipe import fields
 from images.recipe.fields import some
 from images.values.digests import digest, file_digest, plain
-from images.values.kernel_arguments import RecipeArgument
+from images.values.kernel_arguments import ArgumentName, RecipeArgument
 from images.values.strict import Strict
 from images.values.types import Architecture, Name, RootFormat
 
@@ -34,9 +34,11 @@ class Source(Strict):
 
 
 class Kernel(Strict):
-    """The kernel's package, and the arguments that every machine boots it with."""
+    """The kernel's package, and the arguments that every machine boots it with, unless its profile says otherwise."""
 
     package: fields.Package
+    remove_arguments: tuple[ArgumentName, ...] = ()
+    """Names of a base's or a feature's arguments that go; none is left once `images.recipe.inherit.load` is done."""
     arguments: tuple[RecipeArgument, ...] = ()
 
 
