@@ -163,8 +163,9 @@ def dnsmasq(
 ) -> Iterator[None]:
     """A real dnsmasq: addresses, iPXE over TFTP for firmware without it, and `boot_url` for iPXE.
 
-    `hosts`: MAC → address, for machines that always get the same. `time_servers`: addresses, option 42. `proxy`: another server (a second dnsmasq that knows
-    nothing of booting) gives the addresses; this one only adds what to boot, as beside an operator's own DHCP.
+    `hosts`: MAC → address, for machines that always get the same. `time_servers`: addresses, option 42. `proxy`:
+    another server (a second dnsmasq that knows nothing of booting) gives the addresses; this one only adds what to
+    boot, as beside an operator's own DHCP.
     """
     files = network.folder / "tftp"
     files.mkdir(exist_ok=True)

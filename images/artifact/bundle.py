@@ -12,7 +12,8 @@ from images.values.digests import canonical
 from images.values.types import HttpUrl, Matching, Name
 
 TimeServer = Annotated[
-    str, Matching(r"[0-9A-Za-z][0-9A-Za-z.:-]{0,252}", "must be the name or the address of a time server, without a port")
+    str,
+    Matching(r"[0-9A-Za-z][0-9A-Za-z.:-]{0,252}", "must be the name or the address of a time server, without a port"),
 ]
 
 

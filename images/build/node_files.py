@@ -6,8 +6,8 @@ from pathlib import Path
 from images.formats.overlay import Entry, read_file
 
 NODE = Path(str(files("images") / "node"))
-ROOT, CONTAINERS = NODE / "root", NODE / "containers"
-"""What goes into every root, and what into those that bring container images."""
+ROOT, CONTAINERS, LOGIN = NODE / "root", NODE / "containers", NODE / "login"
+"""What goes into every root, into those that bring container images, and into those whose console is root's."""
 HOME = "/usr/lib/netboot"
 """Where units start `python3 -m node.agent` and `-m node.health`: the packages `node` and `tokens` lie there."""
 PACKAGES = ("agent", "health")

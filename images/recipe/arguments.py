@@ -28,7 +28,7 @@ def not_inherited(layers: Iterable[Document]) -> list[Fault]:
             continue
         there = {name_of(argument): argument for argument in _listed(kernel.get("arguments"))}
         for index, name in enumerate(_listed(said.get(REMOVED))):
-            if name_of(name) not in there:
+            if name_of(name) not in there and "=" not in name:
                 message = f"no argument {name!r} is inherited; inherited are {' '.join(there.values()) or 'none'}"
                 line = document.line(("kernel", REMOVED, index))
                 faults.append(Fault(document.file, line, f"kernel.{REMOVED}[{index}]", message))

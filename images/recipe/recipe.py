@@ -18,6 +18,7 @@ from images.values.types import Architecture, Name, RootFormat
 
 Profile = Literal["dev", "release"]
 Fit = Literal["exact", "major"]
+Debug = Literal["initrd-shell", "console-login"]
 
 
 class Source(Strict):
@@ -140,6 +141,8 @@ class Recipe(Strict):
     """Whether every kernel module must be signed."""
     kubernetes: Annotated[str, Field(pattern=r"^1\.[0-9]{1,3}$")] | None = None
     """The cluster's version, like 1.34: the kubelet may be up to three minor versions older and never newer."""
+    debug: tuple[Debug, ...] = ()
+    """Ways in, for whoever has the console; a release image has none unless `netboot image build --yes` says so."""
     root_format: RootFormat = "squashfs"
     uki: bool = False
     """Whether kernel, initrd and arguments are made into one PE file too."""

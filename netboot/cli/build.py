@@ -54,6 +54,7 @@ cache_option = click.option(
 @click.option(
     "--uki-cert", type=click.Path(path_type=Path), help="Its certificate (PEM), which machines' firmware knows."
 )
+@click.option("--yes", is_flag=True, help="Build a release image though the recipe says `debug`.")
 @click.option("--check", is_flag=True, help="Build twice from clean, compare, and store nothing.")
 @output_option
 def build(
@@ -63,6 +64,7 @@ def build(
     profile: str | None,
     uki_key: Path | None,
     uki_cert: Path | None,
+    yes: bool,
     check: bool,
     output: str,
 ) -> None:
@@ -76,6 +78,7 @@ def build(
       netboot image build debian-12-minimal
     """
     chosen = load_recipe(recipe, profile)
+    _meant(chosen, yes)
     secure_boot = _secure_boot(chosen, uki_key, uki_cert)
     ring, store = KeyRing(paths.keys), paths.store
     baked = {path.name: path.read_bytes() for path in ring.public_files()}
@@ -145,6 +148,15 @@ def load_recipe(name: str, profile: str | None) -> Recipe:
         )
     recipe = inherit.load(path)
     return recipe.model_copy(update={"profile": profile}) if profile else recipe
+
+
+def _meant(recipe: Recipe, yes: bool) -> None:
+    """That a release image lets in whoever has its console is said twice, or it is a mistake."""
+    if recipe.debug and recipe.profile == "release" and not yes:
+        raise RecipeError(
+            f"{recipe.name} says `debug: [{', '.join(recipe.debug)}]`, and is to be a release image: whoever has the "
+            "console of a machine would be root on it; take `debug` out, build with --profile dev, or say --yes"
+        )
 
 
 def _secure_boot(recipe: Recipe, key: Path | None, certificate: Path | None) -> SecureBootKey | None:

@@ -20,6 +20,7 @@ def test_a_root_as_erofs(built_erofs: BuiltImage, folder: Path) -> None:
             here.service.wait_for(mine.name, "Booted", BOOT_SECONDS)
             here.wait_for_trace(mine.name)
             machine.wait_for_console(r"erofs: \(device loop0\): mounted", BOOT_SECONDS)
+            machine.wait_for_console(r"root@\S+:~# ", BOOT_SECONDS)  # `debug: [console-login]`
 
 
 def test_a_unified_kernel_image_starts_from_firmware(built_erofs: BuiltImage, folder: Path) -> None:

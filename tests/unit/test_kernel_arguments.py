@@ -80,13 +80,17 @@ SPEED = "console=tty0 console=ttyS0,115200n8"
         ("panic=30 console=hvc0", "", "panic=30 console=hvc0"),
         ("console=tty0 console=ttyS0 panic=30", "console=ttyS1,57600", "panic=30 console=ttyS1,57600"),
         ("", "console=tty0 console=ttyS1,115200n8", "console=tty0 console=ttyS1,115200n8"),
-        ("intel-iommu=off systemd.mask=a systemd.mask=b", "intel_iommu=on console=ttyS0", (
-            "systemd.mask=a systemd.mask=b intel_iommu=on console=ttyS0"
-        )),
+        (
+            "intel-iommu=off systemd.mask=a systemd.mask=b",
+            "intel_iommu=on console=ttyS0",
+            ("systemd.mask=a systemd.mask=b intel_iommu=on console=ttyS0"),
+        ),
         ("systemd.mask=a systemd.mask=b", "systemd.mask=c quiet", f"{SPEED} systemd.mask=c quiet"),
-        ("", "hugepagesz=1G hugepages=4 hugepagesz=2M hugepages=4", (
-            f"{SPEED} hugepagesz=1G hugepages=4 hugepagesz=2M hugepages=4"
-        )),
+        (
+            "",
+            "hugepagesz=1G hugepages=4 hugepagesz=2M hugepages=4",
+            (f"{SPEED} hugepagesz=1G hugepages=4 hugepagesz=2M hugepages=4"),
+        ),
     ],
 )
 def test_the_profile_replaces_by_name_and_a_console_is_there(image: str, profile: str, line: str) -> None:

@@ -1,4 +1,4 @@
-"""A unified kernel image: kernel, initrd and the recipe's arguments (with a console) behind systemd's EFI stub, in one file.
+"""A unified kernel image: kernel, initrd and the recipe's arguments behind systemd's EFI stub, in one file.
 
 The sections are systemd-stub(7)'s. The stub is the image's own distribution's (package systemd-boot-efi), so that it
 comes from the recipe's signed sources; docs/decisions/013-unified-kernel-images.md says why we put it together.

@@ -25,7 +25,7 @@ def test_an_arm64_server_is_a_node_with_the_kernel_and_the_cards_of_arm64() -> N
     recipe = loaded("debian-12-arm64")
     assert (recipe.architecture, recipe.kernel.package, recipe.budget_mib) == ("arm64", "linux-image-arm64", 150)
     assert recipe.kernel.arguments == ("panic=30",)
-    assert recipe.features == ("pod-network", "server-arm64")
+    assert recipe.features == ("pod-network", "storage-clients", "time", "server-arm64")
     assert {"virtio_net", "ena", "mlx5_core", "hns3"} <= set(recipe.modules.initrd)
     assert set(recipe.packages) == set(loaded("debian-12-node").packages)
     x86 = {"iTCO_wdt", "hpwdt", "coretemp", "k10temp", "msr", "amd64_edac", "i2c_piix4"}

@@ -295,9 +295,7 @@ ARGUMENTS = "kernel: {arguments: [panic=30, hugepages=4, hugepagesz=2M, hugepage
         ),
     ],
 )
-def test_an_heir_replaces_and_removes_the_kernels_arguments_by_name(
-    folder: Path, kernel: str, arguments: str
-) -> None:
+def test_an_heir_replaces_and_removes_the_kernels_arguments_by_name(folder: Path, kernel: str, arguments: str) -> None:
     write(folder, "base: ./base.yaml\n" + ARGUMENTS, "middle.yaml")
     write(folder, MINIMAL, "base.yaml")
     recipe = load(write(folder, f"base: ./middle.yaml\nkernel: {kernel}\n"))

@@ -39,7 +39,9 @@ MODULES = {
 def asked(facts: Facts) -> dict[str, tuple[str, ...]]:
     """Path of each program of the table that the root has → its modules."""
     paths = map(PurePosixPath, sorted(facts.content.machines))
-    return {str(path): MODULES[path.name] for path in paths if path.parent.name in {"bin", "sbin"} and path.name in MODULES}
+    return {
+        str(path): MODULES[path.name] for path in paths if path.parent.name in {"bin", "sbin"} and path.name in MODULES
+    }
 
 
 def check(facts: Facts) -> list[Finding]:

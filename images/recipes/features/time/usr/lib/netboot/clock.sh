@@ -2,8 +2,8 @@
 # Waits until chronyd holds the clock, a minute at most; where nobody names a server there is nothing to wait for.
 say() { echo "netboot-clock: $*"; }
 
-given=${RUN:-/run}/chrony-dhcp/netboot.sources
-if ! grep -qsE '^(server|pool|peer) ' "$given" "${ETC:-/etc}"/chrony/sources.d/*.sources; then
+given=${NETBOOT_RUN:-/run}/chrony-dhcp/netboot.sources
+if ! grep -qsE '^(server|pool|peer) ' "$given" "${NETBOOT_CONF:-/etc/chrony/sources.d}"/*.sources; then
   say "neither the site nor DHCP names a time server; the clock is as the service's time has it"
   exit 0
 fi

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Writes chronyd's servers: those of the site bundle, whose signature the initrd has verified; where it names none, those of DHCP.
 # What a lease says anybody on the wire may have said: names and addresses only, eight at most.
-run=${RUN:-/run}
+run=${NETBOOT_RUN:-/run}
 sources=$run/chrony-dhcp/netboot.sources
 
 of_site() { # the bundle is canonical JSON: "key": can only be a key
