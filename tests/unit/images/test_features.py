@@ -164,10 +164,10 @@ def test_every_shipped_feature_is_sound_or_says_that_it_has_nothing(folder: Path
 NODES = sorted(name for name in inherit.shipped() if "minimal" not in name)
 
 
-@pytest.mark.parametrize("name", ["accelerator-other", "gpu", "rdma", "slurm"])
-def test_who_registers_memory_may_lock_it(folder: Path, name: str) -> None:
+@pytest.mark.parametrize("names", ["accelerator-other", "gpu", "rdma", "slurm", "slurm, rdma, gpu"])
+def test_who_registers_memory_may_lock_it(folder: Path, names: str) -> None:
     """One file for each of the two units, whatever features there are; no second place has a limit of its own."""
-    recipe = load(write(folder, f"base: debian-12-node\nfeatures: [{name}, rdma, slurm]\n"))
+    recipe = load(write(folder, f"base: debian-12-node\nfeatures: [{names}]\n"))
     units = "/usr/lib/systemd/system"
     assert [entry.path for entry in recipe.entries() if b"LimitMEMLOCK=infinity" in entry.content] == [
         f"{units}/containerd.service.d/20-locked-memory.conf",

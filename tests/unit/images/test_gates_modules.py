@@ -44,7 +44,7 @@ def test_modules_of_another_kernel(tmp_path: Path) -> None:
 def test_what_a_module_says_of_itself() -> None:
     data = elf_samples.module_of(
         b"name=mlx5-ib\0vermagic=6.1.0-9-amd64 SMP mod_unload \0version=5.0\0depends=mlx5_core,ib_core\0"
-        b"softdep=pre: crc32c post: nvidia-uvm\0firmware=mellanox/a.bin\0firmware=mellanox/b.bin\0"
+        b"softdep=gcm\0softdep=aes pre: crc32c post: nvidia-uvm\0firmware=mellanox/a.bin\0firmware=mellanox/b.bin\0"
     )
     found = describe("/m/mlx5-ib.ko.zst", data + b"signature" + SIGNED)
     assert found == module(
