@@ -6,8 +6,8 @@ from pathlib import Path
 from images.formats.overlay import Entry, read_file
 
 NODE = Path(str(files("images") / "node"))
-ROOT, CONTAINERS, MEMORY = NODE / "root", NODE / "containers", NODE / "memory"
-"""What goes into every root; what into those that bring container images; what into those that join a cluster."""
+ROOT, CONTAINERS, MEMORY, LOGIN = (NODE / name for name in ("root", "containers", "memory", "login"))
+"""What goes into every root; into those that bring container images; that join a cluster; whose console is root's."""
 HOME = "/usr/lib/netboot"
 """Where units start `python3 -m node.agent` and `-m node.health`: the packages `node` and `tokens` lie there."""
 PACKAGES = ("agent", "health")

@@ -12,12 +12,13 @@ from images.formats.overlay import Entry, read_file, read_folder
 from images.recipe import fields
 from images.recipe.fields import some
 from images.values.digests import digest, file_digest, plain
-from images.values.kernel_arguments import RecipeArgument
+from images.values.kernel_arguments import ArgumentName, RecipeArgument
 from images.values.strict import Strict
 from images.values.types import Architecture, Name, RootFormat
 
 Profile = Literal["dev", "release"]
 Fit = Literal["exact", "major"]
+Debug = Literal["initrd-shell", "console-login"]
 
 
 class Source(Strict):
@@ -34,9 +35,11 @@ class Source(Strict):
 
 
 class Kernel(Strict):
-    """The kernel's package, and the arguments that every machine boots it with."""
+    """The kernel's package, and the arguments that every machine boots it with, unless its profile says otherwise."""
 
     package: fields.Package
+    remove_arguments: tuple[ArgumentName, ...] = ()
+    """Names of a base's or a feature's arguments that go; none is left once `images.recipe.inherit.load` is done."""
     arguments: tuple[RecipeArgument, ...] = ()
 
 
@@ -138,6 +141,8 @@ class Recipe(Strict):
     """Whether every kernel module must be signed."""
     kubernetes: Annotated[str, Field(pattern=r"^1\.[0-9]{1,3}$")] | None = None
     """The cluster's version, like 1.34: the kubelet may be up to three minor versions older and never newer."""
+    debug: tuple[Debug, ...] = ()
+    """Ways in, for whoever has the console; a release image has none unless `netboot image build --yes` says so."""
     root_format: RootFormat = "squashfs"
     uki: bool = False
     """Whether kernel, initrd and arguments are made into one PE file too."""

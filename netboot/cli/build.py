@@ -58,6 +58,7 @@ cache_option = click.option(
     "--uki-cert", type=click.Path(path_type=Path), help="Its certificate (PEM), which machines' firmware knows."
 )
 @classes_option
+@click.option("--yes", is_flag=True, help="Build a release image though the recipe says `debug`.")
 @click.option("--check", is_flag=True, help="Build twice from clean, compare, and store nothing.")
 @output_option
 def build(
@@ -68,6 +69,7 @@ def build(
     uki_key: Path | None,
     uki_cert: Path | None,
     classes: tuple[str, ...],
+    yes: bool,
     check: bool,
     output: str,
 ) -> None:
@@ -84,6 +86,7 @@ def build(
       netboot image build debian-12-minimal
     """
     chosen = load_recipe(recipe, profile)
+    _meant(chosen, yes)
     secure_boot = _secure_boot(chosen, uki_key, uki_cert)
     ring, store = KeyRing(paths.keys), paths.store
     memory = memory_of(paths, chosen.architecture, classes)
@@ -164,6 +167,15 @@ def _fits(manifest: Manifest, recipe: Recipe, classes: Mapping[str, int]) -> Non
     findings = budget.memory_of_classes(image, classes)
     if findings:
         raise BudgetError(findings)
+
+
+def _meant(recipe: Recipe, yes: bool) -> None:
+    """That a release image lets in whoever has its console is said twice, or it is a mistake."""
+    if recipe.debug and recipe.profile == "release" and not yes:
+        raise RecipeError(
+            f"{recipe.name} says `debug: [{', '.join(recipe.debug)}]`, and is to be a release image: whoever has the "
+            "console of a machine would be root on it; take `debug` out, build with --profile dev, or say --yes"
+        )
 
 
 def _secure_boot(recipe: Recipe, key: Path | None, certificate: Path | None) -> SecureBootKey | None:

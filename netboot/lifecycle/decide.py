@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from images.values.kernel_arguments import command_line
 from images.values.strict import Strict
 from images.values.types import Architecture, Name
 from netboot.lifecycle.snapshot import ImageFacts, Snapshot
@@ -150,7 +151,7 @@ def _image(view: View, machine: Machine, profile: Profile, because: tuple[str, .
         profile=profile,
         channel=channel,
         image=image,
-        kernel_arguments=(*image.kernel_arguments, *profile.kernel_arguments),
+        kernel_arguments=command_line(image.kernel_arguments, profile.kernel_arguments, image.architecture),
         because=because,
     )
 

@@ -12,7 +12,7 @@ from images.build.gates.budget import Image, divided
 from lab.kube.kubectl import POD, hear_hello, let_in, start_hello
 from lab.machines import Machine
 from tests.boot.data_centre import COMPLETE_TRACE, BuiltImage
-from tests.boot.node_data_centre import NodeDataCentre, node_data_centre
+from tests.boot.node_data_centre import READY_SECONDS, NodeDataCentre, node_data_centre
 from tests.boot.secrets import TokenWatch, command_lines, lasting_secrets, watching_tokens
 from tests.processes import wait_for
 
@@ -35,8 +35,9 @@ def test_a_machine_becomes_a_node_that_works_and_does_so_again_after_its_power_w
     """One machine, pinned by its TPM in the inventory; nothing secret is anywhere it must not be. The battery of its
     board's clock dies with the power."""
     with node_data_centre(folder, built_node) as here, watching_tokens(here.cluster) as tokens:
-        with here.switched_on():
+        with here.switched_on() as machine:
             first = here.ready()
+            its_clock_was_right_before_its_kubelet_started(here, machine)
             before = node(here)
             assert [key for key, _ in taints(before)] == ["netboot.dev/unchecked"]
             assert before["metadata"]["labels"]["lab.netboot.dev/rack"] == "demo"
@@ -49,6 +50,7 @@ def test_a_machine_becomes_a_node_that_works_and_does_so_again_after_its_power_w
         with here.switched_on(clock="1970-01-01T00:00:00") as dead_battery:
             again = here.ready(not_boot=first)
             its_clock_was_dead_and_is_right(here, dead_battery)
+            its_clock_was_right_before_its_kubelet_started(here, dead_battery)
             after = node(here)
             assert after["metadata"]["uid"] != before["metadata"]["uid"]
             assert taints(after) == taints(before)
@@ -146,6 +148,12 @@ def its_clock_was_dead_and_is_right(here: NodeDataCentre, machine: Machine) -> N
     lease = wait_for(lambda: here.kubectl.get("lease", here.hardware.name, "-n", "kube-node-lease"), 120)
     heard = lease["spec"]["renewTime"]
     assert abs((datetime.fromisoformat(heard) - datetime.now(UTC)).total_seconds()) < 120, moves
+
+
+def its_clock_was_right_before_its_kubelet_started(here: NodeDataCentre, machine: Machine) -> None:
+    """chrony has it from the server that DHCP names (option 42), through networkd's lease in the root."""
+    server = f"{here.time_server} (of DHCP)"
+    machine.wait_for_console(re.escape(f"netboot-clock: the clock is right by the time server {server}"), READY_SECONDS)
 
 
 def node(here: NodeDataCentre) -> Any:

@@ -117,6 +117,22 @@ def test_a_secure_boot_key_is_checked_before_anything_is_done(site: Path, monkey
     assert root.read_text() == "root root dev signed by db.crt"
 
 
+def test_a_release_image_with_a_way_in_is_said_twice(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(command, "build_image", fake_build())
+    (site / "mine.yaml").write_text("base: debian-12-minimal\ndebug: [console-login]\nprofile: release\n")
+    (site / "heir.yaml").write_text("base: ./mine.yaml\ndebug: [initrd-shell]\n")
+    done = invoke(site, f"{site}/heir.yaml")
+    assert isinstance(done.exception, RecipeError)
+    assert str(done.exception) == (
+        "heir says `debug: [console-login, initrd-shell]`, and is to be a release image: whoever has the console of a "
+        "machine would be root on it; take `debug` out, build with --profile dev, or say --yes"
+    )
+    assert not (site / "cache").exists()
+    assert invoke(site, f"{site}/mine.yaml", "--profile", "dev").exception is None
+    assert invoke(site, f"{site}/mine.yaml", "--yes").exception is None
+    assert len(Store(site / "store").images()) == 2
+
+
 def test_an_unknown_recipe_names_those_that_there_are(site: Path) -> None:
     done = invoke(site, "debian-13")
     assert isinstance(done.exception, RecipeError)

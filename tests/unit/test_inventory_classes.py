@@ -105,7 +105,7 @@ def test_an_inventory_without_classes_is_written_as_before_there_were_any(tmp_pa
     before = loaded(tmp_path, plain)
     assert "class" not in before.model_dump_json()
     assert list(before.model_dump(mode="json", by_alias=True)) == ["machines", "profiles", "channels"]
-    assert digest_of(before) == "9c451790b62fb95acf5083f6181e787479e84ff51d591175ff5040303ee5e655"
+    assert digest_of(before) == "c4c9f2f0cf77cab949bba51442f83389f5ed122cf895036633b60868dc3aa072"
 
 
 def test_an_edit_of_a_class_and_of_a_machines_class_is_shown(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Literal
 
 from images.build.containers import Archive
 from images.build.context import Context
-from images.build.node_files import CONTAINERS, MEMORY, ROOT, installable, node_files
+from images.build.node_files import CONTAINERS, LOGIN, MEMORY, ROOT, installable, node_files
 from images.build.step import Product, Products, Say, Step
 from images.errors import CommandError, RecipeError
 from images.formats import tree
@@ -223,6 +223,8 @@ def _inputs(context: Context, products: Products) -> Inputs:
         node += (*node_files(), *read_folder(MEMORY))
     if context.archives:
         node += read_folder(CONTAINERS)
+    if "console-login" in recipe.debug:
+        node += read_folder(LOGIN)
     return Inputs(
         base=products["bootstrap"],
         node=node,

@@ -136,6 +136,7 @@ def test_the_shipped_recipe_passes_and_says_what_was_looked_at(kitchen: Kitchen)
         "signatures",
         "skew",
         "sources",
+        "tools",
     ]
     assert looked["nvidia"] == "no NVIDIA driver"
     assert looked["skew"] == "kubelet none, cluster not named"
