@@ -19,7 +19,7 @@ SOON_SECONDS = 60 * 86_400
 _GPG_SECONDS = 60.0
 _REMEDY = (
     "take the key that the archive has now, compare its fingerprint, and name it as `signed_by` of that source; "
-    "see docs/recipes.md, \"Keys of archives\""
+    'see docs/recipes.md, "Keys of archives"'
 )
 
 
@@ -60,7 +60,7 @@ def read(keyring: Path) -> tuple[ArchiveKey, ...]:
         RecipeError: there is none. CommandError: gpg is not installed.
     """
     with tempfile.TemporaryDirectory(prefix="netboot-gpg-") as home:
-        argv = ["gpg", "--homedir", home, "--batch", "--quiet", "--show-keys", "--with-colons", keyring]
+        argv = ["gpg", "--homedir", home, "--batch", "--quiet", "--show-keys", "--with-colons", str(keyring)]
         try:
             shown = run(argv, timeout=_GPG_SECONDS)
         except CommandError as error:
@@ -79,7 +79,7 @@ def parse(shown: str) -> tuple[ArchiveKey, ...]:
     for fields in (line.split(":") for line in shown.splitlines()):
         if fields[0] == "pub":
             blocks.append([])
-        if blocks and len(fields) > 11 or fields[0] in ("fpr", "uid") and blocks:
+        if blocks and fields[0] in ("pub", "sub", "fpr", "uid"):
             blocks[-1].append(fields)
     return tuple(key for block in blocks if (key := _key(block)) is not None)
 

@@ -63,12 +63,36 @@ def probe(sources: tuple[Source, ...]) -> tuple[Mirror, ...]:
 
 
 def ask(sources: tuple[Source, ...]) -> tuple[Mirror | tuple[Silence, ...], ...]:
-    """Of each source what its mirror has, or why not, for each suite that it does not have or that nobody answers for."""
+    """Of each source what its mirror has; or why not, for each suite that it lacks or that nobody answers for."""
     suites = [(source, suite) for source in sources for suite in source.suites]
     proxies = proxy_environment()
     with ThreadPoolExecutor(max_workers=8) as pool:
         answers = dict(zip(suites, pool.map(lambda pair: _ask(pair[0].url, pair[1], proxies), suites), strict=True))
     return tuple(_answer(source, [answers[source, suite] for suite in source.suites]) for source in sources)
+
+
+def have(addresses: tuple[str, ...]) -> tuple[Silence | None, ...]:
+    """Whether there is a file at each address, asked by HEAD; None: there is."""
+    proxies = proxy_environment()
+    with ThreadPoolExecutor(max_workers=8) as pool:
+        return tuple(pool.map(lambda address: _has(address, proxies), addresses))
+
+
+def _has(address: str, proxies: Mapping[str, str]) -> Silence | None:
+    words = f"the mirror lists it, and does not have its file (404 for {address})"
+    gone = Silence(f"{words}; try later, take another mirror, or name the version before", definite=True)
+    if address.startswith(("file:", "copy:")):
+        return None if Path(address.partition(":")[2]).is_file() else gone
+    try:
+        with requests.Session() as session:
+            session.trust_env = False
+            timeout, through = (CONNECT_SECONDS, READ_SECONDS), _for_requests(address, proxies)
+            answer = session.head(address, timeout=timeout, proxies=through, allow_redirects=True)
+    except (requests.RequestException, OSError) as error:
+        return Silence(f"{address} cannot be asked for: {_reason(error)}")
+    if answer.status_code == 404:
+        return gone
+    return None if answer.ok else Silence(f"{address} cannot be asked for: it answers {answer.status_code}")
 
 
 def _answer(source: Source, answers: list[tuple[str, int] | Silence]) -> Mirror | tuple[Silence, ...]:
