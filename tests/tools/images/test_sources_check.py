@@ -1,6 +1,7 @@
 """`netboot image sources check` as an operator calls it: real gpg, real apt, a real HTTP server of a small archive."""
 
 import json
+import re
 import subprocess
 import sys
 import threading
@@ -14,8 +15,10 @@ from typing import Any
 import pytest
 
 from images.recipe.lockfile import Lock, Locked
+from images.store.store import Store
 from lab.work import ROOT
 from tests.tools.images.apt_repository import AptRepository, repository
+from tests.unit.images import samples
 
 pytestmark = pytest.mark.tools
 
@@ -124,6 +127,27 @@ def test_beside_its_lock_what_is_new_is_told(archive: AptRepository, tmp_path: P
     assert found["problems"] == [
         "the mirrors do not have any more what the lock asks for: linux-image-6.1.0-9-test=6.1.8:amd64; take them from "
         "a mirror of that day (a snapshot service's address as the source's url), or lock anew: `netboot image lock`"
+    ]
+
+
+def test_beside_the_newest_image_of_its_name_what_is_new_is_told(archive: AptRepository, tmp_path: Path) -> None:
+    archive.publish(NOW, BASE, TOOL, KERNEL)
+    parts = samples.parts(tmp_path / "parts", "one")
+    installed = [["base-of-all", "0.9", "amd64"], ["gone", "1", "all"], [KERNEL[0], "6.1.9", "amd64"]]
+    parts["packages"].write_text(json.dumps(installed))
+    manifest = samples.manifest(parts, "tiny").to_bytes()
+    digest = Store(tmp_path / "store").add_image(manifest, samples.KEY.sign(manifest), parts)
+    with served(archive.folder) as url:
+        path = recipe(tmp_path, archive, {"main": url}, "base-of-all", "tool")
+        done = check(path, "--store", str(tmp_path / "store"))
+    assert done.returncode == 0, done.stderr
+    assert [re.sub(" +", " ", line).strip() for line in done.stdout.splitlines()[-6:]] == [
+        f"package image {digest[:12]} today",
+        "tool:amd64 2:1.5-1",
+        "gone:all 1",
+        "base-of-all:amd64 0.9 1.0",
+        "",
+        "everything is there: `netboot image build tiny` finds what it asks for",
     ]
 
 
