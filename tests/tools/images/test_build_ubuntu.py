@@ -18,6 +18,7 @@ from images.store.store import Store
 from lab.kube.recipe import node_recipe
 from lab.work import CACHE
 from tests.plugins.unbuilt import Unbuilt
+from tests.tools.images import containerd
 from tests.tools.images.image_build import run_image_build
 
 pytestmark = pytest.mark.tools
@@ -95,3 +96,17 @@ def test_an_ubuntu_image_is_built_with_all_that_its_recipe_asks_for(built: Build
         package.replace("{kernel}", manifest.kernel_version) for package in inherit.load(inherit.find(name)).installs()
     }
     assert asked <= image.packages.keys()
+
+
+def test_ubuntus_containerd_has_the_handler_nvidia_and_reads_cdi(built: Build) -> None:
+    image = built("ubuntu-24.04-node")
+    if image is None:
+        return
+    version, settings = containerd.understood(image.root, containerd.of_toolkit("ubuntu"))
+    assert version == 3, "the file is of version 2, which containerd 2 takes for its own"
+    assert containerd.handler(settings) == containerd.HANDLER
+    assert (settings["enable_cdi"], settings["cdi_spec_dirs"]) == (True, ["/etc/cdi", "/run/cdi"])
+    assert settings["containerd"]["default_runtime_name"] == "runc"
+    _, plain = containerd.understood(image.root, (image.root / "etc/containerd/config.toml").read_text())
+    assert "nvidia" not in plain["containerd"]["runtimes"]
+    assert plain["cni"] == settings["cni"]
