@@ -3,7 +3,7 @@
     python -m lab.shipped STORE…     record the images of stores (docs/shipped-recipes.json), and write the page anew
 
 A record holds only for what its recipe asked for then: a test compares them, so a recipe that asks for other packages
-has to be built and recorded again, or is NOT BUILT.
+has to be built and recorded again. One without a record that no test boots is NOT BUILT.
 """
 
 import argparse
@@ -23,7 +23,7 @@ from lab.work import ROOT
 RECORDS = ROOT / "docs" / "shipped-recipes.json"
 PAGE = ROOT / "docs" / "shipped-recipes.md"
 BEGIN, END = "<!-- made by `python -m lab.shipped` -->\n", "<!-- end -->\n"
-_BOOTED = {
+BOOTED = {
     "debian-12-minimal": "QEMU, each run: `tests/boot/test_boots.py`",
     "debian-12-node": "as `debian-12-node-demo`, which has a CNI more",
     "debian-12-node-demo": "QEMU, into a cluster, each run: `tests/boot/test_node.py`",
@@ -31,7 +31,8 @@ _BOOTED = {
     "debian-12-gpu": "QEMU without a GPU, each run: `tests/boot/test_servers.py`",
     "debian-12-arm64": "QEMU arm64, each run: `tests/boot/test_arm64.py`",
 }
-"""Where a recipe is booted; one that is not here was not."""
+"""Where a recipe is booted, and built for it; one that is not here was not."""
+NOT_BUILT, WITHOUT_RECORD = "**NOT BUILT**", "by the tests, in each run; no record"
 
 
 class Record(Strict):
@@ -84,10 +85,10 @@ def table(records: dict[str, Record]) -> str:
     """The part of the page that is made: a row for each shipped recipe, and each one's packages."""
     lines = ["| | built | profile | kernel | packages | MiB | budget | booted |", "|---|---|---|---|---|---|---|---|"]
     for name in inherit.shipped():
-        budget, booted = inherit.load(inherit.find(name)).budget_mib, _BOOTED.get(name, "no")
+        budget, booted = inherit.load(inherit.find(name)).budget_mib, BOOTED.get(name, "no")
         found = records.get(name)
         facts = [found.built, found.profile, found.kernel, str(found.installed), found.mib] if found else []
-        cells = facts or ["**NOT BUILT**", "", "", "", ""]
+        cells = facts or [WITHOUT_RECORD if name in BOOTED else NOT_BUILT, "", "", "", ""]
         lines.append(f"| `{name}` | {' | '.join(cells)} | {budget} | {booted} |")
     return "\n".join([*lines, "", *_packages(records)]) + "\n"
 
