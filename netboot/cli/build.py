@@ -13,7 +13,7 @@ import click
 
 from images.artifact.keyring import KeyRing
 from images.artifact.manifest import Manifest
-from images.build import resolve
+from images.build import keyrings, resolve
 from images.build.cache import Cache
 from images.build.compare import differences
 from images.build.gates import budget
@@ -87,6 +87,7 @@ def build(
     """
     chosen = load_recipe(recipe, profile)
     _meant(chosen, yes)
+    warnings = _warned(chosen)
     secure_boot = _secure_boot(chosen, uki_key, uki_cert)
     ring, store = KeyRing(paths.keys), paths.store
     memory = memory_of(paths, chosen.architecture, classes)
@@ -105,7 +106,7 @@ def build(
             _fits(built.manifest, chosen, memory)
             digest = publish(built, signing, baked, Store(store), progress)
             result = _facts(built, digest) | {"steps": progress.steps, "seconds": round(time.monotonic() - start, 3)}
-    _show(result, output)
+    _show(result | {"warnings": warnings}, output)
     if result.get("differences"):
         raise ImageError("the two builds differ: this recipe is not reproducible here")
 
@@ -124,12 +125,21 @@ def lock(recipe: str, target: Path | None, cache: Path | None) -> None:
     Example:  netboot image lock ./gpu.yaml --output gpu.lock
     """
     chosen = load_recipe(recipe, None)
+    _warned(chosen)
     path = target or Path(f"{inherit.find(recipe).stem}.lock")
     with Building() as progress, Cache(cache or default_cache()) as opened:
         locked = resolve.resolve(chosen, opened, progress)
     files.write(path.absolute(), locked.to_bytes())
     click.echo(f"{path}: {len(locked.packages)} packages of {locked.recipe}, {locked.suite} {locked.architecture}")
     click.echo(f"next: `lock: {path.name}` in the recipe, with the file beside it")
+
+
+def _warned(recipe: Recipe) -> tuple[str, ...]:
+    """Archive keys that expire soon, told on stderr; with one that has expired nothing is begun (RecipeError)."""
+    warnings = keyrings.check(recipe, time.time())
+    for warning in warnings:
+        click.secho(f"warning: {warning}", fg="yellow", err=True)
+    return warnings
 
 
 @contextmanager

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import click
 from pydantic import ValidationError
 
+from images.store.store import Store
+from netboot.cli import archives
 from netboot.cli.check import check_site
 from netboot.cli.output import output_option
 from netboot.cli.paths import config_option, config_path
@@ -93,11 +95,10 @@ def diagnose(path: Path) -> list[Diagnosis]:
         diagnoses.append(Diagnosis("site", "files", "ok", "configuration, inventory, keys, token and site bundle"))
     if site.config is None:
         return diagnoses
-    diagnoses += _confinement(site.config)
-    diagnoses += _service(site.config)
-    diagnoses += _join(site.config)
-    diagnoses += _clusters(site.config)
-    return diagnoses
+    ending = archives.ending(Store(site.config.store), time())
+    diagnoses += [Diagnosis("images", "keys of archives", "warn", words) for words in ending]
+    checks = (_confinement, _service, _join, _clusters)
+    return [*diagnoses, *(diagnosis for check in checks for diagnosis in check(site.config))]
 
 
 def _fault(file: str, message: str) -> Diagnosis:

@@ -92,6 +92,20 @@ def test_what_people_see(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert lines[4] == f"next: netboot channel set CHANNEL {image.digest[:12]}"
 
 
+def test_keys_that_expire_soon_are_told_and_expired_ones_end_it(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(command, "build_image", fake_build())
+    warning = "source kubernetes, https://pkgs.k8s.io/core:/stable:/v1.34/deb: the key DE15B14486CD377B9E876E1A234654DA"
+    monkeypatch.setattr("netboot.cli.build.time.time", lambda: 1_798_000_000.0)
+    done = invoke(site, "debian-12-node", "--output", "json")
+    assert [text.startswith(warning) for text in json.loads(done.stdout)["warnings"]] == [True]
+    assert done.stderr.startswith(f"warning: {warning}")
+    monkeypatch.setattr("netboot.cli.build.time.time", lambda: 1_799_000_000.0)
+    done = invoke(site, "debian-12-node", "--output", "json")
+    assert isinstance(done.exception, RecipeError)
+    assert str(done.exception).startswith(warning)
+    assert (done.stdout, len(Store(site / "store").images())) == ("", 1)
+
+
 def test_another_profile(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(command, "build_image", fake_build())
     assert invoke(site, "debian-12-minimal", "--profile", "release").exception is None

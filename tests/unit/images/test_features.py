@@ -7,6 +7,7 @@ import pytest
 from images.recipe import features, inherit
 from images.recipe.inherit import load
 from images.recipe.recipe import Recipe
+from images.values import strict
 from images.values.strict import FaultsError
 from tests.unit.images.test_recipe import MINIMAL, faults, write
 
@@ -42,6 +43,11 @@ def with_features(folder: Path, *names: str, text: str = MINIMAL) -> Path:
 def test_which_features_are_shipped_and_what_they_say_of_themselves() -> None:
     assert features.shipped() == SHIPPED
     assert [name for name in SHIPPED if not features.description(name)] == []
+
+
+@pytest.mark.parametrize("name", ["gpu", "rdma"])
+def test_gpu_and_rdma_pass_devices_through_the_iommu(name: str) -> None:
+    assert strict.read(features.SHIPPED / f"{name}.yaml").value["kernel"] == {"arguments": ["iommu=pt"]}
 
 
 def test_a_feature_that_nobody_has_names_the_nearest(folder: Path) -> None:
