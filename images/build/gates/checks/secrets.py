@@ -6,11 +6,15 @@ from images.values.finding import Finding
 
 
 def check(facts: Facts) -> list[Finding]:
-    """One finding for each file with a key or a hash, and for each account with a password."""
+    """One finding for each file with a key, a hash or a login, and for each account with a password."""
     content = facts.content
     keys = [
         *content.private_keys.items(),
         *((f"{path} in the initrd", kind) for path, kind in facts.early_keys.items()),
+    ]
+    logins = [
+        *content.logins.items(),
+        *((f"{path} in the initrd", found) for path, found in facts.early_logins.items()),
     ]
     return [
         *(
@@ -28,6 +32,14 @@ def check(facts: Facts) -> list[Finding]:
                 "take it out of the recipe; a hash that everybody can read is a password that anybody can guess",
             )
             for path in content.password_hashes
+        ),
+        *(
+            Finding(
+                "secrets",
+                f"{path} holds a login, a token or a password ({', '.join(found)})",
+                "take it out of the recipe; what machines must know they are told when they run: docs/gates.md",
+            )
+            for path, found in logins
         ),
         *(
             Finding(
