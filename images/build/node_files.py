@@ -3,7 +3,7 @@
 from importlib.resources import files
 from pathlib import Path
 
-from images.formats.overlay import Entry, read_file
+from images.formats.overlay import Entry, read_file, read_folder
 
 NODE = Path(str(files("images") / "node"))
 ROOT, CONTAINERS = NODE / "root", NODE / "containers"
@@ -26,6 +26,11 @@ def node_files() -> tuple[Entry, ...]:
         *(read_file(f"/usr/lib/systemd/system/{path.name}", path, 0o644) for path in units),
     ]
     return tuple(sorted(entries, key=lambda entry: entry.path))
+
+
+def entries_of(*, join: bool, containers: bool) -> tuple[Entry, ...]:
+    """All files of ours that a root has, where machines join, where it brings container images."""
+    return read_folder(ROOT) + (node_files() if join else ()) + (read_folder(CONTAINERS) if containers else ())
 
 
 def installable(entries: tuple[Entry, ...]) -> tuple[str, ...]:
