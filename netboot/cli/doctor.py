@@ -6,13 +6,13 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 from time import time
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal
 
 import click
 from pydantic import ValidationError
 
-from images.store import modes
 from netboot.cli.check import check_site
+from netboot.cli.diagnosis import Diagnosis, store
 from netboot.cli.output import output_option
 from netboot.cli.paths import config_option, config_path
 from netboot.cli.times import moment
@@ -35,16 +35,6 @@ _AGAIN = "`netboot cluster kubeconfigs`"
 
 _MARKS = {"ok": "ok", "advice": "note", "warn": "WARN", "refuse": "FAIL"}
 _COLOURS = {"warn": "yellow", "refuse": "red"}
-
-
-class Diagnosis(NamedTuple):
-    """One thing that was looked at. `where`: site, service, or a cluster by its name."""
-
-    where: str
-    name: str
-    outcome: Literal["ok", "warn", "refuse", "advice"]
-    words: str
-    remedy: str = ""
 
 
 @click.command()
@@ -95,7 +85,7 @@ def diagnose(path: Path) -> list[Diagnosis]:
     if site.config is None:
         return diagnoses
     diagnoses += _confinement(site.config)
-    diagnoses += _store(site.config)
+    diagnoses += store(site.config)
     diagnoses += _service(site.config)
     diagnoses += _join(site.config)
     diagnoses += _clusters(site.config)
@@ -119,33 +109,6 @@ def _confinement(config: Config) -> Iterator[Diagnosis]:
         yield Diagnosis("service", "confinement", "warn", problem)
     if not lacks and not problems:
         yield Diagnosis("service", "confinement", "ok", "this kernel keeps each process to what it needs")
-
-
-def _store(config: Config) -> Iterator[Diagnosis]:
-    """Whether the account whose `data` is can write the store, and a file server's read it."""
-    try:
-        ours = config.data.stat()
-        closed, unread = modes.unwritable(config.store, ours.st_uid, ours.st_gid), modes.unreadable(config.store)
-    except FileNotFoundError:  # the first start makes them
-        return
-    except OSError as error:
-        yield Diagnosis(
-            "service", "store", "warn", f"cannot be told: {error.filename}: {error.strerror}", "ask as root"
-        )
-        return
-    user = modes.name_of(ours.st_uid)
-    if closed:
-        remedy = f"`chown -R {user}: {config.store}`; what root puts there later is {user}'s by itself (docs/store.md)"
-        yield Diagnosis("service", "store", "warn", f"{user} cannot write to {_some(closed)}", remedy)
-    if unread:
-        words = f"another account, a file server's for one, cannot look into {_some(unread)}"
-        yield Diagnosis("service", "store", "warn", words, f"`chmod -R a+rX {config.store}`, if one shall")
-    if not closed and not unread:
-        yield Diagnosis("service", "store", "ok", f"{user} can write to it, and everybody read")
-
-
-def _some(paths: tuple[Path, ...]) -> str:
-    return f"{paths[0]}" + (f" and {len(paths) - 1} more" if len(paths) > 1 else "")
 
 
 def _service(config: Config) -> Iterator[Diagnosis]:
