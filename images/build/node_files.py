@@ -3,7 +3,7 @@
 from importlib.resources import files
 from pathlib import Path
 
-from images.formats.overlay import Entry, read_file
+from images.formats.overlay import Entry, read_file, read_folder
 
 NODE = Path(str(files("images") / "node"))
 ROOT, CONTAINERS, MEMORY, LOGIN = (NODE / name for name in ("root", "containers", "memory", "login"))
@@ -26,6 +26,16 @@ def node_files() -> tuple[Entry, ...]:
         *(read_file(f"/usr/lib/systemd/system/{path.name}", path, 0o644) for path in units),
     ]
     return tuple(sorted(entries, key=lambda entry: entry.path))
+
+
+def entries_of(*, join: bool, containers: bool, login: bool = False) -> tuple[Entry, ...]:
+    """All files of ours in a root: where machines join, where it brings container images, where consoles are root's."""
+    return (
+        *read_folder(ROOT),
+        *((*node_files(), *read_folder(MEMORY)) if join else ()),
+        *(read_folder(CONTAINERS) if containers else ()),
+        *(read_folder(LOGIN) if login else ()),
+    )
 
 
 def installable(entries: tuple[Entry, ...]) -> tuple[str, ...]:

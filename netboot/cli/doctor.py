@@ -6,7 +6,7 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 from time import time
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal
 
 import click
 from pydantic import ValidationError
@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from images.store.store import Store
 from netboot.cli import archives
 from netboot.cli.check import check_site
+from netboot.cli.diagnosis import Diagnosis, store
 from netboot.cli.output import output_option
 from netboot.cli.paths import config_option, config_path
 from netboot.cli.times import moment
@@ -36,16 +37,6 @@ _AGAIN = "`netboot cluster kubeconfigs`"
 
 _MARKS = {"ok": "ok", "advice": "note", "warn": "WARN", "refuse": "FAIL"}
 _COLOURS = {"warn": "yellow", "refuse": "red"}
-
-
-class Diagnosis(NamedTuple):
-    """One thing that was looked at. `where`: site, service, or a cluster by its name."""
-
-    where: str
-    name: str
-    outcome: Literal["ok", "warn", "refuse", "advice"]
-    words: str
-    remedy: str = ""
 
 
 @click.command()
@@ -97,7 +88,7 @@ def diagnose(path: Path) -> list[Diagnosis]:
         return diagnoses
     ending = archives.ending(Store(site.config.store), time())
     diagnoses += [Diagnosis("images", "keys of archives", "warn", words) for words in ending]
-    checks = (_confinement, _service, _join, _clusters)
+    checks = (_confinement, store, _service, _join, _clusters)
     return [*diagnoses, *(diagnosis for check in checks for diagnosis in check(site.config))]
 
 

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from netboot.cli.doctor import Diagnosis, diagnose
+from netboot.cli.diagnosis import Diagnosis
+from netboot.cli.doctor import diagnose
 from netboot.controllers.inventory import REMEMBERED_SECONDS, InventoryInForce
 from netboot.controllers.snapshot_publisher import SnapshotPublisher
 from netboot.machines.difference import digest_of

@@ -176,3 +176,14 @@ def test_another_namespace_is_everywhere() -> None:
     }
     assert subjects == {"machines"}
     assert "system:serviceaccount:netboot" not in manifest_text("machines")
+
+
+def test_a_store_that_nobody_else_can_look_into(run: Run, site: Path) -> None:
+    (site / "data").mkdir(exist_ok=True)
+    (site / "store/blobs").mkdir(parents=True, exist_ok=True)
+    (site / "store").chmod(0o755)
+    (site / "store/blobs").chmod(0o750)
+    words = f"another account, a file server's for one, cannot look into {site}/store/blobs"
+    assert f"WARN  service: store: {words}\n      → `chmod -R a+rX {site}/store`, if one shall\n" in run("doctor").out
+    (site / "store/blobs").chmod(0o755)
+    assert "ok    service: store: " in run("doctor").out

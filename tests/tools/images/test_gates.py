@@ -314,6 +314,7 @@ files:
   /etc/ssl/private/site.pem: {source: site.pem}
   /etc/htpasswd: {content: "admin:$2y$05$abcdefghijklmnopqrstuuJ3h1yZ0123456789012345678901234\\n"}
   /etc/shadow: {source: shadow, mode: '0640'}
+  /root/.netrc: {content: "machine mirror.example.org login builder password Kx7vR2\\n"}
 """
     lock = "lock it with '*' in place of the password; log in with keys or certificates"
     said = kitchen.refused(recipe, shadow=shadow.encode(), **{"site.pem": KEY.to_pem()})
@@ -322,6 +323,8 @@ files:
         "take it out of the recipe; machines make or fetch their keys when they run (docs/join.md)",
         "secrets: /etc/htpasswd holds a password hash (crypt(5))",
         "take it out of the recipe; a hash that everybody can read is a password that anybody can guess",
+        "secrets: /root/.netrc holds a login, a token or a password (netrc)",
+        "take it out of the recipe; what machines must know they are told when they run: docs/gates.md",
         "secrets: user ops in /etc/shadow has a password hash",
         lock,
         "secrets: user guest in /etc/shadow needs no password",

@@ -141,7 +141,7 @@ def test_unsigned_modules_where_secure_boot_is_asked_for(tmp_path: Path) -> None
 @pytest.mark.parametrize(("own", "other", "number"), [("amd64", "arm64", 183), ("arm64", "amd64", 62)])
 def test_files_of_another_architecture(tmp_path: Path, own: str, other: str, number: int) -> None:
     mine = 245 - number
-    content = CONTENT.__class__(1, 1, {}, (), (), {"/usr/bin/a": mine, "/usr/bin/b": number, "/usr/lib/bpf.o": 247})
+    content = CONTENT.__class__(1, 1, {}, (), {}, (), {"/usr/bin/a": mine, "/usr/bin/b": number, "/usr/lib/bpf.o": 247})
     foreign = {"m": module("m", machine=number)}
     found = facts(tmp_path, content=content, modules=foreign, early={}, recipe=recipe_facts(architecture=own))
     assert said(architecture.GATE, found) == [
