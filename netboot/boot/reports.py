@@ -125,11 +125,12 @@ class Reports:
         record: Callable[[R, Machine, str], EventRecord | HealthRecord],
     ) -> web.Response:
         """Read a report, find the machine whose boot it is of, write it down; the answer, counted."""
-        body, peer = await requests.taken(request, longest, self._body_seconds, what), connection_of(request).peer
+        connection = connection_of(request)
+        body, peer = await requests.taken(request, longest, self._body_seconds, what), connection.peer
         if isinstance(body, web.Response):
             counted["refused"] += 1
             return body
-        await self._ingest.turns.begin(peer)
+        await self._ingest.turns.begin(peer, connection.gone)
         try:
             report = requests.parsed(body, model, what)
             made = record(report, self._machine(self._catalogue(), boot_id, report.machine, report.mac), peer)

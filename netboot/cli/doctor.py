@@ -16,7 +16,7 @@ from netboot.cli import archives
 from netboot.cli.check import check_site
 from netboot.cli.diagnosis import Diagnosis, store
 from netboot.cli.output import output_option
-from netboot.cli.paths import config_option, config_path
+from netboot.cli.paths import config_file, config_option
 from netboot.cli.times import moment
 from netboot.cli.tls import endpoint_fault, pair_fault
 from netboot.config import Cluster, Config
@@ -53,7 +53,7 @@ def command(config: Path | None, output: str, quiet: bool) -> None:
       netboot doctor
       netboot doctor --output json | jq '.[] | select(.outcome == "refuse")'
     """
-    diagnoses = diagnose(config_path(config))
+    diagnoses = diagnose(config_file(config))
     shown = [diagnosis for diagnosis in diagnoses if diagnosis.outcome in ("warn", "refuse")] if quiet else diagnoses
     if output == "json":
         click.echo(json.dumps([diagnosis._asdict() for diagnosis in shown], indent=2))

@@ -57,10 +57,10 @@ def documents_of(folder: Path) -> tuple[list[Document], list[Fault]]:
     try:
         files = _files(folder)
     except OSError as error:
-        return [], [Fault(str(folder), 1, "", _unusable(error))]
+        return [], [Fault(str(folder), 0, "", _unusable(error))]
     if not files:
         message = "has no *.yaml file: is a volume not mounted? A site without machines declares `machines: []`"
-        return [], [Fault(str(folder), 1, "", message)]
+        return [], [Fault(str(folder), 0, "", message)]
     documents: list[Document] = []
     faults: list[Fault] = []
     for path in files:
@@ -70,7 +70,7 @@ def documents_of(folder: Path) -> tuple[list[Document], list[Fault]]:
             faults += error.faults
             continue
         if document.value in ({}, None):
-            faults.append(Fault(str(path), 1, "", "holds nothing: remove the file, or declare `machines: []`"))
+            faults.append(Fault(str(path), 0, "", "holds nothing: remove the file, or declare `machines: []`"))
         else:
             documents.append(document)
     return documents, faults

@@ -140,7 +140,7 @@ def test_a_volume_that_is_not_mounted_and_a_folder_that_is_gone(site: Site) -> N
     folder = site.config.inventory
     folder.rename(folder.with_name("volume"))
     absent = site.look()
-    assert absent.faults == (f"{folder}:1: is not there: the inventory is a folder of *.yaml files",)
+    assert absent.faults == (f"{folder}: is not there: the inventory is a folder of *.yaml files",)
     folder.mkdir()
     empty = site.look()
     why = "has no *.yaml file: is a volume not mounted? A site without machines declares `machines: []`"
