@@ -32,7 +32,7 @@ class Health(Strict):
     pcie_width: Annotated[int, Field(ge=1, le=32)] | None = None
     """Lanes of each GPU's link."""
     pcie_gts: Annotated[float, Field(gt=0, le=1_000)] | None = None
-    """GT/s of the PCIe links of network cards and disks; unsaid: what each card can."""
+    """GT/s of the slots of network cards and disks; a card that can less is judged by what it can."""
     hugepages_2m: Count | None = None
     hugepages_1g: Count | None = None
     ports: Annotated[tuple[Words, ...], Field(max_length=64)] = ()

@@ -18,8 +18,8 @@ WHOLE = (
 NUMBERS = ("ib_rate_gbps", "memory_gib", "pcie_gts")
 MAPS = ("nic_firmware", "thresholds")
 CLASS = RUN / "class.json"
-"""The hardware of the machine's class, as the inventory declares it: {gpus: {count, model}, memory_bytes,
-nics: [{name, speed_mbps}]}, and more. Not there without a class."""
+"""The hardware of the machine's class, as the inventory declares it: {gpus: {count, model}, memory_bytes},
+and more. Not there without a class."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +51,6 @@ class Expected:
     """Ports that must be up: `mlx5_0/1` of an RDMA card, or an interface, `enp1s0np0`."""
     thresholds: dict[str, float] = field(default_factory=dict)
     """The class's own, instead of those of thresholds.py."""
-    speeds: dict[str, int] = field(default_factory=dict)
-    """Mbit/s of interfaces by name: the machine's class, not the inventory's `health`."""
     not_understood: tuple[str, ...] = ()
     """Keys that this image is too old to know, or values that are not of their form."""
 
@@ -118,17 +116,12 @@ def with_class(expected: Expected, root: Path) -> Expected:
         told = None
     if not isinstance(told, dict):
         return replace(expected, not_understood=(*expected.not_understood, "class.json"))
-    gpus, nics, size = told.get("gpus"), told.get("nics"), told.get("memory_bytes")
-    gpus, nics = gpus if isinstance(gpus, dict) else {}, nics if isinstance(nics, list) else []
+    gpus, size = told.get("gpus"), told.get("memory_bytes")
+    gpus = gpus if isinstance(gpus, dict) else {}
     new = {"gpus": gpus.get("count"), "gpu_model": gpus.get("model"), "memory_gib": None}
     if type(size) is int and size > 0:
         new["memory_gib"] = size / 2**30
     usable: dict[str, Any] = {
         name: value for name, value in new.items() if getattr(expected, name) is None and _fits(name, value)
     }
-    speeds = {
-        nic["name"]: nic["speed_mbps"]
-        for nic in nics
-        if isinstance(nic, dict) and isinstance(nic.get("name"), str) and type(nic.get("speed_mbps")) is int
-    }
-    return replace(expected, **usable, speeds=speeds)
+    return replace(expected, **usable)

@@ -22,16 +22,17 @@ MOST_EACH = 4
 """Lines of one kind that are kept: the latest."""
 
 
-def grown(machine: Machine, check: str, counters: dict[str, int]) -> dict[str, int]:
+def grown(machine: Machine, check: str, counters: dict[str, int], *, resets: bool = True) -> dict[str, int]:
     """By how much each counter grew within the window; what did not grow is left out. The first run of a boot finds
-    nothing. A counter that is less than before was cleared and began again at 0."""
+    nothing. A counter that is less than before was cleared and began again at 0; or, without `resets`, lost what is
+    old, like a log that is full."""
     kept = _load(machine, check)
     now = _uptime(machine)
     before = kept.get("counters") if isinstance(kept.get("counters"), dict) else None
     steps = [step for step in kept.get("steps", []) if now - step[0] < WINDOW_SECONDS]
     if before is not None:
         step = {
-            name: count - (before[name] if before[name] <= count else 0)
+            name: count - before[name] if before[name] <= count else count * resets
             for name, count in counters.items()
             if name in before
         }

@@ -33,7 +33,8 @@ container_images() { # MANIFEST: MiB of all its container images, in containerd'
 divide_memory() { # leave the facts for the root; OVERLAY: how large what is written over the root may become
   state=none
   [ ! -d "$RUN/lower/usr/lib/netboot/node" ] || state=memory
-  memory=$(awk '/^MemTotal:/ { print int($2 / 1024) }' "${MEMINFO:-/proc/meminfo}")
+  # Huge pages of the command line are nobody's to divide; the kubelet takes them off what Pods get by itself
+  memory=$(awk '/^MemTotal:/ { all = $2 } /^Hugetlb:/ { all -= $2 } END { print int(all / 1024) }' "${MEMINFO:-/proc/meminfo}")
   facts="$memory $(((SIZE + 1048575) >> 20)) $(container_images "$RUN/manifest.json")"
   echo "$facts" >"$RUN/memory"
   # shellcheck disable=SC2086 # words

@@ -186,7 +186,7 @@ def test_the_class_s_hardware_stays_on_the_machine_while_it_has_one(tmp_path: Pa
     hardware = {"name": "hgx", "architecture": "amd64", "memory_bytes": 2**41}
     kept = tmp_path / "run/netboot/class.json"
     with serving(Service({}, hardware=hardware)) as service:
-        root = node(tmp_path, service.url, "vm.tree")
+        root = node(tmp_path, service.url, "vm")
         run(root)
         assert json.loads(kept.read_text()) == hardware
     run(root)

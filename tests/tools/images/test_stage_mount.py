@@ -69,3 +69,11 @@ def test_the_overlay_has_a_size_by_the_machines_memory(stage: Stage, joins: bool
     )
     sized = [line for line in told.stdout.splitlines() if "tmpfs" in line]
     assert len(sized) == 1 and "size=" in sized[0] and "mode=0755" in sized[0]
+
+
+def test_huge_pages_are_not_divided(stage: Stage) -> None:
+    (stage.run_folder / "manifest.json").write_bytes(manifest(parts(stage.folder, "x")).to_bytes())
+    meminfo = "MemTotal: 16777216 kB\nHugePages_Total: 5120\nHugepagesize: 2048 kB\nHugetlb: 10485760 kB\n"
+    (stage.run_folder / "meminfo").write_text(meminfo)
+    done = stage.sh('divide_memory; cat "$RUN/memory"', SIZE="1", MEMINFO=str(stage.run_folder / "meminfo"))
+    assert done.stdout == "6144 1 0\n"

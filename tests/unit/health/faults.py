@@ -13,6 +13,8 @@ ROWS, LINKS, LINK_ERRORS, SMI = (
     "nvidia-smi -q",
 )
 SMART, SEL = "nvme smart-log --output-format=json /dev/nvme2", "ipmitool sel"
+EVENT, POWER = "port_module:252:(pid 0):", "mlx5_pcie_event:299:(pid 268269):"
+"""What the driver's errors and warnings begin with: function, line, process (mlx5_core.h)."""
 COUNTERS = f"{IB}/mlx5_5/ports/1/counters"
 Edit = Callable[[str], str]
 
@@ -617,19 +619,29 @@ FAULTS = {
         "cables",
         "fail",
         "0000:31:00.0 module 0: Cable error, Unsupported cable",
-        log=("3,900,1,-;mlx5_core 0000:31:00.0: Port module event[error]: module 0, Cable error, Unsupported cable",),
+        log=(
+            (
+                f"3,900,1,-;mlx5_core 0000:31:00.0: {EVENT} Port module event[error]: "
+                "module 0, Cable error, Unsupported cable"
+            ),
+        ),
     ),
     "cable-hot": Fault(
         "cables",
         "fail",
         "0000:5c:00.0 module 1: Cable error, High Temperature",
-        log=("3,900,1,-;mlx5_core 0000:5c:00.0: Port module event[error]: module 1, Cable error, High Temperature",),
+        log=(
+            (
+                f"3,900,1,-;mlx5_core 0000:5c:00.0: {EVENT} Port module event[error]: "
+                "module 1, Cable error, High Temperature"
+            ),
+        ),
     ),
     "slot-power": Fault(
         "cables",
-        "fail",
+        "warn",
         "0000:12:00.0 power: Detected insufficient power on the PCIe slot (27W).",
-        log=("4,901,1,-;mlx5_core 0000:12:00.0: mlx5_pcie_event: Detected insufficient power on the PCIe slot (27W).",),
+        log=(f"4,901,1,-;mlx5_core 0000:12:00.0: {POWER} Detected insufficient power on the PCIe slot (27W).",),
     ),
     "firmware-differs": Fault(
         "nic-firmware",

@@ -140,8 +140,13 @@ def test_a_profile_says_how_much_containerd_has(tmp_path: Path) -> None:
         )
     ]
     assert drop_in(tmp_path)["systemReserved"] == {"memory": "12556Mi"}
-    done = machine(tmp_path, "tmpfs", "netboot.store_mib=9G")
-    assert done.stdout.splitlines()[0] == "netboot-memory: netboot.store_mib=9G is no number of MiB; left out"
+
+
+@pytest.mark.parametrize("asked", ["9G", "0", "08", "-1", "12345678"])
+def test_what_is_no_size_is_left_out(tmp_path: Path, asked: str) -> None:
+    """A tmpfs of size 0 is one without a limit."""
+    done = machine(tmp_path, "tmpfs", f"netboot.store_mib={asked}")
+    assert done.stdout.splitlines()[0] == f"netboot-memory: netboot.store_mib={asked} is no number of MiB; left out"
     assert "containerd 3859," in done.stdout
 
 

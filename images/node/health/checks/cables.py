@@ -1,6 +1,7 @@
 """Cables and transceivers that cards complain of in the kernel log.
 
-Source: Linux drivers/net/ethernet/mellanox/mlx5/core/events.c (`Port module event`, power of the slot).
+Source: Linux drivers/net/ethernet/mellanox/mlx5/core/events.c (`Port module event`, power of the slot); mlx5_core.h,
+of which errors and warnings begin with function, line and process.
 """
 
 import re
@@ -11,9 +12,12 @@ from ..pci import devices
 from ..result import Check, Finding, Result, judged
 
 _EVENT = re.compile(
-    r"mlx5_core (\S{1,16}): (?:\S{1,64} )?"
-    r"(Port module event(\[error\])?: module \d{1,3}, |Detected insufficient power)(.*)"
+    r"mlx5_core (\S{1,16}): (?:\w{1,64}:(?:\d{1,6}:)?(?:\(pid \d{1,10}\):)? )?"
+    r"(Port module event(\[error\])?: module \d{1,3}, |Detected insufficient power"
+    r"|PCIe slot advertised sufficient power)(.*)"
 )
+POWER = "power"
+"""Cards say so at each boot of some machines that are in order, so it warns."""
 _REMEDY = "change the cable or transceiver for one that the card's firmware supports, at both ends; see nic-firmware"
 
 
@@ -23,7 +27,9 @@ def event(line: str) -> tuple[str, str, str] | None:
     if match is None:
         return None
     if match[2].startswith("Detected"):
-        return match[1], "power", (match[2] + match[4])[:120]
+        return match[1], POWER, (match[2] + match[4])[:120]
+    if match[2].startswith("PCIe slot"):
+        return match[1], POWER, ""
     module = match[2].removesuffix(", ").rpartition(" ")[2]
     return match[1], f"module {module}", match[4][:120] if match[3] else ""
 
@@ -34,7 +40,11 @@ def look(machine: Machine) -> Result:
     if not lines and not any(device.is_nic for device in devices(machine)):
         return Result("absent", "no card that tells of its cables")
     latest = {found[:2]: found[2] for line in lines if (found := event(line))}
-    findings = [Finding("fail", f"{card} {part}: {said}", _REMEDY) for (card, part), said in latest.items() if said]
+    findings = [
+        Finding("warn" if part == POWER else "fail", f"{card} {part}: {said}", _REMEDY)
+        for (card, part), said in latest.items()
+        if said
+    ]
     return judged(findings, Result("pass", "no card complains of a cable"))
 
 

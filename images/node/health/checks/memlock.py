@@ -14,7 +14,8 @@ def look(machine: Machine) -> Result:
     """The soft limit of containerd's process, where there are RDMA cards."""
     if not machine.names(HOME):
         return Result("absent", "no RDMA card")
-    processes = (name for name in machine.names("proc") if name.isdigit())
+    # the oldest: one of a Pod may have the same name
+    processes = sorted((name for name in machine.names("proc") if name.isdigit()), key=int)
     process = next((name for name in processes if machine.text(f"proc/{name}/comm") == "containerd"), None)
     if process is None:
         return Result("absent", "containerd does not run here")

@@ -35,7 +35,7 @@ def look(machine: Machine) -> Result:
 
 
 def _slow(card: Device, expected: float | None) -> Finding | None:
-    full = expected if expected is not None else card.max_speed
+    full = min((speed for speed in (expected, card.max_speed) if speed is not None), default=None)
     if card.width is None:
         return None  # no link: part of the chip set, or of a virtual machine
     if card.speed is None:

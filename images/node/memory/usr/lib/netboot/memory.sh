@@ -11,7 +11,7 @@ say() { echo "netboot-memory: $*"; }
 state=disk
 [ "$(stat -f -c %T "$STATE")" != tmpfs ] || state=memory
 asked=$(tr ' ' '\n' <"$CMDLINE" | sed -n 's/^netboot\.store_mib=//p' | tail -n 1)
-case $asked in *[!0-9]*) say "netboot.store_mib=$asked is no number of MiB; left out" && asked= ;; esac
+case $asked in 0* | *[!0-9]* | ????????*) say "netboot.store_mib=$asked is no number of MiB; left out" && asked= ;; esac
 read -r memory root containers <"$RUN/memory"
 eval "$(memory_budget "$memory" "$root" "$containers" "$state" "$asked")"
 
