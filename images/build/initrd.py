@@ -81,10 +81,10 @@ def gather(
     return Gathered(len(plain), tuple(module.name for module in loaded), names, missing)
 
 
-def stage_files() -> tuple[tuple[str, str], ...]:
-    """What of an initrd is ours: path in it and SHA-256."""
+def stage_files(*, debug: bool) -> tuple[tuple[str, str], ...]:
+    """What of an initrd is ours: path in it and SHA-256; `debug`: as `gather`."""
     return tuple(
-        (f"/{entry.path}", sha256(entry.data).hexdigest()) for entry in _stage(debug=False) if stat.S_ISREG(entry.mode)
+        (f"/{entry.path}", sha256(entry.data).hexdigest()) for entry in _stage(debug=debug) if stat.S_ISREG(entry.mode)
     )
 
 

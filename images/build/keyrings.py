@@ -57,8 +57,12 @@ def read(keyring: Path) -> tuple[ArchiveKey, ...]:
     """The keys of a file, armoured or binary, but for those that are revoked or cannot sign.
 
     Raises:
-        RecipeError: there is none. CommandError: gpg is not installed.
+        RecipeError: there is none, or the file cannot be read. CommandError: gpg is not installed.
     """
+    try:
+        keyring.read_bytes()
+    except OSError as error:
+        raise RecipeError(f"{keyring} cannot be read: {error.strerror}") from error
     with tempfile.TemporaryDirectory(prefix="netboot-gpg-") as home:
         argv = ["gpg", "--homedir", home, "--batch", "--quiet", "--show-keys", "--with-colons", str(keyring)]
         try:

@@ -1,5 +1,6 @@
 """Whose a store's folders are, and who may read and write them: explicit, whatever the umask (docs/store.md)."""
 
+import errno
 import os
 import pwd
 import stat
@@ -20,8 +21,10 @@ def folder(path: Path, root: Path) -> None:
         path.mkdir(exist_ok=True)
         _settle(path, root, _SHARED if _shared(root) else _ALONE)
     elif not root.is_dir():  # what somebody else made stays as it is
+        made = [path for path in (root, *root.parents) if not path.exists()]
         root.mkdir(parents=True, exist_ok=True)
-        root.chmod(_ALONE)
+        for path in made:
+            path.chmod(_ALONE)
 
 
 def lock(root: Path) -> Path:
@@ -31,7 +34,7 @@ def lock(root: Path) -> Path:
         OSError: the file system refuses.
     """
     path = root / LOCK
-    if not path.exists():
+    if not os.path.lexists(path):
         path.touch()
     _settle(path, root, 0o664 if _shared(root) else 0o644)
     return path
@@ -43,12 +46,19 @@ def _shared(root: Path) -> bool:
 
 
 def _settle(path: Path, root: Path, mode: int) -> None:
-    """What root makes is the store's owner's: images are built as root, and served by another account."""
-    owner, status, us = root.stat(), path.stat(), os.geteuid()
-    if us == 0 and (status.st_uid, status.st_gid) != (owner.st_uid, owner.st_gid):
-        os.chown(path, owner.st_uid, owner.st_gid)
-    if us in (0, status.st_uid) and stat.S_IMODE(status.st_mode) != mode:
-        path.chmod(mode)
+    """What root makes is the store's owner's: images are built as root, and served by another account. That one may put
+    a link in a file's place, so none is followed: root would give away what it points to."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        owner, status, us = root.stat(), os.fstat(descriptor), os.geteuid()
+        if stat.S_ISREG(status.st_mode) and status.st_nlink > 1:
+            raise OSError(errno.EMLINK, "it has another name too", str(path))
+        if us == status.st_uid == 0 and (owner.st_uid, owner.st_gid) != (0, status.st_gid):
+            os.fchown(descriptor, owner.st_uid, owner.st_gid)
+        if us in (0, status.st_uid) and stat.S_IMODE(status.st_mode) != mode:
+            os.fchmod(descriptor, mode)
+    finally:
+        os.close(descriptor)
 
 
 def unwritable(root: Path, uid: int, gid: int) -> tuple[Path, ...]:

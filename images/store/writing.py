@@ -35,6 +35,8 @@ def locked(root: Path, wait: float) -> Iterator[None]:
                 rmtree(left) if left.is_dir() and not left.is_symlink() else left.unlink()
             yield
     except PermissionError as error:
+        if error.filename and not Path(error.filename).is_relative_to(root):
+            raise files.refused(f"cannot read {error.filename}", error) from error
         raise _not_ours(root, error) from error
     except OSError as error:
         raise files.refused(f"cannot write to the store {root}", error) from error

@@ -13,7 +13,11 @@ def ending(store: Store, now: float) -> tuple[str, ...]:
     know. What cannot be told is said too.
     """
     said: dict[str, None] = {}
-    for name in sorted({image.manifest.name for image in store.images()} & set(inherit.shipped())):
+    try:
+        names = sorted({image.manifest.name for image in store.images()} & set(inherit.shipped()))
+    except ImageError as error:
+        return (str(error),)
+    for name in names:
         try:
             said |= dict.fromkeys(keyrings.check(inherit.load(inherit.find(name)), now))
         except ImageError as error:

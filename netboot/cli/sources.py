@@ -18,7 +18,7 @@ from images.build.availability import Availability, State
 from images.errors import LockError, NotFoundError, RecipeError
 from images.recipe import lockfile, pinning
 from images.recipe.lockfile import Lock
-from images.recipe.recipe import Recipe
+from images.recipe.recipe import Recipe, Source
 from images.store.lookup import resolve
 from images.store.store import Store
 from netboot.cli.build import load_recipe
@@ -164,13 +164,21 @@ def _value(recipe: Recipe, found: Availability, state: State) -> dict[str, Any]:
                 "state": item.state,
                 "words": item.words,
                 "published": item.published,
-                "keys": [dataclasses.asdict(key) for key in keyrings.read(item.source.signed_by)],
+                "keys": [dataclasses.asdict(key) for key in _of(item.source)],
             }
             for item in found.sources
         ],
         "packages": [dataclasses.asdict(item) for item in found.packages],
         "installs": None if found.installs is None else len(found.installs),
     }
+
+
+def _of(source: Source) -> tuple[keyrings.ArchiveKey, ...]:
+    """Nothing where it has no key that can be read: that is among the problems."""
+    try:
+        return keyrings.read(source.signed_by)
+    except RecipeError:
+        return ()
 
 
 def _facts(changes: Diff) -> dict[str, Any]:

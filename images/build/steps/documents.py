@@ -136,7 +136,7 @@ def _inputs(context: Context, products: Products) -> Inputs:
             )
         ),
         entries=tuple(entry.path for entry in recipe.entries()),
-        stage=stage_files(),
+        stage=stage_files(debug="initrd-shell" in recipe.debug),
     )
 
 

@@ -78,3 +78,34 @@ def test_a_store_that_is_roots_is_read_and_refused_with_the_remedy(folder: Path)
         )
 
     assert as_service(refused) == 0
+
+
+@pytest.mark.parametrize("name", ["lock", "refs", "tmp"])
+def test_root_follows_no_link_that_the_stores_owner_put_there(folder: Path, name: str) -> None:
+    root, secret = folder / "store", folder / "roots"
+    root.mkdir()
+    os.chown(root, SERVICE, SERVICE)
+    add(Store(root), folder, "one")
+    if name == "lock":
+        secret.write_text("root's own\n")
+        (root / name).unlink()
+    else:
+        secret.mkdir()
+        (secret / "shadow").write_text("root's own\n")
+        (root / name).rmdir()
+    secret.chmod(0o700)
+    (root / name).symlink_to(secret)
+    with pytest.raises(StoreError) as caught:
+        Store(root).set_channel("stable", Store(root).digests()[0])
+    assert str(caught.value).startswith(f"cannot write to the store {root}: ")
+    status = secret.stat()
+    assert (status.st_uid, status.st_mode & 0o777) == (0, 0o700)
+    assert (secret if name == "lock" else secret / "shadow").read_text() == "root's own\n"
+
+
+def test_what_another_account_owns_in_a_store_of_roots_stays_its_own(folder: Path) -> None:
+    root = folder / "store"
+    add(Store(root), folder, "one")
+    os.chown(root / "refs", SERVICE, SERVICE)
+    add(Store(root), folder, "two")
+    assert (root / "refs").stat().st_uid == SERVICE

@@ -164,3 +164,15 @@ def test_the_vendored_rules_are_whole_and_all_of_them_can_be_used() -> None:
 def test_any_bytes_can_be_looked_at(data: bytes) -> None:
     secret_rules.secrets("/etc/a", data)
     assert secret_rules.entropy(data) >= 0
+
+
+def test_a_header_at_the_end_of_a_file_and_after_many_blanks() -> None:
+    header = b"Authorization: Bearer sk_9fQ2mZx7Lw4Tb8Kd"
+    assert secret_rules.secrets("/etc/app.conf", header) == ("authorization-header",)
+    assert secret_rules.secrets("/etc/app.conf", b"authorization=" + b" " * 200_000 + b"x") == ()
+
+
+def test_examples_in_the_code_of_packages_are_none() -> None:
+    example = b"Authorization: Bearer 7Fjfp0ZBr1KtDRbnfVdmIw\n"
+    assert secret_rules.secrets("/usr/lib/python3/dist-packages/oauthlib/tokens.py", example) == ()
+    assert secret_rules.secrets("/usr/lib/python3/dist-packages/PyJWT.egg-info/PKG-INFO", JWT.encode()) == ()

@@ -76,6 +76,12 @@ def test_a_successor_beside_a_key_makes_the_file_last_longer(tmp_path: Path) -> 
     assert (lifetime.last.fingerprint, lifetime.expires) == ("4D64FEC119C2029067D6E791F8D2585B8783D481", 1_926_780_243)
 
 
+def test_a_file_that_cannot_be_read_is_not_called_no_key(tmp_path: Path) -> None:
+    with pytest.raises(RecipeError) as raised:
+        keyrings.read(tmp_path / "gone.asc")
+    assert str(raised.value) == f"{tmp_path}/gone.asc cannot be read: No such file or directory"
+
+
 def test_what_is_no_key_is_said_by_its_file(tmp_path: Path) -> None:
     path = tmp_path / "key.asc"
     path.write_text("a key\n")

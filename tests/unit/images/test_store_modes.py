@@ -80,3 +80,9 @@ def test_who_may_not_write_is_told_where(tmp_path: Path) -> None:
     closed = modes.unwritable(store.root, ours.st_uid + 4242, ours.st_gid + 4242)
     names = ["store", *modes.FOLDERS, "lock", digest]
     assert [path.name for path in closed] == names
+
+
+def test_folders_above_a_store_that_are_made_with_it_can_be_entered(tmp_path: Path) -> None:
+    os.umask(0o077)
+    add(Store(tmp_path / "srv/netboot/store"), tmp_path, "one")
+    assert [mode(tmp_path / name) for name in ("srv", "srv/netboot", "srv/netboot/store")] == ["0755"] * 3
