@@ -88,7 +88,16 @@ def test_the_kubelet_waits_until_the_clock_is_within_a_second(host: Host) -> Non
     told(host)
     (host.folder / "calls").unlink()
     said = "netboot-clock: the clock is right by the time server 192.0.2.7 (of DHCP)\n"
-    assert clock(host) == (0, said, ["chronyc waitsync 60 1 0 1", "chronyc -n -c tracking"])
+    assert clock(host) == (0, said, ["chronyc burst 4/4", "chronyc waitsync 20 1 0 1", "chronyc -n -c tracking"])
+
+
+def test_servers_are_asked_again_while_the_clock_is_not_right(host: Host) -> None:
+    """The join agent sets a clock that was years off: what chronyd had measured by then is void."""
+    lease(host, 2, "192.0.2.7")
+    told(host)
+    (host.folder / "calls").unlink()
+    _, _, calls = clock(host, waitsync=1)
+    assert calls == [*["chronyc burst 4/4", "chronyc waitsync 20 1 0 1"] * 3, "chronyc -n -c sources"]
 
 
 def test_after_a_minute_the_unit_fails_and_says_who_was_asked(host: Host) -> None:
