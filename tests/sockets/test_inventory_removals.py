@@ -20,7 +20,7 @@ from netboot.stores.acceptance import Acceptance
 from netboot.stores.snapshot import read_snapshot
 from tests.commands import Run
 from tests.sites import make_site
-from tests.sockets.api import Api, Fixed
+from tests.sockets.api import UP_MS, Api, Fixed
 from tests.sockets.served import runner, served
 
 HEAD = """\
@@ -51,7 +51,8 @@ class Site(Api):
 
     def look(self) -> InventoryStatus:
         self.publisher.step(now=True)
-        self.say(publisher=self.publisher.status().model_copy(update={"at_ms": Fixed().now_ms()}))
+        fresh = {"at_ms": Fixed().now_ms(), "up_ms": UP_MS}
+        self.say(publisher=self.publisher.status().model_copy(update=fresh))
         return self.publisher.status().inventory
 
     def writes(self, text: str) -> InventoryStatus:
