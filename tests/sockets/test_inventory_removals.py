@@ -132,7 +132,7 @@ def test_it_goes_on_and_all_is_well_without_anybody(site: Site) -> None:
 
 def test_an_empty_file_is_a_fault_and_nothing_that_could_be_accepted(site: Site) -> None:
     status = site.writes("")
-    fault = f"{site.file}:1: holds nothing: remove the file, or declare `machines: []`"
+    fault = f"{site.file}: holds nothing: remove the file, or declare `machines: []`"
     assert (status.valid, status.faults, status.pending) == (False, (fault,), None)
     assert site.boots == 1000
 
@@ -145,7 +145,7 @@ def test_a_volume_that_is_not_mounted_and_a_folder_that_is_gone(site: Site) -> N
     folder.mkdir()
     empty = site.look()
     why = "has no *.yaml file: is a volume not mounted? A site without machines declares `machines: []`"
-    assert empty.faults == (f"{folder}:1: {why}",)
+    assert empty.faults == (f"{folder}: {why}",)
     assert site.restarts().faults == empty.faults
     assert site.boots == 1000
     folder.rmdir()
