@@ -18,6 +18,9 @@ Admission = Literal["admitted", "excess", "cut"]
 TURNOVER_SECONDS = 2.0
 """How long one has its place in a network that is full: whoever comes back at once with another address of a /64 would
 otherwise have us begin with TLS as fast as it can connect."""
+TURNOVER_SPACING = 1 / 32
+"""Seconds between two who get a place of a network that is full, however many places it has: all of them given anew
+every two seconds were 256 handshakes a second, of 64 addresses of one /64."""
 TOLD_TO_COME_BACK = 2
 """Up to so many times a limit, what is too many is told to come back; beyond, it is cut without a word."""
 
@@ -36,11 +39,12 @@ class Seat:
 class _Network:
     """What is open of one network: by address, and those that wait, who has waited longest first."""
 
-    __slots__ = ("addresses", "open", "waiting")
+    __slots__ = ("addresses", "next_turnover", "open", "waiting")
 
     def __init__(self) -> None:
         self.addresses: dict[str, int] = {}
         self.open = 0
+        self.next_turnover = float("-inf")
         self.waiting: dict[Seat, None] = {}
 
 
@@ -114,9 +118,11 @@ class Gate:
             if not self._end(next(of_address, None)):
                 return False
         if network.open > self._most_network:
-            longest = next(iter(network.waiting), None)
-            if longest is None or self._monotonic() - longest.since < TURNOVER_SECONDS or not self._end(longest):
+            longest, now = next(iter(network.waiting), None), self._monotonic()
+            if longest is None or now < max(longest.since + TURNOVER_SECONDS, network.next_turnover):
                 return False
+            network.next_turnover = now + TURNOVER_SPACING
+            self._end(longest)
         return self.open <= self._most or self._end(next(iter(self._waiting), None))
 
     def _end(self, seat: Seat | None) -> bool:

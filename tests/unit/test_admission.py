@@ -5,7 +5,7 @@ from collections.abc import Callable
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netboot.admission import TURNOVER_SECONDS, Gate, Seat
+from netboot.admission import TURNOVER_SECONDS, TURNOVER_SPACING, Gate, Seat
 
 
 class Crowd:
@@ -50,6 +50,22 @@ def test_of_a_network_of_ipv6_one_of_the_same_64_makes_room_once_it_has_had_its_
     assert (crowd.enter("x4", "2001:db8:0:1::4"), crowd.ended) == ("admitted", ["x1"])
     assert [crowd.enter(f"v4-{n}", f"192.0.2.{n}") for n in range(9)] == ["admitted"] * 9
     assert crowd.ended == ["x1"], "addresses of IPv4 are no network together"
+
+
+def test_places_of_a_full_network_of_ipv6_change_hands_one_after_the_other() -> None:
+    now = [0.0]
+    crowd = Crowd(Gate(most=100, most_each=100, most_network=4, monotonic=lambda: now[0]))
+    address, other = "2001:db8:0:1::", "2001:db8:0:2::"
+    assert [crowd.enter(f"{n}", f"{address}{n}") for n in range(4)] == ["admitted"] * 4
+    assert [crowd.enter(f"other{n}", f"{other}{n}") for n in range(4)] == ["admitted"] * 4
+    now[0] = 10.0
+    assert [crowd.enter(f"a{n}", f"{address}a{n}") for n in range(3)] == ["admitted", "excess", "excess"]
+    assert crowd.enter("other4", f"{other}4") == "admitted", "each network by itself"
+    now[0] += TURNOVER_SPACING
+    for name in ("a1", "a2"):
+        crowd.gate.leave(crowd.seats[name])
+    assert [crowd.enter(f"b{n}", f"{address}b{n}") for n in range(2)] == ["admitted", "excess"]
+    assert crowd.ended == ["0", "other0", "1"]
 
 
 def test_in_all_who_waited_longest_makes_room() -> None:
