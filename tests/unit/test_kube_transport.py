@@ -24,6 +24,7 @@ from netboot.kube.errors import ClusterRefusedError
 from netboot.kube.leases import KubeLeases
 from netboot.kube.nodes import KubeNodes
 from netboot.kube.secrets import KubeTokens
+from tests.handshakes import failing
 
 Answer = tuple[int, Any]
 AUTHORITY = Authority("unit")
@@ -223,14 +224,32 @@ def test_a_certificate_of_another_authority_is_not_believed(server: Server, monk
     assert server.asked == []
 
 
+def test_a_handshake_that_fails_otherwise_says_nothing_of_a_certificate(tmp_path: Path) -> None:
+    path = tmp_path / "kubeconfig"
+    with failing() as place:
+        path.write_bytes(kubeconfig(f"https://{place}", AUTHORITY.pair.certificate, AUTHORITY.issue("me")))
+        with closing(connect(path)) as connection, pytest.raises(ClusterUnavailableError) as caught:
+            KubeNodes(connection).node("n")
+    words = f"TLS with the apiserver {place} failed, not for its certificate: tlsv1 alert decode error"
+    assert (type(caught.value), str(caught.value)) == (ClusterUnavailableError, words)
+
+
 def test_a_name_for_tls_is_heeded(tmp_path: Path) -> None:
+    """In place of the address, which its certificate need not have."""
     with serving(Server(tmp_path, ("api.example",))) as server:
         document = json.loads(server.path.read_text())
-        document["clusters"][0]["cluster"]["tls-server-name"] = "api.example"
-        server.path.write_text(json.dumps(document))
         server.answer = lambda _method, _path: (200, node("n", "1"))
-        with closing(connect(server.path)) as connection:
-            assert KubeNodes(connection).node("n") is not None
+
+        def ask(name: str) -> NodeView | None:
+            document["clusters"][0]["cluster"]["tls-server-name"] = name
+            server.path.write_text(json.dumps(document))
+            with closing(connect(server.path)) as connection:
+                return KubeNodes(connection).node("n")
+
+        assert ask("api.example") is not None
+        for name in ("other.example", "127.0.0.1"):
+            with pytest.raises(ClusterUnavailableError, match="no certificate that the kubeconfig's authority has sig"):
+                ask(name)
 
 
 # -- watching ---------------------------------------------------------------------------------------------------------
