@@ -363,6 +363,30 @@ def test_a_watch_that_nobody_reads_on_leaves_nothing_open(server: Server, connec
     watch.close()  # type: ignore[attr-defined]
 
 
+def test_a_damaged_lease_is_logged_once_and_again_when_it_is_damaged_otherwise(
+    server: Server, connection: Connection, caplog: pytest.LogCaptureFixture
+) -> None:
+    annotations: dict[str, str] = {}
+    metadata = {"name": "netboot-a", "namespace": "netboot", "resourceVersion": "1", "uid": "u"}
+    listed = {"items": [{"metadata": metadata | {"annotations": annotations}}], "metadata": {"resourceVersion": "5"}}
+    server.answer = lambda _method, _path: (200, listed)
+    leases, said = KubeLeases(connection, "netboot"), []
+    for looks in range(4):
+        if looks == 2:
+            annotations["netboot.dev/generation"] = "x"
+        assert leases.all() == []
+        said.append([record.getMessage() for record in caplog.records])
+        caplog.clear()
+    remedy = "look at it, then `kubectl -n netboot delete lease netboot-a`"
+    unknown = "so it cannot be told who holds this machine's credential"
+    assert said == [
+        [f"the Lease netboot/netboot-a is damaged (netboot.dev/generation is missing), {unknown}: {remedy}"],
+        [],
+        [f"the Lease netboot/netboot-a is damaged (netboot.dev/generation is not a number), {unknown}: {remedy}"],
+        [],
+    ]
+
+
 def test_lists_come_in_pages(server: Server, connection: Connection) -> None:
     def answer(_method: str, path: str) -> Answer:
         if "continue=" not in path:
@@ -415,22 +439,27 @@ def test_a_list_of_large_objects_comes_in_smaller_pages(
         if len(names) == 40:
             break
     assert names == [f"n{number}" for number in range(40)]
-    limits = [parse_qs(urlsplit(path.split()[1]).query)["limit"] for path in server.asked]
-    assert limits == [["500"], *[["5"]] * 8]
+    assert limits_asked_for(server) == [500, 5, 10, 5, 5, 5, 5, 5, 5, 5], "ten are too much, and not asked for again"
 
 
-def test_a_list_that_does_not_come_in_time_is_asked_for_in_smaller_pages(
+def limits_asked_for(server: Server) -> list[int]:
+    return [int(parse_qs(urlsplit(path.split()[1]).query)["limit"][0]) for path in server.asked]
+
+
+def test_a_list_that_does_not_come_in_time_is_asked_for_in_smaller_pages_that_grow(
     server: Server, connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The apiserver has to gather a page before it answers."""
-    monkeypatch.setattr(transport.Transport.exchange, "__defaults__", (None, 0.2))
-    gathering, few = threading.Event(), paged([node(f"n{number}", "1") for number in range(7)])
+    monkeypatch.setattr(transport.Transport.exchange, "__defaults__", (None, 1.0))
+    names = [f"n{number}" for number in range(1_000)]
+    gathering, few = threading.Event(), paged([node(name, "1") for name in names])
     server.answer = lambda method, path: (200, gathering) if "limit=500" in path else few(method, path)
     try:
         items, _ = connection.pages(KubeNodes(connection)._api.list_node)
     finally:
         gathering.set()
-    assert [one["metadata"]["name"] for one in items] == [f"n{number}" for number in range(7)]
+    assert [one["metadata"]["name"] for one in items] == names
+    assert limits_asked_for(server) == [500, 5, 10, 20, 40, 80, 160, 250, 250, 250]
 
 
 def test_an_object_that_is_longer_than_any_can_be_is_said(
