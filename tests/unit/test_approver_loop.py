@@ -221,7 +221,7 @@ def test_one_request_that_defeats_us_holds_up_no_other_and_is_said(
     defeats = stage.cluster.submit(client())
     others = [stage.cluster.submit(client("other-1", name=name, uid=name)) for name in ("second", "third")]
     assert [stage.decision(csr)[0] for csr in others] == ["Denied", "Denied"]
-    wait_for(lambda: one.status().message == "a defect; see the log")
+    wait_for(lambda: one.status().message == "a defect; see the log", 20)
     assert not one.status().ok
     assert f"certificate request {defeats.name}: a defect" in caplog.text
     harmless.set()

@@ -329,7 +329,7 @@ def test_a_watch_that_fell_silent_is_begun_again_where_it_was(
     server: Server, connection: Connection, monkeypatch: pytest.MonkeyPatch, *, alive: bool
 ) -> None:
     """A quiet cluster is no failure; an apiserver that is gone is one, as soon as it is asked again."""
-    monkeypatch.setattr(connections, "SILENCE_SECONDS", 0.05)
+    monkeypatch.setattr(connections, "SILENCE_SECONDS", 0.5)
     ended = threading.Event()
     listed = {"items": [], "metadata": {"resourceVersion": "7"}}
     following = (200, json.dumps(event("ADDED", "b", "8")).encode() + b"\n") if alive else (0, None)
