@@ -60,9 +60,6 @@ class SupervisorStatus(Strict):
     processes: dict[str, ProcessStatus]
 
 
-# -- the boot servers -------------------------------------------------------------------------------------------------
-
-
 class BootStatus(Timed):
     """A boot server. What it counted since the service began, those that it took the place of included: by outcome or
     result, or in all; and what is so now: `open_connections`, `journal_lag`."""
