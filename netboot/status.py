@@ -11,6 +11,9 @@ from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler
 
 from images.values.strict import Strict
 
+DEFECT = "a defect; see the log"
+"""What somebody says of himself who failed for a reason that nobody foresaw, and tries again."""
+
 
 def up_ms() -> int:
     """Milliseconds since the machine was started: the same for every process on it, nobody sets it, and it only goes
@@ -55,9 +58,6 @@ class SupervisorStatus(Strict):
     pid: int
     uptime_ms: int
     processes: dict[str, ProcessStatus]
-
-
-# -- the boot servers -------------------------------------------------------------------------------------------------
 
 
 class BootStatus(Timed):

@@ -19,6 +19,7 @@ from images import run
 from images.errors import CommandError, SourceUnavailableError
 from images.recipe.recipe import Source
 from images.values.digests import PLACE
+from images.values.faults import root_cause, unverified
 
 CONNECT_SECONDS, READ_SECONDS = 5.0, 20.0
 MAX_INRELEASE = 16 * 1024 * 1024
@@ -200,7 +201,8 @@ def _reason(error: Exception) -> str:
     if isinstance(error, requests.exceptions.ProxyError):
         return "the proxy does not let us through"
     if isinstance(error, requests.exceptions.SSLError):
-        return "its TLS certificate cannot be verified"
+        cause = root_cause(error)
+        return "its TLS certificate cannot be verified" if unverified(error) else f"TLS with it failed: {cause}"
     if isinstance(error, requests.exceptions.Timeout):
         return "no answer in time"
     if "NameResolutionError" in text or "Name or service not known" in text or "Failed to resolve" in text:

@@ -8,7 +8,7 @@ import requests
 import urllib3
 
 from images.registry.errors import AbsentError, DamagedError, DeniedError, RegistryError, UnreachableError
-from images.values.faults import root_cause
+from images.values.faults import root_cause, unverified
 
 TIMEOUT = (10.0, 60.0)
 """Seconds to connect, and of silence that are too many."""
@@ -39,6 +39,8 @@ def in_words(where: str, what: str) -> Iterator[None]:
         error.response.close()
         raise _refusal(error.response, where, what) from None
     except requests.exceptions.SSLError as error:
+        if not unverified(error):
+            raise UnreachableError(f"TLS with {where} failed, not for its certificate: {root_cause(error)}") from None
         raise RegistryError(
             f"{where} is not believed: {root_cause(error)}; give the authority of its certificate (--authority)"
         ) from None

@@ -1,7 +1,7 @@
 """The words that our messages have: what pydantic says of a value, OpenSSL of a host; lists that may be long."""
 
 import ssl
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from pydantic import ValidationError
@@ -36,11 +36,29 @@ def bare(message: str) -> str:
 
 def root_cause(error: BaseException) -> str:
     """The words of the exception that was first: those above it name objects in memory, or say the same less well."""
-    while error.__cause__ or error.__context__:
-        error = error.__cause__ or error.__context__ or error
-    if isinstance(error, ssl.SSLCertVerificationError):
-        return error.verify_message
-    return (error.strerror if isinstance(error, OSError) else None) or str(error)
+    *_, first = _causes(error)
+    if isinstance(first, ssl.SSLCertVerificationError):
+        return first.verify_message
+    reason = getattr(first, "reason", None)  # OpenSSL's; one that Python's own code makes has none
+    if isinstance(first, ssl.SSLError) and reason:
+        return str(reason).lower().replace("_", " ")  # `strerror` says it twice, and a line of Python's source
+    return (first.strerror if isinstance(first, OSError) else None) or str(first)
+
+
+def unverified(error: BaseException) -> bool:
+    """Whether a certificate that was not believed is the cause. TLS fails for other reasons, too, which the next try
+    may not meet."""
+    return any(isinstance(cause, ssl.SSLCertVerificationError) for cause in _causes(error))
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """The exception, then what it came of, the very first last."""
+    while True:
+        yield error
+        cause = error.__cause__ or error.__context__
+        if cause is None:
+            return
+        error = cause
 
 
 def first_few(items: Sequence[object], most: int) -> str:

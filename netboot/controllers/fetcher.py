@@ -12,11 +12,10 @@ from dataclasses import dataclass, replace
 
 from images.errors import ImageError
 from images.values.backoff import Backoff
-from netboot.controllers.runner import DEFECT
 from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.ports import Clock
 from netboot.lifecycle.upstream import Upstream, fetching
-from netboot.status import FetcherStatus, Transfer
+from netboot.status import DEFECT, FetcherStatus, Transfer
 
 log = logging.getLogger(__name__)
 

@@ -14,10 +14,9 @@ from functools import partial
 from typing import NamedTuple
 
 from netboot.controllers.projection import ProjectionController
-from netboot.controllers.runner import DEFECT
 from netboot.controllers.snapshot_publisher import SnapshotPublisher
 from netboot.lifecycle.ports import Clock
-from netboot.status import LoopStatus, up_ms
+from netboot.status import DEFECT, LoopStatus, up_ms
 
 log = logging.getLogger(__name__)
 

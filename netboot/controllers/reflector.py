@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from typing import Generic, TypeVar
 
 from images.values.backoff import Backoff
-from netboot.controllers.runner import DEFECT
 from netboot.lifecycle.errors import CannotTellError
+from netboot.status import DEFECT
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")

@@ -19,8 +19,8 @@ from netboot.reread import Reread
 
 PAGE = 500
 FEW = 5
-"""Objects that are asked for at once: so many, and where those are too much, so few, until the list is read. The latter
-fit into LONGEST_ANSWER, whatever somebody has made of them."""
+"""Objects that are asked for at once: so many, and where those are too much, so few, then twice as many each time, up
+to half of what was too much. So few fit into LONGEST_ANSWER, whatever somebody has made of them."""
 _CHUNK = 65_536
 SILENCE_SECONDS = 75.0
 """A watch that says nothing for so long is begun again where it was. A quiet cluster has nothing to say, not even
@@ -109,7 +109,7 @@ class Connection:
 
     def _listed(self, operation: Callable[..., Any], *args: Any, **how: Any) -> Iterator[_Page]:
         """A list as it is read, LONGEST_ANSWER of it at most at once; begun again (`first`) where it grew too old."""
-        following, limit = "", PAGE
+        following, limit, most = "", PAGE, PAGE
         while True:
             more = {"_continue": following} if following else {}
             try:
@@ -120,8 +120,10 @@ class Connection:
             except TooMuchError:
                 if limit == FEW:
                     raise
+                most = max(FEW, limit // 2)
                 limit = FEW
                 continue
+            limit = min(2 * limit, most)
             first, following = not following, page["metadata"].get("continue", "")
             yield _Page(page["items"], str(page["metadata"]["resourceVersion"]), first)
             if not following:

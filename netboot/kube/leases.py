@@ -38,6 +38,8 @@ class KubeLeases:
     def __init__(self, connection: Connection, namespace: str) -> None:
         self._connection, self._namespace = connection, namespace
         self._api = client.CoordinationV1Api(connection.api)
+        self._damaged: set[str] = set()
+        """What was said of damaged ones at the last look at all of them, which is taken every minute."""
 
     def read(self, cluster: str, machine: str) -> Credential | None:
         """What the machine's Lease says; None: there is none.
@@ -76,14 +78,17 @@ class KubeLeases:
             self._connection.call(delete, name, self._namespace, body=body, expected=(404, 409))
 
     def all(self) -> list[Credential]:
-        """A damaged Lease is logged and left out, for the others are sound."""
+        """A damaged Lease is logged, once, and left out, for the others are sound."""
         leases, _ = self._connection.pages(self._api.list_namespaced_lease, self._namespace, label_selector=_SELECTOR)
-        credentials = []
+        credentials, damaged = [], set()
         for lease in leases:
             try:
                 credentials.append(_credential(lease))
             except RefusedError as error:
-                log.error("%s", error)  # noqa: TRY400 - the words are all there is to it
+                damaged.add(str(error))
+        for words in sorted(damaged - self._damaged):
+            log.error("%s", words)
+        self._damaged = damaged
         return credentials
 
 

@@ -13,7 +13,7 @@ from urllib.parse import urlencode, urlsplit
 
 import urllib3
 
-from images.values.faults import root_cause
+from images.values.faults import root_cause, unverified
 from netboot.join.errors import ClusterUnavailableError
 from netboot.kube.errors import KubeconfigError, StatusError, TooMuchError
 from netboot.kube.kubeconfig import Kubeconfig
@@ -40,7 +40,6 @@ class Transport:
         manager = urllib3.PoolManager(
             ssl_context=_context(kubeconfig),
             server_hostname=kubeconfig.server_name,
-            assert_hostname=kubeconfig.server_name,
             maxsize=64,
             retries=False,
         )
@@ -136,9 +135,12 @@ class Transport:
             return ClusterUnavailableError(f"the apiserver {host} could not be reached within {CONNECT_SECONDS:.0f} s")
         if isinstance(error, urllib3.exceptions.ReadTimeoutError):
             return TooMuchError(f"the apiserver {host} did not answer within {READ_SECONDS:.0f} s")
-        if isinstance(error, urllib3.exceptions.SSLError):
+        if unverified(error):
             unsigned = f"the apiserver {host} has no certificate that the kubeconfig's authority has signed"
             return ClusterUnavailableError(f"{unsigned}: {root_cause(error)}")
+        if isinstance(error, urllib3.exceptions.SSLError):
+            failed = f"TLS with the apiserver {host} failed, not for its certificate"
+            return ClusterUnavailableError(f"{failed}: {root_cause(error)}")
         return ClusterUnavailableError(f"the apiserver {host} cannot be reached: {root_cause(error)}")
 
 

@@ -142,18 +142,24 @@ def _report_for_ever(config: Config, index: int, dependencies: Dependencies) -> 
     """For the management server's `/readyz`, until this process is told to stop. A thread of its own, for the checks
     wait for an apiserver that does not answer."""
     while True:
-        state = readiness(dependencies)
-        status = JoinStatus(
-            at_ms=dependencies.exchange.issuer.now_ms(),
-            ok=state.ready,
-            message="; ".join(state.problems) or "machines can join",
-            clusters=state.clusters,
-        )
+        status = status_of(dependencies)
         with suppress(OSError):
             write_status(config.data / "status", f"join-{index}", status)
         if dependencies.stopping():
             return
         time.sleep(REPORT_SECONDS)
+
+
+def status_of(dependencies: Dependencies) -> JoinStatus:
+    """In order: machines can join, and nothing else needs to be looked at."""
+    state = readiness(dependencies)
+    problems = [*state.problems, *dependencies.clusters.defects()]
+    return JoinStatus(
+        at_ms=dependencies.exchange.issuer.now_ms(),
+        ok=not problems,
+        message="; ".join(problems) or "machines can join",
+        clusters=state.clusters,
+    )
 
 
 def _reach(name: str, cluster: Cluster) -> Connected:

@@ -219,14 +219,15 @@ class Both:
         """The lines of the answer but for what differs from boot to boot, and the body of what is asked after it."""
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         try:
-            writer.write(raw)
-            head = await reader.readuntil(b"\r\n\r\n")
-            body = await reader.readexactly(int(parse(head).headers["content-length"]))
-            writer.write(LAST)
-            try:
-                rest = await reader.read(-1)
-            except ConnectionError:
-                rest = b""
+            async with asyncio.timeout(60):
+                writer.write(raw)
+                head = await reader.readuntil(b"\r\n\r\n")
+                body = await reader.readexactly(int(parse(head).headers["content-length"]))
+                writer.write(LAST)
+                try:
+                    rest = await reader.read(-1)
+                except ConnectionError:
+                    rest = b""
         finally:
             await close(writer)
         return DIFFERS.sub(b"", head + body).split(b"\n"), rest.rpartition(b"\r\n")[2]

@@ -146,12 +146,12 @@ def test_readyz_says_which_boot_server_hangs_and_is_not_ready(service: Service) 
 
 
 def test_a_machine_that_was_suspended_finds_everybody_as_they_were(service: Service) -> None:
-    """All of it stopped for longer than anybody may be silent, then continued, the supervisor first."""
+    """All of it stopped for longer than a server may be silent, then continued, the supervisor first."""
     before = service.status()
     pids = [before.pid, *service.pids()]
     for pid in pids:
         os.kill(pid, signal.SIGSTOP)
-    time.sleep(12)
+    time.sleep(12)  # the pause is what is tested: nobody is there who could say that it has lasted
     for pid in pids:
         os.kill(pid, signal.SIGCONT)
     scripts_are_answered(service)

@@ -204,23 +204,29 @@ def test_a_full_disk_keeps_nobody_out_and_loses_no_record(stage: Stage) -> None:
     wait_for(lambda: stage.facts.records)
 
 
-def test_one_request_that_defeats_us_holds_up_no_other(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
+def test_one_request_that_defeats_us_holds_up_no_other_and_is_said(
+    stage: Stage, caplog: pytest.LogCaptureFixture
+) -> None:
     class Poisoned(MemoryEnrolments):
         def of(self, machine: str) -> Any:
-            if threading.current_thread().name.startswith("worker") and poison[0]:
-                poison[0] -= 1
+            if not harmless.is_set():
                 raise ZeroDivisionError
             return stage.enrolments.of(machine)
 
-    poison = [3]
+    harmless = threading.Event()
     knowledge = Knowledge("default", Machines("default", stage.view), Poisoned(), FixedClock().now_ms)
     one = Approver("default", stage.connect, knowledge, stage.facts, FixedClock())
     stage.running.append(one)
     one.start()
-    csrs = [stage.cluster.submit(client())]
-    csrs += [stage.cluster.submit(client("other-1", name=name, uid=name)) for name in ("second", "third")]
-    assert [stage.decision(csr)[0] for csr in csrs] == ["Approved", "Denied", "Denied"]
-    assert "a defect" in caplog.text
+    defeats = stage.cluster.submit(client())
+    others = [stage.cluster.submit(client("other-1", name=name, uid=name)) for name in ("second", "third")]
+    assert [stage.decision(csr)[0] for csr in others] == ["Denied", "Denied"]
+    wait_for(lambda: one.status().message == "a defect; see the log", 20)
+    assert not one.status().ok
+    assert f"certificate request {defeats.name}: a defect" in caplog.text
+    harmless.set()
+    assert stage.decision(defeats)[0] == "Approved"
+    wait_for(lambda: one.status().ok)
 
 
 def test_a_storm(stage: Stage) -> None:

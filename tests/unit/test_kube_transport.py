@@ -24,6 +24,7 @@ from netboot.kube.errors import ClusterRefusedError
 from netboot.kube.leases import KubeLeases
 from netboot.kube.nodes import KubeNodes
 from netboot.kube.secrets import KubeTokens
+from tests.handshakes import failing
 
 Answer = tuple[int, Any]
 AUTHORITY = Authority("unit")
@@ -223,14 +224,32 @@ def test_a_certificate_of_another_authority_is_not_believed(server: Server, monk
     assert server.asked == []
 
 
+def test_a_handshake_that_fails_otherwise_says_nothing_of_a_certificate(tmp_path: Path) -> None:
+    path = tmp_path / "kubeconfig"
+    with failing() as place:
+        path.write_bytes(kubeconfig(f"https://{place}", AUTHORITY.pair.certificate, AUTHORITY.issue("me")))
+        with closing(connect(path)) as connection, pytest.raises(ClusterUnavailableError) as caught:
+            KubeNodes(connection).node("n")
+    words = f"TLS with the apiserver {place} failed, not for its certificate: tlsv1 alert decode error"
+    assert (type(caught.value), str(caught.value)) == (ClusterUnavailableError, words)
+
+
 def test_a_name_for_tls_is_heeded(tmp_path: Path) -> None:
+    """In place of the address, which its certificate need not have."""
     with serving(Server(tmp_path, ("api.example",))) as server:
         document = json.loads(server.path.read_text())
-        document["clusters"][0]["cluster"]["tls-server-name"] = "api.example"
-        server.path.write_text(json.dumps(document))
         server.answer = lambda _method, _path: (200, node("n", "1"))
-        with closing(connect(server.path)) as connection:
-            assert KubeNodes(connection).node("n") is not None
+
+        def ask(name: str) -> NodeView | None:
+            document["clusters"][0]["cluster"]["tls-server-name"] = name
+            server.path.write_text(json.dumps(document))
+            with closing(connect(server.path)) as connection:
+                return KubeNodes(connection).node("n")
+
+        assert ask("api.example") is not None
+        for name in ("other.example", "127.0.0.1"):
+            with pytest.raises(ClusterUnavailableError, match="no certificate that the kubeconfig's authority has sig"):
+                ask(name)
 
 
 # -- watching ---------------------------------------------------------------------------------------------------------
@@ -310,7 +329,7 @@ def test_a_watch_that_fell_silent_is_begun_again_where_it_was(
     server: Server, connection: Connection, monkeypatch: pytest.MonkeyPatch, *, alive: bool
 ) -> None:
     """A quiet cluster is no failure; an apiserver that is gone is one, as soon as it is asked again."""
-    monkeypatch.setattr(connections, "SILENCE_SECONDS", 0.05)
+    monkeypatch.setattr(connections, "SILENCE_SECONDS", 0.5)
     ended = threading.Event()
     listed = {"items": [], "metadata": {"resourceVersion": "7"}}
     following = (200, json.dumps(event("ADDED", "b", "8")).encode() + b"\n") if alive else (0, None)
@@ -342,6 +361,30 @@ def test_a_watch_that_nobody_reads_on_leaves_nothing_open(server: Server, connec
     watch: Iterator[NodeView] = KubeNodes(connection).watch(30)
     assert [next(watch).name, next(watch).name] == ["a", "b"]
     watch.close()  # type: ignore[attr-defined]
+
+
+def test_a_damaged_lease_is_logged_once_and_again_when_it_is_damaged_otherwise(
+    server: Server, connection: Connection, caplog: pytest.LogCaptureFixture
+) -> None:
+    annotations: dict[str, str] = {}
+    metadata = {"name": "netboot-a", "namespace": "netboot", "resourceVersion": "1", "uid": "u"}
+    listed = {"items": [{"metadata": metadata | {"annotations": annotations}}], "metadata": {"resourceVersion": "5"}}
+    server.answer = lambda _method, _path: (200, listed)
+    leases, said = KubeLeases(connection, "netboot"), []
+    for looks in range(4):
+        if looks == 2:
+            annotations["netboot.dev/generation"] = "x"
+        assert leases.all() == []
+        said.append([record.getMessage() for record in caplog.records])
+        caplog.clear()
+    remedy = "look at it, then `kubectl -n netboot delete lease netboot-a`"
+    unknown = "so it cannot be told who holds this machine's credential"
+    assert said == [
+        [f"the Lease netboot/netboot-a is damaged (netboot.dev/generation is missing), {unknown}: {remedy}"],
+        [],
+        [f"the Lease netboot/netboot-a is damaged (netboot.dev/generation is not a number), {unknown}: {remedy}"],
+        [],
+    ]
 
 
 def test_lists_come_in_pages(server: Server, connection: Connection) -> None:
@@ -396,22 +439,27 @@ def test_a_list_of_large_objects_comes_in_smaller_pages(
         if len(names) == 40:
             break
     assert names == [f"n{number}" for number in range(40)]
-    limits = [parse_qs(urlsplit(path.split()[1]).query)["limit"] for path in server.asked]
-    assert limits == [["500"], *[["5"]] * 8]
+    assert limits_asked_for(server) == [500, 5, 10, 5, 5, 5, 5, 5, 5, 5], "ten are too much, and not asked for again"
 
 
-def test_a_list_that_does_not_come_in_time_is_asked_for_in_smaller_pages(
+def limits_asked_for(server: Server) -> list[int]:
+    return [int(parse_qs(urlsplit(path.split()[1]).query)["limit"][0]) for path in server.asked]
+
+
+def test_a_list_that_does_not_come_in_time_is_asked_for_in_smaller_pages_that_grow(
     server: Server, connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The apiserver has to gather a page before it answers."""
-    monkeypatch.setattr(transport.Transport.exchange, "__defaults__", (None, 0.2))
-    gathering, few = threading.Event(), paged([node(f"n{number}", "1") for number in range(7)])
+    monkeypatch.setattr(transport.Transport.exchange, "__defaults__", (None, 1.0))
+    names = [f"n{number}" for number in range(1_000)]
+    gathering, few = threading.Event(), paged([node(name, "1") for name in names])
     server.answer = lambda method, path: (200, gathering) if "limit=500" in path else few(method, path)
     try:
         items, _ = connection.pages(KubeNodes(connection)._api.list_node)
     finally:
         gathering.set()
-    assert [one["metadata"]["name"] for one in items] == [f"n{number}" for number in range(7)]
+    assert [one["metadata"]["name"] for one in items] == names
+    assert limits_asked_for(server) == [500, 5, 10, 20, 40, 80, 160, 250, 250, 250]
 
 
 def test_an_object_that_is_longer_than_any_can_be_is_said(

@@ -10,29 +10,21 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import NamedTuple
 
 from netboot.controllers.approver.approvals import Approvals, Facts
 from netboot.controllers.approver.backlog import Backlog, Remembered, Task
-from netboot.controllers.approver.decision import (
-    OTHER_BOOT,
-    TOO_MANY,
-    Deny,
-    LeaveAlone,
-    decide,
-    purpose_of,
-    token_of,
-)
+from netboot.controllers.approver.decision import OTHER_BOOT, TOO_MANY, Deny, LeaveAlone, decide, purpose_of, token_of
 from netboot.controllers.approver.knowledge import Knowledge
 from netboot.controllers.approver.signing import SigningDuration
 from netboot.controllers.reflector import AGAIN, Reflector
-from netboot.controllers.runner import DEFECT
 from netboot.join.certificates import Issued, IssuedCertificates, issued
 from netboot.join.errors import ConflictError, RefusedError
 from netboot.join.ports import CertificateRequests, Csr, Leases, Tokens
 from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.ports import Clock
-from netboot.status import ApproverStatus
+from netboot.status import DEFECT, ApproverStatus
 from tokens.errors import TooManyError
 
 log = logging.getLogger(__name__)
@@ -81,6 +73,8 @@ class Approver:
         self._finished, self._noted = Remembered(), Remembered()
         self._signing = SigningDuration()
         self._alert: tuple[float, str] = (float("-inf"), "")
+        self._defects: set[str] = set()
+        """Requests that met one, by name, until they come through."""
 
     def start(self) -> None:
         """Begin; the threads end with the process."""
@@ -97,7 +91,7 @@ class Approver:
     def status(self) -> ApproverStatus:
         """For `/readyz` and metrics."""
         waiting, oldest = len(self._backlog), self._backlog.oldest_seconds()
-        problem = self._reflector.problem or self._signing.problem
+        problem = self._reflector.problem or self._signing.problem or (DEFECT if self._defects else None)
         if problem is None and oldest > SLOW_SECONDS:
             problem = f"{waiting} certificate requests wait, one for {oldest:.0f} s"
         alerted, alert = self._alert
@@ -139,20 +133,21 @@ class Approver:
     def _see_to(self, task: Task) -> None:
         """Whatever goes wrong with one request, the others go on and this one is tried again."""
         try:
-            self._step(task)
+            with suppress(ConflictError):  # what it became since comes with the watch
+                self._step(task)
         except NotOnRecordError as error:
             task.looks += 1
             self._later(task, str(error))
-        except ConflictError:
-            self._backlog.done(task)  # what it became since comes with the watch
         except CannotTellError as error:
             with self._lock:
                 self._unavailable += 1
             self._later(task, str(error))
         except Exception:
             log.exception("certificate request %s: a defect", task.csr.name)
+            self._defects.add(task.csr.name)
             self._later(task, DEFECT)
         else:
+            self._defects.discard(task.csr.name)
             self._backlog.done(task)
 
     def _later(self, task: Task, why: str) -> None:

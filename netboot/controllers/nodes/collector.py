@@ -10,7 +10,6 @@ from typing import Protocol
 from images.values.backoff import Backoff
 from netboot.controllers.nodes.attribution import Seen, belongs, facts, seen
 from netboot.controllers.reflector import Reflector
-from netboot.controllers.runner import DEFECT
 from netboot.join.ports import Nodes, NodeView
 from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.events import EventRecord
@@ -18,7 +17,7 @@ from netboot.lifecycle.phases import Phase
 from netboot.lifecycle.ports import Clock, States
 from netboot.lifecycle.trace import Trace
 from netboot.machines.values import Machine
-from netboot.status import NodesStatus
+from netboot.status import DEFECT, NodesStatus
 
 log = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ from netboot.join.errors import ClusterUnavailableError
 from netboot.join.ports import ClusterAccess
 from netboot.join.preconditions import Connected, Finding, refusals
 from netboot.lifecycle.errors import LifecycleError
-from netboot.status import ClusterStatus, FindingStatus
+from netboot.status import DEFECT, ClusterStatus, FindingStatus
 
 log = logging.getLogger(__name__)
 
@@ -30,6 +30,8 @@ class _Known:
     findings: tuple[Finding, ...] = ()
     checked: float = float("-inf")
     problem: str = "it has not been asked yet"
+    unclean: bool = False
+    """Whether cleaning met a defect, and has not gone through since."""
 
 
 class CheckedClusters(Mapping[str, ClusterAccess]):
@@ -85,6 +87,11 @@ class CheckedClusters(Mapping[str, ClusterAccess]):
         """By name, for `/readyz`."""
         return {name: self._status(name, known) for name, known in self._known.items()}
 
+    def defects(self) -> list[str]:
+        """What keeps no machine from joining, and somebody has to look at; in words."""
+        unclean = (name for name, known in self._known.items() if known.unclean)
+        return [f"cluster {name} is not cleared of what nobody needs any more: {DEFECT}" for name in unclean]
+
     def loops(self) -> dict[str, Callable[[], None]]:
         """What goes on until `end`, by name: a cluster that answers slowly holds up neither another nor its own
         checks."""
@@ -127,15 +134,17 @@ class CheckedClusters(Mapping[str, ClusterAccess]):
 
     def clean(self, name: str) -> float:
         """Clear away what nobody needs any more in a cluster; the seconds until it is to be done again."""
-        access = self._known[name].access
-        if self._clean is None or access is None:
+        known = self._known[name]
+        if self._clean is None or known.access is None:
             return RECHECK_SECONDS
         try:
-            self._clean(access, self._now_ms())
+            self._clean(known.access, self._now_ms())
+            known.unclean = False
         except LifecycleError as error:
             log.warning("what nobody needs any more in cluster %s is cleared away later: %s", name, error)
         except Exception:
             log.exception("defect: cluster %s was not cleared of what nobody needs any more", name)
+            known.unclean = True
         return CLEAN_SECONDS
 
     def _status(self, name: str, known: _Known) -> ClusterStatus:

@@ -6,6 +6,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from images.artifact.manifest import Manifest
+from images.store.store import Store
 from lab.work import CACHE, ROOT
 
 BUILD_CACHE = CACHE / "build"
@@ -27,3 +29,15 @@ def image_build(folder: Path, recipe: Path | str, *arguments: str) -> dict[str, 
     assert done.returncode == 0, done.stderr
     result: dict[str, Any] = json.loads(done.stdout)
     return result
+
+
+def blob(folder: Path, manifest: Manifest, artifact: str) -> Path:
+    """An artifact of an image in the store of `folder`."""
+    path: Path = Store(folder / "store").blob_path(getattr(manifest.artifacts, artifact).sha256)
+    return path
+
+
+def packages(folder: Path, manifest: Manifest) -> dict[str, str]:
+    """The image's packages, and their versions."""
+    listed = json.loads(blob(folder, manifest, "packages").read_bytes())
+    return {name: version for name, version, _ in listed}

@@ -14,7 +14,7 @@ from images.build import architecture
 from images.store.store import Store
 from tests.arm64 import recipe
 from tests.plugins.unbuilt import Unbuilt
-from tests.tools.images.image_build import image_build, run_image_build
+from tests.tools.images.image_build import blob, image_build, run_image_build
 
 pytestmark = pytest.mark.tools
 
@@ -47,10 +47,6 @@ def root(manifest: Manifest, folder: Path) -> Iterator[Path]:
     subprocess.run(argv, check=True)
     yield target
     subprocess.run(["rm", "-rf", str(target)], check=True)
-
-
-def blob(folder: Path, manifest: Manifest, name: str) -> Path:
-    return Store(folder / "store").blob_path(getattr(manifest.artifacts, name).sha256)
 
 
 def machines(tree: Path) -> dict[int, list[str]]:

@@ -16,7 +16,7 @@ from images.artifact.manifest import Manifest
 from images.artifact.signing import verify
 from images.build.steps.configure import IDENTITY
 from images.store.store import Store
-from tests.tools.images.image_build import BUILD_CACHE, image_build
+from tests.tools.images.image_build import BUILD_CACHE, blob, image_build
 
 pytestmark = pytest.mark.tools
 MINIMAL = "debian-12-minimal"
@@ -32,9 +32,7 @@ class Made:
     """Path in the image → (mode as `ls` writes it, owner/group)."""
 
     def blob(self, name: str) -> Path:
-        artifact = getattr(self.manifest.artifacts, name)
-        path: Path = Store(self.folder / "store").blob_path(artifact.sha256)
-        return path
+        return blob(self.folder, self.manifest, name)
 
     def cat(self, path: str) -> str:
         argv = ["unsquashfs", "-cat", str(self.blob("root")), path.lstrip("/")]

@@ -1,6 +1,5 @@
 """A node's image from the shipped recipe, with a local signed repository in the place of the Kubernetes project's."""
 
-import json
 import subprocess
 import sys
 import tomllib
@@ -17,7 +16,7 @@ from images.errors import CommandError
 from images.store.store import Store
 from lab.kube.repository import KEY, Repository, repository
 from lab.work import ROOT
-from tests.tools.images.image_build import image_build
+from tests.tools.images.image_build import blob, image_build, packages
 from tests.unit.images import archives
 
 pytestmark = pytest.mark.tools
@@ -58,16 +57,15 @@ def manifest(recipe: Path) -> Manifest:
 @pytest.fixture(scope="module")
 def root(manifest: Manifest, recipe: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     folder = tmp_path_factory.mktemp("root") / "root"
-    blob = Store(recipe.parent / "store").blob_path(manifest.artifacts.root.sha256)
-    subprocess.run(["unsquashfs", "-quiet", "-no-progress", "-d", str(folder), str(blob)], check=True)
+    packed = blob(recipe.parent, manifest, "root")
+    subprocess.run(["unsquashfs", "-quiet", "-no-progress", "-d", str(folder), str(packed)], check=True)
     yield folder
     subprocess.run(["rm", "-rf", str(folder)], check=True)
 
 
 def test_the_kubelet_is_that_of_the_source_with_the_bases_name(root: Path, manifest: Manifest, recipe: Path) -> None:
     assert (root / "usr/bin/kubelet").read_text() == KUBELET
-    packages = Store(recipe.parent / "store").blob_path(manifest.artifacts.packages.sha256).read_bytes()
-    assert {"kubelet", "containerd", "runc", "python3-cryptography"} <= {name for name, _, _ in json.loads(packages)}
+    assert {"kubelet", "containerd", "runc", "python3-cryptography"} <= packages(recipe.parent, manifest).keys()
     assert not list((root / "etc/apt").rglob("*.sources"))
 
 

@@ -1,6 +1,5 @@
 """debian-12-cpu and debian-12-gpu, built through the command line as the boot tests build them, and what is in them."""
 
-import json
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +14,7 @@ from lab.kube.recipe import node_recipe
 from lab.work import CACHE
 from netboot.cli.build import load_recipe
 from tests.tools.images import containerd
-from tests.tools.images.image_build import image_build
+from tests.tools.images.image_build import blob, image_build, packages
 
 pytestmark = pytest.mark.tools
 MIB = 2**20
@@ -31,20 +30,16 @@ class Image:
         with self.recipe.open("a") as text:
             text.write("budget_mib: 400\n")  # tests say what it must be; the boot tests build with the shipped one
         self.manifest: Manifest = Store(folder / "store").manifest(self.build(*options))
-        blob = self.blob("root")
-        subprocess.run(["unsquashfs", "-quiet", "-no-progress", "-d", str(self.root), str(blob)], check=True)
+        packed = blob(folder, self.manifest, "root")
+        subprocess.run(["unsquashfs", "-quiet", "-no-progress", "-d", str(self.root), str(packed)], check=True)
         self.modules = self.root / f"usr/lib/modules/{self.manifest.kernel_version}"
 
     def build(self, *options: str) -> str:
         return str(image_build(self.folder, self.recipe, *options)["image"])
 
-    def blob(self, name: str) -> Path:
-        path: Path = Store(self.folder / "store").blob_path(getattr(self.manifest.artifacts, name).sha256)
-        return path
-
     @property
     def packages(self) -> dict[str, str]:
-        return {name: version for name, version, _ in json.loads(self.blob("packages").read_bytes())}
+        return packages(self.folder, self.manifest)
 
     @property
     def mib(self) -> float:
@@ -83,8 +78,9 @@ def gpu(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Image]:
 
 def test_a_cpu_image_is_within_150_mib_and_has_drivers_of_real_cards_in_its_initrd(cpu: Image) -> None:
     assert cpu.mib <= 150
+    initrd = blob(cpu.folder, cpu.manifest, "initrd")
     listed = subprocess.run(
-        f"zstd -dc {cpu.blob('initrd')} | cpio --list --quiet", shell=True, capture_output=True, text=True, check=True
+        f"zstd -dc {initrd} | cpio --list --quiet", shell=True, capture_output=True, text=True, check=True
     )
     names = {line.rpartition("/")[2] for line in listed.stdout.splitlines()}
     assert {"mlx5_core.ko", "bnxt_en.ko", "ice.ko", "i40e.ko", "ixgbe.ko", "tg3.ko", "virtio_net.ko"} <= names

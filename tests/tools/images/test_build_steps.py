@@ -4,11 +4,6 @@ import hashlib
 import os
 import shutil
 import subprocess
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -21,6 +16,7 @@ from images.errors import CommandError, RecipeError
 from images.formats.overlay import Entry
 from images.recipe.inherit import SHIPPED
 from images.recipe.recipe import Profile
+from tests.tools.images.file_server import served
 
 pytestmark = pytest.mark.tools
 
@@ -298,22 +294,6 @@ def test_an_initrd_without_its_tools_says_which_package_is_missing(tmp_path: Pat
         gather.gather(wanted, out, quiet)
 
 
-@contextmanager
-def serving(folder: Path) -> Iterator[str]:
-    class Quiet(SimpleHTTPRequestHandler):
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder))) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}"
-        finally:
-            server.shutdown()
-            thread.join()
-
-
 def test_a_mirror_that_is_signed_by_nobody_we_trust_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
         monkeypatch.delenv(name, raising=False)
@@ -326,7 +306,7 @@ def test_a_mirror_that_is_signed_by_nobody_we_trust_is_refused(tmp_path: Path, m
     out.mkdir()
     keyring = (SHIPPED / "keys/debian-12-archive.asc").read_bytes()
     before = Path("/proc/self/mounts").read_text()
-    with serving(tmp_path / "mirror") as url:
+    with served(tmp_path / "mirror") as url:
         mirror = Mirror(url, ("x",), ("main",), keyring, ".asc", ("0" * 64,), CREATED)
         with pytest.raises(CommandError) as caught:
             bootstrap.bootstrap(bootstrap.Inputs("x", "amd64", (mirror,), ("systemd",), CREATED), out, quiet)

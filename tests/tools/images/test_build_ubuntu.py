@@ -3,7 +3,6 @@
 Where one does not answer the end of this run says so in red: tests/plugins/unbuilt.py.
 """
 
-import json
 import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ from lab.kube.recipe import node_recipe
 from lab.work import CACHE
 from tests.plugins.unbuilt import Unbuilt
 from tests.tools.images import containerd
-from tests.tools.images.image_build import run_image_build
+from tests.tools.images.image_build import blob, packages, run_image_build
 
 pytestmark = pytest.mark.tools
 
@@ -39,19 +38,12 @@ class Built:
     folder: Path
     manifest: Manifest
 
-    def blob(self, name: str) -> Path:
-        path: Path = Store(self.folder / "store").blob_path(getattr(self.manifest.artifacts, name).sha256)
-        return path
-
-    @property
-    def packages(self) -> dict[str, str]:
-        return {name: version for name, version, _ in json.loads(self.blob("packages").read_bytes())}
-
     @property
     def root(self) -> Path:
         target = self.folder / f"root-{self.manifest.name}"
         if not target.is_dir():
-            argv = ["unsquashfs", "-quiet", "-no-progress", "-d", str(target), str(self.blob("root"))]
+            packed = blob(self.folder, self.manifest, "root")
+            argv = ["unsquashfs", "-quiet", "-no-progress", "-d", str(target), str(packed)]
             subprocess.run(argv, check=True)
         return target
 
@@ -95,7 +87,7 @@ def test_an_ubuntu_image_is_built_with_all_that_its_recipe_asks_for(built: Build
     asked = {
         package.replace("{kernel}", manifest.kernel_version) for package in inherit.load(inherit.find(name)).installs()
     }
-    assert asked <= image.packages.keys()
+    assert asked <= packages(image.folder, manifest).keys()
 
 
 def test_ubuntus_containerd_has_the_handler_nvidia_and_reads_cdi(built: Build) -> None:

@@ -4,11 +4,7 @@ import json
 import re
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +14,7 @@ from images.recipe.lockfile import Lock, Locked
 from images.store.store import Store
 from lab.work import ROOT
 from tests.tools.images.apt_repository import AptRepository, repository
+from tests.tools.images.file_server import served
 from tests.unit.images import samples
 
 pytestmark = pytest.mark.tools
@@ -26,25 +23,6 @@ NOW = 1_700_000_000
 BASE, TOOL = ("base-of-all", "1.0", "one"), ("tool", "2:1.5-1", "two")
 KERNEL = ("linux-image-6.1.0-9-test", "6.1.9", "three")
 OF_KERNEL = ("extra-6.1.0-9-test", "6.1.9", "four")
-
-
-class Handler(SimpleHTTPRequestHandler):
-    """Files of a folder, and nothing on stderr."""
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-        pass
-
-
-@contextmanager
-def served(folder: Path) -> Iterator[str]:
-    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, directory=str(folder))) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}"
-        finally:
-            server.shutdown()
-            thread.join()
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,7 @@
 
 import hashlib
 import socket
+import ssl
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -13,6 +14,8 @@ import pytest
 from images.build import sources
 from images.errors import SourceUnavailableError
 from images.recipe.recipe import Source
+from lab.kube.authority import Authority
+from tests.handshakes import failing
 
 RELEASE = b"-----BEGIN PGP SIGNED MESSAGE-----\nHash: SHA256\n\nSuite: x\nDate: Fri, 20 Nov 2026  1:29:49 UTC\n"
 OLDER = RELEASE.replace(b"20 Nov", b"19 Nov")
@@ -135,6 +138,21 @@ def test_a_mirror_that_never_answers(tmp_path: Path) -> None:
         assert unavailable(source(tmp_path, url, "noble")) == (
             f"the mirror {url} does not answer for suite noble: no answer in time. {REMEDY}"
         )
+
+
+def test_a_mirror_with_which_tls_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sources, "CONNECT_SECONDS", 60.0)
+    pair, stranger = Authority("other").issue("server", server=("127.0.0.1",)), ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    (tmp_path / "pair.pem").write_bytes(pair.certificate + pair.key)
+    stranger.load_cert_chain(tmp_path / "pair.pem")
+    for context, words in (
+        (stranger, "its TLS certificate cannot be verified"),
+        (None, "TLS with it failed: tlsv1 alert decode error"),
+    ):
+        with failing(context) as place:
+            assert unavailable(source(tmp_path, f"https://{place}", "noble")) == (
+                f"the mirror https://{place} does not answer for suite noble: {words}. {REMEDY}"
+            )
 
 
 def test_a_name_that_cannot_be_resolved(tmp_path: Path) -> None:

@@ -16,8 +16,10 @@ from netboot.join.errors import ClusterUnavailableError
 from netboot.join.issued_tokens import sweep
 from netboot.join.ports import ClusterAccess
 from netboot.join.preconditions import Connected, Finding
+from netboot.processes.join import status_of
 from netboot.status import ClusterStatus
 from netboot.web.join import server
+from netboot.web.join.app import Dependencies, readiness
 from netboot.web.join.limits import Buckets
 from netboot.web.join.preflight import (
     CHECK_SECONDS,
@@ -250,15 +252,32 @@ def test_a_replica_that_knows_its_clock_is_wrong_sweeps_nothing(asked: Asked) ->
     assert asked.stage.cluster.secrets == {}
 
 
-def test_a_defect_in_the_sweep_does_not_end_the_checks(asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_defect_in_the_sweep_ends_no_checks_and_is_said_until_the_sweep_goes_through(
+    asked: Asked, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def broken() -> None:
         raise RuntimeError("defect")
 
-    monkeypatch.setattr(asked.stage.cluster.leases, "all", broken)
-    asked.step()
-    asked.after(CHECK_SECONDS)
+    def said() -> tuple[bool, str]:
+        status = status_of(dependencies)
+        return status.ok, status.message
+
+    dependencies = Dependencies(asked.stage.exchange(), asked.clusters, Buckets(1), Buckets(1), list, lambda: False)
+    defect = "cluster default is not cleared of what nobody needs any more: a defect; see the log"
+    with monkeypatch.context() as patch:
+        patch.setattr(asked.stage.cluster.leases, "all", broken)
+        asked.step()
+        asked.after(CHECK_SECONDS)
     assert asked.checks == 2
     asked.clusters["default"].preflight()
+    assert said() == (False, defect)
+    assert readiness(dependencies).ready, "machines can join"
+    asked.stage.cluster.down = "away"
+    asked.after(CLEAN_SECONDS)
+    assert said() == (False, defect), "it did not get so far"
+    asked.stage.cluster.down = ""
+    asked.after(CLEAN_SECONDS)
+    assert said() == (True, "machines can join")
 
 
 def test_no_agent_waits_longer_than_the_work_may_take() -> None:
@@ -303,6 +322,6 @@ def test_who_waits_for_a_thread_that_stands_still_is_told_and_the_thread_keeps_i
         assert answer.body == b"through"
 
     try:
-        asyncio.run(whole())
+        asyncio.run(asyncio.wait_for(whole(), 60))
     finally:
         goes_on.set()

@@ -1,12 +1,13 @@
-"""What an answer's headers say of its length: a number as HTTP writes one, or nothing."""
+"""What an answer's headers say of its length: a number as HTTP writes one, or nothing; and what becomes of none."""
 
 import io
 
 import pytest
 import requests
 
-from images.registry.answers import stream
-from images.registry.errors import DamagedError
+from images.registry.answers import in_words, stream
+from images.registry.errors import DamagedError, UnreachableError
+from tests.handshakes import failing
 
 
 def answer(length: str) -> requests.Response:
@@ -25,3 +26,11 @@ def test_another_length_than_was_signed(length: str) -> None:
     with pytest.raises(DamagedError) as caught:
         stream(answer(length), 0, 5, "there", "root")
     assert str(caught.value) == f"root of there is damaged: it has {length} bytes there, 5 were signed"
+
+
+def test_a_handshake_that_fails_not_for_its_certificate_is_tried_again() -> None:
+    with failing() as place, requests.Session() as session, pytest.raises(UnreachableError) as caught:
+        session.trust_env = False
+        with in_words("there", "root"):
+            session.get(f"https://{place}/", timeout=60)
+    assert str(caught.value) == "TLS with there failed, not for its certificate: tlsv1 alert decode error"
