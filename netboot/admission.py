@@ -8,6 +8,7 @@ many.
 """
 
 import time
+from collections import Counter
 from collections.abc import Callable
 from typing import Literal
 
@@ -18,11 +19,6 @@ Admission = Literal["admitted", "excess", "cut"]
 TURNOVER_SECONDS = 2.0
 """How long one has its place in a network that is full: whoever comes back at once with another address of a /64 would
 otherwise have us begin with TLS as fast as it can connect."""
-TURNOVER_SPACING = 1 / 32
-"""Seconds between two who get a place of a network that is full, however many places it has: all of them given anew
-every two seconds were 256 handshakes a second, of 64 addresses of one /64."""
-TOLD_TO_COME_BACK = 2
-"""Up to so many times a limit, what is too many is told to come back; beyond, it is cut without a word."""
 
 
 class Seat:
@@ -36,29 +32,59 @@ class Seat:
         self.since = 0.0
 
 
-class _Network:
-    """What is open of one network: by address, and those that wait, who has waited longest first."""
+class _Count:
+    """How many connections there are of one network, in all and by address."""
 
-    __slots__ = ("addresses", "next_turnover", "open", "waiting")
+    __slots__ = ("of", "total")
 
     def __init__(self) -> None:
-        self.addresses: dict[str, int] = {}
-        self.open = 0
+        self.of, self.total = Counter[str](), 0
+
+    def add(self, address: str) -> None:
+        self.of[address] += 1
+        self.total += 1
+
+    def take(self, address: str) -> None:
+        self.of[address] -= 1
+        self.total -= 1
+        if not self.of[address]:
+            del self.of[address]
+
+
+class _Network:
+    """What there is of one network: those `inside`, and those that are `too_many` and have not left yet. Of the former
+    the ones that wait, who has waited longest first."""
+
+    __slots__ = ("inside", "next_turnover", "too_many", "waiting")
+
+    def __init__(self) -> None:
+        self.inside, self.too_many = _Count(), _Count()
         self.next_turnover = float("-inf")
         self.waiting: dict[Seat, None] = {}
 
 
 class Gate:
-    """This process's connections: `most` in all, `most_each` of an address, `most_network` of a network."""
+    """This process's connections: `most` in all, `most_each` of an address, `most_network` of a network. As many again
+    may be told to come back; they take nobody's place.
+
+    `turnover_spacing`: seconds, at the least, between two that are let in within a network, where each has another of
+    that network ended for it.
+    """
 
     def __init__(
-        self, most: int, most_each: int, most_network: int, monotonic: Callable[[], float] = time.monotonic
+        self,
+        most: int,
+        most_each: int,
+        most_network: int,
+        monotonic: Callable[[], float] = time.monotonic,
+        *,
+        turnover_spacing: float = 0.0,
     ) -> None:
-        self._monotonic = monotonic
+        self._monotonic, self._turnover_spacing = monotonic, turnover_spacing
         self._most, self._most_each, self._most_network = most, most_each, most_network
         self._networks: dict[str, _Network] = {}
         self._waiting: dict[Seat, None] = {}
-        self.open = 0
+        self._inside = self._too_many = 0
         self.refused = 0
         """Told to come back, cut, or ended to make room."""
 
@@ -66,22 +92,30 @@ class Gate:
         """Networks that are kept in mind: those alone that have a connection."""
         return len(self._networks)
 
+    @property
+    def open(self) -> int:
+        """Connections that have not left."""
+        return self._inside + self._too_many
+
     def enter(self, seat: Seat) -> Admission:
         """Count a connection: `admitted`, `excess` (tell it to come back) or `cut`; every one has to `leave`."""
         network = self._networks.get(seat.network)
         if network is None:
             network = self._networks[seat.network] = _Network()
-        self.open += 1
-        network.open += 1
-        network.addresses[seat.address] = network.addresses.get(seat.address, 0) + 1
+        self._inside += 1
+        network.inside.add(seat.address)
         if self._makes_room(network, seat):
             seat.admitted, seat.since = True, self._monotonic()
             self.wait(seat)
             return "admitted"
+        self._inside -= 1
+        network.inside.take(seat.address)
         self.refused += 1
-        of_address, times = network.addresses[seat.address], TOLD_TO_COME_BACK
-        within = self.open <= times * self._most and network.open <= times * self._most_network
-        return "excess" if within and of_address <= times * self._most_each else "cut"
+        self._too_many += 1
+        too_many = network.too_many
+        too_many.add(seat.address)
+        within = self._too_many <= self._most and too_many.total <= self._most_network
+        return "excess" if within and too_many.of[seat.address] <= self._most_each else "cut"
 
     def leave(self, seat: Seat) -> None:
         """Count a connection out that `enter` counted in, whatever that returned; a second time does nothing."""
@@ -89,12 +123,13 @@ class Gate:
             return
         seat.left = True
         network = self._networks[seat.network]
-        self.open -= 1
-        network.open -= 1
-        network.addresses[seat.address] -= 1
-        if not network.addresses[seat.address]:
-            del network.addresses[seat.address]
-        if not network.open:
+        if seat.admitted:
+            self._inside -= 1
+            network.inside.take(seat.address)
+        else:
+            self._too_many -= 1
+            network.too_many.take(seat.address)
+        if not network.inside.total + network.too_many.total:
             del self._networks[seat.network]
         self._waiting.pop(seat, None)
         network.waiting.pop(seat, None)
@@ -113,17 +148,22 @@ class Gate:
 
     def _makes_room(self, network: _Network, seat: Seat) -> bool:
         """Whether there is room for a connection, once others have been ended for it where need be."""
-        if network.addresses[seat.address] > self._most_each:
-            of_address = (each for each in network.waiting if each.address == seat.address)
-            if not self._end(next(of_address, None)):
+        longest: Seat | None = None
+        of_address, in_network = network.inside.of[seat.address] > self._most_each, network.inside.total
+        if of_address or in_network > self._most_network:
+            now = self._monotonic()
+            if now < network.next_turnover:
                 return False
-        if network.open > self._most_network:
-            longest, now = next(iter(network.waiting), None), self._monotonic()
-            if longest is None or now < max(longest.since + TURNOVER_SECONDS, network.next_turnover):
+            if of_address:
+                longest = next((each for each in network.waiting if each.address == seat.address), None)
+            else:
+                longest = next(iter(network.waiting), None)
+                if longest is not None and now < longest.since + TURNOVER_SECONDS:
+                    return False
+            if not self._end(longest):
                 return False
-            network.next_turnover = now + TURNOVER_SPACING
-            self._end(longest)
-        return self.open <= self._most or self._end(next(iter(self._waiting), None))
+            network.next_turnover = now + self._turnover_spacing
+        return self._inside <= self._most or self._end(next(iter(self._waiting), None))
 
     def _end(self, seat: Seat | None) -> bool:
         if seat is None:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netboot.admission import TURNOVER_SECONDS, TURNOVER_SPACING, Gate, Seat
+from netboot.admission import TURNOVER_SECONDS, Gate, Seat
 
 
 class Crowd:
@@ -52,20 +52,33 @@ def test_of_a_network_of_ipv6_one_of_the_same_64_makes_room_once_it_has_had_its_
     assert crowd.ended == ["x1"], "addresses of IPv4 are no network together"
 
 
-def test_places_of_a_full_network_of_ipv6_change_hands_one_after_the_other() -> None:
+def test_places_of_a_full_network_change_hands_one_after_the_other_where_each_costs_a_handshake() -> None:
     now = [0.0]
-    crowd = Crowd(Gate(most=100, most_each=100, most_network=4, monotonic=lambda: now[0]))
-    address, other = "2001:db8:0:1::", "2001:db8:0:2::"
+    gate = Gate(most=100, most_each=2, most_network=4, monotonic=lambda: now[0], turnover_spacing=0.25)
+    crowd, address, other = Crowd(gate), "2001:db8:0:1::", "2001:db8:0:2::"
     assert [crowd.enter(f"{n}", f"{address}{n}") for n in range(4)] == ["admitted"] * 4
     assert [crowd.enter(f"other{n}", f"{other}{n}") for n in range(4)] == ["admitted"] * 4
     now[0] = 10.0
     assert [crowd.enter(f"a{n}", f"{address}a{n}") for n in range(3)] == ["admitted", "excess", "excess"]
     assert crowd.enter("other4", f"{other}4") == "admitted", "each network by itself"
-    now[0] += TURNOVER_SPACING
-    for name in ("a1", "a2"):
-        crowd.gate.leave(crowd.seats[name])
+    now[0] = 10.25
     assert [crowd.enter(f"b{n}", f"{address}b{n}") for n in range(2)] == ["admitted", "excess"]
     assert crowd.ended == ["0", "other0", "1"]
+    assert [crowd.enter(f"v4-{n}", "192.0.2.1") for n in range(4)] == ["admitted", "admitted", "admitted", "excess"]
+    assert crowd.ended[3:] == ["v4-0"], "an address that is full as well"
+
+
+def test_who_is_told_to_come_back_takes_nobody_s_place() -> None:
+    now = [0.0]
+    crowd = Crowd(Gate(most=6, most_each=6, most_network=3, monotonic=lambda: now[0]))
+    address = "2001:db8:0:1::"
+    states = [crowd.enter(f"{n}", f"{address}{n}") for n in range(9)]
+    assert states == ["admitted"] * 3 + ["excess"] * 3 + ["cut"] * 3
+    assert crowd.gate.open == 9
+    assert [crowd.enter(f"other{n}", f"192.0.2.{n}") for n in range(3)] == ["admitted"] * 3
+    now[0] = TURNOVER_SECONDS
+    assert crowd.enter("late", f"{address}a") == "admitted"
+    assert crowd.ended == ["0"]
 
 
 def test_in_all_who_waited_longest_makes_room() -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from netboot.controllers.approver import approver
 from netboot.controllers.approver.approver import Approver
 from netboot.controllers.approver.knowledge import Knowledge, Machines
 from netboot.join.enrolment import Act, Retire
@@ -204,20 +205,27 @@ def test_a_full_disk_keeps_nobody_out_and_loses_no_record(stage: Stage) -> None:
     wait_for(lambda: stage.facts.records)
 
 
-def test_one_request_that_defeats_us_holds_up_no_other_and_is_said(
-    stage: Stage, caplog: pytest.LogCaptureFixture
-) -> None:
+def defeated(stage: Stage, harmless: threading.Event) -> Approver:
+    """An approver that meets a defect with each request of a known machine until it is `harmless`."""
+
     class Poisoned(MemoryEnrolments):
         def of(self, machine: str) -> Any:
             if not harmless.is_set():
                 raise ZeroDivisionError
             return stage.enrolments.of(machine)
 
-    harmless = threading.Event()
     knowledge = Knowledge("default", Machines("default", stage.view), Poisoned(), FixedClock().now_ms)
     one = Approver("default", stage.connect, knowledge, stage.facts, FixedClock())
     stage.running.append(one)
     one.start()
+    return one
+
+
+def test_one_request_that_defeats_us_holds_up_no_other_and_is_said(
+    stage: Stage, caplog: pytest.LogCaptureFixture
+) -> None:
+    harmless = threading.Event()
+    one = defeated(stage, harmless)
     defeats = stage.cluster.submit(client())
     others = [stage.cluster.submit(client("other-1", name=name, uid=name)) for name in ("second", "third")]
     assert [stage.decision(csr)[0] for csr in others] == ["Denied", "Denied"]
@@ -227,6 +235,19 @@ def test_one_request_that_defeats_us_holds_up_no_other_and_is_said(
     harmless.set()
     assert stage.decision(defeats)[0] == "Approved"
     wait_for(lambda: one.status().ok)
+
+
+def test_a_request_that_defeats_us_for_good_is_left_to_the_next_round_and_forgotten_with_the_request(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(approver, "DEFECTS", 1)
+    one = defeated(stage, threading.Event())
+    stage.cluster.submit(client())
+    wait_for(lambda: one.status().message == "a defect; see the log", 20)
+    wait_for(lambda: one.status().waiting == 0, 20)
+    assert one.status().message == "a defect; see the log"
+    monkeypatch.setattr(approver, "DEFECT_SECONDS", 0.0)
+    assert one.status().ok
 
 
 def test_a_storm(stage: Stage) -> None:

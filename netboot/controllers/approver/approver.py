@@ -38,6 +38,8 @@ LOOKS = 4
 this moment. While it is there and waits to be recorded (the apiserver may be away) no look is the last."""
 ALERT_SECONDS = 3600.0
 """How long the status says what may be an attack."""
+DEFECTS, DEFECT_SECONDS = 5, 2 * ROUND_SECONDS
+"""Tries in a round of a request that meets a defect; how long the status says so of what is not seen again."""
 SLOW_SECONDS = 30.0
 """A request that waits longer is said in the status."""
 
@@ -73,8 +75,7 @@ class Approver:
         self._finished, self._noted = Remembered(), Remembered()
         self._signing = SigningDuration()
         self._alert: tuple[float, str] = (float("-inf"), "")
-        self._defects: set[str] = set()
-        """Requests that met one, by name, until they come through."""
+        self._defects: dict[str, float] = {}  # when requests that have not come through met one, by name
 
     def start(self) -> None:
         """Begin; the threads end with the process."""
@@ -91,15 +92,13 @@ class Approver:
     def status(self) -> ApproverStatus:
         """For `/readyz` and metrics."""
         waiting, oldest = len(self._backlog), self._backlog.oldest_seconds()
-        problem = self._reflector.problem or self._signing.problem or (DEFECT if self._defects else None)
-        if problem is None and oldest > SLOW_SECONDS:
-            problem = f"{waiting} certificate requests wait, one for {oldest:.0f} s"
-        alerted, alert = self._alert
-        if problem is None and time.monotonic() - alerted < ALERT_SECONDS:
-            problem = alert
         with self._lock:
             decided = tuple((outcome, what, count) for (outcome, what), count in sorted(self._counts.items()))
-            unavailable = self._unavailable + self._reflector.unavailable
+            unavailable, defects = self._unavailable + self._reflector.unavailable, self._recent_defects()
+        alert = self._alert[1] if time.monotonic() - self._alert[0] < ALERT_SECONDS else None
+        problem = self._reflector.problem or self._signing.problem or alert or (DEFECT if defects else None)
+        if problem is None and oldest > SLOW_SECONDS:
+            problem = f"{waiting} certificate requests wait, one for {oldest:.0f} s"
         return ApproverStatus(
             at_ms=self._clock.now_ms(),
             ok=problem is None,
@@ -144,11 +143,19 @@ class Approver:
             self._later(task, str(error))
         except Exception:
             log.exception("certificate request %s: a defect", task.csr.name)
-            self._defects.add(task.csr.name)
-            self._later(task, DEFECT)
+            with self._lock:
+                self._defects = {**self._recent_defects(), task.csr.name: time.monotonic()}
+            if task.failures >= DEFECTS:
+                self._backlog.done(task)  # the next round brings it again, if it is still there and undecided
+            else:
+                self._later(task, DEFECT)
         else:
-            self._defects.discard(task.csr.name)
+            with self._lock:
+                self._defects.pop(task.csr.name, None)
             self._backlog.done(task)
+
+    def _recent_defects(self) -> dict[str, float]:
+        return {name: at for name, at in self._defects.items() if time.monotonic() - at < DEFECT_SECONDS}
 
     def _later(self, task: Task, why: str) -> None:
         if task.failures in (0, 5):

@@ -54,6 +54,9 @@ SETTLE_SECONDS = 0.1
 QUIET_SECONDS = 3.0
 """For TLS and the first request of a connection that was made before the stop."""
 BEAT_SECONDS = 1.0
+TURNOVER_SPACING = 1 / 32
+"""Where an address or a /64 has all of its places, 32 a second change hands: each time costs a handshake, and what
+whoever gets in may ask. Of 512 places that turn over every two seconds it were 256."""
 
 
 class JoinServer:
@@ -164,7 +167,7 @@ def prepare_listener(listener: socket.socket) -> None:
 def gate_of(config: Join) -> Gate:
     """The limits of one process; all together take `max_connections`."""
     most = connections_for(-(-config.max_connections // config.workers))
-    return Gate(most, max(4, most // 8), max(4, most // 2))
+    return Gate(most, max(4, most // 8), max(4, most // 2), turnover_spacing=TURNOVER_SPACING)
 
 
 async def _whole(request: web.BaseRequest) -> bytes:
