@@ -7,11 +7,13 @@ import socket
 import ssl
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from lab.own_network import IP_FREEBIND, own_network
+from netboot.web.join.server import TURNOVER_SPACING
 from tests.processes import wait_for
 from tests.sockets.hello_flood import memory_kib
 from tests.sockets.join_site import JoinSite, join_site
@@ -71,6 +73,10 @@ def is_open(sock: socket.socket) -> bool:
     with contextlib.suppress(ConnectionError):
         return not select.select([sock], [], [], 0)[0]
     return False
+
+
+def has_ended(sock: socket.socket) -> bool:
+    return not is_open(sock)
 
 
 def answered_quickly(site: JoinSite) -> None:
@@ -187,7 +193,11 @@ def test_one_address_has_an_eighth_and_who_waited_longest_makes_room(tmp_path: P
         site.start()
         wait_for(site.ready)
         others = [stack.enter_context(sock) for sock in held(site, ["127.0.0.8"] * 8)]
-        connections = [stack.enter_context(sock) for sock in held(site, ["127.0.0.9"] * 11)]
+        connections = [stack.enter_context(sock) for sock in held(site, ["127.0.0.9"] * 8)]
+        for waits_longest in connections[:3]:
+            connections.append(stack.enter_context(plain(site, "127.0.0.9")))
+            wait_for(partial(has_ended, waits_longest), 2)
+            time.sleep(TURNOVER_SPACING)  # the next one would be cut until then
         assert first_ended(connections) == 3
         assert all(is_open(sock) for sock in others)
         answered_quickly(site)
