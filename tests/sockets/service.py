@@ -48,9 +48,10 @@ class Service:
         return self.out.with_suffix(".log").read_text()
 
     def start(self) -> None:
-        """Until it says that it is ready, and machines can boot."""
+        """Until it says that it is ready, and machines can boot, whichever of its boot servers they come to."""
         self.launch()
         wait_for(lambda: self.readyz()["ready"])
+        wait_for(lambda: all(requests.get(f"{self.provisioning}/readyz", timeout=60).ok for _ in range(20)))
 
     def launch(self) -> None:
         """Until all its processes are ready."""
