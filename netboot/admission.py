@@ -148,22 +148,19 @@ class Gate:
 
     def _makes_room(self, network: _Network, seat: Seat) -> bool:
         """Whether there is room for a connection, once others have been ended for it where need be."""
-        longest: Seat | None = None
-        of_address, in_network = network.inside.of[seat.address] > self._most_each, network.inside.total
-        if of_address or in_network > self._most_network:
-            now = self._monotonic()
-            if now < network.next_turnover:
+        inside, now = network.inside, self._monotonic()
+        if inside.of[seat.address] > self._most_each:
+            longest = next((each for each in network.waiting if each.address == seat.address), None)
+        elif inside.total > self._most_network:
+            longest = next(iter(network.waiting), None)
+            if longest is not None and now < longest.since + TURNOVER_SECONDS:
                 return False
-            if of_address:
-                longest = next((each for each in network.waiting if each.address == seat.address), None)
-            else:
-                longest = next(iter(network.waiting), None)
-                if longest is not None and now < longest.since + TURNOVER_SECONDS:
-                    return False
-            if not self._end(longest):
-                return False
-            network.next_turnover = now + self._turnover_spacing
-        return self._inside <= self._most or self._end(next(iter(self._waiting), None))
+        else:
+            return self._inside <= self._most or self._end(next(iter(self._waiting), None))
+        if now < network.next_turnover or not self._end(longest):
+            return False
+        network.next_turnover = now + self._turnover_spacing
+        return True  # one has gone for it, so that there are no more in all
 
     def _end(self, seat: Seat | None) -> bool:
         if seat is None:

@@ -5,7 +5,6 @@ import re
 import signal
 import socket
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ import pytest
 import requests
 
 from images.store.store import Store
+from netboot.clock import monotonic_ms
 from netboot.config import load_config
 from netboot.status import ProcessStatus
 from tests.processes import descendants, runs, wait_for
@@ -151,7 +151,7 @@ def test_a_machine_that_was_suspended_finds_everybody_as_they_were(service: Serv
     pids = [before.pid, *service.pids()]
     for pid in pids:
         os.kill(pid, signal.SIGSTOP)
-    time.sleep(12)  # the pause is what is tested: nobody is there who could say that it has lasted
+    wait_for(lambda: monotonic_ms() - service.status().uptime_ms > 12_000)
     for pid in pids:
         os.kill(pid, signal.SIGCONT)
     scripts_are_answered(service)

@@ -7,13 +7,11 @@ import socket
 import ssl
 import time
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 
 import pytest
 
 from lab.own_network import IP_FREEBIND, own_network
-from netboot.web.join.server import TURNOVER_SPACING
 from tests.processes import wait_for
 from tests.sockets.hello_flood import memory_kib
 from tests.sockets.join_site import JoinSite, join_site
@@ -177,6 +175,17 @@ def held(site: JoinSite, sources: list[str], host: str = "127.0.0.1") -> list[so
     return [plain(site, source, host) for source in sources]
 
 
+def takes_the_place_of(site: JoinSite, source: str, waits_longest: socket.socket) -> socket.socket:
+    """The first connection that another is ended for; those before it come too soon after the last change of hands, and
+    are ended themselves."""
+    while True:
+        sock = plain(site, source)
+        wait_for(lambda: has_ended(sock) or has_ended(waits_longest), 2)  # noqa: B023 - waited for here
+        if has_ended(waits_longest):
+            return sock
+        sock.close()
+
+
 def first_ended(connections: list[socket.socket]) -> int:
     """Of which connections the first `n` end at once, and no other; before any deadline could have done it."""
     began = time.monotonic()
@@ -194,11 +203,8 @@ def test_one_address_has_an_eighth_and_who_waited_longest_makes_room(tmp_path: P
         wait_for(site.ready)
         others = [stack.enter_context(sock) for sock in held(site, ["127.0.0.8"] * 8)]
         connections = [stack.enter_context(sock) for sock in held(site, ["127.0.0.9"] * 8)]
-        for waits_longest in connections[:3]:
-            connections.append(stack.enter_context(plain(site, "127.0.0.9")))
-            wait_for(partial(has_ended, waits_longest), 2)
-            time.sleep(TURNOVER_SPACING)  # the next one would be cut until then
-        assert first_ended(connections) == 3
+        later = [stack.enter_context(takes_the_place_of(site, "127.0.0.9", sock)) for sock in connections[:3]]
+        assert first_ended([*connections, *later]) == 3
         assert all(is_open(sock) for sock in others)
         answered_quickly(site)
 

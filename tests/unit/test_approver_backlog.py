@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netboot.controllers.approver.backlog import Backlog
+from netboot.controllers.approver.backlog import Backlog, Recent
 from netboot.kube import requests as adapter
 from tests.kubelets import renewal
 
@@ -75,3 +75,20 @@ def test_an_entry_is_bounded_in_bytes() -> None:
         request = as_recorded(request=text, usages=["client auth"] * 100_000) | {"status": {"certificate": text}}
         csr = adapter._csr(request)
         assert (csr.pem, csr.certificate, len(csr.usages)) == (kept, kept, 32)
+
+
+def test_what_was_said_lately_is_the_latest_of_those_that_were_not_forgotten() -> None:
+    now = [0.0]
+    recent = Recent(60, monotonic=lambda: now[0])
+    assert recent.latest() is None
+    recent.say("a", "words of a")
+    now[0] = 10.0
+    recent.say("b", "words of b")
+    assert recent.latest() == "words of b"
+    recent.forget("b")
+    recent.forget("b")
+    assert recent.latest() == "words of a"
+    now[0] = 59.9
+    assert recent.latest() == "words of a"
+    now[0] = 60.0
+    assert recent.latest() is None

@@ -7,14 +7,13 @@ look at all of them, is recorded, and its token deleted then. Doing so twice cha
 
 import logging
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import NamedTuple
 
 from netboot.controllers.approver.approvals import Approvals, Facts
-from netboot.controllers.approver.backlog import Backlog, Remembered, Task
+from netboot.controllers.approver.backlog import Backlog, Recent, Remembered, Task
 from netboot.controllers.approver.decision import OTHER_BOOT, TOO_MANY, Deny, LeaveAlone, decide, purpose_of, token_of
 from netboot.controllers.approver.knowledge import Knowledge
 from netboot.controllers.approver.signing import SigningDuration
@@ -74,8 +73,7 @@ class Approver:
         self._approvals = Approvals(facts, clock)
         self._finished, self._noted = Remembered(), Remembered()
         self._signing = SigningDuration()
-        self._alert: tuple[float, str] = (float("-inf"), "")
-        self._defects: dict[str, float] = {}  # when requests that have not come through met one, by name
+        self._alerts, self._defects = Recent(ALERT_SECONDS), Recent(DEFECT_SECONDS)
 
     def start(self) -> None:
         """Begin; the threads end with the process."""
@@ -94,9 +92,8 @@ class Approver:
         waiting, oldest = len(self._backlog), self._backlog.oldest_seconds()
         with self._lock:
             decided = tuple((outcome, what, count) for (outcome, what), count in sorted(self._counts.items()))
-            unavailable, defects = self._unavailable + self._reflector.unavailable, self._recent_defects()
-        alert = self._alert[1] if time.monotonic() - self._alert[0] < ALERT_SECONDS else None
-        problem = self._reflector.problem or self._signing.problem or alert or (DEFECT if defects else None)
+            unavailable = self._unavailable + self._reflector.unavailable
+        problem = self._reflector.problem or self._signing.problem or self._alerts.latest() or self._defects.latest()
         if problem is None and oldest > SLOW_SECONDS:
             problem = f"{waiting} certificate requests wait, one for {oldest:.0f} s"
         return ApproverStatus(
@@ -143,19 +140,14 @@ class Approver:
             self._later(task, str(error))
         except Exception:
             log.exception("certificate request %s: a defect", task.csr.name)
-            with self._lock:
-                self._defects = {**self._recent_defects(), task.csr.name: time.monotonic()}
-            if task.failures >= DEFECTS:
-                self._backlog.done(task)  # the next round brings it again, if it is still there and undecided
-            else:
+            self._defects.say(task.csr.name, DEFECT)
+            if task.failures < DEFECTS:
                 self._later(task, DEFECT)
+            else:
+                self._backlog.done(task)  # the next round brings it again, if it is still there and undecided
         else:
-            with self._lock:
-                self._defects.pop(task.csr.name, None)
+            self._defects.forget(task.csr.name)
             self._backlog.done(task)
-
-    def _recent_defects(self) -> dict[str, float]:
-        return {name: at for name, at in self._defects.items() if time.monotonic() - at < DEFECT_SECONDS}
 
     def _later(self, task: Task, why: str) -> None:
         if task.failures in (0, 5):
@@ -189,7 +181,7 @@ class Approver:
             self._count("denied", decision.reason)
             log.warning("denied: %s", decision.message, extra={"fields": {**fields, "reason": decision.reason}})
             if decision.reason == TOO_MANY:
-                self._alert = (time.monotonic(), decision.message)
+                self._alerts.say(csr.name, decision.message)
         else:
             self._signing.check(csr, decision.purpose, api.certificates)
             api.requests.approve(csr, decision.reason, decision.message)
@@ -217,7 +209,7 @@ class Approver:
             self._knowledge.record(csr, certificate, api.leases, api.certificates)
         except TooManyError as error:  # approved in the moment in which others were
             log.warning("the certificate of the request %s is not recorded: %s", csr.name, error)
-            self._alert = (time.monotonic(), str(error))
+            self._alerts.say(csr.name, str(error))
 
     def _records(self, sha256: str) -> Callable[[Csr], bool]:
         """Whether a request has that certificate, and it is still to be recorded."""

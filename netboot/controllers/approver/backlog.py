@@ -133,6 +133,34 @@ class Backlog:
         return None
 
 
+class Recent:
+    """What was said of requests, by name, in the last `seconds`, but of those that were forgotten. Safe for threads."""
+
+    def __init__(self, seconds: float, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._seconds, self._monotonic, self._lock = seconds, monotonic, threading.Lock()
+        self._said: OrderedDict[str, tuple[float, str]] = OrderedDict()
+        """With the time; the latest last."""
+
+    def say(self, name: str, words: str) -> None:
+        """In place of what was said of it before."""
+        with self._lock:
+            self._said[name] = (self._monotonic(), words)
+            self._said.move_to_end(name)
+            if len(self._said) > MOST:
+                self._said.popitem(last=False)
+
+    def forget(self, name: str) -> None:
+        """It is so no longer."""
+        with self._lock:
+            self._said.pop(name, None)
+
+    def latest(self) -> str | None:
+        """The latest words of any; None: there are none that are so recent."""
+        with self._lock:
+            at, words = next(reversed(self._said.values()), (float("-inf"), ""))
+        return words if self._monotonic() - at < self._seconds else None
+
+
 class Remembered:
     """Names, the latest: it forgets the oldest beyond `most`, so whoever asks must be right, only slower, where one was
     forgotten."""
