@@ -16,7 +16,7 @@ SECONDS = 2 * BOOT_SECONDS
 """A large image is verified and unpacked in software emulation."""
 WORTH_A_LOOK = re.compile(
     r"netboot: FAILED.*|netboot: module [\w.-]+|NVRM: .*|netboot-\w+: .*"
-    r"|\[(?:FAILED|DEPEND| TIME )\] (?!Failed to start nvidia-persisten).*"  # that may be before the login, or after it
+    r"|\[(?:FAILED|DEPEND| TIME )\] (?!Failed to start nvidia-p).*"  # cut to fit, and before the login or after it
 )
 """On a console: what fails in the initrd, units that fail before the login, and what the driver and our units say."""
 NOTHING_TO_JOIN = "netboot-join: this site's bundle names no join_url, so there is nothing to join"
