@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from aiohttp.base_protocol import BaseProtocol
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from netboot.boot.acceptor import SILENT_SECONDS, script_asked_for
+from netboot.boot.acceptor import SILENT_SECONDS
+from netboot.boot.heads import Heads
 from netboot.boot.ingest import IN_HAND
 from tests.sockets.boot_server import MAC1, MAC_OFF, MAC_STRANGER, RunningBootServer, close, parse, running, serve
 
@@ -201,12 +201,11 @@ class Both:
 
     def __init__(self, runner: asyncio.Runner, server: RunningBootServer, aiohttp_port: int) -> None:
         self.runner, self.server, self.aiohttp_port = runner, server, aiohttp_port
-        self.compared = 0
+        self.heads = Heads(runner.get_loop())
 
     def judge(self, raw: bytes) -> bool:
         """Whether these bytes are answered on the bare socket; if so, by the same answer as aiohttp's."""
-        loop = self.runner.get_loop()
-        if script_asked_for(raw, BaseProtocol(loop), loop) is None:
+        if self.heads.read(raw) is None:
             return False
         before = by_aiohttp(self.server)
         bare = self.runner.run(self._answers(self.server.port, raw))
