@@ -40,6 +40,10 @@ class Heads:
         self._loop, self._protocol = loop, BaseProtocol(loop)
         self._remembered: dict[bytes, Head | None] = {}
 
+    def __len__(self) -> int:
+        """How much is remembered."""
+        return len(self._remembered)
+
     def read(self, received: bytes) -> Head | None:
         """The request, where it is whole, is all that was received, and is no more than a line and headers."""
         if not received.startswith(_BEGINS) or not received.endswith(_ENDS):
@@ -47,12 +51,11 @@ class Heads:
         usual = _USUAL.match(received)
         if usual is None or len(rest := received[usual.start(2) :]) > LONGEST_REMEMBERED:
             return self._parsed(received)
-        try:
-            head = self._remembered[rest]
-        except KeyError:
+        if rest not in self._remembered:
             if len(self._remembered) >= MOST_REMEMBERED:  # somebody makes headers up: forget, and start again
                 self._remembered.clear()
-            head = self._remembered[rest] = self._parsed(_BEGINS + b" " + rest)
+            self._remembered[rest] = self._parsed(_BEGINS + b" " + rest)
+        head = self._remembered[rest]
         return Head((usual[1] or b"").decode(), head.version, head.should_close) if head is not None else None
 
     def _parsed(self, received: bytes) -> Head | None:
