@@ -184,7 +184,7 @@ async def read_body(request: web.BaseRequest, longest: int) -> bytes | None:
     return bytes(body)
 
 
-def hang_up(sock: socket.socket) -> None:
+def hang_up(sock: socket.SocketType) -> None:
     """End a connection whose descriptor is for somebody else to close."""
     with suppress(OSError):
         sock.shutdown(socket.SHUT_RDWR)

@@ -18,7 +18,7 @@ from netboot.boot.metrics import Counters
 from netboot.boot.nonces import Nonces
 from netboot.boot.readiness import Readiness
 from netboot.boot.reports import Reports
-from netboot.boot.scripts import Scripts
+from netboot.boot.scripts import Scripts, Written
 from netboot.boot.waiting import Waiting
 from netboot.connections import connection_of
 from netboot.lifecycle.errors import (
@@ -131,6 +131,20 @@ class App:
             response = await self._scripts.boot(query, seat.address, gone) if seat.admitted else self._waiting.busy()
         finally:
             self.in_flight -= 1
+        return self._finished(response, seat)
+
+    def write_script(self, query: str, seat: Seat) -> Written | None:
+        """Begin with the same; None: not so, or not at once, see `Scripts.write`."""
+        written = self._scripts.write(query, seat.address) if seat.admitted else None
+        self.in_flight += written is not None
+        return written
+
+    def script_written(self, written: Written, seat: Seat) -> PreparedResponse:
+        """The answer, once that is `done`; what fails is raised."""
+        self.in_flight -= 1
+        return self._finished(self._scripts.written(written), seat)
+
+    def _finished(self, response: PreparedResponse, seat: Seat) -> PreparedResponse:
         if self._readiness.stopping or not seat.admitted:
             response.force_close()
         return response

@@ -94,11 +94,9 @@ class Turns:
         Raises:
             ConnectionResetError: whoever asked has gone.
         """
-        address = network(peer)
-        in_hand = self._in_hand.get(address, 0)
-        if in_hand < IN_HAND:
-            self._in_hand[address] = in_hand + 1
+        if self.begin_at_once(peer):
             return
+        address = network(peer)
         turn = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(address, deque()).append((turn, gone))
         try:
@@ -107,6 +105,15 @@ class Turns:
             if not turn.cancelled():
                 self.end(peer)
             raise
+
+    def begin_at_once(self, peer: str) -> bool:
+        """Whether it is the turn of this address now; if so, it has to be ended."""
+        address = network(peer)
+        in_hand = self._in_hand.get(address, 0)
+        if in_hand < IN_HAND:
+            self._in_hand[address] = in_hand + 1
+            return True
+        return False
 
     def end(self, peer: str) -> None:
         """It is durable, or will not be; the turn is the next one's."""

@@ -3,11 +3,13 @@
 Always status 200 and always a script, for firmware knows nothing else; those that wait are in `waiting`.
 """
 
+import asyncio
 import json
-import os
 import zlib
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import ipxe.render
 import ipxe.values
@@ -48,7 +50,7 @@ class Scripts:
         self._minter = bootid.Minter(key())
         self._journal, self._clock, self._counters, self._discoveries = journal, clock, counters, discoveries
         self._ingest, self._repeats = ingest, Repeats()
-        self._random, self._random_at = b"", 0
+        self._random4s = bootid.random4s()
 
     async def boot(self, query: str, peer: str, gone: Callable[[], bool]) -> PreparedResponse:
         """The script is sent when its record has survived a power cut.
@@ -80,31 +82,49 @@ class Scripts:
                 return PreparedResponse(_HEAD, ready.script_at(now).fill(repeated))
         await self._ingest.turns.begin(peer, gone)
         try:
-            return await self._written_down(ready, peer)
+            written = self._write(ready, peer)
+            with suppress(JournalUnavailableError):  # which `_answer` has words for
+                await written.done
+            return self._answer(written)
         finally:
             self._ingest.turns.end(peer)
 
-    async def _written_down(self, ready: "Ready", peer: str) -> PreparedResponse:
+    def write(self, query: str, peer: str) -> "Written | None":
+        """Begin with `boot`, where a machine asks as it did before and waits for nothing but the disk: when that is
+        `done`, `written` has the answer. None: it is not so, and nothing has happened."""
+        ready = self._live.catalogue._by_query.get(query) if self._live.catalogue is not None else None
+        if ready is None or not self._ingest.turns.begin_at_once(peer):
+            return None
+        written = None
+        try:
+            if self._ingest.take((ready.machine, peer), peer, len(ready.record_rest)):
+                written = self._write(ready, peer)
+        finally:
+            if written is None:
+                self._ingest.turns.end(peer)
+        return written
+
+    def written(self, written: "Written") -> PreparedResponse:
+        """The answer to what was begun with `write`."""
+        self._ingest.turns.end(written.peer)
+        return self._answer(written)
+
+    def _write(self, ready: "Ready", peer: str) -> "Written":
         now, machine = self._clock.now_ms(), ready.machine
         if (key := self._key()) is not self._minter.key:
             self._minter, self._repeats = bootid.Minter(key), Repeats()
-        boot_id = self._minter.mint(machine, now, self._random4())
-        try:
-            await self._journal.append_json(now, ready.record(boot_id, now, peer), reserved=True)
-        except JournalUnavailableError:
-            because = f"machine {machine} may boot, but its boot cannot be written down right now"
-            return self._waiting.script(Unavailable(reason="journal", because=(because,)))
-        self._repeats.remember(machine, peer, ready.record_rest, boot_id, now)
-        self._counters.scripts["boot"] += 1
-        return PreparedResponse(_HEAD, ready.script_at(now).fill(boot_id))
+        boot_id = self._minter.mint(machine, now, next(self._random4s))
+        done = self._journal.append_json(now, ready.record(boot_id, now, peer), reserved=True)
+        return Written(done, ready, peer, boot_id, now)
 
-    def _random4(self) -> bytes:
-        """From a stock: asking the kernel gives up the interpreter's lock, and for four bytes that is dear."""
-        at = self._random_at
-        if at >= len(self._random):
-            self._random, at = os.urandom(4096), 0
-        self._random_at = at + 4
-        return self._random[at : at + 4]
+    def _answer(self, written: "Written") -> PreparedResponse:
+        done, ready, peer, boot_id, at_ms = written
+        if done.exception() is not None:
+            because = f"machine {ready.machine} may boot, but its boot cannot be written down right now"
+            return self._waiting.script(Unavailable(reason="journal", because=(because,)))
+        self._repeats.remember(ready.machine, peer, ready.record_rest, boot_id, at_ms)
+        self._counters.scripts["boot"] += 1
+        return PreparedResponse(_HEAD, ready.script_at(at_ms).fill(boot_id))
 
 
 _HEAD = f"{HEAD}Netboot-Outcome: boot\r\n"
@@ -124,13 +144,21 @@ class Ready:
 
     def script_at(self, now_ms: int) -> ipxe.render.Prepared:
         """The script with the nonce while it has one, else the plain one."""
-        if self.nonce_script is None or now_ms >= self.nonce_until_ms:
-            return self.script
-        return self.nonce_script
+        return self.script if self.nonce_script is None or now_ms >= self.nonce_until_ms else self.nonce_script
 
     def record(self, boot_id: str, at_ms: int, peer: str) -> str:
         """`ScriptRecord` as JSON. `peer` must need no escaping: an address as `plain_address` makes it."""
         return f'{{"kind":"script","at_ms":{at_ms},"boot":"{boot_id}",{self.record_rest}"{peer}"}}'
+
+
+class Written(NamedTuple):
+    """A script whose record is on its way to the disk; `done` when it is there."""
+
+    done: "asyncio.Future[None]"
+    ready: Ready
+    peer: str
+    boot_id: str
+    at_ms: int
 
 
 class Catalogue:
@@ -154,8 +182,7 @@ class Catalogue:
 
     def find(self, query: str) -> Ready | tuple[Unknown | Refused | Unavailable, Claim]:
         """What the machine that asks with this query string gets."""
-        ready = self._by_query.get(query)
-        if ready is not None:
+        if (ready := self._by_query.get(query)) is not None:
             return ready
         claim = parse_claim(query)
         decision = decide(self.view, claim)

@@ -6,7 +6,9 @@ UUIDv8-shaped, 16 bytes: 48-bit milliseconds since 1970, 4 random bytes that als
 
 import hashlib
 import hmac
+import os
 import re
+from collections.abc import Iterator
 
 from netboot.machines.match import Index
 from netboot.machines.values import Machine
@@ -34,6 +36,14 @@ class Minter:
         inner.update(head + machine.encode())
         outer.update(inner.digest())
         return _text(head + outer.digest()[:_TAIL])
+
+
+def random4s() -> Iterator[bytes]:
+    """Four bytes each that nobody can foresee, from a stock: asking the kernel gives up the interpreter's lock, and for
+    four bytes that is dear."""
+    while True:
+        stock = os.urandom(4096)
+        yield from (stock[at : at + 4] for at in range(0, len(stock), 4))
 
 
 def mint(key: bytes, machine: str, now_ms: int, random4: bytes) -> str:

@@ -1,6 +1,7 @@
 """The interfaces that servers bring with them. Adapters live in `netboot.stores`; each has a contract suite."""
 
-from collections.abc import Awaitable, Collection, Mapping, Sequence
+from asyncio import Future
+from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
 from netboot.lifecycle.events import AnyRecord, HealthRecord
@@ -20,7 +21,7 @@ class Journal(Protocol):
         """
         ...
 
-    def append_json(self, at_ms: int, body: str, *, reserved: bool = False) -> Awaitable[None]:
+    def append_json(self, at_ms: int, body: str, *, reserved: bool = False) -> Future[None]:
         """The same for a record that is JSON already, for those that write tens of thousands a second.
 
         The record is queued when this returns; awaiting it is waiting for the disk. `reserved`: it may have the room

@@ -13,12 +13,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from aiohttp.base_protocol import BaseProtocol
+from aiohttp.http import HttpRequestParser, HttpVersion11
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from netboot.boot.acceptor import SILENT_SECONDS, script_asked_for
+from netboot.boot import heads
+from netboot.boot.acceptor import SILENT_SECONDS, Acceptor
+from netboot.boot.heads import Head, Heads
 from netboot.boot.ingest import IN_HAND
+from netboot.lifecycle import bootid
 from tests.sockets.boot_server import MAC1, MAC_OFF, MAC_STRANGER, RunningBootServer, close, parse, running, serve
 
 SCRIPT = f"/v1/boot?mac={MAC1}"
@@ -61,6 +64,58 @@ def test_a_connection_that_stays_open_is_aiohttp_s_after_its_first_script(tmp_pa
         await close(writer)
         while server.internals.gate.open:
             await asyncio.sleep(0.01)
+
+    serve(tmp_path, use)
+
+
+def test_what_follows_the_request_line_is_parsed_once_and_not_remembered_without_bound(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    parsed = list[object]()
+
+    def parser(*values: Any, **limits: Any) -> HttpRequestParser:
+        parsed.append(values)
+        return HttpRequestParser(*values, **limits)
+
+    async def use() -> None:
+        instance = Heads(asyncio.get_running_loop())
+        for number in range(5):
+            assert instance.read(ASK.replace(b"?", b"?x=%d&" % number)) == Head(
+                f"x={number}&mac={MAC1}", HttpVersion11, should_close=False
+            )
+        assert len(parsed) == 1
+        for number in range(heads.MOST_REMEMBERED + 9):
+            assert instance.read(ASK.replace(b"Host: x", b"Host: %d" % number)) is not None
+        longest = ASK.replace(b"Host: x", b"Host: " + b"x" * heads.LONGEST_REMEMBERED)
+        assert instance.read(longest) == Head(f"mac={MAC1}", HttpVersion11, should_close=False)
+        assert len(instance) <= heads.MOST_REMEMBERED
+
+    monkeypatch.setattr(heads, "HttpRequestParser", parser)
+    asyncio.run(use())
+
+
+def test_a_machine_that_asks_again_has_no_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun = list[object]()
+
+    async def use(server: RunningBootServer) -> None:
+        await server.ask(SCRIPT)
+        monkeypatch.setattr(Acceptor, "_do", lambda _, work: begun.append(work))
+        answer = await server.ask(SCRIPT)
+        assert (answer.status, answer.headers["netboot-outcome"]) == (200, "boot")
+        assert (scripts(server), server.internals.gate.open, begun) == (2, 0, [])
+
+    serve(tmp_path, use)
+
+
+def test_a_script_that_cannot_be_begun_takes_no_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def use(server: RunningBootServer) -> None:
+        await server.ask(SCRIPT)
+        monkeypatch.setattr(bootid.Minter, "mint", lambda *_: 1 / 0)
+        for _ in range(IN_HAND + 1):
+            answer = await server.ask(SCRIPT)
+            assert answer.headers["netboot-outcome"] == "unavailable"
+        monkeypatch.undo()
+        assert (await server.ask(SCRIPT)).headers["netboot-outcome"] == "boot"
 
     serve(tmp_path, use)
 
@@ -201,12 +256,11 @@ class Both:
 
     def __init__(self, runner: asyncio.Runner, server: RunningBootServer, aiohttp_port: int) -> None:
         self.runner, self.server, self.aiohttp_port = runner, server, aiohttp_port
-        self.compared = 0
+        self.heads = Heads(runner.get_loop())
 
     def judge(self, raw: bytes) -> bool:
         """Whether these bytes are answered on the bare socket; if so, by the same answer as aiohttp's."""
-        loop = self.runner.get_loop()
-        if script_asked_for(raw, BaseProtocol(loop), loop) is None:
+        if self.heads.read(raw) is None:
             return False
         before = by_aiohttp(self.server)
         bare = self.runner.run(self._answers(self.server.port, raw))

@@ -23,8 +23,11 @@ def test_a_boot_request_goes_through_the_files_that_are_listed(tmp_path: Path) -
     journey, files = Journey(), list[str]()
 
     async def use(server: RunningBootServer) -> None:
+        tasks = len(asyncio.all_tasks())
         reader, writer = await server.connect()
         await boot(reader, writer, MAC2)
+        while len(asyncio.all_tasks()) > tasks + 1 or not server.internals.server.connections:
+            await asyncio.sleep(0.01)  # until the connection is aiohttp's, with the task that it has there
         journey.files.clear()
         answer = await boot(reader, writer, MAC1)
         files.extend(journey.files)
