@@ -56,6 +56,8 @@ class Boot(Value):
     kernel: Digest
     initrd: Digest
     origins: Annotated[tuple[Url, ...], Field(min_length=1)]
+    kernel_from: Url
+    """Where kernel and initrd come from: an origin, and then `url` where that fails; or `url` alone."""
     arguments: tuple[Argument, ...] = ()
     """The image's kernel arguments, then the profile's."""
     seconds: Seconds

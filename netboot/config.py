@@ -170,6 +170,8 @@ class Config(Strict):
     provisioning: Provisioning
     management: Management = Management()
     origins: tuple[MachineUrl, ...] = ()
+    kernel_from_origins: bool = False
+    """Machines ask their first origin for kernel and initrd, which nothing verifies but Secure Boot and attestation."""
     retry: Retry = Retry()
     watchdog: Watchdog = Watchdog()
     upstream: UpstreamPlace | None = None

@@ -12,10 +12,10 @@ import click
 
 from netboot.cli.client import CANNOT_TELL, ApiError, Client, Connection, api_command
 from netboot.cli.output import show
+from netboot.machines.declared import KINDS
 
 NAMES_SHOWN = 20
 READ_SECONDS, LOOK_SECONDS = 30.0, 0.5
-_KINDS = {"machines": "machine", "profiles": "profile", "channels": "channel"}
 _STATES = {
     "in-force": "the files are in force",
     "waits": "waits until an operator accepts it: `netboot config accept`",
@@ -85,7 +85,7 @@ def _judged(client: Client) -> Any:
 
 
 def _rows(difference: Any) -> Iterator[tuple[str, str, str, str]]:
-    for key, kind in _KINDS.items():
+    for key, kind in KINDS.items():
         of_kind = difference[key]
         yield from (("+", kind, name, "") for name in of_kind["added"])
         for name, keys in of_kind["changed"].items():
@@ -97,7 +97,7 @@ def _rows(difference: Any) -> Iterator[tuple[str, str, str, str]]:
 def _summary(difference: Any) -> str:
     counts = [
         f"{key}: {len(of_kind['added'])} added, {len(of_kind['changed'])} changed, {len(of_kind['removed'])} removed"
-        for key in _KINDS
+        for key in KINDS
         if any((of_kind := difference[key]).values())
     ]
     return "\n".join([*counts, f"inventory {difference['digest'][:12]}: {_STATES[difference['state']]}"])

@@ -9,7 +9,7 @@ from images.values.strict import Strict
 from images.values.types import Architecture, Name
 from netboot.lifecycle.snapshot import ImageFacts, Snapshot
 from netboot.machines.match import Found, Index
-from netboot.machines.values import Machine, Profile
+from netboot.machines.values import Machine, Profile, Rack
 
 
 class Claim(Strict):
@@ -35,6 +35,8 @@ class Boot(Strict):
     channel: Name
     image: ImageFacts
     kernel_arguments: tuple[str, ...]
+    origins: tuple[str, ...]
+    """Where the machine fetches from, the most preferred first; the service itself last."""
     because: tuple[str, ...]
 
 
@@ -72,12 +74,23 @@ class View:
     snapshot: Snapshot
     index: Index
     profiles: dict[str, Profile]
+    racks: dict[str, Rack]
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> "View":
-        """Index a snapshot: machines by identifier, profiles by name."""
+        """Index a snapshot: machines by identifier, profiles and racks by name."""
         profiles = {profile.name: profile for profile in snapshot.inventory.profiles}
-        return cls(snapshot, Index(snapshot.inventory.machines), profiles)
+        racks = {rack.name: rack for rack in snapshot.inventory.racks}
+        return cls(snapshot, Index(snapshot.inventory.machines), profiles, racks)
+
+    def origins(self, machine: Machine) -> tuple[str, ...]:
+        """Where it fetches from, in order of preference: its rack's, the site's, the service itself as the last."""
+        return tuple(dict.fromkeys((*self.origins_of_rack(machine), *self.snapshot.origins)))
+
+    def origins_of_rack(self, machine: Machine) -> tuple[str, ...]:
+        """Those near it; the service itself is never one of them."""
+        rack = self.racks.get(machine.rack) if machine.rack is not None else None
+        return tuple(url for url in rack.origins if url != self.snapshot.url) if rack is not None else ()
 
 
 def decide(view: View | None, claim: Claim) -> Decision:
@@ -132,6 +145,9 @@ def _image(view: View, machine: Machine, profile: Profile, because: tuple[str, .
         last = f"channel {channel} has no image yet: run `netboot channel set {channel} <image>`"
         return Unavailable(reason="no-image", because=(*because, last))
     because = (*because, f"channel {channel} is image {image.name} {image.digest[:12]}")
+    near = view.origins_of_rack(machine)
+    if near:
+        because = (*because, f"rack {machine.rack} has origins of its own: {', '.join(near)}")
     if image.architecture != machine.architecture:
         last = (
             f"that image is for {image.architecture} and {machine.name} is {machine.architecture}: "
@@ -144,6 +160,7 @@ def _image(view: View, machine: Machine, profile: Profile, because: tuple[str, .
         channel=channel,
         image=image,
         kernel_arguments=(*image.kernel_arguments, *profile.kernel_arguments),
+        origins=view.origins(machine),
         because=because,
     )
 

@@ -47,5 +47,7 @@ class Snapshot(Strict):
     url: HttpUrl
     """The provisioning address as machines see it, without a trailing slash."""
     origins: tuple[HttpUrl, ...]
+    kernel_from_origins: bool = False
+    """Whether a machine's first origin is asked for kernel and initrd before the service is."""
     windows: dict[Name, BootWindow] = Field(default_factory=dict)
     """Machine → its open boot window."""

@@ -8,7 +8,7 @@ from typing import Any
 from images.values import strict
 from images.values.strict import Document, Fault, FaultsError
 
-KINDS = {"machines": "machine", "profiles": "profile", "channels": "channel"}
+KINDS = {"machines": "machine", "profiles": "profile", "channels": "channel", "racks": "rack"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ def _unusable(error: OSError) -> str:
 
 
 def items_of(document: Document) -> Iterator[Declared]:
-    """Every machine, profile and channel of a file that has a name."""
+    """Every machine, profile, channel and rack of a file that has a name."""
     value = document.value if isinstance(document.value, dict) else {}
     for key, kind in KINDS.items():
         listed = value.get(key)

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Set
 from typing import Any
 
 from images.values.strict import Strict
+from netboot.machines.declared import KINDS
 from netboot.machines.values import Inventory
 
-KINDS = ("machines", "profiles", "channels")
 _Items = dict[str, dict[str, Any]]
 
 
@@ -20,7 +20,7 @@ class Difference(Strict):
 
 
 def differences(before: Inventory, after: Inventory) -> dict[str, Difference]:
-    """By kind (`KINDS`); names sorted."""
+    """By kind (the keys of `KINDS`); names sorted."""
     return {kind: _difference(_items(getattr(before, kind)), _items(getattr(after, kind))) for kind in KINDS}
 
 

@@ -8,6 +8,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, 
 from images.values.kernel_arguments import ProfileArgument
 from images.values.strict import Strict
 from images.values.types import Architecture, Name, Sha256
+from netboot.addresses import MachineUrl
 from netboot.machines.health import Health
 from netboot.machines.identity import parse_mac, parse_serial, parse_uuid
 
@@ -77,6 +78,8 @@ class Machine(Strict):
     cluster: Name = "default"
     match: Match
     profile: Name
+    rack: Name | None = None
+    """A declared rack, whose origins it tries first."""
     architecture: Architecture = "amd64"
     enabled: bool = True
     """False: the machine is told, on its console, that it may not boot."""
@@ -114,12 +117,20 @@ class Channel(Strict):
     image: Sha256 | None = None
 
 
+class Rack(Strict):
+    """What machines of one rack have in common: file servers and caches near them, tried before the site's."""
+
+    name: Name
+    origins: Annotated[tuple[MachineUrl, ...], Field(max_length=8)] = ()
+
+
 class Inventory(Strict):
     """All that is declared, from all files together; cross-references have been checked."""
 
     machines: tuple[Machine, ...] = ()
     profiles: tuple[Profile, ...] = ()
     channels: tuple[Channel, ...] = ()
+    racks: tuple[Rack, ...] = ()
 
 
 def weaker(level: AssuranceLevel, than: AssuranceLevel) -> bool:

@@ -9,7 +9,7 @@ from netboot.boot.scripts import boot_values
 from netboot.boot.waiting import waiting_values
 from netboot.lifecycle.decide import Boot, Claim, Decision, Refused, Unavailable, Unknown, View, decide, decide_machine
 from netboot.lifecycle.snapshot import ImageFacts, Snapshot
-from netboot.machines.values import Channel, Inventory, Machine, Profile
+from netboot.machines.values import Channel, Inventory, Machine, Profile, Rack
 
 URL = "http://192.0.2.1:8080"
 IMAGE = ImageFacts(
@@ -52,7 +52,7 @@ VIEW = View.of(
         unusable={"broken": "its manifest is signed by a key that is not trusted here"},
         images={"a" * 64: IMAGE},
         url=URL,
-        origins=("http://rack1", URL),
+        origins=("http://cache", URL),
     )
 )
 
@@ -71,6 +71,7 @@ TABLE: list[tuple[str, Claim, Decision]] = [
             channel="stable",
             image=IMAGE,
             kernel_arguments=("quiet", "console=ttyS0"),
+            origins=("http://cache", URL),
             because=(
                 "MAC 52:54:00:00:00:01 and serial CZ1 are machine one (inventory)",
                 "profile default uses channel stable",
@@ -87,6 +88,7 @@ TABLE: list[tuple[str, Claim, Decision]] = [
             channel="stable",
             image=IMAGE,
             kernel_arguments=("quiet", "console=ttyS0"),
+            origins=("http://cache", URL),
             because=(
                 "left out serial: a placeholder, which many machines share",
                 "MAC 52:54:00:00:00:02 is machine two (inventory)",
@@ -230,11 +232,43 @@ def test_what_a_booting_machine_is_told() -> None:
         "image": "a" * 64,
         "kernel": "b" * 64,
         "initrd": "c" * 64,
-        "origins": ("http://rack1", URL),
+        "origins": ("http://cache", URL),
+        "kernel_from": URL,
         "arguments": ("quiet", "console=ttyS0"),
         "nonce": False,
     }
     assert boot_values(decision, VIEW.snapshot, (5, 20), nonce=True) == told.model_copy(update={"nonce": True})
+
+
+def in_a_rack(*origins: str, kernel_from_origins: bool = False) -> View:
+    inventory = VIEW.snapshot.inventory.model_copy(
+        update={
+            "machines": (ONE.model_copy(update={"rack": "r1"}), TWO),
+            "racks": (Rack(name="r1", origins=origins), Rack(name="r2", origins=("http://r2",))),
+        }
+    )
+    changed = {"inventory": inventory, "kernel_from_origins": kernel_from_origins}
+    return View.of(VIEW.snapshot.model_copy(update=changed))
+
+
+def test_a_machine_is_told_its_racks_origins_before_the_sites() -> None:
+    view = in_a_rack("http://near", "http://cache", URL, "http://near2")
+    decision = decide(view, mac(1))
+    assert isinstance(decision, Boot)
+    assert decision.origins == ("http://near", "http://cache", "http://near2", URL)
+    assert decision.because[-1] == "rack r1 has origins of its own: http://near, http://cache, http://near2"
+    assert boot_values(decision, view.snapshot, (5, 20)).origins == decision.origins
+    other = decide(view, mac(2))
+    assert isinstance(other, Boot)
+    assert other.origins == ("http://cache", URL)
+
+
+@pytest.mark.parametrize(("asked_for", "expected"), [(True, "http://near"), (False, URL)])
+def test_kernel_and_initrd_come_from_the_first_origin_where_the_site_says_so(asked_for: bool, expected: str) -> None:
+    view = in_a_rack("http://near", kernel_from_origins=asked_for)
+    decision = decide(view, mac(1))
+    assert isinstance(decision, Boot)
+    assert boot_values(decision, view.snapshot, (5, 20)).kernel_from == expected
 
 
 def test_waits_after_a_failure_are_spread_over_machines() -> None:

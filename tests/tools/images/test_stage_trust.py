@@ -18,7 +18,8 @@ pytestmark = pytest.mark.tools
 
 KEY, OTHER, STRANGER = (SigningKey.generate() for _ in range(3))
 DIGESTS = st.text("0123456789abcdef", min_size=64, max_size=64)
-TRUST = 'establish_trust && echo "$ROOT $SIZE $CHUNK $COUNT|$(echo $ORIGINS)|$REPORT" || echo "$REASON"'
+TRUST = "shuffled() { cat; }\nestablish_trust && "
+TRUST += 'echo "$ROOT $SIZE $CHUNK $COUNT|$(echo $ORIGINS)|$REPORT" || echo "$REASON"'
 
 
 def manifest(epoch: int = 4, root: Mapping[str, object] | None = None) -> Manifest:
@@ -179,6 +180,48 @@ def test_the_site_is_where_the_bundle_says_and_not_the_command_line(site: Site) 
     )
     site.offer(site.second, image)
     assert site.trust(image) == site.trusted(report=site.second.url)
+
+
+def arranged(site: Site, command_line: str, of_bundle: str, shuffled: str = "shuffled() { cat; }; ") -> str:
+    done = site.stage.sh(
+        f'{shuffled}arrange_origins {of_bundle}; echo "$PREFERRED $ORIGINS"', ORIGINS=command_line, REPORT="http://s"
+    )
+    return done.stdout.strip()
+
+
+@pytest.mark.parametrize(
+    ("command_line", "of_bundle", "expected"),
+    [
+        ("http://r1/ http://r2 http://a http://s", "http://a http://s", "2 http://r1 http://r2 http://a http://s"),
+        ("http://s", "http://a http://b http://s", "2 http://a http://b http://s"),
+        ("http://a http://s", "http://a https://x http://s", "1 http://a http://s"),
+        ("http://s", "http://s", "1 http://s"),
+        ("http://r http://s", "http://s", "1 http://r http://s"),
+        ("http://r.a http://s", "http://rxa http://s", "1 http://r.a http://rxa http://s"),
+    ],
+)
+def test_the_racks_come_first_and_the_service_last(
+    site: Site, command_line: str, of_bundle: str, expected: str
+) -> None:
+    assert arranged(site, command_line, of_bundle) == expected
+
+
+def test_those_preferred_alike_are_shuffled_at_each_boot(site: Site) -> None:
+    rack, of_site = [f"http://r{n}" for n in range(6)], [f"http://a{n}" for n in range(6)]
+    found = [arranged(site, " ".join(rack), " ".join((*of_site, "http://s")), "") for _ in range(2)]
+    for line in found:
+        number, *origins = line.split()
+        assert (number, sorted(origins[:6]), sorted(origins[6:12]), origins[12:]) == ("6", rack, of_site, ["http://s"])
+    assert found[0] != found[1]  # once in half a million times they are the same
+
+
+@pytest.mark.parametrize("status", [503, 429])
+def test_a_busy_service_is_waited_for(site: Site, status: int) -> None:
+    image = manifest()
+    site.offer_bundle(site.service, site.bundle())
+    site.offer(site.service, image)
+    site.service.busy = [(status, "3")] * 6  # it is asked twice each time, for wget drops the headers
+    assert site.trust(image) == site.trusted()
 
 
 def test_a_stranger_signed_the_manifest(site: Site) -> None:
