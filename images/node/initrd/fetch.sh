@@ -63,7 +63,7 @@ good_count() { sort -u -n -k1,1 "$FETCH/good" | wc -l; }
 alive() { cat "$FETCH"/alive.* 2>/dev/null; }
 
 not_all() {
-  left=$(sort -u "$FETCH/left" | tr '\n' ' ')
+  left=$(sort -u "$FETCH/left" | sed '$!s/$/;/' | tr '\n' ' ' | sed 's/ $//')
   chunk=$(awk -v good="$FETCH/good" 'BEGIN {while ((getline <good) > 0) has[$1]} !($1 in has) {print $1; exit}' "$FETCH/damaged")
   [ -z "$chunk" ] || because "ImageRefused: chunk $chunk of the root image is damaged at every origin that sends it: $left" || return 1
   because "cannot fetch the root image, it stays at $(good_count) of $COUNT chunks: $left"
@@ -75,7 +75,7 @@ work() { # as `slot`, until nothing is left to do, or no origin to do it with
     echo "alive $slot $origin" >"$FETCH/alive.$slot"
     bring && break
     say "left $origin: $error"
-    echo "$origin: $error;" >>"$FETCH/left"
+    echo "$origin: $error" >>"$FETCH/left"
     rm -f "$FETCH/part.$slot".*
   done
   rm -f "$FETCH/alive.$slot"
@@ -154,7 +154,7 @@ judge_outcome() { # of a connection: 0 to go on with this origin, 1 with `error`
     "leave: "*) error=${outcome#leave: } failed=3 ;;
     *)
       error=${outcome:-no answer} failed=$((failed + 1))
-      [ "$failed" -ge 3 ] || pause $((1 << failed))
+      [ "$failed" -ge 3 ] || pause $((1 << failed - 1))
       ;;
   esac
   [ "$failed" -lt 3 ]

@@ -244,9 +244,9 @@ def test_an_origin_that_lies_is_left_and_the_whole_image_is_right(machine: Machi
 def test_a_chunk_that_is_damaged_everywhere_refuses_the_image(machine: Machine) -> None:
     first, second = (machine.origin(alter=altered(10)) for _ in range(2))
     done = machine.fetch(first, second)
-    left = " ".join(sorted(f"{origin.url}: sends damaged chunks;" for origin in (first, second)))
+    left = "; ".join(sorted(f"{origin.url}: sends damaged chunks" for origin in (first, second)))
     assert done.stdout.splitlines()[-1] == (
-        f"REASON ImageRefused: chunk 0 of the root image is damaged at every origin that sends it: {left} "
+        f"REASON ImageRefused: chunk 0 of the root image is damaged at every origin that sends it: {left}"
     )
     assert all("ImageVerified" not in detail for detail in machine.details())
 
@@ -256,7 +256,7 @@ def test_another_file_of_the_same_size_is_refused_however_many_chunks_are_wrong(
     done = machine.fetch(other)
     assert done.stdout.splitlines()[-1] == (
         "REASON ImageRefused: chunk 0 of the root image is damaged at every origin that sends it: "
-        f"{other.url}: sends damaged chunks; "
+        f"{other.url}: sends damaged chunks"
     )
     assert len(other.asked) == 2
 
@@ -275,7 +275,7 @@ def test_a_short_file_fails_with_what_was_answered(machine: Machine) -> None:
     done = machine.fetch(short)
     assert done.stdout.splitlines()[-1] == (
         f"REASON cannot fetch the root image, it stays at 0 of 4 chunks: {short.url}: "
-        "answers a part with: HTTP/1.1 206 Partial Content, bytes 0-999999/1000000; "
+        "answers a part with: HTTP/1.1 206 Partial Content, bytes 0-999999/1000000"
     )
 
 
@@ -290,7 +290,7 @@ def test_a_long_file_is_refused_and_does_not_fill_the_memory(machine: Machine, r
         else f"has another file: {size} bytes, not {len(ROOT)}"
     )
     assert done.stdout.splitlines()[-1] == (
-        f"REASON cannot fetch the root image, it stays at 0 of 4 chunks: {long.url}: {answer}; "
+        f"REASON cannot fetch the root image, it stays at 0 of 4 chunks: {long.url}: {answer}"
     )
     assert machine.fetched == b""
 
@@ -301,12 +301,12 @@ def test_nobody_has_the_image(machine: Machine) -> None:
     assert f"netboot: left {first.url}: answers: HTTP/1.1 404 Not Found\n" in done.stdout
     left = sorted(
         [
-            f"{first.url}: answers: HTTP/1.1 404 Not Found;",
-            f"{second.url}: answers: HTTP/1.1 503 Service Unavailable;",
+            f"{first.url}: answers: HTTP/1.1 404 Not Found",
+            f"{second.url}: answers: HTTP/1.1 503 Service Unavailable",
         ]
     )
     assert done.stdout.splitlines()[-1] == (
-        f"REASON cannot fetch the root image, it stays at 0 of 4 chunks: {' '.join(left)} "
+        f"REASON cannot fetch the root image, it stays at 0 of 4 chunks: {'; '.join(left)}"
     )
     assert len(first.asked) == len(second.asked) == 3
 
