@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import re
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass

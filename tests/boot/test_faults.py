@@ -28,7 +28,7 @@ CHUNK = 4 * MIB
 
 
 def test_a_rack_of_an_origin_that_dies_one_that_lies_and_a_sound_one(built: BuiltImage, folder: Path) -> None:
-    """The rack's first origin cuts every answer after 3 MiB, the second sends a wrong byte in each chunk, nginx is sound.
+    """The first origin cuts every answer after 3 MiB, the second sends a wrong byte in each chunk, nginx is sound.
 
     So the initrd comes from the first, but the kernel, which is larger, from the service; the root image from the
     rack together, its damaged chunks once more from the others.
