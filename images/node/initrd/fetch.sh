@@ -1,7 +1,8 @@
 # shellcheck shell=sh disable=SC2012,SC2034,SC2097,SC2098,SC2153 # names are numbers; the parts share variables
 # The root image: its chunks from several origins at once, each verified as it comes (stream.sh). A slot is a connection; its worker
 # goes on to the next origin when its own is of no use. What is verified stays. In $FETCH: good ("CHUNK SLOT ORIGIN"),
-# damaged ("CHUNK ORIGIN"), claims/CHUNK and again/CHUNK (links to a slot), and of a slot alive, pid, part, outcome and window.
+# damaged ("CHUNK ORIGIN"), claims/CHUNK and again/CHUNK (links: one slot's), claimed (what next.awk sees of them), and of a slot
+# alive, pid, part, outcome and window. Processes are dear where a machine is emulated: few are started for a chunk.
 
 STALL_SECONDS=10 STALL_BYTES=65536 # an origin that brings less than this in so long has failed
 MOST_SLOTS=4 MOST_WAITING=1800     # seconds that an origin may ask us to wait while it brings nothing
@@ -35,6 +36,7 @@ begin_fetch() {
   mv "$RUN/image/good" "$FETCH/good" 2>/dev/null || : >"$FETCH/good"
   : >"$FETCH/damaged"
   : >"$FETCH/left"
+  : >"$FETCH/claimed"
   mkfifo "$FETCH/ended" && exec 3<>"$FETCH/ended"
   # As many as are preferred alike; two to a single one, for a processor each to verify
   least=$(nproc)
@@ -53,7 +55,7 @@ end_fetch() {
   # shellcheck disable=SC2086 # words
   kill $workers 2>/dev/null
   for pid in "$FETCH"/pid.*; do
-    [ ! -e "$pid" ] || kill -KILL "-$(cat "$pid")" 2>/dev/null
+    [ ! -s "$pid" ] || kill -KILL "-$(cat "$pid")" 2>/dev/null
   done
   rm -rf "$FETCH"/part.* "$FETCH"/alive.* "$FETCH"/pid.*
 }
@@ -96,54 +98,58 @@ take_origin() { # sets origin to the next that no slot has had; a second connect
 }
 
 bring() { # chunks from `origin`: 0 when there is no more to do, 1 with `error` when it is of no use any more
-  failed=0 waited=0
+  failed=0 waited=0 before=$(received "$slot")
   while run=$(next_run) && [ -n "$run" ]; do
     if [ "$run" = wait ]; then
       sleep 0.5 # what is missing is on its way to another slot
       continue
     fi
-    before=$(received "$slot")
     # shellcheck disable=SC2086 # words
     connect $run
-    [ "$(received "$slot")" -le "$before" ] || failed=0 waited=0
-    judge_outcome || return 1
+    read -r outcome <"$FETCH/outcome.$slot"
+    [ "$outcome" = "done" ] || judge_outcome || return 1
   done
 }
 
 next_run() {
-  {
-    sed 's/^/good /' "$FETCH/good"
-    sed 's/^/damaged /' "$FETCH/damaged"
-    ls -l "$FETCH/claims" | awk 'NF > 8 {print "claim", $(NF - 2), $NF}'
-    ls "$FETCH/again" | sed 's/^/again /'
-    alive
-  } | awk -v count="$COUNT" -v slot="$slot" -v origin="$origin" -f "$LIB/next.awk"
+  awk -v count="$COUNT" -v slot="$slot" -v origin="$origin" -f "$LIB/next.awk" \
+    "$FETCH/good" "$FETCH/damaged" "$FETCH/claimed" "$FETCH"/alive.*
 }
 
 connect() { # FIRST LAST, or FIRST again: leaves its outcome, and no claim
   echo "done" >"$FETCH/outcome.$slot" # if another was quicker to claim it
   if [ "$2" = again ]; then
     ln -s "$slot" "$FETCH/again/$1" 2>/dev/null || return 0
+    echo "again $1" >>"$FETCH/claimed"
     set -- "$1" "$1"
   else
     ln -s "$slot" "$FETCH/claims/$1" 2>/dev/null || return 0
+    echo "claim $1 $slot" >>"$FETCH/claimed"
   fi
-  rm -f "$FETCH/outcome.$slot"
+  echo >"$FETCH/outcome.$slot"
   for part in "$FETCH/part.$slot".*; do [ "$part" = "$FETCH/part.$slot.$1" ] || rm -f "$part"; done
   split_url "$origin/v1/blobs/$ROOT"
-  ALONE=$([ "$(alive | wc -l)" -gt 1 ] || echo alone) LIB=$LIB FETCH=$FETCH FILE=$FILE LIST=$LIST SIZE=$SIZE CHUNK=$CHUNK \
+  alone=alone
+  for other in "$FETCH"/alive.*; do [ "$other" = "$FETCH/alive.$slot" ] || alone=''; done
+  ALONE=$alone LIB=$LIB FETCH=$FETCH FILE=$FILE LIST=$LIST SIZE=$SIZE CHUNK=$CHUNK \
     setsid "$BUSYBOX" nc -w 10 "$host" "$port" -e "$BUSYBOX" sh "$LIB/stream.sh" \
     "$slot" "$origin" "$authority" "$path" "$1" "$2" 2>"$FETCH/error.$slot" &
   echo $! >"$FETCH/pid.$slot"
   wait $!
-  rm -f "$FETCH/pid.$slot"
+  : >"$FETCH/pid.$slot"
+}
+
+release() { # what this slot had claimed and not brought
+  echo "free $slot" >>"$FETCH/claimed"
   for claim in $(ls -l "$FETCH/claims" | awk -v slot="$slot" '$NF == slot {print $(NF - 2)}'); do rm "$FETCH/claims/$claim"; done
 }
 
-judge_outcome() { # of a connection: 0 to go on with this origin, 1 with `error` to leave it
-  outcome=$(cat "$FETCH/outcome.$slot" 2>/dev/null || tail -n 1 "$FETCH/error.$slot")
+judge_outcome() { # of a connection that did not end well: 0 to go on with this origin, 1 with `error` to leave it
+  release
+  now=$(received "$slot")
+  [ "$now" -le "$before" ] || failed=0 waited=0 before=$now
+  outcome=${outcome:-$(tail -n 1 "$FETCH/error.$slot")}
   case $outcome in
-    done) return 0 ;;
     "busy "*) wait_for_origin "${outcome#busy }" && return ;;
     "damaged "*)
       say "chunk ${outcome#damaged } from $origin is damaged, it will be fetched again"

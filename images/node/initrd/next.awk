@@ -1,10 +1,11 @@
 # Which chunks SLOT asks its ORIGIN for next: "FIRST LAST"; "FIRST again": one that another origin is slow with; "wait"; nothing:
-# all are good, or this origin can be of no more use. Input: "good N", "claim N SLOT", "again N", "damaged N ORIGIN",
-# "alive SLOT ORIGIN". A free run behind a chunk that is on its way is divided: the other half is this slot's.
-$1 == "good" { good[$2] = 1 }
+# all are good, or this origin can be of no more use. Input: good, damaged, claimed, alive.*, as fetch.sh has them.
+# A free run behind a chunk that is on its way is divided: the other half is this slot's.
+FILENAME ~ /\/good$/ { good[$1] = 1 }
+FILENAME ~ /\/damaged$/ { damaged[$1, $2]++ }
 $1 == "claim" { claim[$2] = $3 }
+$1 == "free" { for (chunk in claim) if (claim[chunk] == $2) delete claim[chunk] }
 $1 == "again" { again[$2] = 1 }
-$1 == "damaged" { damaged[$2, $3]++ }
 $1 == "alive" { origin_of[$2] = $3 }
 END {
   for (chunk = 0; chunk < count; chunk++) {

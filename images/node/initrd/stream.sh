@@ -10,10 +10,6 @@ end() {
   exit
 }
 
-length_of() { # CHUNK
-  echo $((SIZE - $1 * CHUNK < CHUNK ? SIZE - $1 * CHUNK : CHUNK))
-}
-
 keep() { # CHUNK PART: into the image, if it has its digest
   if [ "$(sha256sum <"$2")" != "$(sed -n "s/^$1 //p" "$LIST")  -" ]; then
     rm -f "$2"
@@ -25,9 +21,10 @@ keep() { # CHUNK PART: into the image, if it has its digest
   rm -f "$2"
 }
 
-part=$FETCH/part.$slot.$chunk # what came before the connection ended
-[ -e "$part" ] || : >"$part"
-first=$((chunk * CHUNK + $(stat -c %s "$part"))) final=$((last * CHUNK + $(length_of "$last") - 1))
+part=$FETCH/part.$slot.$chunk have=0
+[ ! -e "$part" ] || have=$(stat -c %s "$part") # what came before the connection ended
+first=$((chunk * CHUNK + have)) end=$(((last + 1) * CHUNK))
+final=$(((end < SIZE ? end : SIZE) - 1))
 ask "$3" "$4" "$first" "$final"
 [ -z "$wait" ] || end "busy $wait ${status#* }"
 case "$status $range" in
@@ -41,10 +38,11 @@ case "$status $range" in
   *) end "answers: ${status:-nothing}" ;;
 esac
 while :; do
-  dd bs=65536 count=$(($(length_of "$chunk") - $(stat -c %s "$part"))) iflag=fullblock,count_bytes 2>/dev/null >>"$part"
-  [ "$(stat -c %s "$part")" = "$(length_of "$chunk")" ] || end "the connection ended in chunk $chunk"
+  size=$((SIZE - chunk * CHUNK < CHUNK ? SIZE - chunk * CHUNK : CHUNK))
+  dd bs=65536 count=$((size - have)) iflag=fullblock,count_bytes 2>/dev/null >>"$part"
+  [ "$(stat -c %s "$part")" = "$size" ] || end "the connection ended in chunk $chunk"
   keep "$chunk" "$part"
-  chunk=$((chunk + 1)) part=$FETCH/part.$slot.$((chunk))
+  part=$FETCH/part.$slot.$((chunk + 1)) chunk=$((chunk + 1)) have=0
   if [ "$chunk" -gt "$last" ] || ! ln -s "$slot" "$FETCH/claims/$chunk" 2>/dev/null; then end "done"; fi
-  : >"$part"
+  echo "claim $chunk $slot" >>"$FETCH/claimed"
 done
