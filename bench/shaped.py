@@ -110,7 +110,7 @@ def _handler(origin: Origin) -> type[BaseHTTPRequestHandler]:
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
 
-    def handle_error(self, request: object, client_address: object) -> None:
+    def handle_error(self, *_: object) -> None:
         pass  # the stage goes away when somebody else has begun the next chunk
 
 
