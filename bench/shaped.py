@@ -170,7 +170,8 @@ def main() -> None:
     """All cases by turns, `rounds` times."""
     folder, rounds, mib = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
     shape()
-    data = random.Random(1).randbytes(mib << 20)
+    chance = random.Random(1)
+    data = b"".join(chance.randbytes(1 << 20) for _ in range(mib))
     everyone, honest = range(len(RATES)), [number for number in range(len(RATES)) if number != BAD]
     cases: dict[str, tuple[Sequence[int], Fault]] = {
         "together": (everyone, "none"),
