@@ -11,7 +11,8 @@ packages=(
   signify-openbsd cpio osslsigncode sbsigntool              # UKIs' signatures; checks by hand and of tests
   busybox-static                                            # the initrd's shell, for tests on the host
   swtpm swtpm-tools tpm2-tools                              # real TPMs, for machines and for the tests of tokens
-  gpg gpg-agent                                             # signs the lab's own apt repository
+  gpg                                                       # reads the keys of archives
+  gpg-agent                                                 # with it the lab signs its own apt repository
   qemu-system-x86 ovmf ipxe-qemu ipxe                       # machines and their firmware
   qemu-system-arm qemu-efi-aarch64                          # … of arm64
   etcd-server                                               # below the control plane of `make cluster`

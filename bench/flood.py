@@ -94,7 +94,6 @@ def _round(journals: Path, pid: int, port: int, known: Identity, others: Sequenc
     looking = threading.Thread(target=look, daemon=True)
     looking.start()
     with _flooding(port, others, TIMES * flood.capacity) as pipe:
-        time.sleep(1)
         flooded, refused = _asked(port, known, flood.seconds)
         pipe.send("how much")
         if not pipe.poll(60):
@@ -129,12 +128,24 @@ def _asked(port: int, known: Identity, seconds: float) -> tuple[list[float], int
 
 @contextlib.contextmanager
 def _flooding(port: int, others: Sequence[Identity], rate: float) -> "Iterator[Connection[Any, Any]]":
+    """A flood that has begun: its first answers have come.
+
+    Raises:
+        BenchError: none came.
+    """
     with worker_processes(1, partial(_flood, port, list(others), rate)) as [pipe]:
+        try:
+            if not pipe.poll(60):
+                raise BenchError("the flood was not answered within 60 s")
+            pipe.recv()
+        except EOFError:
+            raise BenchError("the flood ended by itself") from None
         yield pipe
 
 
 def _flood(port: int, others: Sequence[Identity], rate: float, wire: "Connection[Any, Any]") -> None:
-    """Send at `rate` whatever comes back; what the sockets do not take is offered too, and lost."""
+    """Send at `rate` whatever comes back, and tell of the first answers; what the sockets do not take is offered too,
+    and lost."""
     poll, connections = select.epoll(), dict[int, socket.socket]()
     boots: list[tuple[str, str]] = []
     statuses, offered, began = Counter[str](), 0, time.monotonic()
@@ -162,7 +173,10 @@ def _flood(port: int, others: Sequence[Identity], rate: float, wire: "Connection
                 poll.unregister(descriptor)
                 connections.pop(descriptor).close()
                 continue
+            before = statuses.total()
             statuses.update(status.decode() for status in re.findall(rb"HTTP/1\.1 ([0-9]{3}) ", data))
+            if not before and statuses:
+                wire.send("begun")
             if len(boots) < 50_000:
                 found = re.findall(rb"netboot\.boot=([0-9a-f-]{36})[^\n]*systemd\.hostname=(\S+)", data)
                 boots += [(boot.decode(), machine.decode()) for boot, machine in found]

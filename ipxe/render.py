@@ -60,7 +60,7 @@ def _command_line(values: Boot) -> str:
             f"netboot.boot={_HOLE}",
             f"netboot.image={values.image}",
             f"netboot.report={values.url}",
-            f"netboot.origins={','.join(values.origins)}",
+            f"netboot.origins={',,'.join(','.join(group) for group in values.origins)}",
             "BOOTIF=01-${netX/mac:hexhyp}",
             f"systemd.hostname={values.machine}",
             *values.arguments,

@@ -155,12 +155,17 @@ NO_HOSTS: Mapping[str, str] = MappingProxyType({})
 
 @contextlib.contextmanager
 def dnsmasq(
-    network: Network, boot_url: str, mode: Mode = "authoritative", hosts: Mapping[str, str] = NO_HOSTS
+    network: Network,
+    boot_url: str,
+    mode: Mode = "authoritative",
+    hosts: Mapping[str, str] = NO_HOSTS,
+    time_servers: str = "",
 ) -> Iterator[None]:
     """A real dnsmasq: addresses, iPXE over TFTP for firmware without it, and `boot_url` for iPXE.
 
-    `hosts`: MAC → address, for machines that always get the same. `proxy`: another server (a second dnsmasq that knows
-    nothing of booting) gives the addresses; this one only adds what to boot, as beside an operator's own DHCP.
+    `hosts`: MAC → address, for machines that always get the same. `time_servers`: addresses, option 42. `proxy`:
+    another server (a second dnsmasq that knows nothing of booting) gives the addresses; this one only adds what to
+    boot, as beside an operator's own DHCP.
     """
     files = network.folder / "tftp"
     files.mkdir(exist_ok=True)
@@ -170,6 +175,7 @@ def dnsmasq(
         if mode == "proxy":
             stack.enter_context(_second_dhcp(network))
         fixed = [f"dhcp-host={mac},{address}" for mac, address in hosts.items()]
+        fixed += [f"dhcp-option=option:ntp-server,{time_servers}"] if time_servers else []
         _serve(stack, network, "dnsmasq", _common(network, "br0") + _booting(network, boot_url, mode, files) + fixed)
         yield
 

@@ -18,7 +18,7 @@ def read_authorities(path: Path, key: str) -> tuple[str, ...]:
     try:
         certificates = x509.load_pem_x509_certificates(credentials.read(path))
     except OSError as error:
-        raise FaultsError([Fault(str(path), 1, "", f"{key} cannot be read: {error.strerror}")]) from None
+        raise FaultsError([Fault(str(path), 0, "", f"{key} cannot be read: {error.strerror}")]) from None
     except ValueError:
-        raise FaultsError([Fault(str(path), 1, "", f"{key} must be certificates in PEM, one or several")]) from None
+        raise FaultsError([Fault(str(path), 0, "", f"{key} must be certificates in PEM, one or several")]) from None
     return tuple(certificate.public_bytes(Encoding.PEM).decode() for certificate in certificates)

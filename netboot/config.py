@@ -11,7 +11,7 @@ from typing import Annotated, Self, TypeVar
 
 from pydantic import AfterValidator, Field, model_validator
 
-from images.artifact.bundle import SiteBundle
+from images.artifact.bundle import SiteBundle, TimeServer
 from images.registry.errors import BadReferenceError
 from images.registry.reference import read_place
 from images.values import strict
@@ -172,6 +172,8 @@ class Config(Strict):
     origins: tuple[MachineUrl, ...] = ()
     kernel_from_origins: bool = False
     """Machines ask their first origin for kernel and initrd, which nothing verifies but Secure Boot and attestation."""
+    time_servers: Annotated[tuple[TimeServer, ...], Field(max_length=8)] = ()
+    """For the machines' clocks, in the signed site bundle; without any those of DHCP count."""
     retry: Retry = Retry()
     watchdog: Watchdog = Watchdog()
     upstream: UpstreamPlace | None = None
@@ -221,6 +223,7 @@ class Config(Strict):
             report=self.provisioning.url,
             join_url=self.join.url if self.join is not None else None,
             join_authorities=read_authorities(self.join.authorities, "join.authorities") if self.join else (),
+            time_servers=self.time_servers,
         )
 
 

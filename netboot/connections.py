@@ -75,6 +75,10 @@ class Connection(RequestHandler):
         """Whether it has asked for more than the request that is being answered."""
         return bool(self._messages)
 
+    def gone(self) -> bool:
+        """Whether there is nobody to answer any more."""
+        return self.seat.left
+
     def connection_lost(self, exc: BaseException | None) -> None:
         """Make room for the next one; called by asyncio, once for each connection."""
         self.limited.gate.leave(self.seat)

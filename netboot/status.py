@@ -1,7 +1,7 @@
 """What each process of the service says of itself, and what `/readyz` makes of it: written and read by one class.
 
-A process writes its status to `data/status/<process>.json` (`netboot.stores.status`). A file that is torn, or of
-another version of these classes, is not read in part: whoever asks cannot tell, and says so.
+A process writes its status to `data/status/<process>.json` (`netboot.stores.status`). Of one that is torn, or of
+another version, nothing is read: whoever asks cannot tell, and says so.
 """
 
 import time
@@ -27,8 +27,7 @@ class Condition(Strict):
 
 
 class Timed(Strict):
-    """`at_ms`: when it was written, milliseconds since 1970; `up_ms`: the same by `up_ms()`. A process
-    that has stopped writing is taken for stuck."""
+    """`at_ms`: when it was written, milliseconds since 1970; `up_ms`: the same by `up_ms()`."""
 
     at_ms: int
     up_ms: int = Field(default_factory=up_ms)
@@ -49,10 +48,8 @@ class ProcessStatus(Strict):
 
 
 class SupervisorStatus(Strict):
-    """Written with every change, and every two seconds; `processes` by name.
-
-    `uptime_ms`: when, by this machine's monotonic clock: a wrong time of day must not look like a frozen supervisor.
-    """
+    """Written with every change, and every two seconds; `processes` by name. `uptime_ms`: when, by this machine's
+    monotonic clock: a wrong time of day must not look like a frozen supervisor."""
 
     state: Literal["running", "stopping"]
     pid: int
@@ -111,7 +108,13 @@ class ImagesStatus(Condition):
     unusable: dict[str, str]
 
 
-class PublisherStatus(Timed):
+class LoopStatus(Timed):
+    """A loop of the controllers. `problem`: why it does not go round; empty: it does."""
+
+    problem: str = ""
+
+
+class PublisherStatus(LoopStatus):
     """The snapshot publisher."""
 
     inventory: InventoryStatus
@@ -119,7 +122,7 @@ class PublisherStatus(Timed):
     bundle: Condition
 
 
-class ProjectionStatus(Timed):
+class ProjectionStatus(LoopStatus):
     """The projection. `taken`, `set_aside`, `replaced`: since it started. `set_aside`: rows that could not be read, by
     where they were: a journal's file name, or `state.db`; `replaced`: how often a journal was found to be an older copy
     of itself. The others by the journal's file name."""

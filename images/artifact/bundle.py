@@ -8,7 +8,13 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from images.artifact.manifest import Signed, read_signed
-from images.values.types import HttpUrl, Name
+from images.values.digests import canonical
+from images.values.types import HttpUrl, Matching, Name
+
+TimeServer = Annotated[
+    str,
+    Matching(r"[0-9A-Za-z][0-9A-Za-z.:-]{0,252}", "must be the name or the address of a time server, without a port"),
+]
 
 
 class SiteBundle(Signed):
@@ -26,6 +32,16 @@ class SiteBundle(Signed):
     join_url: HttpUrl | None = None
     join_authorities: tuple[str, ...] = ()
     """PEM certificates that join's TLS listener may chain to; several, so that they can overlap."""
+
+    time_servers: Annotated[tuple[TimeServer, ...], Field(max_length=8)] = ()
+    """For NTP. Of all keys the last: the initrd reads `origins` and `report` by what follows them."""
+
+    def to_bytes(self) -> bytes:
+        """The canonical bytes, which are signed: without time servers those of before there were any."""
+        value = self.model_dump(mode="json", by_alias=True)
+        if not self.time_servers:
+            del value["time_servers"]
+        return canonical(value)
 
 
 def read_bundle(data: bytes) -> SiteBundle:

@@ -1,7 +1,7 @@
 """What differs between two images: pure, from their manifests and package lists."""
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from images.artifact.manifest import Artifact, Manifest
 from images.errors import CorruptError
@@ -62,15 +62,18 @@ def diff(old: Manifest, new: Manifest, old_packages: Packages, new_packages: Pac
     facts["container_images"] = (_containers(old), _containers(new))
     was, now = dict(old.artifacts), dict(new.artifacts)
     differing = [name for name in now | was if was.get(name) != now.get(name)]
-    both = old_packages.keys() & new_packages.keys()
-    return Diff(
+    return replace(
+        package_changes(old_packages, new_packages),
         facts={name: pair for name, pair in facts.items() if pair[0] != pair[1]},
         sizes={name: (_size(was.get(name)), _size(now.get(name))) for name in differing},
-        added={name: new_packages[name] for name in sorted(new_packages.keys() - both)},
-        removed={name: old_packages[name] for name in sorted(old_packages.keys() - both)},
-        changed={
-            name: (old_packages[name], new_packages[name])
-            for name in sorted(both)
-            if old_packages[name] != new_packages[name]
-        },
+    )
+
+
+def package_changes(old: Packages, new: Packages) -> Diff:
+    """What differs between two lists of packages."""
+    both = old.keys() & new.keys()
+    return Diff(
+        added={name: new[name] for name in sorted(new.keys() - both)},
+        removed={name: old[name] for name in sorted(old.keys() - both)},
+        changed={name: (old[name], new[name]) for name in sorted(both) if old[name] != new[name]},
     )

@@ -5,8 +5,10 @@ inputs give the same bytes (with the same zstd).
 """
 
 import posixpath
+import stat
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from importlib.resources import files
 from pathlib import Path
 
@@ -66,7 +68,7 @@ def gather(
     firmware, missing = _firmware(root, loaded)
     plain = cpio.archive(
         [
-            *_stage(debug),
+            *_stage(debug=debug),
             *_programs(root),
             *_keys(keys),
             *(cpio.file(f"lib/netboot/modules/{_file_name(module)}", module.data) for module in loaded),
@@ -77,6 +79,13 @@ def gather(
     out.write_bytes(plain)
     names = tuple(entry.path.removeprefix("lib/firmware/") for entry in firmware)
     return Gathered(len(plain), tuple(module.name for module in loaded), names, missing)
+
+
+def stage_files(*, debug: bool) -> tuple[tuple[str, str], ...]:
+    """What of an initrd is ours: path in it and SHA-256; `debug`: as `gather`."""
+    return tuple(
+        (f"/{entry.path}", sha256(entry.data).hexdigest()) for entry in _stage(debug=debug) if stat.S_ISREG(entry.mode)
+    )
 
 
 def compress(gathered: Path, out: Path) -> None:
@@ -100,7 +109,7 @@ def _modules(root: Path, kernel_version: str, root_format: RootFormat) -> Tree:
     return known
 
 
-def _stage(debug: bool) -> Iterator[cpio.Entry]:
+def _stage(*, debug: bool) -> Iterator[cpio.Entry]:
     for name in ("dev", "proc", "sys", "run", "new", "etc", "tmp"):
         yield cpio.directory(name)
     yield cpio.character_device("dev/console", 5, 1)  # the kernel opens it for /init, before devtmpfs is there

@@ -3,11 +3,11 @@
 from importlib.resources import files
 from pathlib import Path
 
-from images.formats.overlay import Entry, read_file
+from images.formats.overlay import Entry, read_file, read_folder
 
 NODE = Path(str(files("images") / "node"))
-ROOT, CONTAINERS = NODE / "root", NODE / "containers"
-"""What goes into every root, and what into those that bring container images."""
+ROOT, CONTAINERS, MEMORY, LOGIN = (NODE / name for name in ("root", "containers", "memory", "login"))
+"""What goes into every root; into those that bring container images; that join a cluster; whose console is root's."""
 HOME = "/usr/lib/netboot"
 """Where units start `python3 -m node.agent` and `-m node.health`: the packages `node` and `tokens` lie there."""
 PACKAGES = ("agent", "health")
@@ -26,6 +26,16 @@ def node_files() -> tuple[Entry, ...]:
         *(read_file(f"/usr/lib/systemd/system/{path.name}", path, 0o644) for path in units),
     ]
     return tuple(sorted(entries, key=lambda entry: entry.path))
+
+
+def entries_of(*, join: bool, containers: bool, login: bool = False) -> tuple[Entry, ...]:
+    """All files of ours in a root: where machines join, where it brings container images, where consoles are root's."""
+    return (
+        *read_folder(ROOT),
+        *((*node_files(), *read_folder(MEMORY)) if join else ()),
+        *(read_folder(CONTAINERS) if containers else ()),
+        *(read_folder(LOGIN) if login else ()),
+    )
 
 
 def installable(entries: tuple[Entry, ...]) -> tuple[str, ...]:

@@ -41,21 +41,63 @@ class Mirror:
     """Seconds since 1970 at which the newest of the suites was published."""
 
 
+@dataclass(frozen=True, slots=True)
+class Silence:
+    """Why a suite cannot be had, in a message with its remedy. `definite`: the mirror answers, and does not have it."""
+
+    message: str
+    definite: bool = False
+
+
 def probe(sources: tuple[Source, ...]) -> tuple[Mirror, ...]:
     """Ask every mirror for every suite's InRelease file, at once. Signatures are apt's to check, when it is read again.
 
     Raises:
         SourceUnavailableError: naming each mirror and suite that does not answer, why, and the remedy.
     """
+    answers = ask(sources)
+    failures = [silence.message for answer in answers if not isinstance(answer, Mirror) for silence in answer]
+    if failures:
+        raise SourceUnavailableError("\n".join(failures))
+    return tuple(answer for answer in answers if isinstance(answer, Mirror))
+
+
+def ask(sources: tuple[Source, ...]) -> tuple[Mirror | tuple[Silence, ...], ...]:
+    """Of each source what its mirror has; or why not, for each suite that it lacks or that nobody answers for."""
     suites = [(source, suite) for source in sources for suite in source.suites]
     proxies = proxy_environment()
     with ThreadPoolExecutor(max_workers=8) as pool:
-        answers = list(pool.map(lambda pair: _ask(pair[0].url, pair[1], proxies), suites))
-    failures = [answer for answer in answers if isinstance(answer, str)]
-    if failures:
-        raise SourceUnavailableError("\n".join(failures))
-    releases = dict(zip(suites, (answer for answer in answers if not isinstance(answer, str)), strict=True))
-    return tuple(_mirror(source, [releases[source, suite] for suite in source.suites]) for source in sources)
+        answers = dict(zip(suites, pool.map(lambda pair: _ask(pair[0].url, pair[1], proxies), suites), strict=True))
+    return tuple(_answer(source, [answers[source, suite] for suite in source.suites]) for source in sources)
+
+
+def have(addresses: tuple[str, ...]) -> tuple[Silence | None, ...]:
+    """Whether there is a file at each address, asked by HEAD; None: there is."""
+    proxies = proxy_environment()
+    with ThreadPoolExecutor(max_workers=8) as pool:
+        return tuple(pool.map(lambda address: _has(address, proxies), addresses))
+
+
+def _has(address: str, proxies: Mapping[str, str]) -> Silence | None:
+    words = f"the mirror lists it, and does not have its file (404 for {address})"
+    gone = Silence(f"{words}; try later, take another mirror, or name the version before", definite=True)
+    if address.startswith(("file:", "copy:")):
+        return None if Path(address.partition(":")[2]).is_file() else gone
+    try:
+        with requests.Session() as session:
+            session.trust_env = False
+            timeout, through = (CONNECT_SECONDS, READ_SECONDS), _for_requests(address, proxies)
+            answer = session.head(address, timeout=timeout, proxies=through, allow_redirects=True)
+    except (requests.RequestException, OSError) as error:
+        return Silence(f"{address} cannot be asked for: {_reason(error)}")
+    if answer.status_code == 404:
+        return gone
+    return None if answer.ok else Silence(f"{address} cannot be asked for: it answers {answer.status_code}")
+
+
+def _answer(source: Source, answers: list[tuple[str, int] | Silence]) -> Mirror | tuple[Silence, ...]:
+    failures = tuple(answer for answer in answers if isinstance(answer, Silence))
+    return failures or _mirror(source, [answer for answer in answers if not isinstance(answer, Silence)])
 
 
 def _mirror(source: Source, answers: list[tuple[str, int]]) -> Mirror:
@@ -70,11 +112,11 @@ def _mirror(source: Source, answers: list[tuple[str, int]]) -> Mirror:
     )
 
 
-def _ask(url: str, suite: str, proxies: Mapping[str, str]) -> tuple[str, int] | str:
+def _ask(url: str, suite: str, proxies: Mapping[str, str]) -> tuple[str, int] | Silence:
     """The digest and the date (seconds since 1970) of a suite's InRelease file, or what is wrong."""
     folder = f"{url.rstrip('/')}/{suite.lstrip('/') if suite.endswith('/') else f'dists/{suite}/'}"
     body = _read(folder) if url.startswith("file:") else _get(url, suite, f"{folder}InRelease", proxies)
-    if isinstance(body, str):
+    if isinstance(body, Silence):
         return body
     date = re.search(rb"^Date: (.+)$", body, re.MULTILINE)
     if not body.startswith(_CLEARSIGNED) or not date or len(body) > MAX_INRELEASE:
@@ -86,18 +128,19 @@ def _ask(url: str, suite: str, proxies: Mapping[str, str]) -> tuple[str, int] | 
     return hashlib.sha256(body).hexdigest(), int(when.timestamp())
 
 
-def _unsigned(url: str, suite: str) -> str:
+def _unsigned(url: str, suite: str) -> Silence:
     if url.startswith("file:"):
-        return (
+        return Silence(
             f"the repository {url} cannot be used: its InRelease is not a signed file with a date; "
-            "sign it (gpg --clearsign): there is no way to use packages that nobody signed"
+            "sign it (gpg --clearsign): there is no way to use packages that nobody signed",
+            definite=True,
         )
     return _unavailable(
         url, suite, "what it answers is not a signed InRelease file (a captive portal, or a proxy's page?)"
     )
 
 
-def _get(url: str, suite: str, address: str, proxies: Mapping[str, str]) -> bytes | str:
+def _get(url: str, suite: str, address: str, proxies: Mapping[str, str]) -> bytes | Silence:
     """What a mirror answers, or what is wrong with it."""
     try:
         with requests.Session() as session:
@@ -113,25 +156,27 @@ def _get(url: str, suite: str, address: str, proxies: Mapping[str, str]) -> byte
     except (requests.RequestException, OSError) as error:
         return _unavailable(url, suite, _reason(error))
     if answer.status_code == 404:
-        return (
+        return Silence(
             f"the mirror {url} has no suite {suite} (404 for {address}); "
-            "check the suite's name and the mirror's address in the recipe's sources"
+            "check the suite's name and the mirror's address in the recipe's sources",
+            definite=True,
         )
     if answer.status_code != 200:
         return _unavailable(url, suite, f"it answers {answer.status_code} {answer.reason}")
     return bytes(body)
 
 
-def _read(folder: str) -> bytes | str:
+def _read(folder: str) -> bytes | Silence:
     """The InRelease file of a folder of this machine (`file:///…`), or what is wrong with it."""
     path = Path(folder.removeprefix("file://")) / "InRelease"
     try:
         with path.open("rb") as file:
             return file.read(MAX_INRELEASE + 1)
     except OSError as error:
-        return (
+        return Silence(
             f"the repository file://{path.parent} cannot be used: {path} cannot be read ({error.strerror}). "
-            "Make it (apt-ftparchive release, signed by gpg --clearsign), or name another place under 'sources'"
+            "Make it (apt-ftparchive release, signed by gpg --clearsign), or name another place under 'sources'",
+            definite=isinstance(error, FileNotFoundError),
         )
 
 
@@ -141,8 +186,8 @@ def _for_requests(address: str, proxies: Mapping[str, str]) -> dict[str, str]:
     return {name.removesuffix("_proxy"): value for name, value in proxies.items() if name != "no_proxy"}
 
 
-def _unavailable(url: str, suite: str, reason: str) -> str:
-    return (
+def _unavailable(url: str, suite: str, reason: str) -> Silence:
+    return Silence(
         f"the mirror {url} does not answer for suite {suite}: {reason}. "
         "Check the network, set http_proxy (or apt's Acquire::http::Proxy) where a proxy is needed, "
         "or name another mirror under 'sources' in the recipe"

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from images.recipe import features, fields
+from images.recipe import arguments, features, fields
 from images.recipe.recipe import Recipe
 from images.values import strict
 from images.values.strict import Document, Fault, FaultsError
@@ -37,7 +37,7 @@ def load(path: Path) -> Recipe:
     """
     documents, faults = _chain(path.absolute())
     layers, unknown = _with_features(documents)
-    faults += unknown
+    faults += [*unknown, *arguments.not_inherited(layers)]
     values: list[dict[str, Any]] = []
     for document in layers:
         if isinstance(document.value, dict):
@@ -55,9 +55,11 @@ def load(path: Path) -> Recipe:
 def merge(base: Any, child: Any, at: tuple[str, ...] = ()) -> Any:
     """What a recipe's value becomes under an heir's.
 
-    Mappings merge key by key; lists append what is not there yet; all else is replaced, and so is each file of `files`
-    and each of `sources` that has a name.
+    Mappings merge key by key; lists append what is not there yet; all else is replaced, and so is each file of `files`,
+    each of `sources` that has a name, and the kernel's arguments by name.
     """
+    if at == ("kernel",) and isinstance(child, dict):
+        return arguments.merged(base, child)
     if isinstance(child, dict) and not (at[:1] == ("files",) and len(at) > 1):
         old = base if isinstance(base, dict) else {}
         return old | {key: merge(old.get(key), value, (*at, str(key))) for key, value in child.items()}

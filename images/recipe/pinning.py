@@ -36,7 +36,11 @@ def check_lists(lock: Lock, tree: Path) -> None:
     Raises:
         LockError: they have not.
     """
-    lists = tree / "var/lib/apt/lists"
+    check_origins(lock, tree / "var/lib/apt/lists")
+
+
+def check_origins(lock: Lock, lists: Path) -> None:
+    """The same, by apt's folder of lists."""
     if any(lists.glob("*_Packages")):
         identities = frozenset(package.identity for package in lock.packages)
         lockfile.check_lists(lock, debian.origins(lists, identities))

@@ -12,12 +12,13 @@ from images.formats.overlay import Entry, read_file, read_folder
 from images.recipe import fields
 from images.recipe.fields import some
 from images.values.digests import digest, file_digest, plain
-from images.values.kernel_arguments import RecipeArgument
+from images.values.kernel_arguments import ArgumentName, RecipeArgument
 from images.values.strict import Strict
 from images.values.types import Architecture, Name, RootFormat
 
 Profile = Literal["dev", "release"]
 Fit = Literal["exact", "major"]
+Debug = Literal["initrd-shell", "console-login"]
 
 
 class Source(Strict):
@@ -34,9 +35,11 @@ class Source(Strict):
 
 
 class Kernel(Strict):
-    """The kernel's package, and the arguments that every machine boots it with."""
+    """The kernel's package, and the arguments that every machine boots it with, unless its profile says otherwise."""
 
     package: fields.Package
+    remove_arguments: tuple[ArgumentName, ...] = ()
+    """Names of a base's or a feature's arguments that go; none is left once `images.recipe.inherit.load` is done."""
     arguments: tuple[RecipeArgument, ...] = ()
 
 
@@ -138,12 +141,14 @@ class Recipe(Strict):
     """Whether every kernel module must be signed."""
     kubernetes: Annotated[str, Field(pattern=r"^1\.[0-9]{1,3}$")] | None = None
     """The cluster's version, like 1.34: the kubelet may be up to three minor versions older and never newer."""
+    debug: tuple[Debug, ...] = ()
+    """Ways in, for whoever has the console; a release image has none unless `netboot image build --yes` says so."""
     root_format: RootFormat = "squashfs"
     uki: bool = False
     """Whether kernel, initrd and arguments are made into one PE file too."""
     budget_mib: Annotated[int, Field(ge=1, le=65536)]
     machine_memory_mib: Annotated[int, Field(ge=128, le=2**24)] | None = None
-    """Memory of the smallest machine that is to boot it: what the image needs in memory must fit into half of it."""
+    """Memory of the smallest machine that is to boot it: a quarter of it must be left for work (gate *memory*)."""
     epoch: Annotated[int, Field(ge=0, le=2**31)] = 0
 
     def entries(self) -> tuple[Entry, ...]:

@@ -10,6 +10,7 @@ from images.errors import CorruptError, StoreError
 from images.registry.artifact import read_blobs
 from images.registry.download import Progress
 from images.registry.push import publishable
+from images.store import modes
 from images.store.store import Store
 from images.values import files
 
@@ -24,8 +25,8 @@ def export(store: Store, digest: str, folder: Path, trusted: Collection[PublicKe
     manifest = publishable(store, digest, trusted)
     image = folder / "images" / digest
     try:
-        for directory in (folder / "blobs", image):
-            directory.mkdir(parents=True, exist_ok=True)
+        for directory in (folder, folder / "blobs", image.parent, image):
+            modes.folder(directory, folder)
     except OSError as error:
         raise files.refused(f"cannot make {folder}", error) from error
     written = _blobs(store, manifest, folder / "blobs", progress)

@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import mkdtemp
 
+from images.store import modes
 from images.values import files
 
 INCOMING = "incoming"
@@ -26,7 +27,8 @@ def staging(store: Path) -> Iterator[Path]:
     """
     parent = store / INCOMING
     try:
-        parent.mkdir(parents=True, exist_ok=True)
+        modes.folder(store, store)
+        modes.folder(parent, store)
         with _held(parent):  # so that nobody sweeps a folder between its making and its lock
             _sweep(parent)
             folder = Path(mkdtemp(prefix="", dir=parent))

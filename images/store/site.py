@@ -9,6 +9,7 @@ import shutil
 from pathlib import Path
 
 from images.errors import NotFoundError
+from images.store import modes
 from images.values import files
 
 
@@ -36,7 +37,7 @@ def replace(root: Path, bundle: bytes, signature: bytes) -> None:
         StoreError, OSError: the file system refuses; the old pair is in force.
     """
     folder = root / "bundles" / hashlib.sha256(bundle + signature).hexdigest()
-    folder.mkdir(exist_ok=True)
+    modes.folder(folder, root)
     files.write(folder / "bundle.sig", signature, mode=0o444, staging=root / "tmp")
     files.write(folder / "bundle.json", bundle, mode=0o444, staging=root / "tmp")
     files.sync_folder(folder.parent)

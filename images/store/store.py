@@ -15,7 +15,7 @@ from images.artifact import signing
 from images.artifact.bundle import read_bundle
 from images.artifact.manifest import Manifest, read_manifest
 from images.errors import CorruptError, NotFoundError, StoreError
-from images.store import pointers, site, writing
+from images.store import modes, pointers, site, writing
 from images.store.pointers import ChannelState, is_digest
 from images.store.writing import Progress
 from images.values import files
@@ -183,7 +183,7 @@ class Store:
                 writing.put_blob(self.root, paths[name], artifact, name, progress)
             files.sync_folder(self.root / "blobs")  # also for blobs whose writer was killed before it did
             folder = self.root / "images" / value.digest
-            folder.mkdir(exist_ok=True)
+            modes.folder(folder, self.root)
             files.sync_folder(folder.parent)
             staging = self.root / "tmp"
             files.write(folder / "manifest.sig", signature, mode=0o444, staging=staging)

@@ -8,10 +8,10 @@ from shutil import rmtree
 
 from images.artifact.manifest import Artifact
 from images.artifact.measure import copy, is_whole
-from images.errors import CorruptError
+from images.errors import CorruptError, StoreError
+from images.store import modes
 from images.values import files, flock
 
-_FOLDERS = ("blobs", "images", "channels", "refs", "bundles", "tmp")
 Progress = Callable[[int], None]
 """Told how many more bytes are done."""
 
@@ -24,16 +24,33 @@ def locked(root: Path, wait: float) -> Iterator[None]:
         BusyError: another writer holds it, named by its process. StoreError: the file system refuses, in the block too.
     """
     try:
-        if not all((root / name).is_dir() for name in _FOLDERS):
-            for name in _FOLDERS:
-                (root / name).mkdir(parents=True, exist_ok=True)
+        missing = not all((root / name).is_dir() for name in modes.FOLDERS)
+        modes.folder(root, root)
+        for name in modes.FOLDERS:
+            modes.folder(root / name, root)
+        if missing:
             files.sync_folder(root)
-        with flock.exclusive(root / "lock", f"the store {root}", wait):
+        with flock.exclusive(modes.lock(root), f"the store {root}", wait):
             for left in (root / "tmp").iterdir():
                 rmtree(left) if left.is_dir() and not left.is_symlink() else left.unlink()
             yield
+    except PermissionError as error:
+        if error.filename and not Path(error.filename).is_relative_to(root):
+            raise files.refused(f"cannot read {error.filename}", error) from error
+        raise _not_ours(root, error) from error
     except OSError as error:
         raise files.refused(f"cannot write to the store {root}", error) from error
+
+
+def _not_ours(root: Path, error: PermissionError) -> StoreError:
+    try:
+        owner = modes.name_of(root.stat().st_uid)
+    except OSError:
+        return files.refused(f"cannot write to the store {root}", error)
+    return StoreError(
+        f"cannot write to the store {root}: {error.strerror}; it is of the account {owner}: use that one, or give the "
+        f"store to yours: `chown -R {modes.name_of(os.geteuid())}: {root}` (docs/store.md, Whose it is)"
+    )
 
 
 def put_blob(root: Path, source: Path, artifact: Artifact, name: str, progress: Progress | None) -> None:
@@ -58,5 +75,8 @@ def _renew(root: Path, artifact: Artifact) -> bool:
     path = root / "blobs" / artifact.sha256
     if not is_whole(path, artifact):
         return False
-    os.utime(path)
+    try:
+        os.utime(path)
+    except PermissionError:  # another account's: a copy of ours takes its place
+        return False
     return True

@@ -27,7 +27,7 @@ def exclusive(path: Path, what: str, wait: float = 0.0) -> Iterator[None]:
     Raises:
         HeldError: another process holds it still. OSError: the file system refuses.
     """
-    lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
     try:
         deadline = time.monotonic() + wait
         while not _try(lock):

@@ -1,16 +1,18 @@
 """Arguments of the kernel: what one may be, and whose each reserved one is.
 
-A boot's script gives the kernel what the service sets, then the image's arguments, then the profile's; the initrd
-(`images/node/initrd/settings.sh`) and units of the root (`images/recipes/features`) read them. The last of two counts,
-so nobody but its owner may set a reserved one. `tests/unit/test_kernel_arguments.py` holds scripts and shell to this.
+A boot's script gives the kernel what the service sets, then the image's arguments, then the profile's (`command_line`);
+the initrd (`images/node/initrd/settings.sh`) and units of the root (`images/recipes/features`) read them. The last of
+two counts, so nobody but its owner may set a reserved one. `tests/unit/test_kernel_arguments.py` holds scripts and
+shell to this.
 """
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
 from pydantic import AfterValidator
 
-from images.values.types import Matching
+from images.values.types import Architecture, Matching
 
 PREFIX = "netboot."
 """Every name that begins so is ours, those that nothing reads yet too."""
@@ -35,8 +37,37 @@ RESERVED = {
     "netboot.debug": Reserved("`shell`: a shell when the initrd fails, if it was built with one", by_profile=True),
     "netboot.disks": Reserved("what becomes of local disks (docs/features.md)", by_profile=True),
     "netboot.sriov": Reserved("how many virtual functions a card has (docs/features.md)", by_profile=True),
+    "netboot.store_mib": Reserved("MiB of memory for containerd's state (docs/recipes.md)", by_profile=True),
 }
 """By name: what is before the first `=`."""
+
+CONSOLES: Mapping[Architecture, tuple[str, ...]] = {
+    "amd64": ("console=tty0", "console=ttyS0,115200n8"),
+    "arm64": ("console=tty0", "console=ttyAMA0"),
+}
+"""Where neither image nor profile says. An 8250 that is given no speed is set to 9600 baud; a PL011 keeps the
+firmware's (Linux drivers/tty/serial/8250/8250_port.c, amba-pl011.c). The last one is /dev/console."""
+
+
+def name_of(argument: str) -> str:
+    """What the kernel goes by: all before the first `=`, in which `-` and `_` are one (parameq, kernel/params.c)."""
+    return argument.partition("=")[0].replace("-", "_")
+
+
+def replaced(old: Iterable[str], new: Iterable[str]) -> tuple[str, ...]:
+    """Both, but of the old only those whose name no new one has: who says a name says all of it, however often.
+
+    So `console=ttyS1` leaves no other console: of two for one device the kernel keeps the first one's speed
+    (`__add_preferred_console`, kernel/printk/printk.c), and nobody could correct it.
+    """
+    added = tuple(new)
+    names = {name_of(argument) for argument in added}
+    return (*(argument for argument in old if name_of(argument) not in names), *added)
+
+
+def command_line(image: Iterable[str], profile: Iterable[str], architecture: Architecture) -> tuple[str, ...]:
+    """The image's arguments under the profile's, and a console where neither names one."""
+    return replaced(CONSOLES[architecture], replaced(image, profile))
 
 
 def _free(argument: str, *, by_profile: bool) -> str:
@@ -66,6 +97,7 @@ KernelArgument = Annotated[
     str, Matching(r"[A-Za-z0-9_.,:/=@+-]{1,200}", "must be 1 to 200 letters, digits and _.,:/=@+- (one argument each)")
 ]
 """One word of a kernel's command line that no shell and no script of iPXE takes apart."""
+ArgumentName = Annotated[str, Matching(r"[A-Za-z0-9_.-]{1,100}", "must be an argument's name, without = and a value")]
 RecipeArgument = Annotated[KernelArgument, AfterValidator(_of_recipe)]
 """What a recipe, and so an image's manifest, may set."""
 ProfileArgument = Annotated[KernelArgument, AfterValidator(_of_profile)]

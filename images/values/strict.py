@@ -59,7 +59,7 @@ for _tag, _pattern, _first in (
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One mistake: where it stands (file, 1-based line, dotted key) and what is wrong with it, with the remedy."""
+    """One mistake: where it stands (file, line or 0: all of it, dotted key) and what is wrong, with the remedy."""
 
     file: str
     line: int
@@ -67,7 +67,8 @@ class Fault:
     message: str
 
     def __str__(self) -> str:
-        return f"{self.file}:{self.line}: {self.key + ': ' if self.key else ''}{self.message}"
+        line = f":{self.line}" if self.line else ""
+        return f"{self.file}{line}: {self.key + ': ' if self.key else ''}{self.message}"
 
 
 class FaultsError(Exception):
@@ -199,9 +200,9 @@ def read(path: Path) -> Document:
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
-        raise FaultsError([Fault(str(path), 1, "", f"cannot be read: {error.strerror}")]) from None
+        raise FaultsError([Fault(str(path), 0, "", f"cannot be read: {error.strerror}")]) from None
     except UnicodeDecodeError:
-        raise FaultsError([Fault(str(path), 1, "", "is not UTF-8 text")]) from None
+        raise FaultsError([Fault(str(path), 0, "", "is not UTF-8 text")]) from None
     return parse(text, str(path))
 
 

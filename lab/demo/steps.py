@@ -16,6 +16,7 @@ from lab.network import Attachment, Network, UserNetwork, dnsmasq, network
 from lab.processes import end_group, wrapped
 from lab.service import Service
 from lab.site import COMMAND, Site, command_environment
+from lab.time_server import time_server
 from lab.work import CACHE, ROOT
 
 BOOT_SECONDS = 240.0
@@ -44,7 +45,7 @@ def attachment_of(stack: contextlib.ExitStack, net: Network | None, site: Site, 
     url = f"{site.url}/boot.ipxe"
     if net is None:
         return UserNetwork(url)
-    stack.enter_context(dnsmasq(net, url, hosts=hosts))
+    stack.enter_context(dnsmasq(net, url, hosts=hosts, time_servers=stack.enter_context(time_server(net))))
     return net.tap("tap0")
 
 

@@ -42,6 +42,8 @@ FULL_SECONDS = 1.0
 _ADDRESSES = 4096
 """Peers whose address is kept as it is written."""
 _plain = lru_cache(_ADDRESSES)(plain_address)
+_ESTABLISHED = b"\x01"
+"""First byte of `TCP_INFO`: the state of a connection whose other end has neither closed nor reset it (tcp(7))."""
 _BEGINS, _ENDS = f"GET {SCRIPT}".encode(), b"\r\n\r\n"
 
 
@@ -166,7 +168,10 @@ class Acceptor:
 
     async def _answer(self, sock: socket.socket, seat: Seat, message: RawRequestMessage, received: bytes) -> None:
         try:
-            response = await self._app.script(message.path.partition("?")[2], seat)
+            response = await self._app.script(message.path.partition("?")[2], seat, partial(_gone, sock, seat))
+        except ConnectionError:
+            self._end(sock, seat)
+            return
         except Exception as error:  # aiohttp's way has an answer to each
             log.debug("a script failed: %s", error, exc_info=True)
             self._server.gate.wait(seat)
@@ -202,3 +207,8 @@ class Acceptor:
         task = self._loop.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+
+def _gone(sock: socket.socket, seat: Seat) -> bool:
+    """Whether there is nobody to answer any more; nothing is read of what may have come meanwhile."""
+    return seat.left or sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1) != _ESTABLISHED

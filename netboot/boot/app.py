@@ -78,7 +78,9 @@ class App:
     ) -> None:
         self._scripts, self._waiting, self._readiness, self._counters = scripts, waiting, readiness, counters
         self.routes = (
-            Route(SCRIPT, {"GET": lambda asked: scripts.boot(asked.query, asked.peer)}),
+            Route(
+                SCRIPT, {"GET": lambda asked: scripts.boot(asked.query, asked.peer, connection_of(asked.request).gone)}
+            ),
             Route("/boot.ipxe", _reading(lambda _: waiting.chain())),
             Route("/v1/blobs/<sha256>", _reading(lambda asked: artifacts.blob(asked.request, asked.name, asked.query))),
             Route("/v1/images/<digest>/<file>", _reading(lambda asked: artifacts.image(asked.request, asked.name))),
@@ -122,11 +124,11 @@ class App:
             response.force_close()
         return response
 
-    async def script(self, query: str, seat: Seat) -> PreparedResponse:
+    async def script(self, query: str, seat: Seat, gone: Callable[[], bool]) -> PreparedResponse:
         """The answer to `GET` of `SCRIPT` on a connection that is not aiohttp's; what fails is raised."""
         self.in_flight += 1
         try:
-            response = await self._scripts.boot(query, seat.address) if seat.admitted else self._waiting.busy()
+            response = await self._scripts.boot(query, seat.address, gone) if seat.admitted else self._waiting.busy()
         finally:
             self.in_flight -= 1
         if self._readiness.stopping or not seat.admitted:

@@ -81,21 +81,26 @@ class Turns:
 
     def __init__(self) -> None:
         self._in_hand: dict[str, int] = {}
-        self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
+        self._waiting: dict[str, deque[tuple[asyncio.Future[None], Callable[[], bool]]]] = {}
 
     def __len__(self) -> int:
         """Addresses that are kept in mind."""
         return len(self._in_hand)
 
-    async def begin(self, peer: str) -> None:
-        """Wait for a turn of this address (as `plain_address` has it); whoever has got one has to `end` it."""
+    async def begin(self, peer: str, gone: Callable[[], bool]) -> None:
+        """Wait for a turn of this address (as `plain_address` has it); whoever has got one has to `end` it. Who is
+        `gone()` when it comes gets none.
+
+        Raises:
+            ConnectionResetError: whoever asked has gone.
+        """
         address = network(peer)
         in_hand = self._in_hand.get(address, 0)
         if in_hand < IN_HAND:
             self._in_hand[address] = in_hand + 1
             return
         turn = asyncio.get_running_loop().create_future()
-        self._waiting.setdefault(address, deque()).append(turn)
+        self._waiting.setdefault(address, deque()).append((turn, gone))
         try:
             await turn
         except asyncio.CancelledError:
@@ -108,10 +113,13 @@ class Turns:
         address = network(peer)
         waiting = self._waiting.get(address, deque())
         while waiting:
-            turn = waiting.popleft()
-            if not turn.done():  # else whoever asked has gone
+            turn, gone = waiting.popleft()
+            if turn.done():  # it was cancelled
+                continue
+            if not gone():
                 turn.set_result(None)
                 return
+            turn.set_exception(ConnectionResetError("whoever asked has gone"))
         self._waiting.pop(address, None)
         self._in_hand[address] -= 1
         if not self._in_hand[address]:

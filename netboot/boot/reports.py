@@ -85,7 +85,7 @@ class Reports:
             )
 
     def expected(self, boot_id: str, query: str) -> web.StreamResponse:
-        """`GET /v1/boots/<id>/health`: what the machine should have, and what time it is.
+        """`GET /v1/boots/<id>/health`: what the machine should have, its class, and what time it is.
 
         Raises:
             NoSuchBootError, NotReadyError: see `netboot.failures`.
@@ -95,7 +95,9 @@ class Reports:
         machine = self._machine(catalogue, boot_id, name, mac)
         expected = expected_of(catalogue.view.profiles[machine.profile].health, machine.health)
         fields = expected.model_dump(mode="json", exclude_defaults=True)
-        return answers.document(200, {"schema": 1, "now_ms": self._clock.now_ms(), "expected": fields})
+        hardware = catalogue.view.hardware(machine)
+        said = {"schema": 1, "now_ms": self._clock.now_ms(), "expected": fields}
+        return answers.document(200, said if hardware is None else {**said, "class": hardware})
 
     async def health(self, request: web.BaseRequest, boot_id: str) -> web.StreamResponse:
         """`POST /v1/boots/<id>/health`: 204 when the report is durable.
@@ -123,11 +125,12 @@ class Reports:
         record: Callable[[R, Machine, str], EventRecord | HealthRecord],
     ) -> web.Response:
         """Read a report, find the machine whose boot it is of, write it down; the answer, counted."""
-        body, peer = await requests.taken(request, longest, self._body_seconds, what), connection_of(request).peer
+        connection = connection_of(request)
+        body, peer = await requests.taken(request, longest, self._body_seconds, what), connection.peer
         if isinstance(body, web.Response):
             counted["refused"] += 1
             return body
-        await self._ingest.turns.begin(peer)
+        await self._ingest.turns.begin(peer, connection.gone)
         try:
             report = requests.parsed(body, model, what)
             made = record(report, self._machine(self._catalogue(), boot_id, report.machine, report.mac), peer)

@@ -50,8 +50,12 @@ class Scripts:
         self._ingest, self._repeats = ingest, Repeats()
         self._random, self._random_at = b"", 0
 
-    async def boot(self, query: str, peer: str) -> PreparedResponse:
-        """The script is sent when its record has survived a power cut."""
+    async def boot(self, query: str, peer: str, gone: Callable[[], bool]) -> PreparedResponse:
+        """The script is sent when its record has survived a power cut.
+
+        Raises:
+            ConnectionResetError: whoever asked was `gone()` when it was its turn.
+        """
         catalogue = self._live.catalogue
         if catalogue is None:
             decision = decide(None, Claim())
@@ -59,13 +63,13 @@ class Scripts:
             return self._waiting.script(decision)
         outcome = catalogue.find(query)
         if isinstance(outcome, Ready):
-            return await self._served(outcome, peer)
+            return await self._served(outcome, peer, gone)
         decision, claim = outcome
         if not isinstance(decision, Unavailable):
             await self._discoveries.note(decision, claim, peer)
         return self._waiting.script(decision, claim)
 
-    async def _served(self, ready: "Ready", peer: str) -> PreparedResponse:
+    async def _served(self, ready: "Ready", peer: str, gone: Callable[[], bool]) -> PreparedResponse:
         now, machine = self._clock.now_ms(), ready.machine
         if not self._ingest.take((machine, peer), peer, len(ready.record_rest)):
             repeated = self._repeats.boot_id(machine, peer, ready.record_rest, now)
@@ -74,7 +78,7 @@ class Scripts:
                 self._counters.scripts["boot"] += 1
                 self._counters.scripts_repeated += 1
                 return PreparedResponse(_HEAD, ready.script_at(now).fill(repeated))
-        await self._ingest.turns.begin(peer)
+        await self._ingest.turns.begin(peer, gone)
         try:
             return await self._written_down(ready, peer)
         finally:
@@ -198,9 +202,11 @@ def boot_values(decision: Boot, snapshot: Snapshot, retry: tuple[int, int], *, n
     """The script of a machine that boots; `retry`: least and most seconds before it asks again after a failure;
     `nonce`: a boot window of it is open.
 
-    The wait is spread over machines by their names, so that scripts can be rendered ahead.
+    The wait, and the origin that brings the kernel, are spread over machines by their names: scripts are rendered ahead.
     """
     least, most = retry
+    number = zlib.crc32(decision.machine.name.encode())
+    nearest = [url for url in decision.origins[0] if url != snapshot.url] or [snapshot.url]
     return ipxe.values.Boot(
         url=snapshot.url,
         machine=decision.machine.name,
@@ -208,8 +214,8 @@ def boot_values(decision: Boot, snapshot: Snapshot, retry: tuple[int, int], *, n
         kernel=decision.image.kernel.sha256,
         initrd=decision.image.initrd.sha256,
         origins=decision.origins,
-        kernel_from=decision.origins[0] if snapshot.kernel_from_origins else snapshot.url,
+        kernel_from=nearest[number % len(nearest)] if snapshot.kernel_from_origins else snapshot.url,
         arguments=decision.kernel_arguments,
-        seconds=least + zlib.crc32(decision.machine.name.encode()) % (most - least + 1),
+        seconds=least + number % (most - least + 1),
         nonce=nonce,
     )

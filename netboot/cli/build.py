@@ -3,7 +3,7 @@
 import json
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -12,9 +12,11 @@ from typing import Any
 import click
 
 from images.artifact.keyring import KeyRing
-from images.build import resolve
+from images.artifact.manifest import Manifest
+from images.build import keyrings, resolve
 from images.build.cache import Cache
 from images.build.compare import differences
+from images.build.gates import budget
 from images.build.pipeline import Built, publish
 from images.build.pipeline import build as build_image
 from images.build.secureboot import SecureBootKey, read_key
@@ -24,8 +26,9 @@ from images.recipe import features, inherit
 from images.recipe.recipe import Recipe
 from images.store.store import Store
 from images.values import files
-from images.values.finding import GateError
+from images.values.finding import BudgetError, GateError
 from netboot.cli.building import Building
+from netboot.cli.classes import classes_option, memory_of
 from netboot.cli.output import output_option
 from netboot.cli.paths import Paths, paths_options
 
@@ -54,6 +57,8 @@ cache_option = click.option(
 @click.option(
     "--uki-cert", type=click.Path(path_type=Path), help="Its certificate (PEM), which machines' firmware knows."
 )
+@classes_option
+@click.option("--yes", is_flag=True, help="Build a release image though the recipe says `debug`.")
 @click.option("--check", is_flag=True, help="Build twice from clean, compare, and store nothing.")
 @output_option
 def build(
@@ -63,6 +68,8 @@ def build(
     profile: str | None,
     uki_key: Path | None,
     uki_cert: Path | None,
+    classes: tuple[str, ...],
+    yes: bool,
     check: bool,
     output: str,
 ) -> None:
@@ -72,12 +79,18 @@ def build(
     cache; an interrupted build leaves the store as it was. Needs root; an image of another architecture than this
     machine's also needs qemu-user, which ./setup.sh installs and registers.
 
+    Where the site's inventory declares classes of machines, an image that leaves too little of the memory of one of its
+    architecture is refused (docs/gates.md#memory); --class says which are to boot it.
+
     \b
       netboot image build debian-12-minimal
     """
     chosen = load_recipe(recipe, profile)
+    _meant(chosen, yes)
+    warnings = _warned(chosen)
     secure_boot = _secure_boot(chosen, uki_key, uki_cert)
     ring, store = KeyRing(paths.keys), paths.store
+    memory = memory_of(paths, chosen.architecture, classes)
     baked = {path.name: path.read_bytes() for path in ring.public_files()}
     if not baked:
         raise ImageError(
@@ -90,9 +103,10 @@ def build(
             signing = ring.signing_key()  # before the work, not after it
             start = time.monotonic()
             built = build_image(chosen, baked, opened, progress, secure_boot)
+            _fits(built.manifest, chosen, memory)
             digest = publish(built, signing, baked, Store(store), progress)
             result = _facts(built, digest) | {"steps": progress.steps, "seconds": round(time.monotonic() - start, 3)}
-    _show(result, output)
+    _show(result | {"warnings": warnings}, output)
     if result.get("differences"):
         raise ImageError("the two builds differ: this recipe is not reproducible here")
 
@@ -111,12 +125,21 @@ def lock(recipe: str, target: Path | None, cache: Path | None) -> None:
     Example:  netboot image lock ./gpu.yaml --output gpu.lock
     """
     chosen = load_recipe(recipe, None)
+    _warned(chosen)
     path = target or Path(f"{inherit.find(recipe).stem}.lock")
     with Building() as progress, Cache(cache or default_cache()) as opened:
         locked = resolve.resolve(chosen, opened, progress)
     files.write(path.absolute(), locked.to_bytes())
     click.echo(f"{path}: {len(locked.packages)} packages of {locked.recipe}, {locked.suite} {locked.architecture}")
     click.echo(f"next: `lock: {path.name}` in the recipe, with the file beside it")
+
+
+def _warned(recipe: Recipe) -> tuple[str, ...]:
+    """Archive keys that expire soon, told on stderr; with one that has expired nothing is begun (RecipeError)."""
+    warnings = keyrings.check(recipe, time.time())
+    for warning in warnings:
+        click.secho(f"warning: {warning}", fg="yellow", err=True)
+    return warnings
 
 
 @contextmanager
@@ -145,6 +168,24 @@ def load_recipe(name: str, profile: str | None) -> Recipe:
         )
     recipe = inherit.load(path)
     return recipe.model_copy(update={"profile": profile}) if profile else recipe
+
+
+def _fits(manifest: Manifest, recipe: Recipe, classes: Mapping[str, int]) -> None:
+    """Raises BudgetError: a class of machines has not the memory for it."""
+    containers = sum(one.size for one in manifest.container_images)
+    image = budget.Image(manifest.name, manifest.artifacts.root.size, containers, recipe.join)
+    findings = budget.memory_of_classes(image, classes)
+    if findings:
+        raise BudgetError(findings)
+
+
+def _meant(recipe: Recipe, yes: bool) -> None:
+    """That a release image lets in whoever has its console is said twice, or it is a mistake."""
+    if recipe.debug and recipe.profile == "release" and not yes:
+        raise RecipeError(
+            f"{recipe.name} says `debug: [{', '.join(recipe.debug)}]`, and is to be a release image: whoever has the "
+            "console of a machine would be root on it; take `debug` out, build with --profile dev, or say --yes"
+        )
 
 
 def _secure_boot(recipe: Recipe, key: Path | None, certificate: Path | None) -> SecureBootKey | None:

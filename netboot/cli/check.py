@@ -68,7 +68,7 @@ def _inventory_folder(path: Path) -> Path:
 
 def _folders(config: Config) -> Iterator[Fault]:
     if not config.store.is_dir():
-        yield Fault(str(config.store), 1, "", "is not a folder: `netboot image build` makes the store")
+        yield Fault(str(config.store), 0, "", "is not a folder: `netboot image build` makes the store")
     nearest = next(path for path in (config.data, *config.data.parents) if path.exists())
     if not nearest.is_dir() or not os.access(nearest, os.W_OK | os.X_OK):
         yield Fault(
@@ -80,11 +80,11 @@ def _keys(config: Config) -> Iterator[Fault]:
     try:
         trusted = KeyRing(config.keys).trusted()
     except ImageError as error:
-        yield Fault(str(config.keys), 1, "", str(error))
+        yield Fault(str(config.keys), 0, "", str(error))
         return
     if not trusted:
         message = "holds no public key (*.pub): run `netboot key create`, or copy it from where images are signed"
-        yield Fault(str(config.keys), 1, "", message)
+        yield Fault(str(config.keys), 0, "", message)
     elif config.store.is_dir():
         for fault in faults_of_bundle(config):
             yield Fault(str(config.store / "site" / "bundle.json"), 1, "", fault)
@@ -95,7 +95,7 @@ def _boot_id_key(config: Config) -> Iterator[Fault]:
         try:
             key_of(config)
         except StateUnavailableError as error:
-            yield Fault(str(config.boot_id_key), 1, "boot_id_key", str(error))
+            yield Fault(str(config.boot_id_key), 0, "boot_id_key", str(error))
 
 
 def _token(path: Path) -> Iterator[Fault]:
@@ -104,12 +104,12 @@ def _token(path: Path) -> Iterator[Fault]:
         mode = stat.S_IMODE(path.stat().st_mode)
         length = len(path.read_text().strip())
     except (OSError, UnicodeDecodeError):
-        yield Fault(str(path), 1, "", f"the operator's token cannot be read: {remedy}")
+        yield Fault(str(path), 0, "", f"the operator's token cannot be read: {remedy}")
         return
     if mode & 0o077:
-        yield Fault(str(path), 1, "", f"others can read the operator's token (mode {mode:04o}): `chmod 600 {path}`")
+        yield Fault(str(path), 0, "", f"others can read the operator's token (mode {mode:04o}): `chmod 600 {path}`")
     if length < 16:
-        yield Fault(str(path), 1, "", f"the operator's token has fewer than 16 characters: {remedy}")
+        yield Fault(str(path), 0, "", f"the operator's token has fewer than 16 characters: {remedy}")
 
 
 def _pinned(inventory: Inventory | None, store: Store, *, upstream: bool) -> Iterator[Fault]:
@@ -121,10 +121,10 @@ def _pinned(inventory: Inventory | None, store: Store, *, upstream: bool) -> Ite
         except ImageError as error:
             if upstream and isinstance(error, NotFoundError):  # it is fetched when the service runs
                 continue
-            yield Fault(str(store.root), 1, "", f"channel {channel.name} is pinned to it in the inventory: {error}")
+            yield Fault(str(store.root), 0, "", f"channel {channel.name} is pinned to it in the inventory: {error}")
 
 
 def _upstream(place: UpstreamPlace | None) -> Iterator[Fault]:
     for key, path in (("credentials", place.credentials), ("authority", place.authority)) if place else ():
         if path is not None and not os.access(path, os.R_OK):
-            yield Fault(str(path), 1, "", f"upstream.{key} cannot be read: images that are not here cannot be fetched")
+            yield Fault(str(path), 0, "", f"upstream.{key} cannot be read: images that are not here cannot be fetched")

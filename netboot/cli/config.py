@@ -20,7 +20,7 @@ from images.values.strict import FaultsError
 from netboot.cli import bundles, joining, pending
 from netboot.cli.check import check_site
 from netboot.cli.output import output_option, show
-from netboot.cli.paths import Paths, config_option, config_path, find_config, keys_option
+from netboot.cli.paths import Paths, config_file, config_option, find_config, keys_option
 from netboot.config import Config
 
 
@@ -44,7 +44,7 @@ def check(config: Path | None, output: str) -> None:
     \b
       netboot config check
     """
-    path = config_path(config)
+    path = config_file(config)
     findings = check_site(path)
     if output == "json":
         click.echo(json.dumps([dataclasses.asdict(fault) for fault in findings.faults], indent=2))

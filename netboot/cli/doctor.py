@@ -6,14 +6,17 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 from time import time
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal
 
 import click
 from pydantic import ValidationError
 
+from images.store.store import Store
+from netboot.cli import archives
 from netboot.cli.check import check_site
+from netboot.cli.diagnosis import Diagnosis, store
 from netboot.cli.output import output_option
-from netboot.cli.paths import config_option, config_path
+from netboot.cli.paths import config_file, config_option
 from netboot.cli.times import moment
 from netboot.cli.tls import endpoint_fault, pair_fault
 from netboot.config import Cluster, Config
@@ -36,16 +39,6 @@ _MARKS = {"ok": "ok", "advice": "note", "warn": "WARN", "refuse": "FAIL"}
 _COLOURS = {"warn": "yellow", "refuse": "red"}
 
 
-class Diagnosis(NamedTuple):
-    """One thing that was looked at. `where`: site, service, or a cluster by its name."""
-
-    where: str
-    name: str
-    outcome: Literal["ok", "warn", "refuse", "advice"]
-    words: str
-    remedy: str = ""
-
-
 @click.command()
 @config_option
 @output_option
@@ -60,7 +53,7 @@ def command(config: Path | None, output: str, quiet: bool) -> None:
       netboot doctor
       netboot doctor --output json | jq '.[] | select(.outcome == "refuse")'
     """
-    diagnoses = diagnose(config_path(config))
+    diagnoses = diagnose(config_file(config))
     shown = [diagnosis for diagnosis in diagnoses if diagnosis.outcome in ("warn", "refuse")] if quiet else diagnoses
     if output == "json":
         click.echo(json.dumps([diagnosis._asdict() for diagnosis in shown], indent=2))
@@ -93,11 +86,10 @@ def diagnose(path: Path) -> list[Diagnosis]:
         diagnoses.append(Diagnosis("site", "files", "ok", "configuration, inventory, keys, token and site bundle"))
     if site.config is None:
         return diagnoses
-    diagnoses += _confinement(site.config)
-    diagnoses += _service(site.config)
-    diagnoses += _join(site.config)
-    diagnoses += _clusters(site.config)
-    return diagnoses
+    ending = archives.ending(Store(site.config.store), time())
+    diagnoses += [Diagnosis("images", "keys of archives", "warn", words) for words in ending]
+    checks = (_confinement, store, _service, _join, _clusters)
+    return [*diagnoses, *(diagnosis for check in checks for diagnosis in check(site.config))]
 
 
 def _fault(file: str, message: str) -> Diagnosis:

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from netboot.cli import health
+from netboot.cli import hardware, health
 from netboot.cli.client import CANNOT_TELL, NOT_ALLOWED, UNKNOWN, Connection, connection_options, segment
 from netboot.cli.identity import facts
 from netboot.cli.output import output_option
@@ -70,7 +70,7 @@ def command(
 
 def _print_machine(explained: dict[str, Any]) -> None:
     checked = health.facts(explained["checked"]) if "checked" in explained else ()
-    for name, text in (*checked, *facts(explained)):
+    for name, text in (*hardware.facts(explained), *checked, *facts(explained)):
         click.echo(f"  {name:<14} {text}")
 
 

@@ -30,6 +30,7 @@ _VERDICTS: dict[Verdict, str] = {
 _ELSEWHERE = {
     "build": "netboot.cli.build:build",
     "lock": "netboot.cli.build:lock",
+    "sources": "netboot.cli.sources:group",
     "diff": "netboot.cli.documents:diff_",
     "cat": "netboot.cli.documents:cat",
     "sign": "netboot.cli.signatures:sign",

@@ -53,14 +53,14 @@ def faults(config: Config, inventory: Inventory | None, now: datetime | None = N
             try:
                 read_keys(path, kind)
             except LifecycleError as error:
-                yield Fault(str(path), 1, "", str(error))
+                yield Fault(str(path), 0, "", str(error))
     for name, cluster in config.clusters.items():
         yield from _cluster(name, cluster, joined=config.join is not None)
     if config.join is not None and config.clusters:
         for machine in {machine.cluster: machine for machine in inventory.machines}.values() if inventory else ():
             if machine.cluster not in config.clusters:
                 fault = f"machine {machine.name} is of cluster {machine.cluster}, which netboot.yaml does not have"
-                yield Fault(str(config.inventory), 1, "", f"{fault} (`clusters.{machine.cluster}`)")
+                yield Fault(str(config.inventory), 0, "", f"{fault} (`clusters.{machine.cluster}`)")
 
 
 def _listener(join: Join, now: datetime) -> Iterator[Fault]:
@@ -71,17 +71,17 @@ def _listener(join: Join, now: datetime) -> Iterator[Fault]:
         pems = ()
     authorities = [x509.load_pem_x509_certificate(pem.encode()) for pem in pems]
     if authorities and all(authority.not_valid_after_utc <= now for authority in authorities):
-        yield Fault(str(join.authorities), 1, "", "every authority has expired: no machine will believe this service")
+        yield Fault(str(join.authorities), 0, "", "every authority has expired: no machine will believe this service")
     try:
         certificate = x509.load_pem_x509_certificate(join.certificate.read_bytes())
     except OSError as error:
-        yield Fault(str(join.certificate), 1, "", f"join.certificate cannot be read: {error.strerror}; {_RENEW}")
+        yield Fault(str(join.certificate), 0, "", f"join.certificate cannot be read: {error.strerror}; {_RENEW}")
         return
     except ValueError:
-        yield Fault(str(join.certificate), 1, "", f"join.certificate is not a certificate in PEM; {_RENEW}")
+        yield Fault(str(join.certificate), 0, "", f"join.certificate is not a certificate in PEM; {_RENEW}")
         return
     for fault in (*_validity(certificate, now), *_names(certificate, join), *_signer(certificate, authorities)):
-        yield Fault(str(join.certificate), 1, "", f"{fault}; {_RENEW}")
+        yield Fault(str(join.certificate), 0, "", f"{fault}; {_RENEW}")
     yield from _key(join, certificate)
 
 
@@ -124,13 +124,13 @@ def _key(join: Join, certificate: x509.Certificate) -> Iterator[Fault]:
     try:
         key = serialization.load_pem_private_key(join.key.read_bytes(), None)
     except OSError as error:
-        yield Fault(str(join.key), 1, "", f"join.key cannot be read: {error.strerror}; {_RENEW}")
+        yield Fault(str(join.key), 0, "", f"join.key cannot be read: {error.strerror}; {_RENEW}")
         return
     except (ValueError, TypeError):
-        yield Fault(str(join.key), 1, "", f"join.key is not a private key in PEM without a passphrase; {_RENEW}")
+        yield Fault(str(join.key), 0, "", f"join.key is not a private key in PEM without a passphrase; {_RENEW}")
         return
     if key.public_key() != certificate.public_key():
-        yield Fault(str(join.key), 1, "", f"join.key is not the key of join.certificate; {_RENEW}")
+        yield Fault(str(join.key), 0, "", f"join.key is not the key of join.certificate; {_RENEW}")
     yield from _private(join.key, "join.key")
 
 
@@ -148,7 +148,7 @@ def _cluster(name: str, cluster: Cluster, *, joined: bool) -> Iterator[Fault]:
         try:
             read_kubeconfig(path)
         except KubeconfigError as error:
-            yield Fault(str(path), 1, "", f"{key}: {error}")
+            yield Fault(str(path), 0, "", f"{key}: {error}")
             continue
         yield from _private(path, key)
 
@@ -156,4 +156,4 @@ def _cluster(name: str, cluster: Cluster, *, joined: bool) -> Iterator[Fault]:
 def _private(path: Path, key: str) -> Iterator[Fault]:
     mode = stat.S_IMODE(path.stat().st_mode)
     if mode & 0o077:
-        yield Fault(str(path), 1, "", f"others can read {key} (mode {mode:04o}): `chmod 600 {path}`")
+        yield Fault(str(path), 0, "", f"others can read {key} (mode {mode:04o}): `chmod 600 {path}`")

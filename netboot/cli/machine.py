@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from netboot.cli import enrolment, health, identity
+from netboot.cli import enrolment, hardware, health, identity
 from netboot.cli.client import Client, Connection, api_command, segment
 from netboot.cli.output import show
 from netboot.cli.times import ago, boot_line, moment, state
@@ -72,6 +72,7 @@ def show_(machine: str, connection: Connection, output: str) -> None:
         ("cluster", detail["cluster"]),
         ("profile", detail["profile"]),
         ("architecture", detail["architecture"]),
+        *hardware.facts(detail),
         ("enabled", "yes" if detail["enabled"] else "no"),
         ("recognised by", ", ".join([*match["macs"], *filter(None, (match["uuid"], match["serial"]))])),
         ("would boot", detail["decision"]["outcome"]),

@@ -14,6 +14,7 @@ COMMANDS = {
     "image": "netboot.cli.image:group",
     "channel": "netboot.cli.channel:group",
     "machine": "netboot.cli.machine:group",
+    "node": "netboot.cli.node:group",
     "token": "netboot.cli.token:group",
     "boot": "netboot.cli.boot:group",
     "explain": "netboot.cli.explain:command",

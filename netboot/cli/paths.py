@@ -19,11 +19,11 @@ def config_path(given: Path | None) -> Path:
     return given or Path(os.environ.get("NETBOOT_CONFIG") or "netboot.yaml")
 
 
-def find_config(given: Path | None) -> Config:
-    """Load the configuration.
+def config_file(given: Path | None) -> Path:
+    """The configuration file, which is there.
 
     Raises:
-        NotFoundError: there is none, with the remedy. images.values.strict.FaultsError: it has faults.
+        NotFoundError: it is not, with the remedy.
     """
     path = config_path(given)
     if not path.exists():
@@ -31,7 +31,16 @@ def find_config(given: Path | None) -> Config:
             f"no configuration at {path}: change into the folder of a site, give --config, set NETBOOT_CONFIG, "
             "or make a new site with `netboot init DIR`"
         )
-    return load_config(path)
+    return path
+
+
+def find_config(given: Path | None) -> Config:
+    """Load the configuration.
+
+    Raises:
+        NotFoundError: there is none, with the remedy. images.values.strict.FaultsError: it has faults.
+    """
+    return load_config(config_file(given))
 
 
 class Paths:
@@ -50,6 +59,11 @@ class Paths:
     def check(self) -> None:
         """See that both are known, before a person is asked for anything."""
         _ = self.store, self.keys
+
+    @property
+    def inventory(self) -> Path | None:
+        """The inventory's folder; None: there is no configuration."""
+        return self._configured.inventory if config_path(self._config).exists() else None
 
     @property
     def store(self) -> Path:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from images.errors import ImageError
 from images.values.backoff import Backoff
+from netboot.controllers.runner import DEFECT
 from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.ports import Clock
 from netboot.lifecycle.upstream import Upstream, fetching
@@ -57,6 +58,8 @@ class Fetcher:
         self._thread = threading.Thread(target=self._work, name="fetcher", daemon=True)
         self._now: tuple[str, int, int] | None = None
         self._fetched = self._bytes = self._failed = 0
+        self._defect = False
+        """Whether the last look ended in a way that nobody foresaw."""
 
     def start(self) -> None:
         self._thread.start()
@@ -100,8 +103,8 @@ class Fetcher:
             message = "; ".join(problems) or f"fetching {', '.join(digest[:12] for digest in images)} from {where}"
         return FetcherStatus(
             at_ms=self._clock.now_ms(),
-            ok=not images,
-            message=message,
+            ok=not images and not self._defect,
+            message=DEFECT if self._defect else message,
             remedy="it is tried again by itself; see upstream in the configuration" if problems else "wait",
             images=images,
             transfer=Transfer(image=now[0], bytes=now[1], of=now[2]) if now else None,
@@ -119,9 +122,11 @@ class Fetcher:
         while not self._cancellation.is_set():
             try:
                 self.step()
+                self._defect = False
             except _StoppingError:
                 return
             except Exception:  # a defect of ours must not leave machines waiting for a thread that is gone
+                self._defect = True
                 log.exception("the fetcher failed; it goes on")
             self._cancellation.wait(LOOK_SECONDS)
 

@@ -1,6 +1,6 @@
 """The controllers' process: the projection in the main thread, the publisher in another. Neither's failure ends the
-other: it is logged, that loop says nothing of itself (which `/readyz` notices), and goes on after a pause. To end the
-process instead would stop both for as long as the cause stays, and journals would fill up.
+other: it is logged, that loop says of itself that it has met a defect, and goes on after a pause. To end the process
+instead would stop both for as long as the cause stays, and journals would fill up.
 """
 
 import logging
@@ -9,13 +9,15 @@ import signal
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import NamedTuple
 
 from netboot.controllers.projection import ProjectionController
+from netboot.controllers.runner import DEFECT
 from netboot.controllers.snapshot_publisher import SnapshotPublisher
 from netboot.lifecycle.ports import Clock
-from netboot.status import ProjectionStatus, PublisherStatus
+from netboot.status import LoopStatus, up_ms
 
 log = logging.getLogger(__name__)
 
@@ -26,7 +28,7 @@ PROTECT_SECONDS = 20.0
 REST_SECONDS = 5.0
 """How long a loop rests that failed for a reason that nobody foresaw."""
 
-Say = Callable[[str, PublisherStatus | ProjectionStatus], None]
+Say = Callable[[str, LoopStatus], None]
 
 
 class Beats(NamedTuple):
@@ -45,6 +47,12 @@ class Controllers:
     def __init__(self, publisher: SnapshotPublisher, projection: ProjectionController, say: Say, clock: Clock) -> None:
         self._publisher, self._projection, self._say, self._clock = publisher, projection, say, clock
         self._stop = self._hurry = False
+        self._status: dict[str, Callable[[], LoopStatus]] = {
+            "publisher": publisher.status,
+            "projection": lambda: projection.progress.status(clock.now_ms()),
+        }
+        self._said: dict[str, LoopStatus] = {}
+        """What each loop said last."""
         self._reported = self._protected = float("-inf")
         """When the publisher's loop last did."""
 
@@ -85,7 +93,7 @@ class Controllers:
             beat()
             if time.monotonic() - reported >= STATUS_SECONDS:
                 reported = time.monotonic()
-                self._report("projection", self._projection.progress.status(self._clock.now_ms()))
+                self._report("projection", self._status["projection"]())
 
         while not self._stop:
             if not self._projection.step(going):
@@ -103,22 +111,32 @@ class Controllers:
 
     def _keep(self, beat: Callable[[], None]) -> None:
         now, hurry, self._hurry = time.monotonic(), self._hurry, False
-        if self._publisher.step(now=hurry) or hurry or now - self._reported >= STATUS_SECONDS:
-            self._reported = now
-            beat()
-            self._report("publisher", self._publisher.status())
+        published = self._publisher.step(now=hurry)
         if now - self._protected >= PROTECT_SECONDS:
-            self._protected = now
             beat()
             self._publisher.protect()
+            self._protected = now
+        if published or hurry or now - self._reported >= STATUS_SECONDS:
+            self._reported = now
+            beat()
+            self._report("publisher", self._status["publisher"]())
 
     def _attempt(self, name: str, step: Callable[[], object]) -> bool:
         try:
             step()
         except Exception:
             log.exception("the %s failed; it is tried again", name)
+            self._report_defect(name)
             return False
         return True
+
+    def _report_defect(self, name: str) -> None:
+        """At once. Where there was nothing said before, nor can be now, `/readyz` says that."""
+        with suppress(Exception):  # where the defect is in saying it
+            self._said[name] = self._status[name]()
+        if name in self._said:
+            now = {"at_ms": self._clock.now_ms(), "up_ms": up_ms()}
+            self._report(name, self._said[name].model_copy(update={"problem": DEFECT, **now}))
 
     def _rest(self, beat: Callable[[], None]) -> None:
         until = time.monotonic() + REST_SECONDS
@@ -126,7 +144,8 @@ class Controllers:
             beat()
             time.sleep(LOOK_SECONDS)
 
-    def _report(self, name: str, status: PublisherStatus | ProjectionStatus) -> None:
+    def _report(self, name: str, status: LoopStatus) -> None:
+        self._said[name] = status
         try:
             self._say(name, status)
         except OSError as error:

@@ -1,7 +1,7 @@
 """How far the projection is, and what it met."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -35,13 +35,17 @@ class Progress:
     lag: dict[str, int] = field(default_factory=dict)
     problems: dict[str, str] = field(default_factory=dict)
 
-    def note(self, journals: Mapping[str, Followed]) -> None:
-        """Where each journal is, by name; of one that has not been read yet nothing is known, which is a problem."""
+    def note(self, journals: Mapping[str, Followed], owned: Collection[str] = ()) -> None:
+        """Where each journal is, by name; of one that has not been read yet nothing is known, which is a problem, and
+        so is one of `owned` that is not there."""
         self.lag = {name: journal.lag for name, journal in journals.items() if journal.lag is not None}
         self.problems = {
             name: journal.problem or f"the journal {name} has not been read yet"
             for name, journal in journals.items()
             if journal.problem or journal.lag is None
+        } | {
+            name: f"the journal {name} is not there: its process has not made it, or its folder is gone"
+            for name in sorted(set(owned) - journals.keys())
         }
 
     def status(self, now_ms: int) -> ProjectionStatus:

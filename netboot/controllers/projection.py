@@ -81,20 +81,20 @@ class ProjectionController:
             del self._followed[gone]
         for name, path in paths.items():
             self._followed.setdefault(name, Followed(path))
-        self.progress.note(self._followed)
+        self.progress.note(self._followed, self._owned)
         more = False
         for followed in self._followed.values():
             going()
             if self._monotonic() >= followed.rests_until:
                 more = self._try_to_follow(followed) or more
-                self.progress.note(self._followed)
+                self.progress.note(self._followed, self._owned)
         if not more:
             if not any(journal.problem for journal in self._followed.values()):
                 self._projection.settle()
             for work in (self._inspect, self._declare):
                 going()
                 work()
-        self.progress.note(self._followed)
+        self.progress.note(self._followed, self._owned)
         return more
 
     def _try_to_follow(self, followed: Followed) -> bool:

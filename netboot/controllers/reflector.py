@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Generic, TypeVar
 
 from images.values.backoff import Backoff
+from netboot.controllers.runner import DEFECT
 from netboot.lifecycle.errors import CannotTellError
 
 log = logging.getLogger(__name__)
@@ -51,7 +52,7 @@ class Reflector(Generic[T]):
                 short = True
             except Exception:
                 log.exception("following %s failed", self._what)
-                self._failed("a defect; see the log")
+                self._failed(DEFECT)
                 short = True
 
     def _round(self, seconds: float) -> None:

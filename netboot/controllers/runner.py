@@ -12,6 +12,8 @@ log = logging.getLogger(__name__)
 
 LOOK_SECONDS = 0.1
 STATUS_SECONDS = 1.0
+DEFECT = "a defect; see the log"
+"""What a loop says of itself that failed for a reason that nobody foresaw, and is tried again."""
 
 
 class Controller(Protocol):

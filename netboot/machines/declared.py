@@ -8,7 +8,8 @@ from typing import Any
 from images.values import strict
 from images.values.strict import Document, Fault, FaultsError
 
-KINDS = {"machines": "machine", "profiles": "profile", "channels": "channel", "racks": "rack"}
+KINDS = {"machines": "machine", "profiles": "profile", "channels": "channel", "classes": "class", "racks": "rack"}
+"""A file's key → what one of its items is called."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +57,10 @@ def documents_of(folder: Path) -> tuple[list[Document], list[Fault]]:
     try:
         files = _files(folder)
     except OSError as error:
-        return [], [Fault(str(folder), 1, "", _unusable(error))]
+        return [], [Fault(str(folder), 0, "", _unusable(error))]
     if not files:
         message = "has no *.yaml file: is a volume not mounted? A site without machines declares `machines: []`"
-        return [], [Fault(str(folder), 1, "", message)]
+        return [], [Fault(str(folder), 0, "", message)]
     documents: list[Document] = []
     faults: list[Fault] = []
     for path in files:
@@ -69,7 +70,7 @@ def documents_of(folder: Path) -> tuple[list[Document], list[Fault]]:
             faults += error.faults
             continue
         if document.value in ({}, None):
-            faults.append(Fault(str(path), 1, "", "holds nothing: remove the file, or declare `machines: []`"))
+            faults.append(Fault(str(path), 0, "", "holds nothing: remove the file, or declare `machines: []`"))
         else:
             documents.append(document)
     return documents, faults
@@ -84,7 +85,7 @@ def _unusable(error: OSError) -> str:
 
 
 def items_of(document: Document) -> Iterator[Declared]:
-    """Every machine, profile, channel and rack of a file that has a name."""
+    """Every machine, profile, channel, class and rack of a file that has a name."""
     value = document.value if isinstance(document.value, dict) else {}
     for key, kind in KINDS.items():
         listed = value.get(key)

@@ -39,7 +39,11 @@ def _difference(before: _Items, after: _Items) -> Difference:
 
 
 def _keys(before: dict[str, Any], after: dict[str, Any]) -> dict[str, tuple[Any, Any]]:
-    return {key: (before[key], after[key]) for key in after if before[key] != after[key]}
+    return {
+        key: (before.get(key), after.get(key))
+        for key in dict.fromkeys((*before, *after))
+        if before.get(key) != after.get(key)
+    }
 
 
 def digest_of(inventory: Inventory) -> str:

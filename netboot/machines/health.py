@@ -8,6 +8,8 @@ from images.values.strict import Strict
 
 Count = Annotated[int, Field(ge=0, lt=2**31)]
 Words = Annotated[str, StringConstraints(pattern=r"^[ -~]{1,64}$")]
+Threshold = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
+Tolerated = Annotated[float, Field(ge=0, lt=2**31)]
 
 
 class Health(Strict):
@@ -29,11 +31,19 @@ class Health(Strict):
     cpus: Count | None = None
     pcie_width: Annotated[int, Field(ge=1, le=32)] | None = None
     """Lanes of each GPU's link."""
+    pcie_gts: Annotated[float, Field(gt=0, le=1_000)] | None = None
+    """GT/s of the slots of network cards and disks; a card that can less is judged by what it can."""
+    hugepages_2m: Count | None = None
+    hugepages_1g: Count | None = None
+    ports: Annotated[tuple[Words, ...], Field(max_length=64)] = ()
+    """Ports that must be up: `mlx5_0/1` of an RDMA card, or an interface."""
+    thresholds: Annotated[dict[Threshold, Tolerated], Field(max_length=64)] = Field(default_factory=dict)
+    """How much of what is tolerated, by the names of docs/health.md; those that an image does not know it says."""
     clock_ms: Count | None = None
     """How far the clock may be off."""
 
 
 def expected_of(profile: Health, machine: Health) -> Health:
     """A machine's own expectations over those of its profile, key by key; what it does not say is its profile's."""
-    overrides = {name: value for name in Health.model_fields if (value := getattr(machine, name)) not in (None, {})}
+    overrides = {name: value for name in Health.model_fields if (value := getattr(machine, name)) not in (None, {}, ())}
     return profile.model_copy(update=overrides)

@@ -1,11 +1,13 @@
 """The inventory folder: all its `*.yaml` together are what the operator declares; all faults of all files at once."""
 
 import difflib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from images.values import strict
 from images.values.strict import Fault, FaultsError
+from netboot.machines.classes import Class
 from netboot.machines.declared import KINDS, Declared, documents_of, items_of
 from netboot.machines.identity import parse_mac, parse_serial, parse_uuid
 from netboot.machines.joining import (
@@ -22,7 +24,7 @@ def load_inventory(folder: Path, joining: Joining | None = None) -> Inventory:
     """Everything that the files of `folder` declare, merged in the order of their names.
 
     `joining`: what is asked of machines that join clusters; None: those of this site only boot. A machine that says
-    nothing of PCRs has its profile's policy.
+    nothing of PCRs has its profile's policy; one that says no architecture has its class's.
 
     Raises:
         images.values.strict.FaultsError: with every fault of every file: form, names declared twice, identifiers of two
@@ -44,30 +46,37 @@ def load_inventory(folder: Path, joining: Joining | None = None) -> Inventory:
     faults += addresses_of_others(items, joining)
     if not faults_of_files:  # what an unreadable file declares is unknown, not undeclared
         faults += _unknown_references(items)
+        faults += _other_architectures(items)
         faults += unsaid_policies(items) if joining is not None else ()
     if faults:
         raise FaultsError(faults)
     profiles = {profile.name: profile for inventory in inventories for profile in inventory.profiles}
+    classes = {declared.name: declared for inventory in inventories for declared in inventory.classes}
     return Inventory(
         machines=tuple(
-            _with_policy(machine, profiles[machine.profile].pcrs)
+            _completed(machine, profiles[machine.profile].pcrs, classes)
             for inventory in inventories
             for machine in inventory.machines
         ),
         profiles=tuple(profiles.values()),
         channels=tuple(channel for inventory in inventories for channel in inventory.channels),
+        classes=tuple(classes.values()),
         racks=tuple(rack for inventory in inventories for rack in inventory.racks),
     )
 
 
-def _with_policy(machine: Machine, of_profile: PcrPolicy | None) -> Machine:
-    if of_profile is None or "pcrs" in machine.model_fields_set:
-        return machine
-    return machine.model_copy(update={"pcrs": of_profile})
+def _completed(machine: Machine, of_profile: PcrPolicy | None, classes: Mapping[str, Class]) -> Machine:
+    """The machine with what it leaves to its profile and its class."""
+    left: dict[str, Any] = {}
+    if of_profile is not None and "pcrs" not in machine.model_fields_set:
+        left["pcrs"] = of_profile
+    if machine.class_name is not None and "architecture" not in machine.model_fields_set:
+        left["architecture"] = classes[machine.class_name].architecture
+    return machine.model_copy(update=left) if left else machine
 
 
 def declared_at(folder: Path, kind: str, name: str) -> str | None:
-    """`file:line` of the declaration of a machine, profile or channel; None where it cannot be found."""
+    """`file:line` of the declaration of a machine, profile, channel or class; None where it cannot be found."""
     documents, _ = documents_of(folder)
     items = (item for document in documents for item in items_of(document))
     return next((item.place("name") for item in items if (item.kind, item.name) == (kind, name)), None)
@@ -133,7 +142,8 @@ def _readable(
 
 def _unknown_references(items: list[Declared]) -> Iterator[Fault]:
     names = {kind: sorted({item.name for item in items if item.kind == kind}) for kind in KINDS.values()}
-    for user, target in (("machine", "profile"), ("machine", "rack"), ("profile", "channel")):
+    users = (("machine", "profile"), ("machine", "class"), ("machine", "rack"), ("profile", "channel"))
+    for user, target in users:
         known = set(names[target])
         for item in items:
             reference = item.value.get(target) if item.kind == user else None
@@ -143,8 +153,21 @@ def _unknown_references(items: list[Declared]) -> Iterator[Fault]:
                 )
 
 
+def _other_architectures(items: list[Declared]) -> Iterator[Fault]:
+    """Machines that say another architecture than their class."""
+    of_class = {item.name: item.value.get("architecture", "amd64") for item in items if item.kind == "class"}
+    for item in items:
+        said, name = item.value.get("architecture"), item.value.get("class")
+        if item.kind != "machine" or not isinstance(said, str) or not isinstance(name, str):
+            continue
+        if name in of_class and said != of_class[name]:
+            words = f"{said}, and its class {name!r} is {of_class[name]}: leave it out, or name another class"
+            yield item.fault(words, "architecture")
+
+
 def _nearest(reference: str, kind: str, names: list[str]) -> str:
     near = difflib.get_close_matches(reference, names, n=1, cutoff=0.5)
     if near:
         return f"did you mean {near[0]!r}?"
-    return f"declared {kind}s: {', '.join(names)}" if names else f"no {kind} is declared at all"
+    listed = next(key for key, one in KINDS.items() if one == kind)
+    return f"declared {listed}: {', '.join(names)}" if names else f"no {kind} is declared at all"

@@ -1,14 +1,15 @@
-"""What the operator declares: machines, profiles, channels; validated, frozen, normalised."""
+"""What the operator declares: machines, profiles, channels, classes; validated, frozen, normalised."""
 
 import ipaddress
 from typing import Annotated, Literal, Self, get_args
 
-from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, model_validator
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, StringConstraints, model_validator
 
 from images.values.kernel_arguments import ProfileArgument
 from images.values.strict import Strict
 from images.values.types import Architecture, Name, Sha256
 from netboot.addresses import MachineUrl
+from netboot.machines.classes import Class
 from netboot.machines.health import Health
 from netboot.machines.identity import parse_mac, parse_serial, parse_uuid
 
@@ -74,13 +75,17 @@ class Node(Strict):
 class Machine(Strict):
     """A machine as the inventory declares it: how it is recognised, what it boots, where it joins."""
 
+    model_config = ConfigDict(serialize_by_alias=True)
     name: Name
     cluster: Name = "default"
     match: Match
     profile: Name
-    rack: Name | None = None
-    """A declared rack, whose origins it tries first."""
+    class_name: Name | None = Field(None, alias="class", exclude_if=lambda name: name is None)
+    """The class whose hardware it has. Not written where there is none: versions before classes read that."""
+    rack: Name | None = Field(None, exclude_if=lambda name: name is None)
+    """A declared rack, whose origins it tries first. Not written where there is none, as `class_name`."""
     architecture: Architecture = "amd64"
+    """Left out: its class's."""
     enabled: bool = True
     """False: the machine is told, on its console, that it may not boot."""
     node: Node = Node()
@@ -130,7 +135,10 @@ class Inventory(Strict):
     machines: tuple[Machine, ...] = ()
     profiles: tuple[Profile, ...] = ()
     channels: tuple[Channel, ...] = ()
-    racks: tuple[Rack, ...] = ()
+    classes: tuple[Class, ...] = Field((), exclude_if=lambda classes: not classes)
+    """Not written where there are none, as `Machine.class_name`."""
+    racks: tuple[Rack, ...] = Field((), exclude_if=lambda racks: not racks)
+    """Not written where there are none, as `Machine.class_name`."""
 
 
 def weaker(level: AssuranceLevel, than: AssuranceLevel) -> bool:

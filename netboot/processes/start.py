@@ -9,6 +9,7 @@ from importlib import import_module
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from images.store import modes
 from netboot import credentials, logs
 from netboot.config import Config
 from netboot.confine.access import Access, access_of
@@ -44,7 +45,7 @@ def _make(config: Config) -> None:
     """Folders, and the key, that a process finds once it is confined, and may not make then. What fails is said by who
     needs it."""
     with suppress(OSError, StateUnavailableError):
-        config.store.mkdir(parents=True, exist_ok=True)
+        modes.folder(config.store, config.store)
         for folder in ("accepted", "journal", "status"):
             (config.data / folder).mkdir(parents=True, exist_ok=True)
         key_of(config)

@@ -6,7 +6,7 @@ from typing import Any
 from flask import Response, jsonify, request
 
 from netboot.lifecycle.claims import parse_claim
-from netboot.lifecycle.decide import decide, decide_machine
+from netboot.lifecycle.decide import View, decide, decide_machine
 from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.state import MachineState
 from netboot.lifecycle.views import machine_detail, machine_named, machine_views
@@ -56,6 +56,7 @@ def shown(name: str) -> Response:
             "decision": render.plain(detail.decision),
             "boots": [render.trace(boot) for boot in detail.boots],
             "checked": node_health.report_of(detail.current),
+            **_hardware(view, detail.machine),
             **_identity(detail.machine),
         }
     )
@@ -66,7 +67,8 @@ def explained(name: str) -> Response:
     inputs.only(())
     view = dependencies().live.view()
     machine = machine_named(view, name)
-    return jsonify({"decision": render.plain(decide_machine(view, machine)), **_identity(machine), **_boots(name)})
+    decision = render.plain(decide_machine(view, machine))
+    return jsonify({"decision": decision, **_hardware(view, machine), **_identity(machine), **_boots(name)})
 
 
 def claim_explained() -> Response:
@@ -75,6 +77,12 @@ def claim_explained() -> Response:
     claim = parse_claim(request.query_string.decode("ascii", "replace"))
     decision = decide(dependencies().live.view(), claim)
     return jsonify({"claim": render.plain(claim), "decision": render.plain(decision)})
+
+
+def _hardware(view: View, machine: Machine) -> dict[str, Any]:
+    """What its class declares, where it names one."""
+    hardware = view.hardware(machine)
+    return {} if hardware is None else {"hardware": hardware}
 
 
 def _boots(name: str) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from netboot.lifecycle.errors import CannotTellError
 from netboot.status import (
     Condition,
     Detail,
+    LoopStatus,
     ProjectionStatus,
     PublisherStatus,
     Readiness,
@@ -28,6 +29,7 @@ FRESH_MS = 10_000
 LAG_RECORDS = 10_000
 LEAST_ROOM = 16 * 2**20
 """Bytes free for `data`; less is said before anything fails."""
+_NOT_KNOWN = "not known yet"
 _LOG = "see the log of the controllers"
 _SLOW = "it works at low priority: where the machine is saturated or its disk is slow, wait; else "
 
@@ -65,11 +67,12 @@ def assess(deps: Dependencies) -> Readiness:
         "processes": _processes(supervisor, cause),
         "publisher": _at_work("publisher", publisher, now, cause),
         "projection": _at_work("projection", projection, now, cause, _SLOW),
-        "inventory": _condition(publisher.inventory) if isinstance(publisher, PublisherStatus) else _not_known(),
-        "images": _condition(publisher.images) if isinstance(publisher, PublisherStatus) else _not_known(),
-        "bundle": _condition(publisher.bundle) if isinstance(publisher, PublisherStatus) else _not_known(),
-        "journals": _journals(projection) if isinstance(projection, ProjectionStatus) else _not_known(),
     }
+    for name in ("inventory", "images", "bundle"):
+        said = _condition(getattr(publisher, name)) if isinstance(publisher, PublisherStatus) else _not_known()
+        details[name] = _as_of(details["publisher"], "publisher", said)
+    said = _journals(projection) if isinstance(projection, ProjectionStatus) else _not_known()
+    details["journals"] = _as_of(details["projection"], "projection", said)
     stopping, hanging = False, False
     if isinstance(supervisor, SupervisorStatus):
         if cause is None or _quiet(supervisor) <= FRESH_MS:
@@ -173,7 +176,7 @@ def _processes(supervisor: SupervisorStatus | CannotTellError | None, cause: Det
 
 def _at_work(
     name: str,
-    status: PublisherStatus | ProjectionStatus | Reporting | CannotTellError | None,
+    status: LoopStatus | Reporting | CannotTellError | None,
     now: int,
     cause: Detail | None,
     first: str = "",
@@ -190,9 +193,10 @@ def _at_work(
     ok = 0 <= quiet <= FRESH_MS
     if quiet > FRESH_MS and cause is not None:
         return _old(quiet, cause)
+    if ok and isinstance(status, LoopStatus) and status.problem:
+        return Detail(ok=False, message=status.problem, remedy=_LOG)
     message = "at work" if ok else f"has said nothing for {quiet // 1000} s"
-    if quiet < 0:
-        message = "has said nothing since the machine was started"
+    message = "has said nothing since the machine was started" if quiet < 0 else message
     return Detail(ok=ok, message=message, remedy=f"{first}{_LOG}; `kill` that process to start it again")
 
 
@@ -200,8 +204,16 @@ def _condition(status: Condition) -> Detail:
     return Detail.model_validate(status.model_dump(mode="json", exclude={"at_ms", "up_ms"}))
 
 
+def _as_of(sayer: Detail, name: str, said: Detail) -> Detail:
+    """What a loop said; where that one (`sayer`) is not in order, as what it said last."""
+    if sayer.ok or said.message == _NOT_KNOWN:
+        return said
+    last = f"last known: {said.message}; {name}: {sayer.message}"
+    return said.model_copy(update={"ok": False, "message": last, "remedy": sayer.remedy})
+
+
 def _not_known() -> Detail:
-    return Detail(ok=False, message="not known yet", remedy=_LOG)
+    return Detail(ok=False, message=_NOT_KNOWN, remedy=_LOG)
 
 
 def _reporting(deps: Dependencies, processes: list[str], now: int, cause: Detail | None) -> dict[str, Detail]:

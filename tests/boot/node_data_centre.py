@@ -14,6 +14,7 @@ from lab.machines import Hardware, Machine, chip_of, machine
 from lab.network import Tap, dnsmasq, network
 from lab.service import Service, service
 from lab.site import Site, make_site
+from lab.time_server import time_server
 from lab.tpm import ek_sha256
 from lab.work import CACHE
 from tests.boot.data_centre import QUICK_RETRIES, BuiltImage, copy_images, hardware
@@ -34,6 +35,8 @@ class NodeDataCentre:
     kubectl: Kubectl
     hardware: Hardware
     tap: Tap
+    time_server: str
+    """Its address, which DHCP names."""
 
     @contextlib.contextmanager
     def switched_on(self, clock: str = "") -> Iterator[Machine]:
@@ -54,7 +57,7 @@ class NodeDataCentre:
 
 @contextlib.contextmanager
 def node_data_centre(folder: Path, built: BuiltImage) -> Iterator[NodeDataCentre]:
-    """Cluster, site, service and DHCP; the machine is declared with its TPM, and off."""
+    """Cluster, site, service, DHCP and the time server that it names; the machine is declared with its TPM, and off."""
     mine = replace(hardware(1), memory=NODE_MEMORY, cpus=NODE_CPUS, tpm=True)
     with contextlib.ExitStack() as stack:
         net = stack.enter_context(network(folder / "network"))
@@ -70,6 +73,7 @@ def node_data_centre(folder: Path, built: BuiltImage) -> Iterator[NodeDataCentre
         site.declare(inventory(mine, address, ek_sha256(chip_of(mine, folder))) + "  health: {gpus: 8, nvlinks: 18}\n")
         running = stack.enter_context(service(site, folder))
         running.set_channel("stable", built.digest)
-        stack.enter_context(dnsmasq(net, f"{site.url}/boot.ipxe", hosts={mine.mac: address}))
+        clock = stack.enter_context(time_server(net))
+        stack.enter_context(dnsmasq(net, f"{site.url}/boot.ipxe", hosts={mine.mac: address}, time_servers=clock))
         kubectl = Kubectl(binaries / "kubectl", control.admin, control.folder)
-        yield NodeDataCentre(folder, built, site, running, control, kubectl, mine, net.tap("tap0"))
+        yield NodeDataCentre(folder, built, site, running, control, kubectl, mine, net.tap("tap0"), clock)

@@ -20,6 +20,7 @@ def test_a_root_as_erofs(built_erofs: BuiltImage, folder: Path) -> None:
             here.service.wait_for(mine.name, "Booted", BOOT_SECONDS)
             here.wait_for_trace(mine.name)
             machine.wait_for_console(r"erofs: \(device loop0\): mounted", BOOT_SECONDS)
+            machine.wait_for_console(r"root@\S+:~# ", BOOT_SECONDS)  # `debug: [console-login]`
 
 
 def test_a_unified_kernel_image_starts_from_firmware(built_erofs: BuiltImage, folder: Path) -> None:
@@ -28,5 +29,5 @@ def test_a_unified_kernel_image_starts_from_firmware(built_erofs: BuiltImage, fo
     blob = built_erofs.site.store / "blobs" / artifact["sha256"]
     mine = replace(hardware(1, "uefi"), program=blob)
     with data_centre(folder, built_erofs, user_network=True) as here, here.switched_on(mine) as machine:
-        machine.wait_for_console("Command line: console=tty0 console=ttyS0 panic=30", BOOT_SECONDS)
+        machine.wait_for_console("Command line: console=tty0 console=ttyS0,115200n8 panic=30", BOOT_SECONDS)
         machine.wait_for_console("netboot: stage started", BOOT_SECONDS)

@@ -8,14 +8,16 @@ from typing import Any
 import pytest
 import requests
 
+from images.build.gates.budget import Image, divided
 from lab.kube.kubectl import POD, hear_hello, let_in, start_hello
 from lab.machines import Machine
 from tests.boot.data_centre import COMPLETE_TRACE, BuiltImage
-from tests.boot.node_data_centre import NodeDataCentre, node_data_centre
+from tests.boot.node_data_centre import READY_SECONDS, NodeDataCentre, node_data_centre
 from tests.boot.secrets import TokenWatch, command_lines, lasting_secrets, watching_tokens
 from tests.processes import wait_for
 
 pytestmark = pytest.mark.boot
+GPU_CHECKS = ("gpu-uuid", "gpu-recovery", "gpu-ecc", "gpu-nvlink", "nvlink-errors", "gpu-throttle", "gpu-temperature")
 POD_SECONDS, HEALTH_SECONDS = 240.0, 240.0
 JOINED = [
     ("Joining", "reported"),
@@ -33,11 +35,13 @@ def test_a_machine_becomes_a_node_that_works_and_does_so_again_after_its_power_w
     """One machine, pinned by its TPM in the inventory; nothing secret is anywhere it must not be. The battery of its
     board's clock dies with the power."""
     with node_data_centre(folder, built_node) as here, watching_tokens(here.cluster) as tokens:
-        with here.switched_on():
+        with here.switched_on() as machine:
             first = here.ready()
+            its_clock_was_right_before_its_kubelet_started(here, machine)
             before = node(here)
             assert [key for key, _ in taints(before)] == ["netboot.dev/unchecked"]
             assert before["metadata"]["labels"]["lab.netboot.dev/rack"] == "demo"
+            its_memory_is_sold_once(here, before)
             a_pod_waits_until_an_operator_lets_the_node_in(here)
             nothing_secret_is_where_it_must_not_be(here, tokens)
             its_hardware_was_checked(here, first)
@@ -46,6 +50,7 @@ def test_a_machine_becomes_a_node_that_works_and_does_so_again_after_its_power_w
         with here.switched_on(clock="1970-01-01T00:00:00") as dead_battery:
             again = here.ready(not_boot=first)
             its_clock_was_dead_and_is_right(here, dead_battery)
+            its_clock_was_right_before_its_kubelet_started(here, dead_battery)
             after = node(here)
             assert after["metadata"]["uid"] != before["metadata"]["uid"]
             assert taints(after) == taints(before)
@@ -98,11 +103,12 @@ def its_hardware_was_checked(here: NodeDataCentre, boot: str) -> None:
     checked = here.service.api(path)["checked"]
     assert (checked["boot"], checked["source"], checked["status"]) == (boot, "reported", "fail")
     found = {one["name"]: (one["status"], one["summary"]) for one in checked["report"]["checks"]}
+    found.pop("time-service")  # of the image: nobody answers for the time here
     missed = {name: said for name, said in found.items() if said[0] not in ("pass", "absent")}
     nothing = ("unknown", "8 GPUs expected, none on the PCI bus: there is none to ask")
     assert missed == {
         "gpu-count": ("fail", "8 GPUs expected, none on the PCI bus"),
-        **dict.fromkeys(("gpu-uuid", "gpu-ecc", "gpu-nvlink"), nothing),
+        **dict.fromkeys(GPU_CHECKS, nothing),
     }
     assert found["cpus"] == ("pass", f"{here.hardware.cpus} CPUs are online")
     gib = here.hardware.memory / 1024
@@ -115,16 +121,37 @@ def its_hardware_was_checked(here: NodeDataCentre, boot: str) -> None:
     }
 
 
+def its_memory_is_sold_once(here: NodeDataCentre, found: Any) -> None:
+    """What root, overlay, containerd and the kubelet may take is nothing that Pods are promised."""
+    capacity, allocatable = found["status"]["capacity"], found["status"]["allocatable"]
+    kib = in_kib(capacity["memory"])
+    manifest = here.built.manifest
+    containers = sum(image["size"] for image in manifest["container_images"])
+    parts = divided(Image("node", manifest["artifacts"]["root"]["size"], containers, join=True), kib // 1024)
+    assert in_kib(allocatable["memory"]) == kib - (parts["reserved"] + parts["eviction"]) * 1024
+    assert parts["left"] * 4 > kib // 1024
+    assert in_kib(capacity["ephemeral-storage"]) == parts["kubelet"] * 1024
+
+
+def in_kib(quantity: str) -> int:
+    """Kubernetes writes the largest unit in which a quantity is whole."""
+    return int(quantity[:-2]) * {"Ki": 1, "Mi": 2**10, "Gi": 2**20}[quantity[-2:]]
+
+
 def its_clock_was_dead_and_is_right(here: NodeDataCentre, machine: Machine) -> None:
     """The kernel read 1970 from the board; the agent's TLS and the kubelet's certificates needed the time."""
     console = machine.console.text
     assert re.search(r"rtc_cmos .*: setting system clock to 1970-01-01T00:00:", console)
-    moves = re.findall(r"netboot-join: the clock said (\S+) \S+, now (\S+) \S+: (.*?)\r?$", console, re.MULTILINE)
-    assert moves, "the agent had nothing to set"
     # the Lease of the Node before goes with it, a little later, and the kubelet makes another
     lease = wait_for(lambda: here.kubectl.get("lease", here.hardware.name, "-n", "kube-node-lease"), 120)
     heard = lease["spec"]["renewTime"]
-    assert abs((datetime.fromisoformat(heard) - datetime.now(UTC)).total_seconds()) < 120, moves
+    assert abs((datetime.fromisoformat(heard) - datetime.now(UTC)).total_seconds()) < 120, "chrony or the agent set it"
+
+
+def its_clock_was_right_before_its_kubelet_started(here: NodeDataCentre, machine: Machine) -> None:
+    """chrony has it from the server that DHCP names (option 42), through networkd's lease in the root."""
+    server = f"{here.time_server} (of DHCP)"
+    machine.wait_for_console(re.escape(f"netboot-clock: the clock is right by the time server {server}"), READY_SECONDS)
 
 
 def node(here: NodeDataCentre) -> Any:

@@ -20,6 +20,9 @@ WORTH_A_LOOK = re.compile(
 )
 """On a console: what fails in the initrd, units that fail before the login, and what the driver and our units say."""
 NOTHING_TO_JOIN = "netboot-join: this site's bundle names no join_url, so there is nothing to join"
+NO_TIME_SERVER = (
+    "netboot-clock: neither the site nor DHCP names a time server; the clock is as the service's time has it"
+)
 
 
 def server(built: BuiltImage, disks: int = 0) -> Hardware:
@@ -46,7 +49,7 @@ def test_a_servers_disks_become_an_array_that_the_next_boot_finds(built_cpu: Bui
     mine = server(built_cpu, disks=2)
     made = r"netboot-disks: containerd's and the kubelet's state are on /dev/md/netboot-disk \(raid0\)"
     with data_centre(folder, built_cpu) as here:
-        declare(here, mine, "netboot.disks=raid0")
+        declare(here, mine, "netboot.disks=auto")
         with booted(here, mine) as (machine, first, failed):
             machine.wait_for_console(made, 60)
             machine.wait_for_console("mdadm: array /dev/md/netboot-disk started", 60)
@@ -65,9 +68,12 @@ def test_a_gpu_image_boots_where_there_is_no_gpu_and_says_what_is_missing(built_
         with booted(here, mine) as (machine, _, failed):
             machine.wait_for_console("NVRM: No NVIDIA GPU found", 60)
             machine.wait_for_console(f"{NOTHING_TO_JOIN}\n", 60)
+            machine.wait_for_console(f"{NO_TIME_SERVER}\n", 60)
             assert failed.split() == ["failed", "units:", "nvidia-persistenced.service"]
             assert set(WORTH_A_LOOK.findall(machine.console.text.rpartition("\n")[0])) == {
                 *(f"netboot: module {name}" for name in ("hv_vmbus.ko", "hv_netvsc.ko")),  # of Hyper-V's bus
                 "NVRM: No NVIDIA GPU found.",
                 NOTHING_TO_JOIN,
+                NO_TIME_SERVER,
+                "netboot-disks: auto: there is no empty NVMe disk; containerd's and the kubelet's state are in memory",
             }

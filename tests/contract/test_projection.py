@@ -44,6 +44,8 @@ class Site:
         self.states = SqliteStates(self.state)
         self.now = 0.0
         self.workers = workers
+        self.owned: set[str] = set()
+        """Besides those of boot servers."""
         self.controller = self.again()
 
     def again(self, most_rows: int = 5_000, most_bytes: int = MOST_BYTES) -> ProjectionController:
@@ -51,7 +53,7 @@ class Site:
         controller = ProjectionController(
             self.journals,
             self.projection,
-            owned={*(f"boot-{number}.db" for number in range(self.workers)), "join-0.db"},
+            owned={*(f"boot-{number}.db" for number in range(self.workers)), *self.owned},
             most_rows=most_rows,
             most_bytes=most_bytes,
             monotonic=lambda: self.now,
@@ -176,6 +178,8 @@ def test_what_a_worker_left_behind_that_is_not_there_any_more(tmp_path: Path) ->
 
 
 def test_what_join_and_the_approver_learnt_is_followed_too(site: Site) -> None:
+    site.owned = {"join-0.db"}
+    site.again()
     for name in ("join-0", "approver-default"):
         facts = Facts(site.journals / f"{name}.db")
         phase = Phase.ATTESTED if name == "join-0" else Phase.CSR_APPROVED
@@ -186,6 +190,20 @@ def test_what_join_and_the_approver_learnt_is_followed_too(site: Site) -> None:
     assert trace is not None
     assert [one.phase for one in trace.reached] == [Phase.ATTESTED, Phase.CSR_APPROVED]
     assert [path.name for path in site.journals.glob("*.db")] == ["join-0.db"]  # the approver's has no owner here
+
+
+def test_a_journal_that_should_be_there_and_is_not_is_named(tmp_path: Path) -> None:
+    site = Site(tmp_path, workers=2)
+    site.write(script("gpu-001", 1), number=1)
+    site.drain()
+    words = "the journal {} is not there: its process has not made it, or its folder is gone"
+    assert site.controller.progress.problems == {"boot-0.db": words.format("boot-0.db")}
+    shutil.rmtree(site.journals)
+    site.drain()
+    assert site.controller.progress.problems == {
+        f"boot-{number}.db": words.format(f"boot-{number}.db") for number in range(2)
+    }
+    site.projection.close()
 
 
 def test_a_damaged_journal_is_named_and_holds_nobody_up(tmp_path: Path) -> None:

@@ -16,8 +16,9 @@ DEADLINE_SECONDS = 300.0
 """Of the tests of one mutant. One that hangs is seen, too."""
 MADE = (".git", ".venv", ".cache", ".work", ".*_cache", ".hypothesis", "__pycache__", "*.egg-info")
 """What builds and tests leave in the tree."""
-_FAILED, _PASSED = 1, 0
+_PASSED, _FAILED, _INTERRUPTED = 0, 1, 2
 """Exit statuses of pytest; all others say that it could not try."""
+_COLLECTING = "ERROR collecting"
 
 
 class Outcome(Enum):
@@ -57,8 +58,7 @@ class Copy:
             status, output = self.run(mutant.tests)
         finally:
             self._write(path, original)
-        outcome = {_FAILED: Outcome.KILLED, _PASSED: Outcome.SURVIVED}.get(status, Outcome.UNTRIED)
-        return Verdict(mutant, outcome, output)
+        return Verdict(mutant, outcome_of(status, output), output)
 
     def run(self, tests: Iterable[str]) -> tuple[int, str]:
         """Exit status and end of the output of pytest on the copy, with `tests` until the first that fails."""
@@ -90,6 +90,13 @@ class Copy:
         self._turn += 1
         seconds = path.stat().st_mtime + 2 * self._turn
         os.utime(path, (seconds, seconds))
+
+
+def outcome_of(status: int, output: str) -> Outcome:
+    """What pytest's exit status says. A test's module that no longer loads has seen the change, like a failed test."""
+    if status == _FAILED or (status == _INTERRUPTED and _COLLECTING in output):
+        return Outcome.KILLED
+    return Outcome.SURVIVED if status == _PASSED else Outcome.UNTRIED
 
 
 def _kill(process: subprocess.Popen[str]) -> None:

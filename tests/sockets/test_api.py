@@ -340,6 +340,8 @@ DOWN = UP.model_copy(update={"ready": False})
             "has said nothing for 10 s",
             200,
         ),
+        ("publisher", PUBLISHER.model_copy(update={"problem": "a defect"}), "publisher", "a defect", 200),
+        ("projection", PROJECTION.model_copy(update={"problem": "a defect"}), "projection", "a defect", 200),
         ("publisher", PUBLISHER.model_copy(update={"inventory": FAULTY}), "inventory", "2 faults", 200),
         (
             "publisher",
@@ -400,6 +402,14 @@ def test_what_cannot_be_written_grows_old_and_nobody_is_taken_for_stuck(
     )
     fresh = api.get("/readyz", None).json
     assert (fresh["ready"], fresh["details"]["publisher"]["message"]) == (False, "has said nothing for 60 s")
+    messages = {name: detail["message"] for name, detail in fresh["details"].items()}
+    assert {name: message for name, message in messages.items() if message.startswith("last known")} == {
+        "inventory": "last known: in force; publisher: has said nothing for 60 s",
+        "images": "last known: all; publisher: has said nothing for 60 s",
+        "bundle": "last known: fits; publisher: has said nothing for 60 s",
+        "journals": "last known: taken over; projection: has said nothing for 60 s",
+    }
+    assert not any(fresh["details"][name]["ok"] for name in ("inventory", "images", "bundle", "journals"))
     if cause == "full":
         api.room, because, remedy = 0, FULL, FREE
     else:

@@ -18,6 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from netboot.boot.acceptor import SILENT_SECONDS, script_asked_for
+from netboot.boot.ingest import IN_HAND
 from tests.sockets.boot_server import MAC1, MAC_OFF, MAC_STRANGER, RunningBootServer, close, parse, running, serve
 
 SCRIPT = f"/v1/boot?mac={MAC1}"
@@ -169,11 +170,11 @@ def test_one_that_says_nothing_is_soon_aiohttp_s_and_one_that_leaves_is_forgotte
 
 def test_one_that_leaves_before_its_answer_takes_no_place_afterwards(tmp_path: Path) -> None:
     async def use(server: RunningBootServer) -> None:
-        for _ in range(20):
+        for _ in range(IN_HAND):
             with socket.create_connection(("127.0.0.1", server.port)) as hasty:
                 hasty.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")  # a reset
                 hasty.sendall(ASK)
-        while scripts(server) < 20 or server.internals.gate.open:
+        while scripts(server) < IN_HAND or server.internals.gate.open:
             await server.ask(f"/v1/boot?mac={MAC_STRANGER}")
 
     serve(tmp_path, use)

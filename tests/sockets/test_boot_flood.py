@@ -2,10 +2,15 @@
 
 import asyncio
 import socket
+import struct
+import threading
 from contextlib import ExitStack
 from pathlib import Path
 
+import pytest
+
 from netboot.boot.ingest import IN_HAND, Turns
+from netboot.stores.journal_file import JournalFile, Rows
 from tests.sockets.boot_server import MAC1, MAC2, RunningBootServer, serve
 
 FLOOD, KNOWN = f"/v1/boot?mac={MAC1}", f"/v1/boot?mac={MAC2}"
@@ -54,12 +59,58 @@ def test_a_known_machine_is_answered_while_a_flood_goes_on_over_connections_that
     serve(tmp_path, use, ingest_kib_per_second=10_000_000)
 
 
+RESET = struct.pack("ii", 1, 0)
+"""`SO_LINGER`: what is closed is reset (socket(7))."""
+
+
+@pytest.mark.parametrize("how", ["closes", "resets"])
+@pytest.mark.parametrize("flood", [f"GET {FLOOD}", "POST events"])
+def test_who_has_gone_when_its_turn_comes_is_passed_over(
+    flood: str, how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    goes_on, commit = threading.Event(), JournalFile.commit
+
+    def held_up(file: JournalFile, rows: Rows) -> str | None:
+        if rows:
+            goes_on.wait(60)
+        return commit(file, rows)
+
+    async def use(server: RunningBootServer) -> None:
+        monkeypatch.setattr(JournalFile, "commit", held_up)
+        event, ghosts = b'{"machine": "gpu-001", "phase": "Booted"}', IN_HAND + 40
+        post = f"POST /v1/boots/{server.boot_of('gpu-001')}/events HTTP/1.1\r\nHost: x\r\n"
+        post += f"Content-Length: {len(event)}\r\n\r\n"
+        asked = f"{flood} HTTP/1.1\r\nHost: x\r\n\r\n".encode() if flood != "POST events" else post.encode() + event
+        with ExitStack() as held:
+            for _ in range(ghosts):
+                connection = held.enter_context(socket.create_connection(("127.0.0.1", server.port), timeout=60))
+                connection.sendall(asked)
+                if how == "resets":
+                    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+            while server.internals.app.in_flight < ghosts:
+                await asyncio.sleep(0.01)
+        while flood == "POST events" and server.internals.gate.open:
+            await asyncio.sleep(0.01)
+        with ExitStack() as held:
+            ask(held, server, KNOWN, "127.0.0.1")
+            while server.internals.app.in_flight <= ghosts:
+                await asyncio.sleep(0.01)
+            goes_on.set()
+            await answered(server, 1 if flood == "POST events" else IN_HAND + 1)
+            while server.internals.app.in_flight or server.internals.gate.open > 1:
+                await asyncio.sleep(0.01)
+        machines = [record.machine for record in server.records()]
+        assert machines == ["gpu-001"] * IN_HAND + ["gpu-002"], "what was in hand, then who is still there"
+
+    serve(tmp_path, use)
+
+
 def test_an_address_has_so_many_in_hand_and_the_rest_of_its_own_wait_in_their_order() -> None:
     async def use() -> None:
         turns, begun, durable = Turns(), list[str](), [asyncio.Event() for _ in range(IN_HAND + 4)]
 
         async def record(number: int, peer: str) -> None:
-            await turns.begin(peer)
+            await turns.begin(peer, lambda: False)
             try:
                 begun.append(peer)
                 await durable[number].wait()

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from netboot.boot import requests
 from netboot.lifecycle.errors import BadClaimError
 from netboot.lifecycle.health import HealthReport
+from netboot.machines.classes import Class, Gpus
 from netboot.machines.health import Health
-from netboot.machines.values import Inventory
 from tests.sockets.boot_server import MAC1, MAC2, MAC_STRANGER, RunningBootServer, serve, snapshot
 
 CHECK = {"name": "cpus", "status": "pass", "severity": "major", "summary": "2 CPUs", "ms": 3, "facts": {"online": 2}}
@@ -33,7 +33,7 @@ def expecting(server: RunningBootServer, profile: Health, machine: Health) -> No
         one.model_copy(update={"health": machine}) if one.name == "gpu-001" else one for one in known.machines
     )
     profiles = tuple(one.model_copy(update={"health": profile}) for one in known.profiles)
-    server.publish(inventory=Inventory(machines=machines, profiles=profiles, channels=known.channels))
+    server.publish(inventory=known.model_copy(update={"machines": machines, "profiles": profiles}))
 
 
 def test_a_report_is_acknowledged_when_it_is_durable(tmp_path: Path) -> None:
@@ -143,6 +143,24 @@ def test_a_machine_is_told_what_it_should_have(tmp_path: Path) -> None:
             answer = await server.ask(f"{path_of(boot)}?{query}")
             assert (answer.status, answer.body) == (404, b"no such boot of this machine; see `netboot boot list`\n")
         assert server.records() == []
+
+    serve(tmp_path, use)
+
+
+def test_a_machine_is_told_the_hardware_of_its_class(tmp_path: Path) -> None:
+    async def use(server: RunningBootServer) -> None:
+        known = snapshot(server.port).inventory
+        machines = tuple(
+            one.model_copy(update={"class_name": "hgx"}) if one.name == "gpu-001" else one for one in known.machines
+        )
+        classes = (Class(name="hgx", memory_gib=1.5, gpus=Gpus(count=8)),)
+        server.publish(inventory=known.model_copy(update={"machines": machines, "classes": classes}))
+        await server.internals.live.refresh(force=True)
+        told = json.loads((await server.ask(f"{path_of(server.boot_of('gpu-001'))}?machine=gpu-001")).body)
+        hardware = {"name": "hgx", "architecture": "amd64", "memory_bytes": 3 * 2**29, "gpus": {"count": 8}}
+        assert told["class"] == hardware
+        other = json.loads((await server.ask(f"{path_of(server.boot_of('gpu-002'))}?machine=gpu-002")).body)
+        assert sorted(other) == ["expected", "now_ms", "schema"]
 
     serve(tmp_path, use)
 

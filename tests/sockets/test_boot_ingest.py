@@ -188,6 +188,8 @@ def test_an_idle_boot_server_says_that_its_disk_stands_still_before_a_machine_ha
         async def problems() -> Any:
             return json.loads((await server.ask("/readyz")).body)["problems"]
 
+        # Answered: the journal is there, in WAL mode. One that is still being made would be "locked" at once.
+        assert (await server.ask(f"/v1/boots/{server.boot_of('gpu-001')}/events", "POST", EVENT)).status == 204
         path = server.config.data / "journal" / "boot-0.db"
         with closing(sqlite3.connect(path, isolation_level=None)) as db:
             db.execute("BEGIN IMMEDIATE")  # whoever writes waits, whoever only reads does not

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from netboot.cli.doctor import Diagnosis, diagnose
+from netboot.cli.diagnosis import Diagnosis
+from netboot.cli.doctor import diagnose
 from netboot.controllers.inventory import REMEMBERED_SECONDS, InventoryInForce
 from netboot.controllers.snapshot_publisher import SnapshotPublisher
 from netboot.machines.difference import digest_of
@@ -19,7 +20,7 @@ from netboot.stores.acceptance import Acceptance
 from netboot.stores.snapshot import read_snapshot
 from tests.commands import Run
 from tests.sites import make_site
-from tests.sockets.api import Api, Fixed
+from tests.sockets.api import UP_MS, Api, Fixed
 from tests.sockets.served import runner, served
 
 HEAD = """\
@@ -50,7 +51,8 @@ class Site(Api):
 
     def look(self) -> InventoryStatus:
         self.publisher.step(now=True)
-        self.say(publisher=self.publisher.status().model_copy(update={"at_ms": Fixed().now_ms()}))
+        fresh = {"at_ms": Fixed().now_ms(), "up_ms": UP_MS}
+        self.say(publisher=self.publisher.status().model_copy(update=fresh))
         return self.publisher.status().inventory
 
     def writes(self, text: str) -> InventoryStatus:
@@ -130,7 +132,7 @@ def test_it_goes_on_and_all_is_well_without_anybody(site: Site) -> None:
 
 def test_an_empty_file_is_a_fault_and_nothing_that_could_be_accepted(site: Site) -> None:
     status = site.writes("")
-    fault = f"{site.file}:1: holds nothing: remove the file, or declare `machines: []`"
+    fault = f"{site.file}: holds nothing: remove the file, or declare `machines: []`"
     assert (status.valid, status.faults, status.pending) == (False, (fault,), None)
     assert site.boots == 1000
 
@@ -139,11 +141,11 @@ def test_a_volume_that_is_not_mounted_and_a_folder_that_is_gone(site: Site) -> N
     folder = site.config.inventory
     folder.rename(folder.with_name("volume"))
     absent = site.look()
-    assert absent.faults == (f"{folder}:1: is not there: the inventory is a folder of *.yaml files",)
+    assert absent.faults == (f"{folder}: is not there: the inventory is a folder of *.yaml files",)
     folder.mkdir()
     empty = site.look()
     why = "has no *.yaml file: is a volume not mounted? A site without machines declares `machines: []`"
-    assert empty.faults == (f"{folder}:1: {why}",)
+    assert empty.faults == (f"{folder}: {why}",)
     assert site.restarts().faults == empty.faults
     assert site.boots == 1000
     folder.rmdir()

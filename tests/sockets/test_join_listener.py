@@ -3,6 +3,7 @@
 import json
 import socket
 import ssl
+import subprocess
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -280,3 +281,21 @@ def test_a_stop_lets_a_request_in_flight_be_answered(tmp_path: Path) -> None:
         (answer,) = answers
         assert answer.status == 200 and answer.body["node_name"] == "gpu-001"
         assert [record["phase"] for record in site.journalled()] == ["Attested", "TokenIssued"]
+
+
+def test_a_stop_lets_a_body_that_is_being_read_come_to_its_end(tmp_path: Path) -> None:
+    with join_site(tmp_path / "join") as site:
+        site.start()
+        wait_for(site.ready)
+        body, process = json.dumps(Machine(site.boot()).hello()).encode(), site.processes["join-0"]
+        raw = socket.create_connection(("127.0.0.1", site.ports["join-0"]), timeout=60)
+        with site.context().wrap_socket(raw, server_hostname="127.0.0.1") as connection:
+            head = f"POST /v1/join/hello HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n".encode()
+            connection.sendall(head + body[:100])
+            process.terminate()
+            with pytest.raises(subprocess.TimeoutExpired):
+                process.wait(3)
+            connection.sendall(body[100:])
+            answer = connection.recv(65536)
+        assert answer.startswith(b"HTTP/1.1 503 ") and b"\r\nRetry-After: 5\r\n" in answer, "told to come back, not cut"
+        assert process.wait(40) == 0

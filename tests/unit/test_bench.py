@@ -4,6 +4,7 @@ import json
 import os
 import socket
 import threading
+from contextlib import suppress
 from pathlib import Path
 from random import Random
 
@@ -11,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench import download, peers, procfs, report, scripts, serving, site, stats, wrk
+from bench import download, flood, peers, procfs, report, scripts, serving, site, stats, wrk
 from bench.abuse import Abused
 from bench.transfers import Bytes, Transfer
 from netboot.lifecycle.claims import parse_claim
@@ -252,3 +253,28 @@ def test_a_server_that_ends_at_once_shows_its_log(tmp_path: Path) -> None:
         serving.serving("peer", argv, serving.free_port(), tmp_path / "log", ready="/"),
     ):
         pass
+
+
+def test_a_flood_has_begun_when_its_first_answers_have_come() -> None:
+    answered = threading.Event()
+
+    def answer(listener: socket.socket) -> None:
+        connection, _ = listener.accept()
+        with connection:
+            connection.recv(65536)
+            answered.set()
+            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+            with suppress(OSError):
+                while connection.recv(65536):
+                    pass
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        server = threading.Thread(target=answer, args=(listener,), daemon=True)
+        server.start()
+        with flood._flooding(listener.getsockname()[1], site.identities(2), 100.0) as pipe:
+            assert answered.is_set()
+            pipe.send("how much")
+            assert pipe.poll(60)
+            assert pipe.recv()[1] == {"200": 1}
+    server.join(60)
+    assert not server.is_alive()

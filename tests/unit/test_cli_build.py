@@ -19,10 +19,11 @@ from images.build.step import Product
 from images.errors import ImageError, RecipeError
 from images.recipe.recipe import Recipe
 from images.store.store import Store
-from images.values.finding import Finding, GateError
+from images.values.finding import BudgetError, Finding, GateError
 from images.values.strict import FaultsError
 from netboot.cli import build as command
 from netboot.cli.building import Building
+from tests.sites import make_site
 from tests.unit.images.test_secureboot import write_pair
 
 
@@ -91,6 +92,20 @@ def test_what_people_see(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert lines[4] == f"next: netboot channel set CHANNEL {image.digest[:12]}"
 
 
+def test_keys_that_expire_soon_are_told_and_expired_ones_end_it(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(command, "build_image", fake_build())
+    warning = "source kubernetes, https://pkgs.k8s.io/core:/stable:/v1.34/deb: the key DE15B14486CD377B9E876E1A234654DA"
+    monkeypatch.setattr("netboot.cli.build.time.time", lambda: 1_798_000_000.0)
+    done = invoke(site, "debian-12-node", "--output", "json")
+    assert [text.startswith(warning) for text in json.loads(done.stdout)["warnings"]] == [True]
+    assert done.stderr.startswith(f"warning: {warning}")
+    monkeypatch.setattr("netboot.cli.build.time.time", lambda: 1_799_000_000.0)
+    done = invoke(site, "debian-12-node", "--output", "json")
+    assert isinstance(done.exception, RecipeError)
+    assert str(done.exception).startswith(warning)
+    assert (done.stdout, len(Store(site / "store").images())) == ("", 1)
+
+
 def test_another_profile(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(command, "build_image", fake_build())
     assert invoke(site, "debian-12-minimal", "--profile", "release").exception is None
@@ -114,6 +129,22 @@ def test_a_secure_boot_key_is_checked_before_anything_is_done(site: Path, monkey
     (image,) = Store(site / "store").images()
     root = Store(site / "store").blob_path(image.manifest.artifacts.root.sha256)
     assert root.read_text() == "root root dev signed by db.crt"
+
+
+def test_a_release_image_with_a_way_in_is_said_twice(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(command, "build_image", fake_build())
+    (site / "mine.yaml").write_text("base: debian-12-minimal\ndebug: [console-login]\nprofile: release\n")
+    (site / "heir.yaml").write_text("base: ./mine.yaml\ndebug: [initrd-shell]\n")
+    done = invoke(site, f"{site}/heir.yaml")
+    assert isinstance(done.exception, RecipeError)
+    assert str(done.exception) == (
+        "heir says `debug: [console-login, initrd-shell]`, and is to be a release image: whoever has the console of a "
+        "machine would be root on it; take `debug` out, build with --profile dev, or say --yes"
+    )
+    assert not (site / "cache").exists()
+    assert invoke(site, f"{site}/mine.yaml", "--profile", "dev").exception is None
+    assert invoke(site, f"{site}/mine.yaml", "--yes").exception is None
+    assert len(Store(site / "store").images()) == 2
 
 
 def test_an_unknown_recipe_names_those_that_there_are(site: Path) -> None:
@@ -270,3 +301,67 @@ def test_several_running_steps_are_shown_each_with_its_own_line(tmp_path: Path) 
     assert "root       compressing\n  initrd     24 modules" in text
     after = text.partition("initrd       1.0 s\n")[2]
     assert "root       compressing" in after and "24 modules" not in after
+
+
+CLASSES = """
+channels: [{name: stable}]
+classes:
+- {name: tiny, memory_gib: 0.5}
+- {name: large, memory_gib: 64}
+- {name: dpu, architecture: arm64, memory_gib: 0.5}
+- {name: unknown}
+"""
+
+
+def with_classes(site: Path, text: str = CLASSES) -> tuple[str, str]:
+    """The site has a configuration and an inventory: the option that names it."""
+    make_site(site / "site", inventory=text)
+    return "--config", str(site / "site/netboot.yaml")
+
+
+def test_an_image_for_which_a_class_has_not_the_memory_is_not_stored(
+    site: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command, "build_image", fake_build())
+    options = with_classes(site)
+    done = invoke(site, "debian-12-minimal", *options)
+    assert isinstance(done.exception, BudgetError)
+    assert str(done.exception) == (
+        "this image must not be booted, and was not stored; 1 finding:\n"
+        "memory: debian-12-minimal leaves 108 of 496 MiB for work, and a quarter is 124: "
+        "image 17, system 263, overlay 108 (class tiny)\n"
+        "  say which classes are to boot it (`--class NAME`), declare more memory, or leave something out"
+    )
+    assert not (site / "store").exists()
+    assert invoke(site, "debian-12-minimal", *options, "--class", "large", "--class", "unknown").exception is None
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("larg", "no class is named 'larg'; did you mean 'large'?"),
+        ("zzzz", "no class is named 'zzzz'; declared classes: dpu, large, tiny, unknown"),
+        ("dpu", "class 'dpu' is arm64, and the image amd64: leave it out"),
+    ],
+)
+def test_a_class_that_cannot_be_meant_is_said_before_the_work(site: Path, name: str, words: str) -> None:
+    done = invoke(site, "debian-12-minimal", *with_classes(site), "--class", name)
+    assert (str(done.exception), (site / "cache").exists()) == (words, False)
+
+
+def test_without_a_configuration_no_class_is_known(site: Path) -> None:
+    done = invoke(site, "debian-12-minimal", "--class", "large")
+    assert str(done.exception) == "no class is named 'large'; declared classes: none"
+
+
+def test_an_inventory_with_faults_stops_no_build_but_one_for_a_class(
+    site: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command, "build_image", fake_build())
+    options = with_classes(site, CLASSES.replace("channels", "chanels"))
+    done = invoke(site, "debian-12-minimal", *options)
+    assert done.exception is None
+    assert done.stderr.splitlines()[0] == (
+        "the inventory has faults (`netboot config check`): no class's memory is looked at"
+    )
+    assert isinstance(invoke(site, "debian-12-minimal", *options, "--class", "large").exception, FaultsError)

@@ -274,6 +274,14 @@ def test_show_says_what_is_in_force(site: Path, run: Run) -> None:
 def test_without_a_configuration(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert "no configuration at netboot.yaml" in run("config", "show").err
-    ran = run("config", "check")
-    assert ran.status == 1
-    assert "netboot.yaml:1: cannot be read: No such file or directory" in ran.err
+    words = (
+        "error: no configuration at netboot.yaml: change into the folder of a site, give --config, set NETBOOT_CONFIG, "
+        "or make a new site with `netboot init DIR`\n"
+    )
+    for command in (("config", "check"), ("doctor",), ("machine", "show", "gpu-001"), ("serve",)):
+        assert run(*command) == Ran(1, "", words)
+    (tmp_path / "netboot.yaml").mkdir()
+    assert run("config", "check").err.splitlines() == [
+        f"{tmp_path}/inventory: is not there: the inventory is a folder of *.yaml files",
+        f"{tmp_path}/netboot.yaml: cannot be read: Is a directory",
+    ]

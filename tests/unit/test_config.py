@@ -184,7 +184,7 @@ def test_caches_come_first_and_the_service_is_the_last_resort(tmp_path: Path) ->
 
 
 def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
-    with pytest.raises(FaultsError, match=r"nowhere.yaml:1: cannot be read: No such file or directory"):
+    with pytest.raises(FaultsError, match=r"nowhere.yaml: cannot be read: No such file or directory"):
         load_config(tmp_path / "nowhere.yaml")
 
 

@@ -10,6 +10,7 @@ import pytest
 from netboot.clock import SystemClock
 from netboot.controllers import loop
 from netboot.controllers.loop import Beats, Controllers
+from netboot.status import LoopStatus
 
 
 class Faulty:
@@ -18,7 +19,7 @@ class Faulty:
     progress = property(lambda self: self)
 
     def __init__(self, failures: int, then: Callable[[], object] = lambda: None) -> None:
-        self.failures, self.then, self.worked = failures, then, 0
+        self.failures, self.then, self.worked, self.mute = failures, then, 0, False
 
     def step(self, going: Callable[[], None] = lambda: None, *, now: bool = False) -> bool:
         going()
@@ -29,8 +30,10 @@ class Faulty:
         self.then()
         return now
 
-    def status(self, *_: object) -> str:
-        return "a status"
+    def status(self, *_: object) -> LoopStatus:
+        if self.mute:
+            raise LookupError("nobody foresaw this either")
+        return LoopStatus(at_ms=1)
 
     def protect(self) -> None:
         """Nothing to protect."""
@@ -49,12 +52,15 @@ def _signals(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         signal.signal(number, handler)
 
 
-def run(publisher: Faulty, projection: Faulty) -> list[str]:
-    """Who said something of itself, until SIGTERM."""
-    said: list[str] = []
+def run(publisher: Faulty, projection: Faulty) -> list[tuple[str, str]]:
+    """What each said of itself, until SIGTERM: its name and its problem."""
+    said: list[tuple[str, str]] = []
     ready: list[bool] = []
     controllers = Controllers(
-        cast(Any, publisher), cast(Any, projection), lambda name, _: said.append(name), SystemClock()
+        cast(Any, publisher),
+        cast(Any, projection),
+        lambda name, status: said.append((name, status.problem)),
+        SystemClock(),
     )
     controllers.run(lambda: ready.append(True), Beats(lambda: None, lambda: None))
     assert ready == [True]
@@ -65,10 +71,14 @@ def stop_if(condition: Callable[[], bool]) -> Callable[[], None]:
     return lambda: os.kill(os.getpid(), signal.SIGTERM) if condition() else None
 
 
+DEFECT = "a defect; see the log"
+
+
 def test_a_publisher_that_fails_ends_neither_the_projection_nor_itself(caplog: pytest.LogCaptureFixture) -> None:
     publisher = Faulty(3)
-    projection = Faulty(0, stop_if(lambda: publisher.worked > 0))
-    assert set(run(publisher, projection)) == {"projection", "publisher"}
+    projection = Faulty(0, stop_if(lambda: publisher.worked > 1))
+    said = [problem for name, problem in run(publisher, projection) if name == "publisher"]
+    assert said[:4] == [DEFECT, DEFECT, DEFECT, ""], "each time at once, and no longer than it lasts"
     assert projection.worked > 0
     assert "the publisher failed; it is tried again" in caplog.text
 
@@ -76,5 +86,32 @@ def test_a_publisher_that_fails_ends_neither_the_projection_nor_itself(caplog: p
 def test_a_projection_that_fails_ends_neither_the_publisher_nor_itself(caplog: pytest.LogCaptureFixture) -> None:
     publisher = Faulty(0)
     projection = Faulty(3, stop_if(lambda: publisher.worked > 1))
-    assert set(run(publisher, projection)) == {"projection", "publisher"}
+    said = [problem for name, problem in run(publisher, projection) if name == "projection"]
+    assert said == ["", DEFECT, "", DEFECT, "", DEFECT, ""], "as it begins, then why it does not go on"
     assert "the projection failed; it is tried again" in caplog.text
+
+
+def test_a_publisher_that_cannot_even_say_how_it_is_is_said_to_have_met_a_defect() -> None:
+    def fall_silent() -> None:
+        publisher.mute = ("publisher", "") in said
+
+    said: list[tuple[str, str]] = []
+    publisher = Faulty(0, fall_silent)
+
+    def say(name: str, status: LoopStatus) -> None:
+        said.append((name, status.problem))
+        if ("publisher", DEFECT) in said:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    Controllers(cast(Any, publisher), cast(Any, Faulty(0)), say, SystemClock()).run(
+        lambda: None, Beats(lambda: None, lambda: None)
+    )
+    of_publisher = [problem for name, problem in said if name == "publisher"]
+    assert of_publisher[:2] == ["", DEFECT]
+
+
+def test_a_publisher_that_never_could_say_anything_leaves_that_to_be_said() -> None:
+    publisher = Faulty(1)
+    publisher.mute = True
+    said = run(publisher, Faulty(0, stop_if(lambda: publisher.worked > 0)))
+    assert [name for name, _ in said if name == "publisher"] == []

@@ -1,10 +1,14 @@
 """The boot decision as a table; what each outcome tells the machine."""
 
+import re
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from images.artifact.manifest import Artifact
+from images.recipe.inherit import find, load
+from ipxe.render import prepare
 from netboot.boot.scripts import boot_values
 from netboot.boot.waiting import waiting_values
 from netboot.lifecycle.decide import Boot, Claim, Decision, Refused, Unavailable, Unknown, View, decide, decide_machine
@@ -269,6 +273,47 @@ def test_kernel_and_initrd_come_from_the_first_origin_where_the_site_says_so(ask
     decision = decide(view, mac(1))
     assert isinstance(decision, Boot)
     assert boot_values(decision, view.snapshot, (5, 20)).kernel_from == expected
+
+
+DOCUMENTED = Path(__file__).parents[2] / "docs/inventory.md"
+SERIAL_OVER_LAN = ("console=tty0", "console=ttyS1,115200n8")
+
+
+@pytest.mark.parametrize(
+    ("profile", "consoles"),
+    [((), "console=tty0 console=ttyS0,115200n8 panic=30"), (SERIAL_OVER_LAN, "panic=30 " + " ".join(SERIAL_OVER_LAN))],
+    ids=["nothing said", "the documented profile"],
+)
+def test_the_whole_script_of_a_shipped_recipe(profile: tuple[str, ...], consoles: str) -> None:
+    """A console with its speed, by the recipe's own arguments and the profile's, on the line that the kernel gets."""
+    documented = re.search(r"kernel_arguments: \[(.*)\]", DOCUMENTED.read_text())
+    assert documented is not None and tuple(documented[1].replace('"', "").split(", ")) == SERIAL_OVER_LAN
+    image = IMAGE.model_copy(update={"kernel_arguments": load(find("debian-12-cpu")).kernel.arguments})
+    inventory = VIEW.snapshot.inventory.model_copy(
+        update={"profiles": (Profile(name="default", channel="stable", kernel_arguments=profile),)}
+    )
+    images = {"a" * 64: image}
+    decision = decide(View.of(VIEW.snapshot.model_copy(update={"images": images, "inventory": inventory})), mac(1))
+    assert isinstance(decision, Boot)
+    boot = "018bcfe5-6800-8fff-bfff-c8dd6b13e782"
+    asks = f"?boot={boot}&machine=one"
+    assert prepare(boot_values(decision, VIEW.snapshot, (5, 5))).fill(boot).decode() == (
+        "#!ipxe\n"
+        f"# netboot: machine one, image {'a' * 64}\n"
+        "imgfree ||\n"
+        f"echo netboot: one boots image aaaaaaaaaaaa, boot {boot}\n"
+        f"kernel --timeout 60000 --name kernel {URL}/v1/blobs/{'b' * 64}{asks} initrd=initrd netboot.boot={boot}"
+        f" netboot.image={'a' * 64} netboot.report={URL} netboot.origins=http://rack1,{URL}"
+        f" BOOTIF=01-${{netX/mac:hexhyp}} systemd.hostname=one {consoles} || goto retry\n"
+        f"initrd --timeout 60000 --name initrd {URL}/v1/blobs/{'c' * 64}{asks} || goto retry\n"
+        "boot ||\n"
+        ":retry\n"
+        "imgfree ||\n"
+        "echo netboot: one could not start image aaaaaaaaaaaa, asking again in 5 seconds\n"
+        "sleep 5 ||\n"
+        f"chain --replace --autofree --timeout 30000 {URL}/boot.ipxe ||\n"
+        "goto retry\n"
+    )
 
 
 def test_waits_after_a_failure_are_spread_over_machines() -> None:

@@ -11,11 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lab.kube.authority import Authority, Pair
+from netboot.cli import doctor
 from netboot.cli.doctor import token_expiry_ms
 from netboot.cli.tls import pair_fault
+from netboot.config import load_config
 from netboot.confine import landlock
 from netboot.kube.manifests import manifest_text, manifests
 from tests.commands import Ran, Run
+from tests.sites import add_image
 
 URL = "https://join.example:8443"
 OURS, OTHERS = Authority("ours"), Authority("others")
@@ -43,6 +46,22 @@ def test_a_site_that_is_not_running_yet(run: Run, site: Path) -> None:
         "\n4 looked at: 1 wrong, 0 to look at\n",
         "",
     )
+
+
+def test_keys_of_archives_that_end_soon(run: Run, site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    add_image(load_config(site / "netboot.yaml"), name="debian-12-node")
+    expires = "source kubernetes, https://pkgs.k8s.io/core:/stable:/v1.34/deb: the key "
+    line = f"WARN  images: keys of archives: {expires}DE15B14486CD377B9E876E1A234654DA9A296436 (isv:kubernetes "
+    at = {"before": 1_793_000_000, "soon": 1_798_000_000, "after": 1_799_000_000}
+    said = {}
+    for name, seconds in at.items():
+        monkeypatch.setattr(doctor, "time", lambda seconds=seconds: seconds)
+        said[name] = [text for text in run("doctor", "--quiet").out.splitlines() if text.startswith("WARN  images:")]
+    assert said["before"] == []
+    assert [text.startswith(line) and " expires on 2026-12-29; take the key" in text for text in said["soon"]] == [True]
+    assert [text.startswith(line) and " expired on 2026-12-29; take the key" in text for text in said["after"]] == [
+        True
+    ]
 
 
 def test_what_the_kernel_cannot_enforce(run: Run, site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -157,3 +176,14 @@ def test_another_namespace_is_everywhere() -> None:
     }
     assert subjects == {"machines"}
     assert "system:serviceaccount:netboot" not in manifest_text("machines")
+
+
+def test_a_store_that_nobody_else_can_look_into(run: Run, site: Path) -> None:
+    (site / "data").mkdir(exist_ok=True)
+    (site / "store/blobs").mkdir(parents=True, exist_ok=True)
+    (site / "store").chmod(0o755)
+    (site / "store/blobs").chmod(0o750)
+    words = f"another account, a file server's for one, cannot look into {site}/store/blobs"
+    assert f"WARN  service: store: {words}\n      → `chmod -R a+rX {site}/store`, if one shall\n" in run("doctor").out
+    (site / "store/blobs").chmod(0o755)
+    assert "ok    service: store: " in run("doctor").out

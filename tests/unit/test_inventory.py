@@ -61,7 +61,7 @@ def test_a_machine_names_a_rack_that_is_declared(tmp_path: Path) -> None:
 def test_a_folder_without_files_is_no_empty_inventory(tmp_path: Path) -> None:
     (tmp_path / ".hidden.yaml").write_text("machines: []")
     assert faults(tmp_path) == [
-        f"{tmp_path}:1: has no *.yaml file: is a volume not mounted? A site without machines declares `machines: []`"
+        f"{tmp_path}: has no *.yaml file: is a volume not mounted? A site without machines declares `machines: []`"
     ]
     (tmp_path / "site.yaml").write_text("machines: []")
     assert load_inventory(tmp_path) == Inventory()
@@ -72,11 +72,11 @@ def test_a_file_that_holds_nothing_is_a_fault_and_the_only_one(tmp_path: Path, t
     machines = "machines:\n- {name: gpu-001, match: {serial: CZ1}, profile: default}\n"
     lines = faults(tmp_path, machines=machines, profiles=text)
     assert len(lines) == 1
-    assert lines[0].startswith("profiles.yaml:1: ")
+    assert lines[0].startswith("profiles.yaml: holds nothing")
 
 
 def test_an_empty_file_says_what_to_do(tmp_path: Path) -> None:
-    assert faults(tmp_path, a="") == ["a.yaml:1: holds nothing: remove the file, or declare `machines: []`"]
+    assert faults(tmp_path, a="") == ["a.yaml: holds nothing: remove the file, or declare `machines: []`"]
 
 
 def test_five_mistakes_are_five_faults(tmp_path: Path) -> None:
@@ -182,26 +182,30 @@ def test_what_an_unreadable_file_declares_is_not_called_undeclared(tmp_path: Pat
 def test_no_folder(tmp_path: Path) -> None:
     with pytest.raises(FaultsError) as caught:
         load_inventory(tmp_path / "nowhere")
-    assert str(caught.value) == f"{tmp_path}/nowhere:1: is not there: the inventory is a folder of *.yaml files"
+    assert str(caught.value) == f"{tmp_path}/nowhere: is not there: the inventory is a folder of *.yaml files"
 
 
 def test_a_file_in_place_of_the_folder(tmp_path: Path) -> None:
     (tmp_path / "file").write_text(GOOD)
     with pytest.raises(FaultsError) as caught:
         load_inventory(tmp_path / "file")
-    assert str(caught.value) == f"{tmp_path}/file:1: is not a folder: the inventory is a folder of *.yaml files"
+    assert str(caught.value) == f"{tmp_path}/file: is not a folder: the inventory is a folder of *.yaml files"
 
 
 def test_a_file_that_is_not_text(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_bytes(b"\xff\xfe\x00")
-    assert faults(tmp_path) == ["a.yaml:1: is not UTF-8 text"]
+    assert faults(tmp_path) == ["a.yaml: is not UTF-8 text"]
 
 
 def test_what_a_class_should_have_is_checked_like_everything(tmp_path: Path) -> None:
     health = "health: {gpus: 8, gpu_model: H100, nic_firmware: {MT_0000000838: 28.39.2048}, memory_gib: 2048}"
+    named = "{ports: [mlx5_0/1], thresholds: {gpu_celsius: 90}}"
     good = GOOD.replace("[console=ttyS0]}", f"[console=ttyS0], {health}}}")
     (tmp_path / "a.yaml").write_text(good)
     assert load_inventory(tmp_path).profiles[0].health.nic_firmware == {"MT_0000000838": "28.39.2048"}
+    (tmp_path / "a.yaml").write_text(f"{good}  health: {named}\n")
+    (machine,) = load_inventory(tmp_path).machines
+    assert (machine.health.ports, machine.health.thresholds) == (("mlx5_0/1",), {"gpu_celsius": 90})
     assert faults(tmp_path, a=good.replace("gpus: 8", "gpu: 8").replace("2048}", "-1}")) == [
         "a.yaml:5: profiles[0].health.gpu: unknown key; did you mean 'gpus'?",
         "a.yaml:5: profiles[0].health.memory_gib: Input should be greater than or equal to 0",

@@ -25,15 +25,16 @@ LIMITS = {"percent": st.integers(0, 100), "minimum": st.integers(0, 40)}
 
 
 def test_added_changed_and_removed() -> None:
+    nothing = Difference(added=(), changed={}, removed=())
     assert differences(BEFORE, AFTER) == {
         "machines": Difference(
             added=(), changed={"b": {"cluster": ("default", "lab"), "enabled": (True, False)}}, removed=("c",)
         ),
         "profiles": Difference(added=("q",), changed={}, removed=()),
         "channels": Difference(added=(), changed={"stable": {"description": ("", "all")}}, removed=("old",)),
+        "classes": nothing,
         "racks": Difference(added=("r1",), changed={}, removed=()),
     }
-    nothing = Difference(added=(), changed={}, removed=())
     assert set(map(repr, differences(AFTER, AFTER).values())) == {repr(nothing)}
 
 

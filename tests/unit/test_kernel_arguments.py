@@ -5,10 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
 from images.values.faults import first_fault
-from images.values.kernel_arguments import PREFIX, RESERVED, ProfileArgument, RecipeArgument
+from images.values.kernel_arguments import PREFIX, RESERVED, ProfileArgument, RecipeArgument, command_line, replaced
 from ipxe.render import prepare
 from ipxe.values import Boot
 
@@ -42,7 +44,7 @@ def test_what_differs_from_machine_to_machine_is_for_a_profile(name: str) -> Non
 def test_a_name_of_ours_that_nobody_reads_is_a_slip(adapter: TypeAdapter[str]) -> None:
     assert refusal(adapter, "netboot.disk=wipe") == (
         "'netboot.disk' is read by nobody; of the names in netboot.… a profile may set "
-        "netboot.debug, netboot.disks, netboot.sriov"
+        "netboot.debug, netboot.disks, netboot.sriov, netboot.store_mib"
     )
 
 
@@ -72,6 +74,53 @@ def test_a_script_sets_those_of_the_service_and_no_other(nonce: bool) -> None:
     (line,) = (line for line in text.splitlines() if line.startswith("kernel "))
     words = line.partition("?boot=")[2].partition(" || ")[0].split()[1:]
     assert {word.partition("=")[0] for word in words} == OF_THE_SERVICE
+
+
+SPEED = "console=tty0 console=ttyS0,115200n8"
+
+
+@pytest.mark.parametrize(
+    ("image", "profile", "line"),
+    [
+        ("", "", SPEED),
+        ("panic=30", "", f"{SPEED} panic=30"),
+        ("panic=30 quiet", "panic=0", f"{SPEED} quiet panic=0"),
+        ("panic=30 console=hvc0", "", "panic=30 console=hvc0"),
+        ("console=tty0 console=ttyS0 panic=30", "console=ttyS1,57600", "panic=30 console=ttyS1,57600"),
+        ("", "console=tty0 console=ttyS1,115200n8", "console=tty0 console=ttyS1,115200n8"),
+        (
+            "intel-iommu=off systemd.mask=a systemd.mask=b",
+            "intel_iommu=on console=ttyS0",
+            ("systemd.mask=a systemd.mask=b intel_iommu=on console=ttyS0"),
+        ),
+        ("systemd.mask=a systemd.mask=b", "systemd.mask=c quiet", f"{SPEED} systemd.mask=c quiet"),
+        (
+            "",
+            "hugepagesz=1G hugepages=4 hugepagesz=2M hugepages=4",
+            (f"{SPEED} hugepagesz=1G hugepages=4 hugepagesz=2M hugepages=4"),
+        ),
+    ],
+)
+def test_the_profile_replaces_by_name_and_a_console_is_there(image: str, profile: str, line: str) -> None:
+    assert " ".join(command_line(image.split(), profile.split(), "amd64")) == line
+
+
+def test_an_arm64_machine_has_the_console_of_its_kind() -> None:
+    assert command_line(["panic=30"], [], "arm64") == ("console=tty0", "console=ttyAMA0", "panic=30")
+
+
+WORDS = st.lists(st.from_regex(r"[ab_-]{1,2}(=[xy])?", fullmatch=True), max_size=6)
+
+
+@given(WORDS, WORDS)
+def test_who_says_a_name_says_all_of_it(old: list[str], new: list[str]) -> None:
+    """The new ones are there as they were said, after those of other names, which are as they were."""
+    both = replaced(old, new)
+    assert both[len(both) - len(new) :] == tuple(new)
+    names = {word.partition("=")[0].replace("-", "_") for word in new}
+    assert both[: len(both) - len(new)] == tuple(
+        word for word in old if word.partition("=")[0].replace("-", "_") not in names
+    )
 
 
 def read_by(files: list[Path]) -> set[str]:

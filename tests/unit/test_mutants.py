@@ -6,7 +6,7 @@ import pytest
 
 from tests.mutants.__main__ import wrong
 from tests.mutants.catalogue import ROOT, Mutant, MutantError, read
-from tests.mutants.runner import Copy, Outcome, Verdict
+from tests.mutants.runner import Copy, Outcome, Verdict, outcome_of
 
 MUTANTS = read()
 AT_LEAST, ALWAYS = 150, 15
@@ -78,3 +78,18 @@ def test_what_is_wrong_with_a_verdict() -> None:
     assert wrong(Verdict(plain, Outcome.SURVIVED, "")) == "SURVIVED  a.py: b → c\n          no test of t fails"
     assert wrong(Verdict(excused, Outcome.KILLED, "")) == "KILLED    a.py: b → c\n          though excused: equal"
     assert wrong(Verdict(plain, Outcome.UNTRIED, "no such file")) == "UNTRIED   a.py: b → c\nno such file"
+
+
+@pytest.mark.parametrize(
+    ("status", "output", "outcome"),
+    [
+        (0, "1 passed", Outcome.SURVIVED),
+        (1, "1 failed", Outcome.KILLED),
+        (2, "ERROR collecting tests/unit/test_ek_list.py", Outcome.KILLED),
+        (2, "KeyboardInterrupt", Outcome.UNTRIED),
+        (4, "ERROR: file or directory not found", Outcome.UNTRIED),
+        (5, "no tests ran", Outcome.UNTRIED),
+    ],
+)
+def test_what_pytest_s_exit_status_says(status: int, output: str, outcome: Outcome) -> None:
+    assert outcome_of(status, output) is outcome

@@ -3,12 +3,13 @@
 import asyncio
 import errno
 import logging
+import resource
 import socket
 from typing import Any, cast
 
 import pytest
 
-from netboot.connections import Shortage
+from netboot.connections import FILES_EACH, KEPT_FILES, Shortage, connections_for
 from netboot.web.join import door
 
 
@@ -59,3 +60,11 @@ def test_join_s_door_tries_again_and_says_so_once(
     assert [record.getMessage() for record in caplog.records] == [
         "no new connection can be taken: Too many open files; they wait (ulimit -n)"
     ]
+
+
+def test_no_more_connections_are_let_in_than_there_are_files_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    files = KEPT_FILES + 16 * FILES_EACH
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (files, files))
+    assert [connections_for(wanted) for wanted in (4096, 17, 16, 15)] == [16, 16, 16, 15]
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (3, 3))
+    assert connections_for(4096) == 1

@@ -33,7 +33,7 @@ GONE = {
 """Parts of identifiers and of prose, in lower case; what to write in their place."""
 NAMES = {"Orders": "ProcessSpec", "Parts": "context", "Prompt": "prepared response", "Following": "reflector"}
 """Names of classes: in prose the same words are plain English."""
-SPARED = {Path(__file__).name, "LICENSE"}
+SPARED = {Path(__file__).name, "LICENSE", "LICENSE.gitleaks", "gitleaks.toml"}
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 
 

@@ -4,10 +4,12 @@ Not signed by itself: its digest is in the manifest, which is. Nothing in it is 
 no random number), so the same recipe, sources and versions of tools have the same provenance.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from hashlib import sha256
 from typing import Any
 
 from images.artifact.manifest import Artifact
+from images.build.documents.parts import Part, Source
 from images.build.documents.sbom import Subject, purl
 from images.formats.debian import Identity, Origin, Package
 from images.values.digests import canonical
@@ -63,6 +65,30 @@ def package_dependencies(
 ) -> list[dict[str, Any]]:
     """The packages, each with its .deb's digest where apt's lists tell one, and with the source it was built from."""
     return [_dependency(subject, package, origins.get(package.identity, ())) for package in packages]
+
+
+def part_dependencies(subject: Subject, parts: Collection[Part], compiled_by: Iterable[Source]) -> list[dict[str, Any]]:
+    """What no package brought, each file and patch with its digest; and the root in which drivers were compiled."""
+    files = [
+        {"name": path, "digest": {"sha256": digest}, "annotations": {"part": part.name, "kind": part.kind}}
+        for part in parts
+        if part.kind != "driver"  # its files came of the build: what went in is below
+        for path, digest in part.files
+        if digest
+    ]
+    patches = {name: text for part in parts for name, text in part.patches}
+    return [
+        *files,
+        *(
+            {"name": name, "digest": {"sha256": sha256(text).hexdigest()}, "annotations": {"kind": "patch"}}
+            for name, text in patches.items()
+        ),
+        *(_compiler(_dependency(subject, source.package, source.origins)) for source in compiled_by),
+    ]
+
+
+def _compiler(dependency: dict[str, Any]) -> dict[str, Any]:
+    return dependency | {"annotations": dependency["annotations"] | {"kind": "compiled the drivers"}}
 
 
 def _dependency(subject: Subject, package: Package, origins: tuple[Origin, ...]) -> dict[str, Any]:

@@ -9,19 +9,29 @@ import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from hashlib import sha256
+from types import MappingProxyType
 
-from cyclonedx.model import HashAlgorithm, HashType, Property
+from cyclonedx.model import AttachedText, HashAlgorithm, HashType, Property
 from cyclonedx.model.bom import Bom, BomMetaData
-from cyclonedx.model.component import Component, ComponentType
+from cyclonedx.model.component import Component, ComponentType, Diff, Patch, PatchClassification, Pedigree
 from cyclonedx.model.license import DisjunctiveLicense
+from cyclonedx.model.tool import ToolRepository
 from cyclonedx.output.json import JsonV1Dot6
 from packageurl import PackageURL
 
 from images.artifact.manifest import ContainerImage
 from images.build.documents.licences import Licence, atoms, spdx
+from images.build.documents.parts import Kind, Part
 from images.formats.debian import Identity, Origin, Package
 from images.values.digests import canonical
 
+_TYPES: Mapping[Kind, ComponentType] = {
+    "driver": ComponentType.DEVICE_DRIVER,
+    "application": ComponentType.APPLICATION,
+    "file": ComponentType.FILE,
+}
+NO_TOOLS: Mapping[str, str] = MappingProxyType({})
 _NAMESPACE = uuid.uuid5(uuid.NAMESPACE_URL, "https://netboot.dev/sbom")
 
 
@@ -43,13 +53,19 @@ def sbom(
     origins: Mapping[Identity, tuple[Origin, ...]],
     licences: Mapping[Identity, Licence],
     containers: Iterable[ContainerImage] = (),
+    parts: Iterable[Part] = (),
+    tools: Mapping[str, str] = NO_TOOLS,
 ) -> bytes:
-    """The bill: every package and every container image as a component of the image."""
+    """The bill: each package, container image and part that no package brought is a component of the image.
+
+    `tools`: what made the image's bytes, by name, and what each says of its version.
+    """
     components = [
         component(subject, package, origins.get(package.identity, ()), licences.get(package.identity))
         for package in packages
     ]
     components += map(_container, containers)
+    components += (_part(subject, part) for part in parts)
     whole = Component(
         type=ComponentType.OPERATING_SYSTEM,
         name=subject.name,
@@ -61,9 +77,14 @@ def sbom(
             Property(name="netboot:architecture", value=subject.architecture),
         ],
     )
+    made_by = [Component(type=ComponentType.APPLICATION, name=name, version=tools[name]) for name in sorted(tools)]
     bom = Bom(
         components=components,
-        metadata=BomMetaData(component=whole, timestamp=datetime.fromtimestamp(subject.created, UTC)),
+        metadata=BomMetaData(
+            component=whole,
+            timestamp=datetime.fromtimestamp(subject.created, UTC),
+            tools=ToolRepository(components=made_by),
+        ),
         serial_number=uuid.UUID(int=0),
     )
     bom.register_dependency(whole, components)
@@ -117,6 +138,47 @@ def _container(image: ContainerImage) -> Component:
         bom_ref=f"container:{image.name}",
         hashes=[HashType(alg=HashAlgorithm.SHA_256, content=image.digest)],
     )
+
+
+def _part(subject: Subject, part: Part) -> Component:
+    """A driver with the package of its sources as ancestor and its patches in full; files below what they are of."""
+    single = part.kind == "file"
+    return Component(
+        type=_TYPES[part.kind],
+        name=part.name,
+        version=part.version or None,
+        bom_ref=f"{part.kind}:{part.name}",
+        hashes=[_hash(digest) for _, digest in part.files if single and digest],
+        components=[_file(part, path, digest) for path, digest in part.files if not single],
+        pedigree=_pedigree(subject, part) if part.made_of or part.patches else None,
+    )
+
+
+def _pedigree(subject: Subject, part: Part) -> Pedigree:
+    ancestors = []
+    if part.made_of:
+        ancestors = [component(subject, part.made_of.package, part.made_of.origins, None)]
+        ancestors[0].bom_ref.value = f"source of {part.name}"
+    return Pedigree(
+        ancestors=ancestors,
+        patches=[_patch(text) for _, text in part.patches],
+        notes="; ".join(f"{name} sha256:{sha256(text).hexdigest()}" for name, text in part.patches) or None,
+    )
+
+
+def _patch(text: bytes) -> Patch:
+    return Patch(
+        type=PatchClassification.UNOFFICIAL, diff=Diff(text=AttachedText(content=text.decode(errors="replace")))
+    )
+
+
+def _file(part: Part, path: str, digest: str) -> Component:
+    reference = f"{part.kind}:{part.name}:{path}"
+    return Component(type=ComponentType.FILE, name=path, bom_ref=reference, hashes=[_hash(digest)] if digest else ())
+
+
+def _hash(digest: str) -> HashType:
+    return HashType(alg=HashAlgorithm.SHA_256, content=digest)
 
 
 def _licence(name: str) -> DisjunctiveLicense:

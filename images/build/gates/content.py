@@ -5,7 +5,7 @@ import struct
 from collections.abc import Iterator
 from pathlib import Path
 
-from images.build.gates import keys
+from images.build.gates import keys, secret_rules
 from images.build.gates.facts import Content
 from images.build.steps.configure import ARCHIVES
 
@@ -20,6 +20,7 @@ _PROGRAM_TYPES = (2, 3)  # ET_EXEC, ET_DYN (elf(5))
 def read(root: Path) -> Content:
     """Look into every regular file of a root; not into archives of container images, which are others' products."""
     private_keys: dict[str, str] = {}
+    logins: dict[str, tuple[str, ...]] = {}
     hashes, names, machines = [], [], dict[str, int]()
     files = size = 0
     for path, file in _files(root):
@@ -28,13 +29,15 @@ def read(root: Path) -> Content:
         size += len(data)
         if kind := keys.private_key(data):
             private_keys[path] = kind
+        elif found := secret_rules.secrets(path, data):
+            logins[path] = found
         if not data.startswith(_ELF) and path not in ACCOUNTS and keys.password_hash(data):
             hashes.append(path)
         if path.startswith("/etc/") and _NQN in data:
             names.append(path)
         if (machine := _machine(data)) and not path.startswith((_FIRMWARE, _MODULES)):
             machines[path] = machine
-    return Content(files, size, private_keys, tuple(hashes), tuple(names), machines)
+    return Content(files, size, private_keys, tuple(hashes), logins, tuple(names), machines)
 
 
 def _files(root: Path) -> Iterator[tuple[str, Path]]:

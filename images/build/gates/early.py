@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from images.build.gates import keys
+from images.build.gates import keys, secret_rules
 from images.build.gates.facts import Module
 from images.build.gates.kmod import describe
 from images.errors import ImageError
@@ -20,11 +20,12 @@ _DAMAGED = "the initrd is not a whole cpio archive; build again, with another --
 
 @dataclass(frozen=True, slots=True)
 class Early:
-    """Modules by name, firmware by its path without compression's suffix, kinds of private keys by file."""
+    """Modules by name, firmware by its path without compression's suffix, kinds of private keys and logins by file."""
 
     modules: dict[str, Module]
     firmware: frozenset[str]
     keys: dict[str, str]
+    logins: dict[str, tuple[str, ...]]
 
 
 def read(initrd: Path) -> Early:
@@ -43,6 +44,7 @@ def read(initrd: Path) -> Early:
         modules={name: module for name, module in modules.items() if module.path.endswith(".ko")},
         firmware=frozenset(bare(path.removeprefix(prefix)) for path in files if path.startswith(prefix)),
         keys={f"/{path}": kind for path, data in files.items() if (kind := keys.private_key(data))},
+        logins={f"/{path}": found for path, data in files.items() if (found := secret_rules.secrets(f"/{path}", data))},
     )
 
 

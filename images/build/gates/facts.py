@@ -60,6 +60,8 @@ class Content:
     private_keys: Mapping[str, str]
     """Path → the kind of key."""
     password_hashes: tuple[str, ...]
+    logins: Mapping[str, tuple[str, ...]]
+    """Path → the rules that found a login, a token or a password in it (`images.build.gates.secret_rules`)."""
     host_names: tuple[str, ...]
     """Configuration with an NVMe host's own name in it."""
     machines: Mapping[str, int]
@@ -94,6 +96,8 @@ class Facts:
     early_firmware: frozenset[str]
     early_keys: Mapping[str, str]
     """Files of the initrd with a private key → its kind."""
+    early_logins: Mapping[str, tuple[str, ...]]
+    """As `Content.logins`, of the initrd."""
     firmware: tuple[str, ...]
     """Paths below /usr/lib/firmware, without what compression adds to the name."""
     libraries: tuple[str, ...]

@@ -38,6 +38,7 @@ def gather(lists: Path, before: Path, root: Path, kernel: str, initrd: Path, rec
         early=first.modules,
         early_firmware=first.firmware,
         early_keys=first.keys,
+        early_logins=first.logins,
         firmware=tuple(sorted(_firmware(root))),
         libraries=tuple(sorted(_libraries(root))),
         modprobe=tuple(_modprobe(root)),

@@ -47,11 +47,18 @@ def describe(path: str, data: bytes | str) -> Module:
         vermagic=first.get("vermagic", "").partition(" ")[0],
         version=first.get("version", ""),
         depends=tuple(name for name in first.get("depends", "").split(",") if name),
-        softdeps=tuple(word for text in modinfo.get("softdep", ()) for word in text.split() if not word.endswith(":")),
+        softdeps=tuple(word for text in modinfo.get("softdep", ()) for word in _softdeps(text)),
         firmware=tuple(modinfo.get("firmware", ())),
         signed=data.endswith(SIGNED),
         machine=struct.unpack_from("<H", data, 18)[0],
     )
+
+
+def _softdeps(text: str) -> list[str]:
+    """Words after `pre:` or `post:`; those before mean nothing, as for modprobe (cifs has such)."""
+    words = text.split()
+    first = next((at for at, word in enumerate(words) if word in ("pre:", "post:")), len(words))
+    return [word for word in words[first:] if word not in ("pre:", "post:")]
 
 
 def _unpacked(files: list[Path]) -> Iterator[tuple[Path, bytes | str]]:

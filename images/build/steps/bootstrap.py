@@ -106,6 +106,11 @@ def _uri(url: str) -> str:
     return url.replace("file:", "copy:", 1) if url.startswith("file:") else url
 
 
+def write_keyring(mirror: Mirror, keyrings: Path) -> None:
+    """Write the keys that may sign a mirror to where `sources_file` names them."""
+    (keyrings / _keyring(mirror)).write_bytes(mirror.keyring)
+
+
 def _keyring(mirror: Mirror) -> str:
     return f"{hashlib.sha256(mirror.keyring).hexdigest()[:16]}{mirror.keyring_suffix}"
 
@@ -119,7 +124,7 @@ def bootstrap(inputs: Inputs, out: Path, say: Say, options: tuple[str, ...] = ()
         SourceUnavailableError: a mirror changed after it was asked; the next run will do.
     """
     for mirror in inputs.mirrors:
-        (out / _keyring(mirror)).write_bytes(mirror.keyring)
+        write_keyring(mirror, out)
     sources = out / "netboot.sources"
     sources.write_text(sources_file(inputs.mirrors, out, locked=inputs.lock is not None), encoding="utf-8")
     if inputs.lock:

@@ -9,15 +9,15 @@ from typing import Literal
 
 from images.build.containers import Archive
 from images.build.context import Context
-from images.build.node_files import CONTAINERS, ROOT, installable, node_files
+from images.build.node_files import entries_of, installable
 from images.build.step import Product, Products, Say, Step
 from images.errors import CommandError, RecipeError
 from images.formats import tree
-from images.formats.overlay import Entry, read_folder
+from images.formats.overlay import Entry
 from images.run import run
 from images.values.digests import file_digest
 
-VERSION = 3
+VERSION = 4
 
 ARCHIVES = "/usr/lib/netboot/images"
 """Where container images lie in a root, each file named by its digest; `netboot-images.service` loads them."""
@@ -218,11 +218,8 @@ def _settle(root: Path, created: int) -> None:
 
 
 def _inputs(context: Context, products: Products) -> Inputs:
-    recipe, node = context.recipe, read_folder(ROOT)
-    if recipe.join:
-        node += node_files()
-    if context.archives:
-        node += read_folder(CONTAINERS)
+    recipe = context.recipe
+    node = entries_of(join=recipe.join, containers=bool(context.archives), login="console-login" in recipe.debug)
     return Inputs(
         base=products["bootstrap"],
         node=node,

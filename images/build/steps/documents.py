@@ -3,6 +3,7 @@
 The provenance is finished by the manifest step, which alone knows the digests of all that it is about.
 """
 
+import json
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,14 +12,18 @@ from typing import Any
 
 from images.artifact.manifest import ContainerImage
 from images.build.context import Context
-from images.build.documents import licences, listing, provenance, sbom
+from images.build.documents import licences, listing, parts, provenance, sbom
+from images.build.documents.parts import Part, Source
 from images.build.documents.provenance import Release
 from images.build.documents.sbom import Subject
+from images.build.initrd import stage_files
+from images.build.node_files import entries_of
 from images.build.step import Product, Products, Say, Step
+from images.build.steps.drivers import COMPILED
 from images.formats import debian
 from images.values.digests import canonical
 
-VERSION = 2
+VERSION = 3
 NAMES = ("config", "files", "sbom", "licences")
 """Artifacts that this step writes, each as a file of that name; `config` only where the kernel's package has one."""
 
@@ -39,6 +44,15 @@ class Inputs:
     """What each tool of the build says of its version."""
     releases: tuple[Release, ...]
     containers: tuple[ContainerImage, ...] = ()
+    drivers: Product | None = None
+    patches: tuple[tuple[str, bytes], ...] = ()
+    """Of the drivers' sources, by file name."""
+    node: tuple[str, ...] = ()
+    """Paths of what is ours in the root."""
+    entries: tuple[str, ...] = ()
+    """Paths of the recipe's own files and overlays."""
+    stage: tuple[parts.File, ...] = ()
+    """What is ours in the initrd."""
 
 
 def documents(inputs: Inputs, out: Path, say: Say) -> None:
@@ -55,15 +69,34 @@ def documents(inputs: Inputs, out: Path, say: Say) -> None:
     licence_of_each = licences.read(root, packages)
     (out / "licences").write_bytes(licences.listing(licence_of_each))
     by_package = {licence.package.identity: licence for licence in licence_of_each}
-    (out / "sbom").write_bytes(sbom.sbom(inputs.subject, packages, origins, by_package, inputs.containers))
+    others, compiled_by = _others(inputs)
+    bill = sbom.sbom(inputs.subject, packages, origins, by_package, inputs.containers, others, inputs.tools)
+    (out / "sbom").write_bytes(bill)
     dependencies = [
         *provenance.release_dependencies(inputs.releases),
         *provenance.package_dependencies(inputs.subject, packages, origins),
+        *provenance.part_dependencies(inputs.subject, others, compiled_by),
     ]
     predicate = provenance.predicate(inputs.subject, inputs.recipe, inputs.steps, inputs.tools, dependencies)
     (out / "predicate.json").write_bytes(canonical(predicate))
     without = len(identities - origins.keys())
     say(f"{len(packages)} packages" + (f", {without} of them in none of apt's lists" if without else ""))
+
+
+def _others(inputs: Inputs) -> tuple[tuple[Part, ...], tuple[Source, ...]]:
+    """What is in the image and no package brought, and the packages of the root in which drivers were compiled."""
+    root = inputs.kernel / "root"
+    own = set(inputs.entries)  # of two with one path the recipe's is the one that stays
+    found = [
+        Part("application", "netboot-node", parts.in_image(root, (path for path in inputs.node if path not in own))),
+        Part("application", "netboot-initrd", inputs.stage),
+        *(Part("file", file[0], (file,)) for file in parts.in_image(root, own)),
+    ]
+    found = [part for part in found if part.files]
+    if inputs.drivers is None:
+        return tuple(found), ()
+    compiled = json.loads((inputs.drivers / COMPILED).read_bytes())
+    return (*found, *parts.drivers(compiled, root, inputs.patches)), parts.sources(compiled)
 
 
 def artifacts(product: Product) -> dict[str, Path]:
@@ -94,6 +127,16 @@ def _inputs(context: Context, products: Products) -> Inputs:
             for suite, release in zip(mirror.suites, mirror.releases, strict=True)
         ),
         containers=context.containers,
+        drivers=products.get("drivers"),
+        patches=tuple((path.name, path.read_bytes()) for path in recipe.driver_patches),
+        node=tuple(
+            entry.path
+            for entry in entries_of(
+                join=recipe.join, containers=bool(context.archives), login="console-login" in recipe.debug
+            )
+        ),
+        entries=tuple(entry.path for entry in recipe.entries()),
+        stage=stage_files(debug="initrd-shell" in recipe.debug),
     )
 
 
@@ -103,7 +146,7 @@ STEP = Step(
     documents,
     outputs=("files", "sbom", "licences", "predicate.json"),
     inputs=_inputs,
-    needs=("bootstrap", "configure", "kernel"),
+    needs=("bootstrap", "drivers", "configure", "kernel"),
     tools=lambda _: ("cyclonedx-python-lib",),
     artifacts={name: name for name in NAMES},
 )

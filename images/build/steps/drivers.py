@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from images.build.context import Context
+from images.build.documents.compiled import compiled
 from images.build.sources import Mirror
 from images.build.step import Products, Say, Step
 from images.build.steps import bootstrap
@@ -16,9 +17,12 @@ from images.errors import CommandError, RecipeError
 from images.formats import elf, modules
 from images.recipe.lockfile import Lock
 from images.run import run
-from images.values.digests import PLACE
+from images.values.digests import PLACE, canonical
 
-VERSION = 1
+VERSION = 2
+
+COMPILED = "compiled.json"
+"""Which drivers came of which packages (`images.build.documents.parts`)."""
 
 OPTIONS = (
     # dkms(8) would compile when a package is configured, for every kernel and with its output thrown away.
@@ -100,7 +104,7 @@ def build_root(inputs: Inputs) -> bootstrap.Inputs:
 
 
 def drivers(inputs: Inputs, out: Path, say: Say) -> None:
-    """Write `out/modules`, the compiled modules under their own names, and `out/version`, the kernel's version.
+    """Write `out/modules`, the modules under their own names, `out/version`, the kernel's, and `out/compiled.json`.
 
     Raises:
         CommandError: a package is not there.
@@ -115,14 +119,17 @@ def drivers(inputs: Inputs, out: Path, say: Say) -> None:
     say(f"compiling {', '.join(inputs.packages)} for {version}")
     _compile(root, version, inputs, say)
     (out / "modules").mkdir()
+    made: dict[str, Path] = {}
     for path in sorted(root.glob(f"var/lib/dkms/*/*/{version}/*/module/*.ko*")):
         data = modules.unpack(path)
         # dkms.conf may rename a file (Debian: nvidia-current.ko); a module's own name is what aliases and depmod know.
         (name,) = elf.modinfo(data).get("name", [modules.module_name(path.name)])
+        made[f"{name.replace('_', '-')}.ko"] = path
         (out / f"modules/{name.replace('_', '-')}.ko").write_bytes(data)
     if not any((out / "modules").iterdir()):
         raise RecipeError(f"drivers: {', '.join(inputs.packages)}: no module for kernel {version} came of it")
     (out / "version").write_text(f"{version}\n", encoding="ascii")
+    (out / COMPILED).write_bytes(canonical(compiled(root, version, made)))
     run(["rm", "-rf", "--one-file-system", root])
 
 
@@ -174,7 +181,7 @@ STEP = Step(
     "drivers",
     VERSION,
     drivers,
-    outputs=("modules", "version"),
+    outputs=("modules", "version", COMPILED),
     inputs=_inputs,
     applies=lambda context: bool(context.recipe.drivers),
     tools=bootstrap.STEP.tools,  # the compiler is of the mirrors, whose releases are inputs

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from images.build.context import Context
+from images.build.gates import secret_rules
 from images.build.gates.facts import RecipeFacts
 from images.build.gates.gate import CHECKS, all_gates, findings, report
 from images.build.gates.gather import gather
@@ -78,5 +79,6 @@ STEP = Step(
     outputs=("gates.json",),
     inputs=_inputs,
     needs=("bootstrap", "configure", "kernel", "initrd"),
+    data=(secret_rules.FOLDER,),
     loads=(CHECKS,),
 )

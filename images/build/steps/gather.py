@@ -22,6 +22,7 @@ class Inputs:
     modules: tuple[str, ...]
     keys: tuple[tuple[str, bytes], ...]
     root_format: RootFormat = "squashfs"
+    debug: bool = False
 
 
 def gather(inputs: Inputs, out: Path, say: Say) -> None:
@@ -42,6 +43,7 @@ def gather(inputs: Inputs, out: Path, say: Say) -> None:
         sorted(keys.iterdir()),
         out / GATHERED,
         root_format=inputs.root_format,
+        debug=inputs.debug,
     )
     say(f"{len(gathered.modules)} modules, {gathered.size / 2**20:.1f} MiB unpacked")
     if gathered.missing_firmware:
@@ -50,7 +52,8 @@ def gather(inputs: Inputs, out: Path, say: Say) -> None:
 
 def _inputs(context: Context, products: Products) -> Inputs:
     keys, recipe = tuple(sorted(context.keys.items())), context.recipe
-    return Inputs(products["configure"], products["kernel"], recipe.modules.initrd, keys, recipe.root_format)
+    shell = "initrd-shell" in recipe.debug
+    return Inputs(products["configure"], products["kernel"], recipe.modules.initrd, keys, recipe.root_format, shell)
 
 
 STEP = Step(

@@ -19,7 +19,7 @@ from images.formats.debian import Identity
 from images.values.finding import BudgetError
 from images.values.types import Architecture, RootFormat
 
-VERSION = 2
+VERSION = 3
 MIB = 1024 * 1024
 
 UNPACKED = 4
@@ -48,6 +48,7 @@ class Inputs:
     root_format: RootFormat = "squashfs"
     uki: Product | None = None
     machine_memory_mib: int | None = None
+    join: bool = False
     documents: Product | None = None
 
 
@@ -64,11 +65,13 @@ def manifest(inputs: Inputs, out: Path, say: Say) -> None:
     initrd = measure(inputs.initrd / early.IMAGE)
     root = measure(inputs.root / packed.IMAGE, chunks=True)
     size = kernel.size + initrd.size + root.size
-    memory = ram_mib(kernel.size, initrd.size, root.size, sum(image.size for image in inputs.containers))
+    containers = sum(image.size for image in inputs.containers)
+    memory = ram_mib(kernel.size, initrd.size, root.size, containers)
     say(f"{size / MIB:.1f} of {inputs.budget_mib} MiB")
+    image = budget.Image(inputs.name, root.size, containers, inputs.join)
     findings = [
         *budget.budget(inputs.name, size, inputs.budget_mib, tree),
-        *budget.memory(inputs.name, memory, inputs.machine_memory_mib, tree),
+        *budget.memory(image, inputs.machine_memory_mib, tree),
     ]
     if findings:
         raise BudgetError(findings)
@@ -143,6 +146,7 @@ def _inputs(context: Context, products: Products) -> Inputs:
         root_format=recipe.root_format,
         uki=products.get("uki"),
         machine_memory_mib=recipe.machine_memory_mib,
+        join=recipe.join,
         containers=context.containers,
         documents=products["documents"],
     )
@@ -154,6 +158,7 @@ STEP = Step(
     manifest,
     outputs=("manifest.json", "packages.json"),
     inputs=_inputs,
+    data=(budget.RULE,),
     needs=("kernel", "root", "initrd", "uki", "documents", "gates"),  # what a gate finds is said before a budget
     artifacts={"packages": "packages.json", "provenance": "provenance"},
 )

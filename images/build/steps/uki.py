@@ -14,9 +14,10 @@ from images.build.step import Product, Products, Say, Step
 from images.build.steps import initrd as early
 from images.errors import RecipeError
 from images.formats import pe, tree
+from images.values.kernel_arguments import command_line
 from images.values.types import Architecture
 
-VERSION = 1
+VERSION = 2
 
 IMAGE = "uki.efi"
 PACKAGE = "systemd-boot-efi"
@@ -76,7 +77,7 @@ def _inputs(context: Context, products: Products) -> Inputs:
         kernel=products["kernel"],
         initrd=products["initrd"],
         architecture=context.recipe.architecture,
-        arguments=context.recipe.kernel.arguments,
+        arguments=command_line(context.recipe.kernel.arguments, (), context.recipe.architecture),
         created=context.created,
         signer=context.secure_boot,
     )

@@ -9,6 +9,7 @@ from ..agent.files import put
 from ..agent.settings import RUN, read_settings
 from .checks import CHECKS
 from .document import document, encoded, worst
+from .expected import with_class
 from .machine import Machine
 from .own import own_checks
 from .runner import run_all
@@ -30,7 +31,7 @@ def main(argv: list[str]) -> int:
         say(str(error))
         return 1
     expected, offset = ask(settings, root)
-    machine = Machine(root, expected, offset)
+    machine = Machine(root, with_class(expected, root), offset)
     results = run_all([*CHECKS, *own_checks(machine)], machine)
     report = document(settings, results, expected.keys)
     put(root / RUN / "health.json", encoded(report), 0o644)

@@ -5,21 +5,28 @@ import shutil
 import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
-from ..agent.files import small
+from ..agent.clock import disciplined
+from ..agent.files import put, small
 from .expected import Expected
+from .kmsg import read_kmsg
 
 LONGEST = 1024 * 1024
 """Bytes of what a tool says, or of a file."""
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+CLOCK_IS_HELD = "@clock_is_held"
+"""A recorded machine's file for what is no file: the answer of adjtimex(2)."""
 
 
 class CannotTellError(Exception):
-    """What a check needs does not answer: the result is `unknown`, with these words."""
+    """What a check needs does not answer: the result is `unknown`, with these words; or `fail`, where that it does not
+    answer is the fault itself."""
 
-    def __init__(self, summary: str, remedy: str = "") -> None:
+    def __init__(self, summary: str, remedy: str = "", status: Literal["unknown", "fail"] = "unknown") -> None:
         super().__init__(summary)
         self.remedy = remedy
+        self.status = status
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +78,25 @@ class Machine:
             return sorted(path.name for path in (self.root / folder).iterdir())
         except OSError:
             return []
+
+    def keep(self, path: Path, data: bytes) -> None:
+        """Keep something for the next run of this boot, below /run."""
+        put(self.root / path, data, 0o644)
+
+    def kernel_log(self) -> str:
+        """What the kernel's ring still holds of this boot, a record a line.
+
+        Raises:
+            CannotTellError: it cannot be read.
+        """
+        try:
+            return read_kmsg(self.root / "dev/kmsg", 16 * LONGEST)
+        except OSError as error:
+            raise CannotTellError(f"the kernel log cannot be read: {error.strerror}", "it needs CAP_SYSLOG") from None
+
+    def clock_is_held(self) -> bool:
+        """Whether a time service holds the clock, by the kernel's own word; by what was recorded, of another root."""
+        return disciplined() if self.root == Path("/") else self.text(CLOCK_IS_HELD) == "yes"
 
     def has(self, tool: str) -> bool:
         """Whether a program of this name is in PATH."""

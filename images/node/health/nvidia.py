@@ -2,18 +2,26 @@
 
 import csv
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from .machine import CannotTellError, Machine, Output
 from .pci import gpus
-from .result import Result, counted
+from .result import Finding, Result, counted, listed
 
-_NOTHING = re.compile(
-    r"\[?(N/A|Not Supported|Unknown Error|Insufficient Permissions|GPU requires reset)\]?", re.IGNORECASE
+_NOTHING = re.compile(r"\[?(N/A|Not Supported)\]?", re.IGNORECASE)
+_UNREAD = re.compile(
+    r"\[.*\]|.*(?:ERR!|Unknown Error|requires reset|Insufficient Permissions|is lost|Not Found).*", re.IGNORECASE
 )
+"""NVML's errors (nvmlErrorString) in the place of a value: in brackets in CSV, bare in `-q`."""
+_LOST = re.compile(r"Unable to determine the device handle for (GPU ?[0-9A-Fa-f:.]+)")
+_RESET = "drain the node and reset the GPU (a restart does); if it comes again, have it replaced"
 _BAD_FIELD = re.compile(r'Field "([^"]*)" is not a valid field')
 _LINK = re.compile(r"\s*Link (\d+): (<inactive>|[\d.]+ GB/s)")
 _GPU = re.compile(r"GPU (\d+): (.*?)(?: \(UUID: (GPU-[0-9a-fA-F-]+)\))?\s*$")
+
+
+class UnknownFieldError(CannotTellError):
+    """This nvidia-smi is too old for what is asked."""
 
 
 def nothing_to_ask(machine: Machine) -> Result | None:
@@ -42,9 +50,30 @@ def rows(text: str, fields: Sequence[str]) -> list[dict[str, str]]:
         except csv.Error:
             continue
         if len(values) == len(fields):
-            plain = ("" if _NOTHING.fullmatch(value.strip()) else value.strip() for value in values)
+            plain = (value_of(value) for value in values)
             parsed.append(dict(zip(fields, plain, strict=True)))
     return parsed
+
+
+def value_of(text: str) -> str:
+    """A value without blanks around it; "": the GPU does not have it. What NVML could not read stays as it says it."""
+    return "" if _NOTHING.fullmatch(text.strip()) else text.strip()
+
+
+def unread(machine: Machine, told: Sequence[Mapping[str, str]], keys: Sequence[str]) -> list[Finding]:
+    """GPUs of which something could not be read, and GPUs that did not answer: neither is ever in order."""
+    findings = []
+    for at, row in enumerate(told):
+        said = sorted({value.strip("[]") for key in keys if _UNREAD.fullmatch(value := row.get(key, ""))})
+        denied = said == ["Insufficient Permissions"]
+        if said:
+            remedy = "run the checks as root" if denied else _RESET
+            findings.append(Finding("unknown" if denied else "fail", f"GPU {at} says {listed(said)}", remedy))
+    on_bus = len(gpus(machine))
+    if len(told) < on_bus:
+        remedy = "see gpu-uuid, and the kernel log for NVRM"
+        findings.append(Finding("fail", f"{len(told)} of {counted(on_bus, 'GPU')} answer", remedy))
+    return findings
 
 
 def query(machine: Machine, fields: Sequence[str], what: str = "gpu") -> list[dict[str, str]]:
@@ -64,7 +93,9 @@ def refusal(output: Output) -> CannotTellError:
     """The error for output that has not what was asked for: cause and remedy, where we know that cause."""
     text = output.text
     if field := _BAD_FIELD.search(text):
-        return CannotTellError(f"this nvidia-smi does not know {field[1]}", "it belongs to an older driver")
+        return UnknownFieldError(f"this nvidia-smi does not know {field[1]}", "it belongs to an older driver")
+    if lost := _LOST.search(text):
+        return CannotTellError(f"the driver has lost {lost[1].rstrip(':.')}", "power-cycle the machine", "fail")
     if "version mismatch" in text:
         return CannotTellError(
             "the driver in the kernel and its libraries are of different versions",

@@ -21,6 +21,8 @@ class Port:
     rate_gbps: float
     lid: int
     sm_lid: int
+    is_virtual: bool
+    """Of a virtual function (SR-IOV): it says nothing of the cable, and stays up while its own port is down."""
 
     @property
     def name(self) -> str:
@@ -45,9 +47,10 @@ def rate(text: str | None) -> float:
 
 
 def ports(machine: Machine, layer: str = "") -> list[Port]:
-    """All ports, or those of one link layer."""
+    """All ports, or those of one link layer, virtual ones too."""
     all_ports = []
     for device in machine.names(HOME):
+        virtual = bool(machine.names(f"{HOME}/{device}/device/physfn"))
         for number in machine.names(f"{HOME}/{device}/ports"):
             at = f"{HOME}/{device}/ports/{number}"
             all_ports.append(
@@ -60,6 +63,12 @@ def ports(machine: Machine, layer: str = "") -> list[Port]:
                     rate(machine.text(f"{at}/rate")),
                     machine.whole(f"{at}/lid") or 0,
                     machine.whole(f"{at}/sm_lid") or 0,
+                    virtual,
                 )
             )
     return [port for port in all_ports if layer in ("", port.layer)]
+
+
+def physical(machine: Machine, layer: str = "") -> list[Port]:
+    """Those with a cable of their own."""
+    return [port for port in ports(machine, layer) if not port.is_virtual]

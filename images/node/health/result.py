@@ -1,6 +1,6 @@
 """What a check is, and what it finds."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -23,6 +23,23 @@ class Result:
     remedy: str = ""
     facts: dict[str, Any] = field(default_factory=dict)
     """Measured: numbers, words, and lists of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that is not in order, of one GPU, link or port."""
+
+    status: Literal["fail", "unknown", "warn"]
+    text: str
+    remedy: str = ""
+
+
+def judged(findings: Sequence[Finding], well: Result) -> Result:
+    """The findings of the worst status together, with the facts of `well`; `well` itself where there are none."""
+    for status in ("fail", "unknown", "warn"):
+        if worst := [finding for finding in findings if finding.status == status]:
+            return Result(status, listed([finding.text for finding in worst]), worst[0].remedy, well.facts)
+    return well
 
 
 @dataclass(frozen=True, slots=True)

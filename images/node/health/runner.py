@@ -99,7 +99,7 @@ def _run(check: Check, machine: Machine) -> Result:
     try:
         return check.look(machine)
     except CannotTellError as error:
-        return Result("unknown", str(error), error.remedy)
+        return Result(error.status, str(error), error.remedy)
     except Exception as error:  # noqa: BLE001 - whatever is wrong with a check is a result
         summary = f"a defect in this check: {type(error).__name__}: {error}"
         return Result("unknown", summary, "report it, with this line")

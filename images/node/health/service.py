@@ -11,7 +11,7 @@ from ..agent.errors import AgentError, RefusedError
 from ..agent.files import put, small
 from ..agent.net import Server
 from ..agent.settings import RUN, Settings
-from .expected import Expected, read_expected
+from .expected import CLASS, Expected, read_expected
 from .machine import Machine, Offset
 from .runner import bounded
 
@@ -31,6 +31,10 @@ def ask(settings: Settings, root: Path) -> tuple[Expected, Offset | None]:
         except ValueError:
             return Expected(), None
     put(root / KEPT, json.dumps(answered["expected"]).encode(), 0o644)
+    if answered["class"] is None:
+        (root / CLASS).unlink(missing_ok=True)
+    else:
+        put(root / CLASS, json.dumps(answered["class"]).encode(), 0o644)
     return read_expected(answered["expected"], "service"), Offset(answered["ahead_ms"], answered["within_ms"])
 
 
@@ -49,7 +53,9 @@ def _ask_service(settings: Settings) -> dict[str, Any] | None:
     if type(now_ms) is not int or not 0 <= now_ms < 2**53:
         return None
     ahead = before * 1000 + took * 500 - now_ms
-    return {"expected": answer["expected"], "ahead_ms": round(ahead), "within_ms": round(took * 500) + 1}
+    hardware = answer.get("class") if isinstance(answer.get("class"), dict) else None
+    told = {"expected": answer["expected"], "class": hardware}
+    return {**told, "ahead_ms": round(ahead), "within_ms": round(took * 500) + 1}
 
 
 def tell(settings: Settings, document: dict[str, Any], pause: Callable[[float], object] = time.sleep) -> str:

@@ -1,9 +1,9 @@
 # shellcheck shell=sh
 # From a verified file to the root of systemd.
 
-make_space() { # a tmpfs of its own, sized: the image never competes with /run, and an origin cannot fill the memory
+make_space() { # MIB for parts. A tmpfs of its own, sized: the image never competes with /run, and an origin cannot fill the memory
   [ ! -e "$RUN/image/root.img" ] || return 0
-  need=$(((SIZE >> 20) + 16)) # MiB: the image, a chunk that is fetched again, tmpfs's own
+  need=$(((SIZE >> 20) + 4 + $1)) # MiB: the image, tmpfs's own, chunks that are being fetched
   free=$(awk '/^MemAvailable:/ {print int($2 / 1024)}' /proc/meminfo)
   [ "$free" -gt $((need + 64)) ] ||
     because "not enough memory: the root image takes $need MiB, $free MiB are free" || return 1
@@ -18,7 +18,8 @@ make_space() { # a tmpfs of its own, sized: the image never competes with /run, 
 mount_root() {
   mkdir -p "$RUN/lower" "$RUN/upper" /new
   mount_image || because "the kernel cannot mount the root image (are $FORMAT, its compression and loop there?)" || return 1
-  mount -t tmpfs -o mode=0755 tmpfs "$RUN/upper" && mkdir "$RUN/upper/data" "$RUN/upper/work" &&
+  divide_memory
+  mount -t tmpfs -o "mode=0755,size=${OVERLAY}m" tmpfs "$RUN/upper" && mkdir "$RUN/upper/data" "$RUN/upper/work" &&
     mount -t overlay -o "lowerdir=$RUN/lower,upperdir=$RUN/upper/data,workdir=$RUN/upper/work" overlay /new ||
     { unmount && because "the kernel cannot mount the overlay"; } || return 1
   [ -L /new/sbin/init ] || [ -x /new/sbin/init ] || { unmount && because "the root image has no /sbin/init"; }
@@ -48,7 +49,7 @@ switch() { # never pivot_root: on an initramfs it breaks container runtimes
   [ -e /new/usr/lib/systemd/systemd-resolved ] || [ -L /new/etc/resolv.conf ] || [ -s /new/etc/resolv.conf ] ||
     cp "$RUN/resolv.conf" /new/etc/resolv.conf 2>/dev/null
   cp "$BUSYBOX" "$RUN/busybox"
-  cp "$LIB/words.sh" "$LIB/report.sh" "$RUN/"
+  cp "$LIB/words.sh" "$LIB/report.sh" "$LIB/memory.sh" "$RUN/"
   leave_facts
   drain 2 # what the service has not got by now, the root's first unit sends
   for job in $(jobs -p); do kill "$job" 2>/dev/null; done

@@ -1,28 +1,43 @@
 # shellcheck shell=sh disable=SC1091,SC2094,SC2153,SC2154 # what `ask` and the environment set
-# SLOT ORIGIN AUTHORITY PATH FIRST LAST: chunks of the root image by one request, with the connection as stdin and stdout. Each is
-# claimed before it is read, and written into the image only when it has its digest: so this may be killed at any time.
-# LIB, FETCH, FILE, LIST, SIZE, CHUNK and ALONE are in the environment. What became of it: $FETCH/outcome.SLOT.
+# SLOT ORIGIN AUTHORITY PATH FIRST LAST: a run of chunks of the root image by one request, with the connection as stdin and stdout. While
+# the next one comes, a chunk is verified, and written into the image only when it has its digest: so this may be killed at any time.
+# LIB, FETCH, FILE, SIZE, CHUNK, VERIFIERS and ALONE are in the environment. What became of it: $FETCH/outcome.SLOT.
 . "$LIB/http.sh"
-slot=$1 origin=$2 chunk=$5 last=$6
+slot=$1 origin=$2 chunk=$5 last=$6 block=65536
+outcome=$FETCH/outcome.$slot
 
-end() {
-  echo "$*" >"$FETCH/outcome.$slot"
+end() { # WORDS, unless a verifier has found worse
+  wait
+  [ -s "$outcome" ] || echo "$*" >"$outcome"
   exit
 }
 
-keep() { # CHUNK PART: into the image, if it has its digest
-  if [ "$(sha256sum <"$2")" != "$(sed -n "s/^$1 //p" "$LIST")  -" ]; then
-    rm -f "$2"
+verify() { # CHUNK PART: into the image, if it has its digest; what is empty takes no memory
+  read -r digest <"$FETCH/digests/$1"
+  if [ "$(sha256sum <"$2")" != "$digest  -" ]; then
     echo "$1 $origin" >>"$FETCH/damaged"
-    end "damaged $1"
+    echo "damaged $1" >"$outcome"
+  elif dd if="$2" of="$FILE" bs="$CHUNK" seek="$1" conv=notrunc 2>/dev/null; then
+    echo "$1 $origin $slot" >>"$FETCH/good"
+  else
+    echo "chunk $1 cannot be written" >"$outcome"
   fi
-  dd if="$2" of="$FILE" bs="$CHUNK" seek="$1" conv=notrunc 2>/dev/null || end "chunk $1 cannot be written"
-  echo "$1 $slot $origin" >>"$FETCH/good"
-  rm -f "$2"
+  : >"$2"
 }
 
-part=$FETCH/part.$slot.$chunk have=0
-[ ! -e "$part" ] || have=$(stat -c %s "$part") # what came before the connection ended
+receive() { # BYTES FILE: at its end; 1 if the connection ended before. dd's first line says how many blocks came, whole+broken
+  dd bs="$block" count="$1" iflag=fullblock,count_bytes 2>"$FETCH/blocks.$slot" >>"$2"
+  read -r blocks _ <"$FETCH/blocks.$slot"
+  [ "$blocks" = "$(($1 / block))+$(($1 % block > 0))" ]
+}
+
+part=$FETCH/part.$slot.$((chunk % (VERIFIERS + 1))) partial=$FETCH/partial.$slot.$chunk have=0
+rm -f "$FETCH/part.$slot".*
+if [ -s "$partial" ]; then # what came before a connection ended
+  have=$(stat -c %s "$partial")
+  mv "$partial" "$part"
+fi
+rm -f "$FETCH/partial.$slot".*
 first=$((chunk * CHUNK + have)) end=$(((last + 1) * CHUNK))
 final=$(((end < SIZE ? end : SIZE) - 1))
 ask "$3" "$4" "$first" "$final"
@@ -33,16 +48,26 @@ case "$status $range" in
   'HTTP/1.'?' 200 '*) # it knows no parts
     [ "$length" = "$SIZE" ] || end "leave: has another file: ${length:-unknown} bytes, not $SIZE"
     [ "$first" = 0 ] || [ -n "$ALONE" ] || end "leave: sends no parts"
-    dd of=/dev/null bs=65536 count="$first" iflag=fullblock,count_bytes 2>/dev/null
+    receive "$first" /dev/null || end "the connection ended in chunk $chunk"
     ;;
   *) end "answers: ${status:-nothing}" ;;
 esac
+set --
 while :; do
   size=$((SIZE - chunk * CHUNK < CHUNK ? SIZE - chunk * CHUNK : CHUNK))
-  dd bs=65536 count=$((size - have)) iflag=fullblock,count_bytes 2>/dev/null >>"$part"
-  [ "$(stat -c %s "$part")" = "$size" ] || end "the connection ended in chunk $chunk"
-  keep "$chunk" "$part"
-  part=$FETCH/part.$slot.$((chunk + 1)) chunk=$((chunk + 1)) have=0
-  if [ "$chunk" -gt "$last" ] || ! ln -s "$slot" "$FETCH/claims/$chunk" 2>/dev/null; then end "done"; fi
-  echo "claim $chunk $slot" >>"$FETCH/claimed"
+  if ! receive $((size - have)) "$part"; then
+    mv "$part" "$FETCH/partial.$slot.$chunk"
+    end "the connection ended in chunk $chunk"
+  fi
+  verify "$chunk" "$part" &
+  set -- "$@" $!
+  if [ $# -gt "$VERIFIERS" ]; then
+    wait "$1" # its part is the next one's
+    shift
+  fi
+  chunk=$((chunk + 1)) have=0
+  part=$FETCH/part.$slot.$((chunk % (VERIFIERS + 1)))
+  [ ! -s "$outcome" ] || end
+  read -r less <"$FETCH/last.$slot" && last=$less # another slot may have taken the end of the run
+  [ "$chunk" -le "$last" ] || end "done"
 done

@@ -32,13 +32,18 @@ establish_trust() {
 }
 
 arrange_origins() { # SITE'S ORIGINS: sets ORIGINS, the most preferred first, and PREFERRED, how many of them are preferred alike
-  # What the command line names and the bundle does not is the rack's. The service itself comes last: all machines have it.
-  site=$(without_tls "$@" | grep -vxF "$REPORT" | shuffled)
+  # The command line has a group a line: the rack's, the class's, the site's. The bundle's that it lacks come after them.
   # shellcheck disable=SC2086 # words
-  rack=$(each_once $ORIGINS | grep -vxF "$(printf '%s\n' "$REPORT" $site)" | shuffled)
-  last=$(without_tls "$@" | grep -xF "$REPORT")
-  ORIGINS=$(printf '%s\n' "$rack" "$site" "$last" | sed '/^$/d' | tr '\n' ' ' | sed 's/ $//')
-  PREFERRED=$(echo "${rack:-${site:-$last}}" | wc -l)
+  service=$(each_once $GROUPED "$@" | grep -xF "$REPORT") ORIGINS='' PREFERRED=''
+  for group in $GROUPED "$(echo "$*" | tr ' ' ',')"; do
+    # shellcheck disable=SC2086 # words
+    alike=$(each_once "$group" | grep '^http:' | grep -vxF "$(printf '%s\n' "$REPORT" $ORIGINS)" | shuffled)
+    [ -n "$alike" ] || continue
+    PREFERRED=${PREFERRED:-$(echo "$alike" | wc -l)}
+    ORIGINS="$ORIGINS$(echo "$alike" | tr '\n' ' ')"
+  done
+  ORIGINS="$ORIGINS$service" PREFERRED=${PREFERRED:-1} # the service itself comes last: all machines have it
+  ORIGINS=${ORIGINS% }
 }
 
 shuffled() { # lines; each machine in an order of its own, at each boot another
@@ -46,7 +51,7 @@ shuffled() { # lines; each machine in an order of its own, at each boot another
 }
 
 each_once() { # URLS...: one a line, in order, without a slash at the end
-  printf '%s\n' "$@" | tr ' ' '\n' | sed 's,/$,,' | awk 'NF && !seen[$0]++'
+  printf '%s\n' "$@" | tr ' ,' '\n\n' | sed 's,/$,,' | awk 'NF && !seen[$0]++'
 }
 
 bundle_from() { # ORIGIN

@@ -1,8 +1,8 @@
-# shellcheck shell=sh disable=SC2010,SC2154 # names are numbers; the parts share variables
+# shellcheck shell=sh disable=SC2154 # the parts share variables
 # Beside the fetch: a line every few seconds; connections that stand still or are far slower than others are ended.
 
 watch_fetch() {
-  seconds=0 before=0
+  seconds=0 before=0 wanted=$SLOTS
   while sleep 1; do
     seconds=$((seconds + 1))
     [ $((seconds % 3)) != 0 ] || say_progress
@@ -20,30 +20,33 @@ say_progress() {
 judge_slots() { # by what each brought since it was looked at last
   fastest=0 total=0
   for file in "$FETCH"/alive.*; do
-    slot=${file##*.} now=$(received "${file##*.}") was=0
-    pid=$(cat "$FETCH/pid.$slot" 2>/dev/null)
-    pid_before=''
-    [ ! -e "$FETCH/window.$slot" ] || read -r was _ pid_before _ <"$FETCH/window.$slot"
-    brought=$((now - was))
+    slot=${file##*.} now=$(received "${file##*.}") was=0 before_origin=''
+    read -r _ _ origin <"$file" || continue
+    [ ! -e "$FETCH/window.$slot" ] || read -r was _ before_origin _ <"$FETCH/window.$slot"
+    brought=$((now - was)) watched=''
     total=$((total + brought))
     [ "$brought" -le "$fastest" ] || fastest=$brought
-    echo "$now $brought ${pid:-none} $([ -n "$pid" ] && [ "$pid" = "$pid_before" ] && echo watched)" >"$FETCH/window.$slot"
+    [ "$origin" != "$before_origin" ] || [ -e "$FETCH/rested.$slot" ] || watched=watched
+    rm -f "$FETCH/rested.$slot"
+    echo "$now $brought $origin $watched" >"$FETCH/window.$slot"
   done
   for file in "$FETCH"/window.*; do
-    read -r _ brought pid watched <"$file"
-    [ "$watched" = watched ] || continue # it has not been watched for a whole window
+    slot=${file##*.} pid=''
+    read -r _ brought _ watched <"$file"
+    [ ! -e "$FETCH/pid.$slot" ] || read -r pid <"$FETCH/pid.$slot"
+    [ -n "$pid" ] && [ -n "$watched" ] || continue # not connected, or not for the whole time
     if [ "$brought" -lt "$STALL_BYTES" ]; then
-      stop "${file##*.}" "$pid" "$(lonely || echo "leave: ")less than $STALL_BYTES bytes came in $STALL_SECONDS seconds"
+      stop "$(lonely || echo "later: ")less than $STALL_BYTES bytes came in $STALL_SECONDS seconds"
     elif spare && [ $((brought * SLOWEST)) -lt "$fastest" ]; then
-      stop "${file##*.}" "$pid" "leave: $((brought / STALL_SECONDS >> 10)) KiB/s, less than a tenth of the fastest"
+      stop "later: $((brought / STALL_SECONDS >> 10)) KiB/s, less than a tenth of the fastest"
     fi
   done
   ! spare || [ "$total" -ge $(($(link_speed) * 125000 * STALL_SECONDS / LEAST_OF_LINK)) ] || join_in
 }
 
-stop() { # SLOT PID OUTCOME
-  echo "$3" >"$FETCH/outcome.$1"
-  kill -KILL "-$2"
+stop() { # OUTCOME, of the connection `pid` of `slot`
+  echo "$1" >"$FETCH/outcome.$slot"
+  kill -KILL "-$pid"
 }
 
 lonely() { # whether there is no other origin to go on with
@@ -51,7 +54,7 @@ lonely() { # whether there is no other origin to go on with
 }
 
 spare() { # whether an origin has not been asked yet
-  [ "$(ls "$FETCH/taken" | grep -vc shared)" -lt "$(echo "$ORIGINS" | wc -w)" ]
+  [ "$(ls "$FETCH/taken" | wc -l)" -lt "$(wc -l <"$FETCH/order")" ]
 }
 
 link_speed() { # Mbit/s; 0 where the card does not say, as virtual ones
@@ -60,8 +63,8 @@ link_speed() { # Mbit/s; 0 where the card does not say, as virtual ones
 }
 
 join_in() { # one origin more beside those that are slow for this link
-  read -r wanted <"$FETCH/wanted"
   [ "$wanted" -lt "$MOST_SLOTS" ] || return 0
+  wanted=$((wanted + 1))
   say "$((total / STALL_SECONDS >> 10)) KiB/s is little for this link, asking one origin more"
-  echo $((wanted + 1)) >"$FETCH/wanted"
+  echo more >&3
 }

@@ -26,6 +26,7 @@ from netboot.controllers.approver.decision import (
 from netboot.controllers.approver.knowledge import Knowledge
 from netboot.controllers.approver.signing import SigningDuration
 from netboot.controllers.reflector import AGAIN, Reflector
+from netboot.controllers.runner import DEFECT
 from netboot.join.certificates import Issued, IssuedCertificates, issued
 from netboot.join.errors import ConflictError, RefusedError
 from netboot.join.ports import CertificateRequests, Csr, Leases, Tokens
@@ -150,7 +151,7 @@ class Approver:
             self._later(task, str(error))
         except Exception:
             log.exception("certificate request %s: a defect", task.csr.name)
-            self._later(task, "a defect; see the log")
+            self._later(task, DEFECT)
         else:
             self._backlog.done(task)
 

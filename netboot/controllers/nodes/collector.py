@@ -10,6 +10,7 @@ from typing import Protocol
 from images.values.backoff import Backoff
 from netboot.controllers.nodes.attribution import Seen, belongs, facts, seen
 from netboot.controllers.reflector import Reflector
+from netboot.controllers.runner import DEFECT
 from netboot.join.ports import Nodes, NodeView
 from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.events import EventRecord
@@ -177,7 +178,7 @@ class Collector:
                 self._say(str(error))
             except Exception:
                 log.exception("the node collector failed")
-                self._say("a defect; see the log")
+                self._say(DEFECT)
 
     def _say(self, problem: str | None) -> None:
         if problem is not None and problem != self._problem:

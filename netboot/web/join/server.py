@@ -23,7 +23,7 @@ from werkzeug.wrappers import Response
 
 from netboot.admission import Gate
 from netboot.config import Join
-from netboot.connections import Limited, connection_of, connections_for, read_body
+from netboot.connections import Connection, Limited, connection_of, connections_for, read_body
 from netboot.join.messages import LONGEST_ATTEST
 from netboot.listeners import queued, take_no_more
 from netboot.web.join.door import Door
@@ -105,7 +105,19 @@ class JoinServer:
         return self._gate.open > len(self._limited.connections) or self._limited.unasked() > 0
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        """Of a whole head: what is being read of its body is in flight too."""
         connection = connection_of(request)
+        self._in_flight += 1
+        try:
+            response = await self._asked(request, connection)
+        finally:
+            self._in_flight -= 1
+        if connection.pipelines:  # no agent does: that is a flood, or one that does not read
+            await asyncio.sleep(HEAD_SECONDS)
+            response.force_close()
+        return response
+
+    async def _asked(self, request: web.BaseRequest, connection: Connection) -> web.StreamResponse:
         try:
             async with asyncio.timeout(BODY_SECONDS):
                 body = await _whole(request)
@@ -113,16 +125,9 @@ class JoinServer:
             return _refused(408, f"the body did not arrive within {BODY_SECONDS:g} seconds")
         except (web.RequestPayloadError, HttpProcessingError):
             return _refused(400, "the body is not framed as HTTP has it")
-        self._in_flight += 1
-        try:
-            response = await self._answered(_environ(request, body, connection.peer), connection.seat.network)
-            self._gate.wait(connection.seat)
-            await _sent(request, response)
-        finally:
-            self._in_flight -= 1
-        if connection.pipelines:  # no agent does: that is a flood, or one that does not read
-            await asyncio.sleep(HEAD_SECONDS)
-            response.force_close()
+        response = await self._answered(_environ(request, body, connection.peer), connection.seat.network)
+        self._gate.wait(connection.seat)
+        await _sent(request, response)
         return response
 
     async def _answered(self, environ: dict[str, Any], network: str) -> web.Response:

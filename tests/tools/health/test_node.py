@@ -1,6 +1,7 @@
 """A run as the unit starts it: the files that an image has, tools on PATH, a service that answers."""
 
 import json
+import re
 import subprocess
 import sys
 import threading
@@ -17,22 +18,13 @@ import pytest
 from images.build.node_files import node_files
 from images.formats import tree
 from netboot.lifecycle.health import HealthReport
-from tests.unit.health.recorded import FIXTURES, WHOLE, links, plant
+from tests.unit.health.recorded import WHOLE, links, plant, recorded
 
 pytestmark = pytest.mark.tools
 
 NEWER = "build the image with the service's version of netboot"
 LINKS = "see gpu-fabric and gpu-xid (74); reset the GPUs; then the baseboard"
 BOOT = "0195d3c2-8f11-8a3b-9c4d-5e6f7a8b9c0d"
-NVIDIA_SMI = f"""
-case "$*" in
-  --query-gpu=index,uuid,*) cat {FIXTURES}/nvidia-smi-uuid.csv ;;
-  --query-gpu=index,ecc.*) cat {FIXTURES}/nvidia-smi-ecc.csv ;;
-  --query-remapped-rows=*) cat {FIXTURES}/nvidia-smi-rows.csv ;;
-  "nvlink --status") cat "${{0%/*}}/nvlink.txt" ;;
-  *) echo "what is $*?"; exit 2 ;;
-esac
-"""
 
 
 @dataclass
@@ -41,6 +33,7 @@ class Service:
 
     expected: dict[str, Any]
     status: int = 204
+    hardware: dict[str, Any] | None = None
     url: str = ""
     asked: list[str] = field(default_factory=list)
     told: list[dict[str, Any]] = field(default_factory=list)
@@ -52,6 +45,7 @@ def serving(service: Service) -> Iterator[Service]:
         def do_GET(self) -> None:
             service.asked.append(self.path)
             answer = {"schema": 1, "now_ms": int(time() * 1000), "expected": service.expected, "more": "of a later one"}
+            answer |= {} if service.hardware is None else {"class": service.hardware}
             body = json.dumps(answer).encode()
             self.send_response(200)
             self.send_header("Content-Length", str(len(body)))
@@ -80,7 +74,7 @@ def serving(service: Service) -> Iterator[Service]:
         server.server_close()
 
 
-def node(root: Path, url: str, machine: str = "hgx-h100.tree") -> Path:
+def node(root: Path, url: str, machine: str = "hgx-h100") -> Path:
     """What an image and its initrd leave on a machine, and tools."""
     plant(root, machine)
     for entry in node_files():
@@ -89,14 +83,16 @@ def node(root: Path, url: str, machine: str = "hgx-h100.tree") -> Path:
     env = f"BOOT={BOOT}\nREPORT={url}\nMAC=52:54:00:00:00:01\nNAME=gpu-001\n"
     (root / "run/netboot/boot.env").write_text(env)
     (root / "run/netboot/site.json").write_text("{}")
-    tools = {
-        "nvidia-smi": NVIDIA_SMI,
-        "nv-fabricmanager": f"cat {FIXTURES}/fabricmanager.txt",
-        "systemctl": "echo active",
-    }
-    for name, script in tools.items():
-        program(root / "bin" / name, script)
-    (root / "bin/nvlink.txt").write_text(links(8, 18, 18))
+    tools = recorded(machine)[1]
+    for at, output in enumerate(tools.values()):
+        (root / f"said-{at}").write_text(output.text)
+    for name in {line.split()[0] for line in tools}:
+        answers = "".join(
+            f'"{line.partition(" ")[2]}") cat "{root}/said-{at}"; exit {output.status} ;;\n'
+            for at, (line, output) in enumerate(tools.items())
+            if line.startswith(f"{name} ")
+        )
+        program(root / "bin" / name, f'case "$*" in\n{answers}*) echo "what is $*?"; exit 2 ;;\nesac')
     return root
 
 
@@ -134,7 +130,7 @@ def test_a_whole_machine_tells_the_service_that_it_is_in_order(tmp_path: Path) -
     assert service.asked == [f"/v1/boots/{BOOT}/health?machine=gpu-001&mac=52%3A54%3A00%3A00%3A00%3A01"]
     assert service.told == [made]
     assert set(statuses(made).values()) == {"pass"}
-    assert said == ["netboot-health: pass: 15 checks"]
+    assert said == ["netboot-health: pass: 31 checks"]
     assert made["expected"] == sorted(WHOLE)
     report = HealthReport.model_validate_json(json.dumps(made))
     assert (report.status, report.machine, report.mac) == ("pass", "gpu-001", "52:54:00:00:00:01")
@@ -143,7 +139,8 @@ def test_a_whole_machine_tells_the_service_that_it_is_in_order(tmp_path: Path) -
 def test_what_is_wrong_is_said_and_a_site_s_own_checks_count(tmp_path: Path) -> None:
     with serving(Service({**WHOLE, "dpus": 1})) as service:
         root = node(tmp_path, service.url)
-        (root / "bin/nvlink.txt").write_text(links(8, 18, 17))
+        at = list(recorded("hgx-h100")[1]).index("nvidia-smi nvlink --status")
+        (root / f"said-{at}").write_text(links(8, 18, 17))
         program(root / "etc/netboot/health.d/fans", "echo 'fan 3 stands still'; echo 'rpm 0'; exit 2")
         program(root / "usr/lib/netboot/health.d/fans", "echo 'not asked'")
         program(root / "usr/lib/netboot/health.d/lamp", "exit 7")
@@ -157,7 +154,7 @@ def test_what_is_wrong_is_said_and_a_site_s_own_checks_count(tmp_path: Path) -> 
         "own-lamp": "unknown",
     }
     assert found["own-fans"]["facts"] == {"exit_status": 2, "more": ["rpm 0"]}
-    unlinked = ", ".join(f"17 on GPU {at}" for at in range(8))
+    unlinked = ", ".join(f"17 on GPU {at} (not 17)" for at in range(8))
     assert (
         "\n".join(said)
         == f"""\
@@ -165,13 +162,13 @@ netboot-health: warn: expectations: this image does not know what is expected by
 netboot-health: fail: gpu-nvlink: 18 active NVLinks expected on each GPU, {unlinked}; {LINKS}
 netboot-health: fail: own-fans: fan 3 stands still
 netboot-health: unknown: own-lamp: it said nothing; exit status 7
-netboot-health: fail: 17 checks"""
+netboot-health: fail: 33 checks"""
     )
 
 
 def test_without_the_service_the_results_stay_on_the_machine(tmp_path: Path) -> None:
     with serving(Service({"cpus": 2}, status=400)) as service:
-        root = node(tmp_path, service.url, "vm.tree")
+        root = node(tmp_path, service.url, "vm")
         made, said = run(root)
         assert statuses(made)["cpus"] == "pass"
         assert said[-1] == f"netboot-health: the service was not told: {service.url} answered 400: Bad Request"
@@ -183,6 +180,22 @@ def test_without_the_service_the_results_stay_on_the_machine(tmp_path: Path) -> 
     )
     assert found["clock"]["status"] == "unknown"
     assert made["expected"] == ["cpus"]
+
+
+def test_the_class_s_hardware_stays_on_the_machine_while_it_has_one(tmp_path: Path) -> None:
+    hardware = {"name": "hgx", "architecture": "amd64", "memory_bytes": 2**41}
+    kept = tmp_path / "run/netboot/class.json"
+    with serving(Service({}, hardware=hardware)) as service:
+        root = node(tmp_path, service.url, "vm")
+        run(root)
+        assert json.loads(kept.read_text()) == hardware
+    run(root)
+    assert json.loads(kept.read_text()) == hardware, "nobody answered: what was said earlier counts"
+    with serving(Service({})) as service:
+        env = root / "run/netboot/boot.env"
+        env.write_text(re.sub("REPORT=.*", f"REPORT={service.url}", env.read_text()))
+        run(root)
+    assert not kept.exists()
 
 
 def test_what_was_not_started_by_netboot_is_left_alone(tmp_path: Path) -> None:

@@ -143,7 +143,7 @@ def listen(machine):
     return Result("pass", f"{len(said.text)} {said.status}")
 checks = [Check("talks", "minor", 60, listen)]
 """,
-        plant(tmp_path, "vm.tree"),
+        plant(tmp_path, "vm"),
         PATH=f"{talking.parent}:/usr/bin:/bin",
     )
     assert (found[0]["status"], found[0]["summary"]) == ("pass", f"{1024 * 1024} -9")

@@ -12,12 +12,16 @@ from images.run import PATH
 
 
 class AptRepository:
-    """The repository in `folder`; `key` is the public half of what signs it."""
+    """The repository in `folder`; `key` is the public half of what signs it, and lasts for `expires` (as gpg has it).
 
-    def __init__(self, folder: Path, home: str) -> None:
+    `gpg_time`: what its gpg takes for the time (`20200101T000000`), where a key is to have expired.
+    """
+
+    def __init__(self, folder: Path, home: str, expires: str = "never", gpg_time: str | None = None) -> None:
         self.folder, self.key = folder, folder / "flat.asc"
         self._gpg = ["gpg", "--homedir", home, "--batch", "--yes", "--pinentry-mode", "loopback", "--passphrase", ""]
-        _run(*self._gpg, "--quick-generate-key", "netboot tests", "ed25519", "sign", "never")
+        self._gpg += ["--faked-system-time", gpg_time] if gpg_time else []
+        _run(*self._gpg, "--quick-generate-key", "netboot tests", "ed25519", "sign", expires)
         _run(*self._gpg, "--armor", "--output", str(self.key), "--export")
 
     def publish(self, at: int, *packages: tuple[str, str, str]) -> None:
@@ -63,11 +67,11 @@ def _run(*argv: str) -> None:
 
 
 @contextlib.contextmanager
-def repository(folder: Path) -> Iterator[AptRepository]:
+def repository(folder: Path, expires: str = "never", gpg_time: str | None = None) -> Iterator[AptRepository]:
     """An empty repository; the private key goes with the block."""
     with tempfile.TemporaryDirectory(prefix="netboot-gpg-") as home:  # short: its agent's socket lies in it
         folder.mkdir(mode=0o755)
         try:
-            yield AptRepository(folder, home)
+            yield AptRepository(folder, home, expires, gpg_time)
         finally:
             _run("gpgconf", "--homedir", home, "--kill", "all")

@@ -52,7 +52,7 @@ class Stage:
             "NAME": "node-1",
             **variables,
         }
-        names = ("words", "report", "settings", "network", "trust", "fetch", "watch", "mount")
+        names = ("words", "report", "settings", "network", "trust", "fetch", "watch", "memory", "mount")
         parts = "".join(f'. "$LIB/{name}.sh"\n' for name in names)
         assigned = "".join(f"{name}='{value}'\n" for name, value in settings.items())
         return subprocess.run(

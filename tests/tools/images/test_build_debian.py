@@ -136,9 +136,24 @@ def test_systemd_has_nothing_to_update_at_boot(made: Made) -> None:
     assert times["squashfs-root/usr"] == times["squashfs-root/etc/.updated"] == times["squashfs-root/var/.updated"]
 
 
+OWN_FILES = (
+    "/etc/hosts",
+    "/etc/systemd/journald.conf.d/10-netboot.conf",
+    "/etc/systemd/network/80-netboot.network",
+    "/etc/systemd/system/systemd-networkd-wait-online.service.d/10-netboot.conf",
+)
+"""Of the recipe's `files:`."""
+
+
 def test_the_documents_are_about_all_that_is_in_the_image(made: Made) -> None:
     packages = json.loads(made.blob("packages").read_bytes())
-    parts = json.loads(made.blob("sbom").read_bytes())["components"]
+    components = json.loads(made.blob("sbom").read_bytes())["components"]
+    assert {(one["type"], one["name"]) for one in components if one["type"] != "library"} == {
+        ("application", "netboot-initrd"),
+        ("application", "netboot-node"),
+        *(("file", path) for path in OWN_FILES),
+    }
+    parts = [one for one in components if one["type"] == "library"]
     assert sorted([part["name"], part["version"], part["properties"][0]["value"]] for part in parts) == packages
     assert [part["name"] for part in parts if len(part.get("hashes", ())) != 1 or "purl" not in part] == []
     licences = [json.loads(line) for line in made.blob("licences").read_bytes().splitlines()]
@@ -166,9 +181,14 @@ def test_the_provenance_is_about_all_artifacts_and_names_all_that_went_in(made: 
     assert definition["externalParameters"]["recipe"]["name"] == "debian-12-minimal"
     dependencies = definition["resolvedDependencies"]
     assert [one for one in dependencies if "digest" not in one] == []
-    releases = [one["uri"] for one in dependencies if one["uri"].endswith("/InRelease")]
+    releases = [one for one in dependencies if one.get("uri", "").endswith("/InRelease")]
     assert len(releases) == 3
-    assert len(dependencies) == len(releases) + len(json.loads(made.blob("packages").read_bytes()))
+    named = {one["name"] for one in dependencies if "uri" not in one}
+    assert named >= {"/init", "/lib/netboot/fetch.sh", "/usr/lib/netboot/tell.sh", *OWN_FILES}, (
+        "what no package brought"
+    )
+    packages = json.loads(made.blob("packages").read_bytes())
+    assert len(dependencies) == len(releases) + len(packages) + len(named)
 
 
 def test_a_second_build_is_the_same_image_from_the_cache(made: Made) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -106,6 +107,7 @@ def test_the_agent_starts_with_the_roots_own_python(root: Path) -> None:
 
 def test_systemd_finds_no_fault_with_the_units(root: Path) -> None:
     units = ["kubelet.service", "containerd.service", "netboot-images.service", "netboot-join.service"]
+    units += ["netboot-time.service", "netboot-time.path", "netboot-time.timer", "netboot-clock.service"]
     argv = ["systemd-analyze", "verify", f"--root={root}", "--man=no", *units]
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
     assert (done.returncode, [line for line in done.stderr.splitlines() if "netboot" in line]) == (0, [])
@@ -115,6 +117,31 @@ def test_every_cni_plugin_that_is_linked_is_there(root: Path) -> None:
     links = list((root / "opt/cni/bin").iterdir())
     assert {"bridge", "host-local", "loopback", "portmap", "ptp"} <= {link.name for link in links}
     assert [link.name for link in links if not (root / str(link.readlink()).lstrip("/")).is_file()] == []
+
+
+TIME = """\
+set -e
+ip link set lo up
+mount -t tmpfs tmpfs "$1/run"
+mount --bind /dev "$1/dev"
+mkdir -p "$1/run/systemd/netif/leases"
+printf 'ADDRESS=192.0.2.9\\nNTP=127.0.0.1\\n' >"$1/run/systemd/netif/leases/2"
+"$2" -m lab.time_server 127.0.0.1 & served=$!
+chroot "$1" sh /usr/lib/netboot/time.sh 2>/dev/null || true # no systemd runs here
+install -d -m 0750 "$1/run/chrony"
+chroot "$1" chronyd -d -x -u root & clock=$!
+chroot "$1" sh /usr/lib/netboot/clock.sh
+kill $clock $served
+"""
+"""In namespaces of its own; -x: the clock is this machine's, and is left alone."""
+
+
+def test_chrony_takes_the_time_from_the_server_that_a_lease_names(root: Path) -> None:
+    """The image's own chronyd with the image's configuration and scripts, and a server of ours."""
+    argv = ["unshare", "--mount", "--net", "--pid", "--fork", "sh", "-c", TIME, "sh", str(root), sys.executable]
+    done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=False, timeout=120)
+    said = [line for line in done.stdout.splitlines() if line.startswith("netboot-clock: ")]
+    assert said == ["netboot-clock: the clock is right by the time server 127.0.0.1 (of DHCP)"], done.stderr
 
 
 def test_containerd_reads_its_configuration(root: Path) -> None:

@@ -14,6 +14,7 @@ from images.store.store import Store
 from lab.kube.recipe import node_recipe
 from lab.work import CACHE
 from netboot.cli.build import load_recipe
+from tests.tools.images import containerd
 from tests.tools.images.image_build import image_build
 
 pytestmark = pytest.mark.tools
@@ -153,6 +154,12 @@ def test_nothing_of_the_compiler_is_in_a_gpu_image(gpu: Image) -> None:
     compiling = ("gcc", "cpp-", "make", "dkms", "linux-headers", "nvidia-open-kernel-dkms", "binutils")
     assert [name for name in gpu.packages if name.startswith(compiling)] == ["gcc-12-base"], "of libgcc: a licence"
     assert list((gpu.root / "usr/src").iterdir()) == []
+
+
+def test_debians_containerd_has_the_handler_nvidia_and_knows_no_cdi(cpu: Image) -> None:
+    version, settings = containerd.understood(cpu.root, containerd.of_toolkit("debian"))
+    assert (version, containerd.handler(settings)) == (2, containerd.HANDLER)
+    assert "enable_cdi" not in settings
 
 
 def test_built_again_from_clean_as_it_ships_a_cpu_image_has_the_same_digest(cpu: Image, tmp_path: Path) -> None:

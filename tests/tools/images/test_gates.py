@@ -136,6 +136,7 @@ def test_the_shipped_recipe_passes_and_says_what_was_looked_at(kitchen: Kitchen)
         "signatures",
         "skew",
         "sources",
+        "tools",
     ]
     assert looked["nvidia"] == "no NVIDIA driver"
     assert looked["skew"] == "kubelet none, cluster not named"
@@ -313,6 +314,7 @@ files:
   /etc/ssl/private/site.pem: {source: site.pem}
   /etc/htpasswd: {content: "admin:$2y$05$abcdefghijklmnopqrstuuJ3h1yZ0123456789012345678901234\\n"}
   /etc/shadow: {source: shadow, mode: '0640'}
+  /root/.netrc: {content: "machine mirror.example.org login builder password Kx7vR2\\n"}
 """
     lock = "lock it with '*' in place of the password; log in with keys or certificates"
     said = kitchen.refused(recipe, shadow=shadow.encode(), **{"site.pem": KEY.to_pem()})
@@ -321,6 +323,8 @@ files:
         "take it out of the recipe; machines make or fetch their keys when they run (docs/join.md)",
         "secrets: /etc/htpasswd holds a password hash (crypt(5))",
         "take it out of the recipe; a hash that everybody can read is a password that anybody can guess",
+        "secrets: /root/.netrc holds a login, a token or a password (netrc)",
+        "take it out of the recipe; what machines must know they are told when they run: docs/gates.md",
         "secrets: user ops in /etc/shadow has a password hash",
         lock,
         "secrets: user guest in /etc/shadow needs no password",
@@ -332,6 +336,8 @@ def test_budget_and_memory(kitchen: Kitchen) -> None:
     with pytest.raises(BudgetError) as caught:
         kitchen.build("budget_mib: 10\nmachine_memory_mib: 512\n")
     said = str(caught.value)
+    image = -(-kitchen.base.manifest.artifacts.root.size // 2**20) + 16
+    taken = {"image": image, "system": 263, "overlay": max(64, (496 - image - 263) // 2)}
     size = sum(getattr(kitchen.base.manifest.artifacts, name).size for name in ("kernel", "initrd", "root"))
     parts = re.findall(r"^ +(\d+\.\d) MiB  (\S+)$", said, re.MULTILINE)
     largest = "\n".join(f"  {float(megabytes):9.1f} MiB  {name}" for megabytes, name in parts[:10])
@@ -339,8 +345,8 @@ def test_budget_and_memory(kitchen: Kitchen) -> None:
         f"budget: mine is {size / 2**20:.1f} MiB (kernel, initrd and root as a machine fetches them), "
         "its recipe allows budget_mib: 10",
         f"raise it, or leave something out. The largest parts, uncompressed:\n{largest}",
-        f"memory: mine needs {kitchen.base.manifest.ram_mib} MiB of memory "
-        "(root, kernel, initrd, container images, overlay), and half of machine_memory_mib: 512 is 256",
+        f"memory: mine leaves {496 - sum(taken.values())} of 496 MiB for work, and a quarter is 124: "
+        f"{', '.join(f'{name} {size}' for name, size in taken.items())} (machine_memory_mib: 512)",
         f"boot it on larger machines, or leave something out. The largest parts, uncompressed:\n{largest}",
     )
     assert len(parts) == 20

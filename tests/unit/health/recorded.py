@@ -1,54 +1,108 @@
-"""Recorded machines (`fixtures/`) as files below a folder, and tools that say what was recorded."""
+"""Recorded machines (`fixtures/`, README.md there) as files below a folder, and tools that say what was recorded."""
 
 import re
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
+from images.node.health.checks import CHECKS
 from images.node.health.expected import Expected
 from images.node.health.machine import CannotTellError, Machine, Output
+from images.node.health.result import Result
 
 FIXTURES = Path(__file__).parent / "fixtures"
 GPUS = {"gpus": 8, "gpu_model": "H100", "nvlinks": 18, "nvswitches": 4, "pcie_width": 16}
-PORTS = {"ib_ports": 8, "ib_rate_gbps": 400, "roce_ports": 2}
-WHOLE = {**GPUS, **PORTS, "nvme": 4, "memory_gib": 2048, "cpus": 224}
-"""What the class of `hgx-h100.tree` has."""
+PORTS = {"ib_ports": 8, "ib_rate_gbps": 400, "roce_ports": 2, "ports": ("enp64s0f0np0", "enp64s0f1np1")}
+WHOLE = {**GPUS, **PORTS, "nvme": 4, "memory_gib": 2048, "cpus": 224, "hugepages_1g": 16}
+"""What the class of `hgx-h100` has."""
+RANGE = re.compile(r"\{(\d+)\.\.(\d+)\}")
 
 
-def text(name: str) -> str:
-    return (FIXTURES / name).read_text()
+def said(name: str) -> str:
+    """What a tool says when something is wrong."""
+    return (FIXTURES / "said" / name).read_text()
 
 
-def plant(root: Path, name: str, **changes: str | None) -> Path:
-    """Write a tree below `root`; `changes`: path → content, or None: it is not there."""
-    lines = dict(line.split(" = ", 1) for line in text(name).splitlines() if line and not line.startswith("#"))
-    files = {path: content for line in lines.items() for path, content in _each(*line)}
-    for path, content in (files | changes).items():
-        if content is not None:
-            (root / path).parent.mkdir(parents=True, exist_ok=True)
-            (root / path).write_text(content + "\n")
-    return root
+@cache
+def recorded(name: str) -> tuple[dict[str, str], dict[str, Output]]:
+    """Files and tools of a machine.txt: `{0..7}` stands for each number of a range, the same one all over the entry."""
+    files: dict[str, str] = {}
+    tools: dict[str, Output] = {}
+    entries = re.split(r"\n(?!\t)", (FIXTURES / name / "machine.txt").read_text().rstrip("\n"))
+    for entry in entries:
+        head, *below = entry.split("\n")
+        text = "\n".join(line.removeprefix("\t") for line in below)
+        if head.startswith("$ "):
+            line, _, status = head.removeprefix("$ ").rpartition(" = ")
+            tools[line] = Output(int(status), text + "\n")
+            continue
+        path, _, first = head.partition(" =")
+        files |= dict(_each(path, text if below else first.strip()))
+    return files, tools
 
 
 def _each(path: str, content: str) -> list[tuple[str, str]]:
-    match = re.search(r"\{(\d+)\.\.(\d+)\}", path)
+    match = RANGE.search(path)
     if match is None:
         return [(path, content)]
     numbers = map(str, range(int(match[1]), int(match[2]) + 1))
-    return [(path.replace(match[0], number), re.sub(r"\{\d+\.\.\d+\}", number, content)) for number in numbers]
+    return [(path.replace(match[0], number), RANGE.sub(number, content)) for number in numbers]
+
+
+def plant(root: Path, name: str, changes: dict[str, str | None] | None = None) -> Path:
+    """Write a machine's files below `root`; `changes`: path -> content, or None: it is not there."""
+    for path, content in (recorded(name)[0] | (changes or {})).items():
+        put(root / path, content)
+    return root
+
+
+def put(path: Path, content: str | None) -> None:
+    if content is None:
+        path.unlink(missing_ok=True)
+        if path.parent.exists() and not any(path.parent.iterdir()):
+            path.parent.rmdir()
+    else:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content + "\n")
 
 
 @dataclass(frozen=True, slots=True)
 class Told(Machine):
-    """A machine whose tools say what they are told to: by the beginning of the command line."""
+    """A machine whose tools say what they are told to, by their command lines."""
 
     tools: dict[str, Output] = field(default_factory=dict)
 
+    def has(self, tool: str) -> bool:
+        return any(line.split()[0] == tool for line in self.tools)
+
     def run(self, *argv: str) -> Output:
-        line = " ".join(argv)
-        for beginning, said in self.tools.items():
-            if line.startswith(beginning):
-                return said
-        raise CannotTellError(f"this image has no {argv[0]}", "build an image with the feature that brings it")
+        if not self.has(argv[0]):
+            raise CannotTellError(f"this image has no {argv[0]}", "build an image with the feature that brings it")
+        return self.tools[" ".join(argv)]
+
+
+def told(name: str, tools: dict[str, Output]) -> dict[str, Output]:
+    """A machine's tools, some of which say something else: by the beginning of the command line."""
+    lines = recorded(name)[1]
+    for beginning in tools:
+        assert sum(line.startswith(beginning) for line in lines) == 1, beginning
+    changed = {line: one for line in lines for beginning, one in tools.items() if line.startswith(beginning)}
+    return lines | changed
+
+
+def look(machine: Machine) -> dict[str, Result]:
+    """All checks, one after the other."""
+    found = {}
+    for check in CHECKS:
+        try:
+            found[check.name] = check.look(machine)
+        except CannotTellError as error:
+            found[check.name] = Result(error.status, str(error), error.remedy)
+    return found
+
+
+def words(found: dict[str, Result]) -> dict[str, tuple[str, str]]:
+    return {name: (one.status, one.summary) for name, one in found.items()}
 
 
 def links(gpus: int, count: int, active: int) -> str:
@@ -58,16 +112,5 @@ def links(gpus: int, count: int, active: int) -> str:
     return "".join(f"GPU {at}: NVIDIA H100 80GB HBM3 (UUID: GPU-{at:08x})\n{each}" for at in range(gpus))
 
 
-TOOLS = {
-    "nvidia-smi --query-gpu=index,uuid": Output(0, text("nvidia-smi-uuid.csv")),
-    "nvidia-smi --query-gpu=index,ecc": Output(0, text("nvidia-smi-ecc.csv")),
-    "nvidia-smi --query-gpu=index,fabric": Output(0, "".join(f"{at}, Completed, Success\n" for at in range(8))),
-    "nvidia-smi --query-remapped-rows": Output(0, text("nvidia-smi-rows.csv")),
-    "nvidia-smi nvlink --status": Output(0, links(8, 18, 18)),
-    "nv-fabricmanager --version": Output(0, text("fabricmanager.txt")),
-    "systemctl is-active": Output(0, "active\n"),
-}
-
-
-def expected(**said: object) -> Expected:
-    return Expected(source="service", **said)  # type: ignore[arg-type]
+def expected(**values: object) -> Expected:
+    return Expected(source="service", **values)  # type: ignore[arg-type]

@@ -8,6 +8,7 @@ from images.build.node_files import HOME, installable, node_files
 from images.node.health.checks import CHECKS
 from images.node.health.runner import AT_ONCE
 from images.node.health.service import ASK_SECONDS
+from images.node.health.thresholds import THRESHOLDS
 
 PYTHON = {
     PurePosixPath(entry.path).relative_to(HOME): entry.content.decode()
@@ -84,3 +85,10 @@ def test_every_check_is_described() -> None:
     for check in CHECKS:
         (row,) = [line for line in page.splitlines() if line.startswith(f"| `{check.name}` |")]
         assert f"| {check.severity} | {check.seconds:g} s |" in row
+
+
+def test_every_threshold_is_described_as_it_is() -> None:
+    page = (Path(__file__).parents[3] / "docs/health.md").read_text()
+    shown = page.partition("### Thresholds\n")[2].partition("\n## ")[0]
+    rows = [line for line in shown.splitlines() if line.startswith("| `")]
+    assert rows == [f"| `{name}` | {one.value:g} | {one.what} | {one.source} |" for name, one in THRESHOLDS.items()]

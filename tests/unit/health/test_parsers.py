@@ -6,25 +6,30 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from images.node.health import document, nvidia, rdma, xid
-from images.node.health.checks import cpus, gpu_fabric, memory, roce_gids
-from images.node.health.expected import NUMBERS, WHOLE, read_expected
+from images.node.health import document, nvidia, pci, rdma, smi, sxid, xid
+from images.node.health.checks import (
+    bmc_log,
+    cables,
+    cpus,
+    gpu_fabric,
+    memory,
+    nvlink_errors,
+    nvme_smart,
+    pcie_errors,
+    roce_gids,
+)
+from images.node.health.expected import MAPS, NUMBERS, WHOLE, read_expected
 from images.node.health.machine import Output
 from netboot.lifecycle.health import HealthReport
 from netboot.machines.health import Health
-from tests.unit.health.recorded import text
+from tests.unit.health.recorded import recorded
+from tests.unit.health.recorded import said as words_of
 
 BYTES = st.binary(max_size=400).map(lambda data: data.decode("utf-8", "replace"))
 NEAR = st.sampled_from(
     [
-        text(name)
-        for name in (
-            "nvidia-smi-uuid.csv",
-            "nvidia-smi-ecc.csv",
-            "nvidia-smi-nvlink.txt",
-            "kmsg.txt",
-            "fabricmanager.txt",
-        )
+        *(words_of(name) for name in ("nvidia-smi-nvlink.txt", "kmsg.txt", "fabricmanager.txt")),
+        *(output.text[:4000] for output in recorded("hgx-h100")[1].values()),
     ]
 )
 
@@ -46,7 +51,17 @@ def test_no_parser_raises(said: str, status: int) -> None:
     assert all(set(row) == set(fields) for row in nvidia.rows(said, fields))
     for found in nvidia.links(said).values():
         assert all(isinstance(active, bool) for active in found.values())
-    assert all(one.weight in ("stop", "look", "program") for one in xid.xids(said))
+    assert all(one.weight in ("stop", "look", "program") and one.remedy for one in xid.xids(said.splitlines()))
+    assert all(isinstance(value, str) for row in smi.parsed(said) for value in row.values())
+    assert isinstance(nvme_smart.smart(said), dict)
+    assert set(bmc_log.severe(said)) <= {one[:120] for one in bmc_log.severe(said)}
+    for line in said.splitlines():
+        assert (message := sxid.sxid(line)) is None or message.weight in ("stop", "look", "corrected")
+        cables.event(line)
+    nvlink_errors.counters(said)
+    pcie_errors.total(said)
+    pci.speed(said)
+    smi.whole(said)
     assert str(nvidia.refusal(Output(status, said)))
     assert isinstance(rdma.rate(said), float)
     assert rdma.word(said)
@@ -59,10 +74,10 @@ def test_no_parser_raises(said: str, status: int) -> None:
 
 
 def test_what_was_recorded_is_understood() -> None:
-    assert nvidia.links(text("nvidia-smi-nvlink.txt"))["0"][4] is False
-    assert sum(nvidia.links(text("nvidia-smi-nvlink.txt"))["0"].values()) == 12
-    assert [one.code for one in xid.xids(text("kmsg.txt"))] == [31, 13, 63, 79, 79, 62]
-    assert gpu_fabric.fabric_version(text("fabricmanager.txt")) == "535.161.08"
+    assert nvidia.links(words_of("nvidia-smi-nvlink.txt"))["0"][4] is False
+    assert sum(nvidia.links(words_of("nvidia-smi-nvlink.txt"))["0"].values()) == 12
+    assert [one.code for one in xid.xids(words_of("kmsg.txt").splitlines())] == [31, 13, 63, 79, 79, 62]
+    assert gpu_fabric.fabric_version(words_of("fabricmanager.txt")) == "535.161.08"
     assert cpus.in_list("0-3,8,10-11") == 7
     assert rdma.rate("2.5 Gb/sec (1X SDR)") == 2.5
     assert nvidia.rows("0, [N/A], [Not Supported]\n", ("a", "b", "c")) == [{"a": "0", "b": "", "c": ""}]
@@ -73,15 +88,15 @@ JSON = st.recursive(
     lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(st.text(max_size=8), inner, max_size=3)),
     max_leaves=10,
 )
-KEYS = st.sampled_from([*WHOLE, *NUMBERS, "gpu_model", "nic_firmware", "dpus"])
+KEYS = st.sampled_from([*WHOLE, *NUMBERS, "gpu_model", *MAPS, "ports", "dpus"])
 
 
 @given(said=st.one_of(JSON, st.dictionaries(KEYS, JSON, max_size=6)))
 def test_expectations_of_any_form_are_taken_or_named(said: Any) -> None:
     found = read_expected(said, "service")
     if isinstance(said, dict):
-        named = {str(key)[:40] for key, value in said.items() if value is not None and value != {}}
-        assert set(found.keys) | set(found.not_understood) == named
+        named = {str(key)[:40] for key, value in said.items() if value not in (None, {}, [])}
+        assert set(found.keys) | {name.partition(".")[0] for name in found.not_understood} == named
     else:
         assert found.not_understood == ("(not an object)",)
 
@@ -101,6 +116,11 @@ def test_every_expectation_of_the_inventory_is_known_on_the_machine() -> None:
         cpus=224,
         pcie_width=16,
         clock_ms=500,
+        pcie_gts=32,
+        hugepages_2m=0,
+        hugepages_1g=16,
+        ports=("mlx5_0/1", "enp64s0f0np0"),
+        thresholds={"gpu_celsius": 90},
     )
     assert set(declared.model_fields_set) == set(Health.model_fields)
     found = read_expected(json.loads(declared.model_dump_json()), "service")

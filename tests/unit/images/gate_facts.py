@@ -10,7 +10,7 @@ from images.recipe.recipe import Nvidia, Requires
 
 KERNEL = "6.1.0-9-amd64"
 CONTENT = Content(
-    files=3, size=3 << 20, private_keys={}, password_hashes=(), host_names=(), machines={"/usr/bin/a": 62}
+    files=3, size=3 << 20, private_keys={}, password_hashes=(), logins={}, host_names=(), machines={"/usr/bin/a": 62}
 )
 
 
@@ -61,6 +61,7 @@ def facts(folder: Path, **changes: Any) -> Facts:
         "early": modules(),
         "early_firmware": frozenset(),
         "early_keys": {},
+        "early_logins": {},
         "firmware": (),
         "libraries": (),
         "modprobe": (),

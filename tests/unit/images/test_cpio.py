@@ -4,6 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from images.build.gates.early import members
+from images.errors import ImageError
 from images.formats import cpio
 
 ENTRIES = [
@@ -35,6 +37,18 @@ def test_parents_come_first_and_are_made_where_they_lack() -> None:
 @given(st.permutations(ENTRIES))
 def test_the_order_of_entries_changes_nothing(entries: list[cpio.Entry]) -> None:
     assert cpio.archive(entries) == cpio.archive(ENTRIES)
+
+
+@pytest.mark.parametrize("kept", [5, 1])
+def test_a_file_that_the_archive_cuts_short_is_not_given(kept: int) -> None:
+    whole = cpio.archive([cpio.file("a", b"hello"), cpio.file("b", b"hello")])
+    assert dict(members(whole)) == {"a": b"hello", "b": b"hello"}
+    given = members(whole[: whole.rindex(b"hello") + kept])
+    assert next(given) == ("a", b"hello")
+    if kept == 5:
+        assert next(given) == ("b", b"hello")
+    with pytest.raises(ImageError):
+        next(given)
 
 
 def test_one_small_archive_byte_by_byte() -> None:

@@ -177,7 +177,7 @@ def test_a_word_that_is_no_policy_touches_no_disk(host: Host, word: str) -> None
     status, said, calls = disks(host, f"netboot.disks={word}")
     assert (status, calls) == (1, MEMORY)
     assert said == (
-        f"netboot-disks: '{word.partition(':')[0]}' is no policy; ignore, wipe, raid0, lvm and ceph are. "
+        f"netboot-disks: '{word.partition(':')[0]}' is no policy; ignore, auto, wipe, raid0, lvm and ceph are. "
         "No disk was touched\n"
     )
 
@@ -186,6 +186,69 @@ def test_ceph_gets_its_disks_as_they_are(host: Host) -> None:
     disk(host, "nvme0n1")
     disk(host, "nvme1n1")
     assert disks(host, "netboot.disks=ceph") == (0, "netboot-disks: left for Ceph: nvme0n1 nvme1n1 \n", MEMORY)
+
+
+@pytest.mark.parametrize("policy", ["raid0", "lvm"])
+def test_a_disk_that_cannot_be_read_is_not_empty(host: Host, policy: str) -> None:
+    disk(host, "nvme0n1")
+    host.tool("wipefs", "exit 1")
+    status, said, calls = disks(host, f"netboot.disks={policy}")
+    assert (status, said) == (1, f"netboot-disks: {policy}: nvme0n1 cannot be read\n")
+    assert (writes(calls), calls[-2:]) == ([], MEMORY)
+
+
+def array_of(host: Host, *members: str) -> None:
+    """`mdadm --examine` knows these disks as members of our array."""
+    names = "|".join(f"*/{name}" for name in members) or "none"
+    host.tool(
+        "mdadm", f'case "$1 $3" in "--examine "{names}) echo MD_NAME=any:netboot-disk ;; "--assemble "*) exit 1 ;; esac'
+    )
+
+
+def test_auto_takes_the_empty_disks_and_leaves_the_others_alone(host: Host) -> None:
+    for name in ("nvme0n1", "nvme1n1", "nvme2n1", "nvme3n1"):
+        disk(host, name)
+    host.tool("wipefs", 'case "$*" in *nvme1n1) echo gpt ;; *nvme3n1) exit 1 ;; esac')
+    (host.folder / "mounts").write_text(f"{host.folder}/dev/nvme2n1 /data ext4 rw 0 0\n")
+    status, said, calls = disks(host, conf="auto\n")
+    assert (status, said) == (
+        0,
+        "netboot-disks: containerd's and the kubelet's state are on dev/md/netboot-disk (raid0)\n",
+    )
+    assert [call for call in calls if call.startswith("mdadm --create")] == [
+        (
+            "mdadm --create dev/md/netboot-disk --run --force --level=0 --name=netboot-disk --homehost=any "
+            "--raid-devices=1 dev/nvme0n1"
+        )
+    ]
+    assert [call for call in calls if "nvme1n1" in call and not call.startswith(("wipefs", "mdadm --examine"))] == []
+
+
+def test_auto_finds_the_array_of_an_earlier_boot_and_adds_no_disk_to_it(host: Host) -> None:
+    for name in ("nvme0n1", "nvme1n1", "nvme2n1"):
+        disk(host, name)
+    array_of(host, "nvme0n1", "nvme2n1")
+    host.tool("wipefs", 'case "$*" in *nvme1n1) ;; *) echo linux_raid_member ;; esac')
+    status, said, calls = disks(host, conf="auto\n")
+    assert (status, said.splitlines()[-1]) == (
+        1,
+        (
+            "netboot-disks: raid0: nvme0n1 is not empty (linux_raid_member); "
+            "boot once with netboot.disks=wipe to lose what is on it"
+        ),
+    ), "an array that does not come together is never made anew"
+    assert (writes(calls), calls[-2:]) == ([], MEMORY)
+    assert "mdadm --assemble dev/md/netboot-disk --name=netboot-disk dev/nvme0n1 dev/nvme2n1" in calls
+
+
+@pytest.mark.parametrize("names", [(), ("nvme0n1", "nvme1n1")])
+def test_auto_without_an_empty_disk_is_memory_and_no_failure(host: Host, names: tuple[str, ...]) -> None:
+    for name in names:
+        disk(host, name)
+    (host.folder / "signatures").write_text("gpt\n")
+    status, said, calls = disks(host, conf="auto\n")
+    words = "netboot-disks: auto: there is no empty NVMe disk; containerd's and the kubelet's state are in memory\n"
+    assert (status, said, writes(calls), calls[-2:]) == (0, words, [], MEMORY)
 
 
 def test_wiping_is_of_the_named_disks_and_their_partitions_only(host: Host) -> None:

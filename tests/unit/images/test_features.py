@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from images.recipe import features
+from images.recipe import features, inherit
 from images.recipe.inherit import load
 from images.recipe.recipe import Recipe
+from images.values import strict
 from images.values.strict import FaultsError
 from tests.unit.images.test_recipe import MINIMAL, faults, write
 
@@ -23,6 +24,8 @@ SHIPPED = (
     "server",
     "server-arm64",
     "slurm",
+    "storage-clients",
+    "time",
 )
 LIST = ", ".join(SHIPPED)
 
@@ -40,6 +43,11 @@ def with_features(folder: Path, *names: str, text: str = MINIMAL) -> Path:
 def test_which_features_are_shipped_and_what_they_say_of_themselves() -> None:
     assert features.shipped() == SHIPPED
     assert [name for name in SHIPPED if not features.description(name)] == []
+
+
+@pytest.mark.parametrize("name", ["gpu", "rdma"])
+def test_gpu_and_rdma_pass_devices_through_the_iommu(name: str) -> None:
+    assert strict.read(features.SHIPPED / f"{name}.yaml").value["kernel"] == {"arguments": ["iommu=pt"]}
 
 
 def test_a_feature_that_nobody_has_names_the_nearest(folder: Path) -> None:
@@ -155,8 +163,42 @@ def test_every_shipped_feature_is_sound_or_says_that_it_has_nothing(folder: Path
         assert (base, name) == ("debian-12-node", "nvswitch") or name in {"dpu", "server-arm64"}
         assert f"feature '{name}' has nothing for " in str(error)
         return
-    assert recipe.features[-1] == name
+    assert name in recipe.features
     assert recipe.entries()
+
+
+NODES = sorted(name for name in inherit.shipped() if "minimal" not in name)
+
+
+@pytest.mark.parametrize("names", ["accelerator-other", "gpu", "rdma", "slurm", "slurm, rdma, gpu"])
+def test_who_registers_memory_may_lock_it(folder: Path, names: str) -> None:
+    """One file for each of the two units, whatever features there are; no second place has a limit of its own."""
+    recipe = load(write(folder, f"base: debian-12-node\nfeatures: [{names}]\n"))
+    units = "/usr/lib/systemd/system"
+    assert [entry.path for entry in recipe.entries() if b"LimitMEMLOCK=infinity" in entry.content] == [
+        f"{units}/containerd.service.d/20-locked-memory.conf",
+        f"{units}/kubelet.service.d/20-locked-memory.conf",
+    ]
+
+
+@pytest.mark.parametrize("name", NODES)
+def test_every_node_can_mount_shared_storage(name: str) -> None:
+    recipe = load(inherit.find(name))
+    modules = {"nfs", "nfsv4", "rpcrdma", "ceph", "rbd", "iscsi_tcp", "cifs", "nbd", "dm_multipath"}
+    assert recipe.modules.root is None or modules <= set(recipe.modules.root)
+    assert "nfs-common" in recipe.packages
+    assert (recipe.units["rpcbind.service"], recipe.units["rpcbind.socket"]) == ("mask", "mask")
+
+
+@pytest.mark.parametrize("name", NODES)
+def test_every_node_has_a_time_service_with_no_servers_of_its_own(name: str) -> None:
+    recipe = load(inherit.find(name))
+    assert "chrony" in recipe.packages
+    assert {recipe.units[unit] for unit in ("chrony.service", "netboot-time.service", "netboot-time.path")} == {
+        "enable"
+    }
+    (conf,) = [entry.content for entry in recipe.entries() if entry.path == "/etc/chrony/chrony.conf"]
+    assert [line for line in conf.decode().splitlines() if line.startswith(("server", "pool", "peer"))] == []
 
 
 @pytest.mark.parametrize("distribution", ["debian-12", "ubuntu-24.04"])

@@ -1,10 +1,11 @@
 """Kernel modules: whose kernel, which are missing, which are not signed, which machine."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from images.build.gates.checks import architecture, kernel, required, signatures
+from images.build.gates.checks import architecture, kernel, required, signatures, tools
 from images.build.gates.gate import all_gates, findings, report
 from images.build.gates.kmod import SIGNED, describe
 from images.recipe.recipe import Requires
@@ -18,6 +19,7 @@ def test_an_image_that_passes_and_its_report(tmp_path: Path) -> None:
     assert list(told) == [
         *("architecture", "identity", "kernel", "nouveau", "nvidia", "pairs"),
         *("required", "secrets", "signatures", "skew", "sources"),
+        "tools",
     ]
     assert told["kernel"] == f"{KERNEL}: 1 modules in the root, 1 in the initrd"
 
@@ -42,7 +44,7 @@ def test_modules_of_another_kernel(tmp_path: Path) -> None:
 def test_what_a_module_says_of_itself() -> None:
     data = elf_samples.module_of(
         b"name=mlx5-ib\0vermagic=6.1.0-9-amd64 SMP mod_unload \0version=5.0\0depends=mlx5_core,ib_core\0"
-        b"softdep=pre: crc32c post: nvidia-uvm\0firmware=mellanox/a.bin\0firmware=mellanox/b.bin\0"
+        b"softdep=gcm\0softdep=aes pre: crc32c post: nvidia-uvm\0firmware=mellanox/a.bin\0firmware=mellanox/b.bin\0"
     )
     found = describe("/m/mlx5-ib.ko.zst", data + b"signature" + SIGNED)
     assert found == module(
@@ -139,7 +141,7 @@ def test_unsigned_modules_where_secure_boot_is_asked_for(tmp_path: Path) -> None
 @pytest.mark.parametrize(("own", "other", "number"), [("amd64", "arm64", 183), ("arm64", "amd64", 62)])
 def test_files_of_another_architecture(tmp_path: Path, own: str, other: str, number: int) -> None:
     mine = 245 - number
-    content = CONTENT.__class__(1, 1, {}, (), (), {"/usr/bin/a": mine, "/usr/bin/b": number, "/usr/lib/bpf.o": 247})
+    content = CONTENT.__class__(1, 1, {}, (), {}, (), {"/usr/bin/a": mine, "/usr/bin/b": number, "/usr/lib/bpf.o": 247})
     foreign = {"m": module("m", machine=number)}
     found = facts(tmp_path, content=content, modules=foreign, early={}, recipe=recipe_facts(architecture=own))
     assert said(architecture.GATE, found) == [
@@ -148,3 +150,25 @@ def test_files_of_another_architecture(tmp_path: Path, own: str, other: str, num
             f"/usr/lib/modules/{KERNEL}/kernel/m.ko\n  take them built for {own}, or leave them out"
         )
     ]
+
+
+def test_a_program_whose_module_is_not_there(tmp_path: Path) -> None:
+    """By the file's name in a folder of programs; what is built in is there, what a library is called means nothing."""
+    programs = ("/usr/sbin/mount.nfs", "/usr/sbin/lvm", "/usr/bin/wg", "/usr/lib/x/rbd", "/usr/sbin/iscsid")
+    found = facts(
+        tmp_path,
+        content=replace(CONTENT, machines=dict.fromkeys(programs, 62)),
+        known=known(tmp_path, builtin="kernel/drivers/md/dm-mod.ko\n"),
+        modules=modules(module("nfs"), module("wireguard", depends=("udp_tunnel",)), module("iscsi_tcp")),
+    )
+    assert said(tools.GATE, found) == [
+        (
+            "tools: the root lacks the kernel module udp_tunnel, which /usr/bin/wg asks for\n"
+            "  add udp_tunnel to modules.root, or the program to 'remove'"
+        ),
+        (
+            "tools: the root lacks the kernel module nfsv4, which /usr/sbin/mount.nfs asks for\n"
+            "  add nfsv4 to modules.root, or the program to 'remove'"
+        ),
+    ]
+    assert tools.GATE.scope(found) == "4 programs that ask for kernel modules"

@@ -2,6 +2,7 @@
 
 import base64
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -152,3 +153,23 @@ def test_the_words_for_a_key_in_the_initrd(tmp_path: Path) -> None:
             "  take it out of the recipe; machines make or fetch their keys when they run (docs/join.md)"
         )
     ]
+
+
+@pytest.mark.parametrize(
+    ("path", "machines", "found"),
+    [
+        ("/usr/lib/x86_64-linux-gnu/libgnutls.so.30.34.3", True, False),
+        ("/usr/lib/aarch64-linux-gnu/libgnutls.so.30.37.1", True, False),
+        ("/usr/lib/x86_64-linux-gnu/libgnutls.so.30.34.3", False, True),
+        ("/usr/lib/x86_64-linux-gnu/libmine.so.30.34.3", True, True),
+        ("/srv/lib/x/libgnutls.so.30.1", True, True),
+    ],
+)
+def test_keys_of_a_library_s_own_self_tests_are_published(
+    path: str, machines: bool, found: bool, tmp_path: Path
+) -> None:
+    """GnuTLS' own, as a library and nothing else that is called so."""
+    content = replace(CONTENT, private_keys={path: "PEM"}, machines={path: 62} if machines else {})
+    line = f"secrets: {path} holds a private key (PEM)"
+    remedy = "take it out of the recipe; machines make or fetch their keys when they run (docs/join.md)"
+    assert said(secrets.GATE, facts(tmp_path, content=content)) == ([f"{line}\n  {remedy}"] if found else [])

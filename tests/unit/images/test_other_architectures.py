@@ -24,8 +24,8 @@ def loaded(name: str) -> Recipe:
 def test_an_arm64_server_is_a_node_with_the_kernel_and_the_cards_of_arm64() -> None:
     recipe = loaded("debian-12-arm64")
     assert (recipe.architecture, recipe.kernel.package, recipe.budget_mib) == ("arm64", "linux-image-arm64", 150)
-    assert recipe.kernel.arguments[-1] == "console=ttyAMA0"
-    assert recipe.features == ("pod-network", "server-arm64")
+    assert recipe.kernel.arguments == ("panic=30",)
+    assert recipe.features == ("pod-network", "storage-clients", "time", "server-arm64")
     assert {"virtio_net", "ena", "mlx5_core", "hns3"} <= set(recipe.modules.initrd)
     assert set(recipe.packages) == set(loaded("debian-12-node").packages)
     x86 = {"iTCO_wdt", "hpwdt", "coretemp", "k10temp", "msr", "amd64_edac", "i2c_piix4"}
@@ -43,7 +43,8 @@ def test_a_dpu_takes_its_packages_from_ubuntus_ports_by_the_archives_key() -> No
 
 def test_a_dpu_has_its_own_devices_and_its_consoles() -> None:
     recipe = loaded("ubuntu-24.04-dpu")
-    assert recipe.kernel.arguments[-3:] == ("console=ttyAMA1", "console=hvc0", "console=ttyAMA0")
+    consoles = ("console=tty0", "console=ttyAMA1", "console=hvc0", "console=ttyAMA0")
+    assert recipe.kernel.arguments == ("panic=30", *consoles)
     assert {"mlxbf_gige", "mlxbf_tmfifo", "pinctrl_mlxbf3", "gpio_mlxbf3", "mlx5_core"} <= set(recipe.modules.initrd)
     devices = {
         "mlxbf_bootctl",

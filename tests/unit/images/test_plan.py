@@ -200,6 +200,7 @@ def before(copy: Path) -> dict[str, str]:
             "import struct  # ours\n",
             {
                 "drivers",
+                "documents",
                 "kernel",
                 "gather",
                 "initrd",

@@ -280,6 +280,40 @@ def test_an_heir_replaces_adds_and_keeps(folder: Path) -> None:
     )
 
 
+ARGUMENTS = "kernel: {arguments: [panic=30, hugepages=4, hugepagesz=2M, hugepages=4, console=ttyS0, quiet]}\n"
+
+
+@pytest.mark.parametrize(
+    ("kernel", "arguments"),
+    [
+        ("{arguments: [panic=0]}", "hugepages=4 hugepagesz=2M hugepages=4 console=ttyS0 quiet panic=0"),
+        ("{arguments: [hugepages=9]}", "panic=30 hugepagesz=2M console=ttyS0 quiet hugepages=9"),
+        ("{remove_arguments: [quiet, console]}", "panic=30 hugepages=4 hugepagesz=2M hugepages=4"),
+        (
+            "{remove_arguments: [hugepages, hugepagesz, console, panic], arguments: [console=ttyS1]}",
+            "quiet console=ttyS1",
+        ),
+    ],
+)
+def test_an_heir_replaces_and_removes_the_kernels_arguments_by_name(folder: Path, kernel: str, arguments: str) -> None:
+    write(folder, "base: ./base.yaml\n" + ARGUMENTS, "middle.yaml")
+    write(folder, MINIMAL, "base.yaml")
+    recipe = load(write(folder, f"base: ./middle.yaml\nkernel: {kernel}\n"))
+    assert " ".join(recipe.kernel.arguments) == arguments
+    assert recipe.kernel.remove_arguments == ()
+
+
+def test_an_argument_that_nobody_has_cannot_be_removed(folder: Path) -> None:
+    write(folder, MINIMAL, "base.yaml")
+    write(folder, "base: ./base.yaml\n" + ARGUMENTS, "middle.yaml")
+    found = faults(write(folder, "base: ./middle.yaml\nkernel:\n  remove_arguments: [quiet, quite, a=b]\n"))
+    inherited = "inherited are panic=30 hugepages=4 hugepagesz=2M console=ttyS0 quiet"
+    assert found == (
+        f"mine.yaml:3: kernel.remove_arguments[1]: no argument 'quite' is inherited; {inherited}\n"
+        "mine.yaml:3: kernel.remove_arguments[2]: must be an argument's name, without = and a value"
+    )
+
+
 TWO = MINIMAL.replace(
     "kernel:\n",
     """\

@@ -327,20 +327,20 @@ LARGEST = """\
         0.0 MiB  /var/lib/dpkg"""
 
 
-def test_over_half_of_the_machines_memory_the_largest_contributors_are_named(tmp_path: Path) -> None:
+def test_where_too_little_memory_is_left_the_largest_contributors_are_named(tmp_path: Path) -> None:
     inputs = replace(described(tmp_path, budget=3), machine_memory_mib=400)
     with pytest.raises(BudgetError) as caught:
         manifest.manifest(inputs, tmp_path / "root", quiet)
     assert str(caught.value) == (
         "this image must not be booted, and was not stored; 1 finding:\n"
-        "memory: mine needs 263 MiB of memory (root, kernel, initrd, container images, overlay), "
-        "and half of machine_memory_mib: 400 is 200\n"
+        "memory: mine leaves 45 of 388 MiB for work, and a quarter is 97: "
+        "image 17, system 262, overlay 64 (machine_memory_mib: 400)\n"
         "  boot it on larger machines, or leave something out. The largest parts, uncompressed:\n"
         f"{LARGEST}"
     )
     out = tmp_path / "out"
     out.mkdir()
-    manifest.manifest(replace(inputs, machine_memory_mib=526), out, quiet)
+    manifest.manifest(replace(inputs, machine_memory_mib=600), out, quiet)
 
 
 def test_a_signature_that_the_images_own_initrd_would_refuse_is_not_made() -> None:

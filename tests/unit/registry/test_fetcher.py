@@ -6,6 +6,7 @@ import pytest
 
 from images.errors import ImageError
 from images.registry.errors import AbsentError
+from netboot.controllers import fetcher
 from netboot.controllers.fetcher import Fetcher
 from netboot.lifecycle.errors import NotReadyError
 from netboot.status import FetcherStatus, Transfer, up_ms
@@ -137,6 +138,30 @@ def test_nothing_is_published_yet(scene: Scene) -> None:
         raise NotReadyError("nothing")
 
     assert not Fetcher(scene.upstream, wanted, scene.clock).step()
+
+
+def test_a_defect_is_said_for_as_long_as_it_lasts(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fetcher, "LOOK_SECONDS", 0.0)
+    said = [scene.fetcher.status()]
+
+    def wanted() -> list[str]:
+        said.append(scene.fetcher.status())
+        if len(said) == 2:
+            raise LookupError("nobody foresaw this")
+        if len(said) == 4:
+            scene.fetcher._cancellation.set()
+        return []
+
+    scene.fetcher._missing = wanted
+    scene.fetcher.start()
+    scene.fetcher._thread.join(60)
+    well = f"every image of a channel is here; others come from {PLACE}"
+    assert [(status.ok, status.message) for status in said] == [
+        (True, well),
+        (True, well),
+        (False, "a defect; see the log"),
+        (True, well),
+    ]
 
 
 def test_a_transfer_ends_with_the_service(scene: Scene) -> None:

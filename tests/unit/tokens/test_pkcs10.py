@@ -238,7 +238,14 @@ def test_key_and_signature_fit_and_are_written_in_one_way() -> None:
         refusal(pem(signed(body(key=squeezed))))
         == "the key is not written in the one strict way (DER, points uncompressed)"
     )
-    three = rsa.generate_private_key(3, 2048)
-    assert refusal(pem(signed(body(key=made.spki(three)), key=three))) == (
+
+
+@pytest.mark.parametrize(
+    ("exponent", "modulus"), [(3, 2**2047 + 1), (65537, 2**2047), (65537, 2**8192 + 1)], ids=["three", "even", "long"]
+)
+def test_an_rsa_key_is_one_that_go_reads_too(exponent: int, modulus: int) -> None:
+    public = rsa.RSAPublicNumbers(exponent, modulus).public_key()
+    key = public.public_bytes(serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
+    assert refusal(pem(signed(body(key=key)))) == (
         "an RSA key must have the exponent 65537, an odd modulus, and at most 8192 bits"
     )

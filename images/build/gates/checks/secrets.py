@@ -1,16 +1,29 @@
 """Gate *secrets*: no private key and no password is inside. Whoever can reach the boot network can read an image."""
 
-from images.build.gates.facts import Facts
+import re
+
+from images.build.gates.facts import Content, Facts
 from images.build.gates.gate import Gate
 from images.values.finding import Finding
 
+_SELF_TESTED = re.compile(r"(/usr)?/lib/[a-z0-9_-]+/libgnutls\.so\.30\.[0-9.]+")
+"""Libraries with the keys of their own self-tests, which are published (GnuTLS lib/crypto-selftests-pk.c)."""
+
+
+def _published(path: str, content: Content) -> bool:
+    return path in content.machines and _SELF_TESTED.fullmatch(path) is not None
+
 
 def check(facts: Facts) -> list[Finding]:
-    """One finding for each file with a key or a hash, and for each account with a password."""
+    """One finding for each file with a key, a hash or a login, and for each account with a password."""
     content = facts.content
     keys = [
-        *content.private_keys.items(),
+        *((path, kind) for path, kind in content.private_keys.items() if not _published(path, content)),
         *((f"{path} in the initrd", kind) for path, kind in facts.early_keys.items()),
+    ]
+    logins = [
+        *content.logins.items(),
+        *((f"{path} in the initrd", found) for path, found in facts.early_logins.items()),
     ]
     return [
         *(
@@ -28,6 +41,14 @@ def check(facts: Facts) -> list[Finding]:
                 "take it out of the recipe; a hash that everybody can read is a password that anybody can guess",
             )
             for path in content.password_hashes
+        ),
+        *(
+            Finding(
+                "secrets",
+                f"{path} holds a login, a token or a password ({', '.join(found)})",
+                "take it out of the recipe; what machines must know they are told when they run: docs/gates.md",
+            )
+            for path, found in logins
         ),
         *(
             Finding(

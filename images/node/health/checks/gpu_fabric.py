@@ -7,10 +7,10 @@ Source: NVIDIA "Fabric Manager for NVIDIA NVSwitch Systems User Guide" (version 
 import re
 from typing import Any
 
-from ..machine import CannotTellError, Machine
-from ..nvidia import query
+from ..machine import Machine
+from ..nvidia import UnknownFieldError, query, unread
 from ..pci import devices
-from ..result import Check, Result, counted, listed
+from ..result import Check, Result, counted, judged, listed
 
 _VERSION = re.compile(r"\b(\d{3,4}\.\d{1,4}(?:\.\d{1,4})?)\b", re.ASCII)
 _FABRIC = re.compile(r"Fabric Manager version is\s*:\s*(\d{3,4}\.\d{1,4}(?:\.\d{1,4})?)", re.ASCII)
@@ -59,8 +59,10 @@ def _registered(machine: Machine, facts: dict[str, Any]) -> Result | None:
     """What is wrong with the GPUs' places in the fabric; None: nothing, or this driver does not tell of them."""
     try:
         rows = query(machine, ("index", "fabric.state", "fabric.status"))
-    except CannotTellError:
+    except UnknownFieldError:
         return None
+    if broken := unread(machine, rows, ("fabric.state", "fabric.status")):
+        return judged(broken, Result("pass", "", facts=facts))
     states = {row["index"]: f"{row['fabric.state']} {row['fabric.status']}".strip() for row in rows}
     facts["fabric"] = list(states.values())
     wrong = [f"GPU {at}: {state}" for at, state in states.items() if state not in ("", "Completed Success")]

@@ -1,9 +1,9 @@
 """The GPUs that the driver has: each with a UUID of its own, and of the model that the class has."""
 
 from ..machine import Machine
-from ..nvidia import nothing_to_ask, query
+from ..nvidia import nothing_to_ask, query, unread
 from ..pci import gpus
-from ..result import Check, Result, counted, listed
+from ..result import Check, Result, counted, judged, listed
 
 _FIELDS = ("index", "uuid", "name", "pci.bus_id", "driver_version")
 
@@ -20,6 +20,8 @@ def look(machine: Machine) -> Result:
     if len(rows) < on_bus:
         missing = f"{counted(on_bus, 'GPU')} on the PCI bus, the driver has {len(rows)}"
         return Result("fail", missing, "see the kernel log for NVRM; a power cycle, then the board", facts)
+    if broken := unread(machine, rows, _FIELDS):
+        return judged(broken, Result("pass", "", facts=facts))
     if len(set(uuids)) < len(uuids) or not all(uuids):
         return Result(
             "fail", "GPUs without a UUID of their own", "see `nvidia-smi -L`; have the board looked at", facts

@@ -1,7 +1,7 @@
 """InfiniBand ports: state, rate, LID. Source: Linux Documentation/ABI/stable/sysfs-class-infiniband."""
 
 from ..machine import Machine
-from ..rdma import Port, ports
+from ..rdma import Port, physical
 from ..result import Check, Result, counted, listed
 
 _NO_LID = (0, 0xFFFF)
@@ -9,7 +9,7 @@ _NO_LID = (0, 0xFFFF)
 
 def look(machine: Machine) -> Result:
     """Those of link layer InfiniBand; as many as the class says must be whole, the others may be unplugged."""
-    present = ports(machine, "InfiniBand")
+    present = physical(machine, "InfiniBand")
     expected, rate = machine.expected.ib_ports, machine.expected.ib_rate_gbps
     facts = {"ports": [f"{port.name} {port.state} {port.rate_gbps:g} LID {port.lid}" for port in present]}
     if not present and not expected:

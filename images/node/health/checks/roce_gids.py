@@ -3,7 +3,7 @@
 import ipaddress
 
 from ..machine import Machine
-from ..rdma import HOME, Port, ports
+from ..rdma import HOME, Port, physical
 from ..result import Check, Result, counted, listed
 
 
@@ -17,8 +17,9 @@ def routable(gid: str) -> bool:
 
 
 def look(machine: Machine) -> Result:
-    """Ports that are up, with at least one RoCE v2 GID of an address; not those of virtual functions without one."""
-    present, expected = ports(machine, "Ethernet"), machine.expected.roce_ports
+    """Ports that are up, with at least one RoCE v2 GID of an address. Virtual functions do not count: eight of them
+    stay up beside a port that is down."""
+    present, expected = physical(machine, "Ethernet"), machine.expected.roce_ports
     usable = {port.name: _gids(machine, port) for port in present}
     facts = {
         "ports": [f"{port.name} {port.state} {port.rate_gbps:g}, {usable[port.name]} RoCE v2 GIDs" for port in present]

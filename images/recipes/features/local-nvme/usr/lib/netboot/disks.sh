@@ -41,8 +41,8 @@ in_use() { # DISK: mounted, or a part of something that runs; partitions too
   return 1
 }
 
-signatures() { # DISK: what wipefs(8) finds on it
-  wipefs --noheadings --output TYPE "$DEV/$1" | tr '\n' ' '
+signatures() { # DISK: what wipefs(8) finds on it; fails where it cannot be read, which is not the same as nothing
+  listed=$(wipefs --noheadings --output TYPE "$DEV/$1") && printf '%s' "$listed" | tr '\n' ' '
 }
 
 check() { # DISKS: all there, none in use
@@ -57,7 +57,7 @@ check_empty() { # DISKS: nothing of anybody is on them
   for disk in $1; do
     found=$(signatures "$disk") || { refuse "$policy: $disk cannot be read"; return 1; }
     [ -z "$found" ] || {
-      refuse "$policy: $disk is not empty (${found% }); boot once with netboot.disks=wipe to lose what is on it"
+      refuse "$policy: $disk is not empty ($found); boot once with netboot.disks=wipe to lose what is on it"
       return 1
     }
   done
@@ -85,6 +85,26 @@ raid0() { # DISKS: prints the array's device
   mdadm --create "$DEV/md/$NAME" --run --force --level=0 --name="$NAME" --homehost=any --raid-devices="$(echo "$1" | wc -w)" \
     $paths >&2 || { refuse "raid0: mdadm could not make the array"; return 1; }
   echo "$DEV/md/$NAME"
+}
+
+ours() { # DISKS: those that are members of the array that raid0 makes
+  for disk in $1; do
+    if mdadm --examine --export "$DEV/$disk" 2>/dev/null | grep -Eqx "MD_NAME=(any:)?$NAME"; then echo "$disk"; fi
+  done
+}
+
+empty() { # DISKS: those with nothing of anybody on them, and that nobody uses
+  for disk in $1; do
+    if ! in_use "$disk" && found=$(signatures "$disk") && [ -z "$found" ]; then echo "$disk"; fi
+  done
+}
+
+automatic() { # DISKS: the array of an earlier boot, else those that are empty; none of either is no failure
+  chosen=$(ours "$1")
+  [ -n "$chosen" ] || chosen=$(empty "$1")
+  [ -z "$chosen" ] || { policy=raid0 && disks; return; }
+  say "auto: there is no empty NVMe disk; containerd's and the kubelet's state are in memory"
+  memory
 }
 
 lvm() { # DISKS: prints the volume's device
@@ -126,6 +146,10 @@ memory() { # as an image without this feature has it
 disks() { # do what is asked; fails where the state must be in memory although a disk was asked for, or a wipe went wrong
   case $policy in
     ignore) memory && return ;;
+    auto)
+      automatic "$chosen"
+      return
+      ;;
     ceph)
       say "left for Ceph: $(echo "$chosen" | tr '\n' ' ')"
       memory && return
@@ -138,7 +162,7 @@ disks() { # do what is asked; fails where the state must be in memory although a
     raid0 | lvm) ;;
     *)
       memory
-      refuse "'$policy' is no policy; ignore, wipe, raid0, lvm and ceph are. No disk was touched"
+      refuse "'$policy' is no policy; ignore, auto, wipe, raid0, lvm and ceph are. No disk was touched"
       return
       ;;
   esac

@@ -1,0 +1,127 @@
+"""What is known of each shipped recipe by having built it: records, and the table of the page that shows them.
+
+    python -m lab.shipped STORE…     record the images of stores (docs/shipped-recipes.json), and write the page anew
+
+A record holds only for what its recipe asked for then: a test compares them, so a recipe that asks for other packages
+has to be built and recorded again. One without a record that no test boots is NOT BUILT.
+"""
+
+import argparse
+import json
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+from images.artifact.diff import read_packages
+from images.recipe import inherit
+from images.recipe.recipe import Recipe
+from images.store.store import Image, Store
+from images.values.strict import Strict
+from lab.work import ROOT
+
+RECORDS = ROOT / "docs" / "shipped-recipes.json"
+PAGE = ROOT / "docs" / "shipped-recipes.md"
+BEGIN, END = "<!-- made by `python -m lab.shipped` -->\n", "<!-- end -->\n"
+BOOTED = {
+    "debian-12-minimal": "QEMU, each run: `tests/boot/test_boots.py`",
+    "debian-12-node": "as `debian-12-node-demo`, which has a CNI more",
+    "debian-12-node-demo": "QEMU, into a cluster, each run: `tests/boot/test_node.py`",
+    "debian-12-cpu": "QEMU with NVMe disks, each run: `tests/boot/test_servers.py`",
+    "debian-12-gpu": "QEMU without a GPU, each run: `tests/boot/test_servers.py`",
+    "debian-12-arm64": "QEMU arm64, each run: `tests/boot/test_arm64.py`",
+}
+"""Where a recipe is booted, and built for it; one that is not here was not."""
+NOT_BUILT, WITHOUT_RECORD = "**NOT BUILT**", "by the tests, in each run; no record"
+
+
+class Record(Strict):
+    """One build. Sizes in bytes as a machine fetches them; `packages`: those that were asked for → version."""
+
+    built: str
+    profile: str
+    kernel: str
+    kernel_bytes: int
+    initrd_bytes: int
+    root_bytes: int
+    installed: int
+    packages: dict[str, str]
+
+    @property
+    def mib(self) -> str:
+        """Together, as the page has it."""
+        return f"{(self.kernel_bytes + self.initrd_bytes + self.root_bytes) / 2**20:.1f}"
+
+
+def asked(recipe: Recipe, kernel: str) -> set[str]:
+    """The packages that a recipe asks for where its kernel is this one."""
+    return {name.partition("=")[0].replace("{kernel}", kernel) for name in recipe.installs()}
+
+
+def read() -> dict[str, Record]:
+    """The records by recipe; those of which nothing is recorded are not in it."""
+    return {name: Record.model_validate(value) for name, value in json.loads(RECORDS.read_text()).items()}
+
+
+def record(store: Store, image: Image, profile: str, on: str) -> Record:
+    """What an image says of its recipe."""
+    parts = image.manifest.artifacts
+    installed = read_packages(store.blob_path(parts.packages.sha256).read_bytes())
+    versions = {name.partition(":")[0]: version for name, version in installed.items()}
+    recipe = inherit.load(inherit.find(image.manifest.name))
+    return Record(
+        built=on,
+        profile=profile,
+        kernel=image.manifest.kernel_version,
+        kernel_bytes=parts.kernel.size,
+        initrd_bytes=parts.initrd.size,
+        root_bytes=parts.root.size,
+        installed=len(installed),
+        packages={name: versions[name] for name in sorted(asked(recipe, image.manifest.kernel_version))},
+    )
+
+
+def table(records: dict[str, Record]) -> str:
+    """The part of the page that is made: a row for each shipped recipe, and each one's packages."""
+    lines = ["| | built | profile | kernel | packages | MiB | budget | booted |", "|---|---|---|---|---|---|---|---|"]
+    for name in inherit.shipped():
+        budget, booted = inherit.load(inherit.find(name)).budget_mib, BOOTED.get(name, "no")
+        found = records.get(name)
+        facts = [found.built, found.profile, found.kernel, str(found.installed), found.mib] if found else []
+        cells = facts or [WITHOUT_RECORD if name in BOOTED else NOT_BUILT, "", "", "", ""]
+        lines.append(f"| `{name}` | {' | '.join(cells)} | {budget} | {booted} |")
+    return "\n".join([*lines, "", *_packages(records)]) + "\n"
+
+
+def _packages(records: dict[str, Record]) -> Iterator[str]:
+    for name, found in sorted(records.items()):
+        listed = ", ".join(f"{package} {version}" for package, version in found.packages.items())
+        yield f"- `{name}`: {listed}"
+
+
+def page(text: str, records: dict[str, Record]) -> str:
+    """The page with its made part anew."""
+    made = BEGIN + table(records) + END
+    return re.sub(re.escape(BEGIN) + ".*?" + re.escape(END), lambda _: made, text, flags=re.DOTALL)
+
+
+def main() -> None:
+    """Take records, write records and page."""
+    parser = argparse.ArgumentParser(prog="python -m lab.shipped", description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("store", type=Path, nargs="*", help="artifact stores with images of shipped recipes")
+    parser.add_argument("--on", default=f"{datetime.now(UTC):%Y-%m-%d}", help="day of the build (default: today)")
+    parser.add_argument("--profile", default="dev", help="profile of the build (default: dev)")
+    options = parser.parse_args()
+    records = read() if RECORDS.exists() else {}
+    for place in options.store:
+        store = Store(place)
+        for image in reversed(store.images()):  # the newest last
+            if image.manifest.name in inherit.shipped():
+                records[image.manifest.name] = record(store, image, options.profile, options.on)
+    values = {name: found.model_dump() for name, found in records.items()}
+    RECORDS.write_text(json.dumps(values, indent=1, sort_keys=True) + "\n")
+    PAGE.write_text(page(PAGE.read_text(), records))
+
+
+if __name__ == "__main__":
+    main()

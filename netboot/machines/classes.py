@@ -1,0 +1,90 @@
+"""Classes of machines: what hardware each machine of a class has, and origins for it, declared once.
+
+The build's gate *memory* judges images by a class; a machine keeps its document as `/run/netboot/class.json`.
+"""
+
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from images.values.strict import Strict
+from images.values.types import Architecture, Matching, Name
+from netboot.addresses import MachineUrl
+from netboot.machines.health import Count, Words
+
+Gigabytes = Annotated[float, Field(gt=0, le=16_000_000)]
+Some = Annotated[Count, Field(ge=1)]
+Version = Annotated[
+    str, Matching(r"\d{1,9}(\.\d{1,9}){0,7}", 'must be numbers with dots between them, like "28.39.2048", in quotes')
+]
+"""Versions of this form have an order, so that one can be the least."""
+MIB, GIB, GB = 2**20, 2**30, 10**9
+
+
+class Gpus(Strict):
+    """All GPUs of a machine. `model`: part of the product's name, like `H100`."""
+
+    count: Count
+    model: Words | None = None
+
+
+class Nics(Strict):
+    """Network cards of one model: so many ports, each of this speed."""
+
+    model: Words
+    count: Some
+    speed_gbps: Annotated[float, Field(gt=0, le=100_000)]
+    name: Words | None = None
+    """What the operator calls them: `compute`, `storage`."""
+
+    def document(self) -> dict[str, Any]:
+        """As a machine keeps it."""
+        fields = self.model_dump(exclude_none=True, exclude={"speed_gbps"})
+        return {**fields, "speed_mbps": round(self.speed_gbps * 1000)}
+
+
+class Disks(Strict):
+    """Disks of one kind; `size_gb` as it is printed on them, in 10⁹ bytes."""
+
+    count: Some
+    size_gb: Gigabytes | None = None
+    model: Words | None = None
+
+    def document(self) -> dict[str, Any]:
+        """As a machine keeps it."""
+        fields = self.model_dump(exclude_none=True, exclude={"size_gb"})
+        return fields if self.size_gb is None else {**fields, "size_bytes": round(self.size_gb * GB)}
+
+
+class Class(Strict):
+    """Hardware that many machines have. What is left out is not known, and judged by nobody."""
+
+    name: Name
+    architecture: Architecture = "amd64"
+    memory_gib: Gigabytes | None = None
+    """As it is installed: the kernel counts a little less."""
+    gpus: Gpus | None = None
+    nics: Annotated[tuple[Nics, ...], Field(max_length=16)] = ()
+    disks: Annotated[tuple[Disks, ...], Field(max_length=16)] = ()
+    firmware: Annotated[dict[Words, Version], Field(max_length=16)] = Field(default_factory=dict)
+    """Of what (`bios`, `bmc`, a card's PSID) → the least version that will do."""
+    origins: Annotated[tuple[MachineUrl, ...], Field(max_length=8)] = Field((), exclude_if=lambda origins: not origins)
+    """File servers and caches for these machines, tried after the rack's. Not written where there are none."""
+
+    @property
+    def memory_mib(self) -> int | None:
+        """MiB; None: not declared."""
+        return int(self.memory_gib * GIB) // MIB if self.memory_gib is not None else None
+
+    def document(self) -> dict[str, Any]:
+        """The class as a machine keeps it, in plain units: bytes, Mbit/s. What is not declared is not there."""
+        found: dict[str, Any] = {"name": self.name, "architecture": self.architecture}
+        if self.memory_gib is not None:
+            found["memory_bytes"] = int(self.memory_gib * GIB)
+        if self.gpus is not None:
+            found["gpus"] = self.gpus.model_dump(exclude_none=True)
+        if self.nics:
+            found["nics"] = [nic.document() for nic in self.nics]
+        if self.disks:
+            found["disks"] = [disk.document() for disk in self.disks]
+        return found | ({"firmware": dict(self.firmware)} if self.firmware else {})

@@ -1,0 +1,74 @@
+"""One bad thing at a time, laid over a machine that is in order: found by the check that should, and no other."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from images.node.health.checks import CHECKS
+from images.node.health.kept import FOLDER
+from images.node.health.machine import Offset, Output
+from tests.unit.health.faults import FAULTS, Fault
+from tests.unit.health.recorded import WHOLE, Told, expected, look, plant, put, recorded, told, words
+
+NAME = "hgx-h100"
+JUDGED_BY_THE_SERVICE = {"expectations", "clock"}
+"""Their faults are not the machine's: test_checks.py."""
+
+
+class Good:
+    """The machine in order, after its first run; what is laid over it is taken away again."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = plant(root, NAME)
+        self.files, self.tools = recorded(NAME)
+        self.found = self.look({})
+        self.kept = shutil.copytree(root / FOLDER, root / "kept")
+
+    def look(self, tools: dict[str, Output]) -> dict[str, tuple[str, str]]:
+        return words(look(Told(self.root, expected(**WHOLE), Offset(120, 40), told(NAME, tools))))
+
+    def with_fault(self, fault: Fault) -> dict[str, tuple[str, str]]:
+        changes = dict(fault.files)
+        if fault.log:
+            changes["dev/kmsg"] = "\n".join([self.files["dev/kmsg"], *fault.log])
+        try:
+            for path, content in changes.items():
+                put(self.root / path, content)
+            return self.look({beginning: self._edited(beginning, fault) for beginning in fault.tools})
+        finally:
+            for path in changes:
+                put(self.root / path, self.files.get(path))
+            shutil.rmtree(self.root / FOLDER)
+            shutil.copytree(self.kept, self.root / FOLDER)
+
+    def _edited(self, beginning: str, fault: Fault) -> Output:
+        (before,) = [output for line, output in self.tools.items() if line.startswith(beginning)]
+        after = fault.tools[beginning](before.text)
+        assert after != before.text
+        return Output(before.status, after)
+
+
+@pytest.fixture(scope="module")
+def good(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Good]:
+    yield Good(tmp_path_factory.mktemp("good"))
+
+
+def test_the_machine_in_order_has_no_finding_in_any_run(good: Good) -> None:
+    assert {name for name, (status, _) in good.found.items() if status != "pass"} == set()
+    assert good.look({}) == good.found
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_is_found_by_the_check_that_should(good: Good, name: str) -> None:
+    fault = FAULTS[name]
+    found = good.with_fault(fault)
+    assert {name: said for name, said in found.items() if said[0] != "pass"} == {
+        fault.check: (fault.status, fault.summary)
+    }
+
+
+def test_there_are_many_and_every_check_has_its_own() -> None:
+    assert len(FAULTS) >= 60
+    assert {fault.check for fault in FAULTS.values()} == {check.name for check in CHECKS} - JUDGED_BY_THE_SERVICE

@@ -1,0 +1,37 @@
+"""docs/shipped-recipes.md says what was recorded, and what was recorded is of the recipes as they are."""
+
+import re
+
+import pytest
+
+from images.recipe import inherit
+from lab import shipped
+from lab.work import ROOT
+
+
+def test_the_page_is_what_the_records_make_it() -> None:
+    text = shipped.PAGE.read_text()
+    assert text.count(shipped.BEGIN) == text.count(shipped.END) == 1
+    assert shipped.page(text, shipped.read()) == text, "run: python -m lab.shipped"
+
+
+@pytest.mark.parametrize("name", inherit.shipped())
+def test_a_record_is_of_what_the_recipe_asks_for_now(name: str) -> None:
+    recipe, found = inherit.load(inherit.find(name)), shipped.read().get(name)
+    if found is not None:
+        asked = shipped.asked(recipe, found.kernel)
+        assert set(found.packages) == asked, f"build {name} again and record it, or take its record out"
+    rows = [line for line in shipped.PAGE.read_text().splitlines() if line.startswith(f"| `{name}` |")]
+    assert len(rows) == 1
+    assert (shipped.NOT_BUILT in rows[0]) == (found is None and name not in shipped.BOOTED)
+
+
+@pytest.mark.parametrize(("name", "booted"), shipped.BOOTED.items())
+def test_what_is_said_to_be_booted_is_booted_by_a_test_that_names_it(name: str, booted: str) -> None:
+    for path in re.findall(r"`(tests/[^`]+)`", booted):
+        texts = [(ROOT / path).read_text(), (ROOT / "tests/boot/conftest.py").read_text()]
+        assert any(name in text for text in texts), f"neither {path} nor its conftest names {name}"
+
+
+def test_nothing_is_recorded_of_what_does_not_ship() -> None:
+    assert set(shipped.read()) <= set(inherit.shipped())

@@ -1,0 +1,138 @@
+"""Classes of machines in the inventory, and what a machine is told of its own."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from images.values.strict import FaultsError
+from netboot.cli import hardware
+from netboot.machines.classes import Class
+from netboot.machines.difference import differences, digest_of
+from netboot.machines.inventory import load_inventory
+from netboot.machines.values import Inventory
+
+GOOD = """
+channels: [{name: stable}]
+profiles: [{name: default, channel: stable}]
+classes:
+- name: hgx-h100
+  memory_gib: 2048
+  gpus: {count: 8, model: H100}
+  nics:
+  - {name: compute, model: ConnectX-7, count: 8, speed_gbps: 400}
+  - {model: BlueField-3, count: 2, speed_gbps: 2.5}
+  disks: [{count: 4, size_gb: 3840}, {count: 2, model: SSDPF2KX}]
+  firmware: {MT_0000000838: "28.39.2048", bmc: "24.1"}
+- {name: dpu, architecture: arm64}
+machines:
+- {name: gpu-001, match: {serial: CZ1}, profile: default, class: hgx-h100}
+- {name: dpu-001, match: {serial: CZ2}, profile: default, class: dpu}
+- {name: old-001, match: {serial: CZ3}, profile: default}
+"""
+DOCUMENT = {
+    "name": "hgx-h100",
+    "architecture": "amd64",
+    "memory_bytes": 2048 * 2**30,
+    "gpus": {"count": 8, "model": "H100"},
+    "nics": [
+        {"name": "compute", "model": "ConnectX-7", "count": 8, "speed_mbps": 400_000},
+        {"model": "BlueField-3", "count": 2, "speed_mbps": 2_500},
+    ],
+    "disks": [{"count": 4, "size_bytes": 3840 * 10**9}, {"count": 2, "model": "SSDPF2KX"}],
+    "firmware": {"MT_0000000838": "28.39.2048", "bmc": "24.1"},
+}
+
+
+def loaded(folder: Path, text: str = GOOD) -> Inventory:
+    (folder / "site.yaml").write_text(text)
+    return load_inventory(folder)
+
+
+def faults(folder: Path, text: str) -> list[str]:
+    with pytest.raises(FaultsError) as caught:
+        loaded(folder, text)
+    return [str(fault).replace(f"{folder}/", "") for fault in caught.value.faults]
+
+
+def test_a_machine_has_the_hardware_of_its_class(tmp_path: Path) -> None:
+    found = loaded(tmp_path)
+    assert [(machine.class_name, machine.architecture) for machine in found.machines] == [
+        ("hgx-h100", "amd64"),
+        ("dpu", "arm64"),
+        (None, "amd64"),
+    ]
+    assert found.classes[0].document() == DOCUMENT
+    assert found.classes[0].memory_mib == 2048 * 1024
+    assert found.classes[1].document() == {"name": "dpu", "architecture": "arm64"}
+    assert Inventory.model_validate_json(found.model_dump_json()) == found
+
+
+def test_mistakes_are_said_with_their_place_and_remedy(tmp_path: Path) -> None:
+    text = GOOD.replace("class: hgx-h100", "class: hgx-h10").replace("class: dpu", "class: dpu, architecture: amd64")
+    text = text.replace("memory_gib: 2048", "memory: 2048").replace('bmc: "24.1"', "bmc: U46")
+    text = text.replace("model: ConnectX-7, count: 8", "model: ConnectX-7, count: 0")
+    assert faults(tmp_path, text) == [
+        "site.yaml:6: classes[0].memory: unknown key; did you mean 'memory_gib'?",
+        "site.yaml:9: classes[0].nics[0].count: Input should be greater than or equal to 1",
+        ('site.yaml:12: classes[0].firmware.bmc: must be numbers with dots between them, like "28.39.2048", in quotes'),
+        "site.yaml:15: machines[0].class: no class is named 'hgx-h10'; did you mean 'hgx-h100'?",
+        (
+            "site.yaml:16: machines[1].architecture: amd64, and its class 'dpu' is arm64: "
+            "leave it out, or name another class"
+        ),
+    ]
+
+
+def test_without_any_class_it_says_so_and_a_name_is_one_class_s(tmp_path: Path) -> None:
+    plain = GOOD[: GOOD.index("classes:")] + GOOD[GOOD.index("machines:") :]
+    assert faults(tmp_path, plain)[0] == (
+        "site.yaml:5: machines[0].class: no class is named 'hgx-h100'; no class is declared at all"
+    )
+    twice = GOOD.replace("machines:", "- {name: dpu}\nmachines:")
+    assert faults(tmp_path, twice) == [
+        "site.yaml:14: classes[2].name: class 'dpu' is declared twice, first in site.yaml:13"
+    ]
+    far = GOOD.replace("class: dpu", "class: zzz")
+    assert faults(tmp_path, far) == [
+        "site.yaml:16: machines[1].class: no class is named 'zzz'; declared classes: dpu, hgx-h100"
+    ]
+
+
+def test_an_inventory_without_classes_is_written_as_before_there_were_any(tmp_path: Path) -> None:
+    plain = GOOD[: GOOD.index("classes:")] + "machines:\n- {name: old-001, match: {serial: CZ3}, profile: default}\n"
+    before = loaded(tmp_path, plain)
+    assert "class" not in before.model_dump_json()
+    assert list(before.model_dump(mode="json", by_alias=True)) == ["machines", "profiles", "channels"]
+    assert digest_of(before) == "c4c9f2f0cf77cab949bba51442f83389f5ed122cf895036633b60868dc3aa072"
+
+
+def test_an_edit_of_a_class_and_of_a_machines_class_is_shown(tmp_path: Path) -> None:
+    before = loaded(tmp_path)
+    after = loaded(
+        tmp_path, GOOD.replace("profile: default, class: hgx-h100", "profile: default").replace("2048\n", "1024\n")
+    )
+    compared = differences(before, after)
+    assert compared["machines"].changed == {"gpu-001": {"class": ("hgx-h100", None)}}
+    assert compared["classes"].changed == {"hgx-h100": {"memory_gib": (2048.0, 1024.0)}}
+    assert compared["profiles"].changed == compared["channels"].changed == {}
+
+
+def test_the_line_for_people() -> None:
+    line = (
+        "hgx-h100 (amd64, 2048 GiB, 8 × GPU H100, 8 × compute NIC ConnectX-7 at 400 Gbit/s, "
+        "2 × NIC BlueField-3 at 2.5 Gbit/s, 4 × disk of 3840 GB, 2 × disk SSDPF2KX, "
+        "firmware MT_0000000838 from 28.39.2048 on, firmware bmc from 24.1 on)"
+    )
+    assert list(hardware.facts({"hardware": DOCUMENT})) == [("class", line)]
+    assert list(hardware.facts({})) == []
+
+
+@given(st.floats(0.001, 100_000), st.floats(0.001, 100_000))
+def test_units_are_whole_numbers_of_the_smaller_unit(memory: float, speed: float) -> None:
+    nic = {"model": "x", "count": 1, "speed_gbps": speed}
+    document = Class.model_validate({"name": "a", "memory_gib": memory, "nics": [nic]}).document()
+    assert abs(document["memory_bytes"] - memory * 2**30) < 1
+    assert abs(document["nics"][0]["speed_mbps"] - speed * 1000) <= 0.5
+    assert type(document["nics"][0]["speed_mbps"]) is type(document["memory_bytes"]) is int
