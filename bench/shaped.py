@@ -25,6 +25,9 @@ from images.build.initrd import STAGE
 
 RATES = (20, 40, 80)
 """Mbit/s of each origin's link."""
+FAST = len(RATES)
+"""An origin alone, by its place behind those of `RATES`; at `FAST_RATE` Mbit/s."""
+FAST_RATE = 1000
 BAD = 1
 """The origin that lies or dies half-way, by its place in `RATES`."""
 PIECE = 65536
@@ -60,9 +63,10 @@ class Sent:
 def shape() -> None:
     """Loopback with a token bucket (a class of htb) for each origin: what it sends is shaped, what it gets is not."""
     commands = ["ip link set lo up mtu 1500", "tc qdisc add dev lo root handle 1: htb"]
-    for number, rate in enumerate(RATES):
+    for number, rate in enumerate((*RATES, FAST_RATE)):
+        burst = 32 * (1 + rate // 100)
         commands.append(
-            f"tc class add dev lo parent 1: classid 1:{number + 1} htb rate {rate}mbit burst 32kb cburst 32kb"
+            f"tc class add dev lo parent 1: classid 1:{number + 1} htb rate {rate}mbit burst {burst}kb cburst {burst}kb"
         )
     for command in commands:
         done = subprocess.run(command.split(), capture_output=True, text=True, check=False)
@@ -80,12 +84,12 @@ def _handler(origin: Origin) -> type[BaseHTTPRequestHandler]:
             self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_PRIORITY, 0x10001 + origin.number)
 
         def do_GET(self) -> None:
-            asked = re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers["Range"])
+            asked = re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers.get("Range", f"bytes=0-{len(origin.data) - 1}"))
             if asked is None or self._broken():
                 self.close_connection = True
                 return
             first, last = int(asked[1]), int(asked[2])
-            self.send_response(206)
+            self.send_response(206 if "Range" in self.headers else 200)
             self.send_header("Content-Range", f"bytes {first}-{last}/{len(origin.data)}")
             self.send_header("Content-Length", str(last - first + 1))
             self.end_headers()
@@ -125,8 +129,30 @@ def serving(origin: Origin) -> Iterator[Origin]:
             server.shutdown()
 
 
-def fetch(folder: Path, data: bytes, origins: Sequence[Origin]) -> float:
-    """Seconds of the stage's fetch, all origins preferred alike.
+FETCH = 'fetch_root && verify_root || { echo "$REASON"; exit 1; }\n'
+STREAM = """
+hash() {
+  number=$1
+  while [ "$number" -lt "$COUNT" ]; do
+    sum=$(dd if="$FILE" bs="$CHUNK" skip="$number" count=1 2>/dev/null | sha256sum)
+    [ "$sum" = "$(sed -n "s/^$number //p" "$RUN/manifest.json.chunks")  -" ] || exit 1
+    number=$((number + $(nproc)))
+  done
+}
+FILE=$RUN/image/root.img
+wget -q -O "$FILE" "$ORIGINS/v1/blobs/$ROOT" || exit 1
+worker=0 workers=''
+while [ "$worker" -lt "$(nproc)" ]; do
+  hash "$worker" &
+  worker=$((worker + 1)) workers="$workers $!"
+done
+for worker in $workers; do wait "$worker" || exit 1; done
+"""
+"""The peer of one origin alone: one stream into the file, then all chunks hashed, a worker for each processor."""
+
+
+def fetch(folder: Path, data: bytes, origins: Sequence[Origin], way: str = FETCH) -> float:
+    """Seconds until the image is there and verified, all origins preferred alike.
 
     Raises:
         BenchError: it did not bring the image, whole and right.
@@ -155,7 +181,7 @@ def fetch(folder: Path, data: bytes, origins: Sequence[Origin]) -> float:
         "COUNT": str(len(chunks)),
     }
     script = "".join(f"{name}='{value}'\n" for name, value in values.items())
-    script += "".join(f'. "$LIB/{name}.sh"\n' for name in names) + 'fetch_root || { echo "$REASON"; exit 1; }\n'
+    script += "".join(f'. "$LIB/{name}.sh"\n' for name in names) + way
     start = time.monotonic()
     done = subprocess.run(
         [busybox, "sh", "-c", script], env={"PATH": str(tools)}, capture_output=True, text=True, check=False
@@ -173,19 +199,22 @@ def main() -> None:
     chance = random.Random(1)
     data = b"".join(chance.randbytes(1 << 20) for _ in range(mib))
     everyone, honest = range(len(RATES)), [number for number in range(len(RATES)) if number != BAD]
-    cases: dict[str, tuple[Sequence[int], Fault]] = {
-        "together": (everyone, "none"),
-        "rest": (honest, "none"),
-        "lies": (everyone, "lies"),
-        "dies": (everyone, "dies"),
+    cases: dict[str, tuple[Sequence[int], Fault, str]] = {
+        "together": (everyone, "none", FETCH),
+        "rest": (honest, "none", FETCH),
+        "lies": (everyone, "lies", FETCH),
+        "dies": (everyone, "dies", FETCH),
+        "alone": ((FAST,), "none", FETCH),
+        "stream": ((FAST,), "none", STREAM),
     }
     found: dict[str, list[float]] = {name: [] for name in cases}
     for _ in range(rounds):
-        for name, (numbers, fault) in cases.items():
+        for name, (numbers, fault, way) in cases.items():
             sent = Sent(len(data) // 2)
             origins = [Origin(number, data, fault if number == BAD else "none", sent) for number in numbers]
             with ExitStack() as stack:
-                found[name].append(fetch(folder, data, [stack.enter_context(serving(origin)) for origin in origins]))
+                served = [stack.enter_context(serving(origin)) for origin in origins]
+                found[name].append(fetch(folder, data, served, way))
     sys.stdout.write(json.dumps(found))
 
 

@@ -65,7 +65,7 @@ def test_a_script_sets_those_of_the_service_and_no_other(nonce: bool) -> None:
         image=digest,
         kernel=digest,
         initrd=digest,
-        origins=(url,),
+        origins=((url,),),
         kernel_from=url,
         seconds=9,
         nonce=nonce,

@@ -73,7 +73,7 @@ alive() { cat "$FETCH"/alive.* 2>/dev/null; }
 
 not_all() {
   left=$(sort -u "$FETCH/left" | sed '$!s/$/;/' | tr '\n' ' ' | sed 's/ $//')
-  chunk=$(awk -v good="$FETCH/good" 'BEGIN {while ((getline <good) > 0) has[$1]} !($1 in has) {print $1; exit}' "$FETCH/damaged")
+  chunk=$(sort -n "$FETCH/damaged" | awk -v good="$FETCH/good" 'BEGIN {while ((getline <good) > 0) has[$1]} !($1 in has) {print $1; exit}')
   [ -z "$chunk" ] || because "ImageRefused: chunk $chunk of the root image is damaged at every origin that sends it: $left" || return 1
   because "cannot fetch the root image, it stays at $(good_count) of $COUNT chunks: $left"
 }

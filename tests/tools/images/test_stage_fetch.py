@@ -34,7 +34,7 @@ class Machine:
     def fetch(
         self, *origins: Origin, preferred: int = 1, processors: int = 1, script: str = FETCH
     ) -> CompletedProcess[str]:
-        """`preferred`: how many of the origins are preferred alike; with one processor each is a connection."""
+        """`preferred`: how many of the origins are preferred alike: each is a connection."""
         chunks = [ROOT[at : at + CHUNK_SIZE] for at in range(0, len(ROOT), CHUNK_SIZE)]
         lines = "".join(f"{i} {hashlib.sha256(chunk).hexdigest()}\n" for i, chunk in enumerate(chunks))
         (self.stage.run_folder / "manifest.json.chunks").write_text(lines)
@@ -75,23 +75,15 @@ def altered(offset: int, what: bytes = b"\xff\x00\xff") -> Callable[[bytes], byt
     return lambda data: data[:offset] + what + data[offset + len(what) :]
 
 
-def test_one_good_origin_is_asked_once(machine: Machine) -> None:
+@pytest.mark.parametrize("processors", [1, 2, 9])
+def test_one_good_origin_is_asked_once(machine: Machine, processors: int) -> None:
     good, other = machine.origin(), machine.origin()
-    done = machine.fetch(good, other)
+    done = machine.fetch(good, other, processors=processors)
     assert machine.fetched == ROOT, done
     assert (good.asked, other.asked) == ([(BLOB, part(0))], [])
     assert machine.details()[1] == "ImageVerified: 4 chunks"
     assert machine.details()[0].endswith(f" s from {good.url} ")
     assert machine.details()[0].startswith(f"ImageFetched: {len(ROOT)} bytes in ")
-
-
-def test_with_two_processors_a_lone_origin_gets_two_connections(machine: Machine) -> None:
-    good, other = machine.origin(rate=8_000_000), machine.origin()
-    machine.fetch(good, other, processors=2)
-    assert machine.fetched == ROOT
-    assert part(0) in good.ranges_of(BLOB)
-    assert part(2) in good.ranges_of(BLOB)
-    assert other.asked == []
 
 
 def test_origins_that_are_preferred_alike_bring_it_together(machine: Machine) -> None:
@@ -147,6 +139,15 @@ def test_an_origin_far_slower_than_another_is_left_for_the_next(machine: Machine
     assert f"netboot: left {slow.url}: " in done.stdout
     assert " KiB/s, less than a tenth of the fastest\n" in done.stdout
     assert next_one.asked != []
+
+
+def test_an_origin_that_was_left_as_slow_is_asked_again_when_there_is_no_other(machine: Machine) -> None:
+    slow, quick, gone = machine.origin(rate=100_000), machine.origin(rate=3_000_000), machine.origin(status=404)
+    done = machine.fetch(slow, quick, gone, preferred=2)
+    assert machine.fetched == ROOT
+    lines = [line for line in done.stdout.splitlines() if line.startswith("netboot: left ")]
+    assert [line.split()[2] for line in lines[:2]] == [f"{slow.url}:", f"{gone.url}:"]
+    assert len(slow.asked) > 1
 
 
 def test_where_all_are_slow_for_the_link_another_joins_in(machine: Machine) -> None:
@@ -221,7 +222,7 @@ def test_a_damaged_chunk_is_fetched_from_another_origin(machine: Machine) -> Non
     good = machine.origin()
     machine.fetch(damaging, good)
     assert machine.fetched == ROOT
-    assert part(1) in good.ranges_of(BLOB)
+    assert any(str(asked).startswith(f"bytes={CHUNK_SIZE}-") for asked in good.ranges_of(BLOB))
     assert machine.details()[1] == f"ImageVerified: 4 chunks, chunk 1 again from {good.url}"
 
 
@@ -258,7 +259,7 @@ def test_another_file_of_the_same_size_is_refused_however_many_chunks_are_wrong(
         "REASON ImageRefused: chunk 0 of the root image is damaged at every origin that sends it: "
         f"{other.url}: sends damaged chunks"
     )
-    assert len(other.asked) == 2
+    assert len(other.asked) <= 2
 
 
 def test_after_a_failure_what_was_verified_is_kept(machine: Machine) -> None:
