@@ -182,13 +182,15 @@ def fetch(folder: Path, data: bytes, origins: Sequence[Origin], way: str = FETCH
     }
     script = "".join(f"{name}='{value}'\n" for name, value in values.items())
     script += "".join(f'. "$LIB/{name}.sh"\n' for name in names) + way
-    start = time.monotonic()
-    done = subprocess.run(
-        [busybox, "sh", "-c", script], env={"PATH": str(tools)}, capture_output=True, text=True, check=False
-    )
-    seconds = time.monotonic() - start
-    if done.returncode or (run / "image/root.img").read_bytes() != data:
-        raise BenchError(f"the stage did not fetch the image: {done.stdout[-400:]} {done.stderr[-400:]}")
+    with (folder / "said").open("w+") as said:  # no pipe: a `sleep` of the stage's watcher would hold it open
+        start = time.monotonic()
+        done = subprocess.run(
+            [busybox, "sh", "-c", script], env={"PATH": str(tools)}, stdout=said, stderr=said, check=False
+        )
+        seconds = time.monotonic() - start
+        said.seek(0)
+        if done.returncode or (run / "image/root.img").read_bytes() != data:
+            raise BenchError(f"the stage did not fetch the image: {said.read()[-800:]}")
     return seconds
 
 

@@ -84,6 +84,7 @@ work() { # as `slot`, until nothing is left to do, or no origin to do it with
     bring && break
     say "left $origin: $error"
     echo "$origin: $error" >>"$FETCH/left"
+    rm -f "$FETCH/partial.$slot".* # nobody is blamed for what another has sent
   done
   rm -f "$FETCH/alive.$slot" "$FETCH/pid.$slot"
   echo >&3

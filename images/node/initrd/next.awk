@@ -44,7 +44,7 @@ END {
   }
 }
 function share(   other, sum, size) { # of what nobody has begun: half of what is this origin's by its speed; all, if it is alone
-  if (slots < 2) return count
+  if (slots < 2) return count + 0 # a number: busybox hands on the text of -v
   for (other in origin_of) sum += rate(origin_of[other])
   size = int(free * rate(origin) / sum / 2)
   if (size > 3 * latest[slot]) size = latest[slot] ? 3 * latest[slot] : size > 4 ? 4 : size

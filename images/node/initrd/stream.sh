@@ -32,12 +32,12 @@ receive() { # BYTES FILE: at its end; 1 if the connection ended before. dd's fir
 }
 
 part=$FETCH/part.$slot.$((chunk % (VERIFIERS + 1))) partial=$FETCH/partial.$slot.$chunk have=0
-rm -f "$FETCH/part.$slot".*
+for old in "$FETCH/part.$slot".*; do [ ! -e "$old" ] || : >"$old"; done
 if [ -s "$partial" ]; then # what came before a connection ended
   have=$(stat -c %s "$partial")
   mv "$partial" "$part"
 fi
-rm -f "$FETCH/partial.$slot".*
+for old in "$FETCH/partial.$slot".*; do [ ! -e "$old" ] || rm "$old"; done
 first=$((chunk * CHUNK + have)) end=$(((last + 1) * CHUNK))
 final=$(((end < SIZE ? end : SIZE) - 1))
 ask "$3" "$4" "$first" "$final"

@@ -20,8 +20,9 @@ say_progress() {
 judge_slots() { # by what each brought since it was looked at last
   fastest=0 total=0
   for file in "$FETCH"/alive.*; do
-    slot=${file##*.} now=$(received "${file##*.}") was=0 before_origin=''
-    read -r _ _ origin <"$file" || continue
+    [ -e "$file" ] || continue
+    read -r _ slot origin <"$file"
+    now=$(received "$slot") was=0 before_origin=''
     [ ! -e "$FETCH/window.$slot" ] || read -r was _ before_origin _ <"$FETCH/window.$slot"
     brought=$((now - was)) watched=''
     total=$((total + brought))
@@ -31,6 +32,7 @@ judge_slots() { # by what each brought since it was looked at last
     echo "$now $brought $origin $watched" >"$FETCH/window.$slot"
   done
   for file in "$FETCH"/window.*; do
+    [ -e "$file" ] || continue
     slot=${file##*.} pid=''
     read -r _ brought _ watched <"$file"
     [ ! -e "$FETCH/pid.$slot" ] || read -r pid <"$FETCH/pid.$slot"
