@@ -202,7 +202,7 @@ def boot_values(decision: Boot, snapshot: Snapshot, retry: tuple[int, int], *, n
     """The script of a machine that boots; `retry`: least and most seconds before it asks again after a failure;
     `nonce`: a boot window of it is open.
 
-    The wait, and the origin that brings the kernel, are spread over machines by their names: scripts are rendered ahead.
+    The wait, and which origin brings the kernel, are spread over machines by name: scripts are rendered ahead.
     """
     least, most = retry
     number = zlib.crc32(decision.machine.name.encode())

@@ -50,7 +50,8 @@ def test_all_files_together_are_the_inventory(tmp_path: Path) -> None:
 def test_a_machine_names_a_rack_that_is_declared(tmp_path: Path) -> None:
     machine = "machines:\n- {name: gpu-002, match: {serial: CZ1}, profile: default, rack: r12}\n"
     plain = "must be http://: machines fetch in plain HTTP and believe signatures, not connections"
-    assert faults(tmp_path, a=GOOD, b=machine, c="racks: [{name: r1, origins: ['https://r1']}]\nclasses: [{name: hgx, origins: ['https://c']}]\n") == [
+    racks = "racks: [{name: r1, origins: ['https://r1']}]\nclasses: [{name: hgx, origins: ['https://c']}]\n"
+    assert faults(tmp_path, a=GOOD, b=machine, c=racks) == [
         "b.yaml:2: machines[0].rack: no rack is named 'r12'; did you mean 'r1'?",
         f"c.yaml:1: racks[0].origins[0]: {plain}",
         f"c.yaml:2: classes[0].origins[0]: {plain}",

@@ -10,6 +10,8 @@ SLOWEST=10 LEAST_OF_LINK=20        # left below a tenth of the fastest; below a 
 
 fetch_root() {
   FILE=$RUN/image/root.img FETCH=$RUN/image/fetch started=$(date +%s)
+  read -r began _ </proc/uptime
+  began=${began%.*}
   SLOTS=$((PREFERRED < MOST_SLOTS ? PREFERRED : MOST_SLOTS)) # to begin with
   VERIFIERS=$(($(nproc) / SLOTS)) # chunks of a slot that are verified while the next ones come
   VERIFIERS=$((VERIFIERS < 1 ? 1 : VERIFIERS < 8 ? VERIFIERS : 8))
@@ -118,14 +120,14 @@ bring() { # chunks from `origin`: 0 when there is no more to do, 1 with `error` 
 take_run() { # sets run to what this slot brings next, "FIRST LAST" or "wait", and notes it; 1: there is no more to do
   read -r _ <&4 # one slot at a time
   read -r now _ </proc/uptime
-  run=$(awk -v count="$COUNT" -v slot="$slot" -v origin="$origin" -v now="$now" -f "$LIB/next.awk" \
+  run=$(awk -v count="$COUNT" -v slot="$slot" -v origin="$origin" -v seconds="$((${now%.*} - began))" -f "$LIB/next.awk" \
     "$FETCH/good" "$FETCH/damaged" "$FETCH/claimed" "$FETCH"/alive.*)
   # shellcheck disable=SC2086 # words
   set -- $run
   case $run in
     '' | wait) ;;
     *again)
-      echo "again $1" >>"$FETCH/claimed"
+      echo "again $1 $slot" >>"$FETCH/claimed"
       run="$1 $1"
       ;;
     *)

@@ -51,7 +51,7 @@ shuffled() { # lines; each machine in an order of its own, at each boot another
 }
 
 each_once() { # URLS...: one a line, in order, without a slash at the end
-  printf '%s\n' "$@" | tr ' ,' '\n\n' | sed 's,/$,,' | awk 'NF && !seen[$0]++'
+  printf '%s\n' "$@" | sed 's/[ ,]/\n/g' | sed 's,/$,,' | awk 'NF && !seen[$0]++'
 }
 
 bundle_from() { # ORIGIN

@@ -36,7 +36,7 @@ judge_slots() { # by what each brought since it was looked at last
     slot=${file##*.} pid=''
     read -r _ brought _ watched <"$file"
     [ ! -e "$FETCH/pid.$slot" ] || read -r pid <"$FETCH/pid.$slot"
-    [ -n "$pid" ] && [ -n "$watched" ] || continue # not connected, or not for the whole time
+    if [ -z "$pid" ] || [ -z "$watched" ]; then continue; fi # not connected, or not for the whole time
     if [ "$brought" -lt "$STALL_BYTES" ]; then
       stop "$(lonely || echo "later: ")less than $STALL_BYTES bytes came in $STALL_SECONDS seconds"
     elif spare && [ $((brought * SLOWEST)) -lt "$fastest" ]; then
@@ -56,7 +56,7 @@ lonely() { # whether there is no other origin to go on with
 }
 
 spare() { # whether an origin has not been asked yet
-  [ "$(ls "$FETCH/taken" | wc -l)" -lt "$(wc -l <"$FETCH/order")" ]
+  [ "$(find "$FETCH/taken" -mindepth 1 | wc -l)" -lt "$(wc -l <"$FETCH/order")" ]
 }
 
 link_speed() { # Mbit/s; 0 where the card does not say, as virtual ones

@@ -7,8 +7,12 @@ from tests.tools.images.boot_stage import Stage
 pytestmark = pytest.mark.tools
 
 NEXT = """
-printf "$GOOD" >"$RUN/good"; printf "$DAMAGED" >"$RUN/damaged"; printf "$CLAIMED" >"$RUN/claimed"; printf "$ALIVE" >"$RUN/alive"
-awk -v count="$COUNT" -v slot=1 -v origin=a -f "$LIB/next.awk" "$RUN/good" "$RUN/damaged" "$RUN/claimed" "$RUN/alive"
+printf "$GOOD" >"$RUN/good"
+printf "$DAMAGED" >"$RUN/damaged"
+printf "$CLAIMED" >"$RUN/claimed"
+printf "$ALIVE" >"$RUN/alive"
+cd "$RUN"
+awk -v count="$COUNT" -v seconds=40 -v slot=1 -v origin=a -f "$LIB/next.awk" ./good ./damaged ./claimed ./alive
 """
 
 
@@ -53,6 +57,20 @@ def test_several_begin_with_little_and_go_on_by_their_speed(stage: Stage) -> Non
     assert next_run(stage, 41, has=good(("a", 0, 31), ("b", 32, 39)), claimed=longer) == "40 40"
 
 
+def test_the_last_chunks_are_not_for_who_would_take_longest(stage: Stage) -> None:
+    has, claimed = good(("a", 0, 0), ("b", 1, 9)), ("claim 0 0 1", "claim 1 9 2", "claim 10 10 2")
+    assert next_run(stage, 15, has=has, claimed=claimed) == "wait"
+    assert next_run(stage, 30, has=has, claimed=claimed) == "11 11"
+    assert next_run(stage, 15, has=has, claimed=claimed[:2]) == "10 10", "the other brings nothing now"
+    assert next_run(stage, 15, has=has, claimed=("claim 0 0 1", "claim 1 14 2")) == "wait"
+
+
+def test_a_request_is_for_what_comes_in_a_quarter_of_a_second_at_least(stage: Stage) -> None:
+    has, claimed = good(("a", 0, 799), ("b", 800, 1599)), ("claim 0 799 1", "claim 800 1599 2")
+    assert next_run(stage, 1602, has=has, claimed=claimed) == "1600 1601"
+    assert next_run(stage, 1610, has=has, claimed=claimed) == "1600 1603"
+
+
 def test_the_end_of_a_run_goes_to_who_would_bring_it_sooner(stage: Stage) -> None:
     has, claimed = good(("a", 0, 9), ("b", 10, 14)), ("claim 0 9 1", "claim 10 20 2")
     assert next_run(stage, 21, has=has, claimed=claimed) == "18 20 2 17"
@@ -62,7 +80,8 @@ def test_the_end_of_a_run_goes_to_who_would_bring_it_sooner(stage: Stage) -> Non
 def test_the_last_chunk_of_another_origin_is_asked_for_once_more(stage: Stage) -> None:
     has, claimed = good(("a", 0, 9)), ("claim 0 9 1", "claim 10 10 2")
     assert next_run(stage, 11, has=has, claimed=claimed) == "10 again"
-    assert next_run(stage, 11, has=has, claimed=(*claimed, "again 10")) == "wait"
+    assert next_run(stage, 11, has=has, claimed=(*claimed, "again 10 1")) == "wait"
+    assert next_run(stage, 11, "abc", has=has, claimed=(*claimed, "again 10 3")) == "10 again", "by a slower one"
     assert next_run(stage, 11, "aa", has=has, claimed=claimed) == "wait"
 
 
