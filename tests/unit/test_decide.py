@@ -275,6 +275,12 @@ def test_a_rack_comes_before_a_class_and_a_class_before_the_site() -> None:
     assert other.origins == (("http://cache", URL),)
 
 
+def test_a_snapshot_without_any_of_it_is_written_as_before() -> None:
+    words = VIEW.snapshot.model_dump_json()
+    assert [name for name in ("rack", "class", "kernel_from_origins") if name in words] == []
+    assert "kernel_from_origins" in in_a_rack(kernel_from_origins=True).snapshot.model_dump_json()
+
+
 def test_an_origin_of_the_site_that_is_a_racks_too_is_the_racks() -> None:
     decision = decide(in_a_rack("http://cache"), mac(1))
     assert isinstance(decision, Boot)

@@ -141,13 +141,19 @@ def test_an_origin_far_slower_than_another_is_left_for_the_next(machine: Machine
     assert next_one.asked != []
 
 
-def test_an_origin_that_was_left_as_slow_is_asked_again_when_there_is_no_other(machine: Machine) -> None:
-    slow, quick, gone = machine.origin(rate=100_000), machine.origin(rate=3_000_000), machine.origin(status=404)
-    done = machine.fetch(slow, quick, gone, preferred=2)
+def test_an_origin_that_stood_still_is_asked_once_more_when_there_is_no_other(machine: Machine) -> None:
+    standing, slow, gone = machine.origin(stalls_at=1000), machine.origin(rate=700_000), machine.origin(status=404)
+
+    def goes_on(data: bytes) -> bytes:
+        standing.stalls_at = 1000 if len(standing.asked) == 1 else None
+        return data
+
+    standing.alter = goes_on
+    done = machine.fetch(standing, slow, gone, preferred=2)
     assert machine.fetched == ROOT
-    lines = [line for line in done.stdout.splitlines() if line.startswith("netboot: left ")]
-    assert [line.split()[2] for line in lines[:2]] == [f"{slow.url}:", f"{gone.url}:"]
-    assert len(slow.asked) > 1
+    left = [line.split()[2] for line in done.stdout.splitlines() if line.startswith("netboot: left ")]
+    assert left == [f"{standing.url}:", f"{gone.url}:"]
+    assert f" {standing.url} " in machine.details()[0]
 
 
 def test_where_all_are_slow_for_the_link_another_joins_in(machine: Machine) -> None:
