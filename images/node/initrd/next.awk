@@ -51,7 +51,8 @@ function share(   other, sum, size, least, better) { # of what nobody has begun:
       better = better || rate(origin_of[other]) > rate(origin)
     }
   }
-  if (better && (free + left) * rate(origin) < sum) return 0 # all will be there before its first chunk would be
+  # All will be there before its next chunk would be; of who has brought nothing yet nobody knows
+  if (better && brought[origin] && (free + left) * rate(origin) < sum) return 0
   size = int(free * rate(origin) / sum / 2)
   if (size > 3 * latest[slot]) size = latest[slot] ? 3 * latest[slot] : size > 4 ? 4 : size
   least = int(brought[origin] / (seconds + 0.1) / 4) # what it brings in a quarter of a second: a request takes some time too

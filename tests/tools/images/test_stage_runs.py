@@ -63,6 +63,8 @@ def test_the_last_chunks_are_not_for_who_would_take_longest(stage: Stage) -> Non
     assert next_run(stage, 30, has=has, claimed=claimed) == "11 11"
     assert next_run(stage, 15, has=has, claimed=claimed[:2]) == "10 10", "the other brings nothing now"
     assert next_run(stage, 15, has=has, claimed=("claim 0 0 1", "claim 1 14 2")) == "wait"
+    new = good(("c", 0, 0), ("b", 1, 9))
+    assert next_run(stage, 15, has=new, claimed=claimed) == "11 11", "of one that has brought nothing nobody knows"
 
 
 def test_a_request_is_for_what_comes_in_a_quarter_of_a_second_at_least(stage: Stage) -> None:
