@@ -17,6 +17,7 @@ from bench import (
     host,
     images,
     join,
+    origins,
     report,
     report_images,
     report_join,
@@ -31,7 +32,7 @@ from bench.peers import matchbox_version, nginx_version
 from bench.serving import AbsentError, BenchError
 from bench.stats import Verdict
 
-PARTS = ("scripts", "bytes", "abuse", "flood", "siege", "join", "images", "scale")
+PARTS = ("scripts", "bytes", "abuse", "flood", "siege", "join", "images", "scale", "origins")
 ROOT = Path(__file__).resolve().parent.parent
 
 
@@ -100,13 +101,21 @@ def _run(options: argparse.Namespace, console: Console, folder: Path) -> list[Ve
     if found_scale is not None:
         console.print(scale.described(found_scale), "", highlight=False)
         verdicts += scale.verdicts(found_scale)
+    found_origins = _origins(options, console, folder) if "origins" in parts else None
+    verdicts += origins.verdicts(found_origins) if found_origins else []
     report.print_verdicts(console, verdicts)
     if options.output == "json":
         judged = [{**asdict(verdict), "reached": verdict.reached} for verdict in verdicts]
         whole = report.as_json(
             found_scripts, found_bytes, found_abuse, found_join, host=asdict(machine), peers=versions, verdicts=judged
         )
-        more = {"flood": flooded, "siege": found_siege, "images": found_images, "scale": found_scale}
+        more = {
+            "flood": flooded,
+            "siege": found_siege,
+            "images": found_images,
+            "scale": found_scale,
+            "origins": found_origins,
+        }
         whole |= {name: asdict(found) for name, found in more.items() if found}
         sys.stdout.write(json.dumps(whole, indent=2) + "\n")
     return verdicts
@@ -120,6 +129,13 @@ def _siege(options: argparse.Namespace, console: Console, folder: Path) -> siege
         _say_absent(console, str(error))
         return None
     report_siege.print_siege(console, found)
+    return found
+
+
+def _origins(options: argparse.Namespace, console: Console, folder: Path) -> origins.Origins:
+    rounds, mib = (1, 48) if options.quick else (options.rounds, 256)
+    found = origins.measure(folder, rounds, mib)
+    console.print(origins.described(found), "", highlight=False)
     return found
 
 

@@ -39,7 +39,8 @@ def chain_script(values: Chain) -> bytes:
 
 def prepare(values: Boot) -> Prepared:
     """The script that boots a machine, rendered but for the boot id."""
-    text = _render("boot.ipxe", {**values.model_dump(), "boot_id": _HOLE, "command_line": _command_line(values)})
+    more = {"boot_id": _HOLE, "command_line": _command_line(values), "from_origin": values.kernel_from != values.url}
+    text = _render("boot.ipxe", {**values.model_dump(), **more})
     return Prepared(tuple(text.split(_HOLE.encode())))
 
 
@@ -59,7 +60,7 @@ def _command_line(values: Boot) -> str:
             f"netboot.boot={_HOLE}",
             f"netboot.image={values.image}",
             f"netboot.report={values.url}",
-            f"netboot.origins={','.join(values.origins)}",
+            f"netboot.origins={',,'.join(','.join(group) for group in values.origins)}",
             "BOOTIF=01-${netX/mac:hexhyp}",
             f"systemd.hostname={values.machine}",
             *values.arguments,

@@ -55,7 +55,10 @@ class Boot(Value):
     image: Digest
     kernel: Digest
     initrd: Digest
-    origins: Annotated[tuple[Url, ...], Field(min_length=1)]
+    origins: Annotated[tuple[Annotated[tuple[Url, ...], Field(min_length=1)], ...], Field(min_length=1)]
+    """Groups, of which those of one are preferred alike."""
+    kernel_from: Url
+    """Where kernel and initrd come from: an origin, and then `url` where that fails; or `url` alone."""
     arguments: tuple[Argument, ...] = ()
     """The image's kernel arguments, then the profile's."""
     seconds: Seconds

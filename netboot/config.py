@@ -170,6 +170,8 @@ class Config(Strict):
     provisioning: Provisioning
     management: Management = Management()
     origins: tuple[MachineUrl, ...] = ()
+    kernel_from_origins: bool = False
+    """Machines ask their first origin for kernel and initrd, which nothing verifies but Secure Boot and attestation."""
     time_servers: Annotated[tuple[TimeServer, ...], Field(max_length=8)] = ()
     """For the machines' clocks, in the signed site bundle; without any those of DHCP count."""
     retry: Retry = Retry()

@@ -115,7 +115,7 @@ def _stage(*, debug: bool) -> Iterator[cpio.Entry]:
     yield cpio.character_device("dev/console", 5, 1)  # the kernel opens it for /init, before devtmpfs is there
     yield cpio.symlink("bin/sh", "busybox")
     yield cpio.file("init", (STAGE / "init").read_bytes(), 0o755)
-    for path in sorted(STAGE.glob("*.sh")):
+    for path in sorted((*STAGE.glob("*.awk"), *STAGE.glob("*.sh"))):
         yield cpio.file(f"lib/netboot/{path.name}", path.read_bytes(), 0o755)
     if debug:
         yield cpio.file("etc/netboot/debug", b"")

@@ -229,17 +229,20 @@ def boot_values(decision: Boot, snapshot: Snapshot, retry: tuple[int, int], *, n
     """The script of a machine that boots; `retry`: least and most seconds before it asks again after a failure;
     `nonce`: a boot window of it is open.
 
-    The wait is spread over machines by their names, so that scripts can be rendered ahead.
+    The wait, and which origin brings the kernel, are spread over machines by name: scripts are rendered ahead.
     """
     least, most = retry
+    number = zlib.crc32(decision.machine.name.encode())
+    nearest = [url for url in decision.origins[0] if url != snapshot.url] or [snapshot.url]
     return ipxe.values.Boot(
         url=snapshot.url,
         machine=decision.machine.name,
         image=decision.image.digest,
         kernel=decision.image.kernel.sha256,
         initrd=decision.image.initrd.sha256,
-        origins=snapshot.origins,
+        origins=decision.origins,
+        kernel_from=nearest[number % len(nearest)] if snapshot.kernel_from_origins else snapshot.url,
         arguments=decision.kernel_arguments,
-        seconds=least + zlib.crc32(decision.machine.name.encode()) % (most - least + 1),
+        seconds=least + number % (most - least + 1),
         nonce=nonce,
     )

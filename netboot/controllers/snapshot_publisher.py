@@ -97,6 +97,7 @@ class SnapshotPublisher:
             site=config.site,
             url=config.provisioning.url,
             origins=config.all_origins,
+            kernel_from_origins=config.kernel_from_origins,
             minimum_epoch=config.minimum_epoch,
         )
         now = self._clock.now_ms()

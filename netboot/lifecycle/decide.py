@@ -11,7 +11,7 @@ from images.values.types import Architecture, Name
 from netboot.lifecycle.snapshot import ImageFacts, Snapshot
 from netboot.machines.classes import Class
 from netboot.machines.match import Found, Index
-from netboot.machines.values import Machine, Profile
+from netboot.machines.values import Machine, Profile, Rack
 
 
 class Claim(Strict):
@@ -37,6 +37,8 @@ class Boot(Strict):
     channel: Name
     image: ImageFacts
     kernel_arguments: tuple[str, ...]
+    origins: tuple[tuple[str, ...], ...]
+    """Where the machine fetches from: groups, of which those of one are preferred alike; the service itself last."""
     because: tuple[str, ...]
 
 
@@ -75,17 +77,39 @@ class View:
     index: Index
     profiles: dict[str, Profile]
     classes: dict[str, Class]
+    racks: dict[str, Rack]
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> "View":
-        """Index a snapshot: machines by identifier, profiles and classes by name."""
-        profiles = {profile.name: profile for profile in snapshot.inventory.profiles}
-        classes = {declared.name: declared for declared in snapshot.inventory.classes}
-        return cls(snapshot, Index(snapshot.inventory.machines), profiles, classes)
+        """Index a snapshot: machines by identifier, the rest by name."""
+        declared = snapshot.inventory
+        profiles = {profile.name: profile for profile in declared.profiles}
+        classes = {one.name: one for one in declared.classes}
+        racks = {rack.name: rack for rack in declared.racks}
+        return cls(snapshot, Index(declared.machines), profiles, classes, racks)
 
     def hardware(self, machine: Machine) -> dict[str, Any] | None:
         """The document of the machine's class; None: it names none."""
         return self.classes[machine.class_name].document() if machine.class_name is not None else None
+
+    def near(self, machine: Machine) -> dict[str, tuple[str, ...]]:
+        """Origins of its rack, then of its class, by the words for who declares them; the service itself is none."""
+        found = {}
+        if machine.rack is not None:
+            found[f"rack {machine.rack}"] = self.racks[machine.rack].origins
+        if machine.class_name is not None:
+            found[f"class {machine.class_name}"] = self.classes[machine.class_name].origins
+        others = {who: tuple(url for url in urls if url != self.snapshot.url) for who, urls in found.items()}
+        return {who: urls for who, urls in others.items() if urls}
+
+    def origins(self, machine: Machine) -> tuple[tuple[str, ...], ...]:
+        """Where it fetches from, in groups, the most preferred first; each origin once. The service itself is the last
+        of the last group."""
+        groups, seen = [], set[str]()
+        for urls in (*self.near(machine).values(), self.snapshot.origins):
+            groups.append(tuple(url for url in dict.fromkeys(urls) if url not in seen))
+            seen.update(urls)
+        return tuple(group for group in groups if group)
 
 
 def decide(view: View | None, claim: Claim) -> Decision:
@@ -140,6 +164,8 @@ def _image(view: View, machine: Machine, profile: Profile, because: tuple[str, .
         last = f"channel {channel} has no image yet: run `netboot channel set {channel} <image>`"
         return Unavailable(reason="no-image", because=(*because, last))
     because = (*because, f"channel {channel} is image {image.name} {image.digest[:12]}")
+    near = view.near(machine).items()
+    because = (*because, *(f"{who} has origins of its own: {', '.join(urls)}" for who, urls in near))
     if image.architecture != machine.architecture:
         last = (
             f"that image is for {image.architecture} and {machine.name} is {machine.architecture}: "
@@ -152,6 +178,7 @@ def _image(view: View, machine: Machine, profile: Profile, because: tuple[str, .
         channel=channel,
         image=image,
         kernel_arguments=command_line(image.kernel_arguments, profile.kernel_arguments, image.architecture),
+        origins=view.origins(machine),
         because=because,
     )
 

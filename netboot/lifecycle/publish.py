@@ -19,6 +19,7 @@ class SiteFacts(Strict):
     site: str
     url: HttpUrl
     origins: tuple[HttpUrl, ...]
+    kernel_from_origins: bool = False
     minimum_epoch: int = 0
 
 
@@ -53,6 +54,7 @@ def compose(
         images={digest: image for digest, image in images.items() if digest in in_force},
         url=facts.url,
         origins=facts.origins,
+        kernel_from_origins=facts.kernel_from_origins,
         windows=dict(windows or {}),
     )
 

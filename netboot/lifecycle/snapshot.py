@@ -47,5 +47,8 @@ class Snapshot(Strict):
     url: HttpUrl
     """The provisioning address as machines see it, without a trailing slash."""
     origins: tuple[HttpUrl, ...]
+    kernel_from_origins: bool = Field(False, exclude_if=lambda asked: not asked)
+    """Whether one of a machine's first origins is asked for kernel and initrd before the service is. Not written where
+    it is not so: versions before it read that."""
     windows: dict[Name, BootWindow] = Field(default_factory=dict)
     """Machine → its open boot window."""

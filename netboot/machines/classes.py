@@ -1,4 +1,4 @@
-"""Classes of machines: what hardware each machine of a class has, declared once.
+"""Classes of machines: what hardware each machine of a class has, and origins for it, declared once.
 
 The build's gate *memory* judges images by a class; a machine keeps its document as `/run/netboot/class.json`.
 """
@@ -9,6 +9,7 @@ from pydantic import Field
 
 from images.values.strict import Strict
 from images.values.types import Architecture, Matching, Name
+from netboot.addresses import MachineUrl
 from netboot.machines.health import Count, Words
 
 Gigabytes = Annotated[float, Field(gt=0, le=16_000_000)]
@@ -67,6 +68,8 @@ class Class(Strict):
     disks: Annotated[tuple[Disks, ...], Field(max_length=16)] = ()
     firmware: Annotated[dict[Words, Version], Field(max_length=16)] = Field(default_factory=dict)
     """Of what (`bios`, `bmc`, a card's PSID) → the least version that will do."""
+    origins: Annotated[tuple[MachineUrl, ...], Field(max_length=8)] = Field((), exclude_if=lambda origins: not origins)
+    """File servers and caches for these machines, tried after the rack's. Not written where there are none."""
 
     @property
     def memory_mib(self) -> int | None:

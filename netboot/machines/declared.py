@@ -8,7 +8,7 @@ from typing import Any
 from images.values import strict
 from images.values.strict import Document, Fault, FaultsError
 
-KINDS = {"machines": "machine", "profiles": "profile", "channels": "channel", "classes": "class"}
+KINDS = {"machines": "machine", "profiles": "profile", "channels": "channel", "classes": "class", "racks": "rack"}
 """A file's key → what one of its items is called."""
 
 
@@ -85,7 +85,7 @@ def _unusable(error: OSError) -> str:
 
 
 def items_of(document: Document) -> Iterator[Declared]:
-    """Every machine, profile, channel and class of a file that has a name."""
+    """Every machine, profile, channel, class and rack of a file that has a name."""
     value = document.value if isinstance(document.value, dict) else {}
     for key, kind in KINDS.items():
         listed = value.get(key)

@@ -61,6 +61,7 @@ def load_inventory(folder: Path, joining: Joining | None = None) -> Inventory:
         profiles=tuple(profiles.values()),
         channels=tuple(channel for inventory in inventories for channel in inventory.channels),
         classes=tuple(classes.values()),
+        racks=tuple(rack for inventory in inventories for rack in inventory.racks),
     )
 
 
@@ -141,7 +142,8 @@ def _readable(
 
 def _unknown_references(items: list[Declared]) -> Iterator[Fault]:
     names = {kind: sorted({item.name for item in items if item.kind == kind}) for kind in KINDS.values()}
-    for user, target in (("machine", "profile"), ("machine", "class"), ("profile", "channel")):
+    users = (("machine", "profile"), ("machine", "class"), ("machine", "rack"), ("profile", "channel"))
+    for user, target in users:
         known = set(names[target])
         for item in items:
             reference = item.value.get(target) if item.kind == user else None

@@ -8,6 +8,7 @@ from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, StringC
 from images.values.kernel_arguments import ProfileArgument
 from images.values.strict import Strict
 from images.values.types import Architecture, Name, Sha256
+from netboot.addresses import MachineUrl
 from netboot.machines.classes import Class
 from netboot.machines.health import Health
 from netboot.machines.identity import parse_mac, parse_serial, parse_uuid
@@ -81,6 +82,8 @@ class Machine(Strict):
     profile: Name
     class_name: Name | None = Field(None, alias="class", exclude_if=lambda name: name is None)
     """The class whose hardware it has. Not written where there is none: versions before classes read that."""
+    rack: Name | None = Field(None, exclude_if=lambda name: name is None)
+    """A declared rack, whose origins it tries first. Not written where there is none, as `class_name`."""
     architecture: Architecture = "amd64"
     """Left out: its class's."""
     enabled: bool = True
@@ -119,6 +122,13 @@ class Channel(Strict):
     image: Sha256 | None = None
 
 
+class Rack(Strict):
+    """What machines of one rack have in common: file servers and caches near them, tried before the site's."""
+
+    name: Name
+    origins: Annotated[tuple[MachineUrl, ...], Field(max_length=8)] = ()
+
+
 class Inventory(Strict):
     """All that is declared, from all files together; cross-references have been checked."""
 
@@ -126,6 +136,8 @@ class Inventory(Strict):
     profiles: tuple[Profile, ...] = ()
     channels: tuple[Channel, ...] = ()
     classes: tuple[Class, ...] = Field((), exclude_if=lambda classes: not classes)
+    """Not written where there are none, as `Machine.class_name`."""
+    racks: tuple[Rack, ...] = Field((), exclude_if=lambda racks: not racks)
     """Not written where there are none, as `Machine.class_name`."""
 
 

@@ -1,5 +1,6 @@
 """What goes wrong on the way: origins, images that must not be believed, a service that dies."""
 
+import json
 import re
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from tests.boot.data_centre import (
     flip,
     hardware,
     replace,
-    start_with_origins,
+    start_with_kernels_of_origins,
 )
 
 pytestmark = pytest.mark.boot
@@ -26,36 +27,38 @@ MIB = 1 << 20
 CHUNK = 4 * MIB
 
 
-def test_an_origin_that_dies_and_one_that_damages_a_chunk(built: BuiltImage, folder: Path) -> None:
-    """The first origin cuts every answer after 3 MiB, the second sends one wrong byte in chunk 5, nginx is sound.
+def test_a_rack_of_an_origin_that_dies_one_that_lies_and_a_sound_one(built: BuiltImage, folder: Path) -> None:
+    """The first origin cuts every answer after 3 MiB, the second sends a wrong byte in each chunk, nginx is sound.
 
-    What the first one sent is kept, the second goes on from there, only the damaged chunk is fetched again.
+    So the initrd comes from the first, but the kernel, which is larger, from the service; the root image from the
+    rack together, its damaged chunks once more from the others.
     """
     mine, root = hardware(1), built.root["sha256"]
     dying = Misbehaving(built.site.store, root, die_after=3 * MIB)
-    damaging = Misbehaving(built.site.store, root, corrupt=(5 * CHUNK + 4711,))
+    everywhere = tuple(range(4711, built.root["size"], CHUNK))
+    lying = Misbehaving(built.site.store, root, corrupt=everywhere)
     with data_centre(folder, built, origins=True) as here:
         assert here.net is not None
         with (
             misbehaving(dying, here.net.host),
-            misbehaving(damaging, here.net.host),
+            misbehaving(lying, here.net.host),
             nginx(here.net, here.site.store) as sound,
         ):
-            start_with_origins(here, dying.url, damaging.url, sound)
-            here.declare(entry(mine))
+            start_with_kernels_of_origins(here)
+            rack = json.dumps([dying.url, lying.url, sound])
+            here.declare(entry(mine, ", rack: r1"), racks=f"racks: [{{name: r1, origins: {rack}}}]\n")
             with here.switched_on(mine) as machine:
                 verified = here.service.wait_for(mine.name, "ImageVerified", BOOT_SECONDS)
-                assert verified["detail"] == f"{len(built.root['chunks'])} chunks, chunk 5 again from {sound}"
-                left = f"netboot: left {dying.url} at {3 * MIB} of {built.root['size']} bytes"
-                machine.wait_for_console(left, LOG_SECONDS)
+                again = rf", chunk \d+ again from ({re.escape(dying.url)}|{re.escape(sound)})"
+                assert re.fullmatch(rf"{len(built.root['chunks'])} chunks({again})+", verified["detail"])
+                machine.wait_for_console(f"netboot: left {re.escape(lying.url)}: sends damaged chunks", LOG_SECONDS)
                 here.service.wait_for(mine.name, "Booted", BOOT_SECONDS)
-        here.wait_for_trace(mine.name)
+        here.wait_for_trace(mine.name, fetched_elsewhere=("InitrdFetched",))
         assert here.latest(mine.name)["failures"] == []
-        blob, again = f"/v1/blobs/{root}", f"bytes={5 * CHUNK}-{6 * CHUNK - 1}"
-        assert [one for one in dying.requests if one[0] == blob] == [(blob, ""), (blob, again)]
-        assert [one for one in damaging.requests if one[0] == blob] == [(blob, f"bytes={3 * MIB}-")]
+        kernel, initrd = (f"/v1/blobs/{built.manifest['artifacts'][name]['sha256']}" for name in ("kernel", "initrd"))
+        assert [path for path, _ in dying.requests if path in (kernel, initrd)] == [kernel, initrd]
         asked = (here.net.folder / "nginx-access.log").read_text().splitlines()
-        assert [line.split('"')[2].split() for line in asked if blob in line] == [["206", str(CHUNK)]]
+        assert {line.split('"')[2].split()[0] for line in asked if root in line} == {"206"}
 
 
 def test_what_must_not_be_believed_does_not_boot_until_it_is_put_right(built: BuiltImage, folder: Path) -> None:
@@ -87,9 +90,10 @@ def test_what_must_not_be_believed_does_not_boot_until_it_is_put_right(built: Bu
             replace(signature, sound)
             refused = here.service.wait_for(mine.name, "Failed", BOOT_SECONDS, "damaged")
             assert refused["detail"] == (
-                f"ImageRefused: chunk 2 of the root image is damaged at every origin: {here.site.url}"
+                "ImageRefused: chunk 2 of the root image is damaged at every origin that sends it: "
+                f"{here.site.url}: sends damaged chunks"
             )
-            here.wait_for_trace(mine.name, "ImageFetched")
+            here.wait_for_trace(mine.name, "InitrdStarted")
 
             flip(blob, 2 * CHUNK + 1)
             assert "every byte" in here.site.netboot("image", "verify", built.digest)

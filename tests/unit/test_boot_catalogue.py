@@ -33,6 +33,7 @@ def test_a_script_rendered_ahead_is_the_script() -> None:
         channel="stable",
         image=one.images[IMAGE],
         kernel_arguments=("console=ttyS0", "quiet"),
+        origins=(one.origins,),
         because=(),
     )
     for number in (1, 2):

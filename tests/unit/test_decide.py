@@ -13,7 +13,8 @@ from netboot.boot.scripts import boot_values
 from netboot.boot.waiting import waiting_values
 from netboot.lifecycle.decide import Boot, Claim, Decision, Refused, Unavailable, Unknown, View, decide, decide_machine
 from netboot.lifecycle.snapshot import ImageFacts, Snapshot
-from netboot.machines.values import Channel, Inventory, Machine, Profile
+from netboot.machines.classes import Class
+from netboot.machines.values import Channel, Inventory, Machine, Profile, Rack
 
 URL = "http://192.0.2.1:8080"
 IMAGE = ImageFacts(
@@ -56,7 +57,7 @@ VIEW = View.of(
         unusable={"broken": "its manifest is signed by a key that is not trusted here"},
         images={"a" * 64: IMAGE},
         url=URL,
-        origins=("http://rack1", URL),
+        origins=("http://cache", URL),
     )
 )
 
@@ -75,6 +76,7 @@ TABLE: list[tuple[str, Claim, Decision]] = [
             channel="stable",
             image=IMAGE,
             kernel_arguments=("quiet", "console=ttyS0"),
+            origins=(("http://cache", URL),),
             because=(
                 "MAC 52:54:00:00:00:01 and serial CZ1 are machine one (inventory)",
                 "profile default uses channel stable",
@@ -91,6 +93,7 @@ TABLE: list[tuple[str, Claim, Decision]] = [
             channel="stable",
             image=IMAGE,
             kernel_arguments=("quiet", "console=ttyS0"),
+            origins=(("http://cache", URL),),
             because=(
                 "left out serial: a placeholder, which many machines share",
                 "MAC 52:54:00:00:00:02 is machine two (inventory)",
@@ -234,11 +237,75 @@ def test_what_a_booting_machine_is_told() -> None:
         "image": "a" * 64,
         "kernel": "b" * 64,
         "initrd": "c" * 64,
-        "origins": ("http://rack1", URL),
+        "origins": (("http://cache", URL),),
+        "kernel_from": URL,
         "arguments": ("quiet", "console=ttyS0"),
         "nonce": False,
     }
     assert boot_values(decision, VIEW.snapshot, (5, 20), nonce=True) == told.model_copy(update={"nonce": True})
+
+
+def in_a_rack(*of_rack: str, of_class: tuple[str, ...] = (), kernel_from_origins: bool = False) -> View:
+    inventory = VIEW.snapshot.inventory.model_copy(
+        update={
+            "machines": (ONE.model_copy(update={"rack": "r1", "class_name": "hgx"}), TWO),
+            "racks": (Rack(name="r1", origins=of_rack), Rack(name="r2", origins=("http://r2",))),
+            "classes": (Class(name="hgx", origins=of_class), Class(name="cpu", origins=("http://cpu",))),
+        }
+    )
+    changed = {"inventory": inventory, "kernel_from_origins": kernel_from_origins}
+    return View.of(VIEW.snapshot.model_copy(update=changed))
+
+
+def test_a_rack_comes_before_a_class_and_a_class_before_the_site() -> None:
+    view = in_a_rack("http://near", URL, "http://near2", of_class=("http://fast", "http://near"))
+    decision = decide(view, mac(1))
+    assert isinstance(decision, Boot)
+    assert decision.origins == (("http://near", "http://near2"), ("http://fast",), ("http://cache", URL))
+    assert decision.because[-2:] == (
+        "rack r1 has origins of its own: http://near, http://near2",
+        "class hgx has origins of its own: http://fast, http://near",
+    )
+    told = boot_values(decision, view.snapshot, (5, 20))
+    assert told.origins == decision.origins
+    line = f" netboot.origins=http://near,http://near2,,http://fast,,http://cache,{URL} "
+    assert line in prepare(told).fill("018bcfe5-6800-8fff-bfff-c8dd6b13e782").decode()
+    other = decide(view, mac(2))
+    assert isinstance(other, Boot)
+    assert other.origins == (("http://cache", URL),)
+
+
+def test_a_snapshot_without_any_of_it_is_written_as_before() -> None:
+    words = VIEW.snapshot.model_dump_json()
+    assert [name for name in ("rack", "class", "kernel_from_origins") if name in words] == []
+    assert "kernel_from_origins" in in_a_rack(kernel_from_origins=True).snapshot.model_dump_json()
+
+
+def test_an_origin_of_the_site_that_is_a_racks_too_is_the_racks() -> None:
+    decision = decide(in_a_rack("http://cache"), mac(1))
+    assert isinstance(decision, Boot)
+    assert decision.origins == (("http://cache",), (URL,))
+
+
+@pytest.mark.parametrize(
+    ("of_rack", "asked_for", "expected"),
+    [
+        (("http://near",), True, {"http://near"}),
+        (("http://near",), False, {URL}),
+        (("http://near", "http://near2"), True, {"http://near", "http://near2"}),
+        ((), True, {"http://cache"}),
+    ],
+)
+def test_kernel_and_initrd_come_from_a_first_origin_where_the_site_says_so(
+    of_rack: tuple[str, ...], asked_for: bool, expected: set[str]
+) -> None:
+    """Of those preferred alike each machine has one, so that not all ask the same."""
+    view = in_a_rack(*of_rack, kernel_from_origins=asked_for)
+    decision = decide(view, mac(1))
+    assert isinstance(decision, Boot)
+    machines = [decision.machine.model_copy(update={"name": f"gpu-{number:03d}"}) for number in range(20)]
+    decisions = [decision.model_copy(update={"machine": machine}) for machine in machines]
+    assert {boot_values(one, view.snapshot, (5, 20)).kernel_from for one in decisions} == expected
 
 
 DOCUMENTED = Path(__file__).parents[2] / "docs/inventory.md"
@@ -269,7 +336,7 @@ def test_the_whole_script_of_a_shipped_recipe(profile: tuple[str, ...], consoles
         "imgfree ||\n"
         f"echo netboot: one boots image aaaaaaaaaaaa, boot {boot}\n"
         f"kernel --timeout 60000 --name kernel {URL}/v1/blobs/{'b' * 64}{asks} initrd=initrd netboot.boot={boot}"
-        f" netboot.image={'a' * 64} netboot.report={URL} netboot.origins=http://rack1,{URL}"
+        f" netboot.image={'a' * 64} netboot.report={URL} netboot.origins=http://cache,{URL}"
         f" BOOTIF=01-${{netX/mac:hexhyp}} systemd.hostname=one {consoles} || goto retry\n"
         f"initrd --timeout 60000 --name initrd {URL}/v1/blobs/{'c' * 64}{asks} || goto retry\n"
         "boot ||\n"

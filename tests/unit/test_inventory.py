@@ -9,7 +9,7 @@ from hypothesis import given
 from images.values.strict import FaultsError
 from netboot.machines.health import Health, expected_of
 from netboot.machines.inventory import load_inventory
-from netboot.machines.values import Channel, Inventory, Machine, Match, Profile
+from netboot.machines.values import Channel, Inventory, Machine, Match, Profile, Rack
 
 GOOD = """
 channels:
@@ -45,6 +45,19 @@ def test_all_files_together_are_the_inventory(tmp_path: Path) -> None:
         profiles=(Profile(name="default", channel="stable", kernel_arguments=("console=ttyS0",)),),
         channels=(Channel(name="stable"),),
     )
+
+
+def test_a_machine_names_a_rack_that_is_declared(tmp_path: Path) -> None:
+    machine = "machines:\n- {name: gpu-002, match: {serial: CZ1}, profile: default, rack: r12}\n"
+    plain = "must be http://: machines fetch in plain HTTP and believe signatures, not connections"
+    racks = "racks: [{name: r1, origins: ['https://r1']}]\nclasses: [{name: hgx, origins: ['https://c']}]\n"
+    assert faults(tmp_path, a=GOOD, b=machine, c=racks) == [
+        "b.yaml:2: machines[0].rack: no rack is named 'r12'; did you mean 'r1'?",
+        f"c.yaml:1: racks[0].origins[0]: {plain}",
+        f"c.yaml:2: classes[0].origins[0]: {plain}",
+    ]
+    (tmp_path / "c.yaml").write_text("racks: [{name: r12, origins: ['http://192.0.2.7:8080/']}]\n")
+    assert load_inventory(tmp_path).racks == (Rack(name="r12", origins=("http://192.0.2.7:8080",)),)
 
 
 def test_a_folder_without_files_is_no_empty_inventory(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from netboot.machines.difference import Difference, differences, digest_of, names, too_many
-from netboot.machines.values import Channel, Inventory, Machine, Match, Profile
+from netboot.machines.values import Channel, Inventory, Machine, Match, Profile, Rack
 
 BEFORE = Inventory(
     machines=tuple(Machine(name=name, match=Match(serial=f"S-{name}"), profile="p") for name in ("a", "b", "c")),
@@ -17,6 +17,7 @@ AFTER = Inventory(
     machines=(*BEFORE.machines[:1], BEFORE.machines[1].model_copy(update={"enabled": False, "cluster": "lab"})),
     profiles=(*BEFORE.profiles, Profile(name="q", channel="stable")),
     channels=(Channel(name="stable", description="all"),),
+    racks=(Rack(name="r1"),),
 )
 
 MACHINES = st.frozensets(st.integers(0, 60).map(str))
@@ -32,6 +33,7 @@ def test_added_changed_and_removed() -> None:
         "profiles": Difference(added=("q",), changed={}, removed=()),
         "channels": Difference(added=(), changed={"stable": {"description": ("", "all")}}, removed=("old",)),
         "classes": nothing,
+        "racks": Difference(added=("r1",), changed={}, removed=()),
     }
     assert set(map(repr, differences(AFTER, AFTER).values())) == {repr(nothing)}
 

@@ -22,7 +22,8 @@ BOOT = Boot(
     image="a" * 64,
     kernel="b" * 64,
     initrd="c" * 64,
-    origins=("http://rack1", URL),
+    origins=(("http://rack1", "http://rack2"), (URL,)),
+    kernel_from=URL,
     arguments=("quiet", "console=ttyS0,115200n8"),
     seconds=7,
 )
@@ -52,9 +53,40 @@ def test_the_boot_script() -> None:
         f"echo netboot: gpu-001 boots image aaaaaaaaaaaa, boot {BOOT_ID}\n"
         f"kernel --timeout 60000 --name kernel {URL}/v1/blobs/{'b' * 64}?boot={BOOT_ID}&machine=gpu-001"
         f" initrd=initrd netboot.boot={BOOT_ID} netboot.image={'a' * 64} netboot.report={URL}"
-        f" netboot.origins=http://rack1,{URL} BOOTIF=01-${{netX/mac:hexhyp}} systemd.hostname=gpu-001"
+        f" netboot.origins=http://rack1,http://rack2,,{URL} BOOTIF=01-${{netX/mac:hexhyp}} systemd.hostname=gpu-001"
         " quiet console=ttyS0,115200n8 || goto retry\n"
         f"initrd --timeout 60000 --name initrd {URL}/v1/blobs/{'c' * 64}?boot={BOOT_ID}&machine=gpu-001 || goto retry\n"
+        "boot ||\n"
+        ":retry\n"
+        "imgfree ||\n"
+        "echo netboot: gpu-001 could not start image aaaaaaaaaaaa, asking again in 7 seconds\n"
+        "sleep 7 ||\n"
+        f"chain --replace --autofree --timeout 30000 {URL}/boot.ipxe ||\n"
+        "goto retry\n"
+    )
+
+
+def test_kernel_and_initrd_from_an_origin_and_from_the_service_where_that_fails() -> None:
+    """The boot's id is in no URL of an origin, whose caches keep one copy for all machines."""
+    arguments = (
+        f"initrd=initrd netboot.boot={BOOT_ID} netboot.image={'a' * 64} netboot.report={URL}"
+        f" netboot.origins=http://rack1,http://rack2,,{URL} BOOTIF=01-${{netX/mac:hexhyp}} systemd.hostname=gpu-001"
+        " quiet console=ttyS0,115200n8"
+    )
+    assert prepare(BOOT.model_copy(update={"kernel_from": "http://rack1"})).fill(BOOT_ID).decode() == (
+        "#!ipxe\n"
+        f"# netboot: machine gpu-001, image {'a' * 64}\n"
+        "imgfree ||\n"
+        f"echo netboot: gpu-001 boots image aaaaaaaaaaaa, boot {BOOT_ID}\n"
+        f"kernel --timeout 60000 --name kernel http://rack1/v1/blobs/{'b' * 64} {arguments} && goto initrd ||\n"
+        f"echo netboot: no kernel from http://rack1, asking {URL}\n"
+        f"kernel --timeout 60000 --name kernel {URL}/v1/blobs/{'b' * 64}?boot={BOOT_ID}&machine=gpu-001 {arguments}"
+        " || goto retry\n"
+        ":initrd\n"
+        f"initrd --timeout 60000 --name initrd http://rack1/v1/blobs/{'c' * 64} && goto fetched ||\n"
+        f"echo netboot: no initrd from http://rack1, asking {URL}\n"
+        f"initrd --timeout 60000 --name initrd {URL}/v1/blobs/{'c' * 64}?boot={BOOT_ID}&machine=gpu-001 || goto retry\n"
+        ":fetched\n"
         "boot ||\n"
         ":retry\n"
         "imgfree ||\n"
@@ -74,7 +106,7 @@ def test_the_boot_script_of_a_machine_whose_boot_window_is_open() -> None:
         f"echo netboot: gpu-001 boots image aaaaaaaaaaaa, boot {BOOT_ID}\n"
         f"kernel --timeout 60000 --name kernel {URL}/v1/blobs/{'b' * 64}?boot={BOOT_ID}&machine=gpu-001"
         f" initrd=initrd initrd=nonce netboot.boot={BOOT_ID} netboot.image={'a' * 64} netboot.report={URL}"
-        f" netboot.origins=http://rack1,{URL} BOOTIF=01-${{netX/mac:hexhyp}} systemd.hostname=gpu-001"
+        f" netboot.origins=http://rack1,http://rack2,,{URL} BOOTIF=01-${{netX/mac:hexhyp}} systemd.hostname=gpu-001"
         " quiet console=ttyS0,115200n8 || goto retry\n"
         f"initrd --timeout 60000 --name initrd {URL}/v1/blobs/{'c' * 64}?boot={BOOT_ID}&machine=gpu-001 || goto retry\n"
         f"initrd --timeout 60000 --name nonce {URL}/v1/boots/{BOOT_ID}/nonce"
@@ -172,10 +204,12 @@ HOSTILE = [
 ]
 
 
-@pytest.mark.parametrize("field", ["url", "machine", "image", "kernel", "initrd", "origins", "arguments"])
+@pytest.mark.parametrize(
+    "field", ["url", "machine", "image", "kernel", "initrd", "origins", "kernel_from", "arguments"]
+)
 @pytest.mark.parametrize("text", HOSTILE)
 def test_nothing_hostile_passes_into_a_boot_script(field: str, text: str) -> None:
-    value = (text,) if field in ("origins", "arguments") else text
+    value = {"origins": ((text,),), "arguments": (text,)}.get(field, text)
     with pytest.raises(ValidationError):
         Boot.model_validate({**BOOT.model_dump(), field: value})
 

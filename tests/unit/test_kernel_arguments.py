@@ -60,7 +60,15 @@ def test_all_else_is_free(adapter: TypeAdapter[str], argument: str) -> None:
 def test_a_script_sets_those_of_the_service_and_no_other(nonce: bool) -> None:
     digest, url = "a" * 64, "http://192.0.2.1"
     boot = Boot(
-        url=url, machine="m", image=digest, kernel=digest, initrd=digest, origins=(url,), seconds=9, nonce=nonce
+        url=url,
+        machine="m",
+        image=digest,
+        kernel=digest,
+        initrd=digest,
+        origins=((url,),),
+        kernel_from=url,
+        seconds=9,
+        nonce=nonce,
     )
     text = prepare(boot).fill("01890a5d-ac96-874b-9e3c-5b3f1c2d4e5f").decode()
     (line,) = (line for line in text.splitlines() if line.startswith("kernel "))

@@ -1,9 +1,9 @@
 # shellcheck shell=sh
 # From a verified file to the root of systemd.
 
-make_space() { # a tmpfs of its own, sized: the image never competes with /run, and an origin cannot fill the memory
+make_space() { # MIB for parts. A tmpfs of its own, sized: the image never competes with /run, and an origin cannot fill the memory
   [ ! -e "$RUN/image/root.img" ] || return 0
-  need=$(((SIZE >> 20) + 16)) # MiB: the image, a chunk that is fetched again, tmpfs's own
+  need=$(((SIZE >> 20) + 4 + $1)) # MiB: the image, tmpfs's own, chunks that are being fetched
   free=$(awk '/^MemAvailable:/ {print int($2 / 1024)}' /proc/meminfo)
   [ "$free" -gt $((need + 64)) ] ||
     because "not enough memory: the root image takes $need MiB, $free MiB are free" || return 1

@@ -2,7 +2,7 @@
 # What the kernel's command line says. Anybody on the wire may have written it: every value passes an allow-list.
 
 read_command_line() { # FILE (default: the real one)
-  BOOT='' IMAGE='' REPORT='' ORIGINS='' MAC='' NAME='' DEBUG=''
+  BOOT='' IMAGE='' REPORT='' ORIGINS='' GROUPED='' MAC='' NAME='' DEBUG=''
   read -r line <"${1:-/proc/cmdline}"
   set -f # no word of it is a pattern for files
   for word in $line; do
@@ -10,7 +10,8 @@ read_command_line() { # FILE (default: the real one)
       netboot.boot=*) BOOT=${word#*=} ;;
       netboot.image=*) IMAGE=${word#*=} ;;
       netboot.report=*) REPORT=${word#*=} ;;
-      netboot.origins=*) ORIGINS=$(echo "${word#*=}" | tr ',' ' ') ;;
+      netboot.origins=*) # an empty item ends a group of those that are preferred alike
+        GROUPED=$(echo "${word#*=}" | sed 's/,,,*/\n/g') ORIGINS=$(echo "${word#*=}" | tr ',' ' ') ;;
       netboot.debug=*) DEBUG=${word#*=} ;;
       systemd.hostname=*) NAME=${word#*=} ;;
       BOOTIF=*) MAC=$(echo "${word#BOOTIF=01-}" | tr 'A-F-' 'a-f:') ;;

@@ -1,4 +1,4 @@
-# shellcheck shell=sh disable=SC2034 # variables in capitals are shared by the parts
+# shellcheck shell=sh disable=SC2034,SC2154 # variables in capitals are shared by the parts
 # The site bundle and the manifest: fetched from anywhere, believed only with a signature by a key that was baked in.
 # Both are canonical JSON (images.artifact.manifest.canonical), in which `"key":` can only be a key: sed reads it.
 
@@ -7,15 +7,16 @@ establish_trust() {
   for origin in $(each_once "$REPORT" "$ORIGINS"); do bundle_from "$origin" && break; done
   [ -s "$RUN/bundle.json" ] || refused_or_unreached "site bundle" || return 1
   minimum=$(number minimum_epoch "$RUN/bundle.json")
-  ORIGINS=$(bundle_origins "$RUN/bundle.json")
+  site=$(bundle_origins "$RUN/bundle.json")
   REPORT=$(bundle_report "$RUN/bundle.json")
-  for origin in $REPORT $ORIGINS; do
+  for origin in $REPORT $site; do
     is_url "$origin" || because "ImageRefused: the site bundle names an origin that is no plain URL: $origin" || return 1
   done
   REPORT=${REPORT%/}
   # shellcheck disable=SC2086 # words
-  ORIGINS=$(without_tls $ORIGINS)
-  [ -n "$ORIGINS" ] || because "ImageRefused: the site bundle names no origin with plain HTTP" || return 1
+  arrange_origins $site
+  # shellcheck disable=SC2086 # words
+  [ -n "$(without_tls $site)" ] || because "ImageRefused: the site bundle names no origin with plain HTTP" || return 1
 
   REFUSED='' UNREACHED=''
   for origin in $(each_once "$REPORT" "$ORIGINS"); do manifest_from "$origin" && break; done
@@ -30,8 +31,27 @@ establish_trust() {
   say "image $IMAGE is signed by a trusted key, epoch $epoch (minimum $minimum)"
 }
 
+arrange_origins() { # SITE'S ORIGINS: sets ORIGINS, the most preferred first, and PREFERRED, how many of them are preferred alike
+  # The command line has a group a line: the rack's, the class's, the site's. The bundle's that it lacks come after them.
+  # shellcheck disable=SC2086 # words
+  service=$(each_once $GROUPED "$@" | grep -xF "$REPORT") ORIGINS='' PREFERRED=''
+  for group in $GROUPED "$(echo "$*" | tr ' ' ',')"; do
+    # shellcheck disable=SC2086 # words
+    alike=$(each_once "$group" | grep '^http:' | grep -vxF "$(printf '%s\n' "$REPORT" $ORIGINS)" | shuffled)
+    [ -n "$alike" ] || continue
+    PREFERRED=${PREFERRED:-$(echo "$alike" | wc -l)}
+    ORIGINS="$ORIGINS$(echo "$alike" | tr '\n' ' ')"
+  done
+  ORIGINS="$ORIGINS$service" PREFERRED=${PREFERRED:-1} # the service itself comes last: all machines have it
+  ORIGINS=${ORIGINS% }
+}
+
+shuffled() { # lines; each machine in an order of its own, at each boot another
+  awk -v seed="$(od -An -N4 -tu4 /dev/urandom)" 'BEGIN {srand(seed)} {print rand(), $0}' | sort -n | cut -d' ' -f2
+}
+
 each_once() { # URLS...: one a line, in order, without a slash at the end
-  printf '%s\n' "$@" | tr ' ' '\n' | sed 's,/$,,' | awk 'NF && !seen[$0]++'
+  printf '%s\n' "$@" | sed 's/[ ,]/\n/g' | sed 's,/$,,' | awk 'NF && !seen[$0]++'
 }
 
 bundle_from() { # ORIGIN
@@ -63,14 +83,30 @@ signed_document() { # URL FILE, both without their ends .json and .sig
   refuse "$1.json is not signed by a key that this machine trusts"
 }
 
-small() { # URL FILE: at most 8 MiB, in 20 seconds, tried twice
-  for try in 1 2; do
+small() { # URL FILE: at most 8 MiB, in 20 seconds, tried twice; a server that says when to come back is no failed try
+  tries=0 waited=0
+  while :; do
     error=$( (ulimit -f 16384 && timeout 20 "$BUSYBOX" wget -q -O "$2" "$1") 2>&1) && return 0
-    [ "$try" = 2 ] || pause 1
+    seconds=$(seconds_busy "$1")
+    if [ -n "$seconds" ] && [ "$waited" -lt "$MOST_WAITING" ]; then
+      waited=$((waited + seconds))
+      say "$1: ${error#wget: server returned error: }, asking again in $seconds seconds or a little more"
+      pause $((seconds * 2))
+      continue
+    fi
+    tries=$((tries + 1))
+    [ "$tries" -lt 2 ] || break
+    pause 1
   done
   UNREACHED="$UNREACHED $1: ${error:-no answer in time};"
   say "cannot fetch $1: ${error:-no answer in time}"
   return 1
+}
+
+seconds_busy() { # URL: how long its server wants us to wait, if `error` is the answer of a busy one
+  case $error in *'HTTP/1.'?' 503'* | *'HTTP/1.'?' 429'*) ;; *) return 1 ;; esac
+  split_url "$1"
+  timeout 20 "$BUSYBOX" nc -w 10 "$host" "$port" -e "$BUSYBOX" sh "$LIB/busy.sh" "$LIB" "$authority" "$path" 2>&1 | grep -Ex '[0-9]+'
 }
 
 refuse() {

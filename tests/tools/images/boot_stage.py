@@ -52,10 +52,8 @@ class Stage:
             "NAME": "node-1",
             **variables,
         }
-        parts = "".join(
-            f'. "$LIB/{name}.sh"\n'
-            for name in ("words", "report", "settings", "network", "trust", "fetch", "memory", "mount")
-        )
+        names = ("words", "report", "settings", "network", "trust", "fetch", "watch", "memory", "mount")
+        parts = "".join(f'. "$LIB/{name}.sh"\n' for name in names)
         assigned = "".join(f"{name}='{value}'\n" for name, value in settings.items())
         return subprocess.run(
             [BUSYBOX, "sh", "-c", assigned + parts + QUICK + script],

@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+PIECE = 65536
+
 
 @dataclass
 class Origin:
@@ -24,6 +26,10 @@ class Origin:
     """What happens to a file on its way."""
     status: int = 200
     """Another one: answered to everything."""
+    busy: list[tuple[int, str]] = field(default_factory=list)
+    """Status and Retry-After of the next answers."""
+    rate: int | None = None
+    """Bytes a second of one connection."""
     url: str = ""
     asked: list[tuple[str, str | None]] = field(default_factory=list)
     """Path and Range of every GET."""
@@ -44,6 +50,13 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         origin, wanted = self.origin, self.headers.get("Range")
         origin.asked.append((self.path, wanted))
+        if origin.busy:
+            status, retry_after = origin.busy.pop(0)
+            self.send_response(status)
+            self.send_header("Retry-After", retry_after)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+            return
         data = origin.files.get(self.path)
         if data is None or origin.status != 200:
             self.send_error(404 if origin.status == 200 else origin.status)
@@ -70,7 +83,10 @@ class _Handler(BaseHTTPRequestHandler):
             stop = min(stop, origin.dies_at)
         if origin.stalls_at is not None:
             stop = min(stop, origin.stalls_at)
-        self.wfile.write(data[first : max(first, stop)])
+        for at in range(first, max(first, stop), PIECE):
+            self.wfile.write(data[at : min(at + PIECE, stop)])
+            if origin.rate is not None and origin.released.wait(PIECE / origin.rate):
+                break
         if stop < end:
             if origin.stalls_at is not None:
                 origin.released.wait(30)

@@ -93,7 +93,7 @@ def test_everything_that_the_stage_needs_and_nothing_else(root: Path, keys: list
             "lib/netboot/modules.order",
         ),
         *(f"lib/netboot/modules/{name}.ko" for name in MODULES),
-        *(f"lib/netboot/{path.name}" for path in STAGE.glob("*.sh")),
+        *(f"lib/netboot/{path.name}" for path in (*STAGE.glob("*.sh"), *STAGE.glob("*.awk"))),
         "lib/firmware/vendor/net.bin.zst",
     }
     assert files["lib/netboot/modules.order"].read_text().split() == [f"{name}.ko" for name in made.modules]

@@ -18,7 +18,8 @@ pytestmark = pytest.mark.tools
 
 KEY, OTHER, STRANGER = (SigningKey.generate() for _ in range(3))
 DIGESTS = st.text("0123456789abcdef", min_size=64, max_size=64)
-TRUST = 'establish_trust && echo "$ROOT $SIZE $CHUNK $COUNT|$(echo $ORIGINS)|$REPORT" || echo "$REASON"'
+TRUST = "shuffled() { cat; }\nestablish_trust && "
+TRUST += 'echo "$ROOT $SIZE $CHUNK $COUNT|$(echo $ORIGINS)|$REPORT" || echo "$REASON"'
 
 
 def manifest(epoch: int = 4, root: Mapping[str, object] | None = None) -> Manifest:
@@ -179,6 +180,56 @@ def test_the_site_is_where_the_bundle_says_and_not_the_command_line(site: Site) 
     )
     site.offer(site.second, image)
     assert site.trust(image) == site.trusted(report=site.second.url)
+
+
+def arranged(site: Site, command_line: str, of_bundle: str, shuffled: str = "shuffled() { cat; }; ") -> str:
+    """`netboot.origins` of the command line, and the bundle's, to PREFERRED and ORIGINS."""
+    words = f"netboot.boot={'0' * 8}-0000-0000-0000-{'0' * 12} netboot.image={'a' * 64} netboot.report=http://s"
+    (site.stage.folder / "cmdline").write_text(f"{words} netboot.origins={command_line}\n")
+    script = f'read_command_line cmdline >&2\n{shuffled}arrange_origins {of_bundle}; echo "$PREFERRED $ORIGINS"'
+    return site.stage.sh(script).stdout.strip()
+
+
+@pytest.mark.parametrize(
+    ("command_line", "of_bundle", "expected"),
+    [
+        ("http://r1/,http://r2,,http://a,http://s", "http://a http://s", "2 http://r1 http://r2 http://a http://s"),
+        ("http://r,,http://c,,http://a,http://s", "http://s", "1 http://r http://c http://a http://s"),
+        ("http://a,,http://a,http://b,http://s", "http://b http://a http://s", "1 http://a http://b http://s"),
+        ("http://s", "http://a http://b http://s", "2 http://a http://b http://s"),
+        ("http://a,http://s", "http://a https://x http://s", "1 http://a http://s"),
+        ("https://r,,http://a,http://s", "http://a http://s", "1 http://a http://s"),
+        ("http://s", "http://s", "1 http://s"),
+        ("http://r,,http://s", "http://s", "1 http://r http://s"),
+        ("http://r.a,,http://s", "http://rxa http://s", "1 http://r.a http://rxa http://s"),
+        ("http://a,http://s", "http://b http://s", "1 http://a http://b http://s"),
+        (",,http://a,,,,http://s,,", "http://b", "1 http://a http://b http://s"),
+    ],
+)
+def test_groups_of_origins_keep_their_order_and_the_service_is_the_last(
+    site: Site, command_line: str, of_bundle: str, expected: str
+) -> None:
+    assert arranged(site, command_line, of_bundle) == expected
+
+
+def test_those_preferred_alike_are_shuffled_at_each_boot(site: Site) -> None:
+    rack, of_class, of_site = ([f"http://{name}{n}" for n in range(6)] for name in "rca")
+    command_line = ",,".join(",".join(group) for group in (rack, of_class, (*of_site, "http://s")))
+    found = [arranged(site, command_line, " ".join((*of_site, "http://s")), "") for _ in range(2)]
+    for line in found:
+        number, *origins = line.split()
+        assert (number, origins[18:]) == ("6", ["http://s"])
+        assert [sorted(origins[at : at + 6]) for at in (0, 6, 12)] == [rack, of_class, of_site]
+    assert found[0] != found[1]  # once in some hundred millions of times they are the same
+
+
+@pytest.mark.parametrize("status", [503, 429])
+def test_a_busy_service_is_waited_for(site: Site, status: int) -> None:
+    image = manifest()
+    site.offer_bundle(site.service, site.bundle())
+    site.offer(site.service, image)
+    site.service.busy = [(status, "3")] * 6  # it is asked twice each time, for wget drops the headers
+    assert site.trust(image) == site.trusted()
 
 
 def test_a_stranger_signed_the_manifest(site: Site) -> None:
