@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from images.values.kernel_arguments import ProfileArgument
 from images.values.strict import Strict
 from images.values.types import Architecture, Matching, Name
 from netboot.machines.health import Count, Words
@@ -67,6 +68,10 @@ class Class(Strict):
     disks: Annotated[tuple[Disks, ...], Field(max_length=16)] = ()
     firmware: Annotated[dict[Words, Version], Field(max_length=16)] = Field(default_factory=dict)
     """Of what (`bios`, `bmc`, a card's PSID) → the least version that will do."""
+    kernel_arguments: Annotated[
+        tuple[ProfileArgument, ...], Field(max_length=32, exclude_if=lambda said: not said)
+    ] = ()
+    """What its hardware wants: cards of the network, a console. A profile's of the same names take their place."""
 
     @property
     def memory_mib(self) -> int | None:
