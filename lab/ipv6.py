@@ -1,4 +1,4 @@
-"""A provisioning network without IPv4: the host has an address, routers announce the prefix, DHCPv6 says what to boot."""
+"""A provisioning network without IPv4: the host has an address, a router announces the prefix, DHCPv6 what to boot."""
 
 import contextlib
 from collections.abc import Iterator

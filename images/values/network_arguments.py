@@ -79,12 +79,12 @@ def _together(said: dict[str, str]) -> str | None:
             return f"vlan={vlan} lies on {device}, which no bond= makes"
         if not name.startswith("vlan") and name.rpartition(".")[0] != device:
             return f"vlan={vlan} is named after another link than {device}; say vlan{name.rpartition('.')[2]}:{device}"
-        if len(name) > LONGEST or device == "BOOTIF" and name.startswith("BOOTIF"):
+        if len(name) > LONGEST or name.startswith("BOOTIF"):
             return f"vlan={vlan}: the kernel takes no such name; say vlan{name.rpartition('.')[2]}:{device}"
         link = name
     given, _, method = said.get("ip", "").rpartition(":")
     if link and given != link:
         return f"ip= must be {link}:dhcp or {link}:auto6, for what bond= and vlan= make"
-    if not link and given.startswith(("bond", "vlan")) or not link and "." in given:
+    if not link and (given.startswith(("bond", "vlan")) or "." in given):
         return f"ip={given}:{method} is for {given}, which neither bond= nor vlan= makes"
     return None

@@ -34,7 +34,7 @@ def built(work: Path) -> BuiltImage:
 
 @pytest.fixture(scope="session")
 def built_erofs(work: Path) -> BuiltImage:
-    """The same in its other forms: root as erofs, a unified kernel image, root on the consoles, and more of networks."""
+    """The same in its other forms: root as erofs, a unified kernel image, root on consoles, and more of networks."""
     recipe = work / "recipe-erofs/formats.yaml"
     shutil.copytree(Path(__file__).parent / "overlay", recipe.parent / "overlay", dirs_exist_ok=True)
     recipe.write_text(

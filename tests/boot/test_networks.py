@@ -73,7 +73,7 @@ def test_an_lacp_group_of_a_real_switch(built_erofs: BuiltImage, folder: Path) -
     with data_centre(folder, built_erofs) as here:
         assert here.net is not None
         ports = here.net.tap("first", "second")
-        with switch(here.net, ports, 5) as group, vlan(here.net, group.tagged, here.net.inside) as tagged:
+        with switch(here.net, ports, 5) as interface, vlan(here.net, interface, here.net.inside) as tagged:
             there = taken_over(here, ports, "bond=bond0:BOOTIF,enp0s3:mode=802.3ad,lacp_rate=fast", tagged)
     assert "Bonding Mode: IEEE 802.3ad Dynamic link aggregation" in there
     assert "Number of ports: 2" in there

@@ -48,8 +48,10 @@ REFUSED = [
     ),
     (
         "netboot.nic_driver=",
-        "netboot.nic_driver= is not understood; "
-        "say drivers' names with commas between them, like mlx5_core (docs/boot-stage.md)",
+        (
+            "netboot.nic_driver= is not understood; "
+            "say drivers' names with commas between them, like mlx5_core (docs/boot-stage.md)"
+        ),
     ),
     ("ip=dhcp ip=auto6", "ip= is there twice; a boot needs one, and others are systemd-networkd's, in the image"),
     (

@@ -1,4 +1,4 @@
-"""The shell that reads the network's arguments, under the initrd's busybox: beside the rule that inventories are held to."""
+"""The shell that reads the network's arguments, under busybox: beside the rule that inventories are held to."""
 
 import pytest
 from hypothesis import HealthCheck, example, given, settings
@@ -34,7 +34,10 @@ def test_the_shell_and_the_inventory_refuse_the_same_in_the_same_words(stage: St
         ("netboot.nic_driver=ice,mlx5_core", "dhcp|||||||ice mlx5_core|yes"),
         (
             f"{BONDED} vlan=vlan5:bond0 ip=vlan5:auto6",
-            "auto6|vlan5|bond0|mode=802.3ad lacp_rate=fast xmit_hash_policy=layer3+4 miimon=100|vlan5|BOOTIF enp59s0f1np1|||yes",
+            (
+                "auto6|vlan5|bond0|mode=802.3ad lacp_rate=fast xmit_hash_policy=layer3+4 miimon=100|"
+                "vlan5|BOOTIF enp59s0f1np1|||yes"
+            ),
         ),
         ("vlan=enp1s0.5:enp1s0 ip=enp1s0.5:dhcp", "dhcp|enp1s0.5|||enp1s0.5|enp1s0|||yes"),
     ],

@@ -117,9 +117,10 @@ def test_an_mtu_that_is_larger_than_that_of_the_card_below(stage: Stage) -> None
 
 
 UNITS = "for file in $NETWORKD/*; do echo ${file##*/}; cat $file; done; readlink $NETWORKD/../system/*\n"
-LEASE = (
-    "DHCP=ipv4 KeepConfiguration=static [DHCPv4] ClientIdentifier=mac UseHostname=no UseMTU=yes UseDomains=yes"
-).split()
+LEASE = [
+    *("DHCP=ipv4", "KeepConfiguration=static"),
+    *("[DHCPv4]", "ClientIdentifier=mac", "UseHostname=no", "UseMTU=yes", "UseDomains=yes"),
+]
 DESCRIPTION = "Description=The link that fetched the image"
 NAMES = "AlternativeNamesPolicy=database onboard slot path mac"
 
@@ -157,8 +158,10 @@ NAMES = "AlternativeNamesPolicy=database onboard slot path mac"
             ],
         ),
         (
-            "METHOD=dhcp VLAN=bond0.5 VLAN_ID=5 BOND=bond0 PORTS='card server' CONFIGURED=yes "
-            "BOND_OPTIONS='mode=802.3ad miimon=50 lacp_rate=fast xmit_hash_policy=layer3+4'",
+            (
+                "METHOD=dhcp VLAN=bond0.5 VLAN_ID=5 BOND=bond0 PORTS='card server' CONFIGURED=yes "
+                "BOND_OPTIONS='mode=802.3ad miimon=50 lacp_rate=fast xmit_hash_policy=layer3+4'"
+            ),
             [
                 *("10-netboot-bond.netdev", "[NetDev]", "Name=bond0", "Kind=bond", f"MACAddress={MAC}", "[Bond]"),
                 *("Mode=802.3ad", "MIIMonitorSec=50ms"),
