@@ -154,9 +154,11 @@ def _nic(hardware: Hardware, attachment: Attachment) -> list[str]:
     # QEMU's default for this NIC is efi-virtio.rom of the package ipxe-qemu: iPXE for BIOS and for UEFI in one ROM.
     rom = "" if hardware.rom else ",romfile="
     turn = 1 if hardware.program else 0
-    argv = ["-netdev", network, "-device", f"virtio-net-pci,netdev=net,mac={hardware.mac},bootindex={turn}{rom}"]
+    speed = ",speed=10000,duplex=full" if hardware.others else ""  # else LACP puts no two cards together
+    card = f"virtio-net-pci,netdev=net,mac={hardware.mac},bootindex={turn}{rom}{speed}"
+    argv = ["-netdev", network, "-device", card]
     interfaces = attachment.others if isinstance(attachment, Tap) else ()
     for number, (interface, mac) in enumerate(zip(interfaces, hardware.others, strict=True)):
         argv += ["-netdev", f"tap,id=other{number},ifname={interface},script=no,downscript=no"]
-        argv += ["-device", f"virtio-net-pci,netdev=other{number},mac={mac},romfile="]
+        argv += ["-device", f"virtio-net-pci,netdev=other{number},mac={mac},romfile={speed}"]
     return argv
