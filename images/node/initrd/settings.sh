@@ -53,7 +53,13 @@ bad() { # NAME VALUE: a value that did not pass may not become part of an event 
 load_modules() { # in the order that the build worked out; one that does not load is said, and others are tried
   while read -r module; do
     options=''
-    [ "$module" != bonding.ko ] || options=max_bonds=0 # else it makes a bond0 that nobody asked for
+    case $module in
+      bonding.ko)
+        [ -n "$BOND" ] || continue
+        options=max_bonds=0 # else it makes a bond0 of its own
+        ;;
+      8021q.ko) [ -n "$VLAN" ] || continue ;;
+    esac
     # shellcheck disable=SC2086 # no option: no word
     error=$(insmod "$LIB/modules/$module" $options 2>&1) || say "module $module: $error"
   done <"$LIB/modules.order"
