@@ -32,7 +32,7 @@ def shown(console: str) -> list[str]:
 
 def taken_over(here: DataCentre, ports: Tap, bond: str, tagged: Vlan) -> list[str]:
     """Boot with a VLAN on a bond. The service is reached by the lease's classless route alone; systemd-networkd goes
-    on with bond, VLAN and lease, and takes no card down. What the root showed."""
+    on with the lease and leaves bond and cards alone. What the root showed."""
     assert here.net is not None
     declare(here, entry(TWO_PORTS), bond, "vlan=bond0.5:bond0", "ip=bond0.5:dhcp")
     with machine(TWO_PORTS, ports, here.folder, here.built.accelerator) as running:

@@ -1,5 +1,5 @@
 # shellcheck shell=sh
-# What the root's systemd-networkd and udev are told, so that they go on with what is there: systemd.network(5), .netdev, .link.
+# What the root's systemd-networkd and udev are told, so that they go on with what is there: systemd.network(5), .link.
 # A file of the image that sorts before 10-netboot-…, or has the same name, takes its place.
 
 leave_units() { # LINK, which has the address
@@ -19,32 +19,10 @@ leave_units() { # LINK, which has the address
   [ -z "$CONFIGURED" ] || mask_generator
 }
 
-leave_lower() { # LINK: below it a bond, cards, or both
-  mac=$(cat "$NET/$1/address")
+leave_lower() { # LINK: below it a bond, cards, or both, which stay as they are: systemd-networkd would take a bond's cards down
+  unit "$units/10-netboot-cards.network" Match "PermanentMACAddress=${ports% }" Link Unmanaged=yes
   # else udev could give them addresses of its own
-  unit "$units/10-netboot-links.link" Match "OriginalName=${BOND:+$BOND }$VLAN" Link MACAddressPolicy=none
-  [ -z "$VLAN" ] || unit "$units/10-netboot-vlan.netdev" NetDev "Name=$VLAN" Kind=vlan VLAN "Id=$VLAN_ID"
-  on=${VLAN:+VLAN=$VLAN}
-  if [ -n "$BOND" ]; then
-    # shellcheck disable=SC2046 # words
-    unit "$units/10-netboot-bond.netdev" NetDev "Name=$BOND" Kind=bond "MACAddress=$mac" Bond $(bond_keys)
-    [ -z "$VLAN" ] || unit "$units/10-netboot-bond.network" Match "Name=$BOND" Link RequiredForOnline=no \
-      Network "$on" LinkLocalAddressing=no
-    on=Bond=$BOND
-  fi
-  unit "$units/10-netboot-cards.network" Match "PermanentMACAddress=${ports% }" Link RequiredForOnline=no \
-    Network "$on" LinkLocalAddressing=no
-}
-
-bond_keys() {
-  for option in $BOND_OPTIONS; do
-    case $option in
-      mode=*) echo "Mode=${option#*=}" ;;
-      miimon=*) echo "MIIMonitorSec=${option#*=}ms" ;;
-      lacp_rate=*) echo "LACPTransmitRate=${option#*=}" ;;
-      xmit_hash_policy=*) echo "TransmitHashPolicy=${option#*=}" ;;
-    esac
-  done
+  unit "$units/10-netboot-links.link" Match "OriginalName=$1${BOND:+ $BOND}" Link MACAddressPolicy=none
 }
 
 leave_lease() { # MATCH: go on with the address, which stays until the server, or a router, has said it again

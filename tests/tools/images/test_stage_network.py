@@ -147,32 +147,19 @@ NAMES = "AlternativeNamesPolicy=database onboard slot path mac"
         (
             "METHOD=dhcp VLAN=vlan5 VLAN_ID=5 PORTS=card CONFIGURED=yes",
             [
-                "10-netboot-cards.network",
-                *("[Match]", f"PermanentMACAddress={MAC}", "[Link]", "RequiredForOnline=no"),
-                *("[Network]", "VLAN=vlan5", "LinkLocalAddressing=no"),
+                *("10-netboot-cards.network", "[Match]", f"PermanentMACAddress={MAC}", "[Link]", "Unmanaged=yes"),
                 *("10-netboot-links.link", "[Match]", "OriginalName=vlan5", "[Link]", "MACAddressPolicy=none"),
-                *("10-netboot-vlan.netdev", "[NetDev]", "Name=vlan5", "Kind=vlan", "[VLAN]", "Id=5"),
                 *("10-netboot.link", "[Match]", f"PermanentMACAddress={MAC}", "[Link]", NAMES),
                 *("10-netboot.network", "[Match]", "Name=vlan5", "[Network]", DESCRIPTION, *LEASE),
                 "/dev/null",
             ],
         ),
         (
-            (
-                "METHOD=dhcp VLAN=bond0.5 VLAN_ID=5 BOND=bond0 PORTS='card server' CONFIGURED=yes "
-                "BOND_OPTIONS='mode=802.3ad miimon=50 lacp_rate=fast xmit_hash_policy=layer3+4'"
-            ),
+            "METHOD=dhcp VLAN=bond0.5 VLAN_ID=5 BOND=bond0 PORTS='card server' CONFIGURED=yes",
             [
-                *("10-netboot-bond.netdev", "[NetDev]", "Name=bond0", "Kind=bond", f"MACAddress={MAC}", "[Bond]"),
-                *("Mode=802.3ad", "MIIMonitorSec=50ms"),
-                *("LACPTransmitRate=fast", "TransmitHashPolicy=layer3+4"),
-                *("10-netboot-bond.network", "[Match]", "Name=bond0", "[Link]", "RequiredForOnline=no"),
-                *("[Network]", "VLAN=bond0.5", "LinkLocalAddressing=no"),
-                "10-netboot-cards.network",
-                *("[Match]", f"PermanentMACAddress={MAC} {MAC[:-1]}d", "[Link]", "RequiredForOnline=no"),
-                *("[Network]", "Bond=bond0", "LinkLocalAddressing=no"),
-                *("10-netboot-links.link", "[Match]", "OriginalName=bond0 bond0.5", "[Link]", "MACAddressPolicy=none"),
-                *("10-netboot-vlan.netdev", "[NetDev]", "Name=bond0.5", "Kind=vlan", "[VLAN]", "Id=5"),
+                *("10-netboot-cards.network", "[Match]", f"PermanentMACAddress={MAC} {MAC[:-1]}d"),
+                *("[Link]", "Unmanaged=yes"),
+                *("10-netboot-links.link", "[Match]", "OriginalName=bond0.5 bond0", "[Link]", "MACAddressPolicy=none"),
                 *("10-netboot.link", "[Match]", f"PermanentMACAddress={MAC} {MAC[:-1]}d", "[Link]", NAMES),
                 *("10-netboot.network", "[Match]", "Name=bond0.5", "[Network]", DESCRIPTION, *LEASE),
                 "/dev/null",
