@@ -19,7 +19,7 @@ prefix() { # ADDRESS: the length that its class has; option 33 (RFC 2132) knows 
 }
 
 [ -z "$mtu" ] || set_mtu "$interface" "$mtu"
-ip addr flush dev "$interface"
+ip -4 addr flush dev "$interface" # its IPv6 link-local address stays: systemd-networkd would wait for one
 ip addr add "$ip/$mask" broadcast + dev "$interface"
 if [ -n "$staticroutes" ]; then # RFC 3442: then the options router and 33 count for nothing
   # shellcheck disable=SC2086 # pairs of words
