@@ -69,6 +69,15 @@ def test_an_ordinary_lease(stage: Stage) -> None:
     assert (stage.folder / "resolv.conf").read_text() == "nameserver 10.9.0.2\nnameserver 10.9.0.3\n"
 
 
+def test_a_lease_leaves_the_link_local_address_for_which_systemd_networkd_would_wait(stage: Stage) -> None:
+    script = (
+        "link_local() { ip -6 -o addr show dev card scope link | grep -o fe80::5054:ff:feaa:bbcc; }\n"
+        "ip link set card up\nwait_for 30 link_local >/dev/null\nexport interface=card ip=10.9.0.7 mask=24\n"
+        '"$BUSYBOX" sh "$LIB/dhcp.sh" bound\nlink_local\n'
+    )
+    assert isolated(stage, script) == "fe80::5054:ff:feaa:bbcc\n"
+
+
 def test_a_router_outside_of_the_subnet(stage: Stage) -> None:
     assert bound(stage, ip="10.9.0.7", mask="32", router="172.16.0.1")[1:] == [
         "default via 172.16.0.1 dev card",
