@@ -17,7 +17,6 @@ packages=(
   qemu-system-arm qemu-efi-aarch64                          # … of arm64
   etcd-server                                               # below the control plane of `make cluster`
   iproute2 dnsmasq-base nginx-light                         # a provisioning network, a second origin
-  openvswitch-switch ethtool                                # a switch with LACP
   docker-registry                                           # a real registry, to push to and pull from
   wrk curl shellcheck
 )

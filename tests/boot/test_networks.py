@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from lab.lacp import switch
 from lab.machines import machine
 from lab.network import Tap
 from lab.vlan import Vlan, trunk, vlan
@@ -66,17 +65,6 @@ def test_a_vlan_on_a_bond_whose_lease_is_honoured_in_full(built_erofs: BuiltImag
             there = taken_over(here, ports, "bond=bond0:enp0s3,BOOTIF:mode=active-backup,miimon=50", tagged)
     assert "Bonding Mode: fault-tolerance (active-backup)" in there
     assert "MII Polling Interval (ms): 50" in there
-
-
-def test_an_lacp_group_of_a_real_switch(built_erofs: BuiltImage, folder: Path) -> None:
-    """Firmware gets through before LACP has spoken; then the switch's partner is the machine's bond, by both ports."""
-    with data_centre(folder, built_erofs) as here:
-        assert here.net is not None
-        ports = here.net.tap("first", "second")
-        with switch(here.net, ports, 5) as interface, vlan(here.net, interface, here.net.inside) as tagged:
-            there = taken_over(here, ports, "bond=bond0:BOOTIF,enp0s3:mode=802.3ad,lacp_rate=fast", tagged)
-    assert "Bonding Mode: IEEE 802.3ad Dynamic link aggregation" in there
-    assert "Number of ports: 2" in there
 
 
 def test_ipv6_alone_and_a_root_that_makes_a_bond_of_the_card_that_booted(built_erofs: BuiltImage, folder: Path) -> None:
