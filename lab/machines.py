@@ -26,6 +26,7 @@ _OVMF_PAIRS = (("OVMF_CODE_4M.fd", "OVMF_VARS_4M.fd"), ("OVMF_CODE.fd", "OVMF_VA
 class Hardware:
     """What the machine is. `memory` in MiB; `rom` False: the NIC has none, the firmware's own PXE must fetch iPXE.
 
+    `others`: addresses of further cards, whose ROM is none.
     `program`: an EFI program that the firmware starts, before it looks at the network.
     `tpm`: it has a TPM 2.0, whose state is `<folder>/<name>.tpm`: a machine that is switched off and on keeps its chip.
     `disks`: how many NVMe disks it has, empty at first; what they hold stays in `<folder>/<name>.disk<number>`.
@@ -40,6 +41,7 @@ class Hardware:
     memory: int = 1024
     cpus: int = 1
     rom: bool = True
+    others: tuple[str, ...] = ()
     tpm: bool = False
     disks: int = 0
     program: Path | None = None
@@ -152,4 +154,11 @@ def _nic(hardware: Hardware, attachment: Attachment) -> list[str]:
     # QEMU's default for this NIC is efi-virtio.rom of the package ipxe-qemu: iPXE for BIOS and for UEFI in one ROM.
     rom = "" if hardware.rom else ",romfile="
     turn = 1 if hardware.program else 0
-    return ["-netdev", network, "-device", f"virtio-net-pci,netdev=net,mac={hardware.mac},bootindex={turn}{rom}"]
+    speed = ",speed=10000,duplex=full" if hardware.others else ""  # else LACP puts no two cards together
+    card = f"virtio-net-pci,netdev=net,mac={hardware.mac},bootindex={turn}{rom}{speed}"
+    argv = ["-netdev", network, "-device", card]
+    interfaces = attachment.others if isinstance(attachment, Tap) else ()
+    for number, (interface, mac) in enumerate(zip(interfaces, hardware.others, strict=True)):
+        argv += ["-netdev", f"tap,id=other{number},ifname={interface},script=no,downscript=no"]
+        argv += ["-device", f"virtio-net-pci,netdev=other{number},mac={mac},romfile={speed}"]
+    return argv

@@ -30,10 +30,11 @@ TFTP_FILES = {"undionly.kpxe": "/usr/lib/ipxe/undionly.kpxe", "snponly.efi": "/u
 
 @dataclass(frozen=True, slots=True)
 class Tap:
-    """Where a machine is plugged in: an interface inside the namespace of process `namespace`."""
+    """Where a machine is plugged in: an interface inside the namespace of process `namespace`, and its other cards'."""
 
     namespace: int
     interface: str
+    others: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,12 +74,13 @@ class Network:
         """Its IPv6 prefix, of 64 bits; "ne", "tb", "oo" in ASCII."""
         return f"fd6e:6574:626f:6f{self.number:02x}::"
 
-    def tap(self, name: str) -> Tap:
-        """The port of the bridge with this name, for a machine; a machine that is switched on again has its own."""
-        if f" {name}:" not in self.run("ip", "-oneline", "link", "show", "type", "tun"):
-            self.run("ip", "tuntap", "add", "dev", name, "mode", "tap")
-        self.run("ip", "link", "set", name, "master", "br0", "up")
-        return Tap(self.namespace, name)
+    def tap(self, name: str, *others: str) -> Tap:
+        """Ports of the bridge with these names, for a machine; a machine that is switched on again has its own."""
+        for one in (name, *others):
+            if f" {one}:" not in self.run("ip", "-oneline", "link", "show", "type", "tun"):
+                self.run("ip", "tuntap", "add", "dev", one, "mode", "tap")
+            self.run("ip", "link", "set", one, "master", "br0", "up")
+        return Tap(self.namespace, name, others)
 
     def run(self, *argv: str) -> str:
         """Run a short command inside the namespace to its end; its output, or EndedError."""
@@ -176,11 +178,12 @@ def dnsmasq(
             stack.enter_context(_second_dhcp(network))
         fixed = [f"dhcp-host={mac},{address}" for mac, address in hosts.items()]
         fixed += [f"dhcp-option=option:ntp-server,{time_servers}"] if time_servers else []
-        _serve(stack, network, "dnsmasq", _common(network, "br0") + _booting(network, boot_url, mode, files) + fixed)
+        serve(stack, network, "dnsmasq", common(network, "br0") + _booting(network, boot_url, mode, files) + fixed)
         yield
 
 
-def _common(network: Network, interface: str) -> list[str]:
+def common(network: Network, interface: str) -> list[str]:
+    """What every dnsmasq of the lab says: no DNS, this interface, all in its log."""
     return [
         "port=0",
         f"interface={interface}",
@@ -230,16 +233,17 @@ def _second_dhcp(network: Network) -> Iterator[None]:
         run(["ip", "-6", "addr", "add", f"{network.prefix}3/64", "dev", "up0", "nodad"], namespace=other.pid)
         run(["ip", "link", "set", "up0", "up"], namespace=other.pid)
         with contextlib.ExitStack() as stack:
-            _serve(stack, network, "dhcp", _common(network, "up0") + _range(network), namespace=other.pid)
+            serve(stack, network, "dhcp", common(network, "up0") + _range(network), namespace=other.pid)
             yield
 
 
-def _serve(
+def serve(
     stack: contextlib.ExitStack, network: Network, name: str, lines: list[str], namespace: int | None = None
 ) -> None:
+    """Run it with these lines, as long as `stack` lasts; its log is `<name>.log`. It answers when this returns."""
     path = network.folder / f"{name}.conf"
     path.write_text("\n".join(lines) + "\n")
     argv = ["dnsmasq", "--keep-in-foreground", f"--conf-file={path}", "--log-facility=-"]
     inside = network.namespace if namespace is None else namespace
     running = stack.enter_context(child(name, argv, network.folder / f"{name}.log", namespace=inside))
-    running.output.wait_for("DHCP, (IP range|proxy)", READY_SECONDS)
+    running.output.wait_for("DHCP, (IP range|proxy)|DHCPv6 stateless", READY_SECONDS)

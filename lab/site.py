@@ -88,16 +88,17 @@ def make_site(
     `keys`: a folder of keys to copy, so that an image of another site boots here too. `join`: with its listener.
     """
     port, management, joining = free_port(host), free_port("127.0.0.1"), free_port(host)
-    machines = url_host or host
+    address = f"[{host}]" if ":" in host else host
+    machines = url_host or address
     url = f"http://{machines}:{port}"
     if keys is not None:
         shutil.copytree(keys, folder / "keys")
     also = ["--join-url", f"https://{machines}:{joining}"] if join else []
     run_netboot(["init", str(folder), "--url", url, "--site", "lab", "--force", *also])
     config = folder / "netboot.yaml"
-    text = _listen(config.read_text(), "provisioning", f'"{host}:{port}"')
+    text = _listen(config.read_text(), "provisioning", f'"{address}:{port}"')
     text = _listen(text, "management", f"127.0.0.1:{management}")
-    config.write_text(_listen(text, "join", f'"{host}:{joining}"') if join else text)
+    config.write_text(_listen(text, "join", f'"{address}:{joining}"') if join else text)
     return Site(folder, url, f"http://127.0.0.1:{management}")
 
 
@@ -110,6 +111,6 @@ def _listen(text: str, section: str, address: str) -> str:
 
 def free_port(host: str) -> int:
     """A port of this address that nobody has at the moment."""
-    with socket.socket() as probe:
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
         probe.bind((host, 0))
         return int(probe.getsockname()[1])

@@ -13,6 +13,7 @@ from images.recipe import fields
 from images.recipe.fields import some
 from images.values.digests import digest, file_digest, plain
 from images.values.kernel_arguments import ArgumentName, RecipeArgument
+from images.values.network_arguments import fault
 from images.values.strict import Strict
 from images.values.types import Architecture, Name, RootFormat
 
@@ -34,13 +35,21 @@ class Source(Strict):
     signed_by: fields.Keyring
 
 
+def _understood(arguments: tuple[str, ...]) -> tuple[str, ...]:
+    """What the initrd would refuse at each boot is refused before the build."""
+    why = fault(arguments)
+    if why is not None:
+        raise ValueError(why)
+    return arguments
+
+
 class Kernel(Strict):
     """The kernel's package, and the arguments that every machine boots it with, unless its profile says otherwise."""
 
     package: fields.Package
     remove_arguments: tuple[ArgumentName, ...] = ()
     """Names of a base's or a feature's arguments that go; none is left once `images.recipe.inherit.load` is done."""
-    arguments: tuple[RecipeArgument, ...] = ()
+    arguments: Annotated[tuple[RecipeArgument, ...], AfterValidator(_understood)] = ()
 
 
 class Modules(Strict):

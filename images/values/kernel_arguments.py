@@ -38,6 +38,13 @@ RESERVED = {
     "netboot.disks": Reserved("what becomes of local disks (docs/features.md)", by_profile=True),
     "netboot.sriov": Reserved("how many virtual functions a card has (docs/features.md)", by_profile=True),
     "netboot.store_mib": Reserved("MiB of memory for containerd's state (docs/recipes.md)", by_profile=True),
+    "netboot.nic_driver": Reserved(
+        "drivers of the cards that the initrd looks at (docs/boot-stage.md)", by_profile=True
+    ),
+    "ip": Reserved("the link that gets the address, and how (docs/boot-stage.md)", by_profile=True),
+    "bond": Reserved("the bond that the initrd makes of cards", by_profile=True),
+    "vlan": Reserved("the VLAN that the initrd makes", by_profile=True),
+    "nameserver": Reserved("a name server in place of DHCP's", by_profile=True),
 }
 """By name: what is before the first `=`."""
 
@@ -76,12 +83,14 @@ def _free(argument: str, *, by_profile: bool) -> str:
     if reserved is None and not name.startswith(PREFIX):
         return argument
     if reserved is None:
-        known = ", ".join(name for name, reserved in RESERVED.items() if reserved.by_profile)
+        known = ", ".join(
+            name for name, reserved in RESERVED.items() if reserved.by_profile and name.startswith(PREFIX)
+        )
         raise ValueError(f"{name!r} is read by nobody; of the names in {PREFIX}… a profile may set {known}")
     if not reserved.by_profile:
         raise ValueError(f"{name!r} is set by the service for every boot; leave it out")
     if not by_profile:
-        raise ValueError(f"{name!r} is for a profile of the inventory; a recipe cannot set it")
+        raise ValueError(f"{name!r} is for a profile or a class of the inventory; a recipe cannot set it")
     return argument
 
 
@@ -101,4 +110,4 @@ ArgumentName = Annotated[str, Matching(r"[A-Za-z0-9_.-]{1,100}", "must be an arg
 RecipeArgument = Annotated[KernelArgument, AfterValidator(_of_recipe)]
 """What a recipe, and so an image's manifest, may set."""
 ProfileArgument = Annotated[KernelArgument, AfterValidator(_of_profile)]
-"""What a profile may set."""
+"""What a profile, or a class of machines, may set."""

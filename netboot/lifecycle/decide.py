@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from images.values.kernel_arguments import command_line
+from images.values.kernel_arguments import command_line, replaced
 from images.values.strict import Strict
 from images.values.types import Architecture, Name
 from netboot.lifecycle.snapshot import ImageFacts, Snapshot
@@ -111,6 +111,12 @@ class View:
             seen.update(urls)
         return tuple(group for group in groups if group)
 
+    def kernel_arguments(self, machine: Machine, image: ImageFacts) -> tuple[str, ...]:
+        """The image's under those of the machine's class, and these under its profile's."""
+        of_class = self.classes[machine.class_name].kernel_arguments if machine.class_name is not None else ()
+        declared = replaced(of_class, self.profiles[machine.profile].kernel_arguments)
+        return command_line(image.kernel_arguments, declared, image.architecture)
+
 
 def decide(view: View | None, claim: Claim) -> Decision:
     """What the machine that makes this claim gets, and why, in sentences."""
@@ -177,7 +183,7 @@ def _image(view: View, machine: Machine, profile: Profile, because: tuple[str, .
         profile=profile,
         channel=channel,
         image=image,
-        kernel_arguments=command_line(image.kernel_arguments, profile.kernel_arguments, image.architecture),
+        kernel_arguments=view.kernel_arguments(machine, image),
         origins=view.origins(machine),
         because=because,
     )

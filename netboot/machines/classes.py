@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from images.values.kernel_arguments import ProfileArgument
 from images.values.strict import Strict
 from images.values.types import Architecture, Matching, Name
 from netboot.addresses import MachineUrl
@@ -70,6 +71,10 @@ class Class(Strict):
     """Of what (`bios`, `bmc`, a card's PSID) → the least version that will do."""
     origins: Annotated[tuple[MachineUrl, ...], Field(max_length=8)] = Field((), exclude_if=lambda origins: not origins)
     """File servers and caches for these machines, tried after the rack's. Not written where there are none."""
+    kernel_arguments: Annotated[
+        tuple[ProfileArgument, ...], Field(max_length=32, exclude_if=lambda said: not said)
+    ] = ()
+    """What its hardware wants: cards of the network, a console. A profile's of the same names take their place."""
 
     @property
     def memory_mib(self) -> int | None:

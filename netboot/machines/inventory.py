@@ -7,6 +7,7 @@ from typing import Any
 
 from images.values import strict
 from images.values.strict import Fault, FaultsError
+from netboot.machines.arguments import misunderstood
 from netboot.machines.classes import Class
 from netboot.machines.declared import KINDS, Declared, documents_of, items_of
 from netboot.machines.identity import parse_mac, parse_serial, parse_uuid
@@ -44,6 +45,7 @@ def load_inventory(folder: Path, joining: Joining | None = None) -> Inventory:
     faults += addresses_of_two_machines(items)
     faults += weakened_taints(items)
     faults += addresses_of_others(items, joining)
+    faults += misunderstood(items)
     if not faults_of_files:  # what an unreadable file declares is unknown, not undeclared
         faults += _unknown_references(items)
         faults += _other_architectures(items)

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from collections.abc import Generator, Iterator
 from pathlib import Path
 
@@ -33,10 +34,13 @@ def built(work: Path) -> BuiltImage:
 
 @pytest.fixture(scope="session")
 def built_erofs(work: Path) -> BuiltImage:
-    """The same in its other forms: root as erofs, a unified kernel image, and root on the consoles."""
+    """The same in its other forms: root as erofs, a unified kernel image, root on consoles, and more of networks."""
     recipe = work / "recipe-erofs/formats.yaml"
-    recipe.parent.mkdir(parents=True, exist_ok=True)
-    recipe.write_text(f"base: {RECIPE}\nroot_format: erofs\nuki: true\ndebug: [console-login]\n")
+    shutil.copytree(Path(__file__).parent / "overlay", recipe.parent / "overlay", dirs_exist_ok=True)
+    recipe.write_text(
+        f"base: {RECIPE}\nroot_format: erofs\nuki: true\ndebug: [console-login]\n"
+        "overlay: [overlay]\nunits: {show-network.service: enable}\n"
+    )
     return build(work / "erofs-builder", str(recipe))
 
 

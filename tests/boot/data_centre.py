@@ -6,8 +6,9 @@ import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+from lab import ipv6
 from lab.accelerator import Accelerator
 from lab.errors import DeadlineError
 from lab.machines import Firmware, Hardware, Machine, machine
@@ -116,15 +117,21 @@ def entry(one: Hardware, more: str = "") -> str:
 
 @contextlib.contextmanager
 def data_centre(
-    folder: Path, built: BuiltImage, *, user_network: bool = False, origins: bool = False, mode: Mode = "authoritative"
+    folder: Path,
+    built: BuiltImage,
+    *,
+    user_network: bool = False,
+    origins: bool = False,
+    mode: Mode | Literal["ipv6"] = "authoritative",
 ) -> Iterator[DataCentre]:
     """Everything running, the channel pointing at the shared image, no machine declared.
 
-    `origins`: do not start the service yet; `start_with_kernels_of_origins` does.
+    `origins`: do not start the service yet; `start_with_kernels_of_origins` does. `mode` ipv6: there is no
+    IPv4 for machines.
     """
     with contextlib.ExitStack() as stack:
         net = None if user_network else stack.enter_context(network(folder / "network"))
-        host = net.host if net else "127.0.0.1"
+        host = "127.0.0.1" if net is None else ipv6.host(net) if mode == "ipv6" else net.host
         site = make_site(folder / "site", host, None if net else "10.0.2.2", keys=built.site.folder / "keys")
         with site.config.open("a") as config:
             config.write(QUICK_RETRIES)
@@ -135,7 +142,8 @@ def data_centre(
             running = stack.enter_context(service(site, folder))
             running.set_channel("stable", built.digest)
         if net:
-            stack.enter_context(dnsmasq(net, f"{site.url}/boot.ipxe", mode))
+            boot = f"{site.url}/boot.ipxe"
+            stack.enter_context(ipv6.router(net, boot) if mode == "ipv6" else dnsmasq(net, boot, mode))
         stack.callback(running.stop)
         yield DataCentre(folder, built, site, net, running)
 

@@ -309,6 +309,32 @@ def test_kernel_and_initrd_come_from_a_first_origin_where_the_site_says_so(
 
 
 DOCUMENTED = Path(__file__).parents[2] / "docs/inventory.md"
+
+
+@pytest.mark.parametrize(
+    ("of_class", "of_profile", "line"),
+    [
+        (("ip=auto6", "panic=7"), (), "console=ttyS0 ip=auto6 panic=7"),
+        (("ip=auto6", "console=ttyS1"), ("ip=dhcp",), "panic=5 console=ttyS1 ip=dhcp"),
+        ((), ("panic=0",), "console=ttyS0 panic=0"),
+    ],
+)
+def test_arguments_of_the_class_are_between_the_image_s_and_the_profile_s(
+    of_class: tuple[str, ...], of_profile: tuple[str, ...], line: str
+) -> None:
+    inventory = Inventory(
+        machines=(machine("one", match={"serial": "CZ1"}, **{"class": "c"}),),
+        profiles=(Profile(name="default", channel="stable", kernel_arguments=of_profile),),
+        channels=(Channel(name="stable"),),
+        classes=(Class(name="c", kernel_arguments=of_class),),
+    )
+    image = IMAGE.model_copy(update={"kernel_arguments": ("console=ttyS0", "panic=5")})
+    snapshot = VIEW.snapshot.model_copy(update={"inventory": inventory, "images": {"a" * 64: image}})
+    decision = decide(View.of(snapshot), Claim(serial="CZ1"))
+    assert isinstance(decision, Boot)
+    assert " ".join(decision.kernel_arguments) == line
+
+
 SERIAL_OVER_LAN = ("console=tty0", "console=ttyS1,115200n8")
 
 

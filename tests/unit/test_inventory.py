@@ -161,6 +161,22 @@ def test_one_machine_with_the_same_mac_twice(tmp_path: Path) -> None:
             ),
         ),
         (
+            GOOD.replace("console=ttyS0", "ip=bond0:dhcp"),
+            ("a.yaml:5: profiles[0].kernel_arguments: ip=bond0:dhcp is for bond0, which neither bond= nor vlan= makes"),
+        ),
+        (
+            f"{GOOD}classes:\n- {{name: c, kernel_arguments: [ip=vlan5:dhcp]}}\n",
+            ("a.yaml:11: classes[0].kernel_arguments: ip=vlan5:dhcp is for vlan5, which neither bond= nor vlan= makes"),
+        ),
+        (
+            GOOD.replace("console=ttyS0", "ip=auto6") + "  class: c\nclasses:\n"
+            "- {name: c, kernel_arguments: ['vlan=vlan5:BOOTIF', 'ip=vlan5:dhcp']}\n",
+            (
+                "a.yaml:10: machines[0].class: of its class 'c' under its profile 'default': "
+                "ip= must be vlan5:dhcp or vlan5:auto6, for what bond= and vlan= make"
+            ),
+        ),
+        (
             "profiles:\n- {name: default, channel: stable}\n",
             "a.yaml:2: profiles[0].channel: no channel is named 'stable'; no channel is declared at all",
         ),

@@ -19,6 +19,7 @@ RECIPE: TypeAdapter[str] = TypeAdapter(RecipeArgument)
 PROFILE: TypeAdapter[str] = TypeAdapter(ProfileArgument)
 OF_THE_SERVICE = {name for name, reserved in RESERVED.items() if not reserved.by_profile}
 OF_PROFILES = RESERVED.keys() - OF_THE_SERVICE
+OF_THE_NETWORK = {"ip", "bond", "vlan", "nameserver"}
 
 
 def refusal(adapter: TypeAdapter[Any], argument: str) -> str:
@@ -37,14 +38,16 @@ def test_nobody_sets_what_the_service_sets(name: str, adapter: TypeAdapter[str],
 @pytest.mark.parametrize("name", sorted(OF_PROFILES))
 def test_what_differs_from_machine_to_machine_is_for_a_profile(name: str) -> None:
     assert PROFILE.validate_python(f"{name}=x") == f"{name}=x"
-    assert refusal(RECIPE, f"{name}=x") == f"{name!r} is for a profile of the inventory; a recipe cannot set it"
+    assert (
+        refusal(RECIPE, f"{name}=x") == f"{name!r} is for a profile or a class of the inventory; a recipe cannot set it"
+    )
 
 
 @pytest.mark.parametrize("adapter", [RECIPE, PROFILE], ids=["recipe", "profile"])
 def test_a_name_of_ours_that_nobody_reads_is_a_slip(adapter: TypeAdapter[str]) -> None:
     assert refusal(adapter, "netboot.disk=wipe") == (
         "'netboot.disk' is read by nobody; of the names in netboot.… a profile may set "
-        "netboot.debug, netboot.disks, netboot.sriov, netboot.store_mib"
+        "netboot.debug, netboot.disks, netboot.sriov, netboot.store_mib, netboot.nic_driver"
     )
 
 
@@ -129,11 +132,13 @@ def read_by(files: list[Path]) -> set[str]:
     for file in files:
         text = file.read_text().replace("\\.", ".")
         found |= set(re.findall(rf"({re.escape(PREFIX)}[a-z_]+|BOOTIF|systemd\.hostname)=", text))
+        for names in re.findall(r"^ *([\w.| ]+)\) read_network_argument ", text, re.MULTILINE):
+            found |= set(names.split(" | "))
     return found
 
 
 def test_the_shell_reads_nothing_else() -> None:
     initrd = read_by(list((IMAGES / "node/initrd").iterdir()))
-    assert initrd == OF_THE_SERVICE - {"initrd"} | {"netboot.debug"}
+    assert initrd == OF_THE_SERVICE - {"initrd"} | {"netboot.debug", "netboot.nic_driver", *OF_THE_NETWORK}
     features = read_by([*IMAGES.glob("recipes/**/*.sh"), *IMAGES.glob("node/*/usr/lib/netboot/*")])
     assert initrd | features | {"initrd"} == set(RESERVED)

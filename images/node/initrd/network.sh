@@ -1,7 +1,9 @@
 # shellcheck shell=sh
-# The NIC that booted first, then the others: those with a link, by name. IPv4 by DHCP.
+# An address: for the link that the command line names, else for the card that booted, else for the first of the others
+# that has a link, by name. By DHCP, or (ip=auto6) by the announcements of an IPv6 router.
 
 bring_up_network() {
+  [ -z "$LINK" ] || { bring_up_link; return; }
   nic=''
   if [ -n "$MAC" ]; then
     say "waiting for the network card that booted, $MAC"
@@ -18,25 +20,11 @@ bring_up_network() {
   because "no network: ${booted:+$booted, which booted, and }none of the cards got an address ($(describe))"
 }
 
-nics() { # real Ethernet cards (ARPHRD_ETHER), by name
-  for path in /sys/class/net/*; do
-    if [ -e "$path/device" ] && [ "$(cat "$path/type")" = 1 ]; then echo "${path##*/}"; fi
-  done
-}
-
-nic_of_mac() { # sets nic
-  for nic in $(nics); do
-    [ "$(cat "/sys/class/net/$nic/address")" != "$MAC" ] || return 0
-  done
-  nic=''
-  return 1
-}
-
-carrier() { [ "$(cat "/sys/class/net/$1/carrier" 2>/dev/null)" = 1 ]; }
+carrier() { [ "$(cat "$NET/$1/carrier" 2>/dev/null)" = 1 ]; }
 
 describe() { # the cards and their links, for people
   for card in $(nics); do
-    echo "$card $(cat "/sys/class/net/$card/address") link $(cat "/sys/class/net/$card/operstate")"
+    echo "$card $(address_of "$card") link $(cat "$NET/$card/operstate")"
   done | tr '\n' ',' | sed 's/,$//; s/,/, /g'
 }
 
@@ -49,22 +37,40 @@ wait_for() { # SECONDS COMMAND...
   done
 }
 
-try_nic() { # NIC SECONDS for the link; as long again for DHCP, because a switch may forward only 30 s after the link
+try_nic() { # LINK SECONDS for the link; as long again for an address, because a switch may forward only 30 s after the link
   ip link set "$1" up
   if ! wait_for "$2" carrier "$1"; then
     say "$1 has had no link for $2 seconds"
     return 1
   fi
   say "$1 has a link, asking for an address"
-  hostname=${NAME:+-x hostname:$NAME}
   rm -f "$RUN/address"
-  # shellcheck disable=SC2086 # no name: no words
-  RUN=$RUN udhcpc -f -n -q -S -i "$1" -t $(($2 / 3)) -T 3 -s "$LIB/dhcp.sh" -O staticroutes -O mtu $hostname >/dev/null 2>&1
-  if [ ! -s "$RUN/address" ]; then
-    say "$1 got no address: no DHCP server answered"
-    return 1
-  fi
-  [ -n "$MAC" ] || MAC=$(cat "/sys/class/net/$1/address")
+  "by_${METHOD:-dhcp}" "$1" "$2" || return 1
+  [ -n "$MAC" ] || MAC=$(cat "$NET/$1/address")
   say "$1 has address $(cat "$RUN/address")"
+  leave_units "$1"
   deliver &
+}
+
+by_dhcp() { # LINK SECONDS
+  hostname=${NAME:+-x hostname:$NAME}
+  # shellcheck disable=SC2086 # no name: no words
+  RUN=$RUN NAMESERVERS=$NAMESERVERS udhcpc -f -n -q -S -i "$1" -t $(($2 / 3)) -T 3 -s "$LIB/dhcp.sh" \
+    -O staticroutes -O routes -O mtu -O search $hostname >/dev/null 2>&1
+  [ -s "$RUN/address" ] && return
+  say "$1 got no address: no DHCP server answered"
+  return 1
+}
+
+by_auto6() { # LINK SECONDS: RFC 4862; routes and MTU are the kernel's own work
+  for server in $NAMESERVERS; do echo "nameserver $server"; done >"$RUN/resolv.conf"
+  cp "$RUN/resolv.conf" "${ETC:-/etc}/resolv.conf"
+  wait_for "$2" announced "$1" && return
+  say "$1 got no address: no IPv6 router announced a prefix"
+  return 1
+}
+
+announced() { # LINK: a prefix has become an address, and nobody else has it
+  ip -6 -o addr show dev "$1" scope global 2>/dev/null | grep -v tentative | awk 'NR == 1 { print $4 }' >"$RUN/address"
+  [ -s "$RUN/address" ]
 }

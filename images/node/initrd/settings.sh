@@ -30,6 +30,12 @@ read_command_line() { # FILE (default: the real one)
   [ -z "$MAC" ] || check BOOTIF "$MAC" "$hex{2}(:$hex{2}){5}" || return 1
   [ -z "$NAME" ] || check systemd.hostname "$NAME" '[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?' || return 1
   REPORT=${REPORT%/}
+  set -f
+  # shellcheck disable=SC2086 # words
+  read_network_arguments $line
+  understood=$?
+  set +f
+  return "$understood"
 }
 
 check() { # NAME VALUE REGULAR-EXPRESSION
@@ -47,7 +53,16 @@ bad() { # NAME VALUE: a value that did not pass may not become part of an event 
 
 load_modules() { # in the order that the build worked out; one that does not load is said, and others are tried
   while read -r module; do
-    error=$(insmod "$LIB/modules/$module" 2>&1) || say "module $module: $error"
+    options=''
+    case $module in
+      bonding.ko)
+        [ -n "$BOND" ] || continue
+        options=max_bonds=0 # else it makes a bond0 of its own
+        ;;
+      8021q.ko) [ -n "$VLAN" ] || continue ;;
+    esac
+    # shellcheck disable=SC2086 # no option: no word
+    error=$(insmod "$LIB/modules/$module" $options 2>&1) || say "module $module: $error"
   done <"$LIB/modules.order"
 }
 

@@ -10,6 +10,9 @@ from images.build.initrd import STAGE
 BUSYBOX = shutil.which("busybox") or "/bin/busybox"
 QUICK = "pause() { :; }\nnproc() { echo 2; }\ndeliver() { :; }\n"
 """Retries follow at once, and events stay in their files."""
+_READ = next(line for line in (STAGE / "init").read_text().splitlines() if line.startswith("for part in "))
+PARTS = _READ.removeprefix("for part in ").partition(";")[0].split()
+"""As init reads them."""
 
 
 @dataclass(frozen=True)
@@ -52,8 +55,7 @@ class Stage:
             "NAME": "node-1",
             **variables,
         }
-        names = ("words", "report", "settings", "network", "trust", "fetch", "watch", "memory", "mount")
-        parts = "".join(f'. "$LIB/{name}.sh"\n' for name in names)
+        parts = "".join(f'. "$LIB/{name}.sh"\n' for name in PARTS)
         assigned = "".join(f"{name}='{value}'\n" for name, value in settings.items())
         return subprocess.run(
             [BUSYBOX, "sh", "-c", assigned + parts + QUICK + script],

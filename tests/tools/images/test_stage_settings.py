@@ -113,3 +113,20 @@ def test_modules_load_in_order_and_a_failure_is_said(stage: Stage) -> None:
     script = f"LIB={library}\n{insmod}\nload_modules"
     assert stage.sh(script).stdout == "netboot: module b.ko: no device\n"
     assert Path(stage.folder / "loaded").read_text() == "b.ko\na.ko\n"
+
+
+@pytest.mark.parametrize(
+    ("said", "loaded"),
+    [
+        ({}, "a.ko\n"),
+        ({"VLAN": "vlan5"}, "a.ko\n8021q.ko\n"),
+        ({"BOND": "bond0"}, "a.ko\nbonding.ko max_bonds=0\n"),
+    ],
+)
+def test_bonding_and_vlans_are_loaded_where_they_are_wanted(stage: Stage, said: dict[str, str], loaded: str) -> None:
+    library = stage.folder / "library"
+    library.mkdir()
+    (library / "modules.order").write_text("a.ko\nbonding.ko\n8021q.ko\n")
+    insmod = 'insmod() { file=${1##*/}; shift; echo "$file" "$@" >>loaded; }'
+    stage.sh(f"LIB={library}\n{insmod}\nload_modules", **said)
+    assert Path(stage.folder / "loaded").read_text() == loaded

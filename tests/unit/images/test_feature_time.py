@@ -55,6 +55,13 @@ def test_the_site_comes_before_dhcp_and_dhcp_of_all_cards_counts_where_the_site_
     assert told(host) == "# site\nserver 2001:db8::1 iburst\nserver ntp1.example iburst\n"
 
 
+def test_a_machine_without_ipv4_has_its_servers_by_dhcpv6(host: Host) -> None:
+    path = host.folder / "run/systemd/netif/links/2"
+    path.parent.mkdir(parents=True)
+    path.write_text("# This is private data. Do not parse.\nADMIN_STATE=configured\nNTP=2001:db8::123 ntp.example\n")
+    assert told(host) == "# DHCP\nserver 2001:db8::123 iburst\nserver ntp.example iburst\n"
+
+
 def test_chrony_is_started_and_told_when_there_is_something_new_and_only_then(host: Host) -> None:
     lease(host, 2, "192.0.2.7")
     told(host)

@@ -165,6 +165,19 @@ def test_one_mistake(folder: Path, line: str, message: str) -> None:
         ),
         (
             "cloud-amd64\n",
+            "cloud-amd64\n  arguments: [quiet, ip=auto6]\n",
+            "11: kernel.arguments[1]: 'ip' is for a profile or a class of the inventory; a recipe cannot set it",
+        ),
+        (
+            "cloud-amd64\n",
+            "cloud-amd64\n  arguments: [rd.route=x]\n",
+            (
+                "11: kernel.arguments: "
+                "rd.route is dracut's, and not done by this initrd; what it does is in docs/boot-stage.md"
+            ),
+        ),
+        (
+            "cloud-amd64\n",
             "cloud-amd64\n  arguments: [netboot.image=x]\n",
             "11: kernel.arguments[0]: 'netboot.image' is set by the service for every boot; leave it out",
         ),

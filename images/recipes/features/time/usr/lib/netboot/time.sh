@@ -8,8 +8,8 @@ of_site() { # the bundle is canonical JSON: "key": can only be a key
   sed -n 's/.*"time_servers":\["\([^]]*\)"\].*/\1/p' "$run/netboot/site.json" 2>/dev/null | sed 's/","/\n/g'
 }
 
-of_dhcp() { # networkd's leases, of all cards
-  cat "$run"/systemd/netif/leases/* 2>/dev/null | sed -n 's/^NTP=//p' | tr ' ' '\n'
+of_dhcp() { # networkd's leases, of all cards, and what it has by DHCPv6, for which there is no file of leases
+  cat "$run"/systemd/netif/leases/* "$run"/systemd/netif/links/* 2>/dev/null | sed -n 's/^NTP=//p' | tr ' ' '\n'
 }
 
 listed() { # WHOSE, servers on stdin; chrony knows comments only as lines
