@@ -54,7 +54,7 @@ class Stage:
         }
         parts = "".join(
             f'. "$LIB/{name}.sh"\n'
-            for name in ("words", "report", "settings", "network", "trust", "fetch", "memory", "mount")
+            for name in ("words", "report", "settings", "network", "trust", "crash", "fetch", "memory", "mount")
         )
         assigned = "".join(f"{name}='{value}'\n" for name, value in settings.items())
         return subprocess.run(

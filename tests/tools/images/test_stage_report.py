@@ -119,7 +119,7 @@ def test_the_root_tells_what_the_initrd_could_not(stage: Stage, service: Origin)
     (here / "boot.env").write_text(
         f"BOOT={PATH.split('/')[3]}\nREPORT={service.url}\nMAC=52:54:00:12:34:56\nNAME=node-1\n"
     )
-    for part in ("words.sh", "report.sh"):
+    for part in ("words.sh", "report.sh", "crash.sh"):
         stage.sh(f'cp "$LIB/{part}" "$RUN/"')
     stage.sh('cp "$BUSYBOX" "$RUN/busybox"')
     (stage.folder / "tell.sh").write_text(script)
