@@ -33,10 +33,11 @@ def built(work: Path) -> BuiltImage:
 
 @pytest.fixture(scope="session")
 def built_erofs(work: Path) -> BuiltImage:
-    """The same in its other forms: root as erofs, a unified kernel image, and root on the consoles."""
+    """The same in its other forms: root as erofs, a unified kernel image; with ways in, and a journal that is sent."""
     recipe = work / "recipe-erofs/formats.yaml"
     recipe.parent.mkdir(parents=True, exist_ok=True)
-    recipe.write_text(f"base: {RECIPE}\nroot_format: erofs\nuki: true\ndebug: [console-login]\n")
+    ways = "debug: [console-login]\nfeatures: [ssh, journal-upload]\n"
+    recipe.write_text(f"base: {RECIPE}\nroot_format: erofs\nuki: true\n{ways}")
     return build(work / "erofs-builder", str(recipe))
 
 
