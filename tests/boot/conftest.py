@@ -36,7 +36,7 @@ def built_erofs(work: Path) -> BuiltImage:
     """The same in its other forms: root as erofs, a unified kernel image; with ways in, and a journal that is sent."""
     recipe = work / "recipe-erofs/formats.yaml"
     recipe.parent.mkdir(parents=True, exist_ok=True)
-    ways = "debug: [console-login]\nfeatures: [ssh, journal-upload]\n"
+    ways = "debug: [console-login]\nfeatures: [ssh, journal-upload, netconsole]\n"
     recipe.write_text(f"base: {RECIPE}\nroot_format: erofs\nuki: true\n{ways}")
     return build(work / "erofs-builder", str(recipe))
 

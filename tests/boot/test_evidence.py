@@ -1,6 +1,9 @@
 """A machine with ways in, whose journal is kept elsewhere, and what is known after its kernel crashed."""
 
+import contextlib
 import re
+import socket
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,6 +25,7 @@ pytestmark = pytest.mark.boot
 UPLOAD_SECONDS = 120.0
 """The node tries again every 30 s."""
 REFUSED = "Permission denied (publickey)."
+ARGUMENTS = "panic=1, netboot.ssh=sre, 'netconsole.netconsole=@/eth0,{port}@{host}/'"
 CRASH = "nohup sh -c 'sleep 1; echo c >/proc/sysrq-trigger' >/dev/null 2>&1 &"
 
 
@@ -31,22 +35,25 @@ def test_a_machine_is_looked_into_its_journal_is_kept_and_its_crash_is_told(
     """One machine, two boots; its root is erofs. Nobody takes its journal at first, and it is up all the same."""
     assert built_erofs.manifest["root_format"] == "erofs"
     mine = replace(hardware(1), crash_store=True)
-    with data_centre(folder, built_erofs, origins=True) as here:
+    with data_centre(folder, built_erofs, origins=True) as here, contextlib.ExitStack() as stack:
         assert here.net is not None
         ca, receiver = ssh_authority(folder / "ssh"), journal_receiver(folder / "journal", here.net)
+        listening = stack.enter_context(messages(here.net.host))
         tell(here, ca, receiver)
-        profile = PROFILES.replace("pcrs: none", "pcrs: none, kernel_arguments: [panic=1, netboot.ssh=sre]")
+        arguments = ARGUMENTS.format(host=here.net.host, port=listening.getsockname()[1])
+        profile = PROFILES.replace("pcrs: none", f"pcrs: none, kernel_arguments: [{arguments}]")
         here.site.declare(f"machines:\n- {{{entry(mine)}}}\n{profile}")
         with here.switched_on(mine) as machine:
             first = here.service.wait_for(mine.name, "Booted", BOOT_SECONDS)
             machine.wait_for_console(r"erofs: \(device loop0\): mounted", BOOT_SECONDS)
             machine.wait_for_console(r"root@\S+:~# ", BOOT_SECONDS)  # `debug: [console-login]`
-            told = re.fullmatch(r"ssh host key (SHA256:\S{43}), principals sre ?", first["detail"])
+            told = re.fullmatch(r"ssh host key (SHA256:\S{43}), principals sre", first["detail"])
             assert told, "and no unit has failed: " + first["detail"]
             with receiver.switched_on():
                 address = here.latest(mine.name)["reached"][-1]["peer"]
                 operator = who_may_log_in(ca, address, told[1])
                 its_journal_is_taken(here, receiver, first["boot"])
+                heard(listening)
                 crashed = len(machine.console.text)
                 assert ssh(address, operator, CRASH).returncode == 0
                 machine.wait_for_console("Kernel panic - not syncing: sysrq triggered crash", BOOT_SECONDS, after=crashed)
@@ -55,9 +62,28 @@ def test_a_machine_is_looked_into_its_journal_is_kept_and_its_crash_is_told(
                     for event in here.service.events(mine.name, BOOT_SECONDS)
                     if event["phase"] == "Booted" and event["boot"] != first["boot"]
                 )
+            assert "Kernel panic - not syncing: sysrq triggered crash" in heard(listening)
             its_crash_is_told(here, first["boot"], again["boot"])
             left = ssh(address, operator, "ls /sys/fs/pstore")
             assert (left.returncode, left.stdout) == (0, ""), "the service has it, so the firmware forgets it"
+
+
+@contextlib.contextmanager
+def messages(host: str) -> Iterator[socket.socket]:
+    """A listener for netconsole's messages, which waits for nothing."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as listening:
+        listening.bind((host, 0))
+        listening.setblocking(False)
+        yield listening
+
+
+def heard(listening: socket.socket) -> str:
+    """All that has come."""
+    pieces = []
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            pieces.append(listening.recv(65536))
+    return b"".join(pieces).decode("ascii", "replace")
 
 
 def tell(here: DataCentre, ca: SshAuthority, receiver: JournalReceiver) -> None:

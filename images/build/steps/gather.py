@@ -8,7 +8,7 @@ from images.build.context import Context
 from images.build.step import Product, Products, Say, Step
 from images.values.types import RootFormat
 
-VERSION = 2
+VERSION = 3
 
 GATHERED = "initrd.cpio"
 

@@ -16,7 +16,9 @@ SHIPPED = (
     "debug",
     "dpu",
     "gpu",
+    "journal-upload",
     "local-nvme",
+    "netconsole",
     "nvidia-toolkit",
     "nvswitch",
     "pod-network",
@@ -24,6 +26,7 @@ SHIPPED = (
     "server",
     "server-arm64",
     "slurm",
+    "ssh",
     "storage-clients",
     "time",
 )

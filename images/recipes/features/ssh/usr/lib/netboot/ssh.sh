@@ -2,7 +2,8 @@
 # Writes whose certificates let somebody in as root, and for which principals; makes this boot's host key.
 # CAs and principals are those of the site bundle, whose signature the initrd has verified, and of the image's own files.
 # The command line, which anybody on the wire may have written, only chooses among these principals.
-run=${NETBOOT_RUN:-/run} conf=${NETBOOT_CONF:-/etc/ssh}
+run=${NETBOOT_RUN:-/run} conf=${NETBOOT_ETC:-/etc}/ssh
+set -f # no word of the command line is a pattern for files
 out=$run/netboot-ssh
 
 say() { echo "netboot-ssh: $*"; }
@@ -34,5 +35,5 @@ fi
 key=$out/ssh_host_ed25519_key
 [ -e "$key" ] || ssh-keygen -q -t ed25519 -N '' -C '' -f "$key" || exit 1
 said="ssh host key $(ssh-keygen -l -f "$key" | cut -d' ' -f2), principals $(tr '\n' ' ' <"$out/principals")"
-say "$said"
-echo "$said" >"$run/netboot/tell" # for the boot's trace, when it is up
+say "${said% }"
+echo "${said% }" >"$run/netboot/tell" # for the boot's trace, when it is up
