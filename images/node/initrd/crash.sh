@@ -35,7 +35,7 @@ crashes() { # a line each: when (seconds since 1970), then its entries in the or
     [ -f "$entry" ] || continue
     head=$(head -n 1 "$entry" | tr -cd ' -~')
     ! matches "$head" '[A-Z][a-z]+#[0-9]+ Part[0-9]+' || echo "$(stat -c %Y "$entry") $head ${entry##*/}"
-  done | sort -k1,1n -k2,2 -k3.5,3n | awk '
+  done | sort -t ' ' -k1,1n -k2,2 -k3.5,3n | awk '
     { part = substr($3, 5) + 0 }
     NR > 1 && ($2 != whose || part <= last) { print when, entries; entries = "" }
     { when = $1; whose = $2; last = part; entries = $4 " " entries }

@@ -122,6 +122,9 @@ def test_the_root_tells_what_the_initrd_could_not(stage: Stage, service: Origin)
     for part in ("words.sh", "report.sh", "crash.sh"):
         stage.sh(f'cp "$LIB/{part}" "$RUN/"')
     stage.sh('cp "$BUSYBOX" "$RUN/busybox"')
-    (stage.folder / "tell.sh").write_text(script)
+    (stage.folder / "tell.sh").write_text(f"PSTORE={stage.folder}\n{script}")
     stage.sh('exec "$BUSYBOX" sh tell.sh Switched')
-    assert events(service) == [("ImageVerified", "one"), ("Switched", "")]
+    (here / "tell").write_text("ssh host key SHA256:x, principals sre\n")
+    stage.sh('exec "$BUSYBOX" sh tell.sh Booted')
+    told = [("Switched", ""), ("Booted", "ssh host key SHA256:x, principals sre")]
+    assert events(service) == [("ImageVerified", "one"), *told]
