@@ -58,4 +58,5 @@ def _is_ssh_key(text: str) -> bool:
         inside = base64.b64decode(encoded, validate=True)
     except ValueError:
         return False
-    return inside.startswith(len(kind).to_bytes(4, "big") + kind.encode())
+    sound = base64.b64encode(inside).decode() == encoded
+    return sound and inside.startswith(len(kind).to_bytes(4, "big") + kind.encode())

@@ -1,15 +1,21 @@
-"""Sections of `netboot.yaml` that machines are told in the signed site bundle: where their journals go, who may log in."""
+"""Sections of `netboot.yaml` that machines are told in the site bundle: where their journals go, who may log in."""
 
 from pathlib import Path
 from typing import Annotated, Any, Self
 from urllib.parse import urlsplit
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from images.artifact.bundle import Principal
 from images.values.strict import Strict
 from netboot.addresses import Url
 from netboot.authorities import read_authorities, read_ssh_authorities
+
+
+def _some(value: tuple[str, ...]) -> tuple[str, ...]:
+    if not value:
+        raise ValueError("must name at least one: without any nobody could log in")
+    return value
 
 
 class Journal(Strict):
@@ -34,7 +40,7 @@ class Ssh(Strict):
 
     authorities: Path
     """Public keys as `ssh-keygen` writes them, one a line: whose certificates are believed."""
-    principals: Annotated[tuple[Principal, ...], Field(min_length=1, max_length=16)]
+    principals: Annotated[tuple[Principal, ...], AfterValidator(_some), Field(max_length=16)]
     """Those among which profiles choose."""
 
 

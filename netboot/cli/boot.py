@@ -87,7 +87,9 @@ def _headline(crash: dict[str, Any], shown: str) -> str:
     when = f"crashed at {moment(crash['crashed_ms'])} by its clock"
     if crash["boot"] == shown:
         return f"its kernel {when}; boot {crash['found_by']} found the end of its log:"
-    whose = f"the kernel of boot {crash['boot']}" if crash["boot"] else "the kernel of a boot that is not known any more"
+    whose = (
+        f"the kernel of boot {crash['boot']}" if crash["boot"] else "the kernel of a boot that is not known any more"
+    )
     return f"{whose} {when}; this boot found the end of its log:"
 
 

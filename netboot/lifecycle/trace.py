@@ -78,12 +78,12 @@ class Trace(Strict):
     @property
     def started_ms(self) -> int:
         """The first that was heard of it, milliseconds since 1970."""
-        return min(fact.at_ms for fact in (*self.reached, *self.failures, *self.crashes))
+        return min(self._times())
 
     @property
     def last_ms(self) -> int:
         """The last that was heard of it, milliseconds since 1970."""
-        return max(fact.at_ms for fact in (*self.reached, *self.failures, *self.crashes))
+        return max(self._times())
 
     @property
     def state(self) -> Phase:
@@ -129,6 +129,10 @@ class Trace(Strict):
         """From the start of the kernel to the Ready node."""
         ready, kernel = self.phase(Phase.READY), self.kernel_ms
         return None if ready is None or kernel is None else (ready.at_ms - kernel) / 1000
+
+    def _times(self) -> list[int]:
+        facts: tuple[Reached | Failure | Crash, ...] = (*self.reached, *self.failures, *self.crashes)
+        return [fact.at_ms for fact in facts]
 
     def _furthest(self, source: Source) -> Phase | None:
         return next((reached.phase for reached in reversed(self.reached) if reached.source is source), None)

@@ -26,6 +26,7 @@ UPLOAD_SECONDS = 120.0
 """The node tries again every 30 s."""
 REFUSED = "Permission denied (publickey)."
 ARGUMENTS = "panic=1, netboot.ssh=sre, 'netconsole.netconsole=@/eth0,{port}@{host}/'"
+PANIC = "Kernel panic - not syncing: sysrq triggered crash"
 CRASH = "nohup sh -c 'sleep 1; echo c >/proc/sysrq-trigger' >/dev/null 2>&1 &"
 
 
@@ -56,13 +57,13 @@ def test_a_machine_is_looked_into_its_journal_is_kept_and_its_crash_is_told(
                 heard(listening)
                 crashed = len(machine.console.text)
                 assert ssh(address, operator, CRASH).returncode == 0
-                machine.wait_for_console("Kernel panic - not syncing: sysrq triggered crash", BOOT_SECONDS, after=crashed)
+                machine.wait_for_console(PANIC, BOOT_SECONDS, after=crashed)
                 again = next(
                     event
                     for event in here.service.events(mine.name, BOOT_SECONDS)
                     if event["phase"] == "Booted" and event["boot"] != first["boot"]
                 )
-            assert "Kernel panic - not syncing: sysrq triggered crash" in heard(listening)
+            assert PANIC in heard(listening)
             its_crash_is_told(here, first["boot"], again["boot"])
             left = ssh(address, operator, "ls /sys/fs/pstore")
             assert (left.returncode, left.stdout) == (0, ""), "the service has it, so the firmware forgets it"
@@ -115,8 +116,8 @@ def who_may_log_in(ca: SshAuthority, address: str, fingerprint: str) -> Path:
 
 def its_journal_is_taken(here: DataCentre, receiver: JournalReceiver, boot: str) -> None:
     """From the beginning of the boot: what was written while nobody took it is there too."""
-    early = f"netboot.boot={boot}"
-    here.service.wait_until("its journal is taken", lambda: early in receiver.taken("_TRANSPORT=kernel"), UPLOAD_SECONDS)
+    early, kernel = f"netboot.boot={boot}", "_TRANSPORT=kernel"
+    here.service.wait_until("its journal is taken", lambda: early in receiver.taken(kernel), UPLOAD_SECONDS)
     assert "netboot-ssh: ssh host key SHA256:" in receiver.taken("_SYSTEMD_UNIT=netboot-ssh.service")
 
 
@@ -126,5 +127,5 @@ def its_crash_is_told(here: DataCentre, first: str, again: str) -> None:
     shown = here.site.netboot
     here.service.wait_until("the crash is told", lambda: found in shown("boot", "show", first), TRACE_SECONDS)
     out = shown("boot", "show", first)
-    assert re.search(r"\n  \S*\s*\[ *\d+\.\d+\] Kernel panic - not syncing: sysrq triggered crash\n", out), out
+    assert re.search(rf"\n  \S*\[ *\d+\.\d+\] {PANIC}\n", out), out
     assert f"the kernel of boot {first} crashed at" in shown("boot", "show", again)

@@ -1,4 +1,4 @@
-"""What an operator has to get into a machine and to keep its journal: an ssh CA, certificates, systemd-journal-remote."""
+"""What an operator has to get into a machine and to keep its journal: an ssh CA, certificates, a receiver."""
 
 import contextlib
 import subprocess

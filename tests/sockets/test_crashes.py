@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from netboot.lifecycle.events import LONGEST_CRASH, CrashRecord
+from netboot.lifecycle.events import LONGEST_CRASH, AnyRecord, CrashRecord
 from netboot.lifecycle.phases import Phase
 from netboot.lifecycle.state import Batch
 from tests.commands import Run
@@ -26,7 +26,7 @@ def api(tmp_path: Path) -> Api:
     api = Api(tmp_path)
     booted = [event("gpu-001", number, Phase.BOOTED) for number in (1, 2, 4)]
     crashes = [found_crash("gpu-001", 4, 3_500, PANIC), found_crash("gpu-001", 4, 500, "of long ago\n")]
-    records = [*(script("gpu-001", number) for number in (1, 2, 3, 4)), *booted, *crashes]
+    records: list[AnyRecord] = [*(script("gpu-001", number) for number in (1, 2, 3, 4)), *booted, *crashes]
     api.states.take(Batch("boot-0.db", 1, len(records), records))
     return api
 

@@ -31,9 +31,7 @@ def event(at_ms: int, phase: Phase, detail: str = "", uptime_ms: int | None = No
 
 
 def crash(at_ms: int, crashed_ms: int = 0, text: str = "panic\n") -> CrashRecord:
-    return CrashRecord(
-        at_ms=at_ms, boot=BOOT, machine="gpu-001", crashed_ms=crashed_ms, text=text, peer="192.0.2.7"
-    )
+    return CrashRecord(at_ms=at_ms, boot=BOOT, machine="gpu-001", crashed_ms=crashed_ms, text=text, peer="192.0.2.7")
 
 
 def fold(*records: TraceRecord) -> Trace:

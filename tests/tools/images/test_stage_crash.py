@@ -52,8 +52,8 @@ def entries(stage: Stage) -> list[str]:
 
 def test_the_pieces_of_a_log_are_one_text_and_go_when_the_service_has_it(stage: Stage, service: Origin) -> None:
     left(stage, "dmesg-erst-72", "Panic#1 Part1", LAST)
-    left(stage, "dmesg-erst-73", "Panic#1 Part10", "[    0.1] first\n")
-    left(stage, "dmesg-erst-74", "Panic#1 Part2", '[   41.1] a "word", a \\ and a\ttab\n', WHEN + 1)
+    left(stage, "dmesg-erst-73", "Panic#1 Part10", "[    0.1] first\n", WHEN + 1)
+    left(stage, "dmesg-erst-74", "Panic#1 Part2", '[   41.1] a "word", a \\ and a\ttab\n')
     said = deliver(stage, service)
     (report,) = reports(service)
     assert report == CrashReport(
@@ -75,9 +75,7 @@ def test_each_crash_is_a_report_the_earliest_first(stage: Stage, service: Origin
     left(stage, "dmesg-efi-2", "Oops#1 Part1", "its oops\n", WHEN + 299)
     deliver(stage, service)
     assert [report.text for report in reports(service)] == ["early\n", "its oops\n", "its panic\n", "later\n"]
-    assert [report.crashed_ms for report in reports(service)] == [
-        (WHEN + after) * 1000 for after in (0, 299, 300, 600)
-    ]
+    assert [report.crashed_ms for report in reports(service)] == [(WHEN + after) * 1000 for after in (0, 299, 300, 600)]
 
 
 @pytest.mark.parametrize("status", [429, 503])
