@@ -60,7 +60,7 @@ def receiver(tmp_path: Path) -> Receiver:
 
 
 def upload(folder: Path, receiver: Receiver, authority: str, *messages: str) -> int:
-    """The status of the unit's program on a machine whose journal has these messages, once it has sent what there is."""
+    """The status of the unit's program on a machine whose journal has these messages, when it has sent them."""
     url = "http://192.0.2.1"
     facts = {"site": "a", "issued": 1, "minimum_epoch": 0, "origins": (url,), "report": url}
     told = {"journal_url": f"https://127.0.0.1:{receiver.port}", "journal_authorities": (authority,)}
