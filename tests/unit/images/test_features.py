@@ -18,7 +18,6 @@ SHIPPED = (
     "gpu",
     "journal-upload",
     "local-nvme",
-    "netconsole",
     "nvidia-toolkit",
     "nvswitch",
     "pod-network",
