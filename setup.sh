@@ -18,6 +18,7 @@ packages=(
   etcd-server                                               # below the control plane of `make cluster`
   iproute2 dnsmasq-base nginx-light                         # a provisioning network, a second origin
   docker-registry                                           # a real registry, to push to and pull from
+  systemd-journal-remote openssh-client                     # what takes machines' journals; ways into them
   wrk curl shellcheck
 )
 

@@ -19,6 +19,7 @@ from images.values.strict import Strict
 from images.values.types import Name
 from netboot.addresses import Address, Listen, MachineUrl, TlsUrl, Url
 from netboot.authorities import read_authorities
+from netboot.config_nodes import Journal, Ssh, told
 from netboot.watchdog import Watchdog
 
 
@@ -174,6 +175,8 @@ class Config(Strict):
     """Machines ask their first origin for kernel and initrd, which nothing verifies but Secure Boot and attestation."""
     time_servers: Annotated[tuple[TimeServer, ...], Field(max_length=8)] = ()
     """For the machines' clocks, in the signed site bundle; without any those of DHCP count."""
+    journal: Journal | None = None
+    ssh: Ssh | None = None
     retry: Retry = Retry()
     watchdog: Watchdog = Watchdog()
     upstream: UpstreamPlace | None = None
@@ -207,13 +210,15 @@ class Config(Strict):
         upstream = self.upstream and _under(folder, self.upstream, "credentials", "authority")
         inner = {"management": _under(folder, self.management, "token_file"), "join": join, "clusters": clusters}
         outer = _under(folder, self, "data", "boot_id_key", "store", "inventory", "keys")
-        return outer.model_copy(update={**inner, "upstream": upstream})
+        journal = self.journal and _under(folder, self.journal, "authorities")
+        ssh = self.ssh and _under(folder, self.ssh, "authorities")
+        return outer.model_copy(update={**inner, "journal": journal, "ssh": ssh, "upstream": upstream})
 
     def site_bundle(self, issued: int) -> SiteBundle:
         """What the machines of this site are told, to be signed; `issued` in seconds since 1970.
 
         Raises:
-            images.values.strict.FaultsError: join's authorities cannot be read.
+            images.values.strict.FaultsError: a file of authorities cannot be read.
         """
         return SiteBundle(
             site=self.site,
@@ -224,6 +229,7 @@ class Config(Strict):
             join_url=self.join.url if self.join is not None else None,
             join_authorities=read_authorities(self.join.authorities, "join.authorities") if self.join else (),
             time_servers=self.time_servers,
+            **told(self.journal, self.ssh),
         )
 
 

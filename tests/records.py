@@ -1,7 +1,7 @@
 """Records for tests: short to write, valid."""
 
 from netboot.lifecycle.bootid import mint
-from netboot.lifecycle.events import DiscoveryRecord, EventRecord, HealthRecord, ScriptRecord
+from netboot.lifecycle.events import CrashRecord, DiscoveryRecord, EventRecord, HealthRecord, ScriptRecord
 from netboot.lifecycle.phases import Phase
 
 KEY = b"k" * 32
@@ -38,6 +38,18 @@ def event(machine: str, number: int, phase: Phase, after_ms: int = 500, detail: 
         phase=phase,
         uptime_ms=after_ms,
         detail=detail,
+        peer="192.0.2.7",
+    )
+
+
+def found_crash(machine: str, number: int, crashed_ms: int = 0, text: str = "panic\n") -> CrashRecord:
+    """That boot found what a kernel left that crashed `crashed_ms` after the machine's first boot could begin."""
+    return CrashRecord(
+        at_ms=START + number * 1_000 + 400,
+        boot=boot_id(machine, number),
+        machine=machine,
+        crashed_ms=START + crashed_ms,
+        text=text,
         peer="192.0.2.7",
     )
 

@@ -15,6 +15,23 @@ TimeServer = Annotated[
     str,
     Matching(r"[0-9A-Za-z][0-9A-Za-z.:-]{0,252}", "must be the name or the address of a time server, without a port"),
 ]
+SshKey = Annotated[
+    str,
+    Matching(
+        r"(ssh-ed25519|ssh-rsa|ecdsa-sha2-nistp(256|384|521)|sk-(ssh-ed25519|ecdsa-sha2-nistp256)@openssh\.com)"
+        r" [A-Za-z0-9+/]{40,2000}={0,2}",
+        "must be a public key as OpenSSH writes it: its kind and its base64, without options and comment",
+    ),
+]
+Principal = Annotated[
+    str,
+    Matching(
+        r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}",
+        "must be a principal of ssh certificates: 1 to 64 letters, digits and ._@-, beginning with a letter or digit",
+    ),
+]
+_LEFT_OUT = ("journal_authorities", "journal_url", "ssh_authorities", "ssh_principals", "time_servers")
+"""Keys that a bundle without them does not have: those of before there were any keep their bytes."""
 
 
 class SiteBundle(Signed):
@@ -33,15 +50,21 @@ class SiteBundle(Signed):
     join_authorities: tuple[str, ...] = ()
     """PEM certificates that join's TLS listener may chain to; several, so that they can overlap."""
 
+    journal_url: HttpUrl | None = None
+    """A systemd-journal-remote that takes the machines' journals."""
+    journal_authorities: tuple[str, ...] = ()
+    """PEM certificates that it may chain to, where it speaks TLS."""
+    ssh_authorities: Annotated[tuple[SshKey, ...], Field(max_length=16)] = ()
+    """Whose certificates the machines' ssh servers believe, where an image has one and its profile turns it on."""
+    ssh_principals: Annotated[tuple[Principal, ...], Field(max_length=16)] = ()
+    """Those among which profiles choose."""
     time_servers: Annotated[tuple[TimeServer, ...], Field(max_length=8)] = ()
     """For NTP. Of all keys the last: the initrd reads `origins` and `report` by what follows them."""
 
     def to_bytes(self) -> bytes:
-        """The canonical bytes, which are signed: without time servers those of before there were any."""
+        """The canonical bytes, which are signed."""
         value = self.model_dump(mode="json", by_alias=True)
-        if not self.time_servers:
-            del value["time_servers"]
-        return canonical(value)
+        return canonical({key: said for key, said in value.items() if said or key not in _LEFT_OUT})
 
 
 def read_bundle(data: bytes) -> SiteBundle:

@@ -87,6 +87,7 @@ class App:
             Route("/v1/site/<file>", _reading(lambda asked: artifacts.site(asked.request, asked.name))),
             Route("/v1/boots/<id>/nonce", {"GET": lambda asked: nonces.nonce(asked.name, asked.query, asked.peer)}),
             Route("/v1/boots/<id>/events", {"POST": lambda asked: reports.event(asked.request, asked.name)}),
+            Route("/v1/boots/<id>/crashes", {"POST": lambda asked: reports.crash(asked.request, asked.name)}),
             Route(
                 "/v1/boots/<id>/health",
                 {

@@ -16,18 +16,20 @@ from netboot.boot.scripts import Catalogue
 from netboot.connections import connection_of
 from netboot.lifecycle.bootid import machine_of_boot
 from netboot.lifecycle.errors import NoSuchBootError, NotReadyError, TooOftenError
-from netboot.lifecycle.events import BootEvent, EventRecord, HealthRecord
+from netboot.lifecycle.events import BootEvent, CrashRecord, CrashReport, EventRecord, HealthRecord
 from netboot.lifecycle.health import HealthReport
 from netboot.lifecycle.ports import Clock, Journal
 from netboot.machines.health import expected_of
 from netboot.machines.values import Machine
 
-R = TypeVar("R", BootEvent, HealthReport)
+R = TypeVar("R", BootEvent, CrashReport, HealthReport)
 
 LONGEST_EVENT = 4096
 """Bytes; an honest event has fewer than 500."""
 LONGEST_HEALTH_REPORT = 32 * 1024
 """Bytes; a report of a machine with eight GPUs and ten ports has about 8,000."""
+LONGEST_CRASH_REPORT = 40 * 1024
+"""Bytes; the text has at most 16 Ki characters, and JSON writes some of them with two."""
 
 
 class Reports:
@@ -66,6 +68,27 @@ class Reports:
             )
 
         return await self._take(request, boot_id, BootEvent, LONGEST_EVENT, "an event", self._counters.events, record)
+
+    async def crash(self, request: web.BaseRequest, boot_id: str) -> web.StreamResponse:
+        """`POST /v1/boots/<id>/crashes`: 204 when it is durable, and the machine may forget it.
+
+        Raises:
+            BadClaimError, NoSuchBootError, NotReadyError, TooOftenError, JournalUnavailableError: see
+                `netboot.failures`.
+        """
+        what, counted = "a crash report", self._counters.events
+
+        def record(report: CrashReport, machine: Machine, peer: str) -> CrashRecord:
+            return CrashRecord(
+                at_ms=self._clock.now_ms(),
+                boot=boot_id,
+                machine=machine.name,
+                crashed_ms=report.crashed_ms,
+                text=report.text,
+                peer=peer,
+            )
+
+        return await self._take(request, boot_id, CrashReport, LONGEST_CRASH_REPORT, what, counted, record)
 
     async def fetched(self, digest: str, boot_id: str, name: str, peer: str) -> None:
         """A blob went out whole for a boot: a phase, if it is a kernel or initrd and the boot is that machine's.
@@ -122,7 +145,7 @@ class Reports:
         longest: int,
         what: str,
         counted: dict[str, int],
-        record: Callable[[R, Machine, str], EventRecord | HealthRecord],
+        record: Callable[[R, Machine, str], EventRecord | CrashRecord | HealthRecord],
     ) -> web.Response:
         """Read a report, find the machine whose boot it is of, write it down; the answer, counted."""
         connection = connection_of(request)

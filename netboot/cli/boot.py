@@ -36,7 +36,7 @@ def list_(machine: str | None, limit: int, connection: Connection, output: str) 
             trace["standing"],
             seconds(trace["last_ms"] - trace["started_ms"]),
             (trace["script"] or {}).get("image", "")[:12],
-            trace["reason"],
+            trace["reason"] or ("it found a crash: `netboot boot show`" if trace["found_crashes"] else ""),
         )
         for trace in listed["boots"]
     ]
@@ -52,6 +52,9 @@ def show_(boot: str, connection: Connection, output: str) -> None:
 
     `served`: we handed it out, to whomever. `reported`: the machine says so, or somebody in its name. `observed`: it
     proved it, or the cluster says so. BOOT is an id of `netboot boot list`.
+
+    Where its kernel crashed, the end of that kernel's log stands below: firmware kept it, the machine's next boot found
+    and sent it, and shows it too. Whose crash it was follows from its time.
 
     \b
       netboot boot show 0195d3c2-8f11-8a3b-9c4d-5e6f7a8b9c0d
@@ -73,6 +76,21 @@ def show_(boot: str, connection: Connection, output: str) -> None:
         _phases(trace),
         "nothing is known of it",
     )
+    if output == "table":
+        for crash in trace["crashes"]:
+            click.echo(f"\n{_headline(crash, trace['boot'])}")
+            click.echo("".join(f"  {line}\n" for line in crash["text"].splitlines()), nl=False)
+
+
+def _headline(crash: dict[str, Any], shown: str) -> str:
+    """Whose kernel crashed and when, from where it is looked at."""
+    when = f"crashed at {moment(crash['crashed_ms'])} by its clock"
+    if crash["boot"] == shown:
+        return f"its kernel {when}; boot {crash['found_by']} found the end of its log:"
+    whose = (
+        f"the kernel of boot {crash['boot']}" if crash["boot"] else "the kernel of a boot that is not known any more"
+    )
+    return f"{whose} {when}; this boot found the end of its log:"
 
 
 def _phases(trace: dict[str, Any]) -> list[tuple[object, ...]]:

@@ -14,6 +14,7 @@ from images.values.strict import Fault, FaultsError
 from netboot.cli import joining
 from netboot.cli.bundles import faults_of_bundle
 from netboot.config import Config, UpstreamPlace, load_config
+from netboot.config_nodes import told
 from netboot.lifecycle.errors import StateUnavailableError
 from netboot.machines.inventory import load_inventory
 from netboot.machines.values import Inventory
@@ -51,6 +52,7 @@ def check_site(path: Path) -> Findings:
             *_token(findings.config.management.token_file),
             *_pinned(findings.inventory, Store(findings.config.store), upstream=findings.config.upstream is not None),
             *_upstream(findings.config.upstream),
+            *_told(findings.config),
             *joining.faults(findings.config, findings.inventory),
         ]
     return findings
@@ -122,6 +124,13 @@ def _pinned(inventory: Inventory | None, store: Store, *, upstream: bool) -> Ite
             if upstream and isinstance(error, NotFoundError):  # it is fetched when the service runs
                 continue
             yield Fault(str(store.root), 0, "", f"channel {channel.name} is pinned to it in the inventory: {error}")
+
+
+def _told(config: Config) -> Iterator[Fault]:
+    try:
+        told(config.journal, config.ssh)
+    except FaultsError as error:
+        yield from error.faults
 
 
 def _upstream(place: UpstreamPlace | None) -> Iterator[Fault]:

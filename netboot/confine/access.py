@@ -17,6 +17,8 @@ HANDED: Mapping[str, frozenset[str]] = {
     "join.certificate": frozenset({"join"}),
     "join.key": frozenset({"join"}),
     "join.authorities": frozenset({"controllers"}),
+    "journal.authorities": frozenset({"controllers"}),
+    "ssh.authorities": frozenset({"controllers"}),
     "join.sealing_keys": frozenset({"join"}),
     "join.nonce_keys": frozenset({"boot", "join"}),
     "clusters.*.authority": frozenset({"join", "management"}),

@@ -14,6 +14,10 @@ BootId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{8}-[0-9a-f]{4}-[0-
 SafeText = Annotated[str, StringConstraints(pattern=r"^[ -~]{0,300}$")]
 """Printable ASCII, at most 300 characters: safe in a log line, on a terminal and in a table."""
 
+LONGEST_CRASH = 16 * 1024
+CrashText = Annotated[str, StringConstraints(max_length=LONGEST_CRASH, pattern=r"^[\n -~]*$")]
+"""The end of a kernel's log, as lines of printable ASCII: safe to show, whoever sent it."""
+
 LATEST_MS = 253_402_300_799_999
 """The end of the year 9999: beyond it neither SQLite nor a calendar has a place for a moment."""
 Moment = Annotated[int, Field(ge=0, le=LATEST_MS)]
@@ -38,6 +42,17 @@ class BootEvent(Strict):
     """Milliseconds since the kernel started, by the machine's clock."""
     detail: SafeText = ""
     """For people: which origin, how many bytes, what failed."""
+
+
+class CrashReport(Strict):
+    """The body that a machine posts to `/v1/boots/<id>/crashes`: what it found of a kernel that crashed before."""
+
+    mac: Mac | None = None
+    machine: Name | None = None
+    """As in an event."""
+    crashed_ms: Moment
+    """By the clock of the machine as it crashed; where its firmware keeps no times, when the text was found."""
+    text: CrashText
 
 
 class ScriptRecord(Strict):
@@ -93,5 +108,20 @@ class HealthRecord(Strict):
     report: HealthReport
 
 
-AnyRecord = ScriptRecord | EventRecord | DiscoveryRecord | HealthRecord
+class CrashRecord(Strict):
+    """A boot found what a kernel of its machine left when it crashed: that of an earlier boot."""
+
+    kind: Literal["crash"] = "crash"
+    at_ms: Moment
+    boot: BootId
+    """Which found it."""
+    machine: Name
+    crashed_ms: Moment
+    text: CrashText
+    peer: str
+
+
+TraceRecord = ScriptRecord | EventRecord | CrashRecord
+"""What a boot's trace is made of."""
+AnyRecord = TraceRecord | DiscoveryRecord | HealthRecord
 Record = Annotated[AnyRecord, Field(discriminator="kind")]

@@ -118,7 +118,7 @@ def pinned(channels: Sequence[Channel]) -> list[str]:
 def differences(signed: SiteBundle, configured: SiteBundle) -> list[str]:
     """Where the signed bundle is not what the configuration says, in words."""
     is_now, should_be = signed.model_dump(mode="json"), configured.model_dump(mode="json")
-    names = ("site", "minimum_epoch", "origins", "report", "join_url", "join_authorities", "time_servers")
+    names = [name for name in SiteBundle.model_fields if name not in ("schema_", "issued")]
     return [
         f"{name} is {_shown(is_now[name])} in the bundle and {_shown(should_be[name])} in the configuration"
         for name in names

@@ -15,7 +15,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from images.values.strict import Strict
-from netboot.lifecycle.events import AnyRecord, BootId, EventRecord, SafeText, ScriptRecord
+from netboot.lifecycle.events import AnyRecord, BootId, CrashRecord, EventRecord, SafeText, TraceRecord
 from netboot.lifecycle.health import HealthStatus
 from netboot.lifecycle.phases import Phase, Source, source_of
 from netboot.lifecycle.trace import Trace
@@ -43,7 +43,8 @@ SET_ASIDE_BYTES = 64 * 1024
 
 def is_claim(trace: Trace) -> bool:
     """Whether nothing but our own serving is known of this boot."""
-    return not trace.failures and all(reached.source is Source.SERVED for reached in trace.reached)
+    said = trace.failures or trace.crashes
+    return not said and all(reached.source is Source.SERVED for reached in trace.reached)
 
 
 class Standing(IntEnum):
@@ -65,9 +66,11 @@ def standing(trace: Trace) -> Standing:
     return Standing.CLAIMED if is_claim(trace) else Standing.REPORTED
 
 
-def standing_by(record: ScriptRecord | EventRecord) -> Standing:
+def standing_by(record: TraceRecord) -> Standing:
     """Which standing this fact gives a boot; it never loses one again."""
-    source = Source.SERVED if isinstance(record, ScriptRecord) else source_of(record.phase)
+    if isinstance(record, CrashRecord):
+        return Standing.REPORTED
+    source = source_of(record.phase) if isinstance(record, EventRecord) else Source.SERVED
     return {Source.SERVED: Standing.CLAIMED, Source.REPORTED: Standing.REPORTED}.get(source, Standing.PROVEN)
 
 

@@ -6,13 +6,15 @@ record twice changes nothing: of each phase the first time is kept, and nothing 
 
 from images.values.strict import Strict
 from images.values.types import Name, Sha256
-from netboot.lifecycle.events import BootId, EventRecord, SafeText, ScriptRecord
+from netboot.lifecycle.events import BootId, CrashRecord, CrashText, SafeText, ScriptRecord, TraceRecord
 from netboot.lifecycle.phases import Phase, Source, source_of
 
 ORDER = tuple(phase for phase in Phase if phase is not Phase.FAILED)
 """Phases in the order in which a boot goes through them."""
 MOST_FAILURES = 32
 """Failures kept for each boot: the earliest and the latest half; a machine that fails for days tells nothing new."""
+MOST_CRASHES = 4
+"""Crashes kept for each boot that found them: the latest."""
 
 
 class Reached(Strict):
@@ -32,6 +34,15 @@ class Failure(Strict):
     at_ms: int
     uptime_ms: int | None = None
     detail: SafeText = ""
+    peer: str = ""
+
+
+class Crash(Strict):
+    """What this boot found of a kernel that had crashed: `at_ms` by our clock, `crashed_ms` by the machine's."""
+
+    at_ms: int
+    crashed_ms: int
+    text: CrashText
     peer: str = ""
 
 
@@ -57,6 +68,8 @@ class Trace(Strict):
     """Sorted by the order of phases; at most one of each."""
     failures: tuple[Failure, ...] = ()
     """Sorted by time."""
+    crashes: tuple[Crash, ...] = ()
+    """Of kernels before this boot's, sorted by when they crashed."""
 
     def phase(self, phase: Phase) -> Reached | None:
         """When and how a phase was first reached."""
@@ -65,12 +78,12 @@ class Trace(Strict):
     @property
     def started_ms(self) -> int:
         """The first that was heard of it, milliseconds since 1970."""
-        return min([reached.at_ms for reached in self.reached] + [failure.at_ms for failure in self.failures])
+        return min(self._times())
 
     @property
     def last_ms(self) -> int:
         """The last that was heard of it, milliseconds since 1970."""
-        return max([reached.at_ms for reached in self.reached] + [failure.at_ms for failure in self.failures])
+        return max(self._times())
 
     @property
     def state(self) -> Phase:
@@ -82,7 +95,7 @@ class Trace(Strict):
         latest = max((reached.at_ms for reached in self.reached), default=-1)
         if self.failures and self.failures[-1].at_ms >= latest and self.phase(Phase.READY) is None:
             return Phase.FAILED
-        return self.reached[-1].phase
+        return self.reached[-1].phase if self.reached else Phase.SCRIPT_SERVED  # else there would be no boot id
 
     @property
     def reason(self) -> str:
@@ -117,13 +130,17 @@ class Trace(Strict):
         ready, kernel = self.phase(Phase.READY), self.kernel_ms
         return None if ready is None or kernel is None else (ready.at_ms - kernel) / 1000
 
+    def _times(self) -> list[int]:
+        facts: tuple[Reached | Failure | Crash, ...] = (*self.reached, *self.failures, *self.crashes)
+        return [fact.at_ms for fact in facts]
+
     def _furthest(self, source: Source) -> Phase | None:
         return next((reached.phase for reached in reversed(self.reached) if reached.source is source), None)
 
 
-def apply(trace: Trace | None, record: ScriptRecord | EventRecord) -> Trace:
+def apply(trace: Trace | None, record: TraceRecord) -> Trace:
     """The trace with one more record of the same boot; None: the first record of a boot. The very same trace: it has
-    that failure already.
+    that failure or crash already.
 
     Raises:
         ValueError: the record is of another boot.
@@ -136,6 +153,10 @@ def apply(trace: Trace | None, record: ScriptRecord | EventRecord) -> Trace:
         raise ValueError(f"a record of boot {record.boot} is not one of boot {trace.boot}")
     if isinstance(record, ScriptRecord):
         return _script(trace, record)
+    if isinstance(record, CrashRecord):
+        crash = Crash(at_ms=record.at_ms, crashed_ms=record.crashed_ms, text=record.text, peer=record.peer)
+        crashes = _with_crash(trace.crashes, crash)
+        return trace if crashes == trace.crashes else trace.model_copy(update={"crashes": crashes})
     if record.phase is Phase.FAILED:
         failure = Failure(at_ms=record.at_ms, uptime_ms=record.uptime_ms, detail=record.detail, peer=record.peer)
         failures = _with_failure(trace.failures, failure)
@@ -182,6 +203,14 @@ def _with(reached: tuple[Reached, ...], new: Reached) -> tuple[Reached, ...]:
 
 def _age(entry: Reached | Failure) -> tuple[int, int, str, str]:
     return (entry.at_ms, -1 if entry.uptime_ms is None else entry.uptime_ms, entry.detail, entry.peer)
+
+
+def _with_crash(crashes: tuple[Crash, ...], new: Crash) -> tuple[Crash, ...]:
+    """A machine that got no answer sends the same again: of these the earliest stays."""
+    kept: dict[object, Crash] = {}
+    for crash in sorted({*crashes, new}, key=lambda crash: (crash.crashed_ms, crash.text, crash.at_ms, crash.peer)):
+        kept.setdefault((crash.crashed_ms, crash.text), crash)
+    return tuple(kept.values())[-MOST_CRASHES:]
 
 
 def _with_failure(failures: tuple[Failure, ...], new: Failure) -> tuple[Failure, ...]:

@@ -73,6 +73,9 @@ def places(config: Config, file: Path) -> dict[str, Path]:
         for key in ("credentials", "authority"):
             if (path := getattr(config.upstream, key)) is not None:
                 paths[f"file/upstream.{key}"] = path
+    for name, section in (("journal", config.journal), ("ssh", config.ssh)):
+        if section is not None and section.authorities is not None:
+            paths[f"file/{name}.authorities"] = section.authorities
     return paths
 
 

@@ -10,7 +10,15 @@ from typing import NamedTuple
 
 from netboot.lifecycle import state
 from netboot.lifecycle.bootid import minted_ms
-from netboot.lifecycle.events import AnyRecord, DiscoveryRecord, EventRecord, HealthRecord, ScriptRecord
+from netboot.lifecycle.events import (
+    AnyRecord,
+    CrashRecord,
+    DiscoveryRecord,
+    EventRecord,
+    HealthRecord,
+    ScriptRecord,
+    TraceRecord,
+)
 from netboot.lifecycle.phases import Phase, source_of
 from netboot.lifecycle.sightings import Discovered, seen_again, sighting
 from netboot.lifecycle.state import FeedEntry
@@ -21,7 +29,6 @@ from netboot.stores.state_rows import BOOTS, DISCOVERED, HEALTH
 
 log = logging.getLogger(__name__)
 
-_Kept = ScriptRecord | EventRecord
 _AHEAD_MS = 60_000
 """More than clocks of hosts that share a key of boot ids differ."""
 _AT_ONCE = 500
@@ -53,23 +60,24 @@ def project(db: sqlite3.Connection, rows: Sequence[Row]) -> None:
     """Take records over; whatever is raised, the transaction is not to be committed."""
     records = [row.record for row in rows]
     scripts = [record for record in records if isinstance(record, ScriptRecord)]
-    events = [record for record in records if isinstance(record, EventRecord)]
-    known = _known(db, [*{record.boot for record in scripts} | {record.boot for record in events}])
-    worth = _worth_keeping(scripts, {record.boot for record in events} | known.keys())
+    told = [record for record in records if isinstance(record, EventRecord | CrashRecord)]
+    known = _known(db, [*{record.boot for record in scripts} | {record.boot for record in told}])
+    worth = _worth_keeping(scripts, {record.boot for record in told} | known.keys())
     kept = [
         (row, row.record)
         for row in rows
-        if isinstance(row.record, EventRecord) or (isinstance(row.record, ScriptRecord) and row.record.boot in worth)
+        if isinstance(row.record, EventRecord | CrashRecord)
+        or (isinstance(row.record, ScriptRecord) and row.record.boot in worth)
     ]
     _fold(db, kept, known)
     new = [row for row in rows if not row.again]
     _count_claims(db, [row.record for row in new if isinstance(row.record, ScriptRecord)])
-    told = {record.machine for record in events}
-    _prune_boots(db, {record.machine for _, record in kept}, told)
+    machines = {record.machine for record in told}
+    _prune_boots(db, {record.machine for _, record in kept}, machines)
     _discover(db, [(row.arrived, row.record) for row in new if isinstance(row.record, DiscoveryRecord)])
     reports = [(row.arrived, row.record) for row in rows if isinstance(row.record, HealthRecord)]
     _keep_reports(db, reports)
-    state_machines.refresh(db, told | {record.machine for _, record in reports})
+    state_machines.refresh(db, machines | {record.machine for _, record in reports})
     if kept:
         db.execute("DELETE FROM feed WHERE id <= (SELECT max(id) FROM feed) - ?", (state.FEED_KEPT,))
 
@@ -87,7 +95,7 @@ def _worth_keeping(scripts: Iterable[ScriptRecord], heard_of: set[str]) -> set[s
     return worth
 
 
-def _fold(db: sqlite3.Connection, records: Iterable[tuple[Row, _Kept]], known: dict[str, _Boot]) -> None:
+def _fold(db: sqlite3.Connection, records: Iterable[tuple[Row, TraceRecord]], known: dict[str, _Boot]) -> None:
     """Each boot is read and written once, however many records of it there are; the feed keeps their order."""
     boots: dict[str, _Boot] = {}
     feed: list[tuple[str]] = []
@@ -104,7 +112,8 @@ def _fold(db: sqlite3.Connection, records: Iterable[tuple[Row, _Kept]], known: d
         if (standing := state.standing_by(record)) > boot.standing:
             boot.standing, boot.since = standing, row.arrived
             _doubt(record)
-        if boot.fed < state.FEED_PER_BOOT and not row.again and boot.trace is not before:
+        new = not row.again and boot.trace is not before
+        if new and boot.fed < state.FEED_PER_BOOT and not isinstance(record, CrashRecord):  # no step of this boot
             boot.fed += 1
             feed.append((_entry(record).model_dump_json(),))
     db.executemany("INSERT INTO feed (body) VALUES (?)", feed)
@@ -117,7 +126,7 @@ def _fold(db: sqlite3.Connection, records: Iterable[tuple[Row, _Kept]], known: d
     )
 
 
-def _doubt(record: _Kept) -> None:
+def _doubt(record: TraceRecord) -> None:
     """Say of a boot whose id is of a later moment than what is heard of it, that some clock is or was wrong."""
     ahead = minted_ms(record.boot) - record.at_ms
     if ahead > _AHEAD_MS:
@@ -145,7 +154,7 @@ def _known(db: sqlite3.Connection, boots: Sequence[str]) -> dict[str, _Boot]:
     return known
 
 
-def _entry(record: _Kept) -> FeedEntry:
+def _entry(record: ScriptRecord | EventRecord) -> FeedEntry:
     phase, uptime_ms, detail = Phase.SCRIPT_SERVED, None, ""
     if isinstance(record, EventRecord):
         phase, uptime_ms, detail = record.phase, record.uptime_ms, record.detail

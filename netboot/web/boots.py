@@ -2,7 +2,9 @@
 
 from flask import Response, jsonify, request
 
+from netboot.lifecycle.crashes import crashes_of
 from netboot.lifecycle.errors import NoSuchBootError
+from netboot.lifecycle.state import KEPT
 from netboot.lifecycle.views import machine_named
 from netboot.web import inputs, node_health, render
 from netboot.web.dependencies import dependencies
@@ -19,12 +21,15 @@ def listed() -> Response:
 
 
 def shown(boot: str) -> Response:
-    """One boot's trace."""
+    """One boot's trace, with the crashes that it found and that ended it."""
     inputs.only(())
-    trace = dependencies().states.boot(boot)
+    states = dependencies().states
+    trace = states.boot(boot)
     if trace is None:
         raise NoSuchBootError("never heard of, or longer ago than is kept")
-    return jsonify({**render.trace(trace), "checked": node_health.report_of(trace)})
+    crashes = crashes_of(trace, states.boots(trace.machine, sum(KEPT.values())))
+    shown = {**render.trace(trace), "crashes": [render.crashed(crash) for crash in crashes]}
+    return jsonify({**shown, "checked": node_health.report_of(trace)})
 
 
 def discovered() -> Response:

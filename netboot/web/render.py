@@ -5,6 +5,7 @@ from typing import Any
 from flask import Response
 from pydantic import BaseModel
 
+from netboot.lifecycle.crashes import Crashed
 from netboot.lifecycle.state import is_claim, standing
 from netboot.lifecycle.trace import Trace
 
@@ -15,9 +16,11 @@ def plain(value: BaseModel) -> dict[str, Any]:
 
 
 def trace(value: Trace) -> dict[str, Any]:
-    """A trace with what follows from it: times in milliseconds since 1970."""
+    """A trace with what follows from it: times in milliseconds since 1970. Of crashes how many, for their texts are
+    long (`crashed`)."""
     return {
-        **plain(value),
+        **value.model_dump(mode="json", exclude={"crashes"}),
+        "found_crashes": len(value.crashes),
         "claim": is_claim(value),
         "standing": standing(value).name.lower(),
         "state": value.state,
@@ -30,6 +33,11 @@ def trace(value: Trace) -> dict[str, Any]:
         "kernel_ms": value.kernel_ms,
         "seconds_to_ready": value.seconds_to_ready,
     }
+
+
+def crashed(value: Crashed) -> dict[str, Any]:
+    """A crash, whose it was and who found it."""
+    return {**plain(value.crash), "boot": value.boot, "found_by": value.found_by}
 
 
 def maybe_trace(value: Trace | None) -> dict[str, Any] | None:

@@ -19,7 +19,7 @@ from netboot.lifecycle.trace import apply
 from netboot.stores.state import SqliteStates
 from netboot.stores.state_schema import MIGRATIONS, VERSION
 from netboot.stores.state_writer import SqliteProjection
-from tests.records import START, boot_id, checked, event, script, sighted
+from tests.records import START, boot_id, checked, event, found_crash, script, sighted
 from tests.states import MemoryStates
 
 
@@ -197,6 +197,15 @@ def test_a_failure_that_is_said_again_counts_once(both: Both) -> None:
     assert [one.phase for one in both.reader.feed(0, 10)] == [Phase.SCRIPT_SERVED, Phase.FAILED]
 
 
+def test_a_crash_is_with_the_boot_that_found_it_and_no_step_of_it(both: Both) -> None:
+    both.take(script("gpu-001", 1), found_crash("gpu-001", 1), found_crash("gpu-001", 1, text="its oops\n"))
+    both.take(found_crash("gpu-001", 1))
+    found = both.reader.boot(boot_id("gpu-001", 1))
+    assert [(crash.crashed_ms, crash.text) for crash in found.crashes] == [(START, "its oops\n"), (START, "panic\n")]
+    assert both.reader.machines()["gpu-001"].current == found, "it was said, so the boot is no claim"
+    assert [entry.phase for entry in both.reader.feed(0, 10)] == ["ScriptServed"]
+
+
 def test_a_journal_that_was_replaced_by_an_older_copy_counts_nothing_twice(both: Both) -> None:
     records: list[Record] = [script("gpu-001", 1), event("gpu-001", 1, Phase.BOOTED), sighted("52:54:00:00:00:99")]
     assert both.writer.take(Batch("boot-0.db", 7, 9, records, (1, 2, 9))) == {}
@@ -285,7 +294,8 @@ HEALTH = st.builds(
     checked, MACHINES, NUMBERS, st.sampled_from(["pass", "warn", "fail", "unknown", "absent"]), st.integers(1, 900)
 )
 OBSERVED = st.builds(event, MACHINES, NUMBERS, st.sampled_from(sorted(OBSERVED_PHASES)), st.integers(1, 900))
-BATCHES = st.lists(st.lists(st.one_of(CLAIMS, REPORTS, OBSERVED, HEALTH), max_size=6), max_size=6)
+CRASHES = st.builds(found_crash, MACHINES, NUMBERS, st.integers(0, 3_000))
+BATCHES = st.lists(st.lists(st.one_of(CLAIMS, REPORTS, OBSERVED, HEALTH, CRASHES), max_size=6), max_size=6)
 
 
 @MAKERS
@@ -321,7 +331,7 @@ def test_no_claim_alters_what_a_machine_reported(
 
 @MAKERS
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(batches=BATCHES, unproven=st.lists(st.one_of(CLAIMS, REPORTS), max_size=8), place=st.integers(0, 6))
+@given(batches=BATCHES, unproven=st.lists(st.one_of(CLAIMS, REPORTS, CRASHES), max_size=8), place=st.integers(0, 6))
 def test_nothing_that_can_be_claimed_alters_what_was_proven(
     make: Callable[[Path], Both], batches: list[list[Record]], unproven: list[Record], place: int
 ) -> None:

@@ -19,7 +19,7 @@ from netboot.controllers.records import read_record
 from netboot.join import messages
 from netboot.lifecycle.claims import parse_claim
 from netboot.lifecycle.errors import BadClaimError, NotReadyError
-from netboot.lifecycle.events import BootEvent
+from netboot.lifecycle.events import BootEvent, CrashReport
 from netboot.lifecycle.health import HealthReport
 from netboot.stores.snapshot import read_snapshot
 from tokens import ekcert, eventlog, pkcs10, wire
@@ -80,6 +80,12 @@ def _event(data: bytes) -> None:
     event = parsed(data, BootEvent, "an event")
     assert all(" " <= character <= "~" for character in event.detail)
     assert BootEvent.model_validate_json(event.model_dump_json()) == event
+
+
+def _crash(data: bytes) -> None:
+    report = parsed(data, CrashReport, "a crash report")
+    assert all(character == "\n" or " " <= character <= "~" for character in report.text)
+    assert CrashReport.model_validate_json(report.model_dump_json()) == report
 
 
 def _health(data: bytes) -> None:
@@ -158,6 +164,7 @@ TARGETS: Mapping[str, Target] = {
     "query": Target(_query),
     "range": Target(_range, longest=256),
     "event": Target(_event, (BadClaimError,)),
+    "crash": Target(_crash, (BadClaimError,), longest=40 * 1024),
     "health": Target(_health, (BadClaimError,), longest=32 * 1024),
     "hello": Target(_hello, (BadClaimError,), longest=16 * 1024),
     "attest": Target(_attest, (BadClaimError,), longest=16 * 1024),

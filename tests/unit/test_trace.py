@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from netboot.lifecycle.events import BootEvent, EventRecord, ScriptRecord
+from netboot.lifecycle.events import BootEvent, CrashRecord, EventRecord, ScriptRecord, TraceRecord
 from netboot.lifecycle.phases import REPORTED_PHASES, SERVED_PHASES, Phase, Source
-from netboot.lifecycle.trace import MOST_FAILURES, ORDER, Reached, Trace, apply
+from netboot.lifecycle.trace import MOST_CRASHES, MOST_FAILURES, ORDER, Crash, Reached, Trace, apply
 
 BOOT = "018bcfe5-6800-8fff-bfff-c8dd6b13e782"
 SCRIPT = ScriptRecord(
@@ -30,7 +30,11 @@ def event(at_ms: int, phase: Phase, detail: str = "", uptime_ms: int | None = No
     )
 
 
-def fold(*records: ScriptRecord | EventRecord) -> Trace:
+def crash(at_ms: int, crashed_ms: int = 0, text: str = "panic\n") -> CrashRecord:
+    return CrashRecord(at_ms=at_ms, boot=BOOT, machine="gpu-001", crashed_ms=crashed_ms, text=text, peer="192.0.2.7")
+
+
+def fold(*records: TraceRecord) -> Trace:
     trace = None
     for record in records:
         trace = apply(trace, record)
@@ -120,6 +124,30 @@ def test_a_machine_that_fails_for_days_stays_small() -> None:
     assert (trace.failures[0].detail, trace.reason) == ("try 0", "try 999")
 
 
+def test_a_crash_that_is_sent_again_is_one_crash_the_earliest() -> None:
+    first, again, other = crash(9500, 700), crash(9900, 700), crash(9600, 700, "another\n")
+    for crashes in ([first, again, other], [again, other, first]):
+        assert fold(SCRIPT, *crashes).crashes == (
+            Crash(at_ms=9600, crashed_ms=700, text="another\n", peer="192.0.2.7"),
+            Crash(at_ms=9500, crashed_ms=700, text="panic\n", peer="192.0.2.7"),
+        )
+    known = fold(SCRIPT, first)
+    assert apply(known, again) is known
+
+
+def test_of_many_crashes_the_latest_are_kept() -> None:
+    trace = fold(SCRIPT, *(crash(2000 + i, i) for i in range(100)))
+    assert [one.crashed_ms for one in trace.crashes] == list(range(100))[-MOST_CRASHES:]
+
+
+def test_a_crash_is_no_step_of_the_boot_that_found_it() -> None:
+    up = fold(*WHOLE)
+    found = fold(*WHOLE, crash(9100))
+    assert (found.reached, found.failures, found.state) == (up.reached, (), Phase.BOOTED)
+    early = fold(crash(9100))
+    assert (early.state, early.started_ms, early.last_ms) == (Phase.SCRIPT_SERVED, 9100, 9100)
+
+
 def test_a_record_of_another_boot_or_machine_is_refused() -> None:
     for other in ({"boot": BOOT.replace("0", "1")}, {"machine": "gpu-002"}):
         with pytest.raises(ValueError, match="is not one of boot"):
@@ -140,11 +168,12 @@ def test_a_machine_reports_what_it_did(phase: Phase) -> None:
 records = st.one_of(
     st.builds(event, st.integers(0, 50), st.sampled_from(sorted(Phase)), st.sampled_from(["", "a", "b"])),
     st.builds(lambda at: SCRIPT.model_copy(update={"at_ms": at}), st.integers(0, 50)),
+    st.builds(crash, st.integers(0, 50), st.integers(0, 3), st.sampled_from(["", "a\n", "b\n"])),
 )
 
 
 @given(st.lists(records, min_size=1, max_size=20), st.randoms(use_true_random=False))
-def test_order_and_replays_change_nothing(some: list[ScriptRecord | EventRecord], random: Random) -> None:
+def test_order_and_replays_change_nothing(some: list[TraceRecord], random: Random) -> None:
     again = [*some, *some[: len(some) // 2]]
     random.shuffle(again)
     assert fold(*some) == fold(*again)
@@ -156,10 +185,10 @@ class Projection(RuleBasedStateMachine):
     @initialize()
     def begin(self) -> None:
         self.trace: Trace | None = None
-        self.seen: list[ScriptRecord | EventRecord] = []
+        self.seen: list[TraceRecord] = []
 
     @rule(record=records)
-    def project(self, record: ScriptRecord | EventRecord) -> None:
+    def project(self, record: TraceRecord) -> None:
         self.trace = apply(self.trace, record)
         self.seen.append(record)
 
@@ -176,10 +205,15 @@ class Projection(RuleBasedStateMachine):
             return
         times: dict[Phase, int] = {}
         for record in self.seen:
+            if isinstance(record, CrashRecord):
+                continue
             phase = Phase.SCRIPT_SERVED if isinstance(record, ScriptRecord) else record.phase
             times[phase] = min(times.get(phase, record.at_ms), record.at_ms)
         assert bool(self.trace.failures) == (times.pop(Phase.FAILED, None) is not None)
         assert {one.phase: one.at_ms for one in self.trace.reached} == times
+        crashes = {(one.crashed_ms, one.text) for one in self.seen if isinstance(one, CrashRecord)}
+        kept = [(one.crashed_ms, one.text) for one in self.trace.crashes]
+        assert kept == sorted(crashes)[-MOST_CRASHES:]
 
     @invariant()
     def served_and_reported_are_never_mixed(self) -> None:
@@ -192,7 +226,7 @@ class Projection(RuleBasedStateMachine):
             return
         places = [ORDER.index(one.phase) for one in self.trace.reached]
         assert places == sorted(set(places))
-        assert self.trace.state in {one.phase for one in self.trace.reached} | {Phase.FAILED}
+        assert self.trace.state in {one.phase for one in self.trace.reached} | {Phase.FAILED, Phase.SCRIPT_SERVED}
         assert (self.trace.state is Phase.FAILED) or not self.trace.reason
 
 

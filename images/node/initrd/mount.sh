@@ -49,14 +49,14 @@ switch() { # never pivot_root: on an initramfs it breaks container runtimes
   [ -e /new/usr/lib/systemd/systemd-resolved ] || [ -L /new/etc/resolv.conf ] || [ -s /new/etc/resolv.conf ] ||
     cp "$RUN/resolv.conf" /new/etc/resolv.conf 2>/dev/null
   cp "$BUSYBOX" "$RUN/busybox"
-  cp "$LIB/words.sh" "$LIB/report.sh" "$LIB/memory.sh" "$RUN/"
+  cp "$LIB/words.sh" "$LIB/report.sh" "$LIB/crash.sh" "$LIB/memory.sh" "$RUN/"
   leave_facts
   drain 2 # what the service has not got by now, the root's first unit sends
   for job in $(jobs -p); do kill "$job" 2>/dev/null; done
   say "switching to the root image"
   # Nobody but the overlay and the loop device needs these; systemd would try to unmount them at shutdown, and fail
   umount -l "$RUN/lower" && umount -l "$RUN/upper" && umount -l "$RUN/image"
-  rm -rf "$RUN/delivering" "$RUN/wget.log"
+  rm -rf "$RUN/delivering" "$RUN/delivering-crashes" "$RUN/crash.json" "$RUN/wget.log"
   echo "$PANIC" >/proc/sys/kernel/panic
   for place in dev proc sys run; do mount --move "/$place" "/new/$place"; done
   exec switch_root -c /dev/console /new /sbin/init

@@ -31,13 +31,18 @@ deliver() { # send what waits, oldest first; stop at the first that cannot be se
 }
 
 post() { # FILE: 1 when trying again could help
+  send "$1" events "an event"
+  [ $? != 1 ] && rm -f "$1"
+}
+
+send() { # FILE WHERE WHAT: 0 the service has it; 1 trying again could help; 2 it will not take it
   answer=$(timeout 5 "$BUSYBOX" wget -q -O - --header 'Content-Type: application/json' --post-file "$1" \
-    "$REPORT/v1/boots/$BOOT/events" 2>&1) || case $answer in
+    "$REPORT/v1/boots/$BOOT/$2" 2>&1) && return 0
+  case $answer in
     *'HTTP/1.'?' 408'* | *'HTTP/1.'?' 429'*) return 1 ;;
-    *'HTTP/1.'?' 4'*) say "the service refuses an event: $answer" ;;
+    *'HTTP/1.'?' 4'*) say "the service refuses $3: $answer" && return 2 ;;
     *) return 1 ;;
   esac
-  rm -f "$1"
 }
 
 drain() { # SECONDS: wait at most so long until nothing waits any more

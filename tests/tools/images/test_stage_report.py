@@ -119,9 +119,12 @@ def test_the_root_tells_what_the_initrd_could_not(stage: Stage, service: Origin)
     (here / "boot.env").write_text(
         f"BOOT={PATH.split('/')[3]}\nREPORT={service.url}\nMAC=52:54:00:12:34:56\nNAME=node-1\n"
     )
-    for part in ("words.sh", "report.sh"):
+    for part in ("words.sh", "report.sh", "crash.sh"):
         stage.sh(f'cp "$LIB/{part}" "$RUN/"')
     stage.sh('cp "$BUSYBOX" "$RUN/busybox"')
-    (stage.folder / "tell.sh").write_text(script)
+    (stage.folder / "tell.sh").write_text(f"PSTORE={stage.folder}\n{script}")
     stage.sh('exec "$BUSYBOX" sh tell.sh Switched')
-    assert events(service) == [("ImageVerified", "one"), ("Switched", "")]
+    (here / "tell").write_text("ssh host key SHA256:x, principals sre\n")
+    stage.sh('exec "$BUSYBOX" sh tell.sh Booted')
+    told = [("Switched", ""), ("Booted", "ssh host key SHA256:x, principals sre")]
+    assert events(service) == [("ImageVerified", "one"), *told]

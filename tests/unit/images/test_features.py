@@ -16,6 +16,7 @@ SHIPPED = (
     "debug",
     "dpu",
     "gpu",
+    "journal-upload",
     "local-nvme",
     "nvidia-toolkit",
     "nvswitch",
@@ -24,6 +25,7 @@ SHIPPED = (
     "server",
     "server-arm64",
     "slurm",
+    "ssh",
     "storage-clients",
     "time",
 )

@@ -2,12 +2,14 @@
 # PHASE: report it to the service, and whatever the initrd could not. Uses only what the initrd left in /run/netboot.
 RUN=/run/netboot BUSYBOX=/run/netboot/busybox
 # shellcheck source=/dev/null
-for part in boot.env words.sh report.sh; do . "$RUN/$part"; done
+for part in boot.env words.sh report.sh crash.sh; do . "$RUN/$part"; done
 
 failed=$(systemctl list-units --failed --plain --no-legend 2>/dev/null | cut -d' ' -f1 | tr '\n' ' ')
-report "$1" "${failed:+failed units: $failed}"
+told=$(cat "$RUN/tell" 2>/dev/null) # what units want said of this boot, such as its ssh host key
+report "$1" "$told${failed:+${told:+; }failed units: $failed}"
 for _ in 1 2 3 4 5 6 7 8 9 10; do
   deliver
+  deliver_crashes
   [ -n "$(ls "$RUN/events")" ] || exit 0
   pause 10
 done
