@@ -112,8 +112,8 @@ def test_a_listing_is_the_same_whatever_the_locale_makes_of_names(tmp_path: Path
     """ca-certificates has such a name; so has whoever builds by another locale another image."""
     tree = tmp_path / "tree"
     tree.mkdir()
-    for name in ("NetLock_Főtanúsítvány.pem".encode(), b"latin-\xe9", b"a", b"z"):
-        (tree / os.fsdecode(name)).symlink_to(os.fsdecode(name))
+    for raw in ("NetLock_Főtanúsítvány.pem".encode(), b"latin-\xe9", b"a", b"z"):
+        (tree / os.fsdecode(raw)).symlink_to(os.fsdecode(raw))
     said = []
     for name, locale in (("utf-8", {"LC_ALL": "C.UTF-8"}), ("ascii", {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0"})):
         argv = [sys.executable, "-c", LISTED, str(tree), str(tmp_path / name)]
