@@ -116,6 +116,7 @@ def _clock(varied: dict[str, str], same: dict[str, str]) -> dict[str, str]:
         "LD_PRELOAD": str(library),
         "FAKETIME": f"+{AHEAD_HOURS}h",
         "FAKETIME_DONT_FAKE_MONOTONIC": "1",  # what waits for a while waits for a while
+        "FAKETIME_FORCE_MONOTONIC_FIX": "0",  # else timed waits end at once, and Python's threads fight for its lock
         "NO_FAKE_STAT": "1",  # files have the times that they have
     }
 
