@@ -7,6 +7,7 @@ packages=(
   python3-venv                                              # the environment below
   mmdebstrap debian-archive-keyring gpgv arch-test          # bootstrap of images
   qemu-user-static                                          # … of the other architecture
+  disorderfs faketime                                       # other surroundings for `image build --check`
   squashfs-tools erofs-utils zstd kmod xz-utils             # their steps
   signify-openbsd cpio osslsigncode sbsigntool              # UKIs' signatures; checks by hand and of tests
   busybox-static                                            # the initrd's shell, for tests on the host

@@ -1,6 +1,8 @@
-"""A signed apt repository with one package, `kubelet`: what an operator gets from the Kubernetes project, made here.
+"""A signed apt repository with `kubelet` and `kubernetes-cni`: what an operator gets from the Kubernetes project.
 
-The kubelet is the one that `lab.kube.binaries` finds. The repository is made once for each content and then kept in a
+Names, dependencies and paths are the project's (kubernetes/release: cmd/krel/templates/latest, metadata.yaml and the
+specs beside it; kubelet from 1.28 on). The kubelet is the one that `lab.kube.binaries` finds; the CNI plugins are the
+distribution's, to which `/opt/cni/bin` links. The repository is made once for each content and then kept in a
 cache; the key that signs it is made for it and thrown away, so that its public half can sign for nothing else.
 """
 
@@ -12,6 +14,7 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 from lab.errors import UnusableError
@@ -19,6 +22,7 @@ from lab.kube.binaries import VERSION
 from lab.processes import run
 
 PACKAGE_VERSION = f"{VERSION}-1.1"
+CNI_VERSION = "1.7.1-1.1"
 KEY = "kubernetes.asc"
 PUBLISHED = 1_767_225_600
 """Seconds since 1970. Of everything in it, so that the same kubelet gives the same repository up to its signature."""
@@ -40,14 +44,24 @@ RestartSec=10
 WantedBy=multi-user.target
 """
 """As in the Kubernetes project's own package."""
-_CONTROL = {
+PLUGINS = (
+    *("bandwidth", "bridge", "dhcp", "firewall", "host-device", "host-local", "ipvlan", "loopback", "macvlan"),
+    *("portmap", "ptp", "sbr", "static", "tuning", "vlan", "vrf"),
+)
+"""Those that the distributions' package has too; the project's has `dummy` and `tap` besides."""
+_ABOUT = {"Maintainer": "netboot lab <lab@netboot.invalid>", "Section": "net", "Priority": "optional"}
+_KUBELET = {
     "Package": "kubelet",
     "Version": PACKAGE_VERSION,
-    "Maintainer": "netboot lab <lab@netboot.invalid>",
-    "Depends": "iptables, iproute2, mount, util-linux",
-    "Section": "admin",
-    "Priority": "optional",
+    "Depends": "kubernetes-cni (>= 1.2.0), mount, util-linux",
+    "Recommends": "iptables (>= 1.8.4)",
     "Description": "Node agent of Kubernetes, packaged by netboot's lab",
+}
+_CNI = {
+    "Package": "kubernetes-cni",
+    "Version": CNI_VERSION,
+    "Depends": "containernetworking-plugins",
+    "Description": "CNI plugins where Kubernetes' own package has them, packaged by netboot's lab",
 }
 
 
@@ -98,23 +112,46 @@ def _identity(kubelet: Path) -> str:
 
 
 def _make(kubelet: Path, target: Path, scratch: Path, architecture: str) -> None:
-    package = target / f"kubelet_{PACKAGE_VERSION}_{architecture}.deb"
-    control = _CONTROL | {"Architecture": architecture}
-    _package(kubelet, package, scratch / "tree", control)
-    packages = "".join(f"{name}: {value}\n" for name, value in (control | _file(package)).items())
-    (target / "Packages").write_text(packages)
+    listed = []
+    for control, fill in ((_KUBELET, partial(_kubelet, kubelet)), (_CNI, _plugins)):
+        fields = control | _ABOUT | {"Architecture": architecture}
+        package = target / f"{fields['Package']}_{fields['Version']}_{architecture}.deb"
+        tree = scratch / fields["Package"]
+        fill(tree)
+        _package(package, tree, fields)
+        listed.append("".join(f"{name}: {value}\n" for name, value in (fields | _file(package)).items()))
+    (target / "Packages").write_text("\n".join(listed))
     with _signing_key(target / KEY) as gpg:
         (scratch / "Release").write_text(_release(target / "Packages", architecture))
         run([*gpg, "--clearsign", "-o", str(target / "InRelease"), str(scratch / "Release")], seconds=SECONDS)
 
 
-def _package(kubelet: Path, package: Path, tree: Path, control: dict[str, str]) -> None:
-    """Not compressed: it is unpacked once, on this machine."""
-    for folder in ("DEBIAN", "usr/bin", "usr/lib/systemd/system"):
-        (tree / folder).mkdir(parents=True)
-    shutil.copyfile(kubelet, tree / "usr/bin/kubelet")
+def _kubelet(program: Path, tree: Path) -> None:
+    files = {
+        "etc/default/kubelet": "KUBELET_EXTRA_ARGS=\n",
+        "etc/kubernetes/manifests/.kubelet-keep": "",
+        "usr/lib/systemd/system/kubelet.service": UNIT,
+        "var/lib/kubelet/.kubelet-keep": "",
+        "DEBIAN/conffiles": "/etc/default/kubelet\n",
+    }
+    for name, text in files.items():
+        (tree / name).parent.mkdir(parents=True, exist_ok=True)
+        (tree / name).write_text(text)
+    (tree / "usr/bin").mkdir()
+    shutil.copyfile(program, tree / "usr/bin/kubelet")
     (tree / "usr/bin/kubelet").chmod(0o755)
-    (tree / "usr/lib/systemd/system/kubelet.service").write_text(UNIT)
+
+
+def _plugins(tree: Path) -> None:
+    for folder in ("DEBIAN", "etc/cni/net.d", "opt/cni/bin"):
+        (tree / folder).mkdir(parents=True)
+    (tree / "etc/cni/net.d/.kubernetes-cni-keep").touch()
+    for name in PLUGINS:
+        (tree / "opt/cni/bin" / name).symlink_to(f"/usr/lib/cni/{name}")
+
+
+def _package(package: Path, tree: Path, control: dict[str, str]) -> None:
+    """Not compressed: it is unpacked once, on this machine."""
     (tree / "DEBIAN/control").write_text("".join(f"{name}: {value}\n" for name, value in control.items()))
     for path in (tree, *tree.rglob("*")):
         if path.is_dir():

@@ -13,7 +13,7 @@ import click
 
 from images.artifact.keyring import KeyRing
 from images.artifact.manifest import Manifest
-from images.build import keyrings, resolve
+from images.build import keyrings, resolve, surroundings
 from images.build.cache import Cache
 from images.build.compare import differences
 from images.build.gates import budget
@@ -31,6 +31,8 @@ from netboot.cli.building import Building
 from netboot.cli.classes import classes_option, memory_of
 from netboot.cli.output import output_option
 from netboot.cli.paths import Paths, paths_options
+from netboot.cli.rebuild import Request, rebuilt
+from netboot.cli.recipes import load_recipe
 
 
 def default_cache() -> Path:
@@ -59,7 +61,7 @@ cache_option = click.option(
 )
 @classes_option
 @click.option("--yes", is_flag=True, help="Build a release image though the recipe says `debug`.")
-@click.option("--check", is_flag=True, help="Build twice from clean, compare, and store nothing.")
+@click.option("--check", is_flag=True, help="Build twice in unlike surroundings, compare, and store nothing.")
 @output_option
 def build(
     recipe: str,
@@ -82,6 +84,9 @@ def build(
     Where the site's inventory declares classes of machines, an image that leaves too little of the memory of one of its
     architecture is refused (docs/gates.md#memory); --class says which are to boot it.
 
+    --check builds a second time with another path, umask, locale, time zone, clock, host name, number of processors
+    and order of files, as far as that can be had here (file order: disorderfs; clock: libfaketime).
+
     \b
       netboot image build debian-12-minimal
     """
@@ -98,7 +103,8 @@ def build(
         )
     with _findings_as(output), Building() as progress, Cache(cache or default_cache()) as opened:
         if check:
-            result = _check(chosen, baked, opened, progress, secure_boot)
+            again = Request(recipe, profile, paths.keys.absolute(), uki_key, uki_cert)
+            result = _check(chosen, baked, opened, progress, secure_boot, again)
         else:
             signing = ring.signing_key()  # before the work, not after it
             start = time.monotonic()
@@ -154,22 +160,6 @@ def _findings_as(output: str) -> Iterator[None]:
         raise
 
 
-def load_recipe(name: str, profile: str | None) -> Recipe:
-    """The recipe of that name or path, with another profile if one is given.
-
-    Raises:
-        RecipeError: no such recipe. images.values.strict.FaultsError: with all its faults.
-    """
-    path = inherit.find(name)
-    if not path.is_file():
-        raise RecipeError(
-            f"there is no recipe {name}: shipped are {', '.join(inherit.shipped())}; "
-            "a recipe of your own is the path of its file, like ./mine.yaml"
-        )
-    recipe = inherit.load(path)
-    return recipe.model_copy(update={"profile": profile}) if profile else recipe
-
-
 def _fits(manifest: Manifest, recipe: Recipe, classes: Mapping[str, int]) -> None:
     """Raises BudgetError: a class of machines has not the memory for it."""
     containers = sum(one.size for one in manifest.container_images)
@@ -199,16 +189,23 @@ def _secure_boot(recipe: Recipe, key: Path | None, certificate: Path | None) -> 
 
 
 def _check(
-    recipe: Recipe, keys: dict[str, bytes], cache: Cache, progress: Building, secure_boot: SecureBootKey | None
+    recipe: Recipe,
+    keys: dict[str, bytes],
+    cache: Cache,
+    progress: Building,
+    secure_boot: SecureBootKey | None,
+    again: Request,
 ) -> dict[str, Any]:
-    """Build twice, each time in an empty cache beside the real one."""
-    with cache.scratch() as scratch, Cache(scratch / "1") as empty, Cache(scratch / "2") as empty_too:
+    """Build twice, each time in an empty cache beside the real one; the second time in other surroundings."""
+    with cache.scratch() as scratch, Cache(scratch / "1") as empty:
         progress.heading("first build, from clean")
         first = build_image(recipe, keys, empty, progress, secure_boot)
-        progress.heading("second build, from clean")
-        second = build_image(recipe, keys, empty_too, progress, secure_boot)
+        there = surroundings.other(scratch / "2")
+        progress.heading(f"second build, from clean, with another {', '.join(there.varied)}")
+        second = rebuilt(again, there, progress)
         unlike = differences(first, second)
         facts = _facts(first, first.manifest.digest)
+    facts |= {"varied": there.varied, "not_varied": there.same}
     return facts | {"steps": progress.steps, "reproducible": not unlike, "differences": unlike}
 
 
@@ -235,6 +232,9 @@ def _show(result: dict[str, Any], output: str) -> None:
     click.echo(f"{len(result['gates'])} gates passed")
     if "reproducible" in result:
         click.echo("\n".join(result["differences"]) or "built twice from clean: the same bytes")
+        click.echo(f"varied: {', '.join(result['varied'])}")
+        for what, why in result["not_varied"].items():
+            click.echo(f"not varied: {what}: {why}")
     else:
         click.echo(f"built in {result['seconds']:.1f} s")
         click.echo(f"next: netboot channel set CHANNEL {result['image'][:12]}")

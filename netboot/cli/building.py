@@ -33,6 +33,10 @@ class Building:
         """Begin a part of several steps."""
         self._console.print(Text(text, style="bold"))
 
+    def relay(self, text: str) -> None:
+        """Print a line of a build that another process does."""
+        self._console.print(Text(text))
+
     def begin(self, step: str) -> None:
         """Show a step as running."""
         self.line(step, "")

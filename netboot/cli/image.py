@@ -30,9 +30,11 @@ _VERDICTS: dict[Verdict, str] = {
 _ELSEWHERE = {
     "build": "netboot.cli.build:build",
     "lock": "netboot.cli.build:lock",
+    "rebuild": "netboot.cli.rebuild:rebuild",
     "sources": "netboot.cli.sources:group",
     "diff": "netboot.cli.documents:diff_",
     "cat": "netboot.cli.documents:cat",
+    "audit": "netboot.cli.audit:audit",
     "sign": "netboot.cli.signatures:sign",
     "verify": "netboot.cli.signatures:verify",
     "push": "netboot.cli.publish:push",

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import click
 from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
@@ -42,12 +42,13 @@ def show(
 
 
 @contextmanager
-def progress(what: str, total: int, after: float = 2.0) -> Iterator[Callable[[int], None]]:
-    """A progress bar for `total` bytes, on a terminal's stderr, once it has taken `after` seconds.
+def progress(what: str, total: int, after: float = 2.0, *, in_bytes: bool = True) -> Iterator[Callable[[int], None]]:
+    """A progress bar for `total` bytes, or things, on a terminal's stderr, once it has taken `after` seconds.
 
     Gives what is told each step.
     """
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    done = DownloadColumn() if in_bytes else MofNCompleteColumn()
+    columns = (TextColumn("{task.description}"), BarColumn(), done, TimeRemainingColumn())
     bar = Progress(*columns, console=Console(stderr=True), transient=True)
     task, begun, shown = bar.add_task(what, total=total), monotonic(), False
 

@@ -21,11 +21,11 @@ from images.recipe.lockfile import Lock
 from images.recipe.recipe import Recipe, Source
 from images.store.lookup import resolve
 from images.store.store import Store
-from netboot.cli.build import load_recipe
 from netboot.cli.building import Building
 from netboot.cli.client import CANNOT_TELL, NOT_ALLOWED, UNKNOWN
 from netboot.cli.output import output_option, show
 from netboot.cli.paths import Paths, paths_options
+from netboot.cli.recipes import load_recipe
 
 _EXIT: dict[State, int] = {"there": 0, "missing": UNKNOWN, "refused": NOT_ALLOWED, "unknown": CANNOT_TELL}
 _WORDS: dict[State, str] = {

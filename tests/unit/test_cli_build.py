@@ -16,6 +16,7 @@ from images.build.cache import Cache
 from images.build.pipeline import Built
 from images.build.secureboot import SecureBootKey
 from images.build.step import Product
+from images.build.surroundings import Surroundings
 from images.errors import ImageError, RecipeError
 from images.recipe.recipe import Recipe
 from images.store.store import Store
@@ -23,6 +24,8 @@ from images.values.finding import BudgetError, Finding, GateError
 from images.values.strict import FaultsError
 from netboot.cli import build as command
 from netboot.cli.building import Building
+from netboot.cli.rebuild import Request
+from netboot.cli.recipes import load_recipe
 from tests.sites import make_site
 from tests.unit.images.test_secureboot import write_pair
 
@@ -231,12 +234,30 @@ def test_without_root_a_build_says_so(site: Path, monkeypatch: pytest.MonkeyPatc
     assert str(done.exception) == ("building an image needs root (owners, permissions, a chroot); run it with sudo")
 
 
+def fake_second(content: str = "root") -> Any:
+    """The second build of --check, in this process; the real one is in tests/tools/images/test_surroundings.py."""
+
+    def rebuilt(request: Request, there: Surroundings, progress: Building) -> Built:
+        with Cache(there.files) as cache:
+            built: Built = fake_build(content)(load_recipe(request.recipe, request.profile), {}, cache, progress, None)
+        return built
+
+    return rebuilt
+
+
 def test_check_builds_twice_and_stores_nothing(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(command, "build_image", fake_build())
-    done = invoke(site, "debian-12-minimal", "--check")
+    monkeypatch.setattr(command, "rebuilt", fake_second())
+    monkeypatch.setattr("images.build.surroundings._FUSE", site / "none")
+    done = invoke(site, "debian-12-minimal", "--check", "--profile", "release")
     assert done.exception is None
-    assert done.stdout.splitlines()[3] == "built twice from clean: the same bytes"
-    assert [line for line in done.stderr.splitlines() if "build" in line] == [
+    said = done.stdout.splitlines()
+    assert said[3] == "built twice from clean: the same bytes"
+    assert said[4].startswith("varied: path, host name, umask, time zone, locale, order of sets")
+    assert "not varied: file order: disorderfs is not installed, or there is no /dev/fuse" in said[5:]
+    assert [
+        line.partition(", with another path, host name, ")[0] for line in done.stderr.splitlines() if "build" in line
+    ] == [
         "first build, from clean",
         "second build, from clean",
     ]
@@ -245,14 +266,33 @@ def test_check_builds_twice_and_stores_nothing(site: Path, monkeypatch: pytest.M
 
 
 def test_check_names_what_differs(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    contents = iter(("one", "two"))
-    monkeypatch.setattr(command, "build_image", lambda *arguments: fake_build(next(contents))(*arguments))
+    monkeypatch.setattr(command, "build_image", fake_build("one"))
+    monkeypatch.setattr(command, "rebuilt", fake_second("two"))
     monkeypatch.setattr(command, "differences", lambda first, second: ["root: differs", "first in step configure:"])
     done = invoke(site, "debian-12-minimal", "--check", "--output", "json")
     assert str(done.exception) == "the two builds differ: this recipe is not reproducible here"
     assert isinstance(done.exception, ImageError)
     result = json.loads(done.stdout)
     assert (result["reproducible"], result["differences"]) == (False, ["root: differs", "first in step configure:"])
+    assert {"umask", "locale", "path"} <= result["varied"].keys()
+
+
+def test_what_the_second_build_is_told_is_independent_of_where_it_begins(
+    site: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(site)
+    (site / "mine.yaml").write_text("base: debian-12-minimal\n")
+    told = json.loads(Request("./mine.yaml", "dev", site / "keys", Path("a.key"), Path("a.crt")).to_json())
+    assert told == {
+        "recipe": f"{site}/mine.yaml",
+        "profile": "dev",
+        "keys": f"{site}/keys",
+        "uki_key": f"{site}/a.key",
+        "uki_cert": f"{site}/a.crt",
+    }
+    shipped = json.loads(Request("debian-12-minimal", None, site / "keys", None, None).to_json())
+    assert (shipped["uki_key"], Path(shipped["recipe"]).name) == (None, "debian-12-minimal.yaml")
+    assert Path(shipped["recipe"]).is_file()
 
 
 @pytest.mark.parametrize(

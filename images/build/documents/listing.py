@@ -47,12 +47,17 @@ def entries(root: Path) -> Iterator[Entry]:
 
 
 def _below(folder: Path, at: str) -> Iterator[Entry]:
-    for name in sorted(os.listdir(folder)):  # noqa: PTH208 - names, not paths
-        path = folder / name
+    names = {_utf8(name): folder / name for name in os.listdir(folder)}  # noqa: PTH208 - names, not paths
+    for name, path in sorted(names.items()):
         entry = _entry(path, f"{at}/{name}")
         yield entry
         if entry["kind"] == "folder":
             yield from _below(path, f"{at}/{name}")
+
+
+def _utf8(name: str) -> str:
+    """A name as it is in UTF-8, whatever the locale of this process makes of its bytes."""
+    return os.fsencode(name).decode("utf-8", "surrogateescape")
 
 
 def _entry(path: Path, name: str) -> Entry:
@@ -68,7 +73,7 @@ def _entry(path: Path, name: str) -> Entry:
     if kind == "file":
         entry |= {"size": status.st_size, "sha256": file_digest(path)}
     elif kind == "link":
-        entry["target"] = str(path.readlink())
+        entry["target"] = _utf8(os.readlink(path))  # noqa: PTH115 - as it is written
     attributes = {
         attribute: os.getxattr(path, attribute, follow_symlinks=False).hex()
         for attribute in sorted(os.listxattr(path, follow_symlinks=False))

@@ -110,6 +110,8 @@ class Facts:
     """Accounts and groups with a password, as `user root in /etc/shadow`."""
     content: Content
     packages: tuple[Package, ...]
+    owners: Mapping[str, tuple[str, ...]]
+    """Path of each file that several packages have → their names."""
     sources: Sources
     programs: Mapping[str, str]
     """Versions of kubelet and containerd by their own words, or by their packages'."""

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from images.build.gates import accounts, content, early, kmod, packages, programs
+from images.build.gates import accounts, content, early, kmod, owners, packages, programs
 from images.build.gates.checks import identity
 from images.build.gates.facts import Facts, RecipeFacts
 from images.formats import tree
@@ -46,6 +46,7 @@ def gather(lists: Path, before: Path, root: Path, kernel: str, initrd: Path, rec
         accounts=tuple(_accounts(root)),
         content=content.read(root),
         packages=installed,
+        owners=owners.several(root),
         sources=packages.read_lists(lists, recipe.releases, {name for name, _, _ in installed}),
         programs=programs.versions(root, installed),
     )

@@ -5,6 +5,7 @@ What gitleaks does with a rule is done here: keywords, then `path`, `regex`, `en
 pass. Its global list of paths is not used: it is of source code, and lets whole folders of a system pass.
 """
 
+import codecs
 import functools
 import math
 import re
@@ -21,9 +22,13 @@ FOLDER = Path(__file__).parent / "rules"
 _GENERAL = "generic-api-key"
 _TEXT_BYTES = 8192
 """Where no zero byte is in that many, it is text, as git and grep have it."""
+_UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _LEAD = r"[\w.-]{0,50}?"
 """Many patterns begin so: it changes nothing of what is found, and `re` tries it at every byte. It is looked for
 backwards from what is found."""
+_MEANT = {r"(?i)^true|false|null$": r"(?i)^(?:true|false|null)$"}
+"""What a pattern of gitleaks' global allowlist says → what it means: else any secret with "false" in it passes. A test
+fails when upstream has mended it."""
 _BEFORE = re.compile(rb"[\w.-]{0,50}\Z")
 
 
@@ -87,13 +92,20 @@ def secrets(path: str, data: bytes) -> tuple[str, ...]:
 
     Of programs and other binary files only the path is looked at.
     """
-    name = path.encode(errors="surrogateescape")
+    name, data = path.encode(errors="surrogateescape"), _utf8(data)
     asked = {rule.id: rule for rule in _by_path()}
     if b"\0" not in data[:_TEXT_BYTES]:
         lower = data.lower()
         asked |= {rule.id: rule for keyword, named in _by_keyword().items() if keyword in lower for rule in named}
     found = sorted(rule.id for rule in asked.values() if rule.found(name, data))
     return tuple(rule for rule in found if rule != _GENERAL or len(found) == 1)
+
+
+def _utf8(data: bytes) -> bytes:
+    """Text in UTF-16 as all other text is; by its mark, which Windows' editors write."""
+    if not data.startswith(_UTF16):
+        return data
+    return data.decode("utf-16", errors="replace").encode()
 
 
 def entropy(data: bytes) -> float:
@@ -113,7 +125,8 @@ def rules() -> tuple[Rule, ...]:
     merged = {rule["id"]: rule for rule in theirs["rules"] if rule["id"] not in ours["extend"]["disabledRules"]}
     for rule in ours["rules"]:
         merged[rule["id"]] = merged.get(rule["id"], {}) | rule
-    general = _allow({key: value for key, value in theirs["allowlist"].items() if key != "paths"})
+    patterns = [_MEANT.get(pattern, pattern) for pattern in theirs["allowlist"]["regexes"]]
+    general = _allow({"regexes": patterns, "stopwords": theirs["allowlist"].get("stopwords", ())})
     return tuple(_rule(rule, general) for rule in merged.values())
 
 

@@ -152,7 +152,7 @@ def _compile(root: Path, version: str, inputs: Inputs, say: Say) -> None:
         (root / f"netboot-patches/{number:02}-{name}").write_bytes(content)
     argv: list[str | Path] = [
         *("unshare", "--mount", "--pid", "--net", "--uts", "--fork", "--kill-child", f"--mount-proc={root}/proc", "--"),
-        *("chroot", root, "bash", "-c", COMPILE, "compile", version, str(os.cpu_count() or 1)),
+        *("chroot", root, "bash", "-c", COMPILE, "compile", version, str(len(os.sched_getaffinity(0)))),
     ]
     try:
         run(argv, env={"SOURCE_DATE_EPOCH": str(inputs.created)}, on_line=say)

@@ -210,13 +210,3 @@ def test_packages_are_kept_for_the_next_build(made: Made) -> None:
     packages = json.loads(made.blob("packages").read_bytes())
     kept = {path.name[65:].partition("_")[0] for path in (BUILD_CACHE / "packages").iterdir()}
     assert {name for name, _, _ in packages} <= kept
-
-
-def test_check_builds_twice_from_clean_by_the_profile_of_releases_finds_the_same_and_stores_nothing(made: Made) -> None:
-    """`image build --check` as it is called; its smallest recipe, by the profile that is shipped to servers."""
-    before = sorted((made.folder / "store").rglob("*"))
-    result = image_build(made.folder, MINIMAL, "--check", "--profile", "release")
-    assert (result["reproducible"], result["differences"]) == (True, [])
-    steps = [step["step"] for step in result["steps"] if not step["cached"]]
-    assert steps.count("bootstrap") == steps.count("root") == 2
-    assert sorted((made.folder / "store").rglob("*")) == before

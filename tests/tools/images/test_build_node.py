@@ -65,7 +65,9 @@ def root(manifest: Manifest, recipe: Path, tmp_path_factory: pytest.TempPathFact
 
 def test_the_kubelet_is_that_of_the_source_with_the_bases_name(root: Path, manifest: Manifest, recipe: Path) -> None:
     assert (root / "usr/bin/kubelet").read_text() == KUBELET
-    assert {"kubelet", "containerd", "runc", "python3-cryptography"} <= packages(recipe.parent, manifest).keys()
+    assert {"kubelet", "kubernetes-cni", "containerd", "runc", "python3-cryptography"} <= packages(
+        recipe.parent, manifest
+    ).keys()
     assert not list((root / "etc/apt").rglob("*.sources"))
 
 
@@ -111,8 +113,10 @@ def test_systemd_finds_no_fault_with_the_units(root: Path) -> None:
     assert (done.returncode, [line for line in done.stderr.splitlines() if "netboot" in line]) == (0, [])
 
 
-def test_every_cni_plugin_that_is_linked_is_there(root: Path) -> None:
+def test_every_cni_plugin_is_the_projects_packages_and_there(root: Path) -> None:
     links = list((root / "opt/cni/bin").iterdir())
+    owned = (root / "var/lib/dpkg/info/kubernetes-cni.list").read_text().splitlines()
+    assert [link.name for link in links if f"/opt/cni/bin/{link.name}" not in owned] == []
     assert {"bridge", "host-local", "loopback", "portmap", "ptp"} <= {link.name for link in links}
     assert [link.name for link in links if not (root / str(link.readlink()).lstrip("/")).is_file()] == []
 

@@ -274,6 +274,23 @@ def test_sources(kitchen: Kitchen) -> None:
     )
 
 
+def test_owners(kitchen: Kitchen) -> None:
+    recipe = """\
+files:
+  /opt/cni/bin/bridge: {source: bridge, mode: '0755'}
+  /usr/lib/cni/bridge: {source: bridge, mode: '0755'}
+  /usr/lib/cni/portmap: {link: /opt/cni/bin/bridge}
+  /var/lib/dpkg/info/theirs.list: {content: "/.\\n/usr/bin\\n/bin/udevadm\\n"}
+"""
+    assert kitchen.refused(recipe, bridge=program()) == findings(
+        "owners: /usr/bin/udevadm is of several packages: theirs, udev",
+        "leave all but one of them out, or report it to whose packages they are: one has overwritten the other's",
+        "owners: CNI plugins are in /opt/cni/bin and /usr/lib/cni: bridge",
+        "leave one of the packages that bring them out: the Kubernetes project's kubelet depends on kubernetes-cni, "
+        "which has them in /opt/cni/bin",
+    )
+
+
 def test_identity(kitchen: Kitchen) -> None:
     recipe = """\
 files:

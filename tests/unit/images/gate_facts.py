@@ -69,6 +69,7 @@ def facts(folder: Path, **changes: Any) -> Facts:
         "accounts": (),
         "content": CONTENT,
         "packages": (package,),
+        "owners": {},
         "sources": Sources(frozenset({package}), ()),
         "programs": {},
     }

@@ -4,6 +4,8 @@ import hashlib
 import io
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -96,6 +98,30 @@ def test_a_listing_is_read_in_its_order_and_in_no_other(names: set[str]) -> None
         with pytest.raises(CorruptError) as caught:
             list(listing.read(io.BytesIO(b"".join(reversed(data)))))
         assert str(caught.value) == "line 2 of the listing of files is not one: build the image again"
+
+
+LISTED = """
+import sys
+from pathlib import Path
+from images.build.documents import listing
+print(sys.getfilesystemencoding(), listing.write(Path(sys.argv[1]), Path(sys.argv[2])))
+"""
+
+
+def test_a_listing_is_the_same_whatever_the_locale_makes_of_names(tmp_path: Path) -> None:
+    """ca-certificates has such a name; so has whoever builds by another locale another image."""
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    for raw in ("NetLock_Főtanúsítvány.pem".encode(), b"latin-\xe9", b"a", b"z"):
+        (tree / os.fsdecode(raw)).symlink_to(os.fsdecode(raw))
+    said = []
+    for name, locale in (("utf-8", {"LC_ALL": "C.UTF-8"}), ("ascii", {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0"})):
+        argv = [sys.executable, "-c", LISTED, str(tree), str(tmp_path / name)]
+        done = subprocess.run(argv, env=locale | {"PYTHONUTF8": "0"}, capture_output=True, text=True, check=True)
+        said.append(done.stdout)
+    assert said == ["utf-8 5\n", "ascii 5\n"]
+    assert (tmp_path / "ascii").read_bytes() == (tmp_path / "utf-8").read_bytes()
+    assert [entry["path"] for entry in lines(tmp_path / "utf-8")][3] == "/latin-\udce9"
 
 
 @given(st.binary(min_size=1, max_size=200))

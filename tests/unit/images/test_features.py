@@ -203,6 +203,16 @@ def test_every_node_has_a_time_service_with_no_servers_of_its_own(name: str) -> 
     assert [line for line in conf.decode().splitlines() if line.startswith(("server", "pool", "peer"))] == []
 
 
+@pytest.mark.parametrize("name", ["debian-12-cpu", "debian-12-arm64", "ubuntu-24.04-cpu"])
+def test_a_server_brings_what_health_asks_and_starts_none_of_it_in_vain(name: str) -> None:
+    recipe = load(inherit.find(name))
+    assert {"nvme-cli", "ipmitool", "smartmontools", "numactl"} <= set(recipe.packages)
+    units = [recipe.units[f"{name}.service"] for name in ("smartmontools", "smartd", "ipmievd")]
+    assert units == ["disable", "mask", "mask"]
+    with_rasdaemon = "rasdaemon" in recipe.packages
+    assert with_rasdaemon == ("/usr/share/perl/5.*" in recipe.remove) == (recipe.architecture == "amd64")
+
+
 @pytest.mark.parametrize("distribution", ["debian-12", "ubuntu-24.04"])
 def test_a_gpu_image_has_rdma_and_no_nouveau(distribution: str) -> None:
     from images.recipe.inherit import find

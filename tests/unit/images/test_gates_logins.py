@@ -77,6 +77,27 @@ PLANTED: dict[str, tuple[str, bytes, tuple[str, ...]]] = {
     "pkcs12": ("/etc/ssl/site.p12", b"0\x82\x00\x01", ("pkcs12-file",)),
     "chap": ("/etc/iscsi/iscsid.conf", b"node.session.auth.password = Kx7vR2\n", ("iscsi-chap",)),
     "ldap": ("/etc/nslcd.conf", b"base dc=example\nbindpw Kx7vR2\n", ("ldap-password",)),
+    "false": ("/home/ops/.netrc", b"machine m login b password true7falseKx\n", ("netrc",)),
+    "utf-16": ("/root/_netrc", "machine m login b password s3cr3tKx\n".encode("utf-16"), ("netrc",)),
+    "unit": (
+        "/usr/lib/systemd/system/app.service",
+        b"[Service]\nEnvironment=A=b DB_PASSWORD=Kx7vR2\n",
+        ("unit-password",),
+    ),
+    "fstab": ("/etc/fstab", b"//nas/home /home cifs username=u,password=Kx7vR2 0 0\n", ("mount-password",)),
+    "mount": (
+        "/etc/systemd/system/home.mount",
+        b"[Mount]\nOptions=username=u,password=Kx7vR2\n",
+        ("mount-password",),
+    ),
+    "rndc": ("/etc/bind/rndc.key", b'key "rndc" {\n\tsecret "c3VyZWx5IGEgc2VjcmV0Cg==";\n};\n', ("dns-key",)),
+    "chrony": (
+        "/etc/chrony/chrony.keys",
+        b"# none\n10 SHA1 HEX:1DC764E0791B11FA67EFC7ECBC4B0D73F68A070C\n",
+        ("time-key",),
+    ),
+    "mysql": ("/root/.my.cnf", b"[client]\nuser=root\npassword = Kx7vR2\n", ("database-password",)),
+    "postgresql": ("/var/lib/app/.pgpass", b"db:5432:*:app:Kx7vR2\n", ("pgpass",)),
     "url": ("/etc/pip.conf", b"index-url = https://builder:Kx7vR2@mirror.example.org/simple\n", ("url-password",)),
 }
 
@@ -111,6 +132,10 @@ def test_as_many_findings_as_planted_secrets(tmp_path: Path) -> None:
         ("/root/.docker/config.json", b'{"auths": {}, "credsStore": "pass"}'),
         ("/usr/lib/python3/a.py", b"key = 'Qw8kLq2Zx9vB4nM7pR3s'\n"),
         ("/etc/empty", b""),
+        ("/usr/lib/systemd/system/a.service", b"[Service]\nEnvironment=TOKEN_FILE=/run/token PASSWORD=%d/x\n"),
+        ("/etc/fstab", b"# //nas/home /home cifs password=Kx7vR2 0 0\n/dev/sda1 / ext4 errors=remount-ro 0 1\n"),
+        ("/etc/chrony/chrony.keys", b"# key file\n#1 MD5 AVeryComplicatedKey\n"),
+        ("/etc/netrc", b"machine m login b password null\n"),
     ],
 )
 def test_what_is_no_secret(path: str, data: bytes) -> None:
@@ -158,6 +183,11 @@ def test_the_vendored_rules_are_whole_and_all_of_them_can_be_used() -> None:
     assert told[0] == sha256(theirs).hexdigest()
     ids = {rule["id"] for rule in tomllib.loads(theirs.decode())["rules"]} - {"private-key", "age-secret-key"}
     assert ids <= {rule.id for rule in secret_rules.rules()}
+
+
+def test_gitleaks_still_has_the_pattern_that_is_put_right() -> None:
+    theirs = tomllib.loads((secret_rules.FOLDER / "gitleaks.toml").read_text())
+    assert set(secret_rules._MEANT) <= set(theirs["allowlist"]["regexes"])
 
 
 @given(st.binary(max_size=200))

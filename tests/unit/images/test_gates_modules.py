@@ -17,7 +17,7 @@ def test_an_image_that_passes_and_its_report(tmp_path: Path) -> None:
     assert findings(facts(tmp_path), all_gates()) == []
     told = {line["gate"]: line["looked_at"] for line in report(facts(tmp_path), all_gates())}
     assert list(told) == [
-        *("architecture", "identity", "kernel", "nouveau", "nvidia", "pairs"),
+        *("architecture", "identity", "kernel", "nouveau", "nvidia", "owners", "pairs"),
         *("required", "secrets", "signatures", "skew", "sources"),
         "tools",
     ]

@@ -11,6 +11,7 @@ from images.build.node_files import node_files
 from images.formats.overlay import Entry
 from images.recipe import inherit
 from images.recipe.recipe import Recipe
+from lab.kube.repository import PLUGINS
 
 NODES = ("debian-12-node", "ubuntu-24.04-node")
 DEMOS = tuple(f"{name}-demo" for name in NODES)
@@ -40,9 +41,8 @@ def test_the_kubelet_is_the_kubernetes_projects_and_signed(name: str) -> None:
     assert source.signed_by.read_text().startswith("-----BEGIN PGP PUBLIC KEY BLOCK-----")
     assert recipe.join
     assert recipe.units["kubelet.service"] == "disable"
-    assert {"kubelet", "containerd", "runc", "containernetworking-plugins", "python3-cryptography"} <= set(
-        recipe.packages
-    )
+    assert {"kubelet", "containerd", "runc", "kubernetes-cni", "python3-cryptography"} <= set(recipe.packages)
+    assert "containernetworking-plugins" not in recipe.packages, "a second set of plugins"
 
 
 def test_debian_and_ubuntu_have_the_same_packages_and_files() -> None:
@@ -68,11 +68,16 @@ def test_a_demo_differs_by_its_cni_and_its_sandbox_image(name: str) -> None:
     assert plain == demo
 
 
-def test_the_demos_plugins_are_linked() -> None:
+@pytest.mark.parametrize("name", NODES + DEMOS)
+def test_no_file_of_a_recipe_lies_where_the_package_of_plugins_has_its_own(name: str) -> None:
+    assert [path.path for path in loaded(name).entries() if path.path.startswith("/opt/cni/")] == []
+
+
+def test_the_demos_plugins_are_those_that_stay_of_the_package() -> None:
     network = json.loads(entry(DEMOS[0], "/etc/cni/net.d/10-demo.conflist").content)
     wanted = {plugin["type"] for plugin in network["plugins"]} | {network["plugins"][0]["ipam"]["type"], "loopback"}
-    links = {path.path.rpartition("/")[2]: path.link for path in loaded(DEMOS[0]).entries() if path.link}
-    assert {name: links[name] for name in wanted} == {name: f"/usr/lib/cni/{name}" for name in wanted}
+    assert wanted <= set(PLUGINS)
+    assert not {f"/opt/cni/bin/{name}" for name in wanted} & set(loaded(DEMOS[0]).remove)
 
 
 @pytest.mark.parametrize("name", ["containerd", "kubelet"])

@@ -23,11 +23,12 @@ def loaded(name: str) -> Recipe:
 
 def test_an_arm64_server_is_a_node_with_the_kernel_and_the_cards_of_arm64() -> None:
     recipe = loaded("debian-12-arm64")
-    assert (recipe.architecture, recipe.kernel.package, recipe.budget_mib) == ("arm64", "linux-image-arm64", 150)
+    assert (recipe.architecture, recipe.kernel.package, recipe.budget_mib) == ("arm64", "linux-image-arm64", 160)
     assert recipe.kernel.arguments == ("panic=30",)
     assert recipe.features == ("pod-network", "storage-clients", "time", "server-arm64")
     assert {"virtio_net", "ena", "mlx5_core", "hns3"} <= set(recipe.modules.initrd)
-    assert set(recipe.packages) == set(loaded("debian-12-node").packages)
+    tools = {"nvme-cli", "smartmontools", "ipmitool", "numactl"}
+    assert set(recipe.packages) == set(loaded("debian-12-node").packages) | tools
     x86 = {"iTCO_wdt", "hpwdt", "coretemp", "k10temp", "msr", "amd64_edac", "i2c_piix4"}
     assert not x86 & set(recipe.modules.root or ())
 

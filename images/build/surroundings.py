@@ -1,0 +1,129 @@
+"""Other surroundings for the second of two builds: what differs between them must not be in an image.
+
+As reprotest does (https://salsa.debian.org/reproducible-builds/reprotest), for the whole of a build: namespaces of its
+own, which end with it, and disorderfs and libfaketime where they are installed.
+"""
+
+import os
+import shutil
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from images.run import run
+
+AHEAD_HOURS = 26
+"""Another day and another hour; TLS certificates of mirrors are still valid."""
+HOST = "netboot-check"
+_ZONE = "CHK+09:57"
+"""Nowhere is it so late (POSIX form: no tables are needed)."""
+_LIBRARIES, _FUSE = Path("/usr/lib"), Path("/dev/fuse")
+_SCRIPT = """\
+set -eu
+host=$1 order=$2 umask=$3 processors=$4 files=$5 place=$6
+shift 6
+echo "$host" >/proc/sys/kernel/hostname
+if [ "$order" = reversed ]; then
+  disorderfs --quiet --multi-user=yes --sort-dirents=yes --reverse-dirents=yes -o suid,dev "$files" "$place"
+else
+  mount --bind "$files" "$place"
+fi
+umask "$umask"
+[ -z "$processors" ] || exec taskset --cpu-list "$processors" "$@"
+exec "$@"
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """Where the second build runs. It works in `place`; what it left there is in `files` afterwards."""
+
+    place: Path
+    files: Path
+    varied: Mapping[str, str]
+    """What is other than here, and how it is."""
+    same: Mapping[str, str]
+    """What could not be made other, and why."""
+    argv: tuple[str, ...]
+    environment: Mapping[str, str]
+
+    def run(self, command: Sequence[str | Path], on_line: Callable[[str], None]) -> None:
+        """Run a program there; `on_line` is told each line that it writes.
+
+        Raises:
+            CommandError: it failed, with its last lines.
+        """
+        run([*self.argv, *command], env=self.environment, cwd=self.place.parent, on_line=on_line)
+
+
+def other(scratch: Path) -> Surroundings:
+    """Surroundings as unlike these as can be made here; `scratch`: an empty folder of ours, on the cache's disk."""
+    place, files = scratch / "another" / "place", scratch / "files"
+    place.mkdir(parents=True)
+    files.mkdir()
+    mask, encoding, seed = _mask(), sys.getfilesystemencoding(), os.environ.get("PYTHONHASHSEED")
+    varied = {
+        "path": str(place),
+        "host name": HOST,
+        "umask": "0077" if mask != 0o077 else "0022",
+        "time zone": _ZONE,
+        "locale": "C, ASCII" if encoding != "ascii" else "C.UTF-8",
+        "order of sets": f"PYTHONHASHSEED={2 if seed == '1' else 1}",
+    }
+    same: dict[str, str] = {}
+    environment = {"TZ": _ZONE, "PYTHONHASHSEED": varied["order of sets"].partition("=")[2]} | _locale(encoding)
+    processor = _one_processor(varied, same)
+    environment |= _clock(varied, same)
+    order = _order(varied, same)
+    argv = (
+        *("unshare", "--mount", "--uts", "--pid", "--fork", "--kill-child", "--mount-proc", "--"),
+        *("sh", "-c", _SCRIPT, "surroundings", HOST, order, varied["umask"], processor, str(files), str(place)),
+    )
+    return Surroundings(place, files, varied, same, argv, environment)
+
+
+def _mask() -> int:
+    """This process's umask; os.umask would have to change it to tell (proc_pid_status(5))."""
+    lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+    return next(int(line.split()[1], 8) for line in lines if line.startswith("Umask:"))
+
+
+def _locale(encoding: str) -> dict[str, str]:
+    """Names of files in ASCII for Python, which else takes the locale C for UTF-8 (PEP 538, PEP 540)."""
+    if encoding == "ascii":
+        return {}  # `images.run` says C.UTF-8
+    return {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+
+
+def _one_processor(varied: dict[str, str], same: dict[str, str]) -> str:
+    here = sorted(os.sched_getaffinity(0))
+    if len(here) == 1:
+        same["processors"] = "there is one alone"
+        return ""
+    varied["processors"] = f"1, not {len(here)}"
+    return str(here[0])
+
+
+def _clock(varied: dict[str, str], same: dict[str, str]) -> dict[str, str]:
+    """Ahead for our own steps; tools have a clean environment, and the time that has passed since the first build."""
+    library = next(iter(sorted(_LIBRARIES.glob("*/faketime/libfaketimeMT.so.1"))), None)
+    if library is None:
+        same["clock"] = "libfaketime is not installed"
+        return {}
+    varied["clock"] = f"{AHEAD_HOURS} hours ahead"
+    return {
+        "LD_PRELOAD": str(library),
+        "FAKETIME": f"+{AHEAD_HOURS}h",
+        "FAKETIME_DONT_FAKE_MONOTONIC": "1",  # what waits for a while waits for a while
+        "FAKETIME_FORCE_MONOTONIC_FIX": "0",  # else timed waits end at once, and Python's threads fight for its lock
+        "NO_FAKE_STAT": "1",  # files have the times that they have
+    }
+
+
+def _order(varied: dict[str, str], same: dict[str, str]) -> str:
+    if shutil.which("disorderfs") is None or not _FUSE.exists():
+        same["file order"] = "disorderfs is not installed, or there is no /dev/fuse"
+        return "same"
+    varied["file order"] = "by name, backwards"
+    return "reversed"

@@ -1,0 +1,133 @@
+"""The other surroundings of `image build --check`: what depends on any of them is found, and what does not is not."""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from images.build import surroundings
+from images.build.compare import tree_differences
+from images.build.surroundings import Surroundings
+from images.errors import ImageError
+from images.run import run
+from netboot.cli.building import Building
+from netboot.cli.rebuild import Request, rebuilt
+
+pytestmark = pytest.mark.tools
+
+PLANTED = """\
+import locale, os, pathlib, socket, sys, time
+place = pathlib.Path(sys.argv[1])
+root = place / "root"
+root.mkdir()
+for name in ("b", "a", "c"):
+    (place / name).touch()
+planted = {
+    "clock": time.strftime("%Y-%m-%d"),
+    "file order": " ".join(name for name in os.listdir(place) if len(name) == 1),
+    "host name": socket.gethostname(),
+    "locale": locale.getencoding(),
+    "order of sets": " ".join({"mount", "proc", "sys", "dev", "run"}),
+    "path": str(place),
+    "processors": str(len(os.sched_getaffinity(0))),
+    "time zone": time.strftime("%z"),
+    "nothing": "the same",
+}
+for name, text in planted.items():
+    (root / name).write_text(text)
+    (root / name).chmod(0o644)
+(root / "umask").write_text("")
+"""
+"""A step with a fault of each kind: what it writes depends on where it runs."""
+
+
+@pytest.fixture
+def there(tmp_path: Path) -> Surroundings:
+    return surroundings.other(tmp_path / "second")
+
+
+def test_all_that_reprotest_varies_is_varied_here(there: Surroundings) -> None:
+    """./setup.sh installs what this needs; a machine with one processor cannot have another number of them."""
+    alone = {"processors"} if len(os.sched_getaffinity(0)) == 1 else set()
+    assert set(there.same) == alone
+    assert set(there.varied) | alone == {
+        *("clock", "file order", "host name", "locale", "order of sets", "path", "processors", "time zone", "umask"),
+    }
+
+
+def test_a_fault_of_each_kind_is_found_and_only_those(there: Surroundings, tmp_path: Path) -> None:
+    (tmp_path / "planted.py").write_text(PLANTED)
+    first = tmp_path / "first"
+    first.mkdir()
+    command = [sys.executable, str(tmp_path / "planted.py")]
+    run([*command, first], env={"PYTHONHASHSEED": "0"})
+    there.run([*command, there.place], lambda line: None)
+    found = list(tree_differences(first / "root", there.files / "root", times=False))
+    assert found == [f"/{name}: {'mode' if name == 'umask' else 'content'}" for name in sorted(there.varied)]
+
+
+def test_nothing_of_it_is_left_and_nothing_of_the_machine_is_changed(there: Surroundings) -> None:
+    before = (os.uname().nodename, Path("/proc/self/mounts").read_text())
+    said: list[str] = []
+    there.run(["sh", "-c", "touch $0/made; uname -n", str(there.place)], said.append)
+    assert said == [surroundings.HOST]
+    assert [path.name for path in there.files.iterdir()] == ["made"]
+    assert list(there.place.iterdir()) == [], "its mount has gone with it"
+    assert (os.uname().nodename, Path("/proc/self/mounts").read_text()) == before
+
+
+def test_owners_modes_links_devices_and_attributes_are_as_they_are_elsewhere(there: Surroundings) -> None:
+    """The order of files is by FUSE, which must lose nothing of what an image is made of."""
+    script = """\
+cd "$0"; install -m 4755 -o 5 -g 7 /bin/true tool; ln tool hard; ln -s /nowhere link; mknod null c 1 3
+python3 -c 'import os; os.setxattr("tool", "security.capability", bytes.fromhex("01000002002000000000" + "00" * 10))'
+: >null
+"""
+    there.run(["sh", "-euc", script, str(there.place)], lambda line: None)
+    status = (there.files / "tool").stat()
+    assert (status.st_mode & 0o7777, status.st_uid, status.st_gid, status.st_nlink) == (0o4755, 5, 7, 2)
+    assert os.getxattr(there.files / "tool", "security.capability").hex().startswith("01000002")
+    assert os.readlink(there.files / "link") == "/nowhere"
+    assert os.stat(there.files / "null").st_rdev == os.makedev(1, 3)
+
+
+def test_what_is_missing_here_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("images.build.surroundings._FUSE", tmp_path / "none")
+    monkeypatch.setattr("images.build.surroundings._LIBRARIES", tmp_path)
+    monkeypatch.setattr("images.build.surroundings.os.sched_getaffinity", lambda pid: {3})
+    there = surroundings.other(tmp_path / "second")
+    assert there.same == {
+        "processors": "there is one alone",
+        "clock": "libfaketime is not installed",
+        "file order": "disorderfs is not installed, or there is no /dev/fuse",
+    }
+    said: list[str] = []
+    there.run(["sh", "-c", 'touch "$0/made"; umask', str(there.place)], said.append)
+    assert said == [there.varied["umask"]]
+
+
+def test_a_second_build_that_fails_says_where_and_with_which_words(there: Surroundings, tmp_path: Path) -> None:
+    with pytest.raises(ImageError) as caught:
+        rebuilt(Request(str(tmp_path / "none.yaml"), None, tmp_path, None, None), there, Building())
+    first, *rest = str(caught.value).splitlines()
+    assert first == f"the second build failed, and the first had not: another {', '.join(there.varied)}:"
+    assert rest[-1].startswith(f"error: there is no recipe {tmp_path}/none.yaml: shipped are ")
+
+
+WAITS = """\
+import threading, time
+begun, busy = time.perf_counter(), time.process_time()
+threading.Event().wait(0.5)
+workers = [threading.Thread(target=lambda: sum(range(3_000_000))) for _ in range(2)]
+for worker in workers: worker.start()
+for worker in workers: worker.join()
+print(time.perf_counter() - begun >= 0.5, time.process_time() - busy < 1.5)
+"""
+
+
+def test_a_clock_that_is_ahead_ends_no_wait_early_and_costs_threads_nothing(there: Surroundings) -> None:
+    """libfaketime does both to Python unless it is told not to: a build took seven times the processor's time."""
+    said: list[str] = []
+    there.run([sys.executable, "-c", WAITS], said.append)
+    assert said == ["True True"]
