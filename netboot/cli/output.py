@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import click
 from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, DownloadColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
@@ -42,12 +42,14 @@ def show(
 
 
 @contextmanager
-def progress(what: str, total: int, after: float = 2.0) -> Iterator[Callable[[int], None]]:
+def progress(
+    what: str, total: int, after: float = 2.0, *, count: ProgressColumn | None = None
+) -> Iterator[Callable[[int], None]]:
     """A progress bar for `total` bytes, on a terminal's stderr, once it has taken `after` seconds.
 
-    Gives what is told each step.
+    Gives what is told each step. `count`: how it says how far it is, where it is not bytes.
     """
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    columns = (TextColumn("{task.description}"), BarColumn(), count or DownloadColumn(), TimeRemainingColumn())
     bar = Progress(*columns, console=Console(stderr=True), transient=True)
     task, begun, shown = bar.add_task(what, total=total), monotonic(), False
 

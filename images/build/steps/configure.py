@@ -17,7 +17,7 @@ from images.formats.overlay import Entry
 from images.run import run
 from images.values.digests import file_digest
 
-VERSION = 4
+VERSION = 5
 
 ARCHIVES = "/usr/lib/netboot/images"
 """Where container images lie in a root, each file named by its digest; `netboot-images.service` loads them."""
