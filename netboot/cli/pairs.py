@@ -19,8 +19,8 @@ from netboot.fabric.schedule import Pair
 from netboot.fabric.tools import Tool, not_yet, why
 from netboot.fabric.verdict import Measurement
 
-LISTENS_WITHIN = 10.0
-"""Seconds that a server may take until it listens."""
+LISTENS_WITHIN = 30.0
+"""Seconds that a server may take until it listens: kubectl takes some, a busy machine more."""
 PAUSE = 0.3
 KEPT = ("HOME", "KUBECONFIG", "PATH", "SSH_AUTH_SOCK", "USER")
 """Of the operator's environment: what kubectl and ssh find their credentials by."""
@@ -61,8 +61,8 @@ class Conductor:
 
     def _round(self, number: int, pairs: Sequence[Pair], ending: Cancellation) -> None:
         with ThreadPoolExecutor(self._at_once) as threads:
-            both = [threads.submit(self._both_ways, number, pair, ending) for pair in pairs]
             try:
+                both = [threads.submit(self._both_ways, number, pair, ending) for pair in pairs]
                 for ended in as_completed(both):
                     ended.result()
             except BaseException:
@@ -87,36 +87,38 @@ class Conductor:
         with ThreadPoolExecutor(1) as threads:
             server = threads.submit(self._serve, turn, target, ours)
             try:
-                said = self._ask(turn, source, target, server)
-            except CommandError as error:
-                return Measurement(source, target, None, self._reason(error, server, source, target))
+                gbps, said = self._ask(turn, source, target, server)
+                words = "" if gbps is not None else self._reason(said, server, source, target)
             finally:
                 ours.tell()
                 with suppress(CommandError, EndedError):
                     server.result()
                 ours.close()
-        gbps = self._tool.gbps(said)
-        return Measurement(source, target, gbps, "" if gbps is not None else f"{source}: {why(said)}")
+        return Measurement(source, target, gbps, words)
 
     def _serve(self, turn: int, target: str, ours: Cancellation) -> None:
         ours.adopt()
         command = self._transport.command(target, self._tool.server(turn))
         run(command, env=self._environment, timeout=self._tool.limit + LISTENS_WITHIN)
 
-    def _ask(self, turn: int, source: str, target: str, server: "Future[None]") -> str:
+    def _ask(self, turn: int, source: str, target: str, server: "Future[None]") -> tuple[float | None, str]:
+        """Gbit/s, or None and what the client said; again while the server does not listen. iperf3's exit status is 0
+        also where its JSON has nothing but an error."""
         command = self._transport.command(source, self._tool.client(turn, self._transport.addresses[target]))
         late = time.monotonic() + LISTENS_WITHIN
         while True:
             try:
-                return run(command, env=self._environment, timeout=self._tool.limit + LISTENS_WITHIN)
+                said = run(command, env=self._environment, timeout=self._tool.limit + LISTENS_WITHIN)
+                gbps = self._tool.gbps(said)
             except CommandError as error:
-                if server.done() or time.monotonic() >= late or not not_yet(error.output):
-                    raise
+                gbps, said = None, error.output
+            if gbps is not None or server.done() or time.monotonic() >= late or not not_yet(said):
+                return gbps, said
             cancel.pause(PAUSE)
 
-    def _reason(self, error: CommandError, server: "Future[None]", source: str, target: str) -> str:
+    def _reason(self, said: str, server: "Future[None]", source: str, target: str) -> str:
         """The server's own words, where it failed before anybody came to it."""
         failure = server.exception() if server.done() else None
-        if isinstance(failure, CommandError) and not_yet(error.output):
+        if isinstance(failure, CommandError) and not_yet(said):
             return f"{target}: {why(failure.output)}"
-        return f"{source}: {why(error.output)}"
+        return f"{source}: {why(said)}"

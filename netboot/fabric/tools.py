@@ -35,7 +35,7 @@ class Tool:
     @property
     def limit(self) -> int:
         """Seconds after which either side ends by itself, whatever became of the other, or of us."""
-        return self.seconds + 20
+        return self.seconds + 45
 
     def server(self, turn: int) -> list[str]:
         """What the target runs; it ends after one client. Turns have ports of their own: a server that is left behind

@@ -1,10 +1,10 @@
 """Who is slow with whom: robust outliers by median and MAD, first of hosts, then of pairs.
 
 A host that is slow makes all its pairs slow, so hosts are judged first, by the median of what they sent and of what
-they received, each for itself, the slowest first; pairs of a host that was found are not held against its partners. Source of the score
-and its limit: B. Iglewicz and D. C. Hoaglin, "How to Detect and Handle Outliers" (1993): |0.6745 (x - median) / MAD|
-> 3.5. A difference that does not matter is none, however regular the rest: less than a tenth below the median is
-never slow.
+they received, each for itself, the slowest first; pairs of a host that was found are not held against its partners.
+Source of the score and its limit: B. Iglewicz and D. C. Hoaglin, "How to Detect and Handle Outliers" (1993):
+|0.6745 (x - median) / MAD| > 3.5. A difference that does not matter is none, however regular the rest: less than a
+tenth below the median is never slow.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -89,7 +89,7 @@ def _architecture(value: Any) -> str | None:
 def _nics(value: Any) -> tuple[Nics, ...] | None:
     if not _is_list(value, dict):
         return None
-    found = tuple(Nics(nic.get("model"), nic.get("count"), nic.get("speed_mbps")) for nic in value)  # type: ignore[arg-type]
+    found = tuple(Nics(nic.get("model"), nic.get("count"), nic.get("speed_mbps")) for nic in value)
     whole = all(isinstance(nic.model, str) and _is_count(nic.count) and _is_count(nic.speed_mbps) for nic in found)
     return found if whole else None
 
@@ -97,7 +97,7 @@ def _nics(value: Any) -> tuple[Nics, ...] | None:
 def _disks(value: Any) -> tuple[Disks, ...] | None:
     if not _is_list(value, dict):
         return None
-    found = tuple(Disks(disk.get("count"), disk.get("size_bytes"), disk.get("model", "")) for disk in value)  # type: ignore[arg-type]
+    found = tuple(Disks(disk.get("count"), disk.get("size_bytes"), disk.get("model", "")) for disk in value)
     whole = all(
         _is_count(disk.count)
         and isinstance(disk.model, str)

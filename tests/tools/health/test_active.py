@@ -43,7 +43,7 @@ def test_memory_and_processors_are_really_loaded(tmp_path: Path) -> None:
     machine = OfFiles(tmp_path, Expected(hardware=Hardware(floors={"cpu_gbs": 10.0**6})))
     copied, hashed = memory.look(machine), cpu.look(machine)
     assert (copied.status, hashed.status) == ("pass", "fail")
-    assert copied.facts["gbs"] > 0.1
+    assert copied.facts["gbs"] > 0
     assert re.fullmatch(r"all CPUs: [0-9.]+ of 1e\+06 GB/s", hashed.summary)
 
 

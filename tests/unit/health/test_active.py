@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from images.node.health.active import TESTS, dcgm, disk, gpu_copy, nccl, nic
 from images.node.health.active import rates as cpus
 from images.node.health.active.course import RESULTS, asked, kept, workload
-from images.node.health.active.judging import SIBLINGS, behind, under
+from images.node.health.active.judging import behind, under
 from images.node.health.expected import Expected
+from images.node.health.floors import SIBLINGS
 from images.node.health.hardware import Hardware
 from images.node.health.machine import Output
 from images.node.health.own import MOST, own_checks

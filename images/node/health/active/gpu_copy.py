@@ -1,6 +1,8 @@
 """Copies between host and GPUs, and between GPUs, by nvbandwidth. Source: NVIDIA nvbandwidth, README and
 `json_output.cpp` (`bandwidth_matrix`: texts, "N/A" where nothing was measured)."""
 
+from typing import Any
+
 from ..machine import CannotTellError, Machine
 from ..nvidia import nothing_to_ask
 from ..result import Check, Finding, Result, counted, judged
@@ -20,13 +22,13 @@ def parsed(text: str) -> dict[str, tuple[str, Matrix]]:
     found = {}
     for case in items(document(text).get("nvbandwidth"), "testcases"):
         rows = case.get("bandwidth_matrix")
-        matrix = [[positive(cell) for cell in row] for row in rows if isinstance(row, list)] if _is_list(rows) else []
+        matrix = [[positive(cell) for cell in row] for row in _list(rows) if isinstance(row, list)]
         found[str(case.get("name", ""))[:60]] = (str(case.get("status", ""))[:40], matrix)
     return found
 
 
-def _is_list(value: object) -> bool:
-    return isinstance(value, list)
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
 def look(machine: Machine) -> Result:

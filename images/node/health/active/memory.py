@@ -21,7 +21,7 @@ def look(machine: Machine) -> Result:
     total = sum(found.values()) / 1e9
     nodes = _by_node(machine, found)
     findings = [*under(machine, "memory_gbs", {"all CPUs": total}, _REMEDY), *behind("memory_gbs", nodes, _REMEDY)]
-    facts = {"gbs": round(total, 2), "nodes": [f"{node} {rate:.4g}" for node, rate in nodes.items()]}
+    facts = {"gbs": round(total, 4), "nodes": [f"{node} {rate:.4g}" for node, rate in nodes.items()]}
     return judged(findings, Result("pass", f"{counted(len(found), 'CPU')} copy {total:.4g} GB/s", facts=facts))
 
 

@@ -1,5 +1,7 @@
 """How much each CPU did under `load.py`."""
 
+from typing import Literal
+
 from ..machine import CannotTellError, Machine
 from .judging import document, positive
 
@@ -13,7 +15,7 @@ def parsed(text: str) -> dict[int, float]:
     return {int(cpu): rate for cpu, rate in numbers.items() if rate is not None}
 
 
-def rates(machine: Machine, what: str, seconds: float = 5) -> dict[int, float]:
+def rates(machine: Machine, what: Literal["memory", "cpu"], seconds: float = 5) -> dict[int, float]:
     """Of each CPU, all at once.
 
     Raises:
