@@ -144,6 +144,6 @@ def test_tests_under_load_are_told_to_the_machine_and_their_mistakes_said(tmp_pa
     told = loaded(tmp_path, text).classes[0].document()
     assert told["active"] == {"skip": ["nccl"], "floors": {"memory_gbs": 300, "disk_read_mbs": 6000}}
     assert faults(tmp_path, text.replace("[nccl]", "[NCCL]").replace(": 300", ": 0")) == [
-        "site.yaml:7: classes[0].active.skip[0]: must be the name of a test, like `disk`",
         "site.yaml:7: classes[0].active.floors.memory_gbs: Input should be greater than 0",
+        "site.yaml:7: classes[0].active.skip[0]: must be the name of a test, like `disk`",
     ]

@@ -55,12 +55,6 @@ FAULTS = {
         "4 disks MZQL23T8 of 3840 GB expected, 3 there",
         {f"{BLOCK}/nvme1n1/device/model": "SAMSUNG MZ1L23T8HBLA-00A07"},
     ),
-    "disk-without-namespace": Fault(
-        "disks",
-        "fail",
-        "4 disks MZQL23T8 of 3840 GB expected, 3 there",
-        {f"{BLOCK}/nvme1n1/{name}": None for name in ("size", "removable", "device/model")},
-    ),
     "bios-old": Fault("firmware", "fail", "bios has 1.5.9, older than 1.6.2", {BIOS: "1.5.9"}),
     "bios-unread": Fault("firmware", "unknown", "the version of bios cannot be read", {BIOS: None}),
     "bios-words": Fault(

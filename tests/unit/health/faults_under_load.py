@@ -68,11 +68,13 @@ def waived(told: Any) -> None:
 
 
 FAULTS = {
-    "memory-slow": Fault("active-memory", "fail", "all CPUs: 351 of 600 GB/s", tools={MEMORY: rates(0.5, range(224))}),
+    "memory-slow": Fault(
+        "active-memory", "fail", "all CPUs: 350.6 of 500 GB/s", tools={MEMORY: rates(0.5, range(224))}
+    ),
     "memory-of-one-node-slow": Fault(
         "active-memory",
         "warn",
-        "node1: 242.2 GB/s, its siblings have 296.5",
+        "node1: 241.9 GB/s, its siblings have 350.6",
         tools={MEMORY: rates(0.69, range(56, 112), range(168, 224))},
     ),
     "memory-unmeasured": Fault(

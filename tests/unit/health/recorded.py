@@ -25,8 +25,8 @@ CLASS = {
         {"model": "15b3:a2dc", "count": 2, "speed_mbps": 200_000},
     ],
     "disks": [{"count": 4, "size_bytes": 3840 * 10**9, "model": "MZQL23T8"}],
-    "firmware": {"bios": "1.6.2", "bmc": "1.70", "MT_0000000838": "28.39.1002"},
-    "active": {"skip": [], "floors": {"memory_gbs": 600, "cpu_gbs": 200, "disk_read_mbs": 6000}},
+    "firmware": {"bios": "1.6.2", "bmc": "1.70", "MT_0000000838": "28.36.1010"},
+    "active": {"skip": [], "floors": {"memory_gbs": 500, "cpu_gbs": 200, "disk_read_mbs": 6000}},
 }
 """The class of `hgx-h100`, as the service tells it."""
 HARDWARE = read_hardware(CLASS)[0]

@@ -139,7 +139,7 @@ def test_where_nobody_says_a_floor_siblings_are_compared(tmp_path: Path) -> None
     slow = json.loads(next(output.text for line, output in TOOLS.items() if line.startswith("fio ")))
     slow["jobs"][2]["read"]["bw_bytes"] = 3_000_000_000
     machine = h100(tmp_path, tools=told("hgx-h100", {"fio": Output(0, json.dumps(slow))}), architecture="amd64")
-    assert words(loaded(machine))["active-disk"] == ("warn", "nvme2n1: 3000 MB/s, its siblings have 6696")
+    assert words(loaded(machine))["active-disk"] == ("warn", "nvme2n1: 3000 MB/s, its siblings have 6701")
 
 
 RATES = st.dictionaries(st.text("abc", min_size=1, max_size=3), st.floats(1e-3, 1e6), max_size=9)

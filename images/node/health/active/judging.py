@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from statistics import median
+from statistics import median_high
 from typing import Any
 
 from ..floors import FLOORS, SIBLINGS
@@ -24,8 +24,8 @@ def under(machine: Machine, name: str, reached: Mapping[str, float], remedy: str
 
 
 def behind(name: str, reached: Mapping[str, float], remedy: str) -> list[Finding]:
-    """Those that stay behind their siblings, parts of one kind."""
-    usual, unit = median(reached.values()) if len(reached) > 1 else 0.0, FLOORS[name].unit
+    """Those that stay behind their siblings, parts of one kind. Of two, one behind the other."""
+    usual, unit = median_high(reached.values()) if len(reached) > 1 else 0.0, FLOORS[name].unit
     slow = {where: value for where, value in reached.items() if value < usual * SIBLINGS}
     return [
         Finding("warn", f"{where}: {value:.4g} {unit}, its siblings have {usual:.4g}", remedy)
