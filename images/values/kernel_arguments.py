@@ -34,6 +34,7 @@ RESERVED = {
     "BOOTIF": Reserved("the card that booted: the only one that the initrd brings up"),
     "systemd.hostname": Reserved("the machine's name in the inventory"),
     "initrd": Reserved("the files that a UEFI kernel loads, the nonce among them"),
+    "netboot.active": Reserved("which tests load the machine before it takes work (docs/health.md)", by_profile=True),
     "netboot.debug": Reserved("`shell`: a shell when the initrd fails, if it was built with one", by_profile=True),
     "netboot.disks": Reserved("what becomes of local disks (docs/features.md)", by_profile=True),
     "netboot.sriov": Reserved("how many virtual functions a card has (docs/features.md)", by_profile=True),

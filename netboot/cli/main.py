@@ -15,6 +15,7 @@ COMMANDS = {
     "channel": "netboot.cli.channel:group",
     "machine": "netboot.cli.machine:group",
     "node": "netboot.cli.node:group",
+    "fabric": "netboot.cli.fabric:group",
     "token": "netboot.cli.token:group",
     "boot": "netboot.cli.boot:group",
     "explain": "netboot.cli.explain:command",

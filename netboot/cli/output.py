@@ -45,7 +45,7 @@ def show(
 def progress(what: str, total: int, after: float = 2.0, *, in_bytes: bool = True) -> Iterator[Callable[[int], None]]:
     """A progress bar for `total` bytes, or things, on a terminal's stderr, once it has taken `after` seconds.
 
-    Gives what is told each step.
+    Gives what is told each step. `count`: how it says how far it is, where it is not bytes.
     """
     done = DownloadColumn() if in_bytes else MofNCompleteColumn()
     columns = (TextColumn("{task.description}"), BarColumn(), done, TimeRemainingColumn())

@@ -11,7 +11,7 @@ from images.values.kernel_arguments import ProfileArgument
 from images.values.strict import Strict
 from images.values.types import Architecture, Matching, Name
 from netboot.addresses import MachineUrl
-from netboot.machines.health import Count, Words
+from netboot.machines.health import Count, Threshold, Words
 
 Gigabytes = Annotated[float, Field(gt=0, le=16_000_000)]
 Some = Annotated[Count, Field(ge=1)]
@@ -57,6 +57,20 @@ class Disks(Strict):
         return fields if self.size_gb is None else {**fields, "size_bytes": round(self.size_gb * GB)}
 
 
+Test = Annotated[str, Matching(r"[a-z][a-z0-9-]{0,39}", "must be the name of a test, like `disk`")]
+
+
+class Active(Strict):
+    """For the tests that load a machine before it takes work, where its profile asks for them: docs/health.md."""
+
+    skip: Annotated[tuple[Test, ...], Field(max_length=16)] = ()
+    """Not for this class."""
+    floors: Annotated[dict[Threshold, Annotated[float, Field(gt=0, lt=2**31)]], Field(max_length=16)] = Field(
+        default_factory=dict
+    )
+    """How much must be reached; those that an image does not know it says."""
+
+
 class Class(Strict):
     """Hardware that many machines have. What is left out is not known, and judged by nobody."""
 
@@ -75,6 +89,8 @@ class Class(Strict):
         tuple[ProfileArgument, ...], Field(max_length=32, exclude_if=lambda said: not said)
     ] = ()
     """What its hardware wants: cards of the network, a console. A profile's of the same names take their place."""
+    active: Active | None = Field(None, exclude_if=lambda active: active is None)
+    """Not written where there is none: versions before it read that."""
 
     @property
     def memory_mib(self) -> int | None:
@@ -92,4 +108,8 @@ class Class(Strict):
             found["nics"] = [nic.document() for nic in self.nics]
         if self.disks:
             found["disks"] = [disk.document() for disk in self.disks]
-        return found | ({"firmware": dict(self.firmware)} if self.firmware else {})
+        if self.firmware:
+            found["firmware"] = dict(self.firmware)
+        if self.active is not None:
+            found["active"] = {"skip": list(self.active.skip), "floors": dict(self.active.floors)}
+        return found

@@ -136,3 +136,14 @@ def test_units_are_whole_numbers_of_the_smaller_unit(memory: float, speed: float
     assert abs(document["memory_bytes"] - memory * 2**30) < 1
     assert abs(document["nics"][0]["speed_mbps"] - speed * 1000) <= 0.5
     assert type(document["nics"][0]["speed_mbps"]) is type(document["memory_bytes"]) is int
+
+
+def test_tests_under_load_are_told_to_the_machine_and_their_mistakes_said(tmp_path: Path) -> None:
+    active = "  active: {skip: [nccl], floors: {memory_gbs: 300, disk_read_mbs: 6000}}\n"
+    text = GOOD.replace("  memory_gib: 2048\n", f"  memory_gib: 2048\n{active}")
+    told = loaded(tmp_path, text).classes[0].document()
+    assert told["active"] == {"skip": ["nccl"], "floors": {"memory_gbs": 300, "disk_read_mbs": 6000}}
+    assert faults(tmp_path, text.replace("[nccl]", "[NCCL]").replace(": 300", ": 0")) == [
+        "site.yaml:7: classes[0].active.floors.memory_gbs: Input should be greater than 0",
+        "site.yaml:7: classes[0].active.skip[0]: must be the name of a test, like `disk`",
+    ]

@@ -47,7 +47,8 @@ def test_what_differs_from_machine_to_machine_is_for_a_profile(name: str) -> Non
 def test_a_name_of_ours_that_nobody_reads_is_a_slip(adapter: TypeAdapter[str]) -> None:
     assert refusal(adapter, "netboot.disk=wipe") == (
         "'netboot.disk' is read by nobody; of the names in netboot.… a profile may set "
-        "netboot.debug, netboot.disks, netboot.sriov, netboot.ssh, netboot.store_mib, netboot.nic_driver"
+        "netboot.active, netboot.debug, netboot.disks, netboot.sriov, netboot.ssh, netboot.store_mib, "
+        "netboot.nic_driver"
     )
 
 
@@ -137,8 +138,10 @@ def read_by(files: list[Path]) -> set[str]:
     return found
 
 
-def test_the_shell_reads_nothing_else() -> None:
+def test_the_shell_and_the_active_tests_read_nothing_else() -> None:
     initrd = read_by(list((IMAGES / "node/initrd").iterdir()))
     assert initrd == OF_THE_SERVICE - {"initrd"} | {"netboot.debug", "netboot.nic_driver", *OF_THE_NETWORK}
     features = read_by([*IMAGES.glob("recipes/**/*.sh"), *IMAGES.glob("node/*/usr/lib/netboot/*")])
-    assert initrd | features | {"initrd"} == set(RESERVED)
+    active = read_by(list(IMAGES.glob("node/health/active/*.py")))
+    assert active == {"netboot.active"}
+    assert initrd | features | active | {"initrd"} == set(RESERVED)

@@ -7,6 +7,8 @@ from pathlib import Path
 from ..agent.errors import SettingsError
 from ..agent.files import put
 from ..agent.settings import RUN, read_settings
+from .active import TESTS
+from .active.course import kept
 from .checks import CHECKS
 from .document import document, encoded, worst
 from .expected import with_class
@@ -32,7 +34,7 @@ def main(argv: list[str]) -> int:
         return 1
     expected, offset = ask(settings, root)
     machine = Machine(root, with_class(expected, root), offset)
-    results = run_all([*CHECKS, *own_checks(machine)], machine)
+    results = [*run_all([*CHECKS, *own_checks(machine)], machine), *kept(machine, TESTS)]
     report = document(settings, results, expected.keys)
     put(root / RUN / "health.json", encoded(report), 0o644)
     for check in report["checks"]:

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from ..agent.files import small
 from ..agent.settings import RUN
+from .hardware import Hardware, read_hardware
 from .thresholds import THRESHOLDS
 
 Source = Literal["service", "kept", "nobody"]
@@ -18,8 +19,7 @@ WHOLE = (
 NUMBERS = ("ib_rate_gbps", "memory_gib", "pcie_gts")
 MAPS = ("nic_firmware", "thresholds")
 CLASS = RUN / "class.json"
-"""The hardware of the machine's class, as the inventory declares it: {gpus: {count, model}, memory_bytes},
-and more. Not there without a class."""
+"""The hardware of the machine's class, as the inventory declares it. Not there without a class."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +51,8 @@ class Expected:
     """Ports that must be up: `mlx5_0/1` of an RDMA card, or an interface, `enp1s0np0`."""
     thresholds: dict[str, float] = field(default_factory=dict)
     """The class's own, instead of those of thresholds.py."""
+    hardware: Hardware = field(default_factory=Hardware)
+    """Of the class."""
     not_understood: tuple[str, ...] = ()
     """Keys that this image is too old to know, or values that are not of their form."""
 
@@ -58,7 +60,7 @@ class Expected:
     def keys(self) -> list[str]:
         """The keys of which the class says something."""
         names = (*WHOLE, *NUMBERS, *MAPS, "gpu_model", "ports")
-        return sorted(name for name in names if getattr(self, name) not in (None, {}, ()))
+        return sorted([*(name for name in names if getattr(self, name) not in (None, {}, ())), *self.hardware.keys])
 
     def threshold(self, name: str) -> float:
         """The class's own, else the one that is shipped."""
@@ -105,8 +107,9 @@ def _fits_number(value: Any) -> bool:
 
 
 def with_class(expected: Expected, root: Path) -> Expected:
-    """What the machine's class says, where `health` says nothing; without /run/netboot/class.json as before. What of
-    it is not of its form is left out, and named in `not_understood`. Never raises."""
+    """With what the machine's class says; of GPUs and memory where `health` says nothing. Without
+    /run/netboot/class.json as before. What of it is not of its form is left out, and named in `not_understood`. Never
+    raises."""
     data = small(root / CLASS, 64 * 1024)
     if data is None:
         return expected
@@ -124,4 +127,7 @@ def with_class(expected: Expected, root: Path) -> Expected:
     usable: dict[str, Any] = {
         name: value for name, value in new.items() if getattr(expected, name) is None and _fits(name, value)
     }
-    return replace(expected, **usable)
+    hardware, strange = read_hardware(told)
+    return replace(
+        expected, **usable, hardware=hardware, not_understood=tuple(sorted((*expected.not_understood, *strange)))
+    )

@@ -3,6 +3,9 @@
 import os
 import shutil
 import subprocess
+import sys
+import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -15,6 +18,9 @@ from .kmsg import read_kmsg
 LONGEST = 1024 * 1024
 """Bytes of what a tool says, or of a file."""
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+BESIDE_SECONDS = 10.0
+"""How long a server may take until it listens."""
+LOAD = Path(__file__).with_name("active") / "load.py"
 CLOCK_IS_HELD = "@clock_is_held"
 """A recorded machine's file for what is no file: the answer of adjtimex(2)."""
 
@@ -108,17 +114,45 @@ class Machine:
         Raises:
             CannotTellError: the image has no such tool, or it cannot be started.
         """
+        with self._started(argv) as process:
+            assert process.stdout is not None
+            data = process.stdout.read(LONGEST)
+            if len(data) == LONGEST:
+                process.kill()
+        return Output(process.returncode, data.decode("utf-8", "replace"))
+
+    def run_beside(self, server: Sequence[str], client: Sequence[str]) -> Output:
+        """Run a client to its end while its server runs; again, while the server does not listen yet.
+
+        Raises:
+            CannotTellError: the image has no such tool, or it cannot be started.
+        """
+        late = time.monotonic() + BESIDE_SECONDS
+        with self._started(server) as process:
+            try:
+                while True:
+                    output = self.run(*client)
+                    if output.status == 0 or time.monotonic() >= late or process.poll() is not None:
+                        return output
+                    time.sleep(0.2)
+            finally:
+                process.kill()
+
+    def load(self, what: Literal["memory", "cpu"], seconds: float) -> Output:
+        """Load all CPUs or their memory for some seconds: see active/load.py.
+
+        Raises:
+            CannotTellError: it cannot be started.
+        """
+        return self.run(sys.executable, "-Bs", str(LOAD), what, f"{seconds:g}")
+
+    def _started(self, argv: Sequence[str]) -> "subprocess.Popen[bytes]":
         environment = {"PATH": os.environ.get("PATH", PATH), "LC_ALL": "C.UTF-8"}
         if not self.has(argv[0]):
             raise CannotTellError(f"this image has no {argv[0]}", "build an image with the feature that brings it")
         try:
-            with subprocess.Popen(
+            return subprocess.Popen(
                 argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment
-            ) as process:
-                assert process.stdout is not None
-                data = process.stdout.read(LONGEST)
-                if len(data) == LONGEST:
-                    process.kill()
+            )
         except OSError as error:
             raise CannotTellError(f"{argv[0]} cannot be started: {error.strerror}") from None
-        return Output(process.returncode, data.decode("utf-8", "replace"))

@@ -18,7 +18,7 @@ import pytest
 from images.build.node_files import node_files
 from images.formats import tree
 from netboot.lifecycle.health import HealthReport
-from tests.unit.health.recorded import WHOLE, links, plant, recorded
+from tests.unit.health.recorded import CLASS, WHOLE, links, plant, recorded
 
 pytestmark = pytest.mark.tools
 
@@ -125,19 +125,19 @@ def statuses(made: dict[str, Any]) -> dict[str, str]:
 
 
 def test_a_whole_machine_tells_the_service_that_it_is_in_order(tmp_path: Path) -> None:
-    with serving(Service(WHOLE)) as service:
+    with serving(Service(WHOLE, hardware=CLASS)) as service:
         made, said = run(node(tmp_path, service.url))
     assert service.asked == [f"/v1/boots/{BOOT}/health?machine=gpu-001&mac=52%3A54%3A00%3A00%3A00%3A01"]
     assert service.told == [made]
     assert set(statuses(made).values()) == {"pass"}
-    assert said == ["netboot-health: pass: 31 checks"]
+    assert said == ["netboot-health: pass: 34 checks"]
     assert made["expected"] == sorted(WHOLE)
     report = HealthReport.model_validate_json(json.dumps(made))
     assert (report.status, report.machine, report.mac) == ("pass", "gpu-001", "52:54:00:00:00:01")
 
 
 def test_what_is_wrong_is_said_and_a_site_s_own_checks_count(tmp_path: Path) -> None:
-    with serving(Service({**WHOLE, "dpus": 1})) as service:
+    with serving(Service({**WHOLE, "dpus": 1}, hardware=CLASS)) as service:
         root = node(tmp_path, service.url)
         at = list(recorded("hgx-h100")[1]).index("nvidia-smi nvlink --status")
         (root / f"said-{at}").write_text(links(8, 18, 17))
@@ -162,7 +162,7 @@ netboot-health: warn: expectations: this image does not know what is expected by
 netboot-health: fail: gpu-nvlink: 18 active NVLinks expected on each GPU, {unlinked}; {LINKS}
 netboot-health: fail: own-fans: fan 3 stands still
 netboot-health: unknown: own-lamp: it said nothing; exit status 7
-netboot-health: fail: 33 checks"""
+netboot-health: fail: 36 checks"""
     )
 
 

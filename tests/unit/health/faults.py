@@ -328,7 +328,7 @@ FAULTS = {
         "gpu-fabric",
         "fail",
         "4 NVSwitches, and nvidia-fabricmanager.service is failed",
-        tools={"systemctl": lambda _: "failed\n"},
+        tools={"systemctl is-active nvidia": lambda _: "failed\n"},
     ),
     "fabric-failed": Fault(
         "gpu-fabric",

@@ -1,20 +1,37 @@
 """Recorded machines (`fixtures/`, README.md there) as files below a folder, and tools that say what was recorded."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from typing import Literal
 
+from images.node.health.active import TESTS
 from images.node.health.checks import CHECKS
 from images.node.health.expected import Expected
+from images.node.health.hardware import read_hardware
 from images.node.health.machine import CannotTellError, Machine, Output
-from images.node.health.result import Result
+from images.node.health.result import Check, Result
 
 FIXTURES = Path(__file__).parent / "fixtures"
 GPUS = {"gpus": 8, "gpu_model": "H100", "nvlinks": 18, "nvswitches": 4, "pcie_width": 16}
 PORTS = {"ib_ports": 8, "ib_rate_gbps": 400, "roce_ports": 2, "ports": ("enp64s0f0np0", "enp64s0f1np1")}
+CLASS = {
+    "name": "hgx-h100",
+    "architecture": "amd64",
+    "nics": [
+        {"name": "compute", "model": "ConnectX-7", "count": 8, "speed_mbps": 400_000},
+        {"model": "15b3:a2dc", "count": 2, "speed_mbps": 200_000},
+    ],
+    "disks": [{"count": 4, "size_bytes": 3840 * 10**9, "model": "MZQL23T8"}],
+    "firmware": {"bios": "1.6.2", "bmc": "1.70", "MT_0000000838": "28.36.1010"},
+    "active": {"skip": [], "floors": {"memory_gbs": 500, "cpu_gbs": 200, "disk_read_mbs": 6000}},
+}
+"""The class of `hgx-h100`, as the service tells it."""
+HARDWARE = read_hardware(CLASS)[0]
 WHOLE = {**GPUS, **PORTS, "nvme": 4, "memory_gib": 2048, "cpus": 224, "hugepages_1g": 16}
-"""What the class of `hgx-h100` has."""
+"""What is expected of `hgx-h100` beside its class."""
 RANGE = re.compile(r"\{(\d+)\.\.(\d+)\}")
 
 
@@ -80,6 +97,13 @@ class Told(Machine):
             raise CannotTellError(f"this image has no {argv[0]}", "build an image with the feature that brings it")
         return self.tools[" ".join(argv)]
 
+    def run_beside(self, server: Sequence[str], client: Sequence[str]) -> Output:
+        assert list(client[: len(server)]) == list(server)
+        return self.run(*client)
+
+    def load(self, what: Literal["memory", "cpu"], seconds: float) -> Output:
+        return self.run("@load", what)
+
 
 def told(name: str, tools: dict[str, Output]) -> dict[str, Output]:
     """A machine's tools, some of which say something else: by the beginning of the command line."""
@@ -90,15 +114,20 @@ def told(name: str, tools: dict[str, Output]) -> dict[str, Output]:
     return lines | changed
 
 
-def look(machine: Machine) -> dict[str, Result]:
-    """All checks, one after the other."""
+def look(machine: Machine, checks: Sequence[Check] = CHECKS) -> dict[str, Result]:
+    """All checks, or tests, one after the other."""
     found = {}
-    for check in CHECKS:
+    for check in checks:
         try:
             found[check.name] = check.look(machine)
         except CannotTellError as error:
             found[check.name] = Result(error.status, str(error), error.remedy)
     return found
+
+
+def loaded(machine: Machine) -> dict[str, Result]:
+    """All tests that load the machine."""
+    return look(machine, TESTS)
 
 
 def words(found: dict[str, Result]) -> dict[str, tuple[str, str]]:

@@ -8,10 +8,25 @@ from typing import Any
 import pytest
 
 from images.node.health.expected import Expected, with_class
+from images.node.health.hardware import Hardware, Nics
 from images.node.health.kept import WINDOW_SECONDS, grown
 from images.node.health.machine import Offset, Output
 from images.node.health.thresholds import THRESHOLDS
-from tests.unit.health.recorded import GPUS, WHOLE, Told, expected, look, plant, put, recorded, said, told, words
+from tests.unit.health.recorded import (
+    CLASS,
+    GPUS,
+    HARDWARE,
+    WHOLE,
+    Told,
+    expected,
+    look,
+    plant,
+    put,
+    recorded,
+    said,
+    told,
+    words,
+)
 
 IB = "sys/class/infiniband"
 AGAIN = "if it comes again, have the GPU replaced"
@@ -20,16 +35,18 @@ TOOLS = recorded("hgx-h100")[1]
 
 def h100(root: Path, tools: dict[str, Output] | None = None, files: dict[str, str | None] | None = None) -> Told:
     plant(root, "hgx-h100", files)
-    return Told(root, expected(**WHOLE), Offset(120, 40), told("hgx-h100", tools or {}))
+    known = expected(**WHOLE, hardware=HARDWARE)
+    return Told(root, known, Offset(120, 40), told("hgx-h100", tools or {}))
 
 
 def test_a_whole_machine_is_in_order(tmp_path: Path) -> None:
     assert words(look(h100(tmp_path))) == {
-        "expectations": ("pass", "13 expectations"),
+        "expectations": ("pass", "17 expectations"),
         "cpus": ("pass", "224 CPUs are online"),
         "memory": ("pass", "2048 GiB, 2048 expected"),
         "memory-errors": ("pass", "32 counters of memory errors"),
         "hugepages": ("pass", "huge pages: 16 of 1 GiB"),
+        "disks": ("pass", "4 disks, those of the class among them"),
         "nvme": ("pass", "4 NVMe disks, live"),
         "nvme-smart": ("pass", "4 NVMe disks well by themselves"),
         "clock": ("pass", "within 0.12 s of the service's clock"),
@@ -45,6 +62,7 @@ def test_a_whole_machine_is_in_order(tmp_path: Path) -> None:
         "nvswitch-sxid": ("pass", "no SXid that matters in the kernel log of this boot"),
         "gpu-throttle": ("pass", "8 GPUs not slowed down by heat or power"),
         "gpu-temperature": ("pass", "the warmest GPU has 40 C"),
+        "nics": ("pass", "10 ports of the class's network cards"),
         "pcie-width": ("pass", "26 PCIe links at full width"),
         "pcie-speed": ("pass", "22 PCIe links at full speed"),
         "pcie-errors": ("pass", "no PCIe error too many, by 86 counters"),
@@ -54,6 +72,7 @@ def test_a_whole_machine_is_in_order(tmp_path: Path) -> None:
         "ports": ("pass", "2 named ports up"),
         "cables": ("pass", "no card complains of a cable"),
         "nic-firmware": ("pass", "18 RDMA cards: 28.39.2048, 32.38.3056"),
+        "firmware": ("pass", "10 versions of firmware, new enough"),
         "memlock": ("pass", "containers may lock all memory"),
         "bmc-log": ("pass", "nothing severe among 3 entries"),
     }
@@ -64,7 +83,10 @@ def test_where_nothing_is_expected_there_are_facts(tmp_path: Path) -> None:
     found = look(machine)
     assert {name: one.status for name, one in found.items() if one.status != "pass"} == {
         "expectations": "absent",
+        "disks": "absent",
+        "nics": "absent",
         "ports": "absent",
+        "firmware": "absent",
     }
     assert found["expectations"].summary == "the inventory says nothing of what this machine should have: facts only"
     assert found["gpu-uuid"].facts["driver"] == "535.161.08"
@@ -103,19 +125,24 @@ def test_a_machine_without_any_of_it_has_it_absent(tmp_path: Path) -> None:
         ("absent", "no ipmitool in this image, or no BMC that the kernel knows (ipmi_si, ipmi_devintf)"),
         ("absent", "no memory controller tells of errors (EDAC)"),
         ("absent", "the class names no port"),
+        ("absent", "the class names no firmware"),
+        ("absent", "the class says nothing of disks"),
+        ("absent", "the class says nothing of network cards"),
     }
 
 
 def test_what_is_expected_and_not_there_is_missed_precisely(tmp_path: Path) -> None:
     """A machine of the laboratory under the class of an HGX H100."""
-    machine = Told(plant(tmp_path, "vm"), expected(**WHOLE, nic_firmware={"MT_0000000838": "28.39.2048"}), None)
+    more: dict[str, Any] = {"nic_firmware": {"MT_0000000838": "28.39.2048"}, "hardware": HARDWARE}
+    machine = Told(plant(tmp_path, "vm"), expected(**WHOLE, **more), None)
     nothing = ("unknown", "8 GPUs expected, none on the PCI bus: there is none to ask")
     assert words(look(machine)) == {
-        "expectations": ("pass", "14 expectations"),
+        "expectations": ("pass", "18 expectations"),
         "cpus": ("fail", "224 CPUs expected, 2 are online"),
         "memory": ("fail", "2048 GiB of memory expected, 2 are there"),
         "memory-errors": ("absent", "no memory controller tells of errors (EDAC)"),
         "hugepages": ("fail", "huge pages: 16 of 1 GiB expected, none there"),
+        "disks": ("fail", "4 disks MZQL23T8 of 3840 GB expected, none there"),
         "nvme": ("fail", "4 NVMe disks expected, none found"),
         "nvme-smart": ("absent", "no NVMe disk"),
         "clock": ("unknown", "the service could not be asked for its time"),
@@ -131,6 +158,7 @@ def test_what_is_expected_and_not_there_is_missed_precisely(tmp_path: Path) -> N
         "nvswitch-sxid": ("absent", "no NVSwitch is on the PCI bus, and no SXid in the kernel log"),
         "gpu-throttle": nothing,
         "gpu-temperature": nothing,
+        "nics": ("fail", "8 ports of ConnectX-7 expected, none there, 2 ports of 15b3:a2dc expected, none there"),
         "pcie-width": ("unknown", "x16 expected, and no GPU is on the PCI bus"),
         "pcie-speed": ("absent", "no GPU, RDMA card or NVMe disk is on the PCI bus"),
         "pcie-errors": ("absent", "no counter of PCIe errors, of no cards"),
@@ -140,6 +168,13 @@ def test_what_is_expected_and_not_there_is_missed_precisely(tmp_path: Path) -> N
         "ports": ("fail", "enp64s0f0np0 is not there, enp64s0f1np1 is not there"),
         "cables": ("absent", "no card that tells of its cables"),
         "nic-firmware": ("fail", "no card of board MT_0000000838, whose firmware is expected"),
+        "firmware": (
+            "unknown",
+            (
+                "the version of MT_0000000838 cannot be read, the version of bios cannot be read, "
+                "the version of bmc cannot be read"
+            ),
+        ),
         "memlock": ("absent", "no RDMA card"),
         "bmc-log": ("absent", "no ipmitool in this image, or no BMC that the kernel knows (ipmi_si, ipmi_devintf)"),
     }
@@ -397,28 +432,60 @@ def test_older_gpus_are_judged_by_their_limits_in_degrees(tmp_path: Path) -> Non
     assert found["gpu-temperature"] == ("fail", "GPU 2 has 35 C, of at most 35")
 
 
-CLASS = {
-    "architecture": "amd64",
-    "memory_bytes": 2048 * 2**30,
-    "gpus": {"count": 8, "model": "H100"},
-    "nics": [
-        {"name": "compute", "model": "BlueField-3", "count": 1, "speed_mbps": 400_000},
-        {"model": "x", "count": 8},
-    ],
-    "disks": [],
-    "firmware": {},
-}
-
-
 def test_a_machine_s_class_is_expected_where_health_says_nothing(tmp_path: Path) -> None:
-    plant(tmp_path, "hgx-h100", {"run/netboot/class.json": json.dumps(CLASS)})
+    told_class = {**CLASS, "memory_bytes": 2048 * 2**30, "gpus": {"count": 8, "model": "H100"}}
+    plant(tmp_path, "hgx-h100", {"run/netboot/class.json": json.dumps(told_class)})
     known = with_class(expected(memory_gib=1024), tmp_path)
     assert (known.gpus, known.gpu_model, known.memory_gib) == (8, "H100", 1024)
     found = words(look(Told(tmp_path, known, Offset(0, 1), TOOLS)))
-    assert {name for name, one in found.items() if one[0] not in ("pass", "absent")} == set(), (
-        "its `nics` are no names of interfaces"
-    )
+    assert {name for name, one in found.items() if one[0] not in ("pass", "absent")} == set()
     assert with_class(expected(gpus=4), tmp_path / "none") == expected(gpus=4)
+
+
+def test_what_of_a_class_is_not_known_or_of_another_form_is_said(tmp_path: Path) -> None:
+    strange = {
+        "nics": [{"model": "x", "count": 8}],
+        "disks": [{"count": "4"}],
+        "firmware": {"bios": 1},
+        "architecture": 64,
+        "active": {"skip": "disk", "floors": {"disk_read_mbs": 0, "disk_read_mb": 9}},
+        "of a later version": 1,
+    }
+    plant(tmp_path, "vm", {"run/netboot/class.json": json.dumps(strange)})
+    known = with_class(expected(cpus=2), tmp_path)
+    assert known.not_understood == (
+        "class.active.floors.disk_read_mb",
+        "class.active.floors.disk_read_mbs",
+        "class.active.skip",
+        "class.architecture",
+        "class.disks",
+        "class.firmware",
+        "class.nics",
+    )
+    for active, name in (([], "class.active"), ({"floors": []}, "class.active.floors")):
+        put(tmp_path / "run/netboot/class.json", json.dumps({"active": active}))
+        assert with_class(expected(cpus=2), tmp_path).not_understood == (name,)
+
+
+def test_a_card_of_a_name_that_nobody_knows_is_not_passed(tmp_path: Path) -> None:
+    own = Hardware(nics=(Nics("HAL 9000", 1, 1000),))
+    machine = Told(plant(tmp_path, "hgx-h100"), expected(hardware=own), None, TOOLS)
+    assert words(look(machine))["nics"] == ("unknown", "nobody here knows a network card called HAL 9000")
+
+
+def test_a_port_that_is_down_is_found_once(tmp_path: Path) -> None:
+    """By ib-ports and roce-gids where the class says how many there are, else by nics."""
+    down: dict[str, str | None] = {f"{IB}/mlx5_{at}/ports/1/state": "1: DOWN" for at in (3, 9)}
+    found = words(look(h100(tmp_path, files=down)))
+    assert {name for name, one in found.items() if one[0] == "fail"} == {"ib-ports", "roce-gids"}
+    found = words(look(Told(tmp_path, expected(hardware=HARDWARE), None, TOOLS)))
+    assert found["nics"] == ("fail", "ConnectX-7: mlx5_3/1 is DOWN, 15b3:a2dc: mlx5_9/1 is DOWN")
+    bare = {f"sys/bus/pci/devices/0000:40:00.{at}/infiniband/mlx5_{8 + at}": None for at in range(2)}
+    files = {**bare, "sys/class/net/enp64s0f0np0/operstate": "down", "sys/class/net/enp64s0f1np1/operstate": "down"}
+    plant(tmp_path, "hgx-h100", files)
+    one: Any = ("enp64s0f1np1",)
+    found = words(look(Told(tmp_path, expected(hardware=HARDWARE, ports=one), None, TOOLS)))
+    assert (found["nics"][1], found["ports"][1]) == ("15b3:a2dc: enp64s0f0np0 is down", "enp64s0f1np1 is down")
 
 
 @pytest.mark.parametrize("torn", ["{", "[]", "null"])

@@ -5,8 +5,11 @@ import sys
 from pathlib import Path, PurePosixPath
 
 from images.build.node_files import HOME, installable, node_files
+from images.node.health.active import TESTS
 from images.node.health.checks import CHECKS
-from images.node.health.runner import AT_ONCE
+from images.node.health.floors import FLOORS
+from images.node.health.own import MOST
+from images.node.health.runner import AT_ONCE, REAP_SECONDS
 from images.node.health.service import ASK_SECONDS
 from images.node.health.thresholds import THRESHOLDS
 
@@ -44,7 +47,7 @@ def test_the_packages_and_their_units_are_there_and_started() -> None:
     assert {path.name for path in PYTHON if path.parts[0] == "tokens"} == {"__init__.py", "errors.py", "wire.py"}
     assert {path.parts[0] for path in PYTHON} == {"node", "tokens"}
     assert not [entry.path for entry in node_files() if entry.link is not None]
-    units = ["netboot-health.service", "netboot-health.timer", "netboot-join.service"]
+    units = ["netboot-active.service", "netboot-health.service", "netboot-health.timer", "netboot-join.service"]
     assert sorted(installable(node_files())) == units
 
 
@@ -80,9 +83,19 @@ def test_a_run_in_which_every_check_hangs_ends_before_its_unit_is_ended() -> Non
     assert ASK_SECONDS + sum(check.seconds for check in CHECKS) / AT_ONCE + longest + telling < limit
 
 
+def test_tests_that_hang_end_before_their_unit_is_ended() -> None:
+    unit = next(entry for entry in node_files() if entry.path.endswith("/netboot-active.service")).content.decode()
+    (limit,) = [int(line.partition("=")[2]) for line in unit.splitlines() if line.startswith("TimeoutStartSec=")]
+    assert ASK_SECONDS + sum(test.seconds + REAP_SECONDS for test in TESTS) < limit
+
+
+def test_a_report_holds_all_checks_all_tests_and_a_site_s_own() -> None:
+    assert len(CHECKS) + len(TESTS) + len(["active", "own"]) + MOST <= 64
+
+
 def test_every_check_is_described() -> None:
     page = (Path(__file__).parents[3] / "docs/health.md").read_text()
-    for check in CHECKS:
+    for check in (*CHECKS, *TESTS):
         (row,) = [line for line in page.splitlines() if line.startswith(f"| `{check.name}` |")]
         assert f"| {check.severity} | {check.seconds:g} s |" in row
 
@@ -92,3 +105,15 @@ def test_every_threshold_is_described_as_it_is() -> None:
     shown = page.partition("### Thresholds\n")[2].partition("\n## ")[0]
     rows = [line for line in shown.splitlines() if line.startswith("| `")]
     assert rows == [f"| `{name}` | {one.value:g} | {one.what} | {one.source} |" for name, one in THRESHOLDS.items()]
+
+
+def test_every_floor_is_described_as_it_is() -> None:
+    page = (Path(__file__).parents[3] / "docs/health.md").read_text()
+    shown = page.partition("### Floors\n")[2].partition("\n## ")[0]
+    rows = [line for line in shown.splitlines() if line.startswith("| `")]
+    expected = []
+    for name, one in FLOORS.items():
+        by_gpu = ", ".join(f"{value:g} ({gpu})" for gpu, value in one.by_gpu.items())
+        default = by_gpu or ("none" if one.default is None else f"{one.default:g}")
+        expected.append(f"| `{name}` | {default} | {one.what}, {one.unit} | {one.source} |")
+    assert rows == expected

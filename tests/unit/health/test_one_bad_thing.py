@@ -6,13 +6,18 @@ from pathlib import Path
 
 import pytest
 
+from images.node.health.active import TESTS
 from images.node.health.checks import CHECKS
 from images.node.health.kept import FOLDER
 from images.node.health.machine import Offset, Output
-from tests.unit.health.faults import FAULTS, Fault
-from tests.unit.health.recorded import WHOLE, Told, expected, look, plant, put, recorded, told, words
+from tests.unit.health.faults import FAULTS as PASSIVE
+from tests.unit.health.faults import Fault
+from tests.unit.health.faults_of_classes import FAULTS as OF_CLASSES
+from tests.unit.health.faults_under_load import FAULTS as UNDER_LOAD
+from tests.unit.health.recorded import HARDWARE, WHOLE, Told, expected, loaded, look, plant, put, recorded, told, words
 
 NAME = "hgx-h100"
+FAULTS = {**PASSIVE, **OF_CLASSES, **UNDER_LOAD}
 JUDGED_BY_THE_SERVICE = {"expectations", "clock"}
 """Their faults are not the machine's: test_checks.py."""
 
@@ -27,7 +32,8 @@ class Good:
         self.kept = shutil.copytree(root / FOLDER, root / "kept")
 
     def look(self, tools: dict[str, Output]) -> dict[str, tuple[str, str]]:
-        return words(look(Told(self.root, expected(**WHOLE), Offset(120, 40), told(NAME, tools))))
+        machine = Told(self.root, expected(**WHOLE, hardware=HARDWARE), Offset(120, 40), told(NAME, tools))
+        return words(look(machine) | loaded(machine))
 
     def with_fault(self, fault: Fault) -> dict[str, tuple[str, str]]:
         changes = dict(fault.files)
@@ -71,4 +77,5 @@ def test_a_fault_is_found_by_the_check_that_should(good: Good, name: str) -> Non
 
 def test_there_are_many_and_every_check_has_its_own() -> None:
     assert len(FAULTS) >= 60
-    assert {fault.check for fault in FAULTS.values()} == {check.name for check in CHECKS} - JUDGED_BY_THE_SERVICE
+    names = {check.name for check in (*CHECKS, *TESTS)}
+    assert {fault.check for fault in FAULTS.values()} == names - JUDGED_BY_THE_SERVICE

@@ -10,7 +10,6 @@ from images.node.health import document, nvidia, pci, rdma, smi, sxid, xid
 from images.node.health.checks import (
     bmc_log,
     cables,
-    cpus,
     gpu_fabric,
     memory,
     nvlink_errors,
@@ -20,6 +19,7 @@ from images.node.health.checks import (
 )
 from images.node.health.expected import MAPS, NUMBERS, WHOLE, read_expected
 from images.node.health.machine import Output
+from images.node.health.ranges import in_list
 from netboot.lifecycle.health import HealthReport
 from netboot.machines.health import Health
 from tests.unit.health.recorded import recorded
@@ -67,7 +67,7 @@ def test_no_parser_raises(said: str, status: int) -> None:
     assert rdma.word(said)
     nvidia.number(said)
     nvidia.yes(said)
-    cpus.in_list(said)
+    in_list(said)
     memory.total(said)
     roce_gids.routable(said)
     gpu_fabric.fabric_version(said)
@@ -78,7 +78,7 @@ def test_what_was_recorded_is_understood() -> None:
     assert sum(nvidia.links(words_of("nvidia-smi-nvlink.txt"))["0"].values()) == 12
     assert [one.code for one in xid.xids(words_of("kmsg.txt").splitlines())] == [31, 13, 63, 79, 79, 62]
     assert gpu_fabric.fabric_version(words_of("fabricmanager.txt")) == "535.161.08"
-    assert cpus.in_list("0-3,8,10-11") == 7
+    assert in_list("0-3,8,10-11") == [0, 1, 2, 3, 8, 10, 11]
     assert rdma.rate("2.5 Gb/sec (1X SDR)") == 2.5
     assert nvidia.rows("0, [N/A], [Not Supported]\n", ("a", "b", "c")) == [{"a": "0", "b": "", "c": ""}]
 

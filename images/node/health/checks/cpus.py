@@ -1,32 +1,25 @@
-"""Processors in use. Source: Linux Documentation/ABI/testing/sysfs-devices-system-cpu (`online`, `present`)."""
+"""Processors in use, and of which architecture. Sources: Linux Documentation/ABI/testing/sysfs-devices-system-cpu
+(`online`, `present`), Documentation/admin-guide/sysctl/kernel.rst (`arch`, from Linux 6.1 on)."""
 
 from ..machine import Machine
+from ..ranges import in_list
 from ..result import Check, Result
 
 _HOME = "sys/devices/system/cpu"
-
-
-def in_list(text: str) -> int | None:
-    """How many a list like `0-3,8` names; None: it is no list. Never raises."""
-    total = 0
-    for part in text.split(","):
-        first, _, last = part.partition("-")
-        if not (first.isascii() and first.isdigit() and len(first) < 8):
-            return None
-        if not last:
-            last = first
-        if not (last.isascii() and last.isdigit() and len(last) < 8) or int(last) < int(first):
-            return None
-        total += int(last) - int(first) + 1
-    return total
+_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
 def look(machine: Machine) -> Result:
     """Their number, as the scheduler has them (threads)."""
-    online, present = (in_list(machine.text(f"{_HOME}/{name}") or "") for name in ("online", "present"))
+    lists = {name: in_list(machine.text(f"{_HOME}/{name}") or "") for name in ("online", "present")}
+    online, present = (None if numbers is None else len(numbers) for numbers in lists.values())
     if online is None:
         return Result("unknown", f"/{_HOME}/online cannot be read")
-    facts = {"online": online, "present": present}
+    said = machine.text("proc/sys/kernel/arch") or ""
+    architecture, of_class = _ARCHITECTURES.get(said, said), machine.expected.hardware.architecture
+    facts = {"online": online, "present": present, "architecture": architecture}
+    if architecture and of_class and architecture != of_class:
+        return Result("fail", f"the class is {of_class}, the machine {architecture}", "correct its `class`", facts)
     expected = machine.expected.cpus
     if expected is None or online == expected:
         return Result("pass", f"{online} CPUs are online", facts=facts)
