@@ -59,8 +59,8 @@ spare() { # whether an origin has not been asked yet
   [ "$(find "$FETCH/taken" -mindepth 1 | wc -l)" -lt "$(wc -l <"$FETCH/order")" ]
 }
 
-link_speed() { # Mbit/s; 0 where the card does not say, as virtual ones
-  speed=$(cat "/sys/class/net/${nic:-none}/speed" 2>/dev/null)
+link_speed() { # Mbit/s, of a bond or VLAN as the kernel reckons it; 0 where the link does not say, as virtual ones
+  speed=$(cat "$NET/${UPLINK:-none}/speed" 2>/dev/null)
   case $speed in '' | -*) echo 0 ;; *) echo "$speed" ;; esac
 }
 
