@@ -133,7 +133,7 @@ def test_what_cannot_be_made_is_said_with_its_remedy(stage: Stage, line: str, re
 SYSFS = """echo() {
   case $1 in
     -bond0) rm -r net/bond0 ;;
-    +bond0) mkdir -p net/bond0/bonding && : >net/bond0/bonding/slaves ;;
+    +bond0) mkdir net/bond0 net/bond0/bonding && : >net/bond0/bonding/slaves || return 1 ;;
   esac
   printf '%s\\n' "$*"
 }
@@ -144,8 +144,8 @@ ip() { :; }
 
 
 def test_a_bond_of_a_try_that_failed_is_made_anew(stage: Stage) -> None:
-    """It may lack its options, and a bond without a mode is round robin; and it has the address of whoever came first."""
-    tried = f"{cards(stage)}{SYSFS}echo +bond0 >net/bonding_masters\necho +eth1 >net/bond0/bonding/slaves\n"
+    """It may lack its options, and a bond without a mode is round robin; and it has the address of who came first."""
+    tried = f"{cards(stage)}{SYSFS}echo +bond0 >net/bonding_masters\necho fast >net/bond0/bonding/lacp_rate\n"
     made = "make_bond && grep -r . net/bond0/bonding | sort\n"
     given = {"BOND": "bond0", "BOND_OPTIONS": "mode=802.3ad miimon=100", "PORTS": "eth0"}
     assert stage.sh(tried + made, **given).stdout.splitlines() == [
