@@ -82,7 +82,8 @@ bring_up_link() { # what ip= names; a bond does without a card that is broken
     make_vlan "$lower" || return 1
     lower=$VLAN
   fi
-  try_nic "$lower" 60 || because "no network: $lower got no address ($(describe))"
+  nic=$lower # what its speed is asked of
+  try_nic "$nic" 60 || because "no network: $lower got no address ($(describe))"
 }
 
 make_bond() { # it has the address of the first card, the one that booted, by which DHCP servers know the machine

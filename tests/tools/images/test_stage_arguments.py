@@ -128,3 +128,11 @@ def test_what_cannot_be_made_is_said_with_its_remedy(stage: Stage, line: str, re
     given = f'{cards(stage)}mkdir -p net/x\nip() {{ [ $2 != add ]; }}\nwait_for() {{ shift; "$@"; }}\n'
     done = stage.sh(f'{given}read_network_arguments {quoted(line.split())}\nbring_up_network || echo "$REASON"')
     assert done.stdout.splitlines()[-1].startswith(reason)
+
+
+def test_the_link_that_is_made_is_the_one_whose_speed_counts(stage: Stage) -> None:
+    given = cards(stage)
+    (stage.folder / "net/vlan5").mkdir()
+    (stage.folder / "net/vlan5/speed").write_text("25000\n")
+    script = 'read_network_arguments vlan=vlan5:enp0s2 ip=vlan5:dhcp\nip() { :; }\ntry_nic() { link_speed; }\n'
+    assert stage.sh(f"{given}{script}bring_up_network").stdout.splitlines()[-1] == "25000"
