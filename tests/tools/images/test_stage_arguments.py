@@ -134,5 +134,5 @@ def test_the_link_that_is_made_is_the_one_whose_speed_counts(stage: Stage) -> No
     given = cards(stage)
     (stage.folder / "net/vlan5").mkdir()
     (stage.folder / "net/vlan5/speed").write_text("25000\n")
-    script = 'read_network_arguments vlan=vlan5:enp0s2 ip=vlan5:dhcp\nip() { :; }\ntry_nic() { link_speed; }\n'
+    script = "read_network_arguments vlan=vlan5:enp0s2 ip=vlan5:dhcp\nip() { :; }\ntry_nic() { link_speed; }\n"
     assert stage.sh(f"{given}{script}bring_up_network").stdout.splitlines()[-1] == "25000"
