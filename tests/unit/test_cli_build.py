@@ -237,10 +237,10 @@ def test_without_root_a_build_says_so(site: Path, monkeypatch: pytest.MonkeyPatc
 def fake_second(content: str = "root") -> Any:
     """The second build of --check, in this process; the real one is in tests/tools/images/test_surroundings.py."""
 
-    def rebuilt(request: Request, there: Surroundings, progress: Building) -> Built:
+    def rebuilt(request: Request, there: Surroundings, progress: Building) -> tuple[Built, Surroundings]:
         with Cache(there.files) as cache:
             built: Built = fake_build(content)(load_recipe(request.recipe, request.profile), {}, cache, progress, None)
-        return built
+        return built, there
 
     return rebuilt
 
