@@ -68,9 +68,7 @@ def read(path: Path, distribution: str, suite: str, done: Callable[[int], None])
         BadDataError: it cannot be read, is damaged, or is something else.
     """
     if not path.is_file():
-        raise BadDataError(
-            f"{path} is no regular file: a pipe or a device cannot be read twice, write it to a file first"
-        )
+        raise BadDataError(f"{path} is no regular file: write what a pipe gives to a file first")
     try:
         if zipfile.is_zipfile(path):
             records = _zipped(path, done)

@@ -128,9 +128,7 @@ def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(BadDataError) as caught:
         read(tmp_path / "pipe")
-    assert str(caught.value) == (
-        f"{tmp_path}/pipe is no regular file: a pipe or a device cannot be read twice, write it to a file first"
-    )
+    assert str(caught.value) == (f"{tmp_path}/pipe is no regular file: write what a pipe gives to a file first")
 
 
 def test_a_key_of_the_tracker_that_is_no_text(tmp_path: Path) -> None:
