@@ -205,7 +205,7 @@ def test_what_an_origin_says_of_itself_is_cut_and_printable(stage: Stage) -> Non
 def test_a_link_of_unknown_speed_is_taken_for_a_slow_one(stage: Stage, said: str, speed: str) -> None:
     (stage.folder / "net/eth0").mkdir(parents=True)
     (stage.folder / "net/eth0/speed").write_text(said)
-    assert stage.sh(f"NET={stage.folder}/net nic=eth0\nlink_speed").stdout == f"{speed}\n"
+    assert stage.sh(f"NET={stage.folder}/net UPLINK=eth0\nlink_speed").stdout == f"{speed}\n"
 
 
 def test_what_an_origin_left_unverified_takes_no_room(machine: Machine) -> None:
