@@ -34,7 +34,8 @@ def asked(machine: Machine, tests: Sequence[Check]) -> Asked:
     names = [test.name.removeprefix(PREFIX) for test in tests]
     skip = machine.expected.hardware.skip
     chosen = [test for test in tests if "all" in words or test.name.removeprefix(PREFIX) in words]
-    strange = [word for word in (*words, *skip) if word not in (*names, "all", "")]
+    strange = [word for word in words if word not in (*names, "all", "")]
+    strange += [word for word in skip if said and word not in names]
     return Asked(
         tuple(test for test in chosen if test.name.removeprefix(PREFIX) not in skip),
         tuple(test.name for test in chosen if test.name.removeprefix(PREFIX) in skip),
@@ -82,12 +83,15 @@ def kept(machine: Machine, tests: Sequence[Check]) -> list[dict[str, Any]]:
     wanted = asked(machine, tests)
     try:
         before = json.loads(small(machine.root / RESULTS, 1024 * 1024) or b"[]")
-    except ValueError:
+    except (ValueError, RecursionError):
         before = []
     known = {
         one["name"]: one
         for one in (before if isinstance(before, list) else [])
-        if isinstance(one, dict) and one.keys() >= _NEEDED and one["status"] in STATUSES
+        if isinstance(one, dict)
+        and one.keys() >= _NEEDED
+        and isinstance(one["name"], str)
+        and one["status"] in STATUSES
     }
     not_yet = "not measured in this boot, or not yet"
     remedy = "wait; then `systemctl status netboot-active`"
