@@ -10,7 +10,7 @@ import pytest
 
 from images.node.health import active
 from images.node.health.active import TESTS
-from images.node.health.active.course import RESULTS, asked, kept
+from images.node.health.active.course import RESULTS, asked, kept, workload
 from images.node.health.checks import firmware
 from images.node.health.hardware import Hardware
 from images.node.health.machine import LOAD, Output
@@ -56,6 +56,15 @@ def test_a_gpu_of_which_nothing_was_measured_is_no_pass(tmp_path: Path) -> None:
 def test_a_class_that_skips_all_is_told_that_no_test_is_called_so(tmp_path: Path) -> None:
     wanted = asked(of_the_fixture(tmp_path, TOOLS, Hardware(skip=("all",)), "memory"), TESTS)
     assert ([test.name for test in wanted.tests], wanted.strange) == (["active-memory"], ("all",))
+
+
+def test_jobs_of_slurm_go_on_without_slurmd_and_are_work(tmp_path: Path) -> None:
+    machine = of_the_fixture(
+        tmp_path, told("hgx-h100", {"systemctl is-active kubelet": Output(3, "inactive\ninactive")})
+    )
+    assert workload(machine) == ""
+    put(tmp_path / "sys/fs/cgroup/system.slice/slurmstepd.scope/cgroup.events", "populated 1\nfrozen 0")
+    assert workload(machine) == "jobs of Slurm run here"
 
 
 def test_where_no_profile_asks_the_class_s_words_are_nobody_s(tmp_path: Path) -> None:

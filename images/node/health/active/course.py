@@ -15,6 +15,9 @@ ARGUMENT = "netboot.active="
 PREFIX = "active-"
 BUSY_UNITS = ("kubelet.service", "slurmd.service")
 """What takes work, and starts after this."""
+_WORK = {"kubepods.slice": "Pods", "kubepods": "Pods", "system.slice/slurmstepd.scope": "jobs of Slurm"}
+"""Cgroups in which work goes on, also while the kubelet or slurmd is stopped. Source: Slurm,
+"Control Group v2 plugin"."""
 _NEEDED = {"name", "status", "severity", "ms", "summary"}
 
 
@@ -46,9 +49,9 @@ def asked(machine: Machine, tests: Sequence[Check]) -> Asked:
 def workload(machine: Machine) -> str:
     """What could take work, or has; "": nothing. Sources: Linux Documentation/admin-guide/cgroup-v2.rst
     (`cgroup.events`, `populated`); systemctl(1), is-active."""
-    for slice_ in ("kubepods.slice", "kubepods"):
-        if "populated 1" in (machine.text(f"sys/fs/cgroup/{slice_}/cgroup.events") or ""):
-            return "Pods run here"
+    for group, what in _WORK.items():
+        if "populated 1" in (machine.text(f"sys/fs/cgroup/{group}/cgroup.events") or ""):
+            return f"{what} run here"
     states = machine.run("systemctl", "is-active", *BUSY_UNITS).text.split()
     busy = [unit for unit, state in zip(BUSY_UNITS, states, strict=False) if state not in ("inactive", "failed")]
     if len(states) != len(BUSY_UNITS):
