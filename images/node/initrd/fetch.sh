@@ -122,8 +122,9 @@ bring() { # chunks from `origin`: 0 when there is no more to do, 1 with `error` 
 take_run() { # sets run to what this slot brings next, "FIRST LAST" or "wait", and notes it; 1: there is no more to do
   read -r _ <&4 # one slot at a time
   read -r now _ </proc/uptime
-  run=$(awk -v count="$COUNT" -v slot="$slot" -v origin="$origin" -v seconds="$((${now%.*} - began))" -f "$LIB/next.awk" \
-    "$FETCH/good" "$FETCH/damaged" "$FETCH/claimed" "$FETCH"/alive.*)
+  # alive.* by `cat`: slots end meanwhile, and busybox's awk ends with a file that it cannot open
+  run=$(alive | awk -v count="$COUNT" -v slot="$slot" -v origin="$origin" -v seconds="$((${now%.*} - began))" -f "$LIB/next.awk" \
+    "$FETCH/good" "$FETCH/damaged" "$FETCH/claimed" -)
   # shellcheck disable=SC2086 # words
   set -- $run
   case $run in
