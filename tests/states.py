@@ -27,6 +27,8 @@ class MemoryStates:
         self.arrivals = Arrivals()
         self.since: dict[str, tuple[state.Standing, int]] = {}
         """Of each boot its standing, and the number of the fact that gave it."""
+        self.crashes: list[CrashRecord] = []
+        """All that were ever found; of each boot those are kept that its trace names."""
         self.reported: dict[str, int] = {}
         """Of each boot the number of its latest health report."""
         self.gone: dict[str, int] = {}
@@ -97,6 +99,8 @@ class MemoryStates:
                 self.reports[record.boot] = record
                 self.reported[record.boot] = arrived
             return
+        if isinstance(record, CrashRecord):
+            self.crashes.append(record)
         before = self.traces.get(record.boot)
         self.traces[record.boot] = apply(before, record)
         standing = state.standing(self.traces[record.boot])
@@ -149,6 +153,10 @@ class MemoryStates:
 
     def boot(self, boot: str) -> Trace | None:
         return self.traces.get(boot)
+
+    def crash_texts(self, boot: str) -> dict[str, str]:
+        named = {crash.sha256 for crash in self.traces[boot].crashes} if boot in self.traces else set()
+        return {record.sha256: record.text for record in self.crashes if record.boot == boot and record.sha256 in named}
 
     def discovered(self, limit: int) -> list[Discovered]:
         return list(reversed(self.seen.values()))[:limit]

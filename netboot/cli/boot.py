@@ -79,7 +79,7 @@ def show_(boot: str, connection: Connection, output: str) -> None:
     if output == "table":
         for crash in trace["crashes"]:
             click.echo(f"\n{_headline(crash, trace['boot'])}")
-            click.echo("".join(f"  {line}\n" for line in crash["text"].splitlines()), nl=False)
+            click.echo("".join(f"  {line}\n" for line in _text(crash).splitlines()), nl=False)
 
 
 def _headline(crash: dict[str, Any], shown: str) -> str:
@@ -89,6 +89,11 @@ def _headline(crash: dict[str, Any], shown: str) -> str:
         return f"its kernel {when}; boot {crash['found_by']} found the end of {said}"
     whose = f"the kernel of boot {crash['boot']}" if crash["boot"] else "a kernel, of which boot cannot be told,"
     return f"{whose} {when}; this boot found the end of {said}"
+
+
+def _text(crash: dict[str, Any]) -> str:
+    text: str | None = crash["text"]
+    return "it cannot be read (any more): the service's log says why" if text is None else text
 
 
 def _phases(trace: dict[str, Any]) -> list[tuple[object, ...]]:

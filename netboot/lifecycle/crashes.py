@@ -26,7 +26,7 @@ def crashes_of(trace: Trace, boots: Sequence[Trace]) -> list[Crashed]:
         for crash in finder.crashes
     ]
     ours = [crashed for crashed in found if trace.boot in (crashed.boot, crashed.found_by)]
-    return sorted(ours, key=lambda crashed: crashed.crash.crashed_ms)
+    return sorted(ours, key=lambda crashed: crashed.crash.which)
 
 
 def boot_of(crash: Crash, finder: Trace, boots: Sequence[Trace]) -> str | None:

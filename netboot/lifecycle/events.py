@@ -1,5 +1,6 @@
 """What is journalled: one record for each fact, written by the process that learnt it, before it is acknowledged."""
 
+from hashlib import sha256
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, StringConstraints
@@ -119,6 +120,16 @@ class CrashRecord(Strict):
     crashed_ms: Moment
     text: CrashText
     peer: str
+
+    @property
+    def begins(self) -> str:
+        """The first characters of its text: the kernel's uptime, which sorts the crashes of one second."""
+        return self.text[:16]
+
+    @property
+    def sha256(self) -> str:
+        """The digest of its text, as hexadecimal digits: by it a trace names the text."""
+        return sha256(self.text.encode()).hexdigest()
 
 
 TraceRecord = ScriptRecord | EventRecord | CrashRecord

@@ -74,6 +74,11 @@ class States(Protocol):
         """One boot; None: never heard of, or longer ago than is kept."""
         ...
 
+    def crash_texts(self, boot: str) -> dict[str, str]:
+        """The ends of logs that a boot found of crashes, by their digests (`Crash.sha256`). One that its trace names
+        and that is not here could not be read, or its boot is longer ago than is kept."""
+        ...
+
 
 class Sightings(Protocol):
     """What passes by, for reading. Every method raises StateUnavailableError when the state cannot be read."""

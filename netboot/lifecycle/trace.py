@@ -40,12 +40,19 @@ class Failure(Strict):
 
 
 class Crash(Strict):
-    """What this boot found of a kernel that had crashed: `at_ms` by our clock, `crashed_ms` by the machine's."""
+    """What this boot found of a kernel that had crashed: `at_ms` by our clock, `crashed_ms` by the machine's. Its text
+    is long and lies elsewhere (`States.crash_texts`), for a trace is read and written with each event."""
 
     at_ms: int
     crashed_ms: int
-    text: CrashText
+    begins: CrashText
+    sha256: Sha256
     peer: str = ""
+
+    @property
+    def which(self) -> tuple[int, str, str]:
+        """Tells a crash from the others that a boot found; sorts them by when they happened."""
+        return self.crashed_ms, self.begins, self.sha256
 
 
 F = TypeVar("F", Failure, Crash)
@@ -159,8 +166,7 @@ def apply(trace: Trace | None, record: TraceRecord) -> Trace:
     if isinstance(record, ScriptRecord):
         return _script(trace, record)
     if isinstance(record, CrashRecord):
-        crash = Crash(at_ms=record.at_ms, crashed_ms=record.crashed_ms, text=record.text, peer=record.peer)
-        crashes = _with_crash(trace.crashes, crash)
+        crashes = _with_crash(trace.crashes, _found(record))
         return trace if crashes == trace.crashes else trace.model_copy(update={"crashes": crashes})
     if record.phase is Phase.FAILED:
         failure = Failure(at_ms=record.at_ms, uptime_ms=record.uptime_ms, detail=record.detail, peer=record.peer)
@@ -210,11 +216,21 @@ def _age(entry: Reached | Failure) -> tuple[int, int, str, str]:
     return (entry.at_ms, -1 if entry.uptime_ms is None else entry.uptime_ms, entry.detail, entry.peer)
 
 
+def _found(record: CrashRecord) -> Crash:
+    return Crash(
+        at_ms=record.at_ms,
+        crashed_ms=record.crashed_ms,
+        begins=record.begins,
+        sha256=record.sha256,
+        peer=record.peer,
+    )
+
+
 def _with_crash(crashes: tuple[Crash, ...], new: Crash) -> tuple[Crash, ...]:
     """A machine that got no answer sends the same again: of these the earliest stays."""
     kept: dict[object, Crash] = {}
-    for crash in sorted({*crashes, new}, key=lambda crash: (crash.crashed_ms, crash.text, crash.at_ms, crash.peer)):
-        kept.setdefault((crash.crashed_ms, crash.text), crash)
+    for crash in sorted({*crashes, new}, key=lambda crash: (*crash.which, crash.at_ms, crash.peer)):
+        kept.setdefault(crash.which, crash)
     return _ends(tuple(kept.values()), MOST_CRASHES)
 
 

@@ -11,7 +11,19 @@ from netboot.lifecycle.events import HealthRecord
 from netboot.lifecycle.sightings import Discovered
 from netboot.lifecycle.state import Checked, Claims, FeedEntry, MachineState
 from netboot.lifecycle.trace import Trace
-from netboot.stores.state_rows import BOOTS, DISCOVERED, FEED, HEALTH, S, Table, lenient, parse, parse_or_leave_out, why
+from netboot.stores.state_rows import (
+    BOOTS,
+    CRASHES,
+    DISCOVERED,
+    FEED,
+    HEALTH,
+    S,
+    Table,
+    lenient,
+    parse,
+    parse_or_leave_out,
+    why,
+)
 from netboot.stores.state_schema import VERSION, version_of
 
 log = logging.getLogger(__name__)
@@ -98,6 +110,12 @@ class SqliteStates:
         with self._open() as db:
             row = db.execute("SELECT trace FROM boots WHERE boot = ?", (boot,)).fetchone()
         return self._asked_for(BOOTS, boot, row[0]) if row else None
+
+    def crash_texts(self, boot: str) -> dict[str, str]:
+        with self._open() as db:
+            rows = db.execute("SELECT id, sha256, body FROM crashes WHERE boot = ?", (boot,)).fetchall()
+        found = {sha256: parse_or_leave_out(CRASHES, number, body) for number, sha256, body in rows}
+        return {sha256: record.text for sha256, record in found.items() if record is not None}
 
     def discovered(self, limit: int) -> list[Discovered]:
         with self._open() as db:

@@ -5,7 +5,7 @@ import logging
 import sqlite3
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from netboot.lifecycle import state
@@ -23,7 +23,7 @@ from netboot.lifecycle.phases import Phase, source_of
 from netboot.lifecycle.sightings import Discovered, seen_again, sighting
 from netboot.lifecycle.state import FeedEntry
 from netboot.lifecycle.trace import Trace, apply
-from netboot.stores import state_machines, state_rows
+from netboot.stores import state_crashes, state_machines, state_rows
 from netboot.stores.packing import pack
 from netboot.stores.state_rows import BOOTS, DISCOVERED, HEALTH
 
@@ -48,12 +48,13 @@ class Row(NamedTuple):
 @dataclass(slots=True)
 class _Boot:
     """A boot while a batch is folded into it. `since`: the number of the fact that gave it its standing; `fed`: how
-    many entries of the feed it has had."""
+    many entries of the feed it has had; `crashes`: told in this batch."""
 
     trace: Trace | None = None
     fed: int = 0
     standing: int = -1
     since: int = 0
+    crashes: list[CrashRecord] = field(default_factory=list)
 
 
 def project(db: sqlite3.Connection, rows: Sequence[Row]) -> None:
@@ -112,8 +113,10 @@ def _fold(db: sqlite3.Connection, records: Iterable[tuple[Row, TraceRecord]], kn
         if (standing := state.standing_by(record)) > boot.standing:
             boot.standing, boot.since = standing, row.arrived
             _doubt(record)
-        new = not row.again and boot.trace is not before
-        if new and boot.fed < state.FEED_PER_BOOT and not isinstance(record, CrashRecord):  # no step of this boot
+        new = boot.trace is not before
+        if isinstance(record, CrashRecord):  # no step of this boot
+            boot.crashes.append(record)
+        elif new and not row.again and boot.fed < state.FEED_PER_BOOT:
             boot.fed += 1
             feed.append((_entry(record).model_dump_json(),))
     db.executemany("INSERT INTO feed (body) VALUES (?)", feed)
@@ -124,6 +127,9 @@ def _fold(db: sqlite3.Connection, records: Iterable[tuple[Row, TraceRecord]], kn
         "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
         [_columns(boot, trace, images) for boot, trace in folded],
     )
+    for boot, trace in folded:
+        if boot.crashes:
+            state_crashes.keep(db, trace, boot.crashes)
 
 
 def _doubt(record: TraceRecord) -> None:

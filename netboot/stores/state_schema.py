@@ -89,6 +89,15 @@ MIGRATIONS = (
     -- machines that the inventory no longer has; `seconds`: for how long, counted while the service ran
     CREATE TABLE removed (machine TEXT PRIMARY KEY, seconds INTEGER NOT NULL) WITHOUT ROWID;
     """,
+    """
+    -- texts of crashes (`sha256`: of the text) with the boots that found them; the trigger is for boots that are
+    -- forgotten: one that is written anew is replaced, which fires none (sqlite.org/lang_conflict.html)
+    CREATE TABLE crashes (
+        id INTEGER PRIMARY KEY, boot TEXT NOT NULL, sha256 TEXT NOT NULL, body BLOB NOT NULL, UNIQUE (boot, sha256)
+    );
+    CREATE TRIGGER crashes_go_with_their_boot AFTER DELETE ON boots
+        BEGIN DELETE FROM crashes WHERE boot = old.boot; END;
+    """,
 )
 VERSION = len(MIGRATIONS)
 _NEWER = "it was written by a newer netboot (schema {}, this one knows {}); run that version, or restore a backup"

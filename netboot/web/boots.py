@@ -28,8 +28,9 @@ def shown(boot: str) -> Response:
     if trace is None:
         raise NoSuchBootError("never heard of, or longer ago than is kept")
     crashes = crashes_of(trace, states.boots(trace.machine, sum(KEPT.values())))
-    shown = {**render.trace(trace), "crashes": [render.crashed(crash) for crash in crashes]}
-    return jsonify({**shown, "checked": node_health.report_of(trace)})
+    texts = {finder: states.crash_texts(finder) for finder in {crashed.found_by for crashed in crashes}}
+    shown = [render.crashed(crashed, texts[crashed.found_by].get(crashed.crash.sha256)) for crashed in crashes]
+    return jsonify({**render.trace(trace), "crashes": shown, "checked": node_health.report_of(trace)})
 
 
 def discovered() -> Response:

@@ -16,8 +16,8 @@ def plain(value: BaseModel) -> dict[str, Any]:
 
 
 def trace(value: Trace) -> dict[str, Any]:
-    """A trace with what follows from it: times in milliseconds since 1970. Of crashes how many, for their texts are
-    long (`crashed`)."""
+    """A trace with what follows from it: times in milliseconds since 1970. Of crashes how many:
+    `crashed` has the others' facts."""
     return {
         **value.model_dump(mode="json", exclude={"crashes"}),
         "found_crashes": len(value.crashes),
@@ -35,9 +35,10 @@ def trace(value: Trace) -> dict[str, Any]:
     }
 
 
-def crashed(value: Crashed) -> dict[str, Any]:
-    """A crash, whose it was and who found it."""
-    return {**plain(value.crash), "boot": value.boot, "found_by": value.found_by}
+def crashed(value: Crashed, text: str | None) -> dict[str, Any]:
+    """A crash, whose it was and who found it. `text`: None: it cannot be read (any more)."""
+    facts = value.crash.model_dump(mode="json", exclude={"begins", "sha256"})
+    return {**facts, "text": text, "boot": value.boot, "found_by": value.found_by}
 
 
 def maybe_trace(value: Trace | None) -> dict[str, Any] | None:

@@ -201,7 +201,9 @@ def test_a_crash_is_with_the_boot_that_found_it_and_no_step_of_it(both: Both) ->
     both.take(script("gpu-001", 1), found_crash("gpu-001", 1), found_crash("gpu-001", 1, text="its oops\n"))
     both.take(found_crash("gpu-001", 1))
     found = both.reader.boot(boot_id("gpu-001", 1))
-    assert [(crash.crashed_ms, crash.text) for crash in found.crashes] == [(START, "its oops\n"), (START, "panic\n")]
+    assert [(crash.crashed_ms, crash.begins) for crash in found.crashes] == [(START, "its oops\n"), (START, "panic\n")]
+    texts = both.reader.crash_texts(found.boot)
+    assert [texts[crash.sha256] for crash in found.crashes] == ["its oops\n", "panic\n"]
     assert both.reader.machines()["gpu-001"].current == found, "it was said, so the boot is no claim"
     assert [entry.phase for entry in both.reader.feed(0, 10)] == ["ScriptServed"]
 
@@ -294,7 +296,7 @@ HEALTH = st.builds(
     checked, MACHINES, NUMBERS, st.sampled_from(["pass", "warn", "fail", "unknown", "absent"]), st.integers(1, 900)
 )
 OBSERVED = st.builds(event, MACHINES, NUMBERS, st.sampled_from(sorted(OBSERVED_PHASES)), st.integers(1, 900))
-CRASHES = st.builds(found_crash, MACHINES, NUMBERS, st.integers(0, 3_000))
+CRASHES = st.builds(found_crash, MACHINES, NUMBERS, st.integers(0, 3_000), st.sampled_from(["", "oops\n", "panic\n"]))
 BATCHES = st.lists(st.lists(st.one_of(CLAIMS, REPORTS, OBSERVED, HEALTH, CRASHES), max_size=6), max_size=6)
 
 
@@ -376,6 +378,7 @@ def test_the_state_on_disk_is_the_state_in_memory(batches: list[list[Record]]) -
         assert disk.reader.health_counts(START + 2_500) == memory.reader.health_counts(START + 2_500)
         boots = [boot_id(machine, number) for machine in ("gpu-001", "gpu-002") for number in range(1, 5)]
         assert [disk.reader.health(boot) for boot in boots] == [memory.reader.health(boot) for boot in boots]
+        assert [disk.reader.crash_texts(boot) for boot in boots] == [memory.reader.crash_texts(boot) for boot in boots]
         assert [one.model_copy(update={"id": 0}) for one in disk.reader.feed(0, 1000)] == [
             one.model_copy(update={"id": 0}) for one in memory.reader.feed(0, 1000)
         ]

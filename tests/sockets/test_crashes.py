@@ -73,6 +73,17 @@ def test_the_boot_that_found_it_says_whose_it_was(run: Run) -> None:
     assert row.endswith("it found a crash: `netboot boot show`")
 
 
+def test_a_crash_whose_text_cannot_be_read_is_told_still(run: Run, api: Api) -> None:
+    (panic,) = [record for record in api.states.crashes if record.text == PANIC]
+    api.states.crashes.remove(panic)
+    shown = api.get(f"/v1/boots/{SECOND}").json
+    assert [(one["crashed_ms"], one["text"]) for one in shown["crashes"]] == [(START + 3_500, None)]
+    assert run("boot", "show", SECOND).out.endswith(
+        f"; boot {FINDER} found the end of its log, as 192.0.2.7 reported:\n"
+        "  it cannot be read (any more): the service's log says why\n"
+    )
+
+
 def path_of(boot: str) -> str:
     return f"/v1/boots/{boot}/crashes"
 
