@@ -84,7 +84,7 @@ def test_a_lease_cannot_say_anything_but_eight_names(host: Host) -> None:
 
 def clock(host: Host, waitsync: int = 0) -> tuple[int, str, list[str]]:
     """`waitsync`: after how many calls of it the clock is right; the last answer of `clock.sh`, and what it called."""
-    right = f'[ $(grep -c waitsync {host.folder}/calls) -gt {waitsync} ]'
+    right = f"[ $(grep -c waitsync {host.folder}/calls) -gt {waitsync} ]"
     host.tool("chronyc", f'case "$*" in waitsync*) {right} ;; *tracking) echo C0000207,192.0.2.7,2 ;; esac')
     return host.run("time", "clock.sh")
 
