@@ -64,11 +64,14 @@ def read() -> dict[str, Record]:
 
 
 def record(store: Store, image: Image, profile: str, on: str) -> Record:
-    """What an image says of its recipe."""
+    """What an image says of its recipe; SystemExit where the recipe asks for more by now."""
     parts = image.manifest.artifacts
     installed = read_packages(store.blob_path(parts.packages.sha256).read_bytes())
     versions = {name.partition(":")[0]: version for name, version in installed.items()}
     recipe = inherit.load(inherit.find(image.manifest.name))
+    names = asked(recipe, image.manifest.kernel_version)
+    if lacking := sorted(names - versions.keys()):
+        raise SystemExit(f"{image.manifest.name} asks for {', '.join(lacking)} since it was built: build it again")
     return Record(
         built=on,
         profile=profile,
@@ -77,7 +80,7 @@ def record(store: Store, image: Image, profile: str, on: str) -> Record:
         initrd_bytes=parts.initrd.size,
         root_bytes=parts.root.size,
         installed=len(installed),
-        packages={name: versions[name] for name in sorted(asked(recipe, image.manifest.kernel_version))},
+        packages={name: versions[name] for name in sorted(names)},
     )
 
 
@@ -115,9 +118,9 @@ def main() -> None:
     records = read() if RECORDS.exists() else {}
     for place in options.store:
         store = Store(place)
-        for image in reversed(store.images()):  # the newest last
-            if image.manifest.name in inherit.shipped():
-                records[image.manifest.name] = record(store, image, options.profile, options.on)
+        newest = {image.manifest.name: image for image in reversed(store.images())}
+        for name in newest.keys() & set(inherit.shipped()):
+            records[name] = record(store, newest[name], options.profile, options.on)
     values = {name: found.model_dump() for name, found in records.items()}
     RECORDS.write_text(json.dumps(values, indent=1, sort_keys=True) + "\n")
     PAGE.write_text(page(PAGE.read_text(), records))

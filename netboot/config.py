@@ -203,10 +203,8 @@ class Config(Strict):
         """The same with every path absolute, relative ones taken from `folder`."""
         paths = ("certificate", "key", "authorities", "sealing_keys", "nonce_keys", "tpm_roots")
         join = self.join and _under(folder, self.join, *paths)
-        clusters = {
-            name: _under(folder, cluster, "authority", "issuer", "approver", "nodes")
-            for name, cluster in self.clusters.items()
-        }
+        files = ("authority", "issuer", "approver", "nodes")
+        clusters = {name: _under(folder, cluster, *files) for name, cluster in self.clusters.items()}
         upstream = self.upstream and _under(folder, self.upstream, "credentials", "authority")
         inner = {"management": _under(folder, self.management, "token_file"), "join": join, "clusters": clusters}
         outer = _under(folder, self, "data", "boot_id_key", "store", "inventory", "keys")

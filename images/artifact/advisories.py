@@ -23,7 +23,7 @@ Range = tuple[str, str]
 
 NUMBERS = {"bookworm": "12", "trixie": "13", "jammy": "22.04", "noble": "24.04"}
 """Releases by their suites: OSV names them by number."""
-_CVE = re.compile(r"CVE-\d{4}-\d+")
+_CVE = re.compile(r"CVE-[0-9]{4}-[0-9]+")
 _KEY = re.compile(r'[\s,{]*"((?:[^"\\]|\\.)*)"\s*:\s*')
 _NEVER = "0"
 """Debian's `fixed_version` where no version of a release was ever affected."""
@@ -36,7 +36,7 @@ class Advisory:
     """What one record says of one source package in one release."""
 
     id: str
-    """CVE-…; else the record's own."""
+    """CVE-…; the record's own where it is of none, or of several."""
     package: str
     ranges: tuple[Range, ...] | None
     """Which versions are affected; (): none ever was; None: the record does not know."""
@@ -49,7 +49,12 @@ _RECORD = frozenset({"schema_version", "id", "modified", "published", "withdrawn
 """Any of them is the first key of an OSV record; the tracker's are source packages."""
 _HEAD = 4096
 """Characters of a file by which its kind is told."""
-_DAMAGED = (OSError, EOFError, UnicodeDecodeError, zipfile.BadZipFile, tarfile.TarError, lzma.LZMAError, zlib.error)
+_FILE, _MEMBER = 1 << 30, 64 << 20
+"""Bytes that a file and a record of an archive may have, unpacked: the tracker has 70 MB, a record some at most."""
+_DAMAGED = (
+    *(OSError, EOFError, UnicodeDecodeError, zipfile.BadZipFile, tarfile.TarError, lzma.LZMAError, zlib.error),
+    *(RuntimeError, NotImplementedError),  # zipfile: encrypted, or packed by a method that Python lacks
+)
 
 
 class BadDataError(ImageError):
@@ -62,6 +67,8 @@ def read(path: Path, distribution: str, suite: str, done: Callable[[int], None])
     Raises:
         BadDataError: it cannot be read, is damaged, or is something else.
     """
+    if not path.is_file():
+        raise BadDataError(f"{path} is no regular file: write what a pipe gives to a file first")
     try:
         if zipfile.is_zipfile(path):
             records = _zipped(path, done)
@@ -80,6 +87,7 @@ def _zipped(path: Path, done: Callable[[int], None]) -> Iterator[tuple[str, str]
     with zipfile.ZipFile(path) as archive:
         for member in archive.infolist():
             if member.filename.endswith(".json"):
+                _bounded(member.file_size, _MEMBER, member.filename)
                 yield member.filename, archive.read(member).decode()
             done(member.compress_size)
 
@@ -91,12 +99,19 @@ def _archived(path: Path, done: Callable[[int], None]) -> Iterator[tuple[str, st
         for member in archive:
             file = archive.extractfile(member) if member.isfile() and member.name.endswith(".json") else None
             if file:
+                _bounded(member.size, _MEMBER, member.name)
                 yield member.name, file.read().decode()
             done(packed.tell() - before)
             before = packed.tell()
 
 
+def _bounded(size: int, limit: int, name: str) -> None:
+    if size > limit:
+        raise BadDataError(f"{name} has {size >> 20} MiB unpacked: no data about vulnerabilities is so large")
+
+
 def _plain(path: Path, distribution: str, suite: str, done: Callable[[int], None]) -> Iterator[Advisory]:
+    _bounded(path.stat().st_size, _FILE, str(path))
     text = path.read_text(encoding="utf-8")
     first = _KEY.match(text)
     if text.lstrip().startswith("[") or (first and first[1] in _RECORD):
@@ -130,7 +145,7 @@ def _tracker(text: str, path: Path, suite: str, done: Callable[[int], None]) -> 
             entries, end = decoder.raw_decode(text, match.end())
         except (ValueError, RecursionError) as error:
             raise BadDataError(f"{path} is no JSON: {error}") from None
-        yield from of_tracker(json.loads(f'"{match[1]}"'), entries, suite)
+        yield from of_tracker(_json(f'"{match[1]}"', str(path)), entries, suite)
         done(end - at)
         at = end
     if text[at:].strip() not in ("}", "{}"):
@@ -148,7 +163,7 @@ def of_tracker(package: str, entries: Any, suite: str) -> Iterator[Advisory]:
             release = entry["releases"].get(suite)
             if release is not None:
                 note = " ".join(filter(None, (release.get("nodsa", ""), release.get("nodsa_reason", ""))))
-                yield Advisory(name, package, _tracked(release), release.get("urgency", ""), note)
+                yield Advisory(_text(name), package, _tracked(release), _text(release.get("urgency", "")), note)
     except (AttributeError, KeyError, TypeError):
         raise BadDataError(f"{package!r} has no entries as Debian's security tracker has them") from None
 
@@ -156,7 +171,7 @@ def of_tracker(package: str, entries: Any, suite: str) -> Iterator[Advisory]:
 def _tracked(release: Mapping[str, Any]) -> tuple[Range, ...] | None:
     status, fixed = release["status"], release.get("fixed_version", "")
     if status == "resolved" and fixed:
-        return () if fixed == _NEVER else (("", fixed),)
+        return () if fixed == _NEVER else (("", _text(fixed)),)
     return (("", ""),) if status == "open" else None
 
 
@@ -167,9 +182,11 @@ def of_osv(record: Any, distribution: str, suite: str) -> Iterator[Advisory]:
         BadDataError: it is no record.
     """
     try:
-        if "withdrawn" in record:
+        if record.get("withdrawn"):
             return
-        found = _CVE.search(" ".join((record["id"], *record.get("upstream", ()), *record.get("aliases", ()))))
+        names = " ".join((record["id"], *record.get("upstream", ()), *record.get("aliases", ())))
+        cves = set(_CVE.findall(names))
+        number = cves.pop() if len(cves) == 1 else _text(record["id"])
         for affected in record.get("affected", ()):
             ecosystem = affected.get("package", {}).get("ecosystem", "")
             if _is_of(ecosystem, distribution, suite):
@@ -177,7 +194,7 @@ def of_osv(record: Any, distribution: str, suite: str) -> Iterator[Advisory]:
                 urgency = specific.get("ubuntu_priority") or specific.get("urgency") or ""
                 note = "the fix is in Ubuntu Pro" if ":Pro:" in ecosystem else ""
                 name = affected["package"]["name"]
-                yield Advisory(found[0] if found else record["id"], name, _ranges(affected), urgency, note)
+                yield Advisory(number, _text(name), _ranges(affected), _text(urgency), note)
     except (AttributeError, KeyError, TypeError):
         raise BadDataError("a record is not as OSV has them") from None
 
@@ -188,18 +205,23 @@ def _is_of(ecosystem: str, distribution: str, suite: str) -> bool:
     return name.lower() == distribution and rest in ([NUMBERS.get(suite)], ["Pro", NUMBERS.get(suite)])
 
 
+def _text(value: Any) -> str:
+    """What may be shown and compared: a terminal would obey control characters."""
+    if not (isinstance(value, str) and value.isprintable()):
+        raise TypeError
+    return value
+
+
 def _ranges(affected: Mapping[str, Any]) -> tuple[Range, ...] | None:
-    """None where a range is of a kind that is not told by versions of packages."""
+    """None where a range is not told by versions of packages, `introduced` and `fixed` by turns."""
     ranges: list[Range] = []
     for one in affected.get("ranges", ()):
-        since: str | None = None
-        for event in one["events"] if one["type"] == "ECOSYSTEM" else ():
-            if "introduced" in event:
-                since = "" if event["introduced"] == _BEGINNING else event["introduced"]
-            elif "fixed" in event:
-                ranges.append((since or "", event["fixed"]))
-                since = None
-            else:  # last_affected, limit
-                return None
-        ranges += [] if since is None else [(since, "")]
+        if one["type"] != "ECOSYSTEM":
+            continue
+        events = [(kind, _text(version)) for event in one["events"] for kind, version in event.items()]
+        kinds = [kind for kind, _ in events]
+        if kinds != (["introduced", "fixed"] * len(kinds))[: len(kinds)]:
+            return None  # last_affected, limit; or events in no order
+        ends = ["" if version == _BEGINNING else version for _, version in events]
+        ranges += zip(ends[::2], [*ends[1::2], ""], strict=False)
     return tuple(ranges) or None

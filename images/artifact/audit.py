@@ -13,8 +13,9 @@ from images.errors import CorruptError
 
 State = Literal["affected", "unknown", "fixed", "not-affected"]
 
-_SIGNED = re.compile(r"linux-signed(-[a-z0-9]+)?")
-"""Sources of signed kernels: a shell around what `linux` compiled, of which all advisories are."""
+_SIGNED = re.compile(r"linux-signed(?P<flavour>(?:-[a-z0-9.]+?)*?)(?:-(?:amd64|arm64|i386))?")
+"""Sources of signed kernels: a shell around what `linux` compiled (Ubuntu: `linux-hwe-6.8`, …), of which advisories
+are. Debian's end in the architecture."""
 _PROPERTIES = "netboot:source", "netboot:source-version"
 
 
@@ -42,8 +43,8 @@ class Verdict:
     note: str = ""
 
 
-Order = Mapping[tuple[str, str], bool]
-"""Whether the first version of a pair comes before the second."""
+Order = Mapping[tuple[str, str], bool | None]
+"""Whether the first version of a pair comes before the second; None: one of them is no version."""
 
 
 def sources(bill: bytes) -> tuple[Source, ...]:
@@ -68,8 +69,8 @@ def _packages(components: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, 
 def _source(component: Mapping[str, Any]) -> Source:
     properties = {one["name"]: one["value"] for one in component["properties"]}
     name, version = (properties[key] for key in _PROPERTIES)
-    if _SIGNED.fullmatch(name):
-        name, version = "linux", component["version"]
+    if signed := _SIGNED.fullmatch(name):
+        name, version = f"linux{signed['flavour']}", component["version"]
     return Source(name, version, PackageURL.from_string(component["purl"]).namespace or "")
 
 
@@ -84,14 +85,15 @@ def pairs(found: Iterable[Source], advisories: Mapping[str, Iterable[Advisory]])
 def judge(source: Source, advisory: Advisory, before: Order) -> Verdict:
     """What an advisory means for the version of a source package that is in the image."""
     verdict = Verdict(advisory.id, source.name, source.version, "unknown", urgency=advisory.urgency, note=advisory.note)
-    if advisory.ranges is None:
+    ends = [(source.version, end) for one in advisory.ranges or () for end in one if end]
+    if advisory.ranges is None or any(before[pair] is None for pair in ends):
         return verdict
     for since, fixed in advisory.ranges:
         begun = not since or not before[source.version, since]
         if begun and (not fixed or before[source.version, fixed]):
             return replace(verdict, state="affected", fixed=fixed)
-    ends = [fixed for _, fixed in advisory.ranges if fixed and not before[source.version, fixed]]
-    return replace(verdict, state="fixed" if ends else "not-affected", fixed=ends[-1] if ends else "")
+    past = [fixed for _, fixed in advisory.ranges if fixed and not before[source.version, fixed]]
+    return replace(verdict, state="fixed" if past else "not-affected", fixed=past[-1] if past else "")
 
 
 def verdicts(

@@ -7,8 +7,10 @@ own, which end with it, and disorderfs and libfaketime where they are installed.
 import os
 import shutil
 import sys
+import tempfile
+import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from images.run import run
@@ -19,16 +21,16 @@ HOST = "netboot-check"
 _ZONE = "CHK+09:57"
 """Nowhere is it so late (POSIX form: no tables are needed)."""
 _LIBRARIES, _FUSE = Path("/usr/lib"), Path("/dev/fuse")
+_NAMES = "hbfdagec"
+"""Files of `seen`, as they are made: neither by name nor backwards, as some file systems list them."""
 _SCRIPT = """\
 set -eu
 host=$1 order=$2 umask=$3 processors=$4 files=$5 place=$6
 shift 6
-echo "$host" >/proc/sys/kernel/hostname
-if [ "$order" = reversed ]; then
-  disorderfs --quiet --multi-user=yes --sort-dirents=yes --reverse-dirents=yes -o suid,dev "$files" "$place"
-else
+echo "$host" >/proc/sys/kernel/hostname || :
+[ "$order" = reversed ] &&
+  disorderfs --quiet --multi-user=yes --sort-dirents=yes --reverse-dirents=yes -o suid,dev "$files" "$place" ||
   mount --bind "$files" "$place"
-fi
 umask "$umask"
 [ -z "$processors" ] || exec taskset --cpu-list "$processors" "$@"
 exec "$@"
@@ -56,6 +58,12 @@ class Surroundings:
         """
         run([*self.argv, *command], env=self.environment, cwd=self.place.parent, on_line=on_line)
 
+    def judged(self, here: Mapping[str, str], there: Mapping[str, str]) -> "Surroundings":
+        """These, with what both builds have `seen` alike among what is the same: it was tried in vain."""
+        vain = {what: f"tried in vain: {here[what]} there too" for what in self.varied if here[what] == there[what]}
+        varied = {what: how for what, how in self.varied.items() if what not in vain}
+        return replace(self, varied=varied, same={**self.same, **vain})
+
 
 def other(scratch: Path) -> Surroundings:
     """Surroundings as unlike these as can be made here; `scratch`: an empty folder of ours, on the cache's disk."""
@@ -81,6 +89,29 @@ def other(scratch: Path) -> Surroundings:
         *("sh", "-c", _SCRIPT, "surroundings", HOST, order, varied["umask"], processor, str(files), str(place)),
     )
     return Surroundings(place, files, varied, same, argv, environment)
+
+
+def seen(place: Path) -> dict[str, str]:
+    """What the process that asks has of each thing that `other` varies; it lists files in `place`, an existing folder.
+
+    The kernel's times of files are the real ones, by which the clock is told.
+    """
+    with tempfile.TemporaryDirectory(dir=place) as folder:
+        for name in _NAMES:
+            Path(folder, name).touch()
+        names = " ".join(os.listdir(folder))  # noqa: PTH208 - the order is what is asked for
+        ahead = round((time.time() - Path(folder, _NAMES[-1]).stat().st_mtime) / 3600)
+    return {
+        "path": str(place),
+        "host name": os.uname().nodename,
+        "umask": f"{_mask():04o}",
+        "time zone": time.strftime("%z"),
+        "locale": sys.getfilesystemencoding(),
+        "order of sets": str(hash(_NAMES)),
+        "processors": str(len(os.sched_getaffinity(0))),
+        "clock": f"{ahead} hours ahead",
+        "file order": names,
+    }
 
 
 def _mask() -> int:

@@ -17,11 +17,15 @@ _BOND = r"bond[0-9]{1,3}"
 _ID = r"([1-9][0-9]{0,2}|[1-3][0-9]{3}|40[0-8][0-9]|409[0-4])"
 _TIME = r"(,miimon=[1-9][0-9]{0,4})*"
 _LACP = r"(,(miimon=[1-9][0-9]{0,4}|lacp_rate=(slow|fast)|xmit_hash_policy=(layer2|layer2\+3|layer3\+4)))*"
+_BYTE = r"(25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
+_HEX = r"[0-9A-Fa-f]{1,4}"
+_IPV4 = rf"{_BYTE}(\.{_BYTE}){{3}}"
+_SHORTENED = "|".join(rf"({_HEX}:){{1,{groups}}}(:{_HEX}){{1,{7 - groups}}}" for groups in range(1, 7))
 _FORMS = {
     "ip": rf"(({_CARD}|{_BOND}|({_CARD}|{_BOND})\.{_ID}|vlan{_ID}):)?(dhcp|auto6)",
     "bond": rf"{_BOND}:{_CARD}(,{_CARD}){{0,7}}:(mode=active-backup{_TIME}|mode=802\.3ad{_LACP})",
     "vlan": rf"(vlan|({_CARD}|{_BOND})\.){_ID}:({_CARD}|{_BOND})",
-    "nameserver": r"[0-9]{1,3}(\.[0-9]{1,3}){3}|[0-9a-f]{0,4}(:[0-9a-f]{0,4}){2,7}",
+    "nameserver": rf"{_IPV4}|({_HEX}:){{7}}{_HEX}|({_HEX}:){{1,7}}:|:(:{_HEX}){{0,6}}:{_HEX}|::|{_SHORTENED}",
     "netboot.nic_driver": r"[a-z0-9_-]{1,32}(,[a-z0-9_-]{1,32}){0,7}",
 }
 _A_CARD = "a CARD is BOOTIF, enx and its MAC, or its PCI path, like enp59s0f0"
@@ -70,7 +74,10 @@ def fault(words: Iterable[str]) -> str | None:
 
 def _together(said: dict[str, str]) -> str | None:
     """Whether the address is for what bond and VLAN make of the cards."""
-    link = said.get("bond", "").partition(":")[0]
+    link, _, made = said.get("bond", "").partition(":")
+    cards = made.partition(":")[0].split(",")
+    if twice := sorted(card for card in cards if cards.count(card) > 1):
+        return f"bond= names {twice[0]} twice; say each card once"
     if vlan := said.get("vlan"):
         name, _, device = vlan.partition(":")
         if link and device != link:

@@ -44,7 +44,6 @@ class Acceptor:
         self._heads = Heads(self._loop)
         self._family, self._type, self._proto = int(listener.family), int(listener.type), listener.proto
         self._tasks: set[asyncio.Task[None]] = set()
-        self._wait_for_disk = 0
         self._timer: asyncio.TimerHandle | None = None
         self._hand_over_timer: asyncio.TimerHandle | None = None
         self._silent: dict[SocketType, tuple[Seat, float]] = {}
@@ -62,8 +61,8 @@ class Acceptor:
         self.listener.close()
 
     def under_way(self) -> int:
-        """Connections that are waited for or answered here, or on their way to aiohttp."""
-        return len(self._silent) + len(self._tasks) + self._wait_for_disk
+        """Connections that are waited for here, or on their way to aiohttp; requests are counted by `App`."""
+        return len(self._silent) + len(self._tasks)
 
     def _accept(self) -> None:
         for _ in range(ACCEPT_AT_ONCE):
@@ -138,11 +137,9 @@ class Acceptor:
         if written is None:
             self._do(self._answer_later(sock, seat, head, received))
         else:
-            self._wait_for_disk += 1
             written.done.add_done_callback(lambda _: self._disk_answered(sock, seat, head, received, written))
 
     def _disk_answered(self, sock: SocketType, seat: Seat, head: Head, received: bytes, written: Written) -> None:
-        self._wait_for_disk -= 1
         try:
             response = self._app.script_written(written, seat)
         except Exception as error:
@@ -180,16 +177,18 @@ class Acceptor:
             self._end(sock, seat)
 
     async def _hand_over(self, sock: SocketType, seat: Seat, begun: Begun) -> None:
-        """The rest of the connection is aiohttp's."""
+        """The rest of the connection is aiohttp's; of one that was ended meanwhile, to make room, nothing is."""
+        if seat.left:
+            self._end(sock, seat)
+            return
         stream = socket.socket(fileno=sock.detach())
         stream.setblocking(False)
-        if not seat.left:
-            seat.end = partial(hang_up, stream)
+        seat.end = partial(hang_up, stream)
         with suppress(OSError):
             connect = self._loop.connect_accepted_socket(partial(self._server.seated, seat, begun), stream)
             transport, connection = await connect
             # Not before: a pause of reading that comes earlier is undone when the transport begins to read.
-            if begun.received and not transport.is_closing():
+            if begun.received and not (seat.left or transport.is_closing()):
                 connection.data_received(begun.received)
             return
         self._end(stream, seat)

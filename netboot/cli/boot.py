@@ -83,14 +83,12 @@ def show_(boot: str, connection: Connection, output: str) -> None:
 
 
 def _headline(crash: dict[str, Any], shown: str) -> str:
-    """Whose kernel crashed and when, from where it is looked at."""
-    when = f"crashed at {moment(crash['crashed_ms'])} by its clock"
+    """Whose kernel crashed and when, from where it is looked at, and from which address that was reported."""
+    when, said = f"crashed at {moment(crash['crashed_ms'])} by its clock", f"its log, as {crash['peer']} reported:"
     if crash["boot"] == shown:
-        return f"its kernel {when}; boot {crash['found_by']} found the end of its log:"
-    whose = (
-        f"the kernel of boot {crash['boot']}" if crash["boot"] else "the kernel of a boot that is not known any more"
-    )
-    return f"{whose} {when}; this boot found the end of its log:"
+        return f"its kernel {when}; boot {crash['found_by']} found the end of {said}"
+    whose = f"the kernel of boot {crash['boot']}" if crash["boot"] else "a kernel, of which boot cannot be told,"
+    return f"{whose} {when}; this boot found the end of {said}"
 
 
 def _phases(trace: dict[str, Any]) -> list[tuple[object, ...]]:

@@ -202,7 +202,7 @@ def _check(
         first = build_image(recipe, keys, empty, progress, secure_boot)
         there = surroundings.other(scratch / "2")
         progress.heading(f"second build, from clean, with another {', '.join(there.varied)}")
-        second = rebuilt(again, there, progress)
+        second, there = rebuilt(again, there, progress)
         unlike = differences(first, second)
         facts = _facts(first, first.manifest.digest)
     facts |= {"varied": there.varied, "not_varied": there.same}

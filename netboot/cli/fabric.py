@@ -1,6 +1,7 @@
 """`netboot fabric`: who is slow with whom. Run by the operator, by kubectl or ssh; the service has no part."""
 
 import shlex
+from itertools import islice
 from typing import Any
 
 import click
@@ -81,7 +82,7 @@ def check(choice: Choice, paths: Paths, output: str, most: int | None, least: fl
 
     \b
     Exit status: 0 nobody is slow, 1 failed, 2 wrong usage, 3 somebody is slow,
-    5 cannot tell (a pair could not be measured), 130 interrupted.
+    5 cannot tell (a pair could not be measured, or too few for a verdict), 130 interrupted.
 
     \b
     Examples:
@@ -98,14 +99,14 @@ def check(choice: Choice, paths: Paths, output: str, most: int | None, least: fl
         else next(iter(machine.node.addresses), machine.name)
         for machine in machines
     }
-    plan = rounds(names)[:most]
-    planned = 2 * sum(map(len, plan))
+    all_rounds = len(names) - 1 + len(names) % 2
+    planned = 2 * (len(names) // 2) * min(most or all_rounds, all_rounds)
     tool = Tool(how["over"], how["port"], how["seconds"], how["device"])
     interrupted = False
     with progress("measuring", planned, 0.0, in_bytes=False) as done:
         conductor = Conductor(Transport(_words(how["via"]), addresses), tool, how["at_once"], done)
         try:
-            conductor.conduct(plan)
+            conductor.conduct(islice(rounds(names), most))
         except KeyboardInterrupt:
             interrupted = True
     found = sorted(conductor.measurements, key=lambda one: (one.source, one.target))
@@ -134,7 +135,7 @@ def _status(verdict: Verdict, *, interrupted: bool) -> int:
         return 130
     if verdict.hosts or verdict.pairs:
         return SLOW
-    return CANNOT_TELL if verdict.unmeasured or verdict.spread is None else 0
+    return 0 if verdict.judged and not verdict.unmeasured else CANNOT_TELL
 
 
 def _pair(one: Measurement) -> dict[str, Any]:
@@ -164,6 +165,7 @@ def _value(found: list[Measurement], verdict: Verdict, planned: int, *, interrup
         "mad_gbps": _rounded(spread.mad) if spread else None,
         "planned": planned,
         "measured": len(found) - len(verdict.unmeasured),
+        "judged": verdict.judged,
         "interrupted": interrupted,
     }
 
@@ -180,6 +182,8 @@ def _tell(names: list[str], verdict: Verdict, value: dict[str, Any]) -> None:
         click.echo(f"\nslow: {pair.source} to {pair.target} {pair.gbps:.4g} Gbit/s")
     for pair in verdict.unmeasured:
         click.echo(f"\nnot measured: {pair.source} to {pair.target}: {pair.words}")
+    if verdict.spread and not verdict.judged:
+        click.echo("\ncannot tell who is slow: that needs four machines and three rounds, or --least")
     spread = f"median {value['median_gbps']:g}, MAD {value['mad_gbps']:g} Gbit/s" if verdict.spread else "nothing"
     interrupted = ", interrupted" if value["interrupted"] else ""
     click.echo(f"\n{value['measured']} of {value['planned']} measured{interrupted}: {spread}")

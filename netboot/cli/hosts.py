@@ -44,6 +44,8 @@ class Choice:
         for name in self.names:
             if name not in known:
                 raise NotFoundError(f"no machine is named {name!r}{_hint(name, list(known))}")
+            if not known[name].enabled:
+                raise NotFoundError(f"{name} may not boot (`enabled: false` in the inventory): leave it out")
         chosen = [machine for machine in declared if machine.enabled and self._is(machine)]
         if len(chosen) < 2:
             raise NotFoundError(

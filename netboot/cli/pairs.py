@@ -6,7 +6,7 @@ the other failed, or at Ctrl-C.
 
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import suppress
 from dataclasses import dataclass
@@ -22,8 +22,6 @@ from netboot.fabric.verdict import Measurement
 LISTENS_WITHIN = 30.0
 """Seconds that a server may take until it listens: kubectl takes some, a busy machine more."""
 PAUSE = 0.3
-KEPT = ("HOME", "KUBECONFIG", "PATH", "SSH_AUTH_SOCK", "USER")
-"""Of the operator's environment: what kubectl and ssh find their credentials by."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +41,11 @@ class Conductor:
 
     def __init__(self, transport: Transport, tool: Tool, at_once: int, done: Callable[[int], None]) -> None:
         self._transport, self._tool, self._at_once, self._done = transport, tool, at_once, done
-        self._environment = {name: os.environ[name] for name in KEPT if name in os.environ}
+        # The operator's own command: its plug-ins for credentials read what nobody can list. Messages are read here.
+        self._environment = {**os.environ, "LC_ALL": "C.UTF-8"}
         self.measurements: list[Measurement] = []
 
-    def conduct(self, rounds: Sequence[Sequence[Pair]]) -> None:
+    def conduct(self, rounds: Iterable[Sequence[Pair]]) -> None:
         """Both ways of each pair. `done` is told of each measurement.
 
         Raises:

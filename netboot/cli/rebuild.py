@@ -15,7 +15,7 @@ from images.build.pipeline import Built
 from images.build.pipeline import build as build_image
 from images.build.secureboot import read_key
 from images.build.step import Product
-from images.build.surroundings import Surroundings
+from images.build.surroundings import Surroundings, seen
 from images.errors import CommandError, ImageError
 from images.recipe import inherit
 from netboot.cli.building import Building
@@ -40,8 +40,10 @@ class Request:
         return json.dumps({name: str(v.absolute()) if isinstance(v, Path) else v for name, v in facts.items()})
 
 
-def rebuilt(request: Request, there: Surroundings, progress: Building) -> Built:
+def rebuilt(request: Request, there: Surroundings, progress: Building) -> tuple[Built, Surroundings]:
     """Build in other surroundings; its steps are shown as they come, and its products are read from here.
+
+    The surroundings come back as that build has seen them: what did not become other is not called so.
 
     Raises:
         ImageError: it failed there, with what it said.
@@ -57,7 +59,8 @@ def rebuilt(request: Request, there: Surroundings, progress: Building) -> Built:
     result = json.loads((there.place.parent / _RESULT).read_bytes())
     progress.steps.extend(result["steps"])
     products = {name: Product(key, there.files / path) for name, (key, path) in result["products"].items()}
-    return Built(read_manifest(result["manifest"].encode()), {}, products)
+    built = Built(read_manifest(result["manifest"].encode()), {}, products)
+    return built, there.judged(seen(there.files), result["seen"])
 
 
 @click.command(hidden=True)
@@ -68,8 +71,10 @@ def rebuild(place: Path) -> None:
     key, certificate = asked["uki_key"], asked["uki_cert"]
     secure_boot = read_key(Path(key), Path(certificate)) if key else None
     keys = {path.name: path.read_bytes() for path in KeyRing(Path(asked["keys"])).public_files()}
+    surroundings = seen(place)
     with Building() as progress, Cache(place) as cache:
         built = build_image(load_recipe(asked["recipe"], asked["profile"]), keys, cache, progress, secure_boot)
         products = {name: (made.key, str(made.path.relative_to(place))) for name, made in built.products.items()}
-    value = {"manifest": built.manifest.to_bytes().decode(), "products": products, "steps": progress.steps}
+    value: dict[str, Any] = {"manifest": built.manifest.to_bytes().decode(), "products": products}
+    value |= {"steps": progress.steps, "seen": surroundings}
     (place.parent / _RESULT).write_text(json.dumps(value), encoding="utf-8")

@@ -13,8 +13,10 @@ Over = Literal["rdma", "tcp"]
 OVER: tuple[Over, ...] = get_args(Over)
 PORTS = 64
 
-_HEADER = re.compile(r"^\s*#bytes\s+#iterations\s+BW peak\[Gb/sec\]\s+BW average\[Gb/sec\]", re.MULTILINE)
-_ROW = re.compile(r"^\s*\d{1,12}\s+\d{1,12}\s+\d{1,9}\.\d{1,9}\s+(\d{1,9}\.\d{1,9})(?:\s|$)", re.MULTILINE | re.ASCII)
+_HEADER = re.compile(r"^[ \t]*#bytes[ \t]+#iterations[ \t]+BW peak\[Gb/sec\][ \t]+BW average\[Gb/sec\]", re.MULTILINE)
+_ROW = re.compile(
+    r"^[ \t]*\d{1,12}[ \t]+\d{1,12}[ \t]+\d{1,9}\.\d{1,9}[ \t]+(\d{1,9}\.\d{1,9})(?:\s|$)", re.MULTILINE | re.ASCII
+)
 _NOT_YET = re.compile(
     r"Connection refused|Couldn't connect|Unable to init the socket connection|unable to connect to server",
     re.IGNORECASE,

@@ -65,6 +65,8 @@ class Verdict:
     pairs: tuple[Measurement, ...]
     """Slow ones between hosts that are not."""
     unmeasured: tuple[Measurement, ...]
+    judged: bool
+    """There was a floor, or enough hosts with enough numbers for one that is slow to be told from the others."""
     sends: Mapping[str, float]
     receives: Mapping[str, float]
     """The median of each host."""
@@ -89,6 +91,7 @@ def judge(measurements: Sequence[Measurement], floor: float | None = None) -> Ve
         slow,
         tuple(sorted((one for one in others if (one.gbps or 0.0) < least), key=lambda one: one.gbps or 0.0)),
         tuple(one for one in measurements if one.gbps is None),
+        bool(measured) if floor is not None else all(map(_enough, _by_way(measured).values())),
         *({host: median(found) for host, found in numbers.items()} for numbers in _by_way(measured).values()),
     )
 
@@ -118,6 +121,10 @@ def _of_hosts(numbers: Iterable[tuple[str, float | None]]) -> dict[str, list[flo
     for host, number in numbers:
         by_host.setdefault(host, []).append(number or 0.0)
     return dict(sorted(by_host.items()))
+
+
+def _enough(of_host: Mapping[str, Sequence[float]]) -> bool:
+    return sum(len(numbers) >= FEWEST_EACH for numbers in of_host.values()) >= FEWEST
 
 
 def _slow(way: str, of_host: Mapping[str, Sequence[float]], floor: float | None) -> list[SlowHost]:

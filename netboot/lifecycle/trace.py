@@ -4,6 +4,8 @@ Records come from several journals, in any order and sometimes twice. So the fol
 record twice changes nothing: of each phase the first time is kept, and nothing is dropped for having come late.
 """
 
+from typing import TypeVar
+
 from images.values.strict import Strict
 from images.values.types import Name, Sha256
 from netboot.lifecycle.events import BootId, CrashRecord, CrashText, SafeText, ScriptRecord, TraceRecord
@@ -14,7 +16,7 @@ ORDER = tuple(phase for phase in Phase if phase is not Phase.FAILED)
 MOST_FAILURES = 32
 """Failures kept for each boot: the earliest and the latest half; a machine that fails for days tells nothing new."""
 MOST_CRASHES = 4
-"""Crashes kept for each boot that found them: the latest."""
+"""Crashes kept for each boot that found them: the first two, for an oops is why the next came, and the last two."""
 
 
 class Reached(Strict):
@@ -44,6 +46,9 @@ class Crash(Strict):
     crashed_ms: int
     text: CrashText
     peer: str = ""
+
+
+F = TypeVar("F", Failure, Crash)
 
 
 class Script(Strict):
@@ -210,7 +215,7 @@ def _with_crash(crashes: tuple[Crash, ...], new: Crash) -> tuple[Crash, ...]:
     kept: dict[object, Crash] = {}
     for crash in sorted({*crashes, new}, key=lambda crash: (crash.crashed_ms, crash.text, crash.at_ms, crash.peer)):
         kept.setdefault((crash.crashed_ms, crash.text), crash)
-    return tuple(kept.values())[-MOST_CRASHES:]
+    return _ends(tuple(kept.values()), MOST_CRASHES)
 
 
 def _with_failure(failures: tuple[Failure, ...], new: Failure) -> tuple[Failure, ...]:
@@ -219,6 +224,9 @@ def _with_failure(failures: tuple[Failure, ...], new: Failure) -> tuple[Failure,
     for failure in sorted({*failures, new}, key=_age):
         said = failure.at_ms if failure.uptime_ms is None else (failure.uptime_ms,)
         kept.setdefault((said, failure.detail), failure)
-    ordered = tuple(kept.values())
-    half = MOST_FAILURES // 2
-    return ordered if len(ordered) <= MOST_FAILURES else (*ordered[:half], *ordered[-half:])
+    return _ends(tuple(kept.values()), MOST_FAILURES)
+
+
+def _ends(ordered: tuple[F, ...], most: int) -> tuple[F, ...]:
+    """All, or of too many the first half of `most` and the last."""
+    return ordered if len(ordered) <= most else ordered[: most // 2] + ordered[-(most // 2) :]

@@ -6,6 +6,7 @@ What one sends who asks on the bare socket is compared with what aiohttp answers
 import asyncio
 import re
 import socket
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack, ExitStack, contextmanager
 from functools import partial
@@ -20,8 +21,9 @@ from hypothesis import strategies as st
 from netboot.boot import heads
 from netboot.boot.acceptor import SILENT_SECONDS, Acceptor
 from netboot.boot.heads import Head, Heads
-from netboot.boot.ingest import IN_HAND
+from netboot.boot.ingest import IN_HAND, Repeats
 from netboot.lifecycle import bootid
+from netboot.stores.journal_file import JournalFile
 from tests.sockets.boot_server import MAC1, MAC_OFF, MAC_STRANGER, RunningBootServer, close, parse, running, serve
 
 SCRIPT = f"/v1/boot?mac={MAC1}"
@@ -107,17 +109,88 @@ def test_a_machine_that_asks_again_has_no_task(tmp_path: Path, monkeypatch: pyte
     serve(tmp_path, use)
 
 
-def test_a_script_that_cannot_be_begun_takes_no_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("where", "name", "fails", "word"),
+    [
+        (bootid.Minter, "mint", lambda *_: 1 / 0, b"the service met an error of its own"),
+        (Repeats, "remember", lambda *_: 1 / 0, b"the service met an error of its own"),
+        (JournalFile, "commit", lambda *_: "no space", b"its boot cannot be written down right now"),
+    ],
+    ids=["begun", "written", "disk"],
+)
+def test_a_script_that_fails_without_a_task_takes_nothing_with_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: type, name: str, fails: Callable[..., Any], word: bytes
+) -> None:
+    """Neither a turn of its address, nor a seat, nor a place among those in flight."""
+
     async def use(server: RunningBootServer) -> None:
         await server.ask(SCRIPT)
-        monkeypatch.setattr(bootid.Minter, "mint", lambda *_: 1 / 0)
+        monkeypatch.setattr(where, name, fails)
         for _ in range(IN_HAND + 1):
             answer = await server.ask(SCRIPT)
             assert answer.headers["netboot-outcome"] == "unavailable"
+            assert word in answer.body
         monkeypatch.undo()
         assert (await server.ask(SCRIPT)).headers["netboot-outcome"] == "boot"
+        assert (server.internals.app.in_flight, server.internals.gate.open) == (0, 0)
 
     serve(tmp_path, use)
+
+
+def test_a_script_that_waits_for_the_disk_without_a_task_is_in_flight(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For a stop waits for those."""
+    begun, go_on = threading.Event(), threading.Event()
+    commit = JournalFile.commit
+
+    def held(file: JournalFile, rows: list[tuple[int, str]]) -> str | None:
+        if rows:
+            begun.set()
+            go_on.wait(60)
+        return commit(file, rows)
+
+    async def use(server: RunningBootServer) -> None:
+        await server.ask(SCRIPT)
+        monkeypatch.setattr(JournalFile, "commit", held)
+        asked = asyncio.create_task(server.ask(SCRIPT))
+        try:
+            assert await asyncio.to_thread(begun.wait, 60)
+            assert server.internals.app.in_flight == 1
+        finally:
+            go_on.set()
+        assert (await asked).headers["netboot-outcome"] == "boot"
+        assert server.internals.app.in_flight == 0
+
+    serve(tmp_path, use)
+
+
+@pytest.mark.parametrize("turns", [0, 1])
+def test_who_made_room_on_its_way_to_aiohttp_is_not_answered_there(tmp_path: Path, turns: int) -> None:
+    """`turns` of the loop lie between what a connection asks and the newcomer that it makes room for."""
+
+    async def use(server: RunningBootServer) -> None:
+        with ExitStack() as stack:
+
+            def connect() -> socket.socket:
+                return stack.enter_context(socket.create_connection(("127.0.0.1", server.port)))
+
+            clients = [connect()]
+            for refused in range(1, 31):
+                while server.internals.gate.refused < refused - 1 or not server.internals.gate.open:
+                    await asyncio.sleep(0)
+                clients[-1].sendall(LAST)
+                for _ in range(turns):
+                    await asyncio.sleep(0)
+                clients.append(connect())
+                while server.internals.gate.refused < refused:
+                    await asyncio.sleep(0)
+            clients[-1].sendall(ASK)
+            while not server.records():
+                await asyncio.sleep(0.01)
+        assert by_aiohttp(server) == 0
+
+    serve(tmp_path, use, max_connections_per_address=1)
 
 
 def test_who_made_room_is_not_answered_though_it_asked_in_that_very_moment(tmp_path: Path) -> None:
@@ -384,6 +457,31 @@ REQUESTS = st.one_of(
         [b"\r\n", b"\n", b"\r"],
     ),
 )
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.one_of(
+        REQUESTS,
+        st.builds(
+            lambda query, rest: b"GET /v1/boot?" + query + b" HTTP/1.1\r\n" + rest + b"\r\n\r\n",
+            st.one_of(st.binary(max_size=3), st.integers(900, 5_000).map(lambda length: b"a" * length)),
+            st.one_of(
+                st.just(b"Host: x"), st.binary(max_size=12), st.integers(900, 5_000).map(lambda n: b"X: " + b"a" * n)
+            ),
+        ),
+    )
+)
+def test_what_is_remembered_of_headers_is_what_the_parser_says_of_the_whole(raw: bytes) -> None:
+    async def compare() -> None:
+        fresh, used = Heads(asyncio.get_running_loop()), Heads(asyncio.get_running_loop())
+        used.read(re.sub(rb"\?\S* ", b"?other=1 ", raw, count=1))
+        answers = [used.read(raw), fresh.read(raw)]
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(heads, "_USUAL", re.compile(rb"(?!)"))
+            assert answers == [Heads(asyncio.get_running_loop()).read(raw)] * 2
+
+    asyncio.run(compare())
 
 
 def test_who_asks_on_the_bare_socket_gets_the_answer_that_aiohttp_gives(tmp_path: Path) -> None:

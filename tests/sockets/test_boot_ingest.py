@@ -145,11 +145,11 @@ def test_a_disk_that_stands_still_costs_scripts_and_events_and_nothing_else(
         return commit(file, rows)
 
     monkeypatch.setattr(JournalFile, "commit", slow)
-    monkeypatch.setattr(journal_file, "DEADLINE_SECONDS", 0.5)
 
     async def use(server: RunningBootServer) -> None:
         events = f"/v1/boots/{server.boot_of('gpu-001')}/events"
         assert (await server.ask(events, "POST", EVENT)).status == 204
+        monkeypatch.setattr(journal_file, "DEADLINE_SECONDS", 0.5)
         stands.set()
         waiting = [asyncio.ensure_future(server.ask(events, "POST", EVENT)) for _ in range(20)]
         script = asyncio.ensure_future(server.ask(f"/v1/boot?mac={MAC1}"))
@@ -182,7 +182,6 @@ def test_an_idle_boot_server_says_that_its_disk_stands_still_before_a_machine_ha
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(journal_file, "PROBE_SECONDS", 0.0)
-    monkeypatch.setattr(journal_file, "DEADLINE_SECONDS", 0.3)
 
     async def use(server: RunningBootServer) -> None:
         async def problems() -> Any:
@@ -190,6 +189,7 @@ def test_an_idle_boot_server_says_that_its_disk_stands_still_before_a_machine_ha
 
         # Answered: the journal is there, in WAL mode. One that is still being made would be "locked" at once.
         assert (await server.ask(f"/v1/boots/{server.boot_of('gpu-001')}/events", "POST", EVENT)).status == 204
+        monkeypatch.setattr(journal_file, "DEADLINE_SECONDS", 0.3)
         path = server.config.data / "journal" / "boot-0.db"
         with closing(sqlite3.connect(path, isolation_level=None)) as db:
             db.execute("BEGIN IMMEDIATE")  # whoever writes waits, whoever only reads does not

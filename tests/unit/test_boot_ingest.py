@@ -1,9 +1,10 @@
 """How much is written down for whom: by boot, by address, in all; from bounded memory. And what is served once more."""
 
+import asyncio
 import tracemalloc
 
 from netboot.boot import ingest
-from netboot.boot.ingest import OVERHEAD, Buckets, Ingest, Repeats
+from netboot.boot.ingest import IN_HAND, OVERHEAD, Buckets, Ingest, Repeats, Turns
 
 KIB = 2048
 RATE = KIB * 1024
@@ -79,6 +80,21 @@ def test_tables_are_bounded() -> None:
         buckets.bucket(number, 0)
     assert len(buckets) == 3
     assert ingest.MOST_BOOTS + ingest.MOST_ADDRESSES < 50_000
+
+
+def test_who_is_stopped_when_it_was_told_that_it_came_for_nothing_gives_no_turn_back() -> None:
+    async def use() -> None:
+        turns, peer = Turns(), "192.0.2.1"
+        assert all(turns.begin_at_once(peer) for _ in range(IN_HAND))
+        gone = asyncio.create_task(turns.begin(peer, lambda: True))
+        await asyncio.sleep(0)
+        turns.end(peer)
+        gone.cancel()
+        await asyncio.wait([gone])
+        assert gone.cancelled()
+        assert [turns.begin_at_once(peer) for _ in range(2)] == [True, False]
+
+    asyncio.run(use())
 
 
 def test_a_boot_id_is_served_again_to_whom_it_was_served_then_to_others() -> None:

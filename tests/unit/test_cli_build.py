@@ -12,6 +12,7 @@ from rich.console import Console
 from images.artifact.keyring import KeyRing
 from images.artifact.manifest import Artifacts, Manifest
 from images.artifact.measure import measure
+from images.build import surroundings
 from images.build.cache import Cache
 from images.build.pipeline import Built
 from images.build.secureboot import SecureBootKey
@@ -24,7 +25,7 @@ from images.values.finding import BudgetError, Finding, GateError
 from images.values.strict import FaultsError
 from netboot.cli import build as command
 from netboot.cli.building import Building
-from netboot.cli.rebuild import Request
+from netboot.cli.rebuild import Request, rebuild
 from netboot.cli.recipes import load_recipe
 from tests.sites import make_site
 from tests.unit.images.test_secureboot import write_pair
@@ -237,10 +238,10 @@ def test_without_root_a_build_says_so(site: Path, monkeypatch: pytest.MonkeyPatc
 def fake_second(content: str = "root") -> Any:
     """The second build of --check, in this process; the real one is in tests/tools/images/test_surroundings.py."""
 
-    def rebuilt(request: Request, there: Surroundings, progress: Building) -> Built:
+    def rebuilt(request: Request, there: Surroundings, progress: Building) -> tuple[Built, Surroundings]:
         with Cache(there.files) as cache:
             built: Built = fake_build(content)(load_recipe(request.recipe, request.profile), {}, cache, progress, None)
-        return built
+        return built, there
 
     return rebuilt
 
@@ -263,6 +264,18 @@ def test_check_builds_twice_and_stores_nothing(site: Path, monkeypatch: pytest.M
     ]
     assert not (site / "store").exists()
     assert list((site / "cache/tmp").iterdir()) == []
+
+
+def test_the_second_build_writes_down_what_it_has_seen_of_all_that_is_varied(
+    site: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("netboot.cli.rebuild.build_image", fake_build())
+    there = surroundings.other(site / "second")
+    request = there.place.parent / "request.json"
+    request.write_text(Request("debian-12-minimal", None, site / "keys", None, None).to_json())
+    assert CliRunner().invoke(rebuild, [str(there.place)], catch_exceptions=False).exit_code == 0
+    result = json.loads((there.place.parent / "result.json").read_bytes())
+    assert result["seen"].keys() == there.varied.keys() | there.same.keys()
 
 
 def test_check_names_what_differs(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -117,6 +117,24 @@ def test_a_floor_judges_two(site: Path, run: Run) -> None:
     assert check(run, "a", "b", "--least", "391").status == 3
 
 
+@pytest.mark.parametrize("few", [["a", "b"], ["a", "b", "c"], ["--all", "--rounds", "2"]])
+def test_too_few_for_a_verdict_are_not_in_order(site: Path, run: Run, few: list[str]) -> None:
+    tool(site, '"b "*) gbits=190 ;;\n*" b") gbits=190 ;;' if len(few) == 3 and few[0] == "a" else "")
+    status, out, _ = check(run, *few)
+    assert status == 5
+    assert "\ncannot tell who is slow: that needs four machines and three rounds, or --least\n" in out
+    assert json.loads(check(run, *few, "--output", "json").out)["judged"] is False
+
+
+def test_the_operator_s_own_environment_reaches_his_command(
+    site: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A plug-in for kubectl's credentials reads variables of its own: without them nothing is reached."""
+    monkeypatch.setenv("AWS_PROFILE", "site")
+    tool(site, "", '#!/bin/sh\n[ "$AWS_PROFILE" = site ] || exit 1\n' + IPERF3 % "")
+    assert check(run, "--all").status == 0
+
+
 @pytest.mark.parametrize(
     ("arguments", "machines", "rounds"),
     [
@@ -139,7 +157,8 @@ def test_which_machines_meet(site: Path, run: Run, arguments: list[str], machine
         ([], 2, "say which machines: names, --rack, --class or --all, one of them"),
         (["a", "--all"], 2, "say which machines: names, --rack, --class or --all, one of them"),
         (["a", "bb"], 1, "error: no machine is named 'bb'; did you mean 'b'?"),
-        (["a", "off"], 1, "error: 1 of 5 machines are chosen: a pair needs two"),
+        (["a", "a"], 1, "error: 1 of 5 machines are chosen: a pair needs two"),
+        (["a", "b", "off"], 1, "error: off may not boot (`enabled: false` in the inventory): leave it out"),
         (
             ["--rack", "R2"],
             1,

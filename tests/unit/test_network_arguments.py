@@ -1,7 +1,10 @@
 """What of dracut's arguments for the network our initrd does, and in which words it refuses the rest."""
 
+import contextlib
+import ipaddress
+
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from images.values.network_arguments import fault
@@ -58,6 +61,10 @@ REFUSED = [
         "nameserver=192.0.2.1 " * 4,
         "nameserver= is there more than three times, and the C library reads three",
     ),
+    (
+        "bond=bond0:enp2s0,enp1s0,enp2s0,enp1s0:mode=802.3ad ip=bond0:dhcp",
+        "bond= names enp1s0 twice; say each card once",
+    ),
     (BONDED, "ip= must be bond0:dhcp or bond0:auto6, for what bond= and vlan= make"),
     (f"{BONDED} ip=dhcp", "ip= must be bond0:dhcp or bond0:auto6, for what bond= and vlan= make"),
     (
@@ -103,11 +110,15 @@ CARDS = st.sampled_from(["BOOTIF", "enp1s0", "enp59s0f0np0", "enx525400aabbcc", 
 LINKS = st.one_of(CARDS, st.sampled_from(["bond0", "bond1", "vlan5", "bond0.5", "enp1s0.5", "enp59s0f0np0.4000"]))
 METHODS = st.sampled_from(["dhcp", "auto6", "dhcp6", "none", ""])
 MODES = st.sampled_from(["mode=802.3ad", "mode=active-backup", "mode=802.3ad,lacp_rate=slow", "mode=0", "miimon=9"])
+NEARLY_ADDRESSES = st.from_regex(
+    r"(25[0-9]|[0-9]{1,3})(\.[0-9]{1,3}){3}|[0-9a-fF]{0,4}(:{1,2}[0-9a-f]{0,5}){1,8}", fullmatch=True
+)
 ARGUMENTS = st.one_of(
     st.builds("ip={}:{}".format, LINKS, METHODS),
     st.builds("ip={}".format, METHODS),
     st.builds(lambda cards, mode: f"bond=bond0:{','.join(cards)}:{mode}", st.lists(CARDS, max_size=10), MODES),
     st.builds("vlan={}:{}".format, LINKS, LINKS),
+    st.builds("nameserver={}".format, NEARLY_ADDRESSES),
     st.sampled_from(["nameserver=fd00::1", "nameserver=a", "ifname=a:b", "rd.net.x=1", "quiet", "ip", "*", "bond="]),
     st.builds("netboot.nic_driver={}".format, st.from_regex(r"[a-z,_]{0,9}", fullmatch=True)),
 )
@@ -118,3 +129,17 @@ LINES = st.lists(ARGUMENTS, max_size=5)
 @given(LINES)
 def test_what_is_done_needs_no_order(words: list[str]) -> None:
     assert (fault(words) is None) == (fault(words[::-1]) is None)
+
+
+@given(st.one_of(NEARLY_ADDRESSES, st.ip_addresses().map(lambda address: address.exploded)))
+@example("fd00:1:53")
+@example("10.0.0.256")
+@example("FD00::53")
+@example("::")
+@example("1::")
+@example("::1:2:3:4:5:6:7")
+def test_a_name_server_is_an_address_and_not_nearly_one(text: str) -> None:
+    is_address = False
+    with contextlib.suppress(ValueError):
+        is_address = bool(ipaddress.ip_address(text).version)
+    assert (fault([f"nameserver={text}"]) is None) == is_address

@@ -28,6 +28,7 @@ def gather(lists: Path, before: Path, root: Path, kernel: str, initrd: Path, rec
     """
     status = tree.inside(root, "/var/lib/dpkg/status")
     installed = packages.installed(status.read_bytes() if status.is_file() else b"")
+    names = {name for name, _, _ in installed}
     first = early.read(initrd)
     return Facts(
         recipe=recipe,
@@ -46,8 +47,8 @@ def gather(lists: Path, before: Path, root: Path, kernel: str, initrd: Path, rec
         accounts=tuple(_accounts(root)),
         content=content.read(root),
         packages=installed,
-        owners=owners.several(root),
-        sources=packages.read_lists(lists, recipe.releases, {name for name, _, _ in installed}),
+        owners=owners.several(root, names),
+        sources=packages.read_lists(lists, recipe.releases, names),
         programs=programs.versions(root, installed),
     )
 

@@ -1,7 +1,7 @@
 """Facts of who owns files: what dpkg's lists say of each package (dpkg-query(1), `--listfiles`)."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from pathlib import Path
 
 from images.formats import tree
@@ -10,12 +10,17 @@ _MERGED = re.compile(r"/(bin|sbin|lib|lib32|lib64|libx32)/")
 """Folders that are links into /usr where it is merged: the same file under two names."""
 
 
-def several(root: Path) -> Mapping[str, tuple[str, ...]]:
-    """Path of each regular file of the root that several packages have → their names; but for what was diverted."""
+def several(root: Path, installed: Container[str]) -> Mapping[str, tuple[str, ...]]:
+    """Path of each regular file of the root that several packages have → their names; but for what was diverted.
+
+    installed: names of packages. One that was removed and not purged keeps a list, of its configuration.
+    """
     diverted = frozenset(_diverted(root))
     owners: dict[str, set[str]] = {}
     for name in tree.glob(root, "/var/lib/dpkg/info/*.list"):
         package = name.rpartition("/")[2].removesuffix(".list").partition(":")[0]
+        if package not in installed:
+            continue
         for line in tree.inside(root, name).read_text(encoding="utf-8", errors="surrogateescape").splitlines():
             owners.setdefault(_merged(root, line), set()).add(package)
     return {

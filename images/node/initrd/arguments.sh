@@ -40,7 +40,10 @@ read_network_argument() { # of name and value
       remedy="say vlan5:LINK or LINK.5:LINK, where LINK is the bond or a CARD; $A_CARD"
       ;;
     nameserver)
-      form='[0-9]{1,3}(\.[0-9]{1,3}){3}|[0-9a-f]{0,4}(:[0-9a-f]{0,4}){2,7}' said=''
+      byte='(25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])' hex='[0-9A-Fa-f]{1,4}'
+      form="$byte(\.$byte){3}|($hex:){7}$hex|($hex:){1,7}:|:(:$hex){0,6}:$hex|::"
+      for groups in 1 2 3 4 5 6; do form="$form|($hex:){1,$groups}(:$hex){1,$((7 - groups))}"; done
+      said=''
       remedy='say one IPv4 or IPv6 address'
       ;;
     netboot.nic_driver)
@@ -68,6 +71,8 @@ put_together() { # whether the address is for what bond and VLAN make of the car
     case $BOND_OPTIONS in *miimon=*) ;; *) BOND_OPTIONS="$BOND_OPTIONS miimon=100" ;; esac
     CARDS=${BOND#*:}
     CARDS=$(echo "${CARDS%:*}" | tr ',' ' ')
+    twice=$(echo "$CARDS" | tr ' ' '\n' | sort | uniq -d | head -n 1)
+    [ -z "$twice" ] || because "bond= names $twice twice; say each card once" || return 1
     BOND=${BOND%%:*} LINK=${BOND%%:*}
   fi
   if [ -n "$VLAN" ]; then put_vlan || return 1; fi

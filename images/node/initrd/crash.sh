@@ -20,7 +20,10 @@ deliver_crashes() { # each crash by itself, the earliest first; what cannot be s
     crash_report "$seconds" $entries >"$RUN/crash.json"
     send "$RUN/crash.json" crashes "the end of a log of $(date -u -d "@$seconds" '+%F %T')" </dev/null
     case $? in
-      0) (cd "$PSTORE" && rm -f $entries) && say "the service has the end of the log of a kernel that crashed: $entries" ;;
+      0)
+        say "the service has the end of the log of a kernel that crashed: $entries"
+        (cd "$PSTORE" && rm -f $entries) || say "its firmware does not forget it: each boot will send it again"
+        ;;
       1) break ;;
     esac
   done

@@ -6,7 +6,9 @@
 
 STALL_SECONDS=10 STALL_BYTES=65536 # an origin that brings less than this in so long has failed
 MOST_SLOTS=4 MOST_WAITING=1800     # seconds that an origin may ask us to wait while it brings nothing
+LONG_WAIT=60                       # after so many of them another joins in
 SLOWEST=10 LEAST_OF_LINK=20        # left below a tenth of the fastest; below a twentieth of the link another joins in
+LEAST_LINK=100                     # Mbit/s of a link of which nobody knows
 
 fetch_root() {
   FILE=$RUN/image/root.img FETCH=$RUN/image/fetch started=$(date +%s)
@@ -86,7 +88,7 @@ work() { # as `slot`, until nothing is left to do, or no origin to do it with
     bring && break
     say "left $origin: $error"
     echo "$origin: $error" >>"$FETCH/left"
-    rm -f "$FETCH/partial.$slot".* # nobody is blamed for what another has sent
+    rm -f "$FETCH/part.$slot".* "$FETCH/partial.$slot".* # nobody is blamed for what another has sent
   done
   rm -f "$FETCH/alive.$slot" "$FETCH/pid.$slot"
   echo >&3
@@ -187,6 +189,7 @@ wait_for_origin() { # SECONDS STATUS: never less than was asked for, and not all
     return 1
   fi
   say "$origin is busy (${1#* }), asking it again in ${1%% *} seconds or a little more"
+  [ "$waited" -le "$LONG_WAIT" ] || ! spare || echo more >&3
   pause $((${1%% *} * 2))
 }
 

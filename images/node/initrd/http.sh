@@ -13,10 +13,10 @@ ask() { # AUTHORITY PATH [FIRST LAST]: sets status, range, length and wait (seco
   while IFS= read -r line && [ "$lines" -lt 100 ]; do
     line=${line%"$return_character"} lines=$((lines + 1))
     [ -n "$line" ] || break
-    [ -n "$status" ] || status=$line
+    [ -n "$status" ] || status=$(shown "$line")
     case $line in
-      [Cc]ontent-[Rr]ange:*) range=${line#*: } ;;
-      [Cc]ontent-[Ll]ength:*) length=${line#*: } ;;
+      [Cc]ontent-[Rr]ange:*) range=$(shown "${line#*: }") ;;
+      [Cc]ontent-[Ll]ength:*) length=$(shown "${line#*: }") ;;
       [Rr]etry-[Aa]fter:*) retry=${line#*: } ;;
       [Dd]ate:*) date=${line#*: } ;;
     esac
@@ -24,6 +24,10 @@ ask() { # AUTHORITY PATH [FIRST LAST]: sets status, range, length and wait (seco
   case $status in
     'HTTP/1.'?' 503'* | 'HTTP/1.'?' 429'*) wait=$(seconds_until "$retry" "$date") ;;
   esac
+}
+
+shown() { # TEXT of a stranger, as a console may have it
+  printf %.100s "$1" | tr -cd ' -~'
 }
 
 seconds_until() { # RETRY-AFTER DATE: from 1 to LONGEST_WAIT; nothing if it cannot be read

@@ -87,14 +87,14 @@ bring_up_link() { # what ip= names; a bond does without a card that is broken
 
 make_bond() { # it has the address of the first card, the one that booted, by which DHCP servers know the machine
   bond=$NET/$BOND/bonding
-  if [ ! -d "$bond" ]; then
-    [ -e "$NET/bonding_masters" ] ||
-      because "no bond $BOND: the initrd has no module bonding; add it to modules.initrd of the recipe" || return 1
-    echo "+$BOND" >"$NET/bonding_masters"
-    for option in $BOND_OPTIONS; do
-      echo "${option#*=}" >"$bond/${option%%=*}" || because "no bond $BOND: the kernel refuses $option" || return 1
-    done
-  fi
+  [ -e "$NET/bonding_masters" ] ||
+    because "no bond $BOND: the initrd has no module bonding; add it to modules.initrd of the recipe" || return 1
+  # One of a try that failed, or of a kernel's own, may lack options, and has the address of another card
+  [ ! -d "$bond" ] || echo "-$BOND" >"$NET/bonding_masters"
+  echo "+$BOND" >"$NET/bonding_masters"
+  for option in $BOND_OPTIONS; do
+    echo "${option#*=}" >"$bond/${option%%=*}" || because "no bond $BOND: the kernel refuses $option" || return 1
+  done
   for card in $PORTS; do
     grep -qw "$card" "$bond/slaves" && continue
     ip link set "$card" down
@@ -103,7 +103,8 @@ make_bond() { # it has the address of the first card, the one that booted, by wh
   ip link set "$BOND" up
 }
 
-make_vlan() { # LINK
+make_vlan() { # LINK, which gets no address: by a router's announcements it would be reached untagged, in the root too
+  echo 0 2>/dev/null >"/proc/sys/net/ipv6/conf/$1/accept_ra"
   ip link set "$1" up
   [ -e "$NET/$VLAN" ] || ip link add link "$1" name "$VLAN" type vlan id "$VLAN_ID" ||
     because "no VLAN $VLAN: the initrd has no module 8021q; add it to modules.initrd of the recipe"

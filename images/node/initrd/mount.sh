@@ -3,7 +3,8 @@
 
 make_space() { # MIB for parts. A tmpfs of its own, sized: the image never competes with /run, and an origin cannot fill the memory
   [ ! -e "$RUN/image/root.img" ] || return 0
-  need=$(((SIZE >> 20) + 4 + $1)) # MiB: the image, tmpfs's own, chunks that are being fetched
+  # MiB: the image, tmpfs's own, a page for the digest of each chunk, chunks that are being fetched
+  need=$(((SIZE >> 20) + 4 + (COUNT >> 8) + $1))
   free=$(awk '/^MemAvailable:/ {print int($2 / 1024)}' /proc/meminfo)
   [ "$free" -gt $((need + 64)) ] ||
     because "not enough memory: the root image takes $need MiB, $free MiB are free" || return 1

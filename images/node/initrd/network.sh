@@ -1,4 +1,4 @@
-# shellcheck shell=sh
+# shellcheck shell=sh disable=SC2034 # variables in capitals are shared by the parts
 # An address: for the link that the command line names, else for the card that booted, else for the first of the others
 # that has a link, by name. By DHCP, or (ip=auto6) by the announcements of an IPv6 router.
 
@@ -47,6 +47,7 @@ try_nic() { # LINK SECONDS for the link; as long again for an address, because a
   rm -f "$RUN/address"
   "by_${METHOD:-dhcp}" "$1" "$2" || return 1
   [ -n "$MAC" ] || MAC=$(cat "$NET/$1/address")
+  UPLINK=$1
   say "$1 has address $(cat "$RUN/address")"
   leave_units "$1"
   deliver &

@@ -29,9 +29,11 @@ leave_lease() { # MATCH: go on with the address, which stays until the server, o
   # shellcheck disable=SC2046 # words
   set -- "$1" Network 'Description=The link that fetched the image' $(for server in $NAMESERVERS; do echo "DNS=$server"; done)
   if [ "$METHOD" = auto6 ]; then
-    set -- "$@" IPv6AcceptRA=yes KeepConfiguration=yes IPv6AcceptRA UseDomains=yes
+    set -- "$@" IPv6AcceptRA=yes KeepConfiguration=yes IPv6AcceptRA UseDomains=yes \
+      ${NAMESERVERS:+UseDNS=no DHCPv6 UseDNS=no}
   else # the same client identifier as udhcpc's, so that the server renews this lease
-    set -- "$@" DHCP=ipv4 KeepConfiguration=static DHCPv4 ClientIdentifier=mac UseHostname=no UseMTU=yes UseDomains=yes
+    set -- "$@" DHCP=ipv4 KeepConfiguration=static DHCPv4 ClientIdentifier=mac UseHostname=no UseMTU=yes UseDomains=yes \
+      ${NAMESERVERS:+UseDNS=no}
   fi
   unit "$units/10-netboot.network" Match "$@"
 }

@@ -59,9 +59,9 @@ spare() { # whether an origin has not been asked yet
   [ "$(find "$FETCH/taken" -mindepth 1 | wc -l)" -lt "$(wc -l <"$FETCH/order")" ]
 }
 
-link_speed() { # Mbit/s; 0 where the card does not say, as virtual ones
-  speed=$(cat "/sys/class/net/${nic:-none}/speed" 2>/dev/null)
-  case $speed in '' | -*) echo 0 ;; *) echo "$speed" ;; esac
+link_speed() { # Mbit/s, of a bond or VLAN as the kernel reckons it; LEAST_LINK where the link does not say, as virtual ones
+  speed=$(cat "$NET/${UPLINK:-none}/speed" 2>/dev/null)
+  case $speed in '' | 0 | -*) echo "$LEAST_LINK" ;; *) echo "$speed" ;; esac
 }
 
 join_in() { # one origin more beside those that are slow for this link

@@ -128,3 +128,35 @@ def test_what_cannot_be_made_is_said_with_its_remedy(stage: Stage, line: str, re
     given = f'{cards(stage)}mkdir -p net/x\nip() {{ [ $2 != add ]; }}\nwait_for() {{ shift; "$@"; }}\n'
     done = stage.sh(f'{given}read_network_arguments {quoted(line.split())}\nbring_up_network || echo "$REASON"')
     assert done.stdout.splitlines()[-1].startswith(reason)
+
+
+SYSFS = """echo() {
+  case $1 in
+    -bond0) rm -r net/bond0 ;;
+    +bond0) mkdir net/bond0 net/bond0/bonding && : >net/bond0/bonding/slaves || return 1 ;;
+  esac
+  printf '%s\\n' "$*"
+}
+ip() { :; }
+: >net/bonding_masters
+"""
+"""What the kernel's module bonding does with the files that it is told by."""
+
+
+def test_a_bond_of_a_try_that_failed_is_made_anew(stage: Stage) -> None:
+    """It may lack its options, and a bond without a mode is round robin; and it has the address of who came first."""
+    tried = f"{cards(stage)}{SYSFS}echo +bond0 >net/bonding_masters\necho fast >net/bond0/bonding/lacp_rate\n"
+    made = "make_bond && grep -r . net/bond0/bonding | sort\n"
+    given = {"BOND": "bond0", "BOND_OPTIONS": "mode=802.3ad miimon=100", "PORTS": "eth0"}
+    assert stage.sh(tried + made, **given).stdout.splitlines() == [
+        "net/bond0/bonding/miimon:100",
+        "net/bond0/bonding/mode:802.3ad",
+        "net/bond0/bonding/slaves:+eth0",
+    ]
+
+
+def test_the_speed_is_that_of_the_link_with_the_address(stage: Stage) -> None:
+    """Not of the card that was looked for last, which may not be there."""
+    given = f"{cards(stage)}mkdir -p net/bond0\necho 50000 >net/bond0/speed\necho 1 >net/bond0/carrier\n"
+    tried = "by_dhcp() { :; }\nleave_units() { :; }\nip() { :; }\ntry_nic bond0 1 >/dev/null\n"
+    assert stage.sh(f"{given}{tried}nic=''\nlink_speed").stdout == "50000\n"

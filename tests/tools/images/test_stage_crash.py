@@ -139,7 +139,19 @@ def test_of_a_text_that_is_too_long_the_end_is_sent(stage: Stage, service: Origi
     assert len(report.text) <= LONGEST_CRASH and len(body) < 33_000
 
 
+def test_firmware_that_does_not_forget_is_said(stage: Stage, service: Origin) -> None:
+    left(stage, "dmesg-efi-1", "Panic#1 Part1", LAST)
+    done = stage.sh("rm() { false; }; deliver_crashes", REPORT=service.url, PSTORE=str(stage.folder / "pstore"))
+    assert done.stdout.splitlines() == [
+        "netboot: the service has the end of the log of a kernel that crashed: dmesg-efi-1",
+        "netboot: its firmware does not forget it: each boot will send it again",
+    ]
+
+
 def test_the_root_sends_what_the_initrd_could_not(stage: Stage, service: Origin) -> None:
+    """Also where a unit before was ended while it delivered."""
+    for lock in ("delivering", "delivering-crashes"):
+        (stage.run_folder / lock).mkdir()
     left(stage, "dmesg-erst-1", "Panic#1 Part1", LAST)
     here, boot = stage.run_folder, SENT.split("/")[3]
     script = (STAGE.parent / "root/usr/lib/netboot/tell.sh").read_text().replace("/run/netboot", str(here))

@@ -42,7 +42,8 @@ class Machine:
         settings = {"SIZE": str(len(ROOT)), "ROOT": DIGEST, "CHUNK": str(CHUNK_SIZE), "COUNT": "4"}
         urls = " ".join(origin.url for origin in origins)
         settings |= {"ORIGINS": urls, "PREFERRED": str(preferred), "REPORT": "http://127.0.0.1:9"}
-        return self.stage.sh(f"STALL_SECONDS=1\nnproc() {{ echo {processors}; }}\n{script}", **settings)
+        stubs = f"STALL_SECONDS=1\nnproc() {{ echo {processors}; }}\nlink_speed() {{ echo 0; }}\n"
+        return self.stage.sh(stubs + script, **settings)
 
     @property
     def fetched(self) -> bytes:
@@ -176,11 +177,42 @@ def test_a_busy_origin_is_waited_for_and_has_not_failed(machine: Machine, status
 
 
 def test_a_busy_origin_is_not_waited_for_without_end(machine: Machine) -> None:
-    busy, good = machine.origin(busy=[(503, "300")] * 7), machine.origin()
-    done = machine.fetch(busy, good)
-    assert machine.fetched == ROOT
-    assert f"netboot: left {busy.url}: 503 Service Unavailable, after 1800 seconds of waiting\n" in done.stdout
+    busy = machine.origin(busy=[(503, "300")] * 7)
+    done = machine.fetch(busy)
+    assert done.stdout.splitlines()[-1] == (
+        f"REASON cannot fetch the root image, it stays at 0 of 4 chunks: {busy.url}: "
+        "503 Service Unavailable, after 1800 seconds of waiting"
+    )
     assert len(busy.asked) == 7
+
+
+def test_while_an_origin_is_busy_for_long_another_joins_in(machine: Machine) -> None:
+    busy, good = machine.origin(busy=[(503, "61")]), machine.origin()
+    until_whole = 'pause() { for _ in $(seq 300); do [ "$(good_count)" -lt 4 ] || break; sleep 0.1; done; }\n'
+    machine.fetch(busy, good, script=until_whole + FETCH)
+    assert machine.fetched == ROOT
+    assert good.ranges_of(BLOB) != []
+    assert len(busy.asked) == 1
+
+
+def test_what_an_origin_says_of_itself_is_cut_and_printable(stage: Stage) -> None:
+    answer = r"printf 'HTTP/1.1 502 \033[2J%0200d\r\nContent-Range: \007bytes\r\nContent-Length: \0331\r\n\r\n' 0"
+    asked = '{ . $LIB/http.sh; ask host /path >/dev/null; echo "$status|$range|$length"; }'
+    assert stage.sh(f"{answer} | {asked}").stdout == f"HTTP/1.1 502 [2J{'0' * 83}|bytes|1\n"
+
+
+@pytest.mark.parametrize(("said", "speed"), [("25000", "25000"), ("-1", "100"), ("", "100")])
+def test_a_link_of_unknown_speed_is_taken_for_a_slow_one(stage: Stage, said: str, speed: str) -> None:
+    (stage.folder / "net/eth0").mkdir(parents=True)
+    (stage.folder / "net/eth0/speed").write_text(said)
+    assert stage.sh(f"NET={stage.folder}/net UPLINK=eth0\nlink_speed").stdout == f"{speed}\n"
+
+
+def test_what_an_origin_left_unverified_takes_no_room(machine: Machine) -> None:
+    leaves = 'bring() { ls "$FETCH" | grep ^part; : >"$FETCH/part.$slot.0"; error=gone; return 1; }\n'
+    done = machine.fetch(machine.origin(), machine.origin(), script=leaves + FETCH)
+    assert done.stdout.count("netboot: left ") == 2
+    assert "part." not in done.stdout
 
 
 @pytest.mark.parametrize(

@@ -77,3 +77,9 @@ def test_huge_pages_are_not_divided(stage: Stage) -> None:
     (stage.run_folder / "meminfo").write_text(meminfo)
     done = stage.sh('divide_memory; cat "$RUN/memory"', SIZE="1", MEMINFO=str(stage.run_folder / "meminfo"))
     assert done.stdout == "6144 1 0\n"
+
+
+def test_there_is_room_for_the_image_its_digests_and_what_is_on_its_way(stage: Stage) -> None:
+    script = 'awk() { echo 99999; }\nmount() { echo "$4"; }\nmake_space 8'
+    done = stage.sh(script, SIZE=str(8192 << 20), COUNT="2048")
+    assert done.stdout == "nosuid,nodev,mode=0700,size=8212m,mpol=interleave\n"

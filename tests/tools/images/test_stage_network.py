@@ -150,7 +150,15 @@ NAMES = "AlternativeNamesPolicy=database onboard slot path mac"
                 *("10-netboot.link", "[Match]", f"PermanentMACAddress={MAC}", "[Link]", NAMES),
                 *("10-netboot.network", "[Match]", f"PermanentMACAddress={MAC}", "[Network]", DESCRIPTION),
                 *("DNS=fd00::1", "IPv6AcceptRA=yes", "KeepConfiguration=yes", "[IPv6AcceptRA]", "UseDomains=yes"),
-                "/dev/null",
+                *("UseDNS=no", "[DHCPv6]", "UseDNS=no", "/dev/null"),
+            ],
+        ),
+        (
+            "METHOD=dhcp NAMESERVERS=192.0.2.53 CONFIGURED=yes",
+            [
+                *("10-netboot.link", "[Match]", f"PermanentMACAddress={MAC}", "[Link]", NAMES),
+                *("10-netboot.network", "[Match]", f"PermanentMACAddress={MAC}", "[Network]", DESCRIPTION),
+                *("DNS=192.0.2.53", *LEASE, "UseDNS=no", "/dev/null"),
             ],
         ),
         (
@@ -175,7 +183,7 @@ NAMES = "AlternativeNamesPolicy=database onboard slot path mac"
             ],
         ),
     ],
-    ids=["card", "ipv6", "vlan", "vlan on bond"],
+    ids=["card", "ipv6", "name server", "vlan", "vlan on bond"],
 )
 def test_systemd_networkd_goes_on_with_what_is_there(stage: Stage, said: str, units: list[str]) -> None:
     link = said.partition("VLAN=")[2].partition(" ")[0] or "card"
@@ -197,6 +205,13 @@ def test_an_address_by_a_real_router_s_announcements(stage: Stage) -> None:
     script = f"METHOD=auto6 NAMESERVERS=fd00:9::53\n{start}try_nic card 30 || echo failed\nkill $announcing\n"
     assert "netboot: card has address fd00:9::5054:ff:feaa:bbcc/64" in words(isolated(stage, script))
     assert (stage.folder / "resolv.conf").read_text() == "nameserver fd00:9::53\n"
+
+
+def test_what_a_vlan_lies_on_takes_no_address_of_announcements(stage: Stage) -> None:
+    """It is nobody's in the root, where the kernel would go on to believe whoever announces untagged."""
+    made = f"VLAN=vlan5 VLAN_ID=5\n{IPROUTE} link add link card name vlan5 type macvlan\nmake_vlan card\n"
+    shown = isolated(stage, f"{made}cd /proc/sys/net/ipv6/conf\ncat card/accept_ra vlan5/accept_ra\n")
+    assert shown.split() == ["0", "1"]
 
 
 def test_a_network_without_a_router_is_given_up(stage: Stage) -> None:

@@ -1,7 +1,10 @@
 """The other surroundings of `image build --check`: what depends on any of them is found, and what does not is not."""
 
+import json
 import os
 import sys
+import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -105,6 +108,54 @@ def test_what_is_missing_here_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path:
     said: list[str] = []
     there.run(["sh", "-c", 'touch "$0/made"; umask', str(there.place)], said.append)
     assert said == [there.varied["umask"]]
+
+
+SEEN = """\
+import json, pathlib, sys
+from images.build.surroundings import seen
+print(json.dumps(seen(pathlib.Path(sys.argv[1]))))
+"""
+
+
+def judged(there: Surroundings) -> Surroundings:
+    said: list[str] = []
+    there.run([sys.executable, "-c", SEEN, str(there.place)], said.append)
+    return there.judged(surroundings.seen(there.files), json.loads(next(line for line in said if line.startswith("{"))))
+
+
+def test_what_has_been_varied_is_seen_inside(there: Surroundings) -> None:
+    assert judged(there) == there
+
+
+def test_what_was_tried_in_vain_is_not_said_to_be_varied(there: Surroundings) -> None:
+    """ld.so goes on without a library that it cannot load; disorderfs may have no right to /dev/fuse."""
+    environment = {**there.environment, "LD_PRELOAD": "/nonexistent"}
+    argv = tuple(word.replace("disorderfs --quiet", "false") for word in there.argv)
+    found = judged(replace(there, environment=environment, argv=argv))
+    assert set(there.varied) - set(found.varied) == {"clock", "file order"} - set(there.same)
+    assert found.same["clock"] == "tried in vain: 0 hours ahead there too"
+    assert found.same["file order"].startswith("tried in vain: ")
+
+
+def test_a_second_build_that_is_stopped_leaves_no_mount_and_no_process(there: Surroundings) -> None:
+    def stop(line: str) -> None:
+        raise KeyboardInterrupt
+
+    before = Path("/proc/self/mounts").read_text()
+    with pytest.raises(KeyboardInterrupt):
+        there.run(["sh", "-c", "touch $0/made; echo begun; exec sleep 600", str(there.place)], stop)
+    until = time.monotonic() + 30
+    while left := [path for path in Path("/proc").glob("[0-9]*") if str(there.place) in command_of(path)]:
+        assert time.monotonic() < until, left
+    assert Path("/proc/self/mounts").read_text() == before
+    assert list(there.place.iterdir()) == []
+
+
+def command_of(process: Path) -> str:
+    try:
+        return (process / "cmdline").read_bytes().decode(errors="replace")
+    except OSError:  # it has ended
+        return ""
 
 
 def test_a_second_build_that_fails_says_where_and_with_which_words(there: Surroundings, tmp_path: Path) -> None:

@@ -82,6 +82,12 @@ def test_the_command_line_lets_nobody_in_whom_neither_site_nor_image_knows(machi
     assert said.splitlines()[:3] == [f"netboot-ssh: {name} {left_out}" for name in ("git", "s.e", "*")]
 
 
+def test_the_command_line_moves_nothing_on_a_console(machine: Machine) -> None:
+    machine.site(CA)
+    _, said = machine.start("netboot.ssh=\x1b[2Jgit,sre\x07")
+    assert (machine.written("principals"), "\x1b" in said, "\x07" in said) == ("sre\n", False, False)
+
+
 def test_the_image_may_bring_authority_and_principals_of_its_own(machine: Machine) -> None:
     machine.site()
     machine.image("user-ca.pub", f"# of the lab\n{OTHER} a comment\n\n")

@@ -26,7 +26,7 @@ def test_a_file_of_two_packages_is_found_under_both_its_names(tmp_path: Path) ->
     (tmp_path / "bin").symlink_to("usr/bin")
     installed(tmp_path, "coreutils", "/bin/true", "/usr/share/doc/coreutils/copyright")
     installed(tmp_path, "busybox:amd64", "/usr/bin/true", "/usr/share/doc/busybox/copyright")
-    assert owners.several(tmp_path) == {"/usr/bin/true": ("busybox", "coreutils")}
+    assert owners.several(tmp_path, {"busybox", "coreutils"}) == {"/usr/bin/true": ("busybox", "coreutils")}
 
 
 def test_folders_links_diversions_what_is_gone_and_other_architectures_are_nobodys_quarrel(tmp_path: Path) -> None:
@@ -38,7 +38,14 @@ def test_folders_links_diversions_what_is_gone_and_other_architectures_are_nobod
     installed(tmp_path, "libc6:amd64", "/usr/share/libc")
     (tmp_path / "etc/gone").unlink()
     (tmp_path / "var/lib/dpkg/diversions").write_text("/usr/bin/sh\n/usr/bin/sh.distrib\ndash\n")
-    assert owners.several(tmp_path) == {"/usr/share/common/a": ("one", "two")}
+    assert owners.several(tmp_path, {"one", "two", "libc6"}) == {"/usr/share/common/a": ("one", "two")}
+
+
+def test_a_package_that_was_removed_owns_nothing(tmp_path: Path) -> None:
+    """Its configuration may be another's by now, as when a program goes from one package to the next."""
+    installed(tmp_path, "before", "/etc/tool.conf")
+    installed(tmp_path, "after", "/etc/tool.conf")
+    assert owners.several(tmp_path, {"after"}) == {}
 
 
 def test_what_the_gate_says(tmp_path: Path) -> None:

@@ -1,12 +1,15 @@
 """docs/shipped-recipes.md says what was recorded, and what was recorded is of the recipes as they are."""
 
 import re
+from pathlib import Path
 
 import pytest
 
 from images.recipe import inherit
+from images.store.store import Store
 from lab import shipped
 from lab.work import ROOT
+from tests.unit.images import samples
 
 
 def test_the_page_is_what_the_records_make_it() -> None:
@@ -35,3 +38,12 @@ def test_what_is_said_to_be_booted_is_booted_by_a_test_that_names_it(name: str, 
 
 def test_nothing_is_recorded_of_what_does_not_ship() -> None:
     assert set(shipped.read()) <= set(inherit.shipped())
+
+
+def test_an_image_of_before_its_recipe_asked_for_more_is_not_recorded(tmp_path: Path) -> None:
+    store = Store(tmp_path / "store")
+    samples.add(store, tmp_path / "parts", "one", name="debian-12-minimal")
+    with pytest.raises(SystemExit) as caught:
+        shipped.record(store, store.images()[0], "dev", "2026-11-22")
+    assert str(caught.value).startswith("debian-12-minimal asks for busybox-static, ")
+    assert str(caught.value).endswith(" since it was built: build it again")

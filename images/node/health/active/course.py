@@ -15,6 +15,9 @@ ARGUMENT = "netboot.active="
 PREFIX = "active-"
 BUSY_UNITS = ("kubelet.service", "slurmd.service")
 """What takes work, and starts after this."""
+_WORK = {"kubepods.slice": "Pods", "kubepods": "Pods", "system.slice/slurmstepd.scope": "jobs of Slurm"}
+"""Cgroups in which work goes on, also while the kubelet or slurmd is stopped. Source: Slurm,
+"Control Group v2 plugin"."""
 _NEEDED = {"name", "status", "severity", "ms", "summary"}
 
 
@@ -34,7 +37,8 @@ def asked(machine: Machine, tests: Sequence[Check]) -> Asked:
     names = [test.name.removeprefix(PREFIX) for test in tests]
     skip = machine.expected.hardware.skip
     chosen = [test for test in tests if "all" in words or test.name.removeprefix(PREFIX) in words]
-    strange = [word for word in (*words, *skip) if word not in (*names, "all", "")]
+    strange = [word for word in words if word not in (*names, "all", "")]
+    strange += [word for word in skip if said and word not in names]
     return Asked(
         tuple(test for test in chosen if test.name.removeprefix(PREFIX) not in skip),
         tuple(test.name for test in chosen if test.name.removeprefix(PREFIX) in skip),
@@ -45,9 +49,9 @@ def asked(machine: Machine, tests: Sequence[Check]) -> Asked:
 def workload(machine: Machine) -> str:
     """What could take work, or has; "": nothing. Sources: Linux Documentation/admin-guide/cgroup-v2.rst
     (`cgroup.events`, `populated`); systemctl(1), is-active."""
-    for slice_ in ("kubepods.slice", "kubepods"):
-        if "populated 1" in (machine.text(f"sys/fs/cgroup/{slice_}/cgroup.events") or ""):
-            return "Pods run here"
+    for group, what in _WORK.items():
+        if "populated 1" in (machine.text(f"sys/fs/cgroup/{group}/cgroup.events") or ""):
+            return f"{what} run here"
     states = machine.run("systemctl", "is-active", *BUSY_UNITS).text.split()
     busy = [unit for unit, state in zip(BUSY_UNITS, states, strict=False) if state not in ("inactive", "failed")]
     if len(states) != len(BUSY_UNITS):
@@ -82,12 +86,15 @@ def kept(machine: Machine, tests: Sequence[Check]) -> list[dict[str, Any]]:
     wanted = asked(machine, tests)
     try:
         before = json.loads(small(machine.root / RESULTS, 1024 * 1024) or b"[]")
-    except ValueError:
+    except (ValueError, RecursionError):
         before = []
     known = {
         one["name"]: one
         for one in (before if isinstance(before, list) else [])
-        if isinstance(one, dict) and one.keys() >= _NEEDED and one["status"] in STATUSES
+        if isinstance(one, dict)
+        and one.keys() >= _NEEDED
+        and isinstance(one["name"], str)
+        and one["status"] in STATUSES
     }
     not_yet = "not measured in this boot, or not yet"
     remedy = "wait; then `systemctl status netboot-active`"

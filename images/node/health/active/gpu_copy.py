@@ -49,6 +49,9 @@ def look(machine: Machine) -> Result:
         if status != "Passed" or not reached:
             findings.append(Finding("unknown", f"{test}: {status or 'no number'}", "see `nvbandwidth`"))
             continue
+        if len(reached) < count:
+            words = f"{test}: {len(reached)} of {counted(count, 'GPU')} measured"
+            findings.append(Finding("unknown", words, "see `nvbandwidth`"))
         name, remedy = ("gpu_copy_gbs", _REMEDY) if test in HOST else ("gpu_peer_gbs", _PEERS)
         findings += under(machine, name, reached, remedy, names) or behind(name, reached, remedy)
         slowest[test] = min(reached.values())

@@ -52,7 +52,11 @@ def load(what: str, cpu: int, size: int, seconds: float) -> float:
 
 
 def rates(what: str, seconds: float) -> dict[str, float]:
-    """Of each CPU that this process may run on, all at once; a CPU whose process died is not there."""
+    """Of each CPU that this process may run on, all at once.
+
+    Raises:
+        SystemExit: the process of a CPU died, of bad memory (SIGBUS) or for want of it: there is no sum of all.
+    """
     cpus = sorted(os.sched_getaffinity(0))
     size = buffer(len(cpus))
     children = {}
@@ -70,9 +74,10 @@ def rates(what: str, seconds: float) -> dict[str, float]:
     found = {}
     for cpu, pipe in children.items():
         with os.fdopen(pipe, "rb") as file:
-            if said := file.read():
-                found[str(cpu)] = float(said)
-    return found
+            found[str(cpu)] = file.read()
+    if dead := [cpu for cpu, said in found.items() if not said]:
+        sys.exit(f"the process of CPU {', '.join(dead[:8])} died")
+    return {cpu: float(said) for cpu, said in found.items()}
 
 
 if __name__ == "__main__":

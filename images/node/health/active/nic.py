@@ -11,8 +11,10 @@ from ..result import Check, Finding, Result, counted, judged
 from .judging import floor, positive
 
 _TOOL = "ib_write_bw"
-_HEADER = re.compile(r"^\s*#bytes\s+#iterations\s+BW peak\[Gb/sec\]\s+BW average\[Gb/sec\]", re.MULTILINE)
-_ROW = re.compile(r"^\s*\d{1,12}\s+\d{1,12}\s+\d{1,9}\.\d{1,9}\s+(\d{1,9}\.\d{1,9})(?:\s|$)", re.MULTILINE | re.ASCII)
+_HEADER = re.compile(r"^[ \t]*#bytes[ \t]+#iterations[ \t]+BW peak\[Gb/sec\][ \t]+BW average\[Gb/sec\]", re.MULTILINE)
+_ROW = re.compile(
+    r"^[ \t]*\d{1,12}[ \t]+\d{1,12}[ \t]+\d{1,9}\.\d{1,9}[ \t]+(\d{1,9}\.\d{1,9})(?:\s|$)", re.MULTILINE | re.ASCII
+)
 _REMEDY = "see pcie-width and pcie-speed of the card, IOMMU and relaxed ordering in the firmware's set-up"
 
 

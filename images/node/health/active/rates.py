@@ -24,4 +24,6 @@ def rates(machine: Machine, what: Literal["memory", "cpu"], seconds: float = 5) 
     output = machine.load(what, seconds)
     if (found := parsed(output.text)) and output.status == 0:
         return found
-    raise CannotTellError(f"not measured: {output.last_line}", "is there memory enough? See the journal")
+    raise CannotTellError(
+        f"not measured: {output.last_line}", "see the kernel log: was there memory enough, and is it in order?"
+    )

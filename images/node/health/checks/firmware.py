@@ -17,7 +17,12 @@ _BMC = "sys/bus/platform/devices"
 def version(text: str) -> tuple[int, ...] | None:
     """Numbers with dots between them, so that two can be compared; None: it is none. Never raises."""
     match = _VERSION.fullmatch(text.strip())
-    return tuple(int(number) for number in match[1].split(".")) if match else None
+    if match is None:
+        return None
+    numbers = [int(number) for number in match[1].split(".")]
+    while numbers[-1:] == [0]:  # 1.2 is no older than 1.2.0
+        numbers.pop()
+    return tuple(numbers)
 
 
 def look(machine: Machine) -> Result:

@@ -4,6 +4,8 @@ RUN=/run/netboot BUSYBOX=/run/netboot/busybox
 # shellcheck source=/dev/null
 for part in boot.env words.sh report.sh crash.sh; do . "$RUN/$part"; done
 
+# Units of this kind run one after the other: who still seems to deliver was ended in the middle of it
+rmdir "$RUN/delivering" "$RUN/delivering-crashes" 2>/dev/null
 failed='' # at Switched nearly nothing has been started, and all units are waiting for a processor
 [ "$1" = Switched ] || failed=$(systemctl list-units --failed --plain --no-legend 2>/dev/null | cut -d' ' -f1 | tr '\n' ' ')
 told=$(cat "$RUN/tell" 2>/dev/null) # what units want said of this boot, such as its ssh host key

@@ -20,7 +20,7 @@ mkdir -p "$out"
 known ssh_authorities user-ca.pub >"$out/user-ca.pub"
 known ssh_principals user-principals >"$out/known"
 : >"$out/principals"
-asked=$(tr ' ' '\n' <"${NETBOOT_CMDLINE:-/proc/cmdline}" | sed -n 's/^netboot\.ssh=//p' | tail -n 1)
+asked=$(tr ' ' '\n' <"${NETBOOT_CMDLINE:-/proc/cmdline}" | sed -n 's/^netboot\.ssh=//p' | tail -n 1 | tr -cd ' -~')
 for principal in $(echo "$asked" | tr ',' ' '); do
   if grep -Fxq -e "$principal" "$out/known"; then
     echo "$principal" >>"$out/principals"
