@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from images.build.bytecode import compile_node
 from images.build.containers import Archive
 from images.build.context import Context
 from images.build.node_files import entries_of, installable
@@ -105,6 +106,7 @@ def configure(inputs: Inputs, out: Path, say: Say) -> None:
     _units(root, dict.fromkeys(inputs.node_units, "enable") | dict(inputs.units))
     for pattern in inputs.remove:
         _remove(root, pattern)
+    compile_node(root)
     _lock_root(root)
     _forget_identity(root, {entry.path for entry in inputs.entries})
     _settle(root, inputs.created)

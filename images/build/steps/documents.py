@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from images.artifact.manifest import ContainerImage
+from images.build import bytecode
 from images.build.context import Context
 from images.build.documents import licences, listing, parts, provenance, sbom
 from images.build.documents.parts import Part, Source
@@ -87,8 +88,9 @@ def _others(inputs: Inputs) -> tuple[tuple[Part, ...], tuple[Source, ...]]:
     """What is in the image and no package brought, and the packages of the root in which drivers were compiled."""
     root = inputs.kernel / "root"
     own = set(inputs.entries)  # of two with one path the recipe's is the one that stays
+    node = (path for path in (*inputs.node, *bytecode.paths(root)) if path not in own)
     found = [
-        Part("application", "netboot-node", parts.in_image(root, (path for path in inputs.node if path not in own))),
+        Part("application", "netboot-node", parts.in_image(root, node)),
         Part("application", "netboot-initrd", inputs.stage),
         *(Part("file", file[0], (file,)) for file in parts.in_image(root, own)),
     ]

@@ -105,9 +105,24 @@ def test_the_agent_starts_with_the_roots_own_python(root: Path) -> None:
     subprocess.run(argv, check=True)
 
 
+def test_the_agent_and_the_checks_are_compiled(root: Path) -> None:
+    """Flags 1: by the source's hash, which is not looked at (PEP 552)."""
+    home = root / "usr/lib/netboot"
+    sources, compiled = list(home.rglob("*.py")), list(home.rglob("*.pyc"))
+    assert {f"{path.stem}.py" for path in sources} == {f"{path.name.split('.')[0]}.py" for path in compiled}
+    assert len(sources) == len(compiled)
+    assert {path.read_bytes()[4:8] for path in compiled} == {b"\1\0\0\0"}
+
+
 def test_systemd_finds_no_fault_with_the_units(root: Path) -> None:
     units = ["kubelet.service", "containerd.service", "netboot-images.service", "netboot-join.service"]
-    units += ["netboot-time.service", "netboot-time.path", "netboot-time.timer", "netboot-clock.service"]
+    units += [
+        "netboot-time.service",
+        "netboot-time.path",
+        "netboot-time.timer",
+        "netboot-clock.service",
+        "netboot-readahead.service",
+    ]
     argv = ["systemd-analyze", "verify", f"--root={root}", "--man=no", *units]
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
     assert (done.returncode, [line for line in done.stderr.splitlines() if "netboot" in line]) == (0, [])

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from images.build import bytecode
 from images.build.containers import Archive
 from images.build.sources import Mirror
 from images.build.step import Product
@@ -106,6 +107,28 @@ def test_configure_puts_files_enables_units_and_removes(tmp_path: Path, base: Pr
     assert not (tree / "usr/share/junk").exists()
 
 
+PYTHON = """\
+#!/bin/busybox sh
+echo "$PYTHONHASHSEED $*" >/etc/asked
+umask 077
+/bin/busybox mkdir /usr/lib/netboot/node/__pycache__
+echo x >/usr/lib/netboot/node/__pycache__/a.pyc
+"""
+
+
+def test_configure_compiles_what_is_ours_by_the_images_own_python(tmp_path: Path, base: Product) -> None:
+    python = base.path / "root/usr/bin/python3"
+    python.parent.mkdir()
+    python.write_text(PYTHON)
+    python.chmod(0o755)
+    tree = configured(tmp_path, inputs(base, node=(Entry("/usr/lib/netboot/node/a.py"),)))
+    asked = "0 -Bs -m compileall -q --invalidation-mode unchecked-hash /usr/lib/netboot\n"
+    assert (tree / "etc/asked").read_text() == asked
+    made = tree / "usr/lib/netboot/node/__pycache__"
+    assert [path.stat().st_mode & 0o7777 for path in (made, made / "a.pyc")] == [0o755, 0o644]
+    assert bytecode.paths(tree) == ["/usr/lib/netboot/node/__pycache__/a.pyc"]
+
+
 def test_configure_leaves_nothing_of_one_machine_and_of_the_build(tmp_path: Path, base: Product) -> None:
     tree = configured(tmp_path, inputs(base))
     assert list(configure.identity_files(tree)) == []
@@ -156,6 +179,10 @@ def test_configure_settles_times_so_that_no_boot_rebuilds_caches(tmp_path: Path,
             "/etc/hostname names one machine, and an image is for many; take it out of the recipe's files",
         ),
         ({"entries": (Entry("/bin", content=b""),)}, "/bin cannot be put into the image: Is a directory"),
+        (
+            {"node": (Entry("/usr/lib/netboot/node/a.py"),)},
+            "join: the image has no /usr/bin/python3 to run the agent with; add the package python3",
+        ),
     ],
 )
 def test_what_configure_refuses(tmp_path: Path, base: Product, change: dict[str, object], message: str) -> None:

@@ -123,8 +123,10 @@ def test_the_root_tells_what_the_initrd_could_not(stage: Stage, service: Origin)
         stage.sh(f'cp "$LIB/{part}" "$RUN/"')
     stage.sh('cp "$BUSYBOX" "$RUN/busybox"')
     (stage.folder / "tell.sh").write_text(f"PSTORE={stage.folder}\n{script}")
+    (stage.folder / "bin/systemctl").write_text("#!/bin/sh\necho chrony.service loaded failed failed Time\n")
+    (stage.folder / "bin/systemctl").chmod(0o755)
     stage.sh('exec "$BUSYBOX" sh tell.sh Switched')
     (here / "tell").write_text("ssh host key SHA256:x, principals sre\n")
     stage.sh('exec "$BUSYBOX" sh tell.sh Booted')
-    told = [("Switched", ""), ("Booted", "ssh host key SHA256:x, principals sre")]
+    told = [("Switched", ""), ("Booted", "ssh host key SHA256:x, principals sre; failed units: chrony.service ")]
     assert events(service) == [("ImageVerified", "one"), *told]

@@ -20,6 +20,7 @@ from images.values.digests import canonical
 from tests.unit.images.debian_tree import tree
 from tests.unit.images.test_documents import SUBJECT
 
+COMPILED_AGENT = "/usr/lib/netboot/node/agent/__pycache__/loop.cpython-311.pyc"
 KERNEL = "6.1"
 PATCH = b"--- a/x.c\n+++ b/x.c\n@@ -1 +1 @@\n-a\n+b\n"
 STATUS = """\
@@ -71,6 +72,7 @@ def described(tmp_path: Path) -> dict[str, Any]:
     drivers.mkdir()
     (drivers / COMPILED).write_bytes(canonical(of_build(tmp_path)))
     files = {f"/usr/lib/modules/{KERNEL}/updates/vendor.ko": b"module", "/etc/motd": b"hello", "/usr/x": b"ours"}
+    files |= {COMPILED_AGENT: b"compiled"}
     for path, data in files.items():
         file = kernel.path / f"root{path}"
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -128,7 +130,10 @@ def test_a_compiled_driver_has_its_version_modules_source_package_and_patches(de
 
 def test_files_of_the_recipe_and_ours_are_named_once_and_as_they_are_in_the_image(described: dict[str, Any]) -> None:
     node = component(described, "netboot-node")
-    assert [(file["name"], file["hashes"]) for file in node["components"]] == [("/usr/x", sha(b"ours"))]
+    assert [(file["name"], file["hashes"]) for file in node["components"]] == [
+        (COMPILED_AGENT, sha(b"compiled")),
+        ("/usr/x", sha(b"ours")),
+    ]
     early = component(described, "netboot-initrd")
     assert [file["name"] for file in early["components"]] == ["/init"]
     motd, link = component(described, "/etc/motd"), component(described, "/etc/link")
@@ -159,7 +164,7 @@ def test_the_provenance_has_files_patches_and_what_compiled(described: dict[str,
     }
     gcc = "pkg:deb/debian/gcc-12@12.2.0-14?arch=amd64&distro=bookworm"
     vendor = "pkg:deb/debian/vendor-dkms@1.2-3?arch=amd64&distro=bookworm"
-    assert found.keys() == {"/usr/x", "/init", "/etc/motd", "fits.patch", gcc, vendor}
+    assert found.keys() == {"/usr/x", COMPILED_AGENT, "/init", "/etc/motd", "fits.patch", gcc, vendor}
     assert found["/usr/x"]["annotations"] == {"part": "netboot-node", "kind": "application"}
     assert found["fits.patch"]["digest"] == {"sha256": sha256(PATCH).hexdigest()}
     assert (found[vendor]["digest"], found[vendor]["annotations"]["kind"]) == (

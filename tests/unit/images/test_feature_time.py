@@ -10,6 +10,8 @@ from tests.unit.images.test_feature_scripts import Host, host
 __all__ = ["host"]
 RELOADED = ["systemctl --no-block start chrony.service", "chronyc reload sources"]
 NOBODY = "netboot-clock: neither the site nor DHCP names a time server; the clock is as the service's time has it\n"
+RIGHT = "netboot-clock: the clock is right by the time server 192.0.2.7 (of DHCP)\n"
+AT_ONCE = "chronyc waitsync 1 1 0 1"
 
 
 def site(host: Host, *servers: str) -> None:
@@ -81,38 +83,51 @@ def test_a_lease_cannot_say_anything_but_eight_names(host: Host) -> None:
 
 
 def clock(host: Host, waitsync: int = 0) -> tuple[int, str, list[str]]:
-    host.tool("chronyc", f'case "$*" in waitsync*) exit {waitsync} ;; *tracking) echo C0000207,192.0.2.7,2 ;; esac')
+    """`waitsync`: after how many calls of it the clock is right; the last answer of `clock.sh`, and what it called."""
+    right = f"[ $(grep -c waitsync {host.folder}/calls) -gt {waitsync} ]"
+    host.tool("chronyc", f'case "$*" in waitsync*) {right} ;; *tracking) echo C0000207,192.0.2.7,2 ;; esac')
     return host.run("time", "clock.sh")
+
+
+def with_a_server(host: Host) -> None:
+    lease(host, 2, "192.0.2.7")
+    told(host)
+    (host.folder / "calls").unlink()
 
 
 def test_the_kubelet_waits_for_nothing_where_nobody_names_a_server(host: Host) -> None:
     (host.folder / "conf").unlink(missing_ok=True)
-    assert clock(host) == (0, NOBODY, [])
+    host.tool("systemctl")
+    assert clock(host) == (0, NOBODY, ["systemctl start netboot-time.service"])
+
+
+def test_a_lease_that_nobody_has_read_yet_is_read_before_the_kubelet_starts(host: Host) -> None:
+    sources = host.folder / "run/chrony-dhcp/netboot.sources"
+    host.tool("systemctl", f"mkdir -p {sources.parent}; printf '# DHCP\\nserver 192.0.2.7 iburst\\n' >{sources}")
+    status, said, calls = clock(host)
+    assert (status, said) == (0, RIGHT)
+    assert calls == ["systemctl start netboot-time.service", AT_ONCE, "chronyc -n -c tracking"]
+
+
+def test_where_the_clock_is_right_the_kubelet_waits_for_two_calls_of_chronyc(host: Host) -> None:
+    with_a_server(host)
+    assert clock(host) == (0, RIGHT, [AT_ONCE, "chronyc -n -c tracking"])
 
 
 def test_the_kubelet_waits_until_the_clock_is_within_a_second(host: Host) -> None:
-    lease(host, 2, "192.0.2.7")
-    told(host)
-    (host.folder / "calls").unlink()
-    said = "netboot-clock: the clock is right by the time server 192.0.2.7 (of DHCP)\n"
-    assert clock(host) == (0, said, ["chronyc burst 4/4", "chronyc waitsync 20 1 0 1", "chronyc -n -c tracking"])
-
-
-def test_servers_are_asked_again_while_the_clock_is_not_right(host: Host) -> None:
-    """The join agent sets a clock that was years off: what chronyd had measured by then is void."""
-    lease(host, 2, "192.0.2.7")
-    told(host)
-    (host.folder / "calls").unlink()
-    _, _, calls = clock(host, waitsync=1)
-    assert calls == [*["chronyc burst 4/4", "chronyc waitsync 20 1 0 1"] * 3, "chronyc -n -c sources"]
+    """The join agent set a clock that was years off, say: what chronyd had measured by then is void."""
+    with_a_server(host)
+    asked = [AT_ONCE, "chronyc burst 4/4", "chronyc waitsync 20 1 0 1", "chronyc burst 4/4"]
+    assert clock(host, waitsync=2) == (0, RIGHT, [*asked, "chronyc waitsync 20 1 0 1", "chronyc -n -c tracking"])
 
 
 def test_after_a_minute_the_unit_fails_and_says_who_was_asked(host: Host) -> None:
-    lease(host, 2, "192.0.2.7")
-    told(host)
-    status, said, _ = clock(host, waitsync=1)
+    with_a_server(host)
+    status, said, calls = clock(host, waitsync=4)
     assert status == 1
     assert said.startswith("netboot-clock: no time server has answered for a minute: ")
+    tried = [call for name in (AT_ONCE, *["chronyc waitsync 20 1 0 1"] * 3) for call in (name, "chronyc burst 4/4")]
+    assert calls == [*tried, "chronyc -n -c sources"]
 
 
 @pytest.mark.parametrize("server", ["", "a b", "192.0.2.1:123/x", "-x", "ntp\n", "x" * 254, "#", 'a"]'])
