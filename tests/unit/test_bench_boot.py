@@ -8,6 +8,7 @@ import pytest
 from rich.console import Console
 
 from bench import boot, floor
+from bench.__main__ import _options
 from bench.boot import Boots
 from bench.boot_times import of_floor, of_trace
 from bench.report_boot import boot_verdicts, medians, print_boot
@@ -122,6 +123,24 @@ def test_the_bare_initrd_has_the_images_own_tools_and_nothing_that_verifies(tmp_
     assert kubeconfig["users"] == [{"name": "token", "user": {"token": "abcdef.0123456789abcdef"}}]
     assert not any(word in b"".join(made.values()) for word in (b"sha256sum", b"signify", b"python"))
     assert cpio.archive(floor.entries(tmp_path, "", JOIN)).startswith(b"070701")
+
+
+@pytest.mark.parametrize(
+    ("argv", "rounds", "boots"), [((), 7, 3), (("--rounds", "5"), 5, 5), (("--rounds", "5", "--quick"), 1, 1)]
+)
+def test_boots_have_three_rounds_unless_it_is_said(
+    argv: tuple[str, ...], rounds: int, boots: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.argv", ["bench", "--only", "boot", *argv])
+    options = _options()
+    assert (options.rounds, options.boots, options.only) == (rounds, boots, ["boot"])
+
+
+def test_no_rounds_are_refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr("sys.argv", ["bench", "--rounds", "0"])
+    with pytest.raises(SystemExit):
+        _options()
+    assert "--rounds and --seconds must be at least 1" in capsys.readouterr().err
 
 
 def test_which_arm_is_first_alternates() -> None:
