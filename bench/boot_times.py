@@ -10,7 +10,9 @@ from typing import Any
 
 from bench.serving import BenchError
 
-_SAID = re.compile(r"^\[ *([\d.]+)\] .*?floor: (\w+) ([\d.]+)\s*$", re.MULTILINE)
+_SAID = re.compile(r"floor: (\w+) ([\d.]+)\s*$", re.MULTILINE)
+_HEARD = re.compile(r"^\[ *([\d.]+)\] floor: \w+ ([\d.]+)\s*$", re.MULTILINE)
+"""A line has the time of its beginning, so one that another writer began tells nothing of when this was heard."""
 _NODE = re.compile(r"^\[ *([\d.]+)\] floor +(\S+)\s*$", re.MULTILINE)
 Seconds = dict[str, float]
 
@@ -36,11 +38,11 @@ def of_floor(console: str, console_began: float, nodes: str, nodes_began: float)
     Raises:
         BenchError: the console says no phase.
     """
-    said = [(float(heard) + console_began, phase, float(uptime)) for heard, phase, uptime in _SAID.findall(console)]
-    if not said:
+    heard = [float(at) + console_began - float(uptime) for at, uptime in _HEARD.findall(console)]
+    if not heard:
         raise BenchError("the floor's console says no phase")
-    start = min(heard - uptime for heard, _, uptime in said)
-    found = {phase: uptime for _, phase, uptime in said}
+    start = min(heard)
+    found = {phase: float(uptime) for phase, uptime in _SAID.findall(console)}
     seen = [(float(heard) + nodes_began - start, ready == "True") for heard, ready in _NODE.findall(nodes)]
     for phase, times in (("NodeRegistered", [at for at, _ in seen]), ("Ready", [at for at, ready in seen if ready])):
         if times:

@@ -55,10 +55,11 @@ def test_a_trace_begins_when_the_kernel_did_however_late_its_first_report_came()
 
 
 def test_the_floors_phases_are_those_of_its_console_and_of_kubectl() -> None:
-    """Both logs count from when they began: 10 s after the clock's zero the console, 5 s after it kubectl's."""
+    """Both logs count from when they began: 10 s after the clock's zero the console, 5 s after it kubectl's. A phase on
+    a line that the login began earlier tells when it was, and nothing of when the kernel started."""
     console = (
         "[    0.200] iPXE 1.0.0\n[    3.500] floor: InitrdStarted 2.00\n[    9.100] floor: ImageFetched 7.90\n"
-        "[   14.000] [  OK  ] Reached target floor: Switched 12.50\n[   20.000] floor: Booted 18.75\n"
+        "[   14.000] floor: Switched 12.50\n[   15.200] floor login: floor: Booted 18.75\n"
     )
     nodes = "[   26.000] other   True\n[   31.200] floor   <none>\n[   33.200] floor   False\n"
     nodes += "[   36.200] floor   True\n[   40.000] floor   True\n"
