@@ -32,7 +32,7 @@ lint: setup ## ruff, import contracts, mypy, dead code, shellcheck
 	@.venv/bin/mypy
 	@.venv/bin/vulture
 	@shellcheck setup.sh .ci/run
-	@shellcheck -s dash images/node/initrd/init images/node/initrd/*.sh images/node/*/usr/lib/netboot/*.sh images/recipes/features/*/usr/lib/netboot/*.sh
+	@shellcheck -s dash images/node/initrd/init images/node/initrd/*.sh images/node/*/usr/lib/netboot/*.sh images/recipes/features/*/usr/lib/netboot/*.sh bench/floor_files/initrd/* bench/floor_files/run/floor/*.sh
 
 unit: setup
 	@$(PY) $(PYTEST) tests/unit tests/contract -q
@@ -47,7 +47,7 @@ mutants: setup ## change one line that matters at a time: a test has to fail for
 cluster: setup ## a Kubernetes control plane to play with, until Ctrl-C
 	@$(PY) -m lab.kube
 
-bench: setup ## ratios against peers in one run (matchbox, nginx), and a fleet that joins a real control plane
+bench: setup ## ratios against peers in one run (matchbox, nginx), a fleet that joins a real control plane, boots beside a bare floor
 	@$(PY) -m bench
 
 clean: ## remove what builds and tests left (the virtual environment stays)

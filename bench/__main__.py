@@ -1,4 +1,4 @@
-"""`python -m bench` (`make bench`): ratios to peers side by side, what joining and building images cost."""
+"""`python -m bench` (`make bench`): ratios to peers side by side, what joining, booting and building images cost."""
 
 import argparse
 import json
@@ -13,12 +13,14 @@ from rich.console import Console
 
 from bench import (
     abuse,
+    boot,
     flood,
     host,
     images,
     join,
     origins,
     report,
+    report_boot,
     report_images,
     report_join,
     report_siege,
@@ -32,13 +34,13 @@ from bench.peers import matchbox_version, nginx_version
 from bench.serving import AbsentError, BenchError
 from bench.stats import Verdict
 
-PARTS = ("scripts", "bytes", "abuse", "flood", "siege", "join", "images", "scale", "origins")
+PARTS = ("scripts", "bytes", "abuse", "flood", "siege", "join", "images", "scale", "origins", "boot")
 ROOT = Path(__file__).resolve().parent.parent
 
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("--rounds", type=int, default=7, help="alternating rounds (default 7)")
+    parser.add_argument("--rounds", type=int, help=f"alternating rounds (default 7; boot: {boot.ROUNDS})")
     parser.add_argument("--seconds", type=float, default=2, help="seconds of one measurement (default 2)")
     parser.add_argument("--only", choices=PARTS, action="append", help="this part (may be repeated; default all)")
     parser.add_argument("--nodes", type=int, default=join.NODES, help="machines that join at once (default 437)")
@@ -47,10 +49,12 @@ def _options() -> argparse.Namespace:
         "--quick", action="store_true", help="one short round of everything, small: tries the bench itself"
     )
     options = parser.parse_args()
+    asked = options.rounds
+    options.rounds, options.boots = (7, boot.ROUNDS) if asked is None else (asked, asked)
     if options.rounds < 1 or options.seconds < 1 or not 1 <= options.nodes <= join.MOST_NODES:
         parser.error(f"--rounds and --seconds must be at least 1, --nodes 1 to {join.MOST_NODES}")
     if options.quick:
-        options.rounds, options.seconds, options.nodes = 1, 1, min(options.nodes, 8)
+        options.rounds, options.boots, options.seconds, options.nodes = 1, 1, 1, min(options.nodes, 8)
     return options
 
 
@@ -103,6 +107,8 @@ def _run(options: argparse.Namespace, console: Console, folder: Path) -> list[Ve
         verdicts += scale.verdicts(found_scale)
     found_origins = _origins(options, console, folder) if "origins" in parts else None
     verdicts += origins.verdicts(found_origins) if found_origins else []
+    found_boot = _boot(options, console, folder) if "boot" in parts else None
+    verdicts += report_boot.boot_verdicts(found_boot) if found_boot else []
     report.print_verdicts(console, verdicts)
     if options.output == "json":
         judged = [{**asdict(verdict), "reached": verdict.reached} for verdict in verdicts]
@@ -115,6 +121,7 @@ def _run(options: argparse.Namespace, console: Console, folder: Path) -> list[Ve
             "images": found_images,
             "scale": found_scale,
             "origins": found_origins,
+            "boot": found_boot,
         }
         whole |= {name: asdict(found) for name, found in more.items() if found}
         sys.stdout.write(json.dumps(whole, indent=2) + "\n")
@@ -136,6 +143,16 @@ def _origins(options: argparse.Namespace, console: Console, folder: Path) -> ori
     rounds, mib = (1, 48) if options.quick else (options.rounds, 256)
     found = origins.measure(folder, rounds, mib)
     console.print(origins.described(found), "", highlight=False)
+    return found
+
+
+def _boot(options: argparse.Namespace, console: Console, folder: Path) -> boot.Boots | None:
+    try:
+        found = boot.measure(folder, options.boots, console)
+    except AbsentError as error:
+        _say_absent(console, str(error))
+        return None
+    report_boot.print_boot(console, found)
     return found
 
 
