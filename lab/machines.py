@@ -18,6 +18,7 @@ from lab.tpm import qemu_arguments, tpm
 
 Firmware = Literal["bios", "uefi"]
 DISK_BYTES = 256 * 1024**2
+CRASH_STORE_BYTES = 64 * 1024
 _OVMF = Path("/usr/share/OVMF")
 _OVMF_PAIRS = (("OVMF_CODE_4M.fd", "OVMF_VARS_4M.fd"), ("OVMF_CODE.fd", "OVMF_VARS.fd"))
 
@@ -30,6 +31,7 @@ class Hardware:
     `program`: an EFI program that the firmware starts, before it looks at the network.
     `tpm`: it has a TPM 2.0, whose state is `<folder>/<name>.tpm`: a machine that is switched off and on keeps its chip.
     `disks`: how many NVMe disks it has, empty at first; what they hold stays in `<folder>/<name>.disk<number>`.
+    `crash_store`: its firmware keeps what a kernel says last (ACPI ERST), in `<folder>/<name>.erst`.
     `clock`: what the board's clock says when it is switched on, as QEMU's `-rtc base=` has it; "": the time.
     """
 
@@ -45,6 +47,7 @@ class Hardware:
     tpm: bool = False
     disks: int = 0
     program: Path | None = None
+    crash_store: bool = False
     clock: str = ""
 
 
@@ -115,6 +118,7 @@ def _argv(hardware: Hardware, attachment: Attachment, stem: Path, accelerator: A
         *(("-kernel", str(hardware.program)) if hardware.program else ()),
         *_nic(hardware, attachment),
         *_disks(hardware, stem),
+        *(_crash_store(Path(f"{stem}.erst")) if hardware.crash_store else ()),
     ]
 
 
@@ -132,6 +136,11 @@ def _firmware(hardware: Hardware, stem: Path) -> list[str]:
                 for word in ("-drive", f"if=pflash,format=raw,file={path},readonly={fixed}")
             ]
     raise UnusableError(f"no UEFI firmware in {_OVMF}: install the package ovmf")
+
+
+def _crash_store(path: Path) -> tuple[str, ...]:
+    memory = f"memory-backend-file,id=erst,mem-path={path},size={CRASH_STORE_BYTES},share=on"
+    return "-object", memory, "-device", "acpi-erst,memdev=erst"
 
 
 def _disks(hardware: Hardware, stem: Path) -> list[str]:

@@ -34,11 +34,12 @@ def built(work: Path) -> BuiltImage:
 
 @pytest.fixture(scope="session")
 def built_erofs(work: Path) -> BuiltImage:
-    """The same in its other forms: root as erofs, a unified kernel image, root on consoles, and more of networks."""
+    """The same in its other forms: root as erofs, a unified kernel image; ways in, a journal sent, more of networks."""
     recipe = work / "recipe-erofs/formats.yaml"
     shutil.copytree(Path(__file__).parent / "overlay", recipe.parent / "overlay", dirs_exist_ok=True)
     recipe.write_text(
-        f"base: {RECIPE}\nroot_format: erofs\nuki: true\ndebug: [console-login]\n"
+        f"base: {RECIPE}\nroot_format: erofs\nuki: true\ndebug: [console-login]\nbudget_mib: 120\n"
+        "features: [time, ssh, journal-upload]\n"
         "overlay: [overlay]\nunits: {show-network.service: enable}\n"
     )
     return build(work / "erofs-builder", str(recipe))

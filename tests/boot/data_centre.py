@@ -15,6 +15,7 @@ from lab.machines import Firmware, Hardware, Machine, machine
 from lab.network import Mode, Network, UserNetwork, dnsmasq, network
 from lab.service import Service, service
 from lab.site import Site, make_site
+from lab.time_server import time_server
 
 BOOT_SECONDS = 240.0
 """For one machine from power-on to Booted, in software emulation, on a machine that is busy with other things."""
@@ -123,11 +124,12 @@ def data_centre(
     user_network: bool = False,
     origins: bool = False,
     mode: Mode | Literal["ipv6"] = "authoritative",
+    clock: bool = False,
 ) -> Iterator[DataCentre]:
     """Everything running, the channel pointing at the shared image, no machine declared.
 
     `origins`: do not start the service yet; `start_with_kernels_of_origins` does. `mode` ipv6: there is no
-    IPv4 for machines.
+    IPv4 for machines. `clock`: DHCP names a time server.
     """
     with contextlib.ExitStack() as stack:
         net = None if user_network else stack.enter_context(network(folder / "network"))
@@ -143,7 +145,9 @@ def data_centre(
             running.set_channel("stable", built.digest)
         if net:
             boot = f"{site.url}/boot.ipxe"
-            stack.enter_context(ipv6.router(net, boot) if mode == "ipv6" else dnsmasq(net, boot, mode))
+            told = stack.enter_context(time_server(net)) if clock else ""
+            dhcp = ipv6.router(net, boot) if mode == "ipv6" else dnsmasq(net, boot, mode, time_servers=told)
+            stack.enter_context(dhcp)
         stack.callback(running.stop)
         yield DataCentre(folder, built, site, net, running)
 

@@ -15,6 +15,7 @@ FIRST = (
     "tests/boot/test_boots.py",
     "tests/boot/test_faults.py",
     "tests/boot/test_formats.py",
+    "tests/boot/test_evidence.py",
     "tests/boot/test_pull_through.py",
     "tests/boot",
     "tests/tools/images/test_build_arm64.py",

@@ -1,0 +1,99 @@
+"""What an operator has to get into a machine and to keep its journal: an ssh CA, certificates, a receiver."""
+
+import contextlib
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from lab.network import Network
+from lab.processes import child, run
+from netboot.cli.authority import new_authority, new_certificate
+
+JOURNAL_REMOTE = "/lib/systemd/systemd-journal-remote"
+PORT = 19532
+SSH_SECONDS = 90.0
+
+
+@dataclass(frozen=True, slots=True)
+class SshAuthority:
+    """A CA of the site, and keys with certificates of it, in `folder`."""
+
+    folder: Path
+
+    @property
+    def public(self) -> Path:
+        """For `ssh.authorities`."""
+        return self.folder / "user-ca.pub"
+
+    def key(self, name: str, *options: str) -> Path:
+        """A new key; with `options` of ssh-keygen, a certificate for it."""
+        path = self.folder / name
+        run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", name, "-f", str(path)])
+        if options:
+            run(["ssh-keygen", "-q", "-s", str(self.folder / "user-ca"), "-I", name, *options, f"{path}.pub"])
+        return path
+
+
+def ssh_authority(folder: Path) -> SshAuthority:
+    """A CA that is new."""
+    folder.mkdir(parents=True)
+    authority = SshAuthority(folder)
+    authority.key("user-ca")
+    return authority
+
+
+def ssh(address: str, key: Path, command: str, fingerprint: str = "") -> subprocess.CompletedProcess[str]:
+    """Run a command as root; `fingerprint`: of the host key, as the boot's trace has it, or any."""
+    known = key.parent / f"{address}.known"
+    trusting = ["-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null"]
+    if fingerprint:
+        known.write_text(run(["ssh-keyscan", "-T", "60", "-t", "ed25519", address]))
+        assert fingerprint in run(["ssh-keygen", "-l", "-f", str(known)])
+        trusting = ["-o", "StrictHostKeyChecking=yes", "-o", f"UserKnownHostsFile={known}"]
+    alone = ["-F", "/dev/null", "-o", "BatchMode=yes", "-o", "IdentitiesOnly=yes", "-o", "IdentityAgent=none"]
+    alive = ["-o", "ConnectTimeout=60", "-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3"]
+    argv = ["ssh", *alone, *alive, *trusting, "-i", str(key), f"root@{address}", command]
+    return subprocess.run(argv, capture_output=True, text=True, timeout=SSH_SECONDS, check=False)
+
+
+@dataclass(frozen=True, slots=True)
+class JournalReceiver:
+    """A systemd-journal-remote of the provisioning network, over TLS, that is off at first."""
+
+    folder: Path
+    network: Network
+
+    @property
+    def url(self) -> str:
+        """For `journal.url`."""
+        return f"https://{self.network.inside}:{PORT}"
+
+    @property
+    def authority(self) -> Path:
+        """For `journal.authorities`."""
+        return self.folder / "ca.crt"
+
+    @contextlib.contextmanager
+    def switched_on(self) -> Iterator[None]:
+        """Debian's own, for the length of a block; what it takes is in `folder`."""
+        certificate, key = str(self.folder / "log.crt"), str(self.folder / "log.key")
+        argv = [JOURNAL_REMOTE, f"--listen-https={self.network.inside}:{PORT}", f"--cert={certificate}", f"--key={key}"]
+        argv += ["--split-mode=host", f"--output={self.folder / 'journals'}"]
+        with child("journal-remote", argv, self.folder / "remote.log", namespace=self.network.namespace):
+            yield
+
+    def taken(self, *matches: str) -> str:
+        """What of it `journalctl` shows."""
+        argv = ["journalctl", "--quiet", f"--directory={self.folder / 'journals'}", "--output=cat", *matches]
+        return subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False).stdout
+
+
+def journal_receiver(folder: Path, network: Network) -> JournalReceiver:
+    """One whose certificate is by an authority of its own."""
+    (folder / "journals").mkdir(parents=True)
+    authority, key = new_authority("lab")
+    pair = new_certificate(authority, key, [network.inside])
+    for name, data in (("ca.crt", authority), ("log.crt", pair[0]), ("log.key", pair[1])):
+        (folder / name).write_bytes(data)
+    return JournalReceiver(folder, network)
