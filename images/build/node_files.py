@@ -16,14 +16,16 @@ SHARED = ("__init__.py", "errors.py", "wire.py")
 
 
 def node_files() -> tuple[Entry, ...]:
-    """The package `node`, the part of `tokens` that it imports, and the units that run it."""
+    """The package `node`, the part of `tokens` that it imports, the units that run it, and who adds one to a boot."""
     tokens = Path(str(files("tokens")))
     code = [NODE / "__init__.py", *(path for name in PACKAGES for path in (NODE / name).rglob("*.py"))]
     units = [path for name in PACKAGES for path in (NODE / name).glob("systemd/*")]
+    generators = [path for name in PACKAGES for path in (NODE / name).glob("generators/*")]
     entries = [
         *(read_file(f"{HOME}/node/{path.relative_to(NODE).as_posix()}", path, 0o644) for path in code),
         *(read_file(f"{HOME}/tokens/{name}", tokens / name, 0o644) for name in SHARED),
         *(read_file(f"/usr/lib/systemd/system/{path.name}", path, 0o644) for path in units),
+        *(read_file(f"/usr/lib/systemd/system-generators/{path.name}", path, 0o755) for path in generators),
     ]
     return tuple(sorted(entries, key=lambda entry: entry.path))
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from images.build.node_files import node_files
 from images.node.health.active import cpu, disk, memory
 from images.node.health.expected import Expected
 from images.node.health.hardware import Hardware
@@ -138,6 +139,32 @@ def test_beside_a_kubelet_nothing_is_begun_and_what_was_measured_stays(tmp_path:
         put(root / "run/netboot/health-active.json", kept)
         assert active(root)[0] == 1
         assert told(run(root)[0]) == {"active-dcgm": "well"}
+
+
+@pytest.mark.parametrize(
+    ("cmdline", "started"),
+    [
+        ("quiet netboot.active=all panic=30", True),
+        ("netboot.active=", True),
+        ("quiet panic=30", False),
+        ("my.netboot.active=all netboot.actives=all", False),
+    ],
+)
+def test_the_unit_is_part_of_a_boot_only_where_the_profile_asks(tmp_path: Path, cmdline: str, started: bool) -> None:
+    """Else a kubelet, which it is ordered before, would wait for what it waits for."""
+    (entry,) = [entry for entry in node_files() if "/system-generators/" in entry.path]
+    assert (entry.path, entry.mode) == ("/usr/lib/systemd/system-generators/netboot-active-generator", 0o755)
+    program = tmp_path / "generator"
+    program.write_bytes(entry.content)
+    program.chmod(entry.mode)
+    folders = [tmp_path / name for name in ("normal", "early", "late")]
+    for folder in folders:
+        folder.mkdir()
+    subprocess.run([program, *folders], env={"SYSTEMD_PROC_CMDLINE": cmdline, "PATH": "/usr/bin:/bin"}, check=True)
+    made = {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*.service")}
+    link = "normal/multi-user.target.wants/netboot-active.service"
+    assert made == ({link} if started else set())
+    assert not started or (tmp_path / link).readlink() == Path("/usr/lib/systemd/system/netboot-active.service")
 
 
 def test_where_nobody_asks_nothing_is_measured(tmp_path: Path) -> None:

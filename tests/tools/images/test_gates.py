@@ -130,6 +130,7 @@ def test_the_shipped_recipe_passes_and_says_what_was_looked_at(kitchen: Kitchen)
         "kernel",
         "nouveau",
         "nvidia",
+        "owners",
         "pairs",
         "required",
         "secrets",
@@ -280,10 +281,10 @@ files:
   /opt/cni/bin/bridge: {source: bridge, mode: '0755'}
   /usr/lib/cni/bridge: {source: bridge, mode: '0755'}
   /usr/lib/cni/portmap: {link: /opt/cni/bin/bridge}
-  /var/lib/dpkg/info/theirs.list: {content: "/.\\n/usr/bin\\n/bin/udevadm\\n"}
+  /var/lib/dpkg/info/dpkg:amd64.list: {content: "/.\\n/usr/bin\\n/bin/udevadm\\n"}
 """
     assert kitchen.refused(recipe, bridge=program()) == findings(
-        "owners: /usr/bin/udevadm is of several packages: theirs, udev",
+        "owners: /usr/bin/udevadm is of several packages: dpkg, udev",
         "leave all but one of them out, or report it to whose packages they are: one has overwritten the other's",
         "owners: CNI plugins are in /opt/cni/bin and /usr/lib/cni: bridge",
         "leave one of the packages that bring them out: the Kubernetes project's kubelet depends on kubernetes-cni, "

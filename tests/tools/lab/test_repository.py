@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from lab.kube.repository import PACKAGE_VERSION, Repository, repository
+from lab.kube.repository import CNI_VERSION, PACKAGE_VERSION, Repository, repository
 
 pytestmark = pytest.mark.tools
 
@@ -70,6 +70,7 @@ def test_no_private_key_is_left(tmp_path: Path, binaries: Path) -> None:
         "InRelease",
         "Packages",
         f"kubelet_{PACKAGE_VERSION}_amd64.deb",
+        f"kubernetes-cni_{CNI_VERSION}_amd64.deb",
         "kubernetes.asc",
     ]
     assert made.key.read_text().startswith("-----BEGIN PGP PUBLIC KEY BLOCK-----")

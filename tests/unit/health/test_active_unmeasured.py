@@ -94,3 +94,4 @@ def test_nothing_is_measured_beside_images_that_are_unpacked_and_it_is_the_first
     assert "After=netboot-images.service" in unit
     assert "Before=kubelet.service slurmd.service" in unit
     assert "OOMScoreAdjust=1000" in unit
+    assert "[Install]" not in unit, "it is started by its generator, where the profile asks"

@@ -47,7 +47,7 @@ def test_the_packages_and_their_units_are_there_and_started() -> None:
     assert {path.name for path in PYTHON if path.parts[0] == "tokens"} == {"__init__.py", "errors.py", "wire.py"}
     assert {path.parts[0] for path in PYTHON} == {"node", "tokens"}
     assert not [entry.path for entry in node_files() if entry.link is not None]
-    units = ["netboot-active.service", "netboot-health.service", "netboot-health.timer", "netboot-join.service"]
+    units = ["netboot-health.service", "netboot-health.timer", "netboot-join.service"]
     assert sorted(installable(node_files())) == units
 
 
