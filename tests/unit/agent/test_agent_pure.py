@@ -393,5 +393,7 @@ def test_what_an_image_gets() -> None:
     entries = {entry.path: entry for entry in node_files()}
     assert "/usr/lib/systemd/system/netboot-join.service" in entries
     assert {"/usr/lib/netboot/node/agent/__main__.py", "/usr/lib/netboot/tokens/wire.py"} < set(entries)
-    assert all(entry.mode == 0o644 for entry in entries.values())
+    executable = {path for path, entry in entries.items() if entry.mode == 0o755}
+    assert executable == {"/usr/lib/systemd/system-generators/netboot-active-generator"}
+    assert all(entries[path].mode == 0o644 for path in entries.keys() - executable)
     assert not any("tests" in path or path.endswith(".pyc") for path in entries)
