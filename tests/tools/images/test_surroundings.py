@@ -5,6 +5,7 @@ import os
 import sys
 import time
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -68,6 +69,14 @@ def test_a_fault_of_each_kind_is_found_and_only_those(there: Surroundings, tmp_p
     there.run([*command, there.place], lambda line: None)
     found = list(tree_differences(first / "root", there.files / "root", times=False))
     assert found == [f"/{name}: {'mode' if name == 'umask' else 'content'}" for name in sorted(there.varied)]
+
+
+@pytest.mark.parametrize("zone", range(-12, 15))
+def test_it_is_another_day_there_whatever_the_hour_and_the_zone_are_here(zone: int) -> None:
+    """Else a step that writes the day down would be found in some hours and not in others."""
+    hours, minutes = surroundings._ZONE.removeprefix("CHK+").split(":")
+    later = timedelta(hours=surroundings.AHEAD_HOURS - zone - int(hours), minutes=-int(minutes))
+    assert later >= timedelta(days=1)
 
 
 def test_nothing_of_it_is_left_and_nothing_of_the_machine_is_changed(there: Surroundings) -> None:
