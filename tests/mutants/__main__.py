@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from tests.mutants.catalogue import Mutant, MutantError, read
-from tests.mutants.runner import Copy, Outcome, Verdict, tests_of
+from tests.mutants.runner import DEADLINE_SECONDS, Copy, Outcome, Verdict, tests_of
 
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -46,7 +46,8 @@ def _judged(mutants: Sequence[Mutant], jobs: int, console: Console) -> Iterator[
     with _copies(jobs) as free, Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task("unchanged tree", total=len(mutants))
         copy = free.get()
-        status, output = copy.run(tests_of(mutants))
+        tests = tests_of(mutants)
+        status, output = copy.run(tests, DEADLINE_SECONDS * len(tests))
         free.put(copy)
         if status != 0:
             raise MutantError(f"the tests do not pass on the unchanged tree:\n{output}")

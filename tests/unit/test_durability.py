@@ -4,6 +4,7 @@ Of databases: with which pragmas the live connection commits. Of files: what was
 """
 
 import asyncio
+import shutil
 import sqlite3
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,14 +14,18 @@ import pytest
 from netboot.join.enrolment import Act, OpenWindow
 from netboot.lifecycle.phases import Phase
 from netboot.lifecycle.state import Batch
+from netboot.stores.acceptance import Acceptance
+from netboot.stores.backup import write_backup
 from netboot.stores.bootkey import load_or_create
 from netboot.stores.enrolment import SqliteEnrolments
 from netboot.stores.journal import SqliteJournal
 from netboot.stores.journal_reader import cursor_path, write_cursor
+from netboot.stores.restore import read_backup, restore
 from netboot.stores.snapshot import write_snapshot
 from netboot.stores.state_writer import SqliteProjection
 from tests.joining import declared, snapshot_of
 from tests.records import event, script
+from tests.sites import make_site
 from tests.unit.images.faults import recorded
 
 FULL = 2
@@ -132,3 +137,34 @@ def test_the_boot_id_key_is_durable_before_a_boot_is_named_by_it(tmp_path: Path)
     (what, staged), *rest = events
     assert what == "fsync" and Path(staged).name.startswith("boot-id.key.")
     assert rest == [("rename", str(path)), ("fsync", str(tmp_path))]
+
+
+def test_what_an_operator_accepted_is_durable_before_the_answer(tmp_path: Path) -> None:
+    folder = tmp_path / "accepted"
+    folder.mkdir()  # as the service does at its start
+    with recorded() as events:
+        Acceptance(tmp_path).write("a1" * 32)
+    staged, path = str(folder / "inventory.json-new"), str(folder / "inventory.json")
+    assert events == [("fsync", staged), ("rename", path), ("fsync", str(folder))]
+
+
+def test_a_restore_is_durable_before_its_marker_goes_and_the_marker_before_anything_changes(tmp_path: Path) -> None:
+    root, file, unpacked = tmp_path / "site", tmp_path / "backup", tmp_path / "unpacked"
+    config = make_site(root)
+    config.data.mkdir(exist_ok=True)
+    load_or_create(config.data / "boot-id.key")
+    with file.open("wb") as out:
+        write_backup(config, root / "netboot.yaml", out, 0)
+    shutil.rmtree(root)
+    unpacked.mkdir()
+    with file.open("rb") as data:
+        contents = read_backup(data, unpacked)
+    with recorded() as events:
+        targets = restore(contents, unpacked, root / "netboot.yaml")
+    data_folder = ("fsync", str(config.data))
+    places = [events.index(("rename", str(target))) for target in targets]  # each of a file that was fsynced
+    assert events.index(data_folder) < min(places)
+    folders = {("fsync", str(target.parent)) for target in targets}
+    assert data_folder in folders
+    assert folders <= set(events[max(places) :])
+    assert (events[-1], events.count(data_folder)) == (data_folder, 3)
