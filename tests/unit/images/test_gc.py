@@ -13,6 +13,7 @@ from images.errors import InUseError
 from images.store.check import check_image
 from images.store.gc import Collected, collect, plan, remove
 from images.store.store import Store
+from tests.unit.images.faults import recorded
 from tests.unit.images.samples import KEY, add
 
 GRACE = 60
@@ -44,6 +45,19 @@ def test_a_plan_divides_what_is_not_needed(there: set[str], keep: set[str], seen
     assert not set(gone) & set(waiting)
     assert all(now - seen[name] >= GRACE for name in gone)
     assert all(now - GRACE < since <= now for since in waiting.values())
+
+
+def test_that_an_image_is_gone_is_durable_before_its_parts_go_and_then_they_are(tmp_path: Path) -> None:
+    """A power cut leaves blobs of no image, never an image without its blobs."""
+    now = 2_000_000_000
+    store = Store(tmp_path / "store", now=lambda: now)
+    digest = add(store, tmp_path, "a")
+    assert collect(store, now, GRACE).removed == ()
+    with recorded() as events:
+        assert collect(store, now + GRACE, GRACE).removed == (digest,)
+    images = store.root / "images"
+    synced = [path for what, path in events if what == "fsync"]
+    assert synced[:3] == [str(images / digest), str(images), str(store.root / "blobs")]
 
 
 class Collection(RuleBasedStateMachine):

@@ -51,6 +51,16 @@ def test_what_was_signed_before_a_rotation_is_trusted_until_its_key_is_retired(r
     assert ring.public_bytes(old.public.id) == old.public.to_bytes()
 
 
+def test_a_key_is_durably_retired(ring: KeyRing) -> None:
+    """After a power cut it is not trusted again."""
+    old = ring.signing_key().public.id
+    ring.rotate()
+    with faults.recorded() as events:
+        ring.retire(old)
+    assert [path for _, path in events] == [str(ring.folder / f"{old}.retired"), str(ring.folder)]
+    assert events[-1][0] == "fsync"
+
+
 def test_a_key_under_another_s_name_is_not_taken(ring: KeyRing) -> None:
     """Else a retired key could go on as a copy."""
     mine = ring.signing_key().public
