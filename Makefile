@@ -24,7 +24,7 @@ demo: setup ## from nothing to a Ready node: image, cluster, service, a disk-les
 test: setup lint ## everything: lint, types, contracts, unit, tools, boots of real machines
 	@$(SUDO) $(PY) $(PYTEST) -p tests.plugins.reruns tests -rR
 
-check: setup lint unit ## lint, types, contracts, unit tests: within three minutes
+check: setup lint unit ## lint, types, contracts, unit tests: about three minutes on two free cores
 
 lint: setup ## ruff, import contracts, mypy, dead code, shellcheck
 	@.venv/bin/ruff check . && .venv/bin/ruff format --check .
