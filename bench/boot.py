@@ -55,6 +55,7 @@ def measure(folder: Path, rounds: int, console: Console) -> Boots:
         AbsentError: something that it takes is not here. BenchError: a machine did not become a node.
     """
     require()
+    folder.chmod(0o755)  # the service is nobody, and its site lies there
     found: dict[str, list[Seconds]] = {name: [] for name in ARMS}
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     try:
