@@ -33,6 +33,7 @@ class Facts:
         self._closed = False
         self._commit = Commit()
         self._failure: str | None = None
+        self._noting = threading.Lock()
         self._thread = threading.Thread(target=self._commit_for_ever, name=f"facts {path.name}", daemon=True)
         self._thread.start()
 
@@ -101,9 +102,11 @@ class Facts:
         return batch, True
 
     def _note(self, failure: str | None) -> None:
-        if failure != self._failure:
-            if failure is not None:
-                log.error("journal: %s", failure)
-            else:
-                log.warning("journal: records are written down again")
-        self._failure = failure
+        with self._noting:  # whoever waits finds out at the same time, and it is said once
+            said, self._failure = self._failure, failure
+        if failure == said:
+            return
+        if failure is not None:
+            log.error("journal: %s", failure)
+        else:
+            log.warning("journal: records are written down again")
