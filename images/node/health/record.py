@@ -23,6 +23,8 @@ from .scrub import Scrubber
 
 SCHEMA = 1
 _KERNEL = re.compile(r"NVRM|nvidia|SXid|mlx5|AER|EDAC|nvme", re.IGNORECASE)
+_ARGUMENTS = re.compile(r"(?:Kernel c|C)ommand line: |Unknown kernel command line parameters")
+"""Linux init/main.c: names of drivers are among the arguments, and so is whatever its owner put there."""
 _PROCESS = re.compile(r"proc/(\d+)(?:/|$)")
 
 
@@ -48,8 +50,9 @@ class Recording(Machine):
         return names
 
     def kernel_log(self) -> str:
-        """The lines about hardware."""
-        lines = [line for line in Machine.kernel_log(self).splitlines() if _KERNEL.search(line)]
+        """The lines about hardware, without the kernel's arguments."""
+        said = Machine.kernel_log(self).splitlines()
+        lines = [line for line in said if _KERNEL.search(line) and not _ARGUMENTS.search(line)]
         self.files["dev/kmsg"] = "\n".join(lines[-500:])
         return self.files["dev/kmsg"]
 

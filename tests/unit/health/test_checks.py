@@ -53,7 +53,7 @@ def test_a_whole_machine_is_in_order(tmp_path: Path) -> None:
         "time-service": ("pass", "a time service holds the clock"),
         "gpu-count": ("pass", "8 GPUs on the PCI bus"),
         "gpu-uuid": ("pass", "8 GPUs: NVIDIA H100 80GB HBM3"),
-        "gpu-recovery": ("pass", "8 GPUs ask for nothing"),
+        "gpu-recovery": ("pass", "8 GPUs: no reset is asked for"),
         "gpu-ecc": ("pass", "8 GPUs without uncorrected memory errors"),
         "gpu-nvlink": ("pass", "18 NVLinks are active on each GPU"),
         "nvlink-errors": ("pass", "no NVLink error too many, by 432 counters"),

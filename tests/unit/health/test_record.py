@@ -13,7 +13,7 @@ from images.node.health.machine import Offset
 from images.node.health.scrub import Scrubber
 from netboot.cli.main import cli
 from tests.unit.health import recorded as recordings
-from tests.unit.health.recorded import FIXTURES, WHOLE, Told, expected, look, plant, recorded, words
+from tests.unit.health.recorded import FIXTURES, WHOLE, Told, expected, look, plant, put, recorded, words
 
 NAMED = """\
 GPU UUID                              : GPU-8f0500a5-abae-41df-22f9-42f861728600
@@ -114,6 +114,13 @@ def _program(folder: Path, line: str, text: str) -> None:
     before = tool.read_text() if tool.exists() else "#!/bin/sh\n"
     tool.write_text(f'{before}[ "$*" = "{arguments}" ] && exec cat {said}\n')
     tool.chmod(0o755)
+
+
+def test_the_kernel_s_arguments_are_not_recorded(tmp_path: Path) -> None:
+    said = "6,1,0,-;Command line: token=1 mlx5_core.x=1\n5,2,0,-;Kernel command line: token=1 mlx5_core.x=1\n"
+    driver = "6,3,0,-;nvidia: loading out-of-tree module taints kernel."
+    put(tmp_path / "dev/kmsg", said + driver)
+    assert record.Recording(tmp_path).kernel_log() == driver
 
 
 def test_a_folder_that_is_there_is_not_written_over(tmp_path: Path) -> None:

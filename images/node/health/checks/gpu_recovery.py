@@ -25,7 +25,7 @@ def look(machine: Machine) -> Result:
             findings.append(Finding("fail", f"GPU {at} asks for {action}", remedy))
         elif row.get(_RECOMMENDED) == "Yes":
             findings.append(Finding("warn", f"GPU {at} should be drained and reset", "reset it when it is idle"))
-    return judged(findings, Result("pass", f"{counted(len(told), 'GPU')} ask for nothing"))
+    return judged(findings, Result("pass", f"{counted(len(told), 'GPU')}: no reset is asked for"))
 
 
 CHECK = Check("gpu-recovery", "critical", 60, look)

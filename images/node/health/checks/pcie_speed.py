@@ -28,7 +28,8 @@ def look(machine: Machine) -> Result:
         now, most = whole(row.get(_MAX, "")), whole(row.get(_DEVICE, ""))
         if now is not None and most is not None and now < most:
             findings.append(Finding("fail", f"GPU {at} reaches PCIe generation {now} of {most}", _REMEDY))
-    facts = {"links": [f"{card.address} {card.speed or 0:g}" for card in cards]}
+    generations = [whole(row.get(_MAX, "")) for row in told]
+    facts = {"links": [f"{card.address} {card.speed or 0:g}" for card in cards], "gpu_generations": generations}
     return judged(
         findings, Result("pass", f"{counted(len(cards) + len(told), 'PCIe link')} at full speed", facts=facts)
     )
