@@ -3,6 +3,7 @@
 ImageError
 ├── RecipeError            (a recipe asks for what cannot be; faults of form are strict.FaultsError)
 ├── CommandError           a tool failed; the message is a command that can be pasted, and its last words
+│   └── TooMuchOutputError it wrote more than it may
 ├── SourceUnavailableError a package mirror does not answer
 ├── GateError              what was built must not be booted: images.values.finding, with what it lists
 │   └── BudgetError        the image is larger than its recipe allows, or takes more memory than its machines have
@@ -32,6 +33,14 @@ class CommandError(ImageError):
     def __init__(self, command: str, status: int, output: str) -> None:
         self.command, self.status, self.output = command, status, output
         super().__init__(f"exit status {status} from: {command}\n{output}".rstrip())
+
+
+class TooMuchOutputError(CommandError):
+    """A tool wrote more than it may, and was ended. `words`: that it did, and how much it may."""
+
+    def __init__(self, command: str, status: int, output: str, most: int) -> None:
+        self.words = f"ended, for it wrote more than {most >> 10} KiB"
+        super().__init__(command, status, f"{output}\n{self.words}".lstrip())
 
 
 class SourceUnavailableError(ImageError):

@@ -13,11 +13,15 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from images import cancel
-from images.errors import CommandError
+from images.errors import CommandError, TooMuchOutputError
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 TAIL_LINES = 20
 """How many of a failed tool's last lines its error shows."""
+MOST_BYTES = 256 << 20
+"""What a tool may write, to both of its pipes together: a compiler's log has a few MiB."""
+LONGEST_LINE = 65_536
+"""Bytes; a longer one is taken for several."""
 GRACE_SECONDS = 5.0
 """How long a process group that was told to end may take before it is killed."""
 
@@ -31,6 +35,7 @@ def run(
     cwd: Path | None = None,
     on_line: Callable[[str], None] | None = None,
     timeout: float | None = None,
+    most_bytes: int = MOST_BYTES,
 ) -> str:
     """Run a tool to its end and return what it wrote to stdout.
 
@@ -40,9 +45,11 @@ def run(
     Args:
         on_line: called with each line of stdout and stderr, as they come.
         timeout: seconds until the tool is ended; None: never.
+        most_bytes: what it may write to both pipes together before it is ended.
 
     Raises:
         CommandError: not installed, ran out of time, or failed; with the command to paste and the last lines.
+        TooMuchOutputError: it wrote more than `most_bytes`.
         EndedError: this thread's work is to end (`images.cancel`); the tool has ended.
     """
     command = [str(word) for word in argv]
@@ -52,10 +59,12 @@ def run(
     if tool is None:
         raise CommandError(shown, 127, f"{command[0]} is not installed here; ./setup.sh installs what builds need")
     with _process([tool, *command[1:]], environment, cwd) as process:
-        output = _Output(process, on_line)
+        output = _Output(process, on_line, most_bytes)
         in_time = output.read(None if timeout is None else time.monotonic() + timeout)
-        status = process.wait() if in_time else 124
+        status = process.wait() if in_time and not output.too_much else 124
     tail = "\n".join(output.tail)
+    if output.too_much:
+        raise TooMuchOutputError(shown, status, tail, most_bytes)
     if not in_time:
         raise CommandError(shown, 124, f"{tail}\nended after {timeout:g} seconds".lstrip())
     if status:
@@ -119,17 +128,24 @@ def _signal(group: int, number: signal.Signals) -> None:
 class _Output:
     """What a process says on its two pipes, until it has ended: not until the pipes close, which a daemon may hold."""
 
-    def __init__(self, process: subprocess.Popen[bytes], on_line: Callable[[str], None] | None) -> None:
+    def __init__(self, process: subprocess.Popen[bytes], on_line: Callable[[str], None] | None, most: int) -> None:
         assert process.stdout and process.stderr
         self._process, self._on_line = process, on_line
         self._pending: dict[int, bytes] = {}
         self._stdout_fd = process.stdout.fileno()
         self._pipes = (process.stdout.fileno(), process.stderr.fileno())
+        self._left = most
         self.stdout = bytearray()
         self.tail: deque[str] = deque(maxlen=TAIL_LINES)
 
+    @property
+    def too_much(self) -> bool:
+        """Whether it wrote more than it may; nothing is read any more then."""
+        return self._left < 0
+
     def read(self, deadline: float | None) -> bool:
-        """Read until the process has ended; False when the deadline (monotonic seconds) came first."""
+        """Read until the process has ended, or written too much; False when the deadline (monotonic seconds) came
+        first."""
         ended, told = os.pidfd_open(self._process.pid), cancel.current()
         try:
             with selectors.DefaultSelector() as selector:
@@ -143,7 +159,7 @@ class _Output:
         finally:
             os.close(ended)
         for pipe in self._pipes:
-            while self._take(pipe):
+            while not self.too_much and self._take(pipe):
                 pass
             self._emit(self._pending.pop(pipe, b""))
         return in_time
@@ -159,6 +175,8 @@ class _Output:
             for pipe in self._pipes:
                 if pipe in ready and self._take(pipe) is False:
                     selector.unregister(pipe)
+                if self.too_much:
+                    return True
             cancel.check()
 
     def _take(self, pipe: int) -> bool | None:
@@ -169,9 +187,12 @@ class _Output:
             return None
         if not data:
             return False
+        self._left -= len(data)
         if pipe == self._stdout_fd:
             self.stdout += data
         *lines, self._pending[pipe] = (self._pending.get(pipe, b"") + data).split(b"\n")
+        if len(self._pending[pipe]) > LONGEST_LINE:
+            lines.append(self._pending.pop(pipe))
         for line in lines:
             self._emit(line)
         return True

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import jinja2
 
+from ipxe.command_line import KERNEL_NAME
 from ipxe.values import Boot, Chain, Waiting
 
 _TEMPLATES = jinja2.Environment(
@@ -39,7 +40,13 @@ def chain_script(values: Chain) -> bytes:
 
 def prepare(values: Boot) -> Prepared:
     """The script that boots a machine, rendered but for the boot id."""
-    more = {"boot_id": _HOLE, "command_line": _command_line(values), "from_origin": values.kernel_from != values.url}
+    command_line = " ".join(values.command_line.words(_HOLE, nonce=values.nonce))
+    more = {
+        "boot_id": _HOLE,
+        "command_line": command_line,
+        "from_origin": values.kernel_from != values.url,
+        "kernel_name": KERNEL_NAME,
+    }
     text = _render("boot.ipxe", {**values.model_dump(), **more})
     return Prepared(tuple(text.split(_HOLE.encode())))
 
@@ -47,25 +54,6 @@ def prepare(values: Boot) -> Prepared:
 def waiting_script(values: Waiting) -> bytes:
     """The script of a machine that is unknown, refused or to be told later: explains on its console and asks again."""
     return _render("waiting.ipxe", values.model_dump())
-
-
-def _command_line(values: Boot) -> str:
-    """The kernel's arguments, as `docs/architecture.md` has them.
-
-    iPXE itself fills in the address of the card that it booted from: whoever asked for the script, the machine that
-    runs it is the one that is told.
-    """
-    return " ".join(
-        (
-            f"netboot.boot={_HOLE}",
-            f"netboot.image={values.image}",
-            f"netboot.report={values.url}",
-            f"netboot.origins={',,'.join(','.join(group) for group in values.origins)}",
-            "BOOTIF=01-${netX/mac:hexhyp}",
-            f"systemd.hostname={values.machine}",
-            *values.arguments,
-        )
-    )
 
 
 def _render(template: str, values: dict[str, object]) -> bytes:

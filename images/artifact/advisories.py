@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from images.artifact.data_date import DataDate
 from images.errors import ImageError
 
 Range = tuple[str, str]
@@ -61,8 +62,10 @@ class BadDataError(ImageError):
     """A file that is no data about vulnerabilities, or of a kind that is not read."""
 
 
-def read(path: Path, distribution: str, suite: str, done: Callable[[int], None]) -> Iterator[Advisory]:
-    """What a file says of a release; `done` is told the bytes of it that have been read.
+def read(
+    path: Path, distribution: str, suite: str, done: Callable[[int], None], date: DataDate | None = None
+) -> Iterator[Advisory]:
+    """What a file says of a release; `done` is told the bytes of it that have been read, `date` as of when all is.
 
     Raises:
         BadDataError: it cannot be read, is damaged, or is something else.
@@ -75,12 +78,18 @@ def read(path: Path, distribution: str, suite: str, done: Callable[[int], None])
         elif tarfile.is_tarfile(path):
             records = _archived(path, done)
         else:
-            yield from _plain(path, distribution, suite, done)
+            yield from _plain(path, distribution, suite, done, date)
             return
         for name, text in records:
-            yield from of_osv(_json(text, f"{path}: {name}"), distribution, suite)
+            yield from _dated(_json(text, f"{path}: {name}"), distribution, suite, date)
     except _DAMAGED as error:
         raise BadDataError(f"{path} cannot be read: {error}") from None
+
+
+def _dated(record: Any, distribution: str, suite: str, date: DataDate | None) -> Iterator[Advisory]:
+    if date is not None and isinstance(record, dict):
+        date.record(record.get("modified"))
+    yield from of_osv(record, distribution, suite)
 
 
 def _zipped(path: Path, done: Callable[[int], None]) -> Iterator[tuple[str, str]]:
@@ -110,14 +119,16 @@ def _bounded(size: int, limit: int, name: str) -> None:
         raise BadDataError(f"{name} has {size >> 20} MiB unpacked: no data about vulnerabilities is so large")
 
 
-def _plain(path: Path, distribution: str, suite: str, done: Callable[[int], None]) -> Iterator[Advisory]:
+def _plain(
+    path: Path, distribution: str, suite: str, done: Callable[[int], None], date: DataDate | None
+) -> Iterator[Advisory]:
     _bounded(path.stat().st_size, _FILE, str(path))
     text = path.read_text(encoding="utf-8")
     first = _KEY.match(text)
     if text.lstrip().startswith("[") or (first and first[1] in _RECORD):
         value = _json(text, str(path))
         for record in value if isinstance(value, list) else [value]:
-            yield from of_osv(record, distribution, suite)
+            yield from _dated(record, distribution, suite, date)
         done(len(text))
     elif first and "statements" in text[:_HEAD] and "openvex" in text[:_HEAD]:
         raise BadDataError(
@@ -125,6 +136,8 @@ def _plain(path: Path, distribution: str, suite: str, done: Callable[[int], None
             "release and from which version on"
         )
     elif distribution == "debian":
+        if date is not None:
+            date.tracker(path)
         yield from _tracker(text, path, suite, done)
     else:
         raise BadDataError(f"{path} is no OSV record, and Debian's security tracker says nothing of {distribution}")

@@ -15,7 +15,7 @@ from images.values.digests import digest, file_digest, plain
 from images.values.kernel_arguments import ArgumentName, RecipeArgument
 from images.values.network_arguments import fault
 from images.values.strict import Strict
-from images.values.types import Architecture, Name, RootFormat
+from images.values.types import Architecture, Matching, Name, RootFormat, Sha256
 
 Profile = Literal["dev", "release"]
 Fit = Literal["exact", "major"]
@@ -116,6 +116,17 @@ class Nvidia(Strict):
     nscq: Fit = "exact"
 
 
+class AllowedSecret(Strict):
+    """A file of the root in which the gate *secrets* finds what is none, as an example in a package's own file.
+
+    `sha256`: of the whole file. With another content it is a finding again.
+    """
+
+    path: fields.ImagePath
+    sha256: Sha256
+    reason: Annotated[str, Matching(r"[^\s\x00-\x1f][^\x00-\x1f]{9,299}", "must be one line of 10 to 300 characters")]
+
+
 class Recipe(Strict):
     """All that decides what an image holds. Paths are absolute once `images.recipe.inherit.load` has returned it."""
 
@@ -146,6 +157,8 @@ class Recipe(Strict):
     join: bool = False
     requires: Requires = Requires()
     nvidia: Nvidia = Nvidia()
+    secrets_allowlist: tuple[AllowedSecret, ...] = Field((), exclude_if=lambda allowed: not allowed)
+    """Not written where there is none, so that recipes of before have the identity that they had."""
     secure_boot: bool = False
     """Whether every kernel module must be signed."""
     kubernetes: Annotated[str, Field(pattern=r"^1\.[0-9]{1,3}$")] | None = None

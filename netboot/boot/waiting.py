@@ -19,6 +19,7 @@ _REFUSED = {
     "ambiguous": "refused: what this machine says of itself belongs to more than one machine",
     "disabled": "refused: this machine is disabled",
     "architecture": "refused: this machine is of another architecture than declared",
+    "command-line": "refused: the command line of this machine's kernel is too long",
 }
 _OVERFULL = "too many connections at once, or too many from this address"
 _DEFECT = "the service met an error of its own; see its log"

@@ -3,6 +3,7 @@
 import dataclasses
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 
 import click
@@ -10,6 +11,7 @@ import click
 from images.artifact import advisories
 from images.artifact.advisories import Advisory, BadDataError
 from images.artifact.audit import Source, State, Verdict, pairs, sources, verdicts
+from images.artifact.data_date import UNKNOWN, By, DataDate
 from images.artifact.manifest import Manifest
 from images.artifact.measure import blocks
 from images.errors import NotFoundError
@@ -21,6 +23,11 @@ from netboot.cli.paths import Paths, paths_options
 
 FIXABLE, UNFIXED, CANNOT_TELL = 3, 4, 5
 _STATES: tuple[State, ...] = ("affected", "unknown", "fixed", "not-affected")
+_BY: dict[By, str] = {
+    "newest record": ", its newest record",
+    "file": ", the file's own date: the tracker has none in it",
+    "unknown": "",
+}
 _SHOWN = frozenset({"affected", "unknown"})
 
 
@@ -65,14 +72,18 @@ def audit(image: str, data: tuple[Path, ...], whole: bool, paths: Paths, output:
     every = _sources(opened, manifest, digest)
     found = tuple(source for source in every if source.publisher == manifest.distribution)
     others = tuple(source for source in every if source.publisher != manifest.distribution)
-    known = _known(data, manifest, {source.name for source in found})
+    dates = {path: DataDate(datetime.now(UTC)) for path in data}
+    known = _known(dates, manifest, {source.name for source in found})
+    warnings = [_stale(path, date) for path, date in dates.items() if date.stale]
     rows = _judged(found, known)
     counted = Counter(row.state for row in rows)
     summary = {state: counted[state] for state in _STATES}
     value = {
         "image": digest,
         "name": manifest.name,
-        "data": [str(path) for path in data],
+        "data": [{"file": str(path), "as_of": str(date), "by": date.by} for path, date in dates.items()],
+        "data_as_of": _oldest(dates.values()),
+        "warnings": warnings,
         "sources": len(found),
         "with_entries": len({row.package for row in rows}),
         "summary": summary,
@@ -85,6 +96,10 @@ def audit(image: str, data: tuple[Path, ...], whole: bool, paths: Paths, output:
     show(output, value, columns, cells, "nothing is affected or unknown")
     if output == "table":
         _tell(value["name"], summary, len(found), others)
+        for path, date in dates.items():
+            click.echo(f"data of {path}: as of {date}{_BY[date.by]}")
+    for warning in warnings:
+        click.secho(f"warning: {warning}", fg="yellow", err=True)
     status = _exit(rows, others)
     if status:
         raise click.exceptions.Exit(status)
@@ -99,17 +114,29 @@ def _sources(store: Store, manifest: Manifest, digest: str) -> tuple[Source, ...
     return sources(b"".join(blocks(store.blob_path(bill.sha256))))
 
 
-def _known(data: Iterable[Path], manifest: Manifest, wanted: set[str]) -> Mapping[str, list[Advisory]]:
+def _oldest(dates: Iterable[DataDate]) -> str:
+    """Of several files the oldest: nothing after it is known of all. Unknown where one is."""
+    known = {date.as_of: str(date) for date in dates}
+    return UNKNOWN if None in known else known[min(one for one in known if one is not None)]
+
+
+def _stale(path: Path, date: DataDate) -> str:
+    assert date.as_of is not None
+    days = (date.now - date.as_of).days
+    return f"{path} is as of {date}, {days} days ago: what was published since is not in it; fetch it again"
+
+
+def _known(data: Mapping[Path, DataDate], manifest: Manifest, wanted: set[str]) -> Mapping[str, list[Advisory]]:
     """What the files say of these source packages.
 
     Raises:
         BadDataError: one says nothing of the image's release.
     """
     known: dict[str, list[Advisory]] = {}
-    for path in data:
+    for path, date in data.items():
         of_release = 0
         with progress(f"reading {path.name}", path.stat().st_size) as done:
-            for advisory in advisories.read(path, manifest.distribution, manifest.suite, done):
+            for advisory in advisories.read(path, manifest.distribution, manifest.suite, done, date):
                 of_release += 1
                 if advisory.package in wanted:
                     known.setdefault(advisory.package, []).append(advisory)

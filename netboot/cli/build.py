@@ -230,6 +230,9 @@ def _show(result: dict[str, Any], output: str) -> None:
     click.echo(f"{result['image']}  {result['name']}")
     click.echo(f"kernel {result['kernel_version']}; MiB: {sizes}; needs {result['ram_mib']} MiB of memory")
     click.echo(f"{len(result['gates'])} gates passed")
+    for gate in result["gates"]:
+        for what in gate.get("passed_over", ()):
+            click.echo(f"gate {gate['gate']} passed over: {what}")
     if "reproducible" in result:
         click.echo("\n".join(result["differences"]) or "built twice from clean: the same bytes")
         click.echo(f"varied: {', '.join(result['varied'])}")

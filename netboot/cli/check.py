@@ -11,7 +11,7 @@ from images.errors import ImageError, NotFoundError
 from images.store.store import Store
 from images.values import strict
 from images.values.strict import Fault, FaultsError
-from netboot.cli import joining
+from netboot.cli import command_lines, joining
 from netboot.cli.bundles import faults_of_bundle
 from netboot.config import Config, UpstreamPlace, load_config
 from netboot.config_nodes import told
@@ -54,6 +54,7 @@ def check_site(path: Path) -> Findings:
             *_upstream(findings.config.upstream),
             *_told(findings.config),
             *joining.faults(findings.config, findings.inventory),
+            *(command_lines.faults(findings.config, findings.inventory) if findings.inventory else ()),
         ]
     return findings
 

@@ -42,7 +42,8 @@ def command(
     It prints the very decision that is served, and records nothing.
 
     \b
-    Exit status: 0 it boots, 3 unknown, 4 not allowed (ambiguous, disabled, other architecture),
+    Exit status: 0 it boots, 3 unknown, 4 not allowed (ambiguous, disabled, other
+    architecture, command line too long),
     5 cannot tell right now (no usable image, or the service does not answer), 1 failed, 2 wrong usage.
 
     \b

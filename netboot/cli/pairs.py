@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from images import cancel
 from images.cancel import Cancellation, EndedError
-from images.errors import CommandError
+from images.errors import CommandError, TooMuchOutputError
 from images.run import run
 from netboot.fabric.schedule import Pair
 from netboot.fabric.tools import Tool, not_yet, why
@@ -22,6 +22,8 @@ from netboot.fabric.verdict import Measurement
 LISTENS_WITHIN = 30.0
 """Seconds that a server may take until it listens: kubectl takes some, a busy machine more."""
 PAUSE = 0.3
+MOST_BYTES = 1 << 20
+"""That one side of a measurement may write: iperf3's JSON of 60 s has a tenth of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +100,7 @@ class Conductor:
     def _serve(self, turn: int, target: str, ours: Cancellation) -> None:
         ours.adopt()
         command = self._transport.command(target, self._tool.server(turn))
-        run(command, env=self._environment, timeout=self._tool.limit + LISTENS_WITHIN)
+        self._run(command)
 
     def _ask(self, turn: int, source: str, target: str, server: "Future[None]") -> tuple[float | None, str]:
         """Gbit/s, or None and what the client said; again while the server does not listen. iperf3's exit status is 0
@@ -107,17 +109,26 @@ class Conductor:
         late = time.monotonic() + LISTENS_WITHIN
         while True:
             try:
-                said = run(command, env=self._environment, timeout=self._tool.limit + LISTENS_WITHIN)
+                said = self._run(command)
                 gbps = self._tool.gbps(said)
+            except TooMuchOutputError as error:
+                return None, error.words
             except CommandError as error:
                 gbps, said = None, error.output
             if gbps is not None or server.done() or time.monotonic() >= late or not not_yet(said):
                 return gbps, said
             cancel.pause(PAUSE)
 
+    def _run(self, command: Sequence[str]) -> str:
+        """What a machine says is a stranger's: bounded in time and bytes."""
+        limit = self._tool.limit + LISTENS_WITHIN
+        return run(command, env=self._environment, timeout=limit, most_bytes=MOST_BYTES)
+
     def _reason(self, said: str, server: "Future[None]", source: str, target: str) -> str:
         """The server's own words, where it failed before anybody came to it."""
         failure = server.exception() if server.done() else None
+        if isinstance(failure, TooMuchOutputError):
+            return f"{target}: {failure.words}"
         if isinstance(failure, CommandError) and not_yet(said):
             return f"{target}: {why(failure.output)}"
         return f"{source}: {why(said)}"

@@ -92,14 +92,7 @@ class SnapshotPublisher:
         return self._publish(self._inventory.value)
 
     def _publish(self, inventory: Inventory) -> bool:
-        config = self._config
-        facts = publish.SiteFacts(
-            site=config.site,
-            url=config.provisioning.url,
-            origins=config.all_origins,
-            kernel_from_origins=config.kernel_from_origins,
-            minimum_epoch=config.minimum_epoch,
-        )
+        facts = publish.SiteFacts.of(self._config)
         now = self._clock.now_ms()
         absent = self._why_absent if self._upstream is not None else None
         snapshot = publish.compose(inventory, self._repository, facts, now, self._windows(inventory, now), absent)

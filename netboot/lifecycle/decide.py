@@ -8,6 +8,7 @@ from pydantic import Field
 from images.values.kernel_arguments import command_line, replaced
 from images.values.strict import Strict
 from images.values.types import Architecture, Name
+from ipxe.command_line import CommandLine
 from netboot.lifecycle.snapshot import ImageFacts, Snapshot
 from netboot.machines.classes import Class
 from netboot.machines.match import Found, Index
@@ -53,7 +54,7 @@ class Refused(Strict):
     """Not allowed: the machine says why on its console and asks again, slowly."""
 
     outcome: Literal["refused"] = "refused"
-    reason: Literal["ambiguous", "disabled", "architecture"]
+    reason: Literal["ambiguous", "disabled", "architecture", "command-line"]
     machines: tuple[Name, ...]
     because: tuple[str, ...]
 
@@ -111,11 +112,30 @@ class View:
             seen.update(urls)
         return tuple(group for group in groups if group)
 
-    def kernel_arguments(self, machine: Machine, image: ImageFacts) -> tuple[str, ...]:
-        """The image's under those of the machine's class, and these under its profile's."""
+    def kernel_arguments(self, machine: Machine, image: ImageFacts | None) -> tuple[str, ...]:
+        """The image's under those of the machine's class, and these under its profile's; None: any image."""
+        of_profile, of_class, of_image = (*self._said(machine, image).values(), ())[:3]
+        return command_line(of_image, replaced(of_class, of_profile), machine.architecture)
+
+    def cut(self, machine: Machine, image: ImageFacts | None) -> tuple[str, ...]:
+        """Why the command line of its kernel would be cut, in sentences; empty: it would not. None: any image."""
+        words = self.kernel_arguments(machine, image)
+        digest = image.digest if image is not None else "0" * 64
+        line = CommandLine(self.snapshot.url, machine.name, digest, self.origins(machine), words)
+        left, said = set(words), dict[str, tuple[str, ...]]()
+        for who, arguments in self._said(machine, image).items():
+            said[who] = tuple(word for word in arguments if word in left)
+            left -= set(arguments)
+        return line.too_long(said)
+
+    def _said(self, machine: Machine, image: ImageFacts | None) -> dict[str, tuple[str, ...]]:
+        """By the words for who says them, in the order in which one takes another's place."""
         of_class = self.classes[machine.class_name].kernel_arguments if machine.class_name is not None else ()
-        declared = replaced(of_class, self.profiles[machine.profile].kernel_arguments)
-        return command_line(image.kernel_arguments, declared, image.architecture)
+        said = {
+            f"profile {machine.profile}": self.profiles[machine.profile].kernel_arguments,
+            f"class {machine.class_name}": of_class,
+        }
+        return said if image is None else said | {f"image {image.name}": image.kernel_arguments}
 
 
 def decide(view: View | None, claim: Claim) -> Decision:
@@ -178,6 +198,8 @@ def _image(view: View, machine: Machine, profile: Profile, because: tuple[str, .
             "give its profile a channel of its own architecture"
         )
         return Unavailable(reason="image-unusable", because=(*because, last))
+    if cut := view.cut(machine, image):
+        return Refused(reason="command-line", machines=(machine.name,), because=(*because, *cut))
     return Boot(
         machine=machine,
         profile=profile,

@@ -2,12 +2,14 @@
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
+from typing import Self
 
 from images.artifact.bundle import SiteBundle
 from images.artifact.manifest import Manifest
 from images.errors import CorruptError, ImageError, NotFoundError
 from images.values.strict import Strict
 from images.values.types import HttpUrl
+from netboot.config import Config
 from netboot.lifecycle.image_repository import ImageRepository
 from netboot.lifecycle.snapshot import BootWindow, ImageFacts, Snapshot
 from netboot.machines.values import Channel, Inventory
@@ -21,6 +23,17 @@ class SiteFacts(Strict):
     origins: tuple[HttpUrl, ...]
     kernel_from_origins: bool = False
     minimum_epoch: int = 0
+
+    @classmethod
+    def of(cls, config: Config) -> Self:
+        """Those of a site."""
+        return cls(
+            site=config.site,
+            url=config.provisioning.url,
+            origins=config.all_origins,
+            kernel_from_origins=config.kernel_from_origins,
+            minimum_epoch=config.minimum_epoch,
+        )
 
 
 def compose(

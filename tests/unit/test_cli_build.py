@@ -64,7 +64,9 @@ def fake_build(content: str = "root") -> Any:
             created=1000, kernel_version="6.1", ram_mib=300, artifacts=Artifacts(**found),
         )  # fmt: skip
         (folder / "manifest.json").write_bytes(made.to_bytes())
-        (folder / "gates.json").write_text('[{"gate": "kernel", "looked_at": "6.1: 21 modules"}]')
+        passed = {"gate": "secrets", "looked_at": "3 files", "passed_over": ["/etc/a holds a login: an example"]}
+        gates = [{"gate": "kernel", "looked_at": "6.1: 21 modules"}, passed]
+        (folder / "gates.json").write_text(json.dumps(gates))
         return Built(made, paths, {"manifest": Product("k", folder), "gates": Product("g", folder)})
 
     return build
@@ -92,8 +94,8 @@ def test_what_people_see(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (image,) = Store(site / "store").images()
     assert lines[0] == f"{image.digest}  debian-12-minimal"
     assert lines[1] == "kernel 6.1; MiB: kernel 0.0, initrd 0.0, root 0.0; needs 300 MiB of memory"
-    assert lines[2] == "1 gates passed"
-    assert lines[4] == f"next: netboot channel set CHANNEL {image.digest[:12]}"
+    assert lines[2:4] == ["2 gates passed", "gate secrets passed over: /etc/a holds a login: an example"]
+    assert lines[5] == f"next: netboot channel set CHANNEL {image.digest[:12]}"
 
 
 def test_keys_that_expire_soon_are_told_and_expired_ones_end_it(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -253,9 +255,9 @@ def test_check_builds_twice_and_stores_nothing(site: Path, monkeypatch: pytest.M
     done = invoke(site, "debian-12-minimal", "--check", "--profile", "release")
     assert done.exception is None
     said = done.stdout.splitlines()
-    assert said[3] == "built twice from clean: the same bytes"
-    assert said[4].startswith("varied: path, host name, umask, time zone, locale, order of sets")
-    assert "not varied: file order: disorderfs is not installed, or there is no /dev/fuse" in said[5:]
+    assert said[4] == "built twice from clean: the same bytes"
+    assert said[5].startswith("varied: path, host name, umask, time zone, locale, order of sets")
+    assert "not varied: file order: disorderfs is not installed, or there is no /dev/fuse" in said[6:]
     assert [
         line.partition(", with another path, host name, ")[0] for line in done.stderr.splitlines() if "build" in line
     ] == [

@@ -112,6 +112,23 @@ def test_a_server_that_cannot_start_is_named_and_not_its_client(site: Path, run:
     assert out.endswith("\n0 of 2 measured: nothing\n")
 
 
+ENDLESS = '[ "$FROM" = %s ] && { echo \'"error": "all is well"\'; exec yes 390; }\n'
+
+
+def test_who_says_too_much_is_ended_and_named(site: Path, run: Run) -> None:
+    """As the client of a measurement; the other way he serves, and the client has its number."""
+    tool(site, "", "#!/bin/sh\n" + ENDLESS % "a" + IPERF3.replace("#!/bin/sh\n", "") % "")
+    status, out, _ = check(run, "a", "b")
+    assert status == 5
+    assert "\nnot measured: a to b: a: ended, for it wrote more than 1024 KiB\n" in out
+    assert out.endswith("\n1 of 2 measured: median 390, MAD 0 Gbit/s\n")
+
+
+def test_a_server_that_says_too_much_is_named(site: Path, run: Run) -> None:
+    tool(site, "", "#!/bin/sh\n" + ENDLESS % "a" + "echo 'unable to connect to server: Connection refused'; exit 1\n")
+    assert "\nnot measured: b to a: a: ended, for it wrote more than 1024 KiB\n" in check(run, "a", "b").out
+
+
 def test_a_floor_judges_two(site: Path, run: Run) -> None:
     assert check(run, "a", "b", "--least", "390").status == 0
     assert check(run, "a", "b", "--least", "391").status == 3

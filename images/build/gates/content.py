@@ -1,5 +1,6 @@
 """Facts of what is in a root's files: one walk, each file read once."""
 
+import hashlib
 import os
 import struct
 from collections.abc import Iterator
@@ -21,7 +22,7 @@ def read(root: Path) -> Content:
     """Look into every regular file of a root; not into archives of container images, which are others' products."""
     private_keys: dict[str, str] = {}
     logins: dict[str, tuple[str, ...]] = {}
-    hashes, names, machines = [], [], dict[str, int]()
+    hashes, names, machines, digests = [], [], dict[str, int](), dict[str, str]()
     files = size = 0
     for path, file in _files(root):
         files += 1
@@ -33,11 +34,13 @@ def read(root: Path) -> Content:
             logins[path] = found
         if not data.startswith(_ELF) and path not in ACCOUNTS and keys.password_hash(data):
             hashes.append(path)
+        if kind or path in logins or path in hashes[-1:]:
+            digests[path] = hashlib.sha256(data).hexdigest()
         if path.startswith("/etc/") and _NQN in data:
             names.append(path)
         if (machine := _machine(data)) and not path.startswith((_FIRMWARE, _MODULES)):
             machines[path] = machine
-    return Content(files, size, private_keys, tuple(hashes), logins, tuple(names), machines)
+    return Content(files, size, private_keys, tuple(hashes), logins, tuple(names), machines, digests)
 
 
 def _files(root: Path) -> Iterator[tuple[str, Path]]:

@@ -2,10 +2,10 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from images.formats.modules import Tree
-from images.recipe.recipe import Nvidia, Requires
+from images.recipe.recipe import AllowedSecret, Nvidia, Requires
 from images.values.types import Architecture
 
 Package = tuple[str, str, str]
@@ -28,6 +28,7 @@ class RecipeFacts:
     kubernetes: str | None
     releases: tuple[str, ...]
     """SHA-256 of the InRelease file of each suite of each source, 64 hexadecimal characters."""
+    secrets_allowlist: tuple[AllowedSecret, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +67,8 @@ class Content:
     """Configuration with an NVMe host's own name in it."""
     machines: Mapping[str, int]
     """Programs and libraries → ELF machine (e_machine)."""
+    digests: Mapping[str, str] = field(default_factory=dict)
+    """SHA-256 of each file in which a key, a hash or a login was found."""
 
 
 @dataclass(frozen=True, slots=True)

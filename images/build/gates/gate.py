@@ -13,11 +13,13 @@ CHECKS = "images.build.gates.checks"
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """`check` gives every finding; `scope` says in a few words what there was to look at."""
+    """`check` gives every finding; `scope` says in a few words what there was to look at; `passed_over`, where a recipe
+    can allow something, what was found and is no finding."""
 
     name: str
     check: Callable[[Facts], list[Finding]]
     scope: Callable[[Facts], str]
+    passed_over: Callable[[Facts], list[str]] = lambda _: []
 
 
 def all_gates() -> tuple[Gate, ...]:
@@ -31,6 +33,11 @@ def findings(facts: Facts, gates: Iterable[Gate]) -> list[Finding]:
     return [finding for gate in gates for finding in gate.check(facts)]
 
 
-def report(facts: Facts, gates: Iterable[Gate]) -> list[dict[str, str]]:
-    """What was looked at, by gate: the step's output, for people."""
-    return [{"gate": gate.name, "looked_at": gate.scope(facts)} for gate in gates]
+def report(facts: Facts, gates: Iterable[Gate]) -> list[dict[str, str | list[str]]]:
+    """What was looked at, by gate, and what was passed over where there is anything: the step's output, for people."""
+    return [_line(gate, facts, gate.passed_over(facts)) for gate in gates]
+
+
+def _line(gate: Gate, facts: Facts, passed_over: list[str]) -> dict[str, str | list[str]]:
+    line: dict[str, str | list[str]] = {"gate": gate.name, "looked_at": gate.scope(facts)}
+    return line | {"passed_over": passed_over} if passed_over else line

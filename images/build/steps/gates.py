@@ -69,6 +69,7 @@ def _recipe_facts(recipe: Recipe, releases: tuple[str, ...]) -> RecipeFacts:
         secure_boot=recipe.secure_boot,
         kubernetes=recipe.kubernetes,
         releases=releases,
+        secrets_allowlist=recipe.secrets_allowlist,
     )
 
 

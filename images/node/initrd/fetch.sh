@@ -5,6 +5,7 @@
 # alive, last (of its run), pid, part, outcome and window. Processes are dear where a machine is emulated: few are started for a chunk.
 
 STALL_SECONDS=10 STALL_BYTES=65536 # an origin that brings less than this in so long has failed
+CONNECT_SECONDS=4                  # three SYNs; who has answered none of them is dark, and asked again when there is no other
 MOST_SLOTS=4 MOST_WAITING=1800     # seconds that an origin may ask us to wait while it brings nothing
 LONG_WAIT=60                       # after so many of them another joins in
 SLOWEST=10 LEAST_OF_LINK=20        # left below a tenth of the fastest; below a twentieth of the link another joins in
@@ -42,7 +43,8 @@ begin_fetch() {
   mv "$RUN/image/good" "$FETCH/good" 2>/dev/null || : >"$FETCH/good"
   for file in damaged left claimed; do : >"$FETCH/$file"; done
   awk -v folder="$FETCH/digests/" '{print $2 >(folder $1); close(folder $1)}' "$RUN/manifest.json.chunks"
-  echo "$ORIGINS" | tr ' ' '\n' >"$FETCH/order"
+  echo "$ORIGINS" | tr ' ' '\n' | awk -v dark="$RUN/image/dark" 'BEGIN {while ((getline <dark) > 0) late[$1]}
+    $1 in late {end = end $1 "\n"; next} {print} END {printf "%s", end}' >"$FETCH/order" # dark in an earlier try of this boot: last
   mkfifo "$FETCH/events" "$FETCH/turn" && exec 3<>"$FETCH/events" 4<>"$FETCH/turn"
   echo >&4
   # All are known before the first of them asks for its share
@@ -150,7 +152,7 @@ connect() { # FIRST LAST: leaves its outcome
   alone=alone
   for other in "$FETCH"/alive.*; do [ "$other" = "$FETCH/alive.$slot" ] || alone=''; done
   ALONE=$alone LIB=$LIB FETCH=$FETCH FILE=$FILE SIZE=$SIZE CHUNK=$CHUNK VERIFIERS=$VERIFIERS \
-    setsid "$BUSYBOX" nc -w 10 "$host" "$port" -e "$BUSYBOX" sh "$LIB/stream.sh" \
+    setsid "$BUSYBOX" nc -w "$CONNECT_SECONDS" "$host" "$port" -e "$BUSYBOX" sh "$LIB/stream.sh" \
     "$slot" "$origin" "$authority" "$path" "$1" "$2" 2>"$FETCH/error.$slot" &
   echo $! >"$FETCH/pid.$slot"
   wait $!
@@ -170,9 +172,19 @@ judge_outcome() { # of a connection that did not end well: 0 to go on with this 
       [ "$(awk -v origin="$origin" '$2 == origin' "$FETCH/damaged" | wc -l)" -lt 2 ]
       return
       ;;
-    "later: "*) # once more, when all others have been
-      error=${outcome#later: } failed=3
-      [ "$(grep -cxF "$origin" "$FETCH/order")" -gt 1 ] || echo "$origin" >>"$FETCH/order"
+    "nc: timed out" | "nc: "*": No route to host" | "nc: "*" unreachable") # dark
+      error=$outcome failed=$((failed + 1))
+      [ "$outcome" != "nc: timed out" ] || error="no answer in $CONNECT_SECONDS seconds"
+      echo "$origin" >>"$RUN/image/dark"
+      if spare; then
+        ask_again_last
+      elif [ "$failed" -lt 3 ]; then
+        pause "$failed"
+      fi
+      ;;
+    "later: "*)
+      error=${outcome#later: }
+      ask_again_last
       ;;
     "leave: "*) error=${outcome#leave: } failed=3 ;;
     *)
@@ -181,6 +193,11 @@ judge_outcome() { # of a connection that did not end well: 0 to go on with this 
       ;;
   esac
   [ "$failed" -lt 3 ]
+}
+
+ask_again_last() { # once more, when all others have been
+  failed=3
+  [ "$(grep -cxF "$origin" "$FETCH/order")" -gt 1 ] || echo "$origin" >>"$FETCH/order"
 }
 
 wait_for_origin() { # SECONDS STATUS: never less than was asked for, and not all machines at once

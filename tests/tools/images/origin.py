@@ -1,6 +1,7 @@
 """A real HTTP server on loopback whose faults are chosen: what an origin of a bad day looks like to a machine."""
 
 import re
+import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -110,6 +111,16 @@ class _Server(ThreadingHTTPServer):
 
     def handle_error(self, request: object, client_address: object) -> None:
         pass  # a client that went away, which is what these tests are about
+
+
+@contextmanager
+def dark() -> Iterator[Origin]:
+    """An origin that answers no SYN: its listener's queue is full, and Linux drops what comes then."""
+    with socket.socket() as listener, socket.socket() as waiting:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(0)
+        waiting.connect(listener.getsockname())
+        yield Origin(url=f"http://127.0.0.1:{listener.getsockname()[1]}")
 
 
 @contextmanager

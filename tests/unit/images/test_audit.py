@@ -257,7 +257,7 @@ def test_the_command_for_people_and_for_programs(site: Path, run: Run) -> None:
         ["CVE-2099-9", "openssl", "3.0.11-1~deb12u2", "unknown", "not", "yet", "assigned"],
         ["CVE-2099-2", "zlib", "1:1.2.13.dfsg-1", "affected", "unimportant"],
     ]
-    assert done.out.splitlines()[5:] == [
+    assert done.out.splitlines()[5:-1] == [
         "",
         "sample: 4 source packages looked up; 3 affected, 1 unknown, 0 fixed, 1 not-affected",
         "not looked up, for they are not the distribution's: kubelet (kubernetes)",

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from images.errors import CommandError
+from images.errors import CommandError, TooMuchOutputError
 from images.run import clean_environment, pasteable, run
 
 
@@ -152,3 +152,27 @@ def test_it_works_off_the_main_thread() -> None:
     thread.start()
     thread.join(60)
     assert found == ["there\n"]
+
+
+@pytest.mark.parametrize("script", ["yes", "yes >&2", "cat /dev/zero", "yes & yes >&2"])
+def test_who_writes_without_an_end_is_ended_with_a_clear_word(script: str, tmp_path: Path) -> None:
+    """On either pipe, in lines or not."""
+    with pytest.raises(TooMuchOutputError) as caught:
+        sh(f"echo $$ >{tmp_path}/pid; {script}; wait", most_bytes=300_000, timeout=60)
+    assert caught.value.output.endswith("\nended, for it wrote more than 292 KiB")
+    assert len(caught.value.output) < 21 * 65_536 + 100
+    wait_gone(int((tmp_path / "pid").read_text()))
+
+
+def test_so_much_and_no_more() -> None:
+    assert len(sh("head -c 300000 /dev/zero", most_bytes=300_000)) == 300_000
+    with pytest.raises(TooMuchOutputError):
+        sh("head -c 300001 /dev/zero", most_bytes=300_000)
+
+
+def test_a_line_without_an_end_comes_in_pieces() -> None:
+    """Each is looked at once: what has no end costs no square of its length."""
+    pieces: list[str] = []
+    assert len(sh("head -c 20000000 /dev/zero | tr '\\0' x", on_line=pieces.append)) == 20_000_000
+    assert sum(map(len, pieces)) == 20_000_000
+    assert max(map(len, pieces)) <= 2 * 65_536
