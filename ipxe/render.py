@@ -4,7 +4,7 @@ from pathlib import Path
 
 import jinja2
 
-from ipxe.command_line import KERNEL_NAME
+from ipxe.command_line import KERNEL_NAME, CommandLine
 from ipxe.values import Boot, Chain, Waiting
 
 _TEMPLATES = jinja2.Environment(
@@ -39,8 +39,15 @@ def chain_script(values: Chain) -> bytes:
 
 
 def prepare(values: Boot) -> Prepared:
-    """The script that boots a machine, rendered but for the boot id."""
-    command_line = " ".join(values.command_line.words(_HOLE, nonce=values.nonce))
+    """The script that boots a machine, rendered but for the boot id.
+
+    Raises:
+        ValueError: the end of the kernel's command line would be cut off. A decision says so first, in more words.
+    """
+    line = CommandLine(values.url, values.machine, values.image, values.origins, values.arguments)
+    if why := line.too_long({}):
+        raise ValueError("; ".join(why))
+    command_line = " ".join(line.words(_HOLE, nonce=values.nonce))
     more = {
         "boot_id": _HOLE,
         "command_line": command_line,

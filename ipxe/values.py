@@ -6,11 +6,9 @@ type here allows the characters that it needs, and none of those.
 """
 
 import re
-from typing import Annotated, Self
+from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, model_validator
-
-from ipxe.command_line import CommandLine
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 
 Url = Annotated[
     str,
@@ -66,18 +64,6 @@ class Boot(Value):
     seconds: Seconds
     nonce: bool = False
     """Whether a second initrd file is fetched: the nonce of the machine's boot window."""
-
-    @property
-    def command_line(self) -> CommandLine:
-        """The kernel's."""
-        return CommandLine(self.url, self.machine, self.image, self.origins, self.arguments)
-
-    @model_validator(mode="after")
-    def _whole(self) -> Self:
-        """A decision says so first, in more words; no script has a line that would be cut."""
-        if why := self.command_line.too_long({}):
-            raise ValueError("; ".join(why))
-        return self
 
 
 class Waiting(Value):
