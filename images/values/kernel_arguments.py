@@ -37,6 +37,7 @@ RESERVED = {
     "netboot.active": Reserved("which tests load the machine before it takes work (docs/health.md)", by_profile=True),
     "netboot.debug": Reserved("`shell`: a shell when the initrd fails, if it was built with one", by_profile=True),
     "netboot.disks": Reserved("what becomes of local disks (docs/features.md)", by_profile=True),
+    "netboot.netconsole": Reserved("where the kernel's messages go by UDP (docs/features.md)", by_profile=True),
     "netboot.sriov": Reserved("how many virtual functions a card has (docs/features.md)", by_profile=True),
     "netboot.ssh": Reserved("principals that may log in as root (docs/features.md)", by_profile=True),
     "netboot.store_mib": Reserved("MiB of memory for containerd's state (docs/recipes.md)", by_profile=True),

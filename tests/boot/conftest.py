@@ -39,7 +39,7 @@ def built_erofs(work: Path) -> BuiltImage:
     shutil.copytree(Path(__file__).parent / "overlay", recipe.parent / "overlay", dirs_exist_ok=True)
     recipe.write_text(
         f"base: {RECIPE}\nroot_format: erofs\nuki: true\ndebug: [console-login]\nbudget_mib: 120\n"
-        "features: [time, ssh, journal-upload]\n"
+        "features: [time, ssh, journal-upload, netconsole]\n"
         "overlay: [overlay]\nunits: {show-network.service: enable}\n"
     )
     return build(work / "erofs-builder", str(recipe))

@@ -1,4 +1,4 @@
-"""A machine with ways in, whose journal is kept elsewhere, and what is known after its kernel crashed."""
+"""A machine with ways in, whose journal and kernel messages are kept elsewhere, and what is known after it crashed."""
 
 import re
 from dataclasses import replace
@@ -8,6 +8,7 @@ import pytest
 
 from tests.boot.data_centre import (
     BOOT_SECONDS,
+    LOG_SECONDS,
     PROFILES,
     TRACE_SECONDS,
     BuiltImage,
@@ -16,13 +17,21 @@ from tests.boot.data_centre import (
     entry,
     hardware,
 )
-from tests.boot.ways_in import JournalReceiver, SshAuthority, journal_receiver, ssh, ssh_authority
+from tests.boot.ways_in import (
+    JournalReceiver,
+    SshAuthority,
+    journal_receiver,
+    kernel_messages,
+    ssh,
+    ssh_authority,
+)
 
 pytestmark = pytest.mark.boot
 UPLOAD_SECONDS = 120.0
 """The node tries again every 30 s."""
 REFUSED = "Permission denied (publickey)."
-ARGUMENTS = "panic=1, netboot.ssh=sre"
+PORT = 6677
+ARGUMENTS = "panic=1, netboot.ssh=sre, netboot.netconsole={port}@{address}"
 PANIC = "Kernel panic - not syncing: sysrq triggered crash"
 CRASH = "nohup sh -c 'sleep 1; echo c >/proc/sysrq-trigger' >/dev/null 2>&1 &"
 
@@ -37,9 +46,10 @@ def test_a_machine_is_looked_into_its_journal_is_kept_and_its_crash_is_told(
         assert here.net is not None
         ca, receiver = ssh_authority(folder / "ssh"), journal_receiver(folder / "journal", here.net)
         tell(here, ca, receiver)
-        profile = PROFILES.replace("pcrs: none", f"pcrs: none, kernel_arguments: [{ARGUMENTS}]")
+        arguments = ARGUMENTS.format(port=PORT, address=here.net.inside)
+        profile = PROFILES.replace("pcrs: none", f"pcrs: none, kernel_arguments: [{arguments}]")
         here.site.declare(f"machines:\n- {{{entry(mine)}}}\n{profile}")
-        with here.switched_on(mine) as machine:
+        with kernel_messages(folder, here.net, PORT) as messages, here.switched_on(mine) as machine:
             first = here.service.wait_for(mine.name, "Booted", BOOT_SECONDS)
             machine.wait_for_console(r"erofs: \(device loop0\): mounted", BOOT_SECONDS)
             machine.wait_for_console(r"root@\S+:~# ", BOOT_SECONDS)  # `debug: [console-login]`
@@ -53,6 +63,8 @@ def test_a_machine_is_looked_into_its_journal_is_kept_and_its_crash_is_told(
                 crashed = len(machine.console.text)
                 assert ssh(address, operator, CRASH).returncode == 0
                 machine.wait_for_console(PANIC, BOOT_SECONDS, after=crashed)
+                messages.wait_for(r"Linux version \d", LOG_SECONDS)
+                messages.wait_for(PANIC, LOG_SECONDS)
                 again = next(
                     event
                     for event in here.service.events(mine.name, BOOT_SECONDS)

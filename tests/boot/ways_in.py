@@ -1,18 +1,29 @@
-"""What an operator has to get into a machine and to keep its journal: an ssh CA, certificates, a receiver."""
+"""What an operator has to get into a machine and to keep what it says: an ssh CA, certificates, receivers."""
 
 import contextlib
 import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from lab.network import Network
+from lab.output_log import OutputLog
 from lab.processes import child, run
 from netboot.cli.authority import new_authority, new_certificate
 
 JOURNAL_REMOTE = "/lib/systemd/systemd-journal-remote"
 PORT = 19532
 SSH_SECONDS = 90.0
+RECEIVE = """
+import socket, sys
+listening = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+listening.bind((sys.argv[1], int(sys.argv[2])))
+print("ready", flush=True)
+while True:
+    sys.stdout.buffer.write(listening.recv(65535))
+    sys.stdout.flush()
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,3 +108,12 @@ def journal_receiver(folder: Path, network: Network) -> JournalReceiver:
     for name, data in (("ca.crt", authority), ("log.crt", pair[0]), ("log.key", pair[1])):
         (folder / name).write_bytes(data)
     return JournalReceiver(folder, network)
+
+
+@contextlib.contextmanager
+def kernel_messages(folder: Path, network: Network, port: int) -> Iterator[OutputLog]:
+    """What comes by UDP to `port` of the provisioning network's address."""
+    argv = [sys.executable, "-c", RECEIVE, network.inside, str(port)]
+    with child("kernel-messages", argv, folder / "kernel-messages.log", namespace=network.namespace) as running:
+        running.output.wait_for("^ready$", 60)
+        yield running.output

@@ -47,8 +47,8 @@ def test_what_differs_from_machine_to_machine_is_for_a_profile(name: str) -> Non
 def test_a_name_of_ours_that_nobody_reads_is_a_slip(adapter: TypeAdapter[str]) -> None:
     assert refusal(adapter, "netboot.disk=wipe") == (
         "'netboot.disk' is read by nobody; of the names in netboot.… a profile may set "
-        "netboot.active, netboot.debug, netboot.disks, netboot.sriov, netboot.ssh, netboot.store_mib, "
-        "netboot.nic_driver"
+        "netboot.active, netboot.debug, netboot.disks, netboot.netconsole, netboot.sriov, netboot.ssh, "
+        "netboot.store_mib, netboot.nic_driver"
     )
 
 

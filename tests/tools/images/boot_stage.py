@@ -20,6 +20,8 @@ class Stage:
     """A folder that stands for the machine: its tools, its /run, its keys."""
 
     folder: Path
+    namespace: int | None = None
+    """A process whose network namespace it is in; ours if None."""
 
     @classmethod
     def make(cls, folder: Path) -> "Stage":
@@ -57,8 +59,9 @@ class Stage:
         }
         parts = "".join(f'. "$LIB/{name}.sh"\n' for name in PARTS)
         assigned = "".join(f"{name}='{value}'\n" for name, value in settings.items())
+        inside = [] if self.namespace is None else ["/usr/bin/nsenter", f"--net=/proc/{self.namespace}/ns/net"]
         return subprocess.run(
-            [BUSYBOX, "sh", "-c", assigned + parts + QUICK + script],
+            [*inside, BUSYBOX, "sh", "-c", assigned + parts + QUICK + script],
             env={"PATH": str(self.folder / "bin"), "LC_ALL": "C"},
             cwd=self.folder,
             capture_output=True,

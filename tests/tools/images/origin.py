@@ -1,14 +1,20 @@
 """A real HTTP server on loopback whose faults are chosen: what an origin of a bad day looks like to a machine."""
 
+import ctypes
+import os
 import re
 import socket
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 PIECE = 65536
+LIBC = ctypes.CDLL(None, use_errno=True)
+"""Python has no setns(2) before 3.12."""
 
 
 @dataclass
@@ -31,6 +37,10 @@ class Origin:
     """Status and Retry-After of the next answers."""
     rate: int | None = None
     """Bytes a second of one connection."""
+    sent: Callable[[int], None] = lambda _: None
+    """Told how many bytes went out, each time that some did."""
+    gone: threading.Event = field(default_factory=threading.Event)
+    """Once set, connections break, those that are under way too."""
     url: str = ""
     asked: list[tuple[str, str | None]] = field(default_factory=list)
     """Path and Range of every GET."""
@@ -51,6 +61,9 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         origin, wanted = self.origin, self.headers.get("Range")
         origin.asked.append((self.path, wanted))
+        if origin.gone.is_set():
+            self.close_connection = True
+            return
         if origin.busy:
             status, retry_after = origin.busy.pop(0)
             self.send_response(status)
@@ -85,7 +98,11 @@ class _Handler(BaseHTTPRequestHandler):
         if origin.stalls_at is not None:
             stop = min(stop, origin.stalls_at)
         for at in range(first, max(first, stop), PIECE):
+            if origin.gone.is_set():
+                self.close_connection = True
+                return
             self.wfile.write(data[at : min(at + PIECE, stop)])
+            origin.sent(min(at + PIECE, stop) - at)
             if origin.rate is not None and origin.released.wait(PIECE / origin.rate):
                 break
         if stop < end:
@@ -113,6 +130,13 @@ class _Server(ThreadingHTTPServer):
         pass  # a client that went away, which is what these tests are about
 
 
+def _listen(handler: type[_Handler], address: str, namespace: int | None) -> _Server:
+    if namespace is not None:
+        with Path(f"/proc/{namespace}/ns/net").open() as file:
+            assert LIBC.setns(file.fileno(), 0) == 0, os.strerror(ctypes.get_errno())
+    return _Server((address, 0), handler)
+
+
 @contextmanager
 def dark() -> Iterator[Origin]:
     """An origin that answers no SYN: its listener's queue is full, and Linux drops what comes then."""
@@ -124,11 +148,12 @@ def dark() -> Iterator[Origin]:
 
 
 @contextmanager
-def serving(origin: Origin) -> Iterator[Origin]:
-    """Serve until the block ends; sets `origin.url`."""
+def serving(origin: Origin, address: str = "127.0.0.1", namespace: int | None = None) -> Iterator[Origin]:
+    """Serve until the block ends; sets `origin.url`. `namespace`: a process whose network namespace has the address."""
     handler = type("Handler", (_Handler,), {"origin": origin})
-    server = _Server(("127.0.0.1", 0), handler)
-    origin.url = f"http://127.0.0.1:{server.server_address[1]}"
+    with ThreadPoolExecutor(1) as inside:  # a socket stays in the namespace of the thread that made it
+        server = inside.submit(_listen, handler, address, namespace).result()
+    origin.url = f"http://{address}:{server.server_address[1]}"
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
     thread.start()
     try:

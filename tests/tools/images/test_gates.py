@@ -24,6 +24,7 @@ from lab.work import ROOT
 from tests.tools.images.image_build import BUILD_CACHE, run_image_build
 from tests.unit.images.elf_samples import module, program
 from tests.unit.images.samples import KEY
+from tests.unit.images.test_gates_logins import PLANTED
 
 pytestmark = pytest.mark.tools
 
@@ -348,6 +349,19 @@ files:
         "secrets: user guest in /etc/shadow needs no password",
         lock,
     )
+
+
+def test_ten_planted_secrets_are_ten_findings(kitchen: Kitchen) -> None:
+    """Of those that the review found to pass; each kind by itself: `tests/unit/images/test_gates_logins.py`."""
+    kinds = "munge ceph docker account-in-a-Secret bootstrap aws netrc bmc-environment github keytab"
+    planted = {kind: PLANTED[kind] for kind in kinds.split()}
+    recipe = "files:\n" + "".join(f"  {path}: {{source: {kind}}}\n" for kind, (path, _, _) in planted.items())
+    said = kitchen.refused(recipe, **{kind: data for kind, (_, data, _) in planted.items()})
+    remedy = "take it out of the recipe; what machines must know they are told when they run: docs/gates.md"
+    holds = "holds a login, a token or a password"
+    causes = (f"secrets: {path} {holds} ({', '.join(rules)})" for path, _, rules in planted.values())
+    wanted = findings(*(line for cause in causes for line in (cause, remedy)))
+    assert sorted(said.splitlines()) == sorted(wanted.splitlines())
 
 
 def test_budget_and_memory(kitchen: Kitchen) -> None:

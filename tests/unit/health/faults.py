@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from images.node.health.machine import Offset
+
 PCI, IB, MC = "sys/bus/pci/devices", "sys/class/infiniband", "sys/devices/system/edac/mc"
 NVME, NET = "sys/class/nvme", "sys/class/net"
 UUID, ECC, FABRIC = (f"nvidia-smi --query-gpu=index,{field}" for field in ("uuid", "ecc", "fabric"))
@@ -17,6 +19,7 @@ EVENT, POWER = "port_module:252:(pid 0):", "mlx5_pcie_event:299:(pid 268269):"
 """What the driver's errors and warnings begin with: function, line, process (mlx5_core.h)."""
 COUNTERS = f"{IB}/mlx5_5/ports/1/counters"
 Edit = Callable[[str], str]
+NEAR = Offset(120, 40)
 
 
 @dataclass(frozen=True)
@@ -30,6 +33,10 @@ class Fault:
     files: dict[str, str | None] = field(default_factory=dict)
     tools: dict[str, Edit] = field(default_factory=dict)
     log: tuple[str, ...] = ()
+    offset: Offset = NEAR
+    """Of the clock against the service's."""
+    not_understood: tuple[str, ...] = ()
+    """Keys of what is expected that the image does not know."""
 
 
 def row(number: int, old: str, new: str) -> Edit:
@@ -91,7 +98,46 @@ def xid(code: int, text: str, where: str = "PCI:0000:13:00") -> tuple[str, ...]:
     return (f"4,1305,9300001,-;NVRM: Xid ({where}): {code}, {text}",)
 
 
+def without(at: int, name: str) -> Edit:
+    """Give a row of one GPU in `nvidia-smi -q` another name, as other drivers do."""
+
+    def edit(text: str) -> str:
+        parts = text.split("\nGPU 0000")
+        assert parts[at + 1].count(f" {name} ") == 1
+        parts[at + 1] = parts[at + 1].replace(f" {name} ", f" {name}ish ")
+        return "\nGPU 0000".join(parts)
+
+    return edit
+
+
 FAULTS = {
+    "expectation-too-new": Fault(
+        "expectations",
+        "warn",
+        "this image does not know what is expected by dpus: not checked",
+        not_understood=("dpus",),
+    ),
+    "clock-ahead": Fault(
+        "clock", "warn", "6.96 s ahead of the service's clock; 5 s are tolerated", offset=Offset(7_000, 40)
+    ),
+    "clock-broken": Fault(
+        "clock", "fail", "89.96 s behind the service's clock; 5 s are tolerated", offset=Offset(-90_000, 40)
+    ),
+    "gpu-reset-unsaid": Fault(
+        "gpu-recovery",
+        "unknown",
+        "GPU 3 does not say whether it must be reset",
+        tools={SMI: without(3, "Reset Required")},
+    ),
+    "gpu-generation-unsaid": Fault(
+        "pcie-speed", "unknown", "GPU 5 does not tell its PCIe generation", tools={SMI: without(5, "Device Max")}
+    ),
+    "nvlink-counters-unsaid": Fault(
+        "nvlink-errors",
+        "unknown",
+        "no NVLink tells its errors",
+        tools={LINK_ERRORS: lambda text: text.replace(" Errors:", " Faults:")},
+    ),
     "threads-off": Fault(
         "cpus", "fail", "224 CPUs expected, 112 are online", {"sys/devices/system/cpu/online": "0-111"}
     ),

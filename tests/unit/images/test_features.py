@@ -18,6 +18,7 @@ SHIPPED = (
     "gpu",
     "journal-upload",
     "local-nvme",
+    "netconsole",
     "nvidia-toolkit",
     "nvswitch",
     "pod-network",

@@ -25,6 +25,9 @@ def look(machine: Machine) -> Result:
             findings.append(Finding("fail", f"GPU {at} asks for {action}", remedy))
         elif row.get(_RECOMMENDED) == "Yes":
             findings.append(Finding("warn", f"GPU {at} should be drained and reset", "reset it when it is idle"))
+        elif not any(key in row for key in (_REQUIRED, _ACTION, _KEYS[3])):
+            text = f"GPU {at} does not say whether it must be reset"
+            findings.append(Finding("unknown", text, "see `nvidia-smi -q`: this driver has other words for it"))
     return judged(findings, Result("pass", f"{counted(len(told), 'GPU')}: no reset is asked for"))
 
 

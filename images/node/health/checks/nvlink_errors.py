@@ -10,6 +10,7 @@ from ..result import Check, Finding, Result, counted, judged
 _GPU = re.compile(r"GPU (\d{1,3}):")
 _COUNT = re.compile(r"\s*Link (\d{1,3}): (Replay|Recovery|CRC)[^:]{0,20} Errors?: (.*)", re.ASCII)
 _LIMITS = {"Replay": "nvlink_replays", "Recovery": "nvlink_recoveries", "CRC": "nvlink_crc"}
+_NONE = Result("absent", "no NVLink has error counters, and none is expected")
 _REMEDY = "see gpu-xid and nvswitch-sxid; restart the node; on the same link again: the baseboard"
 
 
@@ -34,18 +35,21 @@ def look(machine: Machine) -> Result:
         raise refusal(output)
     by_gpu = counters(output.text)
     if not by_gpu and not machine.expected.nvlinks:
-        return Result("absent", "no NVLink has error counters, and none is expected")
+        return _NONE
     findings = unread(machine, [{} for _ in by_gpu], ())
-    counts, said = {}, 0
+    counts = {}
     for gpu, of_gpu in by_gpu.items():
         for (link, limit), value in of_gpu.items():
             if value.isascii() and value.isdigit() and len(value) < 19:
                 counts[f"GPU {gpu} link {link}", limit] = int(value)
-                said += 1
             elif value not in ("N/A", "Not Supported"):
                 findings.append(Finding("fail", f"GPU {gpu} link {link} says {value or 'nothing'}", _REMEDY))
+    if not counts and not findings:
+        if not machine.expected.nvlinks:
+            return _NONE
+        findings.append(Finding("unknown", "no NVLink tells its errors", "see `nvidia-smi nvlink -e`"))
     findings += outgrown(machine, CHECK.name, counts, _REMEDY)
-    return judged(findings, Result("pass", f"no NVLink error too many, by {counted(said, 'counter')}"))
+    return judged(findings, Result("pass", f"no NVLink error too many, by {counted(len(counts), 'counter')}"))
 
 
 CHECK = Check("nvlink-errors", "major", 60, look)

@@ -28,6 +28,9 @@ def look(machine: Machine) -> Result:
         now, most = whole(row.get(_MAX, "")), whole(row.get(_DEVICE, ""))
         if now is not None and most is not None and now < most:
             findings.append(Finding("fail", f"GPU {at} reaches PCIe generation {now} of {most}", _REMEDY))
+        elif _MAX not in row or _DEVICE not in row:
+            text = f"GPU {at} does not tell its PCIe generation"
+            findings.append(Finding("unknown", text, "see `nvidia-smi -q`: this driver has other words for it"))
     generations = [whole(row.get(_MAX, "")) for row in told]
     facts = {"links": [f"{card.address} {card.speed or 0:g}" for card in cards], "gpu_generations": generations}
     return judged(
