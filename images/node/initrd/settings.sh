@@ -11,7 +11,7 @@ read_command_line() { # FILE (default: the real one)
       netboot.image=*) IMAGE=${word#*=} ;;
       netboot.report=*) REPORT=${word#*=} ;;
       netboot.origins=*) # an empty item ends a group of those that are preferred alike
-        GROUPED=$(echo "${word#*=}" | sed 's/,,,*/\n/g') ORIGINS=$(echo "${word#*=}" | tr ',' ' ') ;;
+        GROUPED=$(echo "${word#*=}" | sed 's/,,,*/\n/g') ORIGINS=${word#*=} ORIGINS=${ORIGINS//,/ } ;;
       netboot.debug=*) DEBUG=${word#*=} ;;
       systemd.hostname=*) NAME=${word#*=} ;;
       BOOTIF=*) MAC=$(echo "${word#BOOTIF=01-}" | tr 'A-F-' 'a-f:') ;;
@@ -62,8 +62,9 @@ load_modules() { # in the order that the build worked out; one that does not loa
       8021q.ko) [ -n "$VLAN" ] || continue ;;
     esac
     # shellcheck disable=SC2086 # no option: no word
-    error=$(insmod "$LIB/modules/$module" $options 2>&1) || say "module $module: $error"
+    insmod "$LIB/modules/$module" $options >"$RUN/error" 2>&1 || say "module $module: $(cat "$RUN/error")"
   done <"$LIB/modules.order"
+  rm -f "$RUN/error"
 }
 
 announce() {
