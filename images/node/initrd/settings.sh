@@ -11,7 +11,7 @@ read_command_line() { # FILE (default: the real one)
       netboot.image=*) IMAGE=${word#*=} ;;
       netboot.report=*) REPORT=${word#*=} ;;
       netboot.origins=*) # an empty item ends a group of those that are preferred alike
-        GROUPED=$(echo "${word#*=}" | sed 's/,,,*/\n/g') ORIGINS=${word#*=} ORIGINS=${ORIGINS//,/ } ;;
+        GROUPED=$(echo "${word#*=}" | sed 's/,,,*/\n/g') ORIGINS=$(echo "${word#*=}" | tr ',' ' ') ;;
       netboot.debug=*) DEBUG=${word#*=} ;;
       systemd.hostname=*) NAME=${word#*=} ;;
       BOOTIF=*) MAC=$(echo "${word#BOOTIF=01-}" | tr 'A-F-' 'a-f:') ;;

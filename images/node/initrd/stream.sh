@@ -14,9 +14,9 @@ end() { # WORDS, unless a verifier has found worse
 
 verify() { # CHUNK PART: into the image, if it has its digest; what is empty takes no memory
   read -r digest <"$FETCH/digests/$1"
-  sha256sum <"$2" >"$FETCH/sum.${2##*/part.}"
-  read -r sum _ <"$FETCH/sum.${2##*/part.}"
-  if [ "$sum" != "$digest" ]; then
+  sums=$FETCH/sum.${2##*/part.} sum=''
+  ! sha256sum <"$2" >"$sums" || read -r sum <"$sums"
+  if [ "$sum" != "$digest  -" ]; then
     echo "$1 $origin" >>"$FETCH/damaged"
     echo "damaged $1" >"$outcome"
   elif dd if="$2" of="$FILE" bs="$block" seek=$(($1 * (CHUNK / block))) conv=notrunc 2>/dev/null; then
