@@ -10,12 +10,10 @@ from pathlib import Path
 
 from tokens.wire import TokenError
 
-from . import clock, exchange, kubelet, settings, tpm
+from . import clock, settings, tpm
 from .errors import AgentError, RefusedError, ValidityError
-from .key import keep
 from .net import Server, plain
 from .report import Reporter
-from .request import Request
 
 LONGEST_PAUSE = 60.0
 WAITS_FOR_TIME = 5
@@ -80,12 +78,17 @@ class Agent:
             return
         clocks = clock.Clock(self.say, clock.floor(self.root, known.issued), self.now, self.set_clock)
         clocks.raise_to_floor()
-        if kubelet.has_joined(self.root, known.boot, self.now()):
+        if self._has_joined(known.boot):
             self.say("this boot has joined already")
             return
         if self._reporter is None:
             self._reporter = Reporter(known)
             self._reporter.say("Joining")
+        # Not before: what is built on cryptography is half of what the agent imports
+        from . import exchange, kubelet
+        from .key import keep
+        from .request import Request
+
         key = keep(self.root / settings.RUN / "join.key")
         server = Server(known.join_url, known.authorities)
         facts = exchange.Facts(
@@ -104,6 +107,13 @@ class Agent:
         issued = Request(admission, key, self.say, self.pause).obtain()
         kubelet.install(self.root, known.boot, admission, issued, key)
         self.say(f"joined as {admission.node_name}; the kubelet may start")
+
+    def _has_joined(self, boot: str) -> bool:
+        if not (self.root / settings.RUN / "joined").exists():  # most have not
+            return False
+        from . import kubelet
+
+        return kubelet.has_joined(self.root, boot, self.now())
 
     def _nobody_holds_the_clock(self) -> bool:
         """Whether no time service does, or one that runs has had its time to find its servers."""

@@ -42,7 +42,9 @@ else
 fi
 
 {
-  domains=$(echo "${search:-$domain}" | tr ' ' '\n' | grep -Ex '[0-9A-Za-z_.-]{1,253}' | head -n 6 | tr '\n' ' ')
+  domains=${search:-$domain}
+  [ -z "$domains" ] ||
+    domains=$(echo "$domains" | tr ' ' '\n' | grep -Ex '[0-9A-Za-z_.-]{1,253}' | head -n 6 | tr '\n' ' ')
   [ -z "$domains" ] || echo "search ${domains% }" # six: what older C libraries read
   for server in ${NAMESERVERS:-$dns}; do echo "nameserver $server"; done
 } >"$RUN/resolv.conf"

@@ -70,7 +70,7 @@ end_fetch() {
   for pid in "$FETCH"/pid.*; do
     [ ! -s "$pid" ] || kill -KILL "-$(cat "$pid")" 2>/dev/null
   done
-  rm -rf "$FETCH"/part.* "$FETCH"/partial.* "$FETCH"/alive.* "$FETCH"/pid.*
+  rm -rf "$FETCH"/part.* "$FETCH"/partial.* "$FETCH"/sum.* "$FETCH"/alive.* "$FETCH"/pid.*
 }
 
 good_count() { sort -u -n -k1,1 "$FETCH/good" | wc -l; }

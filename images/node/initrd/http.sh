@@ -13,10 +13,10 @@ ask() { # AUTHORITY PATH [FIRST LAST]: sets status, range, length and wait (seco
   while IFS= read -r line && [ "$lines" -lt 100 ]; do
     line=${line%"$return_character"} lines=$((lines + 1))
     [ -n "$line" ] || break
-    [ -n "$status" ] || status=$(shown "$line")
+    [ -n "$status" ] || { shown "$line" && status=$text; }
     case $line in
-      [Cc]ontent-[Rr]ange:*) range=$(shown "${line#*: }") ;;
-      [Cc]ontent-[Ll]ength:*) length=$(shown "${line#*: }") ;;
+      [Cc]ontent-[Rr]ange:*) shown "${line#*: }" && range=$text ;;
+      [Cc]ontent-[Ll]ength:*) shown "${line#*: }" && length=$text ;;
       [Rr]etry-[Aa]fter:*) retry=${line#*: } ;;
       [Dd]ate:*) date=${line#*: } ;;
     esac
@@ -26,8 +26,10 @@ ask() { # AUTHORITY PATH [FIRST LAST]: sets status, range, length and wait (seco
   esac
 }
 
-shown() { # TEXT of a stranger, as a console may have it
-  printf %.100s "$1" | tr -cd ' -~'
+shown() { # TEXT of a stranger: sets text, as a console may have it
+  text=$1
+  [ "${#text}" -le 100 ] || text=$(printf %.100s "$text")
+  case $text in *[!\ -~]*) text=$(printf %s "$text" | tr -cd ' -~') ;; esac
 }
 
 seconds_until() { # RETRY-AFTER DATE: from 1 to LONGEST_WAIT; nothing if it cannot be read

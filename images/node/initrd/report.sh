@@ -7,8 +7,14 @@ report() { # PHASE DETAIL
   [ -n "$BOOT" ] || return 0
   read -r uptime _ </proc/uptime
   milliseconds=$((${uptime%.*} * 1000 + 1${uptime#*.} * 10 - 1000))
-  detail=$(printf '%s' "$2" | tr '"\\\n' "'/ " | tr -cd ' -~' | cut -c1-300)
-  events=$(($(cat "$RUN/reported" 2>/dev/null || echo 0) + 1)) # of all that report: the clock has hundredths
+  detail=$2
+  case $detail in # most are plain already, and a process is dear where a machine is emulated
+    *[!\ !#-[\]-~]*) detail=$(printf '%s' "$detail" | tr '"\\\n' "'/ " | tr -cd ' -~') ;;
+  esac
+  [ "${#detail}" -le 300 ] || detail=$(printf %.300s "$detail")
+  events=0 # of all that report: the clock has hundredths
+  [ ! -s "$RUN/reported" ] || read -r events <"$RUN/reported"
+  events=$((events + 1))
   echo "$events" >"$RUN/reported"
   name=$RUN/events/$(printf '%013d-%03d-%d' "$milliseconds" "$events" $$)
   printf '{"mac":%s,"machine":%s,"phase":"%s","uptime_ms":%d,"detail":"%s"}' \
@@ -18,7 +24,8 @@ report() { # PHASE DETAIL
 
 deliver() { # send what waits, oldest first; stop at the first that cannot be sent now
   mkdir "$RUN/delivering" 2>/dev/null || return 0
-  for event in "$RUN"/events/*.json; do
+  while :; do # looked for anew each time: what is reported meanwhile goes too
+    for event in "$RUN"/events/*.json; do break; done
     [ -e "$event" ] || break
     tries=1
     until post "$event"; do
@@ -48,7 +55,9 @@ send() { # FILE WHERE WHAT: 0 the service has it; 1 trying again could help; 2 i
 drain() { # SECONDS: wait at most so long until nothing waits any more
   deliver &
   left=$(($1 * 10))
-  while [ "$left" -gt 0 ] && [ -n "$(ls "$RUN/events")" ]; do
+  while [ "$left" -gt 0 ]; do
+    for event in "$RUN"/events/*; do break; done
+    [ -e "$event" ] || break
     sleep 0.1
     left=$((left - 1))
   done

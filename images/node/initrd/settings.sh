@@ -62,8 +62,9 @@ load_modules() { # in the order that the build worked out; one that does not loa
       8021q.ko) [ -n "$VLAN" ] || continue ;;
     esac
     # shellcheck disable=SC2086 # no option: no word
-    error=$(insmod "$LIB/modules/$module" $options 2>&1) || say "module $module: $error"
+    insmod "$LIB/modules/$module" $options >"$RUN/error" 2>&1 || say "module $module: $(cat "$RUN/error")"
   done <"$LIB/modules.order"
+  rm -f "$RUN/error"
 }
 
 announce() {

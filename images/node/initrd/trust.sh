@@ -37,8 +37,9 @@ arrange_origins() { # SITE'S ORIGINS: sets ORIGINS, the most preferred first, an
   service=$(each_once $GROUPED "$@" | grep -xF "$REPORT") ORIGINS='' PREFERRED=''
   for group in $GROUPED "$(echo "$*" | tr ' ' ',')"; do
     # shellcheck disable=SC2086 # words
-    alike=$(each_once "$group" | grep '^http:' | grep -vxF "$(printf '%s\n' "$REPORT" $ORIGINS)" | shuffled)
+    alike=$(each_once "$group" | grep '^http:' | grep -vxF "$(printf '%s\n' "$REPORT" $ORIGINS)")
     [ -n "$alike" ] || continue
+    alike=$(echo "$alike" | shuffled)
     PREFERRED=${PREFERRED:-$(echo "$alike" | wc -l)}
     ORIGINS="$ORIGINS$(echo "$alike" | tr '\n' ' ')"
   done
@@ -51,7 +52,7 @@ shuffled() { # lines; each machine in an order of its own, at each boot another
 }
 
 each_once() { # URLS...: one a line, in order, without a slash at the end
-  printf '%s\n' "$@" | sed 's/[ ,]/\n/g' | sed 's,/$,,' | awk 'NF && !seen[$0]++'
+  printf '%s\n' "$@" | awk -F '[ ,]' '{ for (i = 1; i <= NF; i++) { sub("/$", "", $i); if ($i != "" && !seen[$i]++) print $i } }'
 }
 
 bundle_from() { # ORIGIN
@@ -86,7 +87,7 @@ signed_document() { # URL FILE, both without their ends .json and .sig
 small() { # URL FILE: at most 8 MiB, in 20 seconds, tried twice; a server that says when to come back is no failed try
   tries=0 waited=0
   while :; do
-    error=$( (ulimit -f 16384 && timeout 20 "$BUSYBOX" wget -q -O "$2" "$1") 2>&1) && return 0
+    error=$(ulimit -f 16384 && timeout 20 "$BUSYBOX" wget -q -O "$2" "$1" 2>&1) && return 0
     seconds=$(seconds_busy "$1")
     if [ -n "$seconds" ] && [ "$waited" -lt "$MOST_WAITING" ]; then
       waited=$((waited + seconds))
@@ -135,10 +136,13 @@ bundle_report() { # FILE
 root_of_manifest() { # FILE: sets SIZE, ROOT (its blob), FORMAT, CHUNK and COUNT; writes lines of "number digest" beside the file
   root=$(sed -n 's/.*"root":{\("chunks":\[[^]]*\],"sha256":"[^"]*","size":[0-9]*\)}.*/\1/p' "$1")
   SIZE=${root##*:}
-  ROOT=$(echo "$root" | sed 's/.*"sha256":"\([0-9a-f]*\)".*/\1/')
+  ROOT=${root##*'"sha256":"'}
+  ROOT=${ROOT%%'"'*}
   FORMAT=$(sed -n 's/.*"root_format":"\([a-z0-9]*\)".*/\1/p' "$1") # absent: what images had before there was a choice
   FORMAT=${FORMAT:-squashfs}
   CHUNK=$(number chunk_size "$1")
-  echo "$root" | sed 's/^"chunks":\[\([^]]*\)\].*/\1/; s/,/\n/g' | tr -d '"' | sed '/^$/d' | awk '{print NR - 1, $1}' >"$1.chunks"
-  COUNT=$(wc -l <"$1.chunks")
+  COUNT=$(echo "$root" | awk -F '"' -v out="$1.chunks" '
+    BEGIN { printf "" >out }
+    $3 == ":[" { for (at = 4; !n || $(at - 1) == ","; at += 2) print n++, $at >out }
+    END { print n + 0 }')
 }

@@ -20,8 +20,10 @@ pause() { # SECONDS: between half of them and all, so that a thousand machines d
 
 size_of() { stat -c %s "$1" 2>/dev/null || echo 0; }
 
-matches() { # TEXT REGULAR-EXPRESSION: the whole of it
-  printf '%s\n' "$1" | grep -Eqx -e "$2"
+matches() { # TEXT REGULAR-EXPRESSION (extended): the whole of it. busybox's `[[`: no process; a quoted pattern is one to it too
+  whole="^($2)\$"
+  # shellcheck disable=SC2076,SC3010
+  [[ "$1" =~ "$whole" ]]
 }
 
 is_url() { # the same as images.artifact.bundle.HttpUrl

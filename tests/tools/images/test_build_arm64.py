@@ -122,7 +122,7 @@ def test_the_modules_that_are_there_are_those_that_depmod_knows(root: Path, mani
 def test_its_own_systemctl_and_python_ran(root: Path) -> None:
     wanted = {path.name for path in (root / "etc/systemd/system/multi-user.target.wants").iterdir()}
     assert {"containerd.service", "netboot-join.service", "systemd-networkd.service"} <= wanted
-    code = "import node.agent.loop, platform; print(platform.machine())"
+    code = "import node.agent.loop, node.agent.kubelet, node.agent.exchange, platform; print(platform.machine())"
     argv = ["chroot", str(root), "/usr/bin/env", "-C", "/usr/lib/netboot", "python3", "-Bs", "-c", code]
     assert subprocess.run(argv, capture_output=True, text=True, check=True).stdout == "aarch64\n"
 

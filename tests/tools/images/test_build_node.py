@@ -100,7 +100,7 @@ def test_the_agent_starts_with_the_roots_own_python(root: Path) -> None:
         "python3",
         "-Bs",
         "-c",
-        "import node.agent.loop",
+        "import node.agent.loop, node.agent.kubelet, node.agent.exchange",
     ]
     subprocess.run(argv, check=True)
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import random
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from subprocess import CompletedProcess
 import pytest
 
 from images.artifact.manifest import CHUNK_SIZE
+from images.build.initrd import STAGE
 from tests.tools.images.boot_stage import Stage
 from tests.tools.images.origin import Origin, serving
 
@@ -288,6 +290,20 @@ def test_a_chunk_that_is_damaged_everywhere_refuses_the_image(machine: Machine) 
         f"REASON ImageRefused: chunk 0 of the root image is damaged at every origin that sends it: {left}"
     )
     assert all("ImageVerified" not in detail for detail in machine.details())
+
+
+def test_a_chunk_that_cannot_be_hashed_is_not_believed(machine: Machine) -> None:
+    """As where no memory is left for a process."""
+    good, library = machine.origin(), machine.stage.folder / "library"
+    shutil.copytree(STAGE, library)
+    with (library / "http.sh").open("a") as file:
+        file.write("sha256sum() { return 1; }\n")
+    done = machine.fetch(good, script=f"LIB={library}\n{FETCH}")
+    assert done.stdout.splitlines()[-1] == (
+        "REASON ImageRefused: chunk 0 of the root image is damaged at every origin that sends it: "
+        f"{good.url}: sends damaged chunks"
+    )
+    assert (machine.fetched, machine.details()) == (b"", [])
 
 
 def test_another_file_of_the_same_size_is_refused_however_many_chunks_are_wrong(machine: Machine) -> None:

@@ -84,6 +84,13 @@ def test_events_of_several_processes_in_one_hundredth_of_a_second_keep_their_ord
     assert [event.detail for event in found] == [f"{number}-{part}" for number in range(20) for part in (1, 2, 3)]
 
 
+def test_what_is_reported_meanwhile_goes_too(stage: Stage) -> None:
+    post = 'post() { rm "$1"; [ -e posted ] || report ImageVerified two; echo "${1##*/}" >>posted; }\n'
+    stage.sh(REAL + post + "report ImageFetched one; deliver")
+    assert waiting(stage) == 0
+    assert [line.split("-")[1] for line in (stage.folder / "posted").read_text().splitlines()] == ["001", "002"]
+
+
 @pytest.mark.parametrize("status", [400, 404, 413])
 def test_an_event_that_the_service_will_never_take_is_dropped_with_words(
     stage: Stage, service: Origin, status: int

@@ -63,6 +63,30 @@ def test_a_bad_value_is_refused_by_name(stage: Stage, good: str, bad: str, name:
     )
 
 
+@pytest.mark.parametrize(
+    ("text", "expression", "matches"),
+    [
+        ("", "[a-z]*", True),
+        ("-f", "-[a-z]", True),
+        ("!", "!", True),
+        ("a b", "a b|c", True),
+        ("c", "a b|c", True),
+        ("*", "[*]", True),
+        ("ab", "a", False),
+        ("ba", "a", False),
+        ("", "a", False),
+        ("a\nb", "a", False),
+        ("b\na", "a", False),
+        ("a b", "a", False),
+        ("abc", "ab|b", False),
+    ],
+)
+def test_a_text_matches_as_a_whole_or_not_at_all(stage: Stage, text: str, expression: str, matches: bool) -> None:
+    assert stage.sh('matches "$TEXT" "$EXPRESSION" && echo yes', TEXT=text, EXPRESSION=expression).stdout == (
+        "yes\n" if matches else ""
+    )
+
+
 def test_origins_with_tls_are_left_out_with_words(stage: Stage) -> None:
     line = GOOD.replace("http://10.0.2.2:8080,", "https://10.0.2.2,")
     assert "|http://[fd00::1]:81/x http://origin.example|" in read(stage, line)

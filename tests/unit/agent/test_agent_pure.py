@@ -163,6 +163,13 @@ def test_whatever_a_tpm_answers_is_read_or_refused(data: bytes) -> None:
             ask()
 
 
+def test_it_says_joining_before_it_imports_cryptography() -> None:
+    code = "import sys, images.node.agent.__main__; print({name.partition('.')[0] for name in sys.modules})"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert "http" in done.stdout
+    assert "cryptography" not in done.stdout
+
+
 def test_a_busy_tpm_is_asked_again_and_a_broken_one_is_said() -> None:
     answers = [0x922, 0x908, 0x90A, 0x101]
     paused: list[float] = []

@@ -55,3 +55,11 @@ def test_the_kubelet_is_read_ahead_once_containerd_is_up_and_nobody_waits_for_th
     assert (ahead["After"], ahead["Before"]) == ("sysinit.target containerd.service", "shutdown.target")
     assert (ahead["ExecStart"], ahead["Nice"]) == ("-/usr/bin/kubelet --version", "10")
     assert [name for name, keys in found.items() if ("After", "netboot-readahead.service") in keys] == []
+
+
+@pytest.mark.parametrize("recipe", NODES)
+def test_nothing_that_starts_beside_the_agent_has_as_much_of_the_processor(recipe: str) -> None:
+    """100 is what systemd.resource-control(5) gives who says nothing."""
+    weights = {name: int(dict(keys).get("CPUWeight", "100")) for name, keys in units(recipe).items()}
+    assert weights.pop("netboot-join.service") == 1000
+    assert max(weights.values()) == 100

@@ -5,10 +5,13 @@ RUN=/run/netboot BUSYBOX=/run/netboot/busybox
 for part in boot.env words.sh report.sh crash.sh; do . "$RUN/$part"; done
 
 # Units of this kind run one after the other: who still seems to deliver was ended in the middle of it
-rmdir "$RUN/delivering" "$RUN/delivering-crashes" 2>/dev/null
+for folder in "$RUN/delivering" "$RUN/delivering-crashes"; do
+  [ ! -d "$folder" ] || rmdir "$folder"
+done
 failed='' # at Switched nearly nothing has been started, and all units are waiting for a processor
 [ "$1" = Switched ] || failed=$(systemctl list-units --failed --plain --no-legend 2>/dev/null | cut -d' ' -f1 | tr '\n' ' ')
-told=$(cat "$RUN/tell" 2>/dev/null) # what units want said of this boot, such as its ssh host key
+told='' # what units want said of this boot, such as its ssh host key
+[ ! -s "$RUN/tell" ] || told=$(cat "$RUN/tell")
 report "$1" "$told${failed:+${told:+; }failed units: $failed}"
 for _ in 1 2 3 4 5 6 7 8 9 10; do
   deliver
