@@ -177,8 +177,10 @@ def _disks(hardware: Hardware, stem: Path) -> list[str]:
 
 
 def _nic(hardware: Hardware, attachment: Attachment) -> list[str]:
+    tap = "tap,script=no,downscript=no"
     if isinstance(attachment, Tap):
-        network = f"tap,id=net,ifname={attachment.interface},script=no,downscript=no"
+        tap += "" if attachment.offload else ",vnet_hdr=off"
+        network = f"{tap},id=net,ifname={attachment.interface}"
     else:
         network = f"user,id=net,bootfile={attachment.bootfile}"
     # QEMU's default for this NIC is efi-virtio.rom of the package ipxe-qemu: iPXE for BIOS and for UEFI in one ROM.
@@ -189,6 +191,6 @@ def _nic(hardware: Hardware, attachment: Attachment) -> list[str]:
     argv = ["-netdev", network, "-device", card]
     interfaces = attachment.others if isinstance(attachment, Tap) else ()
     for number, (interface, mac) in enumerate(zip(interfaces, hardware.others, strict=True)):
-        argv += ["-netdev", f"tap,id=other{number},ifname={interface},script=no,downscript=no"]
+        argv += ["-netdev", f"{tap},id=other{number},ifname={interface}"]
         argv += ["-device", f"virtio-net-pci,netdev=other{number},mac={mac},romfile={speed}"]
     return argv
