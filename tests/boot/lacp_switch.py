@@ -1,6 +1,8 @@
 """A switch with an LACP group: Open vSwitch, all in user space, for hosts whose kernel has no bonding.
 
-the network's bridge ══ Open vSwitch (its own port `switch0`) ══ the group: taps of one machine
+Two processes in the network's namespace, whose files are in its folder.
+
+    the network's bridge ══ Open vSwitch (its own port `switch0`) ══ the group: taps of one machine
 """
 
 import contextlib
@@ -15,12 +17,6 @@ from lab.processes import child, run
 SCHEMA = Path("/usr/share/openvswitch/vswitch.ovsschema")
 BRIDGE, GROUP = "switch0", "group0"
 SECONDS = "60"
-_MEMBER = re.compile(
-    r"^member: (?P<port>\S+): (?P<status>.+)\n(?:.+\n|\n(?!member))*?"
-    r"  partner sys_id: (?P<partner>\S+)\n(?:  .+\n)*?  partner state: (?P<state>.+)\n",
-    re.MULTILINE,
-)
-"""Of `lacp/show`, ovs-vswitchd(8)."""
 TOGETHER = "activity timeout aggregation synchronized collecting distributing"
 """What the machine says of a card that is in the group, with `lacp_rate=fast` (IEEE 802.1AX, Actor_State)."""
 
@@ -36,12 +32,13 @@ class LacpGroup:
     def together(self) -> dict[str, str]:
         """The ports that carry traffic as one link, and with which machine each: by the address of its bond."""
         carrying = set(re.findall(r"^member (\S+): enabled$", self.show("bond/show"), re.MULTILINE))
-        said = [match.groupdict() for match in _MEMBER.finditer(self.show("lacp/show"))]
-        return {
-            one["port"]: one["partner"]
-            for one in said
-            if one["port"] in carrying and (one["status"], one["state"]) == ("current attached", TOGETHER)
-        }
+        found = {}
+        for member in self.show("lacp/show").split("\nmember: ")[1:]:
+            port, _, status = member.partition("\n")[0].partition(": ")
+            partner = dict(re.findall(r"^  partner (sys_id|state): (.+)$", member, re.MULTILINE))
+            if port in carrying and (status, partner["state"]) == ("current attached", TOGETHER):
+                found[port] = partner["sys_id"]
+        return found
 
     def show(self, what: str) -> str:
         """What ovs-appctl says of the group: `bond/show`, `lacp/show`."""
