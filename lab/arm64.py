@@ -5,8 +5,8 @@ arguments that the answer names are handed to the machine's UEFI, which starts t
 """
 
 import contextlib
+import os
 import re
-import socket
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +15,7 @@ from time import monotonic
 import requests
 
 from lab.errors import LabError, UnusableError
-from lab.machines import Hardware, Machine
+from lab.machines import Hardware, Machine, serial_arguments, serial_line
 from lab.output_log import OutputLog
 from lab.processes import child
 from lab.site import Site
@@ -55,14 +55,12 @@ def machine(hardware: Hardware, site: Site, folder: Path) -> Iterator[Machine]:
     stem = folder / hardware.name
     arguments = _fetch(site, hardware, stem)
     with contextlib.ExitStack() as stack:
-        ours, theirs = socket.socketpair()
-        stack.enter_context(ours)
-        with theirs:
-            argv, fds = _argv(hardware, stem, arguments, theirs.fileno()), [theirs.fileno()]
+        with serial_line(stack) as (ours, theirs):
+            argv, fds = _argv(hardware, stem, arguments, theirs), [theirs]
             running = stack.enter_context(
                 child(f"qemu of {hardware.name}", argv, Path(f"{stem}.qemu.log"), grace=3, fds=fds)
             )
-        console = OutputLog(f"console of {hardware.name}", Path(f"{stem}.console.log"), lambda: ours.recv(65536))
+        console = OutputLog(f"console of {hardware.name}", Path(f"{stem}.console.log"), lambda: os.read(ours, 65536))
         stack.callback(console.join)
         stack.callback(running.stop, 3)
         yield Machine(hardware, console, running)
@@ -98,7 +96,7 @@ def _argv(hardware: Hardware, stem: Path, arguments: str, serial: int) -> list[s
         *("-m", str(hardware.memory), "-smp", str(hardware.cpus), "-bios", str(FIRMWARE)),
         *("-kernel", f"{stem}.kernel", "-initrd", f"{stem}.initrd", "-append", arguments),
         *("-smbios", f"type=1,manufacturer=netboot,product=lab,uuid={hardware.uuid},serial={hardware.serial}"),
-        *("-chardev", f"socket,id=console,fd={serial}", "-serial", "chardev:console"),
+        *serial_arguments(serial),
         *("-object", "rng-random,id=rng,filename=/dev/urandom", "-device", "virtio-rng-pci,rng=rng"),
         *("-netdev", "user,id=net", "-device", f"virtio-net-pci,netdev=net,mac={hardware.mac},romfile="),
     ]

@@ -1,9 +1,10 @@
 """QEMU machines without any disk: real firmware, a NIC whose ROM is iPXE, a serial console that is always kept."""
 
 import contextlib
+import fcntl
+import os
 import re
 import shutil
-import socket
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,8 @@ from lab.tpm import qemu_arguments, tpm
 Firmware = Literal["bios", "uefi"]
 DISK_BYTES = 256 * 1024**2
 CRASH_STORE_BYTES = 64 * 1024
+SERIAL_BYTES = 1024 * 1024
+"""What anybody may have in a pipe (/proc/sys/fs/pipe-max-size), and more than a boot says."""
 _OVMF = Path("/usr/share/OVMF")
 _OVMF_PAIRS = (("OVMF_CODE_4M.fd", "OVMF_VARS_4M.fd"), ("OVMF_CODE.fd", "OVMF_VARS.fd"))
 
@@ -74,12 +77,9 @@ def machine(hardware: Hardware, attachment: Attachment, folder: Path, accelerato
     folder.mkdir(parents=True, exist_ok=True)
     stem = folder / hardware.name
     with contextlib.ExitStack() as stack:
-        # A connected pair, not a named socket: nothing to clean away, and it works across network namespaces.
-        ours, theirs = socket.socketpair()
-        stack.enter_context(ours)
-        with theirs:
+        with serial_line(stack) as (ours, theirs):
             namespace = attachment.namespace if isinstance(attachment, Tap) else None
-            argv, fds = _argv(hardware, attachment, stem, accelerator, theirs.fileno()), [theirs.fileno()]
+            argv, fds = _argv(hardware, attachment, stem, accelerator, theirs), [theirs]
             if hardware.tpm:
                 chip = stack.enter_context(tpm(f"tpm of {hardware.name}", chip_of(hardware, folder)))
                 argv, fds = [*argv, *qemu_arguments(chip)], [*fds, chip.fileno()]
@@ -92,10 +92,31 @@ def machine(hardware: Hardware, attachment: Attachment, folder: Path, accelerato
                 fds=fds,
             )
             running = stack.enter_context(qemu)
-        console = OutputLog(f"console of {hardware.name}", Path(f"{stem}.console.log"), lambda: ours.recv(65536))
+        console = OutputLog(f"console of {hardware.name}", Path(f"{stem}.console.log"), lambda: os.read(ours, 65536))
         stack.callback(console.join)
         stack.callback(running.stop, 3)
         yield Machine(hardware, console, running)
+
+
+@contextlib.contextmanager
+def serial_line(stack: contextlib.ExitStack) -> Iterator[tuple[int, int]]:
+    """A pipe for a machine's serial port: the end to read, which is open as long as `stack` lasts, and the machine's.
+
+    It takes all that a boot says however late it is read: what QEMU cannot write at once, and not at the fourth try,
+    it drops (hw/char/serial.c, MAX_XMIT_RETRY). A socket holds 278 characters, for each counts as a buffer.
+    """
+    ours, theirs = os.pipe()
+    stack.callback(os.close, ours)
+    try:
+        fcntl.fcntl(theirs, fcntl.F_SETPIPE_SZ, SERIAL_BYTES)
+        yield ours, theirs
+    finally:
+        os.close(theirs)
+
+
+def serial_arguments(theirs: int) -> tuple[str, ...]:
+    """QEMU's, for the first serial port; `theirs`: the machine's end of a serial line, which QEMU inherits."""
+    return "-chardev", f"file,id=console,path=/proc/self/fd/{theirs}", "-serial", "chardev:console"
 
 
 def chip_of(hardware: Hardware, folder: Path) -> Path:
@@ -112,7 +133,7 @@ def _argv(hardware: Hardware, attachment: Attachment, stem: Path, accelerator: A
         *("-m", str(hardware.memory), "-smp", str(hardware.cpus)),
         *(("-rtc", f"base={hardware.clock}") if hardware.clock else ()),
         *("-smbios", f"type=1,manufacturer=netboot,product=lab,uuid={hardware.uuid},serial={hardware.serial}"),
-        *("-chardev", f"socket,id=console,fd={serial}", "-serial", "chardev:console"),
+        *serial_arguments(serial),
         *("-object", "rng-random,id=rng,filename=/dev/urandom", "-device", "virtio-rng-pci,rng=rng"),
         *_firmware(hardware, stem),
         *(("-kernel", str(hardware.program)) if hardware.program else ()),
@@ -156,8 +177,10 @@ def _disks(hardware: Hardware, stem: Path) -> list[str]:
 
 
 def _nic(hardware: Hardware, attachment: Attachment) -> list[str]:
+    tap = "tap,script=no,downscript=no"
     if isinstance(attachment, Tap):
-        network = f"tap,id=net,ifname={attachment.interface},script=no,downscript=no"
+        tap += "" if attachment.offload else ",vnet_hdr=off"
+        network = f"{tap},id=net,ifname={attachment.interface}"
     else:
         network = f"user,id=net,bootfile={attachment.bootfile}"
     # QEMU's default for this NIC is efi-virtio.rom of the package ipxe-qemu: iPXE for BIOS and for UEFI in one ROM.
@@ -168,6 +191,6 @@ def _nic(hardware: Hardware, attachment: Attachment) -> list[str]:
     argv = ["-netdev", network, "-device", card]
     interfaces = attachment.others if isinstance(attachment, Tap) else ()
     for number, (interface, mac) in enumerate(zip(interfaces, hardware.others, strict=True)):
-        argv += ["-netdev", f"tap,id=other{number},ifname={interface},script=no,downscript=no"]
+        argv += ["-netdev", f"{tap},id=other{number},ifname={interface}"]
         argv += ["-device", f"virtio-net-pci,netdev=other{number},mac={mac},romfile={speed}"]
     return argv

@@ -35,6 +35,7 @@ class Tap:
     namespace: int
     interface: str
     others: tuple[str, ...] = ()
+    offload: bool = True  # False: the machine makes checksums itself, for a switch that reads frames as they are
 
 
 @dataclass(frozen=True, slots=True)
