@@ -22,7 +22,8 @@ Edit = Callable[[str], str]
 @dataclass(frozen=True)
 class Fault:
     """`files`: path -> content, None: it cannot be read. `tools`: beginning of a command line -> what becomes of its
-    words. `log`: lines of the kernel's."""
+    words. `log`: lines of the kernel's. `tolerated`: thresholds of the machine's class, by which alone it
+    is a fault."""
 
     check: str
     status: str
@@ -30,6 +31,7 @@ class Fault:
     files: dict[str, str | None] = field(default_factory=dict)
     tools: dict[str, Edit] = field(default_factory=dict)
     log: tuple[str, ...] = ()
+    tolerated: dict[str, float] = field(default_factory=dict)
 
 
 def row(number: int, old: str, new: str) -> Edit:
