@@ -3,12 +3,12 @@
 One rule for `channel set`, `config check` and `doctor`; the service judges architectures by it. Pure.
 """
 
-from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from images.node.health.cards import driver_of
+from images.values.faults import first_few
 from images.values.types import Architecture
 from netboot.machines.classes import Class
 from netboot.machines.values import Inventory
@@ -37,11 +37,13 @@ class Misfit(NamedTuple):
     channel: str
     machines: int
     class_name: str | None
+    some: str
+    """The first few of them by name."""
     cause: str
     remedy: str
 
     def __str__(self) -> str:
-        of = f"of class {self.class_name}" if self.class_name is not None else "of no class"
+        of = f"of class {self.class_name}" if self.class_name is not None else f"of no class ({self.some})"
         count = f"{self.machines} machine{'' if self.machines == 1 else 's'}"
         return f"channel {self.channel}, {count} {of}: {self.cause}; {self.remedy}"
 
@@ -50,17 +52,22 @@ def misfits(inventory: Inventory, channel: str, image: Candidate) -> list[Misfit
     """Of each class of machines of this channel; those without a class are judged by their architecture alone."""
     profiles = {profile.name for profile in inventory.profiles if profile.channel == channel}
     machines = [machine for machine in inventory.machines if machine.profile in profiles]
-    groups = Counter((machine.class_name, machine.architecture) for machine in machines)
+    groups: dict[tuple[str | None, Architecture], list[str]] = {}
+    for machine in machines:
+        groups.setdefault((machine.class_name, machine.architecture), []).append(machine.name)
     classes = {one.name: one for one in inventory.classes}
     found = []
-    for (name, architecture), count in sorted(groups.items(), key=lambda group: (group[0][0] or "", group[0][1])):
+    for (name, architecture), names in sorted(groups.items(), key=lambda group: (group[0][0] or "", group[0][1])):
         judged: list[tuple[Outcome, str, str]] = []
         if architecture != image.architecture:
             cause = f"{architecture}, and {image.name} is for {image.architecture}"
             judged = [("refuse", cause, "give their profile a channel of their own architecture")]
         elif name is not None:
             judged = list(_of_class(classes[name], image))
-        found += [Misfit(outcome, channel, count, name, cause, remedy) for outcome, cause, remedy in judged]
+        found += [
+            Misfit(outcome, channel, len(names), name, first_few(names, 3), cause, remedy)
+            for outcome, cause, remedy in judged
+        ]
     return found
 
 

@@ -229,7 +229,7 @@ def test_a_channel_is_not_moved_to_what_cannot_boot(tmp_path: Path) -> None:
         422,
         "unfit-image",
         (
-            "channel stable, 3 machines of no class: amd64, and arm is for arm64; "
+            "channel stable, 3 machines of no class (gpu-001, gpu-002, off-001): amd64, and arm is for arm64; "
             "give their profile a channel of their own architecture"
         ),
     )

@@ -81,6 +81,7 @@ def test_programs_read_what_does_not_fit(run: Run) -> None:
         "channel": "stable",
         "machines": 1,
         "class_name": "hgx",
+        "some": "gpu-002",
         "cause": "which drivers tiny has cannot be told: it has no list of its files",
         "remedy": "build it again",
     }

@@ -46,13 +46,14 @@ def test_an_image_is_judged_by_each_class_of_its_channel_and_no_other(inventory:
     image = Candidate("node", "amd64", lambda mib: "leaves nothing of 2048 MiB" if mib < 4096 else "", ALL)
     remedy = "give their profile a channel of their own architecture"
     assert misfits(inventory, "stable", image) == [
-        Misfit("refuse", "stable", 1, None, "arm64, and node is for amd64", remedy),
-        Misfit("refuse", "stable", 1, "dpu", "arm64, and node is for amd64", remedy),
+        Misfit("refuse", "stable", 1, None, "arm-001", "arm64, and node is for amd64", remedy),
+        Misfit("refuse", "stable", 1, "dpu", "dpu-001", "arm64, and node is for amd64", remedy),
         Misfit(
             "refuse",
             "stable",
             1,
             "small",
+            "small-001",
             "leaves nothing of 2048 MiB",
             "choose a smaller image, or correct `memory_gib` of the class",
         ),
