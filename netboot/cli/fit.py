@@ -67,7 +67,7 @@ def judge(config: Path | None, channel: str, image: str) -> Judged:
         inventory = load_inventory(settings.inventory)
     except FaultsError:
         return Judged(why="the site has faults, see `netboot config check`")
-    except (ImageError, LifecycleError) as error:
+    except (ImageError, LifecycleError, OSError) as error:
         return Judged(why=str(error))
     return Judged(tuple(misfits(inventory, channel, found)), digest)
 
@@ -82,7 +82,7 @@ def of_channels(inventory: Inventory, store: Store) -> list[Misfit]:
             digest = channel.image or (state.image if state is not None else None)
             if digest is not None and digest not in known:
                 known[digest] = candidate(store, store.manifest(digest))
-        except ImageError:
+        except (ImageError, OSError):
             continue
         found += misfits(inventory, channel.name, known[digest]) if digest is not None else []
     return found
