@@ -14,10 +14,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from images.artifact.diff import read_packages
+from images.build.gates import budget
 from images.recipe import inherit
 from images.recipe.recipe import Recipe
 from images.store.store import Image, Store
 from images.values.strict import Strict
+from lab import memory
 from lab.work import ROOT
 
 RECORDS = ROOT / "docs" / "shipped-recipes.json"
@@ -36,7 +38,8 @@ NOT_BUILT, WITHOUT_RECORD = "**NOT BUILT**", "by the tests, in each run; no reco
 
 
 class Record(Strict):
-    """One build. Sizes in bytes as a machine fetches them; `packages`: those that were asked for → version."""
+    """One build. Sizes in bytes as a machine fetches them, of container images as containerd keeps them; `packages`:
+    those that were asked for → version."""
 
     built: str
     profile: str
@@ -44,6 +47,7 @@ class Record(Strict):
     kernel_bytes: int
     initrd_bytes: int
     root_bytes: int
+    containers_bytes: int
     installed: int
     packages: dict[str, str]
 
@@ -51,6 +55,11 @@ class Record(Strict):
     def mib(self) -> str:
         """Together, as the page has it."""
         return f"{(self.kernel_bytes + self.initrd_bytes + self.root_bytes) / 2**20:.1f}"
+
+
+def image(name: str, found: Record) -> budget.Image:
+    """What decides about its memory."""
+    return budget.Image(name, found.root_bytes, found.containers_bytes, inherit.load(inherit.find(name)).join)
 
 
 def asked(recipe: Recipe, kernel: str) -> set[str]:
@@ -63,37 +72,44 @@ def read() -> dict[str, Record]:
     return {name: Record.model_validate(value) for name, value in json.loads(RECORDS.read_text()).items()}
 
 
-def record(store: Store, image: Image, profile: str, on: str) -> Record:
+def record(store: Store, stored: Image, profile: str, on: str) -> Record:
     """What an image says of its recipe; SystemExit where the recipe asks for more by now."""
-    parts = image.manifest.artifacts
+    parts = stored.manifest.artifacts
     installed = read_packages(store.blob_path(parts.packages.sha256).read_bytes())
     versions = {name.partition(":")[0]: version for name, version in installed.items()}
-    recipe = inherit.load(inherit.find(image.manifest.name))
-    names = asked(recipe, image.manifest.kernel_version)
+    recipe = inherit.load(inherit.find(stored.manifest.name))
+    names = asked(recipe, stored.manifest.kernel_version)
     if lacking := sorted(names - versions.keys()):
-        raise SystemExit(f"{image.manifest.name} asks for {', '.join(lacking)} since it was built: build it again")
+        raise SystemExit(f"{stored.manifest.name} asks for {', '.join(lacking)} since it was built: build it again")
     return Record(
         built=on,
         profile=profile,
-        kernel=image.manifest.kernel_version,
+        kernel=stored.manifest.kernel_version,
         kernel_bytes=parts.kernel.size,
         initrd_bytes=parts.initrd.size,
         root_bytes=parts.root.size,
+        containers_bytes=sum(one.size for one in stored.manifest.container_images),
         installed=len(installed),
         packages={name: versions[name] for name in sorted(names)},
     )
 
 
 def table(records: dict[str, Record]) -> str:
-    """The part of the page that is made: a row for each shipped recipe, and each one's packages."""
-    lines = ["| | built | profile | kernel | packages | MiB | budget | booted |", "|---|---|---|---|---|---|---|---|"]
+    """The part of the page that is made: a row for each shipped recipe, what becomes of memory, and each's packages."""
+    lines = [
+        "| | built | profile | kernel | packages | MiB | budget | RAM | RAM declared | booted |",
+        f"|{'---|' * 10}",
+    ]
     for name in inherit.shipped():
-        budget, booted = inherit.load(inherit.find(name)).budget_mib, BOOTED.get(name, "no")
-        found = records.get(name)
+        recipe, found = inherit.load(inherit.find(name)), records.get(name)
         facts = [found.built, found.profile, found.kernel, str(found.installed), found.mib] if found else []
         cells = facts or [WITHOUT_RECORD if name in BOOTED else NOT_BUILT, "", "", "", ""]
-        lines.append(f"| `{name}` | {' | '.join(cells)} | {budget} | {booted} |")
-    return "\n".join([*lines, "", *_packages(records)]) + "\n"
+        most = budget.Image(name, recipe.budget_mib * budget.MIB, 0, recipe.join)
+        ram = f"{memory.least_mib(image(name, found)):,}" if found else f"≤ {memory.least_mib(most):,}"
+        cells += [str(recipe.budget_mib), ram, f"{recipe.machine_memory_mib or 0:,}", BOOTED.get(name, "no")]
+        lines.append(f"| `{name}` | {' | '.join(cells)} |")
+    divided = memory.rows([image(name, found) for name, found in sorted(records.items())])
+    return "\n".join([*lines, "", *divided, "", *_packages(records)]) + "\n"
 
 
 def _packages(records: dict[str, Record]) -> Iterator[str]:
@@ -118,7 +134,7 @@ def main() -> None:
     records = read() if RECORDS.exists() else {}
     for place in options.store:
         store = Store(place)
-        newest = {image.manifest.name: image for image in reversed(store.images())}
+        newest = {one.manifest.name: one for one in reversed(store.images())}
         for name in newest.keys() & set(inherit.shipped()):
             records[name] = record(store, newest[name], options.profile, options.on)
     values = {name: found.model_dump() for name, found in records.items()}

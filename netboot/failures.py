@@ -69,8 +69,8 @@ TABLE: dict[type[BaseException], Answer] = {
         422,
         "unfit-image",
         _INFO,
-        "no machine of the channel could boot it",
-        "choose another image or channel",
+        "machines of the channel could not boot it",
+        "choose another image or channel; or say `force`, which sets it all the same",
         says=True,
     ),
     lifecycle.NotAuthenticatedError: Answer(

@@ -103,14 +103,16 @@ def add_image(
     architecture: str = "amd64",
     epoch: int = 0,
     key: SigningKey | None = None,
+    documents: dict[str, bytes] | None = None,
 ) -> str:
-    """Put an image of tiny blobs into the site's store, signed by the site's key or by `key`; its digest."""
+    """Put an image of tiny blobs into the site's store, signed by the site's key or by `key`; its digest. `documents`:
+    `files`, `config` and others that it is to have."""
     parts = ("kernel", "initrd", "root", "packages")
-    blobs = {part: f"{part} of {name}{salt}\n".encode() * 100 for part in parts}
+    blobs = {part: f"{part} of {name}{salt}\n".encode() * 100 for part in parts} | (documents or {})
     manifest = manifest_of(blobs, name=name, architecture=architecture, epoch=epoch).to_bytes()
     signer = key or KeyRing(config.keys).signing_key()
     folder = config.store.parent / "made"
     folder.mkdir(exist_ok=True)
     for part, data in blobs.items():
         (folder / part).write_bytes(data)
-    return Store(config.store).add_image(manifest, signer.sign(manifest), {part: folder / part for part in parts})
+    return Store(config.store).add_image(manifest, signer.sign(manifest), {part: folder / part for part in blobs})

@@ -1,11 +1,15 @@
 """`netboot channel`: which image machines boot. Asks the running service."""
 
+import json
 from typing import Any
 
 import click
 
-from netboot.cli.client import Connection, api_command, segment
+from netboot.cli import fit
+from netboot.cli.client import NOT_ALLOWED, ApiError, Connection, api_command, segment
 from netboot.cli.output import show
+
+_SAID = {"refuse": ("does not fit", "red"), "warn": ("warning", "yellow")}
 
 
 @click.group()
@@ -41,17 +45,34 @@ def show_(channel: str, connection: Connection, output: str) -> None:
 @group.command("set")
 @click.argument("channel")
 @click.argument("image")
+@click.option("--force", is_flag=True, help="Also where machines of the channel cannot boot it, or lack the memory.")
 @api_command
-def set_(channel: str, image: str, connection: Connection, output: str) -> None:
+def set_(channel: str, image: str, force: bool, connection: Connection, output: str) -> None:
     """Let CHANNEL point to IMAGE: a digest, the beginning of one, or a recipe's name for its newest image.
 
-    The image must be signed by a key that the site trusts, and be whole.
+    The image must be signed by a key that the site trusts, and be whole. Where the site's configuration is here, it is
+    judged by each class of the channel's machines: one of another architecture, or with too little memory for it
+    (docs/gates.md#memory), is a refusal; drivers that it lacks for network cards, disks or GPUs are warnings.
 
     \b
       netboot channel set stable debian-12-minimal
     """
-    state = connection.open().put(f"/v1/channels/{segment(channel)}", {"image": image})
-    _show(output, state, [state])
+    client = connection.open()
+    judged = fit.judge(connection.config, channel, image)
+    for misfit in judged.misfits:
+        word, colour = _SAID[misfit.outcome]
+        click.secho(f"{word}: {misfit}", fg=colour, err=True)
+    said = [misfit._asdict() for misfit in judged.misfits]
+    if judged.refused and not force:
+        if output == "json":
+            click.echo(json.dumps({"misfits": said}, indent=2, sort_keys=True))
+        raise ApiError(f"channel {channel} stays as it is", "choose another image, or say --force", NOT_ALLOWED)
+    state = client.put(f"/v1/channels/{segment(channel)}", {"image": image} | ({"force": True} if force else {}))
+    if judged.image != state["image"]:
+        why = judged.why or f"the service's {image} is another image than the one in the store here"
+        click.echo(f"not judged whether the machines of {channel} can boot it: {why}", err=True)
+        said = []
+    _show(output, state | {"misfits": said}, [state])
 
 
 def _show(output: str, value: Any, channels: list[dict[str, Any]]) -> None:

@@ -11,12 +11,12 @@ from images.errors import ImageError, NotFoundError
 from images.store.store import Store
 from images.values import strict
 from images.values.strict import Fault, FaultsError
-from netboot.cli import command_lines, joining
+from netboot.cli import command_lines, fit, joining
 from netboot.cli.bundles import faults_of_bundle
 from netboot.config import Config, UpstreamPlace, load_config
 from netboot.config_nodes import told
 from netboot.lifecycle.errors import StateUnavailableError
-from netboot.machines.inventory import load_inventory
+from netboot.machines.inventory import declared_at, load_inventory
 from netboot.machines.values import Inventory
 from netboot.stores.bootkey import key_of
 from netboot.stores.inventory import joining_of
@@ -29,6 +29,8 @@ class Findings:
     config: Config | None = None
     inventory: Inventory | None = None
     faults: list[Fault] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    """What images lack of drivers for classes of machines that are to boot them."""
 
 
 def check_site(path: Path) -> Findings:
@@ -54,8 +56,10 @@ def check_site(path: Path) -> Findings:
             *_upstream(findings.config.upstream),
             *_told(findings.config),
             *joining.faults(findings.config, findings.inventory),
-            *(command_lines.faults(findings.config, findings.inventory) if findings.inventory else ()),
         ]
+    if findings.config is not None and findings.inventory is not None:
+        findings.faults += command_lines.faults(findings.config, findings.inventory)
+        _fit(findings, findings.config, findings.inventory)
     return findings
 
 
@@ -125,6 +129,17 @@ def _pinned(inventory: Inventory | None, store: Store, *, upstream: bool) -> Ite
             if upstream and isinstance(error, NotFoundError):  # it is fetched when the service runs
                 continue
             yield Fault(str(store.root), 0, "", f"channel {channel.name} is pinned to it in the inventory: {error}")
+
+
+def _fit(findings: Findings, config: Config, inventory: Inventory) -> None:
+    """Whether each class of machines can boot what its channel names."""
+    for misfit in fit.of_channels(inventory, Store(config.store)):
+        if misfit.outcome == "warn":
+            findings.warnings.append(str(misfit))
+            continue
+        place = declared_at(config.inventory, "channel", misfit.channel) or f"{config.inventory}:0"
+        file, _, line = place.rpartition(":")
+        findings.faults.append(Fault(file, int(line), "", str(misfit)))
 
 
 def _told(config: Config) -> Iterator[Fault]:

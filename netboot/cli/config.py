@@ -39,13 +39,16 @@ group.add_command(pending.accept)
 def check(config: Path | None, output: str) -> None:
     """Report every fault of the configuration, the inventory, the keys and the site bundle at once.
 
-    Exit status 1 when there is one.
+    So is an image of the store that a channel names, and that a class of its machines cannot boot (`netboot channel
+    set` says which); drivers that it lacks are warnings, on stderr. Exit status 1 when there is a fault.
 
     \b
       netboot config check
     """
     path = config_file(config)
     findings = check_site(path)
+    for warning in findings.warnings:
+        click.secho(f"warning: {warning}", fg="yellow", err=True)
     if output == "json":
         click.echo(json.dumps([dataclasses.asdict(fault) for fault in findings.faults], indent=2))
         raise click.exceptions.Exit(1 if findings.faults else 0)

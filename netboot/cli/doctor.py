@@ -86,6 +86,7 @@ def diagnose(path: Path) -> list[Diagnosis]:
         diagnoses.append(Diagnosis("site", "files", "ok", "configuration, inventory, keys, token and site bundle"))
     if site.config is None:
         return diagnoses
+    diagnoses += [Diagnosis("images", "fit", "warn", words) for words in site.warnings]
     ending = archives.ending(Store(site.config.store), time())
     diagnoses += [Diagnosis("images", "keys of archives", "warn", words) for words in ending]
     checks = (_confinement, store, _service, _join, _clusters)

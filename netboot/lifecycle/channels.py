@@ -3,11 +3,13 @@
 from collections.abc import Sequence
 from typing import Literal
 
+from images.artifact.manifest import Manifest
 from images.errors import CorruptError, NotFoundError
 from images.values.strict import Strict
 from netboot.lifecycle.errors import ChannelPinnedError, NoSuchChannelError, NoSuchImageError, UnfitImageError
 from netboot.lifecycle.image_repository import ImageRepository, ImageRepositoryWriter, ListedImage
 from netboot.lifecycle.snapshot import Snapshot
+from netboot.machines.fit import Candidate, misfits
 from netboot.machines.values import Channel
 
 LEAST_PREFIX = 4
@@ -103,12 +105,15 @@ def move(
     name: str,
     reference: str,
     pinned_at: str,
+    *,
+    force: bool = False,
 ) -> ChannelState:
     """Let a channel point to an image that machines may boot. `pinned_at`: where the inventory declares the channel.
+    `force`: whatever the architecture of its machines is.
 
     Raises:
         NoSuchChannelError, NoSuchImageError, ChannelPinnedError: see there.
-        UnfitImageError: only machines of another architecture use the channel.
+        UnfitImageError: machines of another architecture use the channel.
         images.errors.ImageError: the image cannot be used (signature, missing or damaged blobs), or the store is busy.
     """
     channel = declared(snapshot, name)
@@ -119,18 +124,16 @@ def move(
         manifest = repository.verified(image.digest)
     except NotFoundError as error:
         raise NoSuchImageError(str(error)) from None
-    _fits(snapshot, name, manifest.architecture)
+    if not force:
+        _fits(snapshot, name, manifest)
     publisher.point(name, image.digest)
     states = {state.name: state for state in channel_states(snapshot, repository)}
     return states[name]
 
 
-def _fits(snapshot: Snapshot, channel: str, architecture: str) -> None:
-    profiles = {profile.name for profile in snapshot.inventory.profiles if profile.channel == channel}
-    using = [machine for machine in snapshot.inventory.machines if machine.profile in profiles]
-    others = [machine.name for machine in using if machine.architecture != architecture]
-    if using and len(others) == len(using):
-        some = ", ".join(others[:3]) + (", ..." if len(others) > 3 else "")
-        raise UnfitImageError(
-            f"the image is for {architecture}; every machine of channel {channel} is of another: {some}"
-        )
+def _fits(snapshot: Snapshot, channel: str, manifest: Manifest) -> None:
+    """By what the service knows of an image: memory and drivers the command line judges, which can run a shell."""
+    found = misfits(snapshot.inventory, channel, Candidate(manifest.name, manifest.architecture))
+    refused = [str(misfit) for misfit in found if misfit.outcome == "refuse"]
+    if refused:
+        raise UnfitImageError("\n".join(refused))

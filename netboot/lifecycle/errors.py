@@ -7,7 +7,7 @@ LifecycleError
 ├── NoSuchChannelError
 ├── NoSuchImageError
 ├── ChannelPinnedError         the inventory says which image; edit it there
-├── UnfitImageError            no machine of the channel could boot the image
+├── UnfitImageError            machines of the channel could not boot the image
 ├── TooOftenError              more than is written down for one boot, one address or all
 ├── NotAuthenticatedError      the operator's token is missing or wrong
 └── CannotTellError            right now; trying again is right
@@ -53,7 +53,7 @@ class InventoryChangedError(LifecycleError):
 
 
 class UnfitImageError(LifecycleError):
-    """No machine of the channel could boot the image."""
+    """Machines of the channel could not boot the image."""
 
 
 class NotAuthenticatedError(LifecycleError):

@@ -11,7 +11,7 @@ from images.values.kernel_arguments import ProfileArgument
 from images.values.strict import Strict
 from images.values.types import Architecture, Matching, Name
 from netboot.addresses import MachineUrl
-from netboot.machines.health import Count, Threshold, Words
+from netboot.machines.health import Count, Threshold, Tolerated, Words
 
 Gigabytes = Annotated[float, Field(gt=0, le=16_000_000)]
 Some = Annotated[Count, Field(ge=1)]
@@ -57,13 +57,10 @@ class Disks(Strict):
         return fields if self.size_gb is None else {**fields, "size_bytes": round(self.size_gb * GB)}
 
 
-Test = Annotated[str, Matching(r"[a-z][a-z0-9-]{0,39}", "must be the name of a test, like `disk`")]
-
-
 class Active(Strict):
     """For the tests that load a machine before it takes work, where its profile asks for them: docs/health.md."""
 
-    skip: Annotated[tuple[Test, ...], Field(max_length=16)] = ()
+    skip: Annotated[tuple[Words, ...], Field(max_length=16)] = ()
     """Not for this class."""
     floors: Annotated[dict[Threshold, Annotated[float, Field(gt=0, lt=2**31)]], Field(max_length=16)] = Field(
         default_factory=dict
@@ -91,6 +88,12 @@ class Class(Strict):
     """What its hardware wants: cards of the network, a console. A profile's of the same names take their place."""
     active: Active | None = Field(None, exclude_if=lambda active: active is None)
     """Not written where there is none: versions before it read that."""
+    thresholds: Annotated[dict[Threshold, Tolerated], Field(max_length=64, exclude_if=lambda said: not said)] = Field(
+        default_factory=dict
+    )
+    """How much of what is tolerated, where neither machine nor profile says it. Not written where there is none."""
+    skip_checks: Annotated[tuple[Words, ...], Field(max_length=64, exclude_if=lambda said: not said)] = ()
+    """Health checks that are not for this class. Not written where there is none."""
 
     @property
     def memory_mib(self) -> int | None:
@@ -112,4 +115,8 @@ class Class(Strict):
             found["firmware"] = dict(self.firmware)
         if self.active is not None:
             found["active"] = {"skip": list(self.active.skip), "floors": dict(self.active.floors)}
+        if self.thresholds:
+            found["thresholds"] = dict(self.thresholds)
+        if self.skip_checks:
+            found["skip_checks"] = list(self.skip_checks)
         return found

@@ -18,6 +18,7 @@ from netboot.machines.joining import (
     unsaid_policies,
     weakened_taints,
 )
+from netboot.machines.judged import unknown_names
 from netboot.machines.values import Inventory, Machine, PcrPolicy
 
 
@@ -46,6 +47,7 @@ def load_inventory(folder: Path, joining: Joining | None = None) -> Inventory:
     faults += weakened_taints(items)
     faults += addresses_of_others(items, joining)
     faults += misunderstood(items)
+    faults += unknown_names(items)
     if not faults_of_files:  # what an unreadable file declares is unknown, not undeclared
         faults += _unknown_references(items)
         faults += _other_architectures(items)

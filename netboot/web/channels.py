@@ -19,9 +19,11 @@ log = logging.getLogger(__name__)
 
 
 class Move(Strict):
-    """The body of a PUT. `image`: a digest, the beginning of one, or the name of an image (its newest)."""
+    """The body of a PUT. `image`: a digest, the beginning of one, or the name of an image (its newest). `force`: also
+    where machines of the channel are of another architecture."""
 
     image: Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9.-]{0,63}$")]
+    force: bool = False
 
 
 def listed() -> Response:
@@ -48,17 +50,18 @@ def shown(name: str) -> Response:
 def moved(name: str) -> Response:
     """Let the channel point to another image: written into the store, in force within a second."""
     inputs.only(())
-    deps, image = dependencies(), _image()
+    deps, asked = dependencies(), _move()
     place = declared_at(deps.inventory, "channel", name) or str(deps.inventory)
-    state = move(deps.live.view().snapshot, deps.repository, deps.repository_writer, name, image, place)
+    snapshot = deps.live.view().snapshot
+    state = move(snapshot, deps.repository, deps.repository_writer, name, asked.image, place, force=asked.force)
     fields = {"operator": operator().fingerprint, "peer": request.remote_addr, "channel": name, "image": state.image}
     log.info("channel moved", extra={"fields": fields})
     return jsonify(render.plain(state))
 
 
-def _image() -> str:
+def _move() -> Move:
     try:
-        return Move.model_validate(request.get_json()).image
+        return Move.model_validate(request.get_json())
     except ValidationError as error:
         fault = first_fault(error)
         raise BadClaimError(

@@ -228,11 +228,16 @@ def test_a_channel_is_not_moved_to_what_cannot_boot(tmp_path: Path) -> None:
     assert refused("stable", "arm") == (
         422,
         "unfit-image",
-        "the image is for arm64; every machine of channel stable is of another: gpu-001, gpu-002, off-001",
+        (
+            "channel stable, 3 machines of no class (gpu-001, gpu-002, off-001): amd64, and arm is for arm64; "
+            "give their profile a channel of their own architecture"
+        ),
     )
     assert refused("stable", 7)[:2] == (400, "bad-request")
     assert refused("stable", "../../etc/passwd")[:2] == (400, "bad-request")
     assert api.store.channels() == {}
+    forced = api.put("/v1/channels/stable", {"image": "arm", "force": True})
+    assert (forced.status_code, forced.json["image_name"]) == (200, "arm")
 
 
 def test_bodies_are_json_and_small(api: Api) -> None:
@@ -243,7 +248,7 @@ def test_bodies_are_json_and_small(api: Api) -> None:
     assert error(broken)[:2] == (400, "bad-request")
     large = api.put("/v1/channels/stable", {"image": "a" * 70_000})
     assert error(large)[:2] == (413, "request-entity-too-large")
-    assert error(api.put("/v1/channels/stable", {"image": "tiny", "force": True}))[0] == 400
+    assert error(api.put("/v1/channels/stable", {"image": "tiny", "forced": True}))[0] == 400
 
 
 def test_what_there_is_not(api: Api) -> None:

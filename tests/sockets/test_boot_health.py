@@ -153,12 +153,14 @@ def test_a_machine_is_told_the_hardware_of_its_class(tmp_path: Path) -> None:
         machines = tuple(
             one.model_copy(update={"class_name": "hgx"}) if one.name == "gpu-001" else one for one in known.machines
         )
-        classes = (Class(name="hgx", memory_gib=1.5, gpus=Gpus(count=8)),)
+        own = {"thresholds": {"nvme_used_percent": 80.0}, "skip_checks": ("bmc-log",)}
+        classes = (Class(name="hgx", memory_gib=1.5, gpus=Gpus(count=8), **own),)
         server.publish(inventory=known.model_copy(update={"machines": machines, "classes": classes}))
         await server.internals.live.refresh(force=True)
         told = json.loads((await server.ask(f"{path_of(server.boot_of('gpu-001'))}?machine=gpu-001")).body)
         hardware = {"name": "hgx", "architecture": "amd64", "memory_bytes": 3 * 2**29, "gpus": {"count": 8}}
-        assert told["class"] == hardware
+        judged = {"thresholds": {"nvme_used_percent": 80}, "skip_checks": ["bmc-log"]}
+        assert told["class"] == {**hardware, **judged}
         other = json.loads((await server.ask(f"{path_of(server.boot_of('gpu-002'))}?machine=gpu-002")).body)
         assert sorted(other) == ["expected", "now_ms", "schema"]
 

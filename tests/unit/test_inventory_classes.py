@@ -6,11 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from images.values.strict import FaultsError
+from images.node.health.hardware import read_hardware
+from images.node.health.thresholds import THRESHOLDS
+from images.values.strict import Document, FaultsError
 from netboot.cli import hardware
 from netboot.machines.classes import Class
+from netboot.machines.declared import Declared
 from netboot.machines.difference import differences, digest_of
 from netboot.machines.inventory import load_inventory
+from netboot.machines.judged import unknown_names
 from netboot.machines.values import Inventory
 
 GOOD = """
@@ -43,6 +47,11 @@ DOCUMENT = {
     "disks": [{"count": 4, "size_bytes": 3840 * 10**9}, {"count": 2, "model": "SSDPF2KX"}],
     "firmware": {"MT_0000000838": "28.39.2048", "bmc": "24.1"},
 }
+
+
+def nested(inner: st.SearchStrategy[object]) -> st.SearchStrategy[object]:
+    names = st.sampled_from(["nvme_used_percent", "gpu_celsius", "nvlink_crc"]) | st.text(max_size=9)
+    return st.lists(inner, max_size=3) | st.dictionaries(names, inner, max_size=3)
 
 
 def loaded(folder: Path, text: str = GOOD) -> Inventory:
@@ -145,5 +154,66 @@ def test_tests_under_load_are_told_to_the_machine_and_their_mistakes_said(tmp_pa
     assert told["active"] == {"skip": ["nccl"], "floors": {"memory_gbs": 300, "disk_read_mbs": 6000}}
     assert faults(tmp_path, text.replace("[nccl]", "[NCCL]").replace(": 300", ": 0")) == [
         "site.yaml:7: classes[0].active.floors.memory_gbs: Input should be greater than 0",
-        "site.yaml:7: classes[0].active.skip[0]: must be the name of a test, like `disk`",
+        "site.yaml:7: classes[0].active.skip[0]: no test is named 'NCCL'; did you mean 'nccl'?",
     ]
+
+
+OWN = "  thresholds: {nvme_used_percent: 80, pcie_correctable: 20}\n  skip_checks: [bmc-log, cables]\n"
+JUDGED = GOOD.replace("  memory_gib: 2048\n", f"  memory_gib: 2048\n{OWN}")
+
+
+def test_thresholds_and_skipped_checks_are_told_to_the_machine(tmp_path: Path) -> None:
+    declared = loaded(tmp_path, JUDGED)
+    assert declared.classes[0].document() == {
+        **DOCUMENT,
+        "thresholds": {"nvme_used_percent": 80, "pcie_correctable": 20},
+        "skip_checks": ["bmc-log", "cables"],
+    }
+    assert Inventory.model_validate_json(declared.model_dump_json()) == declared
+    told, strange = read_hardware(declared.classes[0].document())
+    assert (told.thresholds["nvme_used_percent"], told.skip_checks, strange) == (80, ("bmc-log", "cables"), [])
+    assert "thresholds" not in (loaded(tmp_path).model_dump_json().partition("classes")[2])
+
+
+def test_names_that_no_check_knows_and_values_of_another_unit_are_said_with_their_line(tmp_path: Path) -> None:
+    text = JUDGED.replace("nvme_used_percent: 80", "nvme_percent_used: 80, gpu_celsius: 185, nvlink_crc: 0.5")
+    text = text.replace("[bmc-log, cables]", "[bmc_log, expectations]\n  active: {skip: [ncl], floors: {memory_gb: 3}}")
+    text = text.replace("pcie_correctable: 20", "zzz: 1, memory_corrected: -1")
+    text = text.replace("{serial: CZ3}", "{serial: CZ3}, health: {thresholds: {nvme_used_percent: 256}}")
+    text = text.replace("{name: default,", "{name: default, health: {thresholds: {nvlink_replay: 1}},")
+    known = ", ".join(THRESHOLDS)
+    assert faults(tmp_path, text) == [
+        (
+            "site.yaml:3: profiles[0].health.thresholds.nvlink_replay: no threshold is named 'nvlink_replay'; "
+            "did you mean 'nvlink_replays'?"
+        ),
+        "site.yaml:7: classes[0].thresholds.gpu_celsius: is in °C: must be from 0 to 150",
+        "site.yaml:7: classes[0].thresholds.memory_corrected: Input should be greater than or equal to 0",
+        "site.yaml:7: classes[0].thresholds.nvlink_crc: counts NVLink CRC errors: must be a whole number",
+        (
+            "site.yaml:7: classes[0].thresholds.nvme_percent_used: no threshold is named 'nvme_percent_used'; "
+            "did you mean 'nvme_used_percent'?"
+        ),
+        f"site.yaml:7: classes[0].thresholds.zzz: no threshold is named 'zzz'; there are {known}",
+        "site.yaml:8: classes[0].skip_checks[0]: no check is named 'bmc_log'; did you mean 'bmc-log'?",
+        (
+            "site.yaml:8: classes[0].skip_checks[1]: expectations says what a machine did not understand: "
+            "it cannot be skipped"
+        ),
+        "site.yaml:9: classes[0].active.floors.memory_gb: no floor is named 'memory_gb'; did you mean 'memory_gbs'?",
+        "site.yaml:9: classes[0].active.skip[0]: no test is named 'ncl'; did you mean 'nccl'?",
+        "site.yaml:20: machines[2].health.thresholds.nvme_used_percent: is in %: must be from 0 to 255",
+    ]
+
+
+@given(
+    st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=9), nested, max_leaves=9)
+)
+def test_what_is_of_another_form_raises_nothing(said: object) -> None:
+    document = Document("site.yaml", {}, {})
+    names = ("thresholds", "skip_checks", "active", "health")
+    values = dict.fromkeys(names, said) | {"name": "a"}
+    for kind in ("class", "profile", "machine"):
+        list(unknown_names([Declared(kind, "a", document, ("classes", 0), values)]))
+        inner = {"active": {"skip": said, "floors": said}, "health": {"thresholds": said}}
+        list(unknown_names([Declared(kind, "a", document, ("classes", 0), inner)]))

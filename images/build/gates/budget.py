@@ -59,7 +59,7 @@ def memory(image: Image, machine_memory_mib: int | None, tree: Path) -> list[Fin
     """A finding where less than a quarter of the memory of the smallest machine that is to boot it is left for work."""
     if machine_memory_mib is None:
         return []
-    cause = _too_little(image, machine_memory_mib)
+    cause = too_little(image, machine_memory_mib)
     remedy = f"boot it on larger machines, or leave something out. {_largest(tree)}"
     return [Finding("memory", f"{cause} (machine_memory_mib: {machine_memory_mib})", remedy)] if cause else []
 
@@ -67,12 +67,12 @@ def memory(image: Image, machine_memory_mib: int | None, tree: Path) -> list[Fin
 def memory_of_classes(image: Image, classes: Mapping[str, int]) -> list[Finding]:
     """The same of each class of machines: its name and memory (MiB, installed)."""
     remedy = "say which classes are to boot it (`--class NAME`), declare more memory, or leave something out"
-    causes = ((name, _too_little(image, memory_mib)) for name, memory_mib in sorted(classes.items()))
+    causes = ((name, too_little(image, memory_mib)) for name, memory_mib in sorted(classes.items()))
     return [Finding("memory", f"{cause} (class {name})", remedy) for name, cause in causes if cause]
 
 
-def _too_little(image: Image, installed_mib: int) -> str:
-    """Why a machine has not the memory for an image; "" where it has."""
+def too_little(image: Image, installed_mib: int) -> str:
+    """Why a machine has not the memory for an image (MiB, as installed); "" where it has."""
     counted = installed_mib * COUNTED_PERCENT // 100
     parts = divided(image, counted)
     if parts["left"] * 4 >= counted:

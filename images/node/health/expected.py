@@ -8,7 +8,7 @@ from typing import Any, Literal
 from ..agent.files import small
 from ..agent.settings import RUN
 from .hardware import Hardware, read_hardware
-from .thresholds import THRESHOLDS
+from .thresholds import THRESHOLDS, understood
 
 Source = Literal["service", "kept", "nobody"]
 """Who said it: the service now, the service earlier in this boot, nobody could be asked."""
@@ -50,7 +50,7 @@ class Expected:
     ports: tuple[str, ...] = ()
     """Ports that must be up: `mlx5_0/1` of an RDMA card, or an interface, `enp1s0np0`."""
     thresholds: dict[str, float] = field(default_factory=dict)
-    """The class's own, instead of those of thresholds.py."""
+    """Of its profile, or its own; before those of its class and of thresholds.py."""
     hardware: Hardware = field(default_factory=Hardware)
     """Of the class."""
     not_understood: tuple[str, ...] = ()
@@ -60,11 +60,12 @@ class Expected:
     def keys(self) -> list[str]:
         """The keys of which the class says something."""
         names = (*WHOLE, *NUMBERS, *MAPS, "gpu_model", "ports")
-        return sorted([*(name for name in names if getattr(self, name) not in (None, {}, ())), *self.hardware.keys])
+        return sorted({*(name for name in names if getattr(self, name) not in (None, {}, ())), *self.hardware.keys})
 
     def threshold(self, name: str) -> float:
-        """The class's own, else the one that is shipped."""
-        return self.thresholds.get(name, THRESHOLDS[name].value)
+        """What its profile or it itself says, else its class, else the one that is shipped."""
+        known: tuple[dict[str, float], ...] = (self.thresholds, self.hardware.thresholds)
+        return next((limits[name] for limits in known if name in limits), THRESHOLDS[name].value)
 
 
 def read_expected(value: Any, source: Source) -> Expected:
@@ -77,9 +78,7 @@ def read_expected(value: Any, source: Source) -> Expected:
         if expectation in (None, {}, []):
             continue
         if name == "thresholds" and isinstance(expectation, dict):
-            known[name] = {
-                key: limit for key, limit in expectation.items() if key in THRESHOLDS and _fits_number(limit)
-            }
+            known[name] = understood(expectation)
             strange += [f"thresholds.{key}"[:40] for key in expectation if key not in known[name]]
         elif _fits(name, expectation):
             known[name] = tuple(expectation) if name == "ports" else expectation

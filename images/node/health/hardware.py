@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .floors import FLOORS
+from .names import ALWAYS, CHECKS
+from .thresholds import understood
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,25 +42,45 @@ class Hardware:
     """Tests of active/ that are not for this class."""
     floors: dict[str, float] = field(default_factory=dict)
     """The class's own, instead of those of floors.py."""
+    thresholds: dict[str, float] = field(default_factory=dict)
+    """The class's own, instead of those of thresholds.py."""
+    skip_checks: tuple[str, ...] = ()
+    """Checks that are not for this class."""
 
     @property
     def keys(self) -> list[str]:
         """What the class says, by the names that it has in the inventory."""
-        return [name for name in ("architecture", "nics", "disks", "firmware") if getattr(self, name)]
+        return [name for name in (*_READERS, "thresholds") if getattr(self, name)]
 
 
 def read_hardware(told: dict[str, Any]) -> tuple[Hardware, list[str]]:
-    """The class, and what of it is not of its form or not known here: `class.nics`, `class.active.floors.x`.
-    Never raises."""
+    """The class, and what of it is not of its form or not known here: `class.nics`, `class.thresholds.x`. Never
+    raises."""
     fields: dict[str, Any] = {}
     strange = []
     for name, read in _READERS.items():
         if name in told:
             fields[name] = read(told[name])
             strange += [f"class.{name}"] * (fields[name] is None)
-    active = told.get("active", {})
-    if not isinstance(active, dict):
-        active, strange = {}, [*strange, "class.active"]
+    strange += [f"class.{name}"[:60] for name in told if name not in _KNOWN]
+    parts: dict[str, Any] = {"active": {}, "thresholds": {}, "skip_checks": []}
+    for name, empty in parts.items():
+        parts[name] = told.get(name, empty)
+        if not isinstance(parts[name], type(empty)):
+            parts[name], strange = empty, [*strange, f"class.{name}"]
+    limits = understood(parts["thresholds"])
+    strange += [f"class.thresholds.{name}"[:60] for name in parts["thresholds"] if name not in limits]
+    skip_checks = [name for name in parts["skip_checks"] if name in CHECKS and name != ALWAYS]
+    strange += [f"class.skip_checks.{name}"[:60] for name in parts["skip_checks"] if name not in skip_checks]
+    skip, floors, unknown = _active(parts["active"])
+    usable = {name: value for name, value in fields.items() if value is not None}
+    usable |= {"thresholds": limits, "skip_checks": tuple(skip_checks), "skip": skip, "floors": floors}
+    return Hardware(**usable), [*strange, *unknown]
+
+
+def _active(active: dict[str, Any]) -> tuple[tuple[str, ...], dict[str, float], list[str]]:
+    """Tests that are skipped, floors, and what is not of its form or not known."""
+    strange = [f"class.active.{name}"[:60] for name in active if name not in ("skip", "floors")]
     skip, floors = active.get("skip", []), active.get("floors", {})
     if not _is_list(skip, str):
         skip, strange = [], [*strange, "class.active.skip"]
@@ -66,8 +88,7 @@ def read_hardware(told: dict[str, Any]) -> tuple[Hardware, list[str]]:
         floors, strange = {}, [*strange, "class.active.floors"]
     good = {name: value for name, value in floors.items() if name in FLOORS and _is_positive(value)}
     strange += [f"class.active.floors.{name}"[:60] for name in floors if name not in good]
-    usable = {name: value for name, value in fields.items() if value is not None}
-    return Hardware(**usable, skip=tuple(skip), floors=good), strange
+    return tuple(skip), good, strange
 
 
 def _is_list(value: Any, kind: type) -> bool:
@@ -113,3 +134,5 @@ def _firmware(value: Any) -> dict[str, str] | None:
 
 
 _READERS = {"architecture": _architecture, "nics": _nics, "disks": _disks, "firmware": _firmware}
+_KNOWN = (*_READERS, "name", "memory_bytes", "gpus", "active", "thresholds", "skip_checks")
+"""Some are read by `expected.with_class`, or for people."""

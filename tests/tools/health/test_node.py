@@ -17,6 +17,7 @@ import pytest
 
 from images.build.node_files import node_files
 from images.formats import tree
+from images.node.health.checks import CHECKS
 from netboot.lifecycle.health import HealthReport
 from tests.unit.health.recorded import CLASS, WHOLE, links, plant, recorded
 
@@ -196,6 +197,28 @@ def test_the_class_s_hardware_stays_on_the_machine_while_it_has_one(tmp_path: Pa
         env.write_text(re.sub("REPORT=.*", f"REPORT={service.url}", env.read_text()))
         run(root)
     assert not kept.exists()
+
+
+def test_a_class_says_what_is_tolerated_and_what_is_not_looked_at(tmp_path: Path) -> None:
+    limits = {"nvme_used_percent": 0, "nvlink_replay": 3}
+    hardware = {"name": "hgx", "thresholds": limits, "skip_checks": ["time-service", "expectations"]}
+    with serving(Service({}, hardware=hardware)) as service:
+        root = node(tmp_path, service.url)
+        document, said = run(root)
+    found = {check["name"]: check for check in document["checks"]}
+    assert [check["name"] for check in document["checks"]] == [check.name for check in CHECKS]
+    skipped = found["time-service"]
+    assert (skipped["status"], skipped["summary"], skipped["severity"]) == ("absent", "the class skips it", "minor")
+    assert (found["nvme-smart"]["status"], found["nvme-smart"]["summary"]) == (
+        "warn",
+        (
+            "nvme0: 1 % of its endurance is used, nvme1: 1 % of its endurance is used, "
+            "nvme2: 1 % of its endurance is used, nvme3: 1 % of its endurance is used"
+        ),
+    )
+    unknown = "class.skip_checks.expectations, class.thresholds.nvlink_replay"
+    words = f"this image does not know what is expected by {unknown}: not checked"
+    assert f"netboot-health: warn: expectations: {words}; {NEWER}" in said
 
 
 def test_what_was_not_started_by_netboot_is_left_alone(tmp_path: Path) -> None:

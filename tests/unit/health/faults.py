@@ -25,7 +25,8 @@ NEAR = Offset(120, 40)
 @dataclass(frozen=True)
 class Fault:
     """`files`: path -> content, None: it cannot be read. `tools`: beginning of a command line -> what becomes of its
-    words. `log`: lines of the kernel's."""
+    words. `log`: lines of the kernel's. `tolerated`: thresholds of the machine's class, by which alone it
+    is a fault."""
 
     check: str
     status: str
@@ -37,6 +38,7 @@ class Fault:
     """Of the clock against the service's."""
     not_understood: tuple[str, ...] = ()
     """Keys of what is expected that the image does not know."""
+    tolerated: dict[str, float] = field(default_factory=dict)
 
 
 def row(number: int, old: str, new: str) -> Edit:

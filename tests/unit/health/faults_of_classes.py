@@ -1,6 +1,6 @@
 """One bad thing each that only the machine's class tells, to be laid over the machine `hgx-h100`."""
 
-from tests.unit.health.faults import IB, NET, PCI, Fault
+from tests.unit.health.faults import COUNTERS, IB, LINK_ERRORS, MC, NET, PCI, SMART, SMI, Fault, aer, of_gpu, row, smart
 
 BLOCK, ARCH = "sys/block", "proc/sys/kernel/arch"
 BIOS, BMC = "sys/class/dmi/id/bios_version", "sys/bus/platform/devices/ipmi_bmc.0/firmware_revision"
@@ -61,4 +61,46 @@ FAULTS = {
         "firmware", "unknown", "bios has U54 (2025), which cannot be compared with 1.6.2", {BIOS: "U54 (2025)"}
     ),
     "bmc-old": Fault("firmware", "fail", "bmc has 1.9, older than 1.70", {BMC: "1.9"}),
+    "class-disk-worn": Fault(
+        "nvme-smart",
+        "warn",
+        "nvme2: 85 % of its endurance is used",
+        tools={SMART: smart("percent_used", "85")},
+        tolerated={"nvme_used_percent": 80},
+    ),
+    "class-gpu-near-its-limit": Fault(
+        "gpu-temperature",
+        "warn",
+        "GPU 2 has 35 C, 15 from its limit",
+        tools={SMI: of_gpu(2, "GPU T.Limit Temp", "15 C")},
+        tolerated={"gpu_margin_celsius": 20},
+    ),
+    "class-pcie-correctable": Fault(
+        "pcie-errors",
+        "warn",
+        "0000:31:00.0: 6 corrected PCIe errors in the last hour, 5 are tolerated",
+        {f"{PCI}/0000:31:00.0/aer_dev_correctable": aer("TOTAL_ERR_COR", 6)},
+        tolerated={"pcie_correctable": 5},
+    ),
+    "class-ib-overrun": Fault(
+        "ib-errors",
+        "warn",
+        "mlx5_5/1: 3 excessive buffer overruns in the last hour, 2 are tolerated",
+        {f"{COUNTERS}/excessive_buffer_overrun_errors": "3"},
+        tolerated={"ib_buffer_overruns": 2},
+    ),
+    "class-memory-corrected": Fault(
+        "memory-errors",
+        "warn",
+        "CPU_SrcID#1_DIMM#3: 4 corrected memory errors in the last hour, 3 are tolerated",
+        {f"{MC}/mc1/dimm3/dimm_ce_count": "4"},
+        tolerated={"memory_corrected": 3},
+    ),
+    "class-nvlink-crc": Fault(
+        "nvlink-errors",
+        "warn",
+        "GPU 0 link 0: 400 NVLink CRC errors in the last hour, 300 are tolerated",
+        tools={LINK_ERRORS: row(3, "CRC Errors: 0", "CRC Errors: 400")},
+        tolerated={"nvlink_crc": 300},
+    ),
 }

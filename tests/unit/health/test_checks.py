@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from images.node.health import thresholds as table
 from images.node.health.expected import Expected, with_class
 from images.node.health.hardware import Hardware, Nics
 from images.node.health.kept import WINDOW_SECONDS, grown
@@ -408,6 +409,23 @@ def test_a_bmc_s_old_entries_warn_until_somebody_clears_them(tmp_path: Path) -> 
         assert words(look(machine))["bmc-log"] == ("warn", "before this boot: Memory #0x53 Uncorrectable ECC")
 
 
+def test_what_a_machine_or_profile_tolerates_goes_before_what_its_class_does() -> None:
+    of_class = Hardware(thresholds={"nvme_used_percent": 80, "gpu_celsius": 70})
+    known = expected(thresholds={"gpu_celsius": 75}, hardware=of_class)
+    names = ("gpu_celsius", "nvme_used_percent", "gpu_memory_celsius")
+    assert [known.threshold(name) for name in names] == [75, 80, 95]
+    assert known.keys == ["thresholds"]
+
+
+def test_of_every_threshold_the_class_s_own_is_what_the_checks_ask_for() -> None:
+    """No check reads the table itself: one that did would pass a class's own by."""
+    folder = Path(table.__file__).parent
+    readers = {path.name for path in folder.rglob("*.py") if re.search(r"THRESHOLDS.*\.value", path.read_text())}
+    assert readers == {"expected.py"}
+    for name, one in THRESHOLDS.items():
+        assert expected(hardware=Hardware(thresholds={name: one.value + 1})).threshold(name) == one.value + 1
+
+
 def test_a_class_has_thresholds_of_its_own(tmp_path: Path) -> None:
     hot = TOOLS["nvidia-smi -q"].text.replace("41 C", "97 C")
     plant(tmp_path, "hgx-h100")
@@ -442,6 +460,15 @@ def test_a_machine_s_class_is_expected_where_health_says_nothing(tmp_path: Path)
     assert with_class(expected(gpus=4), tmp_path / "none") == expected(gpus=4)
 
 
+UNUSABLE: dict[str, dict[str, Any]] = {
+    "class.thresholds": {"thresholds": []},
+    "class.skip_checks": {"skip_checks": "bmc-log"},
+    "class.active": {"active": []},
+    "class.active.floors": {"active": {"floors": []}},
+    "class.active.floor": {"active": {"floor": {}}},
+}
+
+
 def test_what_of_a_class_is_not_known_or_of_another_form_is_said(tmp_path: Path) -> None:
     strange = {
         "nics": [{"model": "x", "count": 8}],
@@ -450,6 +477,8 @@ def test_what_of_a_class_is_not_known_or_of_another_form_is_said(tmp_path: Path)
         "architecture": 64,
         "active": {"skip": "disk", "floors": {"disk_read_mbs": 0, "disk_read_mb": 9}},
         "of a later version": 1,
+        "thresholds": {"nvme_used_percent": -1, "nvlink_replay": 3, "gpu_celsius": "80"},
+        "skip_checks": ["bmc", "expectations", ["bmc-log"]],
     }
     plant(tmp_path, "vm", {"run/netboot/class.json": json.dumps(strange)})
     known = with_class(expected(cpus=2), tmp_path)
@@ -461,9 +490,17 @@ def test_what_of_a_class_is_not_known_or_of_another_form_is_said(tmp_path: Path)
         "class.disks",
         "class.firmware",
         "class.nics",
+        "class.of a later version",
+        "class.skip_checks.['bmc-log']",
+        "class.skip_checks.bmc",
+        "class.skip_checks.expectations",
+        "class.thresholds.gpu_celsius",
+        "class.thresholds.nvlink_replay",
+        "class.thresholds.nvme_used_percent",
     )
-    for active, name in (([], "class.active"), ({"floors": []}, "class.active.floors")):
-        put(tmp_path / "run/netboot/class.json", json.dumps({"active": active}))
+    assert (known.hardware.thresholds, known.hardware.skip_checks) == ({}, ())
+    for name, told_class in UNUSABLE.items():
+        put(tmp_path / "run/netboot/class.json", json.dumps(told_class))
         assert with_class(expected(cpus=2), tmp_path).not_understood == (name,)
 
 

@@ -5,6 +5,7 @@ import sys
 from pathlib import Path, PurePosixPath
 
 from images.build.node_files import HOME, installable, node_files
+from images.node.health import names
 from images.node.health.active import TESTS
 from images.node.health.checks import CHECKS
 from images.node.health.floors import FLOORS
@@ -104,7 +105,15 @@ def test_every_threshold_is_described_as_it_is() -> None:
     page = (Path(__file__).parents[3] / "docs/health.md").read_text()
     shown = page.partition("### Thresholds\n")[2].partition("\n## ")[0]
     rows = [line for line in shown.splitlines() if line.startswith("| `")]
-    assert rows == [f"| `{name}` | {one.value:g} | {one.what} | {one.source} |" for name, one in THRESHOLDS.items()]
+    assert rows == [
+        f"| `{name}` | {one.value:g} | {one.unit} | {one.what} | {one.source} |" for name, one in THRESHOLDS.items()
+    ]
+
+
+def test_names_are_those_of_the_checks_and_tests_in_their_order() -> None:
+    assert [check.name for check in CHECKS] == list(names.CHECKS)
+    assert [test.name.removeprefix("active-") for test in TESTS] == list(names.TESTS)
+    assert names.ALWAYS in names.CHECKS
 
 
 def test_every_floor_is_described_as_it_is() -> None:

@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -30,19 +31,23 @@ class Good:
         self.found = self.look({}, NONE)
         self.kept = shutil.copytree(root / FOLDER, root / "kept")
 
-    def look(self, tools: dict[str, Output], fault: Fault) -> dict[str, tuple[str, str]]:
-        known = expected(**WHOLE, hardware=HARDWARE, not_understood=fault.not_understood)
+    def look(
+        self, tools: dict[str, Output], fault: Fault, tolerated: dict[str, float] | None = None
+    ) -> dict[str, tuple[str, str]]:
+        hardware = replace(HARDWARE, thresholds=tolerated or {})
+        known = expected(**WHOLE, hardware=hardware, not_understood=fault.not_understood)
         machine = Told(self.root, known, fault.offset, told(NAME, tools))
         return words(look(machine) | loaded(machine))
 
-    def with_fault(self, fault: Fault) -> dict[str, tuple[str, str]]:
+    def with_fault(self, fault: Fault, *, tolerated: bool = True) -> dict[str, tuple[str, str]]:
         changes = dict(fault.files)
         if fault.log:
             changes["dev/kmsg"] = "\n".join([self.files["dev/kmsg"], *fault.log])
         try:
             for path, content in changes.items():
                 put(self.root / path, content)
-            return self.look({beginning: self._edited(beginning, fault) for beginning in fault.tools}, fault)
+            said = {beginning: self._edited(beginning, fault) for beginning in fault.tools}
+            return self.look(said, fault, fault.tolerated if tolerated else None)
         finally:
             for path in changes:
                 put(self.root / path, self.files.get(path))
@@ -73,6 +78,11 @@ def test_a_fault_is_found_by_the_check_that_should(good: Good, name: str) -> Non
     assert {name: said for name, said in found.items() if said[0] != "pass"} == {
         fault.check: (fault.status, fault.summary)
     }
+
+
+@pytest.mark.parametrize("name", [name for name, fault in FAULTS.items() if fault.tolerated])
+def test_what_a_class_does_not_tolerate_is_in_order_elsewhere(good: Good, name: str) -> None:
+    assert {said[0] for said in good.with_fault(FAULTS[name], tolerated=False).values()} == {"pass"}
 
 
 def test_there_are_many_and_every_check_has_its_own() -> None:

@@ -4,10 +4,13 @@ import re
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from images.build.gates import budget
 from images.recipe import inherit
 from images.store.store import Store
-from lab import shipped
+from lab import memory, shipped
 from lab.work import ROOT
 from tests.unit.images import samples
 
@@ -47,3 +50,22 @@ def test_an_image_of_before_its_recipe_asked_for_more_is_not_recorded(tmp_path: 
         shipped.record(store, store.images()[0], "dev", "2026-11-22")
     assert str(caught.value).startswith("debian-12-minimal asks for busybox-static, ")
     assert str(caught.value).endswith(" since it was built: build it again")
+
+
+@settings(deadline=None, max_examples=10)
+@given(st.integers(1, 400), st.integers(0, 2048), st.booleans(), st.integers(0, 2**21), st.floats(0, 0.9))
+def test_the_least_memory_is_where_the_gate_begins_to_pass(
+    root: int, containers: int, join: bool, more: int, share: float
+) -> None:
+    image = budget.Image("mine", root * budget.MIB, containers * budget.MIB, join)
+    least = memory.least_mib(image)
+    assert budget.too_little(image, least + more) == ""
+    assert budget.too_little(image, least - 1) != ""
+    assert budget.too_little(image, int(least * share)) != ""
+
+
+def test_a_machine_that_is_too_small_is_said_in_the_table() -> None:
+    image = budget.Image("mine", 300 * budget.MIB, 400 * budget.MIB, join=True)
+    assert memory.row(image, 2) == "| 2 GiB | `mine` | 316 | 287 | 128 | 620 | 55 | 100 | **480**: too little |"
+    assert memory.row(image, 16) == "| 16 GiB | `mine` | 316 | 504 | 1,794 | 3,988 | 897 | 317 | 8,076 |"
+    assert list(memory.rows([image]))[2:] == [memory.row(image, gib) for gib in (2, 16, 2048)]

@@ -1,0 +1,117 @@
+"""What `netboot.machines.fit` judges an image by, from the local store: the rule of the gate *memory*, and drivers."""
+
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple
+
+from images.artifact.manifest import Artifact, Manifest
+from images.build.documents import listing
+from images.build.gates import budget
+from images.build.node_files import HOME
+from images.errors import ImageError
+from images.formats.modules import module_name
+from images.store.store import Store
+from images.values.strict import FaultsError
+from netboot.cli.paths import config_path, find_config
+from netboot.lifecycle.channels import resolve
+from netboot.lifecycle.errors import LifecycleError
+from netboot.machines.fit import Candidate, Misfit, misfits
+from netboot.machines.inventory import load_inventory
+from netboot.machines.values import Inventory
+from netboot.stores.image_repository import open_image_repository
+
+BUILT_IN = {
+    "MLX5_CORE": "mlx5_core",
+    "ICE": "ice",
+    "I40E": "i40e",
+    "IXGBE": "ixgbe",
+    "IGB": "igb",
+    "BNXT": "bnxt_en",
+    "BLK_DEV_NVME": "nvme",
+    "SATA_AHCI": "ahci",
+    "VIRTIO_BLK": "virtio_blk",
+    "SCSI_VIRTIO": "virtio_scsi",
+    "MEGARAID_SAS": "megaraid_sas",
+    "SCSI_MPT3SAS": "mpt3sas",
+    "SCSI_SMARTPQI": "smartpqi",
+}
+"""Kernel configuration (Kconfig of these drivers) → the module, for kernels that have it built in."""
+
+
+class Judged(NamedTuple):
+    """What is wrong with an image for a channel's machines; `image` None: not judged, and `why`."""
+
+    misfits: tuple[Misfit, ...] = ()
+    image: str | None = None
+    why: str = ""
+
+    @property
+    def refused(self) -> bool:
+        """Whether machines could not boot it, or would have no room for work."""
+        return any(misfit.outcome == "refuse" for misfit in self.misfits)
+
+
+def judge(config: Path | None, channel: str, image: str) -> Judged:
+    """An image of this site's store, as an operator names it, for the machines of a channel by the inventory's files.
+
+    What has faults, or is not here, is not judged: whoever sets the channel says what is wrong with it.
+    """
+    if not config_path(config).exists():
+        return Judged(why="no configuration of the site is here (--config)")
+    try:
+        settings = find_config(config)
+        repository = open_image_repository(settings)
+        digest = resolve(repository.images(), image).digest
+        found = candidate(Store(settings.store), repository.verified(digest))
+        inventory = load_inventory(settings.inventory)
+    except FaultsError:
+        return Judged(why="the site has faults, see `netboot config check`")
+    except (ImageError, LifecycleError, OSError) as error:
+        return Judged(why=str(error))
+    return Judged(tuple(misfits(inventory, channel, found)), digest)
+
+
+def of_channels(inventory: Inventory, store: Store) -> list[Misfit]:
+    """Of each channel that names an image of this store; what is wrong with others is said elsewhere."""
+    known: dict[str, Candidate] = {}
+    found = []
+    for channel in inventory.channels:
+        try:
+            state = None if channel.image is not None else store.channel(channel.name)
+            digest = channel.image or (state.image if state is not None else None)
+            if digest is not None and digest not in known:
+                known[digest] = candidate(store, store.manifest(digest))
+        except (ImageError, OSError):
+            continue
+        found += misfits(inventory, channel.name, known[digest]) if digest is not None else []
+    return found
+
+
+def candidate(store: Store, manifest: Manifest) -> Candidate:
+    """What of an image decides; an image without a list of its files joins a cluster where it has a kubelet.
+
+    Raises:
+        ImageError: its documents cannot be read. CommandError: there is no shell.
+    """
+    artifacts = manifest.artifacts
+    if artifacts.files is None:
+        drivers, join = None, '"kubelet"' in _text(store, artifacts.packages)
+    else:
+        built_in = _text(store, artifacts.config) if artifacts.config is not None else ""
+        paths = list(_paths(store, artifacts.files))
+        join = f"{HOME}/node" in paths
+        modules = (module_name(path) for path in paths if ".ko" in PurePosixPath(path).name)
+        drivers = frozenset((*modules, *(BUILT_IN[name] for name in BUILT_IN if f"\nCONFIG_{name}=y\n" in built_in)))
+    containers = sum(one.size for one in manifest.container_images)
+    image = budget.Image(manifest.name, artifacts.root.size, containers, join)
+    return Candidate(manifest.name, manifest.architecture, partial(budget.too_little, image), drivers)
+
+
+def _paths(store: Store, artifact: Artifact) -> Iterator[str]:
+    with store.blob_path(artifact.sha256).open("rb") as file:
+        yield from (entry["path"] for entry in listing.read(file))
+
+
+def _text(store: Store, artifact: Artifact) -> str:
+    return store.blob_path(artifact.sha256).read_text(encoding="utf-8", errors="replace")
