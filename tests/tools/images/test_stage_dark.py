@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.tools.images.boot_stage import BUSYBOX
 from tests.tools.images.origin import Origin, dark
 from tests.tools.images.test_stage_fetch import BLOB, FETCH, ROOT, Machine, machine, part
 
@@ -57,6 +58,18 @@ def test_who_is_alone_is_tried_three_times(machine: Machine) -> None:
     assert done.stdout.endswith(
         f"REASON cannot fetch the root image, it stays at 0 of 4 chunks: {away.url}: no answer in 1 seconds\n"
     )
+
+
+def test_a_connection_has_the_deadline_and_what_comes_over_it_has_not(machine: Machine) -> None:
+    """Four seconds: three SYNs. An origin that takes longer for its first byte is no dark one."""
+    good, wrapper = machine.origin(rate=2_000_000), machine.stage.folder / "busybox"
+    wrapper.write_text(f'#!{BUSYBOX} sh\necho "$*" >>{machine.stage.folder}/asked\nexec {BUSYBOX} "$@"\n')
+    wrapper.chmod(0o755)
+    machine.fetch(good, script=f"BUSYBOX={wrapper}\n{FETCH}")
+    assert machine.fetched == ROOT
+    asked = [line for line in (machine.stage.folder / "asked").read_text().splitlines() if line.startswith("nc ")]
+    host, port = good.url.removeprefix("http://").split(":")
+    assert [line.partition(" -e ")[0] for line in asked] == [f"nc -w 4 {host} {port}"]
 
 
 @pytest.mark.parametrize(

@@ -6,11 +6,15 @@ from pathlib import Path
 
 import pytest
 
+from images.build.context import Context
 from images.build.gates import content
 from images.build.gates.checks import secrets
 from images.build.gates.gate import report
+from images.build.step import Product
+from images.build.steps import gates as step
 from images.recipe.inherit import load
 from images.recipe.recipe import AllowedSecret
+from images.values.digests import plain
 from tests.unit.images.gate_facts import CONTENT, facts, recipe_facts, said
 from tests.unit.images.test_recipe import MINIMAL, faults, folder, write
 
@@ -92,6 +96,15 @@ def test_a_recipe_and_its_heir_both_allow_and_the_provenance_has_it(folder: Path
     assert [one.path for one in heir.secrets_allowlist] == ["/etc/a", "/etc/b"]
     assert heir.as_json()["secrets_allowlist"][0] == {"path": "/etc/a", "sha256": "a" * 64, "reason": REASON}
     assert "secrets_allowlist" not in load(write(folder, MINIMAL)).as_json()
+
+
+def test_the_step_hands_it_to_the_gate_so_that_a_change_of_it_is_judged_anew(folder: Path) -> None:
+    recipe = load(write(folder, MINIMAL + ALLOWED))
+    products = dict.fromkeys(("bootstrap", "configure", "kernel", "initrd"), Product("key", folder))
+    inputs = step.STEP.inputs(Context(recipe, {}, ()), products)
+    assert inputs.recipe.secrets_allowlist == recipe.secrets_allowlist
+    other = recipe.model_copy(update={"secrets_allowlist": ()})
+    assert plain(step.STEP.inputs(Context(other, {}, ()), products)) != plain(inputs)
 
 
 @pytest.mark.parametrize(
