@@ -250,3 +250,22 @@ def test_a_card_without_a_link_is_given_up(stage: Stage) -> None:
 def test_a_network_without_a_server_is_given_up(stage: Stage) -> None:
     shown = words(isolated(stage, "try_nic card 3 || echo failed\n"))
     assert shown[-2:] == ["netboot: card got no address: no DHCP server answered", "failed"]
+
+
+def test_cards_that_were_only_tried_are_down_again(stage: Stage) -> None:
+    """udev renames them in the root: of a kernel before 6.2 none that is up, and systemd-networkd waits for it."""
+    script = (
+        f"{IPROUTE} link add peer type veth peer name aside\nip link set peer up\n"
+        "nics() { echo aside; echo card; }\ndescribe() { :; }\nleave_units() { :; }\ndeliver() { :; }\nsleep() { :; }\n"
+        'by_fake() { [ "$1" = card ] && echo 10.9.0.7/24 >"$RUN/address"; }\n'
+        "METHOD=fake MAC='' LINK=''\nbring_up_network\n"
+        "for card in aside card; do cat /sys/class/net/$card/operstate; done\n"
+    )
+    said = words(isolated(stage, script))
+    assert said == [
+        "netboot: aside has a link, asking for an address",
+        "netboot: card has a link, asking for an address",
+        "netboot: card has address 10.9.0.7/24",
+        "down",
+        "up",
+    ]
