@@ -20,24 +20,23 @@ _OF_THE_BUILD = ("etc/cmdline.d/90multipath.conf", "var/cache/ldconfig/", "var/l
 """What the builder's own kernel has loaded (dracut's multipath looks), ldconfig's notes of inodes and times, logs."""
 
 
-def framed(archive: bytes, ours: Iterable[cpio.Entry]) -> list[cpio.Entry]:
-    """dracut's entries and ours, for `cpio.archive`; of two with one path ours.
+def settled(archive: bytes) -> bytes:
+    """dracut's archive as our writer has it: order, times and numbers of inodes are the same each time.
 
     Raises:
-        ValueError: it is no archive of dracut's (`cpio.read`).
+        ValueError: it is no archive (`cpio.read`).
     """
-    entries = {entry.path: entry for entry in _kept(archive)}
+    entries = (replace(entry, path=entry.path.removeprefix("./")) for entry in cpio.read(archive))
+    return cpio.archive(entry for entry in entries if entry.path != "." and not entry.path.startswith(_OF_THE_BUILD))
+
+
+def framed(archive: bytes, ours: Iterable[cpio.Entry]) -> list[cpio.Entry]:
+    """The entries of such an archive and ours, for `cpio.archive`; of two with one path ours."""
+    entries = {entry.path: entry for entry in cpio.read(archive)}
     for entry in ours:
         path = f"usr/{entry.path}" if entry.path.startswith(_PREFIXES) else entry.path
         entries[path] = replace(entry, path=path)
     return list(entries.values())
-
-
-def _kept(archive: bytes) -> Iterator[cpio.Entry]:
-    for entry in cpio.read(archive):
-        path = entry.path.removeprefix("./")
-        if path != "." and not path.startswith(_OF_THE_BUILD):
-            yield replace(entry, path=path)
 
 
 def hooks() -> Iterator[cpio.Entry]:

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from images.build.context import Context
-from images.build.dracut import ARCHIVE, COPYRIGHTS, FOLDER, PACKAGES
+from images.build.dracut import ARCHIVE, COPYRIGHTS, FOLDER, PACKAGES, settled
 from images.build.gates import owners
 from images.build.sources import Mirror
 from images.build.step import Products, Say, Step
@@ -70,7 +70,7 @@ def dracut(inputs: Inputs, out: Path, say: Say) -> None:
     (module / "module-setup.sh").write_bytes((FOLDER / "module-setup.sh").read_bytes())
     say(f"dracut with {', '.join(inputs.dracut.modules) or 'its network alone'}")
     _make(root, inputs, say)
-    archive = (root / ARCHIVE).read_bytes()
+    archive = settled((root / ARCHIVE).read_bytes())
     (out / ARCHIVE).write_bytes(archive)
     paths = {entry.path for entry in cpio.read(archive) if not stat.S_ISDIR(entry.mode)}
     asked = {name.partition("=")[0] for name in wanted}  # dracut's own files have other names in the archive

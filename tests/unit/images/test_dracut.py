@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from images.build import initrd
 from images.build.documents import parts
-from images.build.dracut import ARCHIVE, COPYRIGHTS, FOLDER, PACKAGES, framed
+from images.build.dracut import ARCHIVE, COPYRIGHTS, FOLDER, PACKAGES, framed, settled
 from images.build.gates.checks import identity, sources, tools
 from images.build.sources import Mirror
 from images.build.steps import bootstrap, dracut
@@ -126,8 +126,9 @@ def test_ours_go_where_dracut_has_its_own_and_what_is_another_each_time_goes() -
         ],
         mtime=5,
     )
+    assert settled(theirs) == settled(settled(theirs)) != theirs
     ours = [cpio.file("lib/netboot/words.sh", b"ours"), cpio.file("etc/netboot/keys/a.pub", b"key")]
-    found = {entry.path: entry.data for entry in framed(theirs, ours) if entry.data}
+    found = {entry.path: entry.data for entry in framed(settled(theirs), ours) if entry.data}
     assert found == {
         "lib": b"usr/lib",
         "usr/lib/netboot/words.sh": b"ours",
