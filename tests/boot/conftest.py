@@ -53,7 +53,6 @@ def built_dracut(work: Path) -> BuiltImage:
     recipe.write_text(
         f"base: {RECIPE}\nbudget_mib: 120\nmodules: {{initrd: [dm_multipath, iscsi_tcp]}}\n"
         "dracut: {modules: [multipath, iscsi], packages: [multipath-tools, open-iscsi]}\n"
-        "files: {/etc/multipath.conf: {content: 'defaults { find_multipaths yes }'}}\n"
     )
     return build(work / "dracut-builder", str(recipe))
 

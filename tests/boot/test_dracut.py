@@ -10,7 +10,7 @@ pytestmark = pytest.mark.boot
 
 
 def test_an_initrd_by_dracut_leaves_the_same_trace(built_dracut: BuiltImage, folder: Path) -> None:
-    """dracut's own network, multipathd and iSCSI's modules; our trust, fetch and events; dracut's switch."""
+    """dracut's network, with its modules for multipath and iSCSI; our trust, fetch and events; dracut's switch."""
     mine = hardware(1)
     with data_centre(folder, built_dracut) as here:
         here.declare(entry(mine))
