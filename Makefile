@@ -32,7 +32,7 @@ lint: setup ## ruff, import contracts, mypy, dead code, shellcheck
 	@.venv/bin/mypy
 	@.venv/bin/vulture
 	@shellcheck setup.sh .ci/run
-	@shellcheck -s dash images/node/initrd/init images/node/initrd/*.sh images/node/*/usr/lib/netboot/*.sh images/recipes/features/*/usr/lib/netboot/*.sh images/node/health/generators/* bench/floor_files/initrd/* bench/floor_files/run/floor/*.sh
+	@shellcheck -s dash images/node/initrd/init images/node/initrd/*.sh images/node/dracut/stage.sh images/node/dracut/hooks/*/*.sh images/node/*/usr/lib/netboot/*.sh images/recipes/features/*/usr/lib/netboot/*.sh images/node/health/generators/* bench/floor_files/initrd/* bench/floor_files/run/floor/*.sh
 
 unit: setup
 	@$(PY) $(PYTEST) tests/unit tests/contract -q

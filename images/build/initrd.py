@@ -13,6 +13,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from images.artifact.signing import read_public_key
+from images.build.dracut import framed, hooks
 from images.errors import RecipeError, SignatureError
 from images.formats import cpio, elf, tree
 from images.formats.modules import Module, Tree
@@ -52,6 +53,7 @@ def gather(
     *,
     root_format: RootFormat = "squashfs",
     debug: bool = False,
+    dracut: Path | None = None,
 ) -> Gathered:
     """Write what the initrd for `root` (an unpacked image) is, not compressed, to `out`: a cpio archive.
 
@@ -59,6 +61,7 @@ def gather(
         modules: names wanted besides `ALWAYS`: drivers of network cards and of their buses.
         keys: signify public keys (`<id>.pub`) whose signatures the machine believes; any one of them suffices.
         debug: whether `netboot.debug=shell` on the kernel's command line gets a shell when something fails.
+        dracut: an archive of dracut's, with programs and without kernel modules, which is to do what `init` does.
 
     Raises:
         RecipeError: the root lacks a tool, library, kernel or module that the initrd needs, or there is no usable key.
@@ -66,26 +69,26 @@ def gather(
     known = _modules(root, kernel_version, root_format)
     loaded = [known.read(name) for name in known.order([root_format, *ALWAYS, *modules])]
     firmware, missing = _firmware(root, loaded)
-    plain = cpio.archive(
-        [
-            *_stage(debug=debug),
-            *_programs(root),
-            *_keys(keys),
-            *(cpio.file(f"lib/netboot/modules/{_file_name(module)}", module.data) for module in loaded),
-            cpio.file("lib/netboot/modules.order", "".join(f"{_file_name(m)}\n" for m in loaded).encode()),
-            *firmware,
-        ]
-    )
+    common = [
+        *_parts(debug=debug),
+        *_keys(keys),
+        *(cpio.file(f"lib/netboot/modules/{_file_name(module)}", module.data) for module in loaded),
+        cpio.file("lib/netboot/modules.order", "".join(f"{_file_name(m)}\n" for m in loaded).encode()),
+        *firmware,
+    ]
+    if dracut is None:
+        plain = cpio.archive([*_base(), *_programs(root), *common])
+    else:
+        plain = cpio.archive(framed(dracut.read_bytes(), [*common, *hooks()]))
     out.write_bytes(plain)
     names = tuple(entry.path.removeprefix("lib/firmware/") for entry in firmware)
     return Gathered(len(plain), tuple(module.name for module in loaded), names, missing)
 
 
-def stage_files(*, debug: bool) -> tuple[tuple[str, str], ...]:
-    """What of an initrd is ours: path in it and SHA-256; `debug`: as `gather`."""
-    return tuple(
-        (f"/{entry.path}", sha256(entry.data).hexdigest()) for entry in _stage(debug=debug) if stat.S_ISREG(entry.mode)
-    )
+def stage_files(*, debug: bool, dracut: bool = False) -> tuple[tuple[str, str], ...]:
+    """What of an initrd is ours: path in it and SHA-256; `debug`: as `gather`; `dracut`: whether dracut makes it."""
+    entries = [*_parts(debug=debug), *(hooks() if dracut else _base())]
+    return tuple((f"/{entry.path}", sha256(entry.data).hexdigest()) for entry in entries if stat.S_ISREG(entry.mode))
 
 
 def compress(gathered: Path, out: Path) -> None:
@@ -109,12 +112,15 @@ def _modules(root: Path, kernel_version: str, root_format: RootFormat) -> Tree:
     return known
 
 
-def _stage(*, debug: bool) -> Iterator[cpio.Entry]:
+def _base() -> Iterator[cpio.Entry]:
     for name in ("dev", "proc", "sys", "run", "new", "etc", "tmp"):
         yield cpio.directory(name)
     yield cpio.character_device("dev/console", 5, 1)  # the kernel opens it for /init, before devtmpfs is there
     yield cpio.symlink("bin/sh", "busybox")
     yield cpio.file("init", (STAGE / "init").read_bytes(), 0o755)
+
+
+def _parts(*, debug: bool) -> Iterator[cpio.Entry]:
     for path in sorted((*STAGE.glob("*.awk"), *STAGE.glob("*.sh"))):
         yield cpio.file(f"lib/netboot/{path.name}", path.read_bytes(), 0o755)
     if debug:

@@ -4,13 +4,17 @@ Format: Linux Documentation/driver-api/early-userspace/buffer-format.rst. All th
 fixed: the order (parents first, then by name), times, inode numbers, owners.
 """
 
+import re
 import stat
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 _LONGEST_PATH = 4095  # PATH_MAX without its NUL, which is what the kernel's unpacker allows
 _LARGEST_FILE = 0xFFFFFFFF  # the size field has eight hexadecimal digits
 _BLOCK = 512
+_TRAILER = "TRAILER!!!"
+_HEADER = re.compile(rb"070701([0-9A-Fa-f]{104})")
+"""Magic and 13 fields of eight hexadecimal digits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +58,36 @@ def archive(entries: Iterable[Entry], mtime: int = 0) -> bytes:
     records: list[bytes] = []
     for number, entry in enumerate(_complete(entries), start=1):
         records.append(_record(entry, number, mtime))
-    records.append(_record(Entry("TRAILER!!!", 0), 0, 0))
+    records.append(_record(Entry(_TRAILER, 0), 0, 0))
     length = sum(map(len, records))
     records.append(bytes(-length % _BLOCK))
     return b"".join(records)
+
+
+def read(archive: bytes) -> Iterator[Entry]:
+    """The entries of one archive, as they are in it; what follows it is not looked at.
+
+    Raises:
+        ValueError: it is not whole, or has a file under several names (of which newc gives one the contents).
+    """
+    at = 0
+    while True:
+        if (header := _HEADER.match(archive, at)) is None:
+            raise ValueError(f"no entry at byte {at}")
+        fields = [int(header[1][8 * i : 8 * i + 8], 16) for i in range(13)]
+        mode, links, size, major, minor, length = fields[1], fields[4], *(fields[i] for i in (6, 9, 10, 11))
+        name = archive[header.end() : header.end() + length - 1].decode("utf-8", "surrogateescape")
+        if name == _TRAILER:
+            return
+        if stat.S_ISREG(mode) and links > 1:
+            raise ValueError(f"{name!r} has {links} names")
+        start = header.end() + length
+        start += -start % 4
+        at = start + size
+        if at > len(archive):
+            raise ValueError(f"{name!r} is not all there")
+        yield Entry(name, mode, archive[start:at], major, minor)
+        at += -at % 4
 
 
 def _complete(entries: Iterable[Entry]) -> list[Entry]:

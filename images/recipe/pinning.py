@@ -3,6 +3,7 @@
 import shlex
 from pathlib import Path
 
+from images.errors import LockError
 from images.formats import debian
 from images.recipe import lockfile
 from images.recipe.lockfile import Lock
@@ -20,6 +21,8 @@ def lock_of(recipe: Recipe) -> Lock | None:
     """
     if recipe.lock is None:
         return None
+    if recipe.dracut is not None:
+        raise LockError("a lock does not have the packages that dracut's initrd is made of: no lock, or no dracut")
     lock = lockfile.read(recipe.lock)
     lockfile.check_recipe(lock, recipe.suite, recipe.architecture, recipe.installs(), recipe.compiles())
     return lock

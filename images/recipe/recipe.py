@@ -10,6 +10,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from images.formats.overlay import Entry, read_file, read_folder
 from images.recipe import fields
+from images.recipe.dracut import Dracut
 from images.recipe.fields import some
 from images.values.digests import digest, file_digest, plain
 from images.values.kernel_arguments import ArgumentName, RecipeArgument
@@ -147,6 +148,8 @@ class Recipe(Strict):
     """Packages of module sources (DKMS), compiled for the image's kernel; they are not installed in the image."""
     driver_patches: tuple[fields.OwnFile, ...] = ()
     """Patches of these sources (patch -p1), where they do not compile with a newer kernel."""
+    dracut: Dracut | None = None
+    """What dracut is to put into an initrd of its making; None: the initrd is ours."""
     overlay: tuple[fields.OwnFolder, ...] = ()
     files: dict[fields.ImagePath, File] = Field(default_factory=dict)
     units: dict[fields.Unit, Literal["enable", "disable", "mask"]] = Field(default_factory=dict)

@@ -49,6 +49,18 @@ def built_erofs(work: Path) -> BuiltImage:
 
 
 @pytest.fixture(scope="session")
+def built_dracut(work: Path) -> BuiltImage:
+    """The same with an initrd by dracut, which has programs and modules for disks on a network."""
+    recipe = work / "recipe-dracut/dracut.yaml"
+    recipe.parent.mkdir()
+    recipe.write_text(
+        f"base: {RECIPE}\nbudget_mib: 120\nmodules: {{initrd: [dm_multipath, iscsi_tcp]}}\n"
+        "dracut: {modules: [multipath, iscsi], packages: [multipath-tools, open-iscsi]}\n"
+    )
+    return build(work / "dracut-builder", str(recipe))
+
+
+@pytest.fixture(scope="session")
 def built_node(work: Path) -> BuiltImage:
     """The same of a node, with the lab's kubelet and container images."""
     return build(work / "node-builder", str(node_recipe(NODE_RECIPE, work / "recipe", CACHE)))

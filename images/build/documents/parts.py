@@ -46,6 +46,12 @@ def sources(document: Mapping[str, Any]) -> tuple[Source, ...]:
     )
 
 
+def only_in(document: Mapping[str, Any], packages: Iterable[Package]) -> tuple[Source, ...]:
+    """The packages of a build root (`sources`) that are none of these."""
+    known = {package.identity for package in packages}
+    return tuple(source for source in sources(document) if source.package.identity not in known)
+
+
 def drivers(document: Mapping[str, Any], root: Path, patches: tuple[tuple[str, bytes], ...]) -> tuple[Part, ...]:
     """The drivers of a build root, with digests of what the finished image has of them."""
     by_name = {source.package.name: source for source in sources(document)}

@@ -1,6 +1,6 @@
 """Facts of an initrd as it was packed: its modules, its firmware, and what should not be in it."""
 
-import re
+import stat
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,11 +10,11 @@ from images.build.gates import keys, secret_rules
 from images.build.gates.facts import Module
 from images.build.gates.kmod import describe
 from images.errors import ImageError
+from images.formats import cpio
 from images.formats.modules import module_name
 from images.run import run
 
-_HEADER = re.compile(rb"070701([0-9A-Fa-f]{104})")
-"""Magic and 13 fields of eight hexadecimal digits (docs.kernel.org/driver-api/early-userspace/buffer-format.html)."""
+_FIRMWARE = "lib/firmware/"
 _DAMAGED = "the initrd is not a whole cpio archive; build again, with another --cache if it stays so"
 
 
@@ -26,6 +26,8 @@ class Early:
     firmware: frozenset[str]
     keys: dict[str, str]
     logins: dict[str, tuple[str, ...]]
+    paths: tuple[str, ...]
+    """Of all regular files that are not empty."""
 
 
 def read(initrd: Path) -> Early:
@@ -39,11 +41,12 @@ def read(initrd: Path) -> Early:
         run(["zstd", "-q", "-d", initrd, "-o", plain])
         files = dict(members(plain.read_bytes()))
     modules = {module_name(path): describe(f"initrd:/{path}", data) for path, data in files.items() if ".ko" in path}
-    prefix = "lib/firmware/"
+    merged = [path.removeprefix("usr/") for path in files]  # dracut's lib is a link
     return Early(
         modules={name: module for name, module in modules.items() if module.path.endswith(".ko")},
-        firmware=frozenset(bare(path.removeprefix(prefix)) for path in files if path.startswith(prefix)),
+        firmware=frozenset(bare(path.removeprefix(_FIRMWARE)) for path in merged if path.startswith(_FIRMWARE)),
         keys={f"/{path}": kind for path, data in files.items() if (kind := keys.private_key(data))},
+        paths=tuple(f"/{path}" for path, data in files.items() if data),
         logins={f"/{path}": found for path, data in files.items() if (found := secret_rules.secrets(f"/{path}", data))},
     )
 
@@ -59,20 +62,7 @@ def members(archive: bytes) -> Iterator[tuple[str, bytes]]:
     Raises:
         ImageError: not a whole archive.
     """
-    at = 0
-    while True:
-        if (header := _HEADER.match(archive, at)) is None:
-            raise ImageError(_DAMAGED)
-        fields = [int(header[1][8 * i : 8 * i + 8], 16) for i in range(13)]
-        mode, size, length = fields[1], fields[6], fields[11]
-        name = archive[header.end() : header.end() + length - 1].decode("utf-8", "surrogateescape")
-        if name == "TRAILER!!!":
-            return
-        start = header.end() + length
-        start += -start % 4
-        if start + size > len(archive):
-            raise ImageError(_DAMAGED)
-        if mode & 0o170000 == 0o100000:
-            yield name, archive[start : start + size]
-        at = start + size
-        at += -at % 4
+    try:
+        yield from ((entry.path, entry.data) for entry in cpio.read(archive) if stat.S_ISREG(entry.mode))
+    except ValueError:
+        raise ImageError(_DAMAGED) from None

@@ -118,6 +118,10 @@ class Facts:
     sources: Sources
     programs: Mapping[str, str]
     """Versions of kubelet and containerd by their own words, or by their packages'."""
+    early_paths: tuple[str, ...] = ()
+    """Of the initrd, all regular files that are not empty."""
+    early_packages: tuple[Package, ...] = ()
+    """Of which dracut made the initrd; ours is made of the root's."""
 
 
 def minor(version: str) -> tuple[int, int] | None:

@@ -1,5 +1,6 @@
 """From a finished image's tree and initrd to the facts that gates judge: everything is read once, and here."""
 
+import json
 import os
 import re
 from collections.abc import Iterator
@@ -16,12 +17,15 @@ _MODPROBE = ("/etc/modprobe.d", "/run/modprobe.d", "/usr/local/lib/modprobe.d", 
 _LIBRARY = re.compile(r"lib[A-Za-z0-9_+.-]+\.so\.\d{3,}\.[\d.]+")
 
 
-def gather(lists: Path, before: Path, root: Path, kernel: str, initrd: Path, recipe: RecipeFacts) -> Facts:
+def gather(
+    lists: Path, before: Path, root: Path, kernel: str, initrd: Path, recipe: RecipeFacts, dracut: Path | None = None
+) -> Facts:
     """Read everything.
 
     Args:
         lists: apt's folder of lists, as the packages were installed.
         before: the tree with all that the kernel's packages brought. root: the finished one.
+        dracut: the initrd's own packages, where dracut made it (`images.build.dracut.PACKAGES`).
 
     Raises:
         ImageError: the initrd is damaged. CommandError: a tool failed.
@@ -30,6 +34,8 @@ def gather(lists: Path, before: Path, root: Path, kernel: str, initrd: Path, rec
     installed = packages.installed(status.read_bytes() if status.is_file() else b"")
     names = {name for name, _, _ in installed}
     first = early.read(initrd)
+    of_initrd = json.loads(dracut.read_bytes()) if dracut else {"packages": [], "owners": {}}
+    early_packages = tuple((one["name"], one["version"], one["architecture"]) for one in of_initrd["packages"])
     return Facts(
         recipe=recipe,
         kernel=kernel,
@@ -43,12 +49,20 @@ def gather(lists: Path, before: Path, root: Path, kernel: str, initrd: Path, rec
         firmware=tuple(sorted(_firmware(root))),
         libraries=tuple(sorted(_libraries(root))),
         modprobe=tuple(_modprobe(root)),
-        identity=tuple(identity.files(root)),
+        identity=(
+            *identity.files(root),
+            *(f"{path} in the initrd" for path in first.paths if identity.names_one(path)),
+        ),
         accounts=tuple(_accounts(root)),
         content=content.read(root),
         packages=installed,
-        owners=owners.several(root, names),
-        sources=packages.read_lists(lists, recipe.releases, names),
+        early_paths=first.paths,
+        early_packages=early_packages,
+        owners={
+            **owners.several(root, names),
+            **{f"{path} in the initrd": tuple(several) for path, several in of_initrd["owners"].items()},
+        },
+        sources=packages.read_lists(lists, recipe.releases, names | {name for name, _, _ in early_packages}),
         programs=programs.versions(root, installed),
     )
 

@@ -17,6 +17,7 @@ from images.build.documents import licences, listing, parts, provenance, sbom
 from images.build.documents.parts import Part, Source
 from images.build.documents.provenance import Release
 from images.build.documents.sbom import Subject
+from images.build.dracut import COPYRIGHTS, PACKAGES
 from images.build.initrd import stage_files
 from images.build.node_files import entries_of
 from images.build.step import Product, Products, Say, Step
@@ -54,6 +55,8 @@ class Inputs:
     """Paths of the recipe's own files and overlays."""
     stage: tuple[parts.File, ...] = ()
     """What is ours in the initrd."""
+    dracut: Product | None = None
+    """What dracut made the initrd of, where it did."""
 
 
 def documents(inputs: Inputs, out: Path, say: Say) -> None:
@@ -65,9 +68,14 @@ def documents(inputs: Inputs, out: Path, say: Say) -> None:
         shutil.copyfile(config, out / "config")
     say(f"{listing.write(root, out / 'files')} paths listed")
     packages = debian.installed((root / "var/lib/dpkg/status").read_text(encoding="utf-8"))
-    identities = frozenset(package.identity for package in packages)
-    origins = debian.origins(inputs.base / "root/var/lib/apt/lists", identities)
+    origins = debian.origins(inputs.base / "root/var/lib/apt/lists", frozenset(p.identity for p in packages))
     licence_of_each = licences.read(root, packages)
+    if inputs.dracut:
+        early = parts.only_in(json.loads((inputs.dracut / PACKAGES).read_bytes()), packages)
+        packages += tuple(source.package for source in early)
+        origins |= {source.package.identity: source.origins for source in early}
+        licence_of_each += licences.read(inputs.dracut / COPYRIGHTS, tuple(source.package for source in early))
+    identities = frozenset(package.identity for package in packages)
     (out / "licences").write_bytes(licences.listing(licence_of_each))
     by_package = {licence.package.identity: licence for licence in licence_of_each}
     others, compiled_by = _others(inputs)
@@ -138,7 +146,8 @@ def _inputs(context: Context, products: Products) -> Inputs:
             )
         ),
         entries=tuple(entry.path for entry in recipe.entries()),
-        stage=stage_files(debug="initrd-shell" in recipe.debug),
+        stage=stage_files(debug="initrd-shell" in recipe.debug, dracut=recipe.dracut is not None),
+        dracut=products.get("dracut"),
     )
 
 
@@ -148,7 +157,7 @@ STEP = Step(
     documents,
     outputs=("files", "sbom", "licences", "predicate.json"),
     inputs=_inputs,
-    needs=("bootstrap", "drivers", "configure", "kernel"),
+    needs=("bootstrap", "drivers", "configure", "kernel", "dracut"),
     tools=lambda _: ("cyclonedx-python-lib",),
     artifacts={name: name for name in NAMES},
 )

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from images.build.context import Context
+from images.build.dracut import PACKAGES
 from images.build.gates import secret_rules
 from images.build.gates.facts import RecipeFacts
 from images.build.gates.gate import CHECKS, all_gates, findings, report
@@ -27,6 +28,8 @@ class Inputs:
     kernel: Product
     initrd: Product
     recipe: RecipeFacts
+    dracut: Product | None = None
+    """Of which packages dracut made the initrd, where it did."""
 
 
 def gates(inputs: Inputs, out: Path, say: Say) -> None:
@@ -42,6 +45,7 @@ def gates(inputs: Inputs, out: Path, say: Say) -> None:
         (inputs.kernel / "version").read_text(encoding="ascii").strip(),
         inputs.initrd / initrd.IMAGE,
         inputs.recipe,
+        inputs.dracut / PACKAGES if inputs.dracut else None,
     )
     failures = findings(facts, all_gates())
     if failures:
@@ -54,7 +58,7 @@ def gates(inputs: Inputs, out: Path, say: Say) -> None:
 def _inputs(context: Context, products: Products) -> Inputs:
     releases = tuple(digest for mirror in context.mirrors for digest in mirror.releases)
     trees = (products["bootstrap"], products["configure"], products["kernel"])
-    return Inputs(*trees, products["initrd"], _recipe_facts(context.recipe, releases))
+    return Inputs(*trees, products["initrd"], _recipe_facts(context.recipe, releases), products.get("dracut"))
 
 
 def _recipe_facts(recipe: Recipe, releases: tuple[str, ...]) -> RecipeFacts:
@@ -79,7 +83,7 @@ STEP = Step(
     gates,
     outputs=("gates.json",),
     inputs=_inputs,
-    needs=("bootstrap", "configure", "kernel", "initrd"),
+    needs=("bootstrap", "configure", "kernel", "initrd", "dracut"),
     data=(secret_rules.FOLDER,),
     loads=(CHECKS,),
 )

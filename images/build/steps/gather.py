@@ -5,6 +5,7 @@ from pathlib import Path
 
 from images.build import initrd as builder
 from images.build.context import Context
+from images.build.dracut import ARCHIVE, FOLDER
 from images.build.step import Product, Products, Say, Step
 from images.values.types import RootFormat
 
@@ -23,6 +24,8 @@ class Inputs:
     keys: tuple[tuple[str, bytes], ...]
     root_format: RootFormat = "squashfs"
     debug: bool = False
+    dracut: Product | None = None
+    """What dracut made, where the recipe wants its initrd."""
 
 
 def gather(inputs: Inputs, out: Path, say: Say) -> None:
@@ -44,6 +47,7 @@ def gather(inputs: Inputs, out: Path, say: Say) -> None:
         out / GATHERED,
         root_format=inputs.root_format,
         debug=inputs.debug,
+        dracut=inputs.dracut / ARCHIVE if inputs.dracut else None,
     )
     say(f"{len(gathered.modules)} modules, {gathered.size / 2**20:.1f} MiB unpacked")
     if gathered.missing_firmware:
@@ -53,7 +57,8 @@ def gather(inputs: Inputs, out: Path, say: Say) -> None:
 def _inputs(context: Context, products: Products) -> Inputs:
     keys, recipe = tuple(sorted(context.keys.items())), context.recipe
     shell = "initrd-shell" in recipe.debug
-    return Inputs(products["configure"], products["kernel"], recipe.modules.initrd, keys, recipe.root_format, shell)
+    made = products["configure"], products["kernel"]
+    return Inputs(*made, recipe.modules.initrd, keys, recipe.root_format, shell, products.get("dracut"))
 
 
 STEP = Step(
@@ -62,6 +67,6 @@ STEP = Step(
     gather,
     outputs=(GATHERED,),
     inputs=_inputs,
-    needs=("configure", "kernel"),
-    data=(builder.STAGE,),
+    needs=("configure", "kernel", "dracut"),
+    data=(builder.STAGE, FOLDER),
 )

@@ -44,7 +44,7 @@ leave_facts() { # for the root: which boot this is, the site (verified), and the
   [ ! -s "$SEALED_NONCE" ] || (umask 377 && cat "$SEALED_NONCE" >"$RUN/nonce")
 }
 
-switch() { # never pivot_root: on an initramfs it breaks container runtimes
+leave_initrd() { # what the root is to find, and what it is not
   mkdir -p /new/dev /new/proc /new/sys /new/run
   # The lease's name servers, unless the image has resolved, or its own idea of them
   [ -e /new/usr/lib/systemd/systemd-resolved ] || [ -L /new/etc/resolv.conf ] || [ -s /new/etc/resolv.conf ] ||
@@ -59,6 +59,10 @@ switch() { # never pivot_root: on an initramfs it breaks container runtimes
   umount -l "$RUN/lower" && umount -l "$RUN/upper" && umount -l "$RUN/image"
   rm -rf "$RUN/delivering" "$RUN/delivering-crashes" "$RUN/crash.json" "$RUN/wget.log"
   echo "$PANIC" >/proc/sys/kernel/panic
+}
+
+switch() { # never pivot_root: on an initramfs it breaks container runtimes
+  leave_initrd
   for place in dev proc sys run; do mount --move "/$place" "/new/$place"; done
   exec switch_root -c /dev/console /new /sbin/init
 }

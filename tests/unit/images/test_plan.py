@@ -110,7 +110,7 @@ def test_a_file_more_is_a_step_more(greeting: Callable[[str], None], tmp_path: P
 def test_a_step_comes_after_what_it_needs_and_before_what_needs_it(greeting: Callable[[str], None]) -> None:
     greeting("'kernel',")
     names = [step.name for step in all_steps()]
-    assert names[:4] == ["bootstrap", "drivers", "configure", "kernel"]
+    assert names[:5] == ["bootstrap", "dracut", "drivers", "configure", "kernel"]
     assert "greeting" in names[4:]
 
 
@@ -191,7 +191,7 @@ def before(copy: Path) -> dict[str, str]:
             "images/formats/tree.py",
             "        for item in folder.iterdir():\n            remove(",
             "        for item in ():\n            remove(",
-            {"configure", "kernel", "documents", "gather", "initrd", "gates", "uki", "manifest"},
+            {"dracut", "configure", "kernel", "documents", "gather", "initrd", "gates", "uki", "manifest"},
             id="a function's body, one import away",
         ),
         pytest.param(

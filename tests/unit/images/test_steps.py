@@ -31,7 +31,7 @@ def quiet(line: str) -> None:
 def test_steps_in_their_order_with_versions() -> None:
     steps = all_steps()
     assert [step.name for step in steps] == [
-        *("bootstrap", "drivers", "configure", "kernel", "documents", "gather", "root"),
+        *("bootstrap", "dracut", "drivers", "configure", "kernel", "documents", "gather", "root"),
         *("initrd", "gates", "uki", "manifest"),
     ]
     assert all(step.version >= 1 and step.outputs for step in steps)

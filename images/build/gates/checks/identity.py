@@ -4,6 +4,7 @@ Paths are `steps.configure.IDENTITY`, which that step also removes; here the fin
 wrote it. An NVMe host's name is also looked for in what configuration says, and apt's state is none of a machine's.
 """
 
+import fnmatch
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -44,6 +45,11 @@ def files(root: Path) -> Iterator[str]:
     yield from identity_files(root)
     for pattern in APT_STATE:
         yield from (path for path in tree.glob(root, pattern) if not tree.inside(root, path).is_dir())
+
+
+def names_one(path: str) -> bool:
+    """Whether a file of an initrd that is at this path, and not empty, names one machine."""
+    return path == "/etc/machine-id" or any(fnmatch.fnmatchcase(path, pattern) for pattern in IDENTITY)
 
 
 def _path(path: str) -> Finding:

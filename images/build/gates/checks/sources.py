@@ -25,7 +25,7 @@ def check(facts: Facts) -> list[Finding]:
                 f"the package {name} {version} ({architecture}) is in none of the recipe's signed sources",
                 "add a signed repository that has it to 'sources', or leave the package out",
             )
-            for name, version, architecture in facts.packages
+            for name, version, architecture in dict.fromkeys((*facts.packages, *facts.early_packages))
             if (name, version, architecture) not in facts.sources.packages
         ),
     ]

@@ -4,6 +4,7 @@ A root that keeps only named modules may have a program without its module: it s
 asks for which modules is a table, from the programs' own documentation.
 """
 
+from collections.abc import Iterable
 from pathlib import PurePosixPath
 
 from images.build.gates.checks.required import missing
@@ -38,22 +39,37 @@ MODULES = {
 
 def asked(facts: Facts) -> dict[str, tuple[str, ...]]:
     """Path of each program of the table that the root has → its modules."""
-    paths = map(PurePosixPath, sorted(facts.content.machines))
+    return _of(facts.content.machines)
+
+
+def _of(files: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    paths = map(PurePosixPath, sorted(files))
     return {
         str(path): MODULES[path.name] for path in paths if path.parent.name in {"bin", "sbin"} and path.name in MODULES
     }
 
 
 def check(facts: Facts) -> list[Finding]:
-    """Every module that a program asks for and the root lacks, or that such a module itself asks for."""
+    """Every module that a program asks for and root or initrd lacks, or that such a module itself asks for."""
     return [
-        Finding(
-            "tools",
-            f"the root lacks the kernel module {name}, which {program} asks for",
-            f"add {name} to modules.root, or the program to 'remove'",
-        )
-        for program, modules in asked(facts).items()
-        for name, _, _ in missing(modules, facts.modules, facts.known)
+        *(
+            Finding(
+                "tools",
+                f"the root lacks the kernel module {name}, which {program} asks for",
+                f"add {name} to modules.root, or the program to 'remove'",
+            )
+            for program, modules in asked(facts).items()
+            for name, _, _ in missing(modules, facts.modules, facts.known)
+        ),
+        *(
+            Finding(
+                "tools",
+                f"the initrd lacks the kernel module {name}, which its {program} asks for",
+                f"add {name} to modules.initrd",
+            )
+            for program, modules in _of(facts.early_paths).items()
+            for name, _, _ in missing(modules, facts.early, facts.known)
+        ),
     ]
 
 
