@@ -11,6 +11,7 @@ from images.values.kernel_arguments import ProfileArgument
 from images.values.strict import Strict
 from images.values.types import Architecture, Matching, Name
 from netboot.addresses import MachineUrl
+from netboot.machines.deadlines import Deadlines
 from netboot.machines.health import Count, Threshold, Words
 
 Gigabytes = Annotated[float, Field(gt=0, le=16_000_000)]
@@ -91,6 +92,8 @@ class Class(Strict):
     """What its hardware wants: cards of the network, a console. A profile's of the same names take their place."""
     active: Active | None = Field(None, exclude_if=lambda active: active is None)
     """Not written where there is none: versions before it read that."""
+    deadlines: Deadlines = Field(default_factory=dict, exclude_if=lambda said: not said)
+    """How long its boots may stay at a phase, where that is not the default. Not written where there are none."""
 
     @property
     def memory_mib(self) -> int | None:
