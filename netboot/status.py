@@ -1,13 +1,13 @@
-"""What each process of the service says of itself, and what `/readyz` makes of it: written and read by one class.
+"""What each process of the service says of itself: written and read by one class.
 
 A process writes its status to `data/status/<process>.json` (`netboot.stores.status`). Of one that is torn, or of
 another version, nothing is read: whoever asks cannot tell, and says so.
 """
 
 import time
-from typing import Any, Literal
+from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
+from pydantic import Field
 
 from images.values.strict import Strict
 
@@ -134,6 +134,17 @@ class ProjectionStatus(LoopStatus):
     problems: dict[str, str]
 
 
+class LifecycleStatus(LoopStatus):
+    """The loop that judges machines. `conditions`: condition, reason, and how many machines; `overdue`: boots past a
+    deadline by their furthest phase; `waiting`: machines to be looked at; `unseen`: places that cannot be looked at
+    now, whose deadlines stand still."""
+
+    conditions: tuple[tuple[str, str, int], ...]
+    overdue: dict[str, int]
+    waiting: int
+    unseen: tuple[str, ...]
+
+
 # -- processes that report one condition ------------------------------------------------------------------------------
 
 
@@ -215,35 +226,3 @@ _CLASSES: dict[str, type[Reporting]] = {
 def reporting_class(process: str) -> type[Reporting] | None:
     """The class of what this process (`approver-default`) writes; None: one that reports no condition of its own."""
     return _CLASSES.get(process.partition("-")[0])
-
-
-# -- readiness --------------------------------------------------------------------------------------------------------
-
-
-class Detail(BaseModel):
-    """One line of `/readyz`; whatever else is known of it (counts, names) stands beside."""
-
-    model_config = ConfigDict(frozen=True, extra="allow")
-
-    ok: bool
-    message: str
-    remedy: str = ""
-    """Not shown where all is well."""
-
-    @model_serializer(mode="wrap")
-    def _without_a_remedy_that_nobody_needs(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        fields: dict[str, Any] = handler(self)
-        if self.ok or not self.remedy:
-            del fields["remedy"]
-        return fields
-
-
-class Readiness(BaseModel):
-    """The answer of the management listener's `/readyz`. `ready`: machines can boot now; `degraded`: they can or not,
-    something wants attention."""
-
-    model_config = ConfigDict(frozen=True)
-
-    ready: bool
-    degraded: bool
-    details: dict[str, Detail]

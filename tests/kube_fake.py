@@ -60,7 +60,14 @@ class FakeCluster:
         self.certificates = FakeIssuedCertificates(self)
 
     def make_node(
-        self, name: str, *, ready: bool = False, boot_id: str = "", created_ms: int = 1_000, marked: bool = True
+        self,
+        name: str,
+        *,
+        ready: bool = False,
+        boot_id: str = "",
+        created_ms: int = 1_000,
+        marked: bool = True,
+        gated: bool = False,
     ) -> NodeView:
         """A kubelet registers, or its Node changes; the uid stays while the Node is there."""
         with self.changed:
@@ -68,7 +75,7 @@ class FakeCluster:
             uid = known.uid if known else f"uid-{self.next_version()}"
             created = known.created_ms if known else created_ms
             since = created if ready else None
-            view = NodeView(name, uid, ready, boot_id, created, since, marked)
+            view = NodeView(name, uid, ready, boot_id, created, since, marked, gated)
             self._nodes[name] = view
             self._node_log.append(view)
             self.changed.notify_all()

@@ -25,7 +25,7 @@ from netboot.confine.enter import shortcomings
 from netboot.join.errors import ClusterUnavailableError
 from netboot.join.preconditions import ADVICE, Finding, check, rights
 from netboot.join.rights import RIGHTS
-from netboot.status import Readiness
+from netboot.readiness import Readiness
 
 if TYPE_CHECKING:
     from netboot.kube.connection import Connection

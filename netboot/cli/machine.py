@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from netboot.cli import enrolment, hardware, health, identity
+from netboot.cli import conditions, enrolment, hardware, health, identity
 from netboot.cli.client import Client, Connection, api_command, segment
 from netboot.cli.output import show
 from netboot.cli.times import ago, boot_line, moment, state
@@ -49,15 +49,15 @@ def list_(others: bool, connection: Connection, output: str) -> None:
         return
     listed = client.get("/v1/machines")
     rows = [_row(machine) for machine in listed["machines"]]
-    columns = ("machine", "cluster", "profile", "state", "since", "health", "image", "scripts served", "last asked")
-    show(output, listed, columns, rows, "the inventory has no machine yet")
+    columns = ("machine", "cluster", "profile", "state", "since", "condition", "health", "image")
+    show(output, listed, (*columns, "scripts served", "last asked"), rows, "the inventory has no machine yet")
 
 
 @group.command("show")
 @click.argument("machine")
 @api_command
 def show_(machine: str, connection: Connection, output: str) -> None:
-    """Show all about MACHINE: how it is recognised, what it boots and why, its latest boots.
+    """Show all about MACHINE: how it is recognised, what it boots and why, its conditions, its latest boots.
 
     \b
       netboot machine show gpu-001
@@ -81,10 +81,13 @@ def show_(machine: str, connection: Connection, output: str) -> None:
         *([("pending boot", _pending(detail["pending"]))] if detail["pending"] else []),
         ("scripts served", f"{detail['claims']['served']}, last {moment(detail['claims']['last_ms']) or 'never'}"),
         *health.facts(detail["checked"]),
+        *conditions.deadlines(detail),
         *identity.facts(detail),
     ]
     for name, text in facts:
         click.echo(f"{name:<15} {text}")
+    click.echo()
+    show(output, detail, conditions.COLUMNS, conditions.rows(detail["conditions"]), _unjudged(detail))
     click.echo()
     rows = [(boot["boot"], moment(boot["started_ms"]), state(boot), boot["reason"]) for boot in detail["boots"]]
     show(output, detail, ("boot", "began", "state", "reason"), rows, "no boots yet")
@@ -132,7 +135,12 @@ def _row(machine: dict[str, Any]) -> tuple[object, ...]:
     checked = machine["checked"]
     health = f"{checked['status']} (stale)" if checked and checked["stale"] else checked["status"] if checked else ""
     asked = claims["served"], ago(claims["last_ms"])
-    return machine["name"], machine["cluster"], machine["profile"], boot, since, health, image, *asked
+    condition = conditions.brief(machine["conditions"])
+    return machine["name"], machine["cluster"], machine["profile"], boot, since, condition, health, image, *asked
+
+
+def _unjudged(detail: dict[str, Any]) -> str:
+    return "its conditions cannot be told now" if detail["conditions"] is None else "no conditions yet"
 
 
 def _current(trace: dict[str, Any] | None) -> str:

@@ -6,6 +6,8 @@ from typing import Any
 
 import click
 
+from images.values.durations import duration
+
 
 def moment(at_ms: int | None) -> str:
     """Date and time of here; empty for never."""
@@ -43,21 +45,6 @@ def boot_line(trace: dict[str, Any]) -> str:
     ready = trace["seconds_to_ready"]
     took = f", Ready {ready:.1f} s after its kernel started" if ready is not None else ""
     return f"{trace['boot']}  {state(trace)}, {trace['standing']}{took}, last heard {ago(trace['last_ms'])}"
-
-
-_UNITS = {"s": 1, "m": 60, "h": 3600}
-
-
-def duration(text: str) -> int:
-    """`90s`, `30m`, `2h` in seconds.
-
-    Raises:
-        ValueError: not of that form.
-    """
-    number, unit = text[:-1], text[-1:]
-    if unit not in _UNITS or not (number.isascii() and number.isdigit() and len(number) < 7):
-        raise ValueError("a whole number and s, m or h, like 90s, 30m or 2h")
-    return int(number) * _UNITS[unit]
 
 
 def duration_option(

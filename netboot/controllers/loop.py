@@ -1,6 +1,6 @@
-"""The controllers' process: the projection in the main thread, the publisher in another. Neither's failure ends the
-other: it is logged, that loop says of itself that it has met a defect, and goes on after a pause. To end the process
-instead would stop both for as long as the cause stays, and journals would fill up.
+"""The controllers' process: the projection in the main thread, publisher and lifecycle in others. No failure of one
+ends another: it is logged, that loop says of itself that it has met a defect, and goes on after a pause. To end the
+process instead would stop all for as long as the cause stays, and journals would fill up.
 """
 
 import logging
@@ -13,6 +13,7 @@ from contextlib import suppress
 from functools import partial
 from typing import NamedTuple
 
+from netboot.controllers.lifecycle import LifecycleController
 from netboot.controllers.projection import ProjectionController
 from netboot.controllers.snapshot_publisher import SnapshotPublisher
 from netboot.lifecycle.ports import Clock
@@ -24,6 +25,8 @@ LOOK_SECONDS = 0.1
 KEEP_SECONDS = 0.4
 STATUS_SECONDS = 1.0
 PROTECT_SECONDS = 20.0
+JUDGE_SECONDS = 0.5
+"""Between two looks of the lifecycle, where nobody waits to be judged."""
 REST_SECONDS = 5.0
 """How long a loop rests that failed for a reason that nobody foresaw."""
 
@@ -35,20 +38,30 @@ class Beats(NamedTuple):
 
     publisher: Callable[[], None]
     projection: Callable[[], None]
+    lifecycle: Callable[[], None]
 
 
 class Controllers:
-    """Both loops. `say(name, status)` publishes what one of them says of itself.
+    """The three loops. `say(name, status)` publishes what one of them says of itself.
 
     Signal handlers only set plain flags: an Event's lock may be held by the very thread that is interrupted.
     """
 
-    def __init__(self, publisher: SnapshotPublisher, projection: ProjectionController, say: Say, clock: Clock) -> None:
-        self._publisher, self._projection, self._say, self._clock = publisher, projection, say, clock
+    def __init__(
+        self,
+        publisher: SnapshotPublisher,
+        projection: ProjectionController,
+        lifecycle: LifecycleController,
+        say: Say,
+        clock: Clock,
+    ) -> None:
+        self._publisher, self._projection, self._lifecycle = publisher, projection, lifecycle
+        self._say, self._clock = say, clock
         self._stop = self._hurry = False
         self._status: dict[str, Callable[[], LoopStatus]] = {
             "publisher": publisher.status,
             "projection": lambda: projection.progress.status(clock.now_ms()),
+            "lifecycle": lifecycle.status,
         }
         self._said: dict[str, LoopStatus] = {}
         """What each loop said last."""
@@ -63,10 +76,15 @@ class Controllers:
         beats.publisher()
         ready()
         publisher = threading.Thread(target=self._keep_for_ever, args=(beats.publisher,), name="publisher", daemon=True)
+        lifecycle = threading.Thread(
+            target=self._judge_for_ever, args=(beats.lifecycle,), name="lifecycle", daemon=True
+        )
         publisher.start()
+        lifecycle.start()
         self._project_for_ever(beats.projection)
         self._projection.finish()
         publisher.join(5.0)
+        lifecycle.join(5.0)
 
     def _heed(self, number: int, _frame: object) -> None:
         if number == signal.SIGHUP:
@@ -83,6 +101,27 @@ class Controllers:
         while not self._stop:
             if not self._attempt("projection", lambda: self._project(beat)):
                 self._rest(beat)
+
+    def _judge_for_ever(self, beat: Callable[[], None]) -> None:
+        """At the same low priority, and at most half of the time: the projection wants the other half."""
+        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+        reported, more = float("-inf"), False
+
+        def judge() -> None:
+            nonlocal more
+            more = self._lifecycle.step()
+
+        while not self._stop:
+            beat()
+            began = time.monotonic()
+            well = self._attempt("lifecycle", judge)
+            if began - reported >= STATUS_SECONDS and well:
+                reported = began
+                self._report("lifecycle", self._status["lifecycle"]())
+            if not well:
+                self._rest(beat)
+            else:
+                time.sleep(time.monotonic() - began if more else JUDGE_SECONDS)
 
     def _project(self, beat: Callable[[], None]) -> None:
         reported = float("-inf")

@@ -48,6 +48,10 @@ class Progress:
             for name in sorted(set(owned) - journals.keys())
         }
 
+    def caught_up(self) -> bool:
+        """Whether every journal has been read to its end, so that what is not in the state has not been heard."""
+        return not self.problems and not any(self.lag.values())
+
     def status(self, now_ms: int) -> ProjectionStatus:
         """As it is the management server reads it."""
         return ProjectionStatus(

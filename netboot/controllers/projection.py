@@ -6,13 +6,13 @@ owner, who purges. Journals do not wait for each other: one that cannot be read 
 
 import logging
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 
 from netboot.controllers.progress import Followed, Progress
 from netboot.controllers.records import boot_reporting, read_record, require_known
 from netboot.lifecycle.errors import CannotTellError
-from netboot.lifecycle.events import AnyRecord
+from netboot.lifecycle.events import AnyRecord, DiscoveryRecord
 from netboot.lifecycle.ports import Projection
 from netboot.lifecycle.state import Batch, SetAside
 from netboot.machines.difference import names
@@ -47,7 +47,8 @@ SAY_SECONDS = 1.0
 
 class ProjectionController:
     """Follows every `*.db` of `folder`. `owned`: names of the journals that have an owner now; what others left behind
-    is drained and then removed. `inventory()`: the one in force; None: nothing is yet."""
+    is drained and then removed. `inventory()`: the one in force; None: nothing is yet; `told(machines)`: facts of
+    these have been taken over."""
 
     def __init__(
         self,
@@ -56,6 +57,7 @@ class ProjectionController:
         *,
         owned: Collection[str],
         inventory: Callable[[], Inventory | None] = lambda: None,
+        told: Callable[[Iterable[str]], None] = lambda _: None,
         most_rows: int = MOST_ROWS,
         most_bytes: int = MOST_BYTES,
         long_seconds: float = LONG_SECONDS,
@@ -66,7 +68,7 @@ class ProjectionController:
         self._rows_at_once = min(LEAST_ROWS, most_rows)
         self._owned = frozenset(owned)
         self._monotonic = monotonic
-        self._inventory = inventory
+        self._inventory, self._told = inventory, told
         self._declared: Inventory | None = None
         self._declared_at: float | None = None
         self._inspects_at = float("-inf")
@@ -204,6 +206,7 @@ class ProjectionController:
             self._projection.take(Batch(name, identity, rows[-1].id, records, ids, set_aside))
         )
         self.progress.taken += len(rows) - len(set_aside)
+        self._told(record.machine for record in records if not isinstance(record, DiscoveryRecord))
 
     def _say(self, followed: Followed, now: float) -> None:
         """Only after what it stands for is durable."""

@@ -72,6 +72,11 @@ class SnapshotPublisher:
         """Whether the inventory's files, as they are now, are in force."""
         return self._inventory.valid
 
+    @property
+    def published(self) -> Snapshot | None:
+        """What was published last."""
+        return self._published
+
     def inventory(self) -> Inventory | None:
         """What is in force; None: nothing yet."""
         return self._inventory.value

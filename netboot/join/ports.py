@@ -86,7 +86,8 @@ MARK = {"netboot.dev/managed-by": "netboot"}
 
 
 class NodeView(NamedTuple):
-    """What a Node object says. `boot_id` is the kernel's (`status.nodeInfo.bootID`); `marked`: it has MARK."""
+    """What a Node object says. `boot_id` is the kernel's (`status.nodeInfo.bootID`); `marked`: it has MARK;
+    `gated`: it has the taint UNCHECKED."""
 
     name: str
     uid: str
@@ -95,6 +96,7 @@ class NodeView(NamedTuple):
     created_ms: int
     ready_since_ms: int | None = None
     marked: bool = False
+    gated: bool = False
 
 
 class Nodes(Protocol):

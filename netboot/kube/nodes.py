@@ -9,6 +9,7 @@ from kubernetes import client
 from netboot.join.ports import MARK, NodeView
 from netboot.kube.connection import Connection, milliseconds
 from netboot.kube.errors import StatusError
+from netboot.machines.values import UNCHECKED
 
 
 class KubeNodes:
@@ -47,4 +48,5 @@ def _view(node: dict[str, Any]) -> NodeView:
         created_ms=milliseconds(metadata["creationTimestamp"]),
         ready_since_ms=milliseconds(since) if is_ready and since else None,
         marked=MARK.items() <= (metadata.get("labels") or {}).items(),
+        gated=any(taint["key"] == UNCHECKED for taint in (node.get("spec") or {}).get("taints") or ()),
     )

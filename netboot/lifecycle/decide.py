@@ -11,8 +11,9 @@ from images.values.types import Architecture, Name
 from ipxe.command_line import CommandLine
 from netboot.lifecycle.snapshot import ImageFacts, Snapshot
 from netboot.machines.classes import Class
+from netboot.machines.deadlines import Deadline
 from netboot.machines.match import Found, Index
-from netboot.machines.values import Machine, Profile, Rack
+from netboot.machines.values import Machine, Profile, Rack, deadlines_of
 
 
 class Claim(Strict):
@@ -92,6 +93,11 @@ class View:
     def hardware(self, machine: Machine) -> dict[str, Any] | None:
         """The document of the machine's class; None: it names none."""
         return self.classes[machine.class_name].document() if machine.class_name is not None else None
+
+    def deadlines(self, machine: Machine) -> dict[str, Deadline]:
+        """How long its boots may stay at each phase."""
+        hardware = self.classes[machine.class_name] if machine.class_name is not None else None
+        return deadlines_of(self.profiles[machine.profile], hardware)
 
     def near(self, machine: Machine) -> dict[str, tuple[str, ...]]:
         """Origins of its rack, then of its class, by the words for who declares them; the service itself is none."""

@@ -11,6 +11,7 @@ from images.values.kernel_arguments import ProfileArgument
 from images.values.strict import Strict
 from images.values.types import Architecture, Matching, Name
 from netboot.addresses import MachineUrl
+from netboot.machines.deadlines import Deadlines
 from netboot.machines.health import Count, Threshold, Tolerated, Words
 
 Gigabytes = Annotated[float, Field(gt=0, le=16_000_000)]
@@ -94,6 +95,8 @@ class Class(Strict):
     """How much of what is tolerated, where neither machine nor profile says it. Not written where there is none."""
     skip_checks: Annotated[tuple[Words, ...], Field(max_length=64, exclude_if=lambda said: not said)] = ()
     """Health checks that are not for this class. Not written where there is none."""
+    deadlines: Deadlines = Field(default_factory=dict, exclude_if=lambda said: not said)
+    """How long its boots may stay at a phase, where that is not the default. Not written where there are none."""
 
     @property
     def memory_mib(self) -> int | None:

@@ -10,6 +10,7 @@ from images.values.strict import Strict
 from images.values.types import Architecture, Name, Sha256
 from netboot.addresses import MachineUrl
 from netboot.machines.classes import Class
+from netboot.machines.deadlines import Deadline, Deadlines, in_force
 from netboot.machines.health import Health
 from netboot.machines.identity import parse_mac, parse_serial, parse_uuid
 
@@ -112,6 +113,8 @@ class Profile(Strict):
     """What its machines should have."""
     pcrs: PcrPolicy | None = None
     """Of those of its machines that say nothing of their own."""
+    deadlines: Deadlines = Field(default_factory=dict, exclude_if=lambda said: not said)
+    """How long boots of its machines may stay at a phase, over what their class says. Not written where none is."""
 
 
 class Channel(Strict):
@@ -139,6 +142,12 @@ class Inventory(Strict):
     """Not written where there are none, as `Machine.class_name`."""
     racks: tuple[Rack, ...] = Field((), exclude_if=lambda racks: not racks)
     """Not written where there are none, as `Machine.class_name`."""
+
+
+def deadlines_of(profile: Profile, hardware: Class | None) -> dict[str, Deadline]:
+    """How long a boot may stay at each phase: by default, over that by its class, over that by its profile."""
+    by_class = (f"class {hardware.name}", hardware.deadlines) if hardware is not None else ("", {})
+    return in_force(by_class, (f"profile {profile.name}", profile.deadlines))
 
 
 def weaker(level: AssuranceLevel, than: AssuranceLevel) -> bool:

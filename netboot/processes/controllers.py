@@ -1,5 +1,5 @@
-"""The process `controllers`: the publisher (inventory, channels and images → snapshot), and the projection (journals →
-state). One process, for each is the only writer of its file."""
+"""The process `controllers`: the publisher (inventory, channels and images → snapshot), the projection (journals →
+state), and the lifecycle (state and clocks → conditions). One process, for each is the only writer of its file."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -8,14 +8,20 @@ from pathlib import Path
 
 from netboot.clock import SystemClock
 from netboot.config import Config
+from netboot.controllers.acts import EnrolledActs
+from netboot.controllers.declared import Published
+from netboot.controllers.lifecycle import LifecycleController
 from netboot.controllers.loop import Beats, Controllers
 from netboot.controllers.projection import ProjectionController
+from netboot.controllers.sight import Eyes
 from netboot.controllers.snapshot_publisher import SnapshotPublisher
 from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.snapshot import BootWindow
 from netboot.machines.values import Inventory
 from netboot.process import ProcessSpec
-from netboot.status import FetcherStatus
+from netboot.status import FetcherStatus, up_ms
+from netboot.stores.conditions import JudgedFile
+from netboot.stores.enrolment import SqliteEnrolments
 from netboot.stores.image_repository import open_image_repository
 from netboot.stores.register import open_register
 from netboot.stores.state import SqliteStates
@@ -35,17 +41,31 @@ def run(spec: ProcessSpec) -> None:
     projection = SqliteProjection(config.data / "state.db")
     with suppress(CannotTellError):
         projection.cursor("")  # makes the file, for the management server to find; what fails here is told soon enough
-    owned = journals(config)
+    kept = JudgedFile(config.data / "conditions.db")
+    status = StatusFolder(config.data / "status")
+    enrolments = SqliteEnrolments(config.data / "enrolment.db")
+    lifecycle = LifecycleController(
+        states,
+        kept,
+        Published(lambda: publisher.published, config.clusters).declared,
+        EnrolledActs(config.data / "enrolment.db", enrolments.records).acts,
+        Eyes(config, status, lambda: controller.progress.caught_up()).look,
+        clock,
+        up_ms,
+    )
     controller = ProjectionController(
         config.data / "journal",
         projection,
-        owned=owned,
+        owned=journals(config),
         inventory=publisher.inventory,
+        told=lifecycle.told,
         long_seconds=config.watchdog.controller_seconds / 4,
     )
-    beats = Beats(publisher=spec.heartbeat("publisher"), projection=spec.heartbeat())
-    Controllers(publisher, controller, partial(write_status, config.data / "status"), clock).run(spec.say_ready, beats)
+    beats = Beats(spec.heartbeat("publisher"), spec.heartbeat(), spec.heartbeat("lifecycle"))
+    loops = Controllers(publisher, controller, lifecycle, partial(write_status, config.data / "status"), clock)
+    loops.run(spec.say_ready, beats)
     projection.close()
+    kept.close()
 
 
 def journals(config: Config) -> frozenset[str]:

@@ -13,6 +13,7 @@ from netboot.process import ProcessSpec
 from netboot.status import up_ms
 from netboot.stores import bootkey
 from netboot.stores.acceptance import Acceptance
+from netboot.stores.conditions import SqliteConditions
 from netboot.stores.image_repository import open_image_repository
 from netboot.stores.inventory import read_inventory
 from netboot.stores.live import LiveView
@@ -44,6 +45,7 @@ def compose(config: Config, stopping: Callable[[], bool]) -> Dependencies:
         live=live,
         states=states,
         sightings=states,
+        conditions=SqliteConditions(config.data / "conditions.db"),
         repository=repository,
         repository_writer=repository,
         tokens=TokenFile(config.management.token_file),

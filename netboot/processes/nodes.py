@@ -1,15 +1,15 @@
 """The processes `nodes-<cluster>`: which boots have become Nodes, and which of those are Ready (docs/approver.md)."""
 
-from functools import partial
-
 from netboot.clock import SystemClock
 from netboot.controllers import runner
 from netboot.controllers.approver.knowledge import Machines
 from netboot.controllers.nodes.collector import Collector
+from netboot.controllers.nodes.observed import ObservedFile
 from netboot.join.ports import Nodes
 from netboot.kube.connection import connect
 from netboot.kube.nodes import KubeNodes
 from netboot.process import ProcessSpec
+from netboot.status import Reporting
 from netboot.stores.facts import Facts
 from netboot.stores.live import LiveView
 from netboot.stores.state import SqliteStates
@@ -27,5 +27,11 @@ def run(spec: ProcessSpec) -> None:
         return KubeNodes(connect(config.clusters[cluster].nodes))
 
     collector = Collector(nodes, machines.all, states, facts, SystemClock())
-    runner.run(collector, partial(write_status, config.data / "status", spec.name), spec.say_ready, spec.heartbeat())
+    observed = ObservedFile(config.data / "status", cluster)
+
+    def say(status: Reporting) -> None:
+        observed.write(collector.nodes())  # first: who reads a status that is fresh reads Nodes that are
+        write_status(config.data / "status", spec.name, status)
+
+    runner.run(collector, say, spec.say_ready, spec.heartbeat())
     facts.close()

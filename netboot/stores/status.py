@@ -30,15 +30,15 @@ class StatusFolder:
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    def read(self, process: str, model: type[S]) -> S | None:
-        """What a process said last; None: nothing since the service began.
+    def read(self, process: str, model: type[S], most: int = LONGEST) -> S | None:
+        """What a process said last, of `most` bytes; None: nothing since the service began.
 
         Raises:
             CannotTellError: the file cannot be read, or is not what this version writes.
         """
         file = self._path / f"{process}.json"
         try:
-            return model.model_validate_json(_content(file), strict=True)
+            return model.model_validate_json(_content(file, most), strict=True)
         except FileNotFoundError:
             return None
         except OSError as error:
@@ -120,15 +120,15 @@ class StatusWriter:
         self._problem = problem
 
 
-def _content(path: Path) -> bytes:
+def _content(path: Path, most: int) -> bytes:
     """Of a plain file that is not longer than what a process says of itself can be."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(descriptor, "rb") as file:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise OSError(errno.EINVAL, "it is no file")
-        content = file.read(LONGEST + 1)
-    if len(content) > LONGEST:
-        raise OSError(errno.EFBIG, f"it is longer than {LONGEST} bytes")
+        content = file.read(most + 1)
+    if len(content) > most:
+        raise OSError(errno.EFBIG, f"it is longer than {most} bytes")
     return content
 
 

@@ -10,6 +10,7 @@ from flask import current_app
 
 from netboot.join.issue import Issuer
 from netboot.join.register import Register
+from netboot.lifecycle.conditions import Conditions
 from netboot.lifecycle.image_repository import ImageRepository, ImageRepositoryWriter
 from netboot.lifecycle.ports import Clock, Sightings, States
 from netboot.machines.values import Inventory
@@ -34,6 +35,7 @@ class Dependencies:
     live: LiveView
     states: States
     sightings: Sightings
+    conditions: Conditions
     repository: ImageRepository
     repository_writer: ImageRepositoryWriter
     tokens: TokenFile

@@ -1,11 +1,13 @@
 """`/v1/machines[/<name>]`, `/v1/machines/<name>/explain`; `/v1/explain`: the same for whoever claims to be one."""
 
 import logging
+from collections.abc import Mapping
 from typing import Any
 
 from flask import Response, jsonify, request
 
 from netboot.lifecycle.claims import parse_claim
+from netboot.lifecycle.conditions import MachineCondition
 from netboot.lifecycle.decide import View, decide, decide_machine
 from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.state import MachineState
@@ -23,7 +25,7 @@ BOOTS_SHOWN = 10
 def listed() -> Response:
     """Every machine of the inventory with its current boot."""
     inputs.only(())
-    views = machine_views(dependencies().live.view(), dependencies().states.machines())
+    views, conditions = machine_views(dependencies().live.view(), dependencies().states.machines()), _conditions()
     return jsonify(
         {
             "machines": [
@@ -33,6 +35,7 @@ def listed() -> Response:
                     "pending": render.maybe_trace(view.pending),
                     "claims": render.plain(view.claims),
                     "checked": node_health.brief(view.checked),
+                    "conditions": render.conditions(conditions, view.machine.name),
                 }
                 for view in views
             ]
@@ -56,6 +59,8 @@ def shown(name: str) -> Response:
             "decision": render.plain(detail.decision),
             "boots": [render.trace(boot) for boot in detail.boots],
             "checked": node_health.report_of(detail.current),
+            "conditions": render.conditions(_conditions([name]), name),
+            "deadlines": _deadlines(view, detail.machine),
             **_hardware(view, detail.machine),
             **_identity(detail.machine),
         }
@@ -83,6 +88,21 @@ def _hardware(view: View, machine: Machine) -> dict[str, Any]:
     """What its class declares, where it names one."""
     hardware = view.hardware(machine)
     return {} if hardware is None else {"hardware": hardware}
+
+
+def _conditions(names: list[str] | None = None) -> Mapping[str, tuple[MachineCondition, ...]] | None:
+    """What was found of these, or of all; None where that cannot be told: all else of a machine can be."""
+    try:
+        return dependencies().conditions.conditions(names)
+    except CannotTellError as error:
+        log.warning("conditions: %s", error)
+        return None
+
+
+def _deadlines(view: View, machine: Machine) -> dict[str, Any]:
+    """How long its boots may stay at each phase, and by whose word: its class's, its profile's, or nobody's."""
+    deadlines = view.deadlines(machine).items()
+    return {name: {"seconds": each.seconds, "said_by": each.said_by} for name, each in deadlines}
 
 
 def _boots(name: str) -> dict[str, Any]:

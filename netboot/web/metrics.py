@@ -20,6 +20,7 @@ from netboot.status import (
     ApproverStatus,
     BootStatus,
     FetcherStatus,
+    LifecycleStatus,
     NodesStatus,
     ProcessStatus,
     ProjectionStatus,
@@ -29,6 +30,7 @@ from netboot.status import (
 from netboot.stores.live import LiveView
 from netboot.stores.status import StatusFolder
 from netboot.web.dependencies import dependencies
+from netboot.web.metrics_lifecycle import lifecycle
 
 S = TypeVar("S", bound=Strict)
 _LABELLED = {
@@ -87,6 +89,8 @@ class Now(Collector):
             yield from _publisher(publisher)
         if (projection := self._read("projection", ProjectionStatus)) is not None:
             yield from _projection(projection)
+        if (judged := self._read("lifecycle", LifecycleStatus)) is not None:
+            yield from lifecycle(judged)
         if (fetcher := self._read("fetcher", FetcherStatus)) is not None:
             yield from _fetcher(fetcher)
         if (supervisor := self._read("supervisor", SupervisorStatus)) is not None:

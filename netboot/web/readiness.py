@@ -7,30 +7,26 @@ from flask import Response, jsonify
 from images.values.strict import Strict
 from netboot.clock import monotonic_ms
 from netboot.lifecycle.errors import CannotTellError
+from netboot.readiness import Detail, Readiness
 from netboot.status import (
     Condition,
-    Detail,
-    LoopStatus,
+    LifecycleStatus,
     ProjectionStatus,
     PublisherStatus,
-    Readiness,
-    Reporting,
     SupervisorStatus,
     reporting_class,
 )
 from netboot.stores.journal_file import STANDING
 from netboot.web import render
 from netboot.web.dependencies import Dependencies, dependencies
+from netboot.web.details import FRESH_MS, LOG, at_work, old, unsaid
 
 S = TypeVar("S", bound=Strict)
 
-FRESH_MS = 10_000
-"""A process that has said nothing for longer is taken for stuck."""
 LAG_RECORDS = 10_000
 LEAST_ROOM = 16 * 2**20
 """Bytes free for `data`; less is said before anything fails."""
 _NOT_KNOWN = "not known yet"
-_LOG = "see the log of the controllers"
 _SLOW = "it works at low priority: where the machine is saturated or its disk is slow, wait; else "
 
 
@@ -65,8 +61,9 @@ def assess(deps: Dependencies) -> Readiness:
         "provisioning": provisioning,
         "disk": disk,
         "processes": _processes(supervisor, cause),
-        "publisher": _at_work("publisher", publisher, now, cause),
-        "projection": _at_work("projection", projection, now, cause, _SLOW),
+        "publisher": at_work("publisher", publisher, now, cause),
+        "projection": at_work("projection", projection, now, cause, _SLOW),
+        "lifecycle": at_work("lifecycle", _read(deps, "lifecycle", LifecycleStatus), now, cause, _SLOW),
     }
     for name in ("inventory", "images", "bundle"):
         said = _condition(getattr(publisher, name)) if isinstance(publisher, PublisherStatus) else _not_known()
@@ -100,7 +97,7 @@ def _snapshot(deps: Dependencies, now: int) -> tuple[Detail, bool]:
     try:
         snapshot = deps.live.view().snapshot
     except CannotTellError as error:
-        return Detail(ok=False, message=str(error), remedy=f"run `netboot config check`, and {_LOG}"), False
+        return Detail(ok=False, message=str(error), remedy=f"run `netboot config check`, and {LOG}"), False
     # A newer file that cannot be read leaves this one in force: machines boot, and somebody should look.
     counts = {"machines": len(snapshot.inventory.machines), "age_seconds": max(0, now - snapshot.published_ms) // 1000}
     problem = deps.live.problem
@@ -131,22 +128,13 @@ def _cause(provisioning: Detail, disk: Detail) -> Detail | None:
     return None
 
 
-def _old(quiet: int, cause: Detail) -> Detail:
-    message = f"what it said last is {quiet // 1000} s old, for nothing can be written: {cause.message}"
-    return Detail(ok=False, message=message, remedy=cause.remedy)
-
-
-def _unsaid(cause: Detail) -> Detail:
-    return Detail(ok=False, message=f"what it says cannot be written: {cause.message}", remedy=cause.remedy)
-
-
 def _quiet(supervisor: SupervisorStatus) -> int:
     return monotonic_ms() - supervisor.uptime_ms
 
 
 def _processes(supervisor: SupervisorStatus | CannotTellError | None, cause: Detail | None) -> Detail:
     if supervisor is None and cause is not None:
-        return _unsaid(cause)
+        return unsaid(cause)
     if not isinstance(supervisor, SupervisorStatus):
         message = str(supervisor or "the supervisor has not said anything")
         return Detail(ok=False, message=message, remedy="start it with `netboot serve`")
@@ -158,7 +146,7 @@ def _processes(supervisor: SupervisorStatus | CannotTellError | None, cause: Det
     message = f"not ready: {', '.join(down)}" if down else "all ready"
     quiet, shown = _quiet(supervisor), {name: process.model_dump() for name, process in supervisor.processes.items()}
     if quiet > FRESH_MS and cause is not None and supervisor.state == "running":
-        return Detail.model_validate({**_old(quiet, cause).model_dump(), "processes": shown})
+        return Detail.model_validate({**old(quiet, cause).model_dump(), "processes": shown})
     if quiet > FRESH_MS:
         message = f"the supervisor has said nothing for {quiet // 1000} s: what dies now is not started again"
         down = ["supervisor"]
@@ -174,32 +162,6 @@ def _processes(supervisor: SupervisorStatus | CannotTellError | None, cause: Det
     )
 
 
-def _at_work(
-    name: str,
-    status: LoopStatus | Reporting | CannotTellError | None,
-    now: int,
-    cause: Detail | None,
-    first: str = "",
-) -> Detail:
-    """`first`: of the remedy where it is silent."""
-    if status is None and cause is not None:
-        return _unsaid(cause)
-    if status is None:
-        return Detail(ok=False, message=f"the {name} has not said anything yet", remedy=_LOG)
-    if isinstance(status, CannotTellError):
-        remedy = "restart the service, so that all of its processes are of one version"
-        return Detail(ok=False, message=str(status), remedy=remedy)
-    quiet = now - status.up_ms
-    ok = 0 <= quiet <= FRESH_MS
-    if quiet > FRESH_MS and cause is not None:
-        return _old(quiet, cause)
-    if ok and isinstance(status, LoopStatus) and status.problem:
-        return Detail(ok=False, message=status.problem, remedy=_LOG)
-    message = "at work" if ok else f"has said nothing for {quiet // 1000} s"
-    message = "has said nothing since the machine was started" if quiet < 0 else message
-    return Detail(ok=ok, message=message, remedy=f"{first}{_LOG}; `kill` that process to start it again")
-
-
 def _condition(status: Condition) -> Detail:
     return Detail.model_validate(status.model_dump(mode="json", exclude={"at_ms", "up_ms"}))
 
@@ -213,7 +175,7 @@ def _as_of(sayer: Detail, name: str, said: Detail) -> Detail:
 
 
 def _not_known() -> Detail:
-    return Detail(ok=False, message=_NOT_KNOWN, remedy=_LOG)
+    return Detail(ok=False, message=_NOT_KNOWN, remedy=LOG)
 
 
 def _reporting(deps: Dependencies, processes: list[str], now: int, cause: Detail | None) -> dict[str, Detail]:
@@ -223,7 +185,7 @@ def _reporting(deps: Dependencies, processes: list[str], now: int, cause: Detail
         model = reporting_class(name)
         if model is not None:
             status = _read(deps, name, model)
-            alive = _at_work(name, status, now, cause)
+            alive = at_work(name, status, now, cause)
             details[name] = _condition(status) if alive.ok and isinstance(status, Condition) else alive
     return details
 

@@ -1,10 +1,12 @@
 """Values of the service as JSON, as the API shows them."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from flask import Response
 from pydantic import BaseModel
 
+from netboot.lifecycle.conditions import MachineCondition
 from netboot.lifecycle.crashes import Crashed
 from netboot.lifecycle.state import is_claim, standing
 from netboot.lifecycle.trace import Trace
@@ -33,6 +35,11 @@ def trace(value: Trace) -> dict[str, Any]:
         "kernel_ms": value.kernel_ms,
         "seconds_to_ready": value.seconds_to_ready,
     }
+
+
+def conditions(known: Mapping[str, tuple[MachineCondition, ...]] | None, name: str) -> list[dict[str, Any]] | None:
+    """A machine's, as Kubernetes has them; an empty list: it was not judged yet; None: it cannot be told."""
+    return [condition.document() for condition in known.get(name, ())] if known is not None else None
 
 
 def crashed(value: Crashed, text: str | None) -> dict[str, Any]:

@@ -539,6 +539,21 @@ def test_what_is_written_after_every_journal_was_read_is_newer_whatever_its_cloc
     site.projection.close()
 
 
+def test_of_which_machines_facts_were_taken_over_is_told_and_whether_any_are_waiting(tmp_path: Path) -> None:
+    site, told = Site(tmp_path), list[str]()
+    site.controller = ProjectionController(
+        site.journals, site.projection, owned={"boot-0.db"}, told=told.extend, most_rows=2, monotonic=lambda: site.now
+    )
+    site.controller.step()
+    assert site.controller.progress.caught_up() is False, "its journal is not there yet"
+    site.write(script("gpu-001", 1), sighted("52:54:00:00:00:99"), checked("gpu-002", 1))
+    assert site.controller.step() is True
+    assert (told, site.controller.progress.caught_up()) == (["gpu-001"], False)
+    site.drain()
+    assert (told, site.controller.progress.caught_up()) == (["gpu-001", "gpu-002"], True)
+    site.projection.close()
+
+
 def test_machines_that_left_the_inventory_are_told_to_the_state(tmp_path: Path) -> None:
     site = Site(tmp_path)
     in_force = [load_inventory(make_site(tmp_path / "site").inventory)]

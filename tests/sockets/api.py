@@ -20,12 +20,14 @@ from netboot.status import (
     Condition,
     ImagesStatus,
     InventoryStatus,
+    LifecycleStatus,
     ProcessStatus,
     ProjectionStatus,
     PublisherStatus,
     SupervisorStatus,
 )
 from netboot.stores.acceptance import Acceptance
+from netboot.stores.conditions import JudgedFile, SqliteConditions
 from netboot.stores.image_repository import StoreImageRepository
 from netboot.stores.inventory import read_inventory
 from netboot.stores.live import LiveView
@@ -62,6 +64,9 @@ PROJECTION = ProjectionStatus(
 )
 
 
+LIFECYCLE = LifecycleStatus(at_ms=NOW - 1_000, up_ms=UP_MS - 1_000, conditions=(), overdue={}, waiting=0, unseen=())
+
+
 class Fixed:
     """A clock that stands still."""
 
@@ -76,7 +81,9 @@ class Api:
         self.config = make_site(root / "site", inventory=inventory)
         self.config.data.mkdir()
         self.store, self.states = Store(self.config.store), MemoryStates()
-        self.say(supervisor=SUPERVISOR, publisher=PUBLISHER, projection=PROJECTION)
+        self.say(supervisor=SUPERVISOR, publisher=PUBLISHER, projection=PROJECTION, lifecycle=LIFECYCLE)
+        self.kept = JudgedFile(self.config.data / "conditions.db")
+        assert self.kept.names() == set()  # makes the file
         self.probe = Condition(ok=True, message="answers")
         self.stopping = False
         self.room: int | None = 2**40
@@ -125,6 +132,7 @@ class Api:
             live=self.live,
             states=self.states,
             sightings=self.states,
+            conditions=SqliteConditions(self.config.data / "conditions.db"),
             repository=self.repository,
             repository_writer=self.repository,
             tokens=TokenFile(self.config.management.token_file),

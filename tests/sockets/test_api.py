@@ -9,7 +9,9 @@ import pytest
 
 from images.artifact.signing import SigningKey
 from images.values.strict import Strict
+from netboot.lifecycle.conditions import Judged, MachineCondition
 from netboot.lifecycle.phases import Phase
+from netboot.lifecycle.reasons import ConditionType, Reason
 from netboot.lifecycle.state import Batch
 from netboot.status import Condition, InventoryStatus, NodesStatus
 from netboot.stores.journal_file import STANDING
@@ -107,6 +109,27 @@ def test_machines_with_what_is_known_of_them(api: Api) -> None:
         "the inventory has no machine of that name; did you mean gpu-001?",
         "see `netboot machine list`",
     )
+
+
+def test_conditions_are_shown_as_kubernetes_has_them(api: Api) -> None:
+    condition = MachineCondition.of(ConditionType.BOOTED, Reason.STUCK, "said", NOW)
+    api.kept.keep([Judged(machine="gpu-001", conditions=(condition,), timers={})], (), {})
+    shown = {
+        "type": "Booted",
+        "status": "False",
+        "reason": "Stuck",
+        "message": "said",
+        "lastTransitionTime": "2023-11-14T22:15:00Z",
+    }
+    assert [one["conditions"] for one in api.get("/v1/machines").json["machines"]] == [[shown], [], []]
+    one = api.get("/v1/machines/gpu-001").json
+    assert one["conditions"] == [shown]
+    assert one["deadlines"]["Switched"] == {"seconds": 600, "said_by": ""}
+    api.kept.close()
+    for file in (api.config.data / "conditions.db").parent.glob("conditions.db*"):
+        file.unlink()
+    assert [one["conditions"] for one in api.get("/v1/machines").json["machines"]] == [None, None, None]
+    assert api.get("/v1/machines/gpu-001").json["conditions"] is None
 
 
 def test_boots(api: Api) -> None:

@@ -52,17 +52,18 @@ def _signals(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         signal.signal(number, handler)
 
 
-def run(publisher: Faulty, projection: Faulty) -> list[tuple[str, str]]:
+def run(publisher: Faulty, projection: Faulty, lifecycle: Faulty | None = None) -> list[tuple[str, str]]:
     """What each said of itself, until SIGTERM: its name and its problem."""
     said: list[tuple[str, str]] = []
     ready: list[bool] = []
     controllers = Controllers(
         cast(Any, publisher),
         cast(Any, projection),
+        cast(Any, lifecycle or Faulty(0)),
         lambda name, status: said.append((name, status.problem)),
         SystemClock(),
     )
-    controllers.run(lambda: ready.append(True), Beats(lambda: None, lambda: None))
+    controllers.run(lambda: ready.append(True), Beats(lambda: None, lambda: None, lambda: None))
     assert ready == [True]
     return said
 
@@ -91,6 +92,13 @@ def test_a_projection_that_fails_ends_neither_the_publisher_nor_itself(caplog: p
     assert "the projection failed; it is tried again" in caplog.text
 
 
+def test_a_lifecycle_that_fails_ends_no_other_loop_and_goes_on(caplog: pytest.LogCaptureFixture) -> None:
+    lifecycle = Faulty(3)
+    said = run(Faulty(0), Faulty(0, stop_if(lambda: lifecycle.worked > 1)), lifecycle)
+    assert [problem for name, problem in said if name == "lifecycle"][:3] == [DEFECT, DEFECT, DEFECT]
+    assert "the lifecycle failed; it is tried again" in caplog.text
+
+
 def test_a_publisher_that_cannot_even_say_how_it_is_is_said_to_have_met_a_defect() -> None:
     def fall_silent() -> None:
         publisher.mute = ("publisher", "") in said
@@ -103,8 +111,8 @@ def test_a_publisher_that_cannot_even_say_how_it_is_is_said_to_have_met_a_defect
         if ("publisher", DEFECT) in said:
             os.kill(os.getpid(), signal.SIGTERM)
 
-    Controllers(cast(Any, publisher), cast(Any, Faulty(0)), say, SystemClock()).run(
-        lambda: None, Beats(lambda: None, lambda: None)
+    Controllers(cast(Any, publisher), cast(Any, Faulty(0)), cast(Any, Faulty(0)), say, SystemClock()).run(
+        lambda: None, Beats(lambda: None, lambda: None, lambda: None)
     )
     of_publisher = [problem for name, problem in said if name == "publisher"]
     assert of_publisher[:2] == ["", DEFECT]

@@ -143,6 +143,24 @@ def test_failures_in_words(
     assert server.asked == ["GET /api/v1/nodes/n"], "nothing is sent twice, and no redirect is followed"
 
 
+@pytest.mark.parametrize(
+    ("spec", "gated"),
+    [
+        ({}, False),
+        ({"taints": [{"key": "node.kubernetes.io/unreachable", "effect": "NoExecute"}]}, False),
+        ({"taints": [{"key": "another", "effect": "NoSchedule"}, {"key": "netboot.dev/unchecked"}]}, True),
+    ],
+)
+def test_a_node_is_gated_where_it_has_our_taint(
+    server: Server, connection: Connection, spec: dict[str, object], gated: bool
+) -> None:
+    metadata = {"name": "n", "uid": "u", "creationTimestamp": "2026-01-01T00:00:00Z"}
+    server.answer = lambda _method, _path: (200, {"metadata": metadata, "spec": spec})
+    node = KubeNodes(connection).node("n")
+    assert node is not None
+    assert node.gated is gated
+
+
 def test_404_and_409_mean_what_they_mean_to_each(server: Server, connection: Connection) -> None:
     server.answer = lambda _method, _path: status(404, "NotFound", "not there")
     assert KubeNodes(connection).node("n") is None

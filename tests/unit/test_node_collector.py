@@ -14,6 +14,7 @@ from netboot.controllers.nodes.collector import Collector
 from netboot.join.ports import NodeView
 from netboot.lifecycle.errors import JournalUnavailableError
 from netboot.lifecycle.events import EventRecord
+from netboot.lifecycle.known import Node
 from netboot.lifecycle.phases import Phase
 from netboot.lifecycle.state import Batch
 from netboot.lifecycle.trace import Trace, apply
@@ -220,3 +221,27 @@ def test_a_disk_that_refuses_and_an_apiserver_that_does_not_answer(stage: Stage)
     wait_for(lambda: stage.collector.status().message == "the apiserver does not answer")
     stage.cluster.down = ""
     wait_for(lambda: len(stage.journal.records) == 2)
+
+
+def test_nodes_are_told_as_they_are_once_all_were_listed(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "ROUND_SECONDS", 0.05)
+    stage.collector.stop()
+    stage.cluster.down = "the apiserver does not answer"
+    stage.cluster.make_node("gpu-001", created_ms=stage.now)
+    stage.cluster.make_node("a-stranger", ready=True, created_ms=stage.now)
+    collector = stage.again()
+    wait_for(lambda: collector.status().message == "the apiserver does not answer")
+    assert collector.nodes() is None
+    stage.cluster.down = ""
+    wait_for(lambda: collector.nodes() == {"gpu-001": Node.NOT_READY})
+    stage.cluster.make_node("gpu-001", ready=True, gated=True)
+    wait_for(lambda: collector.nodes() == {"gpu-001": Node.GATED})
+    stage.cluster.make_node("gpu-001", ready=True)
+    wait_for(lambda: collector.nodes() == {"gpu-001": Node.IN_SERVICE})
+    stage.cluster.down = "the apiserver does not answer"
+    failures = collector.status().unavailable
+    wait_for(lambda: collector.status().unavailable > failures + 3)
+    assert collector.nodes() == {"gpu-001": Node.IN_SERVICE}, "as it was seen last"
+    stage.cluster.down = ""
+    stage.cluster.remove_node("gpu-001")
+    wait_for(lambda: collector.nodes() == {})

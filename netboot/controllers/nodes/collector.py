@@ -9,10 +9,12 @@ from typing import Protocol
 
 from images.values.backoff import Backoff
 from netboot.controllers.nodes.attribution import Seen, belongs, facts, seen
+from netboot.controllers.nodes.observed import how
 from netboot.controllers.reflector import Reflector
 from netboot.join.ports import Nodes, NodeView
 from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.events import EventRecord
+from netboot.lifecycle.known import Node
 from netboot.lifecycle.phases import Phase
 from netboot.lifecycle.ports import Clock, States
 from netboot.lifecycle.trace import Trace
@@ -67,6 +69,11 @@ class Collector:
         self._open: dict[str, _Open] = {}
         self._known: dict[str, tuple[str, bool]] = {}
         """Nodes of our machines: uid, and whether it is ready now."""
+        self._seen: dict[str, Node] = {}
+        self._seen_before: dict[str, Node] = {}
+        """How they are: in this round, and before it, which counts until this round has come to them."""
+        self._rounds, self._complete = 0, False
+        """Rounds begun; whether any of them went well to its end."""
         self._closed: dict[str, str] = {}
         """Nodes of which everything is written down: uid."""
         self._written: dict[str, tuple[str, set[Phase]]] = {}
@@ -98,6 +105,12 @@ class Collector:
             ready=ready,
         )
 
+    def nodes(self) -> dict[str, Node] | None:
+        """How the Nodes of our machines are, by their names; one that was deleted is among them for a round more. None:
+        not all have been listed yet."""
+        with self._lock:
+            return {**self._seen_before, **self._seen} if self._complete else None
+
     def take(self, node: NodeView) -> None:
         """A Node as it is now.
 
@@ -108,6 +121,7 @@ class Collector:
             return
         with self._lock:
             self._known[node.name] = (node.uid, node.ready)
+            self._seen[node.name] = how(node)
             if self._closed.get(node.name) == node.uid:
                 return
             before = self._open.get(node.name)
@@ -165,6 +179,9 @@ class Collector:
             self._nodes = self._connect()
         with self._lock:  # deletions are not told; what is still there comes again
             self._known.clear()
+            well = self._rounds > 0 and not self._reflector.failures
+            self._seen_before = self._seen if well else {**self._seen_before, **self._seen}
+            self._seen, self._rounds, self._complete = {}, self._rounds + 1, self._complete or well
             self._open.clear()
         return self._nodes.watch(seconds)
 

@@ -1,0 +1,40 @@
+"""Conditions and deadlines of a machine, as `machine list` and `machine show` print them."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from images.values.durations import in_words
+from netboot.machines.deadlines import DEFAULTS
+
+COLUMNS = ("condition", "status", "reason", "since", "what was found")
+
+
+def brief(conditions: list[dict[str, Any]] | None) -> str:
+    """One of them, for a list: that it is in service, or the first that says why not."""
+    if not conditions:
+        return "cannot be told" if conditions is None else ""
+    by_type = {each["type"]: each for each in conditions}
+    if by_type["InService"]["status"] == "True":
+        return "InService"
+    wrong = [each for each in conditions if each["status"] != "True" and each["reason"] != "NoCluster"]
+    joins = by_type["InService"]["reason"] != "NoCluster"
+    if not joins and by_type["Booted"]["status"] == "True":
+        return "Booted"
+    return f"{wrong[0]['type']}: {wrong[0]['reason']}"
+
+
+def rows(conditions: list[dict[str, Any]] | None) -> list[tuple[object, ...]]:
+    """All of them."""
+    keys = ("type", "status", "reason", "lastTransitionTime", "message")
+    return [tuple(each[key] for key in keys) for each in conditions or ()]
+
+
+def deadlines(machine: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Those that its class or profile declares; nothing where all are the default."""
+    said = [
+        f"{name} {in_words(each['seconds']) if each['seconds'] else 'none'} ({each['said_by']})"
+        for name, each in ((name, machine["deadlines"][name]) for name in DEFAULTS)
+        if each["said_by"]
+    ]
+    if said:
+        yield "deadlines", f"{', '.join(said)}; others by default"

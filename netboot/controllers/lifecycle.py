@@ -1,0 +1,141 @@
+"""The lifecycle's loop: folds what the state has, what the cluster shows and the clocks into machines' conditions.
+
+It looks at the machines of which something came, and at those whose deadline is there, so that a fleet in which nothing
+happens costs a look at a dozen small files a second. A machine is judged from all that is known of it: nothing hangs on
+the order in which it became known.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from netboot.controllers.found import Found, tell
+from netboot.controllers.sight import REPORTS, Sight, cluster_place
+from netboot.controllers.surroundings import Acts, Surroundings
+from netboot.controllers.waiting import Waiting
+from netboot.lifecycle.conditions import Judged, JudgedMachines
+from netboot.lifecycle.errors import CannotTellError
+from netboot.lifecycle.judge import Verdict, judge
+from netboot.lifecycle.known import Declared, Known, wants_claim
+from netboot.lifecycle.ports import Clock, States
+from netboot.lifecycle.seen_time import SeenTime
+from netboot.lifecycle.state import MachineState
+from netboot.status import LifecycleStatus
+
+MOST = 100
+"""Machines judged with one transaction."""
+KEEP_MS = 60_000
+"""How often the clocks are written down where nothing else is: a crash sets them, and deadlines, back by so much."""
+
+
+class LifecycleController:
+    """`step` as often as you like. `declared()`: the machines in force, the very same object while they are; None:
+    nothing is yet; `acts()` likewise; `look(up_ms)`: what can be seen."""
+
+    def __init__(
+        self,
+        states: States,
+        kept: JudgedMachines,
+        declared: Callable[[], Mapping[str, Declared] | None],
+        acts: Callable[[], Acts],
+        look: Callable[[int], Sight],
+        clock: Clock,
+        up_ms: Callable[[], int],
+    ) -> None:
+        self._states, self._kept, self._look = states, kept, look
+        self._declared, self._acts, self._clock, self._up_ms = declared, acts, clock, up_ms
+        self._surroundings, self._waiting, self._found = Surroundings(), Waiting(), Found()
+        self._clocks: SeenTime | None = None
+        self._kept_at = 0
+        self._unseen: tuple[str, ...] = ()
+        self._forget: set[str] = set()
+        self._problem = ""
+
+    def told(self, machines: Iterable[str]) -> None:
+        """Something came of these; called by other threads."""
+        self._waiting.tell(machines)
+
+    def step(self) -> bool:
+        """Look around, and judge some of the machines that wait for it; whether there are more."""
+        try:
+            more = self._step()
+        except CannotTellError as error:
+            self._problem = str(error)
+            return False
+        self._problem = ""
+        return more
+
+    def status(self) -> LifecycleStatus:
+        """For `/readyz` and metrics."""
+        return LifecycleStatus(
+            at_ms=self._clock.now_ms(),
+            problem=self._problem,
+            conditions=self._found.conditions(),
+            overdue=self._found.overdue(),
+            waiting=len(self._waiting),
+            unseen=self._unseen,
+        )
+
+    def _step(self) -> bool:
+        up_ms, declared = self._up_ms(), self._declared()
+        if self._clocks is None:
+            self._clocks, self._kept_at = SeenTime(self._kept.seen_time(), up_ms), up_ms
+        if declared is None:
+            return False
+        sight = self._look(up_ms)
+        self._compare(declared, sight)
+        self._pass_time(self._clocks, sight, up_ms)
+        names = self._waiting.take(MOST)
+        try:
+            self._judge(names, self._clocks, up_ms)
+        except BaseException:
+            self._waiting.tell(names)
+            raise
+        return len(self._waiting) > 0
+
+    def _compare(self, declared: Mapping[str, Declared], sight: Sight) -> None:
+        before = self._surroundings.declared
+        if declared is not before:
+            known = before.keys() if before else self._kept.names()
+            self._forget |= {name for name in known if name not in declared}
+            self._waiting.tell(self._surroundings.take_declared(declared))
+        self._waiting.tell(self._surroundings.take_nodes(sight.nodes))
+        self._waiting.tell(self._surroundings.take_acts(self._acts()))
+
+    def _pass_time(self, clocks: SeenTime, sight: Sight, up_ms: int) -> None:
+        """Clocks go on where it can be seen; machines whose deadline has come by them wait to be looked at."""
+        clusters = {each for each in self._surroundings.clusters() if cluster_place(each) in sight.seeing}
+        seen, unseen = self._surroundings.places(clusters)
+        clocks.look(sight.seeing | seen, up_ms)
+        self._unseen = tuple(sorted(unseen | ({REPORTS} - sight.seeing)))
+        self._waiting.pass_time(clocks.values)
+
+    def _judge(self, names: Sequence[str], clocks: SeenTime, up_ms: int) -> None:
+        declared = [self._surroundings.declared[name] for name in names if name in self._surroundings.declared]
+        before = self._kept.judged([each.name for each in declared]) if declared else {}
+        verdicts = [self._verdict(each, before.get(each.declared.name), clocks) for each in self._known(declared)]
+        changed = [judged for judged, _ in verdicts if judged != before.get(judged.machine)]
+        if changed or self._forget or up_ms - self._kept_at >= KEEP_MS:
+            self._kept.keep(changed, self._forget, clocks.values)
+            self._kept_at = up_ms
+        for judged, dues in verdicts:
+            self._found.put(judged)
+            self._waiting.plan(judged.machine, dues)
+        for judged in changed:
+            tell(before.get(judged.machine), judged)
+        for name in self._forget:
+            self._found.drop(name)
+            self._waiting.plan(name, ())
+        self._forget.clear()
+
+    def _known(self, declared: Sequence[Declared]) -> list[Known]:
+        """All that there is about these."""
+        states = self._states.machines([each.name for each in declared]) if declared else {}
+        known = []
+        for each in declared:
+            state, node = states.get(each.name, MachineState(machine=each.name)), self._surroundings.node(each)
+            newest = self._states.boots(each.name, 1) if wants_claim(state, node) else []
+            claim = newest[0] if newest else None
+            known.append(Known(each, state, claim, node, self._surroundings.marks(each.name)))
+        return known
+
+    def _verdict(self, known: Known, before: Judged | None, clocks: SeenTime) -> Verdict:
+        return judge(known, before, clocks.values, self._clock.now_ms())

@@ -1,0 +1,77 @@
+"""What conditions say, for people: the same sentence in the command line, the API and the log. No sentence holds what
+changes by itself (an age), so that it is written once for each change."""
+
+from collections.abc import Mapping
+
+from images.values.durations import in_words
+from netboot.lifecycle.conditions import moment
+from netboot.lifecycle.phases import Phase
+from netboot.lifecycle.trace import Trace
+from netboot.lifecycle.transitions import Gate, Step
+from netboot.machines.deadlines import Deadline
+
+STUCK: Mapping[Step, str] = {
+    Phase.SCRIPT_SERVED: "it has its script and has not fetched its kernel: its firmware stopped, or lost the network",
+    Phase.KERNEL_FETCHED: "it has its kernel and has not fetched its initrd: its firmware stopped, or lost the network",
+    Phase.INITRD_FETCHED: (
+        "it has kernel and initrd, and its initrd has said nothing: the kernel hangs, or has no network"
+    ),
+    Phase.INITRD_STARTED: "its initrd runs and has not fetched the root image: the network, or every origin of it",
+    Phase.IMAGE_FETCHED: "it has the root image and has not verified it: it is damaged, or the memory is too small",
+    Phase.IMAGE_VERIFIED: "it has verified the root image and has not switched to it: see its console",
+    Phase.SWITCHED: "it runs the root image, and systemd has not reached multi-user.target: a unit hangs",
+    Phase.BOOTED: "it is up and does not begin to join: the image has no agent, or the agent's unit failed",
+    Phase.JOINING: "it asks to join and has not proven itself: see `netboot machine show`, and its agent's journal",
+    Phase.ATTESTED: "it has proven itself and got no token: see the log of the join server",
+    Phase.TOKEN_ISSUED: "it has its token, and no certificate was approved: its kubelet does not ask, or is refused",
+    Phase.CSR_APPROVED: "its certificate is approved, and no Node registered: its kubelet does not reach the cluster",
+    Phase.NODE_REGISTERED: "its Node is there and was never Ready: its kubelet, or the network of Pods, is not up",
+    Gate.HEALTH_GATED: "its Node is Ready and may not take work: netboot.dev/unchecked is still on it",
+}
+"""Of a boot that got no further than this, by the deadline: what is known, and what is likely."""
+
+
+def lasting(deadline: Deadline) -> str:
+    """A deadline, and by whose word."""
+    return f"{in_words(deadline.seconds)} ({deadline.said_by or 'default'})"
+
+
+def last_heard(trace: Trace) -> str:
+    """The last fact of a boot, by the time at which it came."""
+    facts = [(reached.at_ms, str(reached.phase), reached.detail) for reached in trace.reached]
+    facts += [(failure.at_ms, str(Phase.FAILED), failure.detail) for failure in trace.failures]
+    facts += [(crash.at_ms, "a crash that it found", "") for crash in trace.crashes]
+    at_ms, what, detail = max(reversed(facts), key=lambda fact: fact[0])
+    return f"{what} at {moment(at_ms)}" + (f", {detail!r}" if detail else "")
+
+
+def reached(trace: Trace, step: Step) -> str:
+    """Which boot, and how far."""
+    fact = trace.phase(step) if isinstance(step, Phase) else None
+    return f"boot {trace.boot} reached {step}" + (f" at {moment(fact.at_ms)}" if fact is not None else "")
+
+
+def booting(trace: Trace, step: Step, deadline: Deadline) -> str:
+    """On its way."""
+    limit = f"; the next phase may take {lasting(deadline)}" if deadline.seconds else ""
+    return f"{reached(trace, step)}{limit}"
+
+
+def stuck(trace: Trace, step: Step, deadline: Deadline) -> str:
+    """Its deadline is past."""
+    heard = f"last heard: {last_heard(trace)}"
+    return f"{reached(trace, step)} and nothing beyond in {lasting(deadline)}: {STUCK[step]}; {heard}"
+
+
+def failed(trace: Trace, step: Step) -> str:
+    """It says so itself."""
+    failure = trace.failures[-1]
+    return (
+        f"boot {trace.boot} says that it failed after {step}, at {moment(failure.at_ms)}: {failure.detail or 'not why'}"
+    )
+
+
+def lost(trace: Trace, deadline: Deadline, *, joins: bool) -> str:
+    """It was up, and is not heard of any more."""
+    what = "its Node has not been Ready" if joins else "it has sent no health report"
+    return f"boot {trace.boot}: {what} for {lasting(deadline)}; last heard: {last_heard(trace)}"

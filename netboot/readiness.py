@@ -1,0 +1,34 @@
+"""What `/readyz` of the management listener answers: written by it, read by `netboot doctor`."""
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, model_serializer
+
+
+class Detail(BaseModel):
+    """One line of `/readyz`; whatever else is known of it (counts, names) stands beside."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    ok: bool
+    message: str
+    remedy: str = ""
+    """Not shown where all is well."""
+
+    @model_serializer(mode="wrap")
+    def _without_a_remedy_that_nobody_needs(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        fields: dict[str, Any] = handler(self)
+        if self.ok or not self.remedy:
+            del fields["remedy"]
+        return fields
+
+
+class Readiness(BaseModel):
+    """The answer of the management listener's `/readyz`. `ready`: machines can boot now; `degraded`: they can or not,
+    something wants attention."""
+
+    model_config = ConfigDict(frozen=True)
+
+    ready: bool
+    degraded: bool
+    details: dict[str, Detail]

@@ -1,0 +1,142 @@
+"""`data/conditions.db`: what was found of machines. `netboot.lifecycle.conditions.Conditions` and `JudgedMachines`.
+
+All of it can be found again from `state.db` and the clocks, but for the moments of transitions: a file that is lost or
+damaged costs these, and no backup has it.
+"""
+
+import logging
+import sqlite3
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+
+from netboot.lifecycle.conditions import Judged, MachineCondition
+from netboot.lifecycle.errors import StateUnavailableError
+from netboot.stores.state_rows import lenient, why
+
+log = logging.getLogger(__name__)
+
+VERSION = 1
+_SCHEMA = (
+    "BEGIN IMMEDIATE; DROP TABLE IF EXISTS judged; DROP TABLE IF EXISTS seen_time; "
+    "CREATE TABLE judged (machine TEXT PRIMARY KEY, body TEXT NOT NULL) WITHOUT ROWID; "
+    "CREATE TABLE seen_time (place TEXT PRIMARY KEY, ms INTEGER NOT NULL) WITHOUT ROWID; "
+    f"PRAGMA user_version = {VERSION}; COMMIT"
+)
+
+
+class SqliteConditions:
+    """Opens the file anew for each question, as `SqliteStates` does."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def conditions(self, names: Sequence[str] | None = None) -> dict[str, tuple[MachineCondition, ...]]:
+        if not self._path.exists():
+            raise StateUnavailableError(f"{self._path} is not there yet: the controllers make it when they start")
+        try:
+            with closing(sqlite3.connect(f"{self._path.absolute().as_uri()}?mode=ro", uri=True, timeout=2.0)) as db:
+                lenient(db)
+                if _version(db) != VERSION:
+                    raise StateUnavailableError(f"{self._path} is of another version: the controllers make it anew")
+                return {judged.machine: judged.conditions for judged in _read(db, names)}
+        except sqlite3.Error as error:
+            raise StateUnavailableError(f"{self._path} cannot be read: {error}") from None
+
+
+class JudgedFile:
+    """Opened when first used, and again after any failure; one that is no database, or of another version, is made
+    anew: nothing is in it that is not found again."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._db: sqlite3.Connection | None = None
+
+    def judged(self, names: Sequence[str]) -> dict[str, Judged]:
+        with self._usable() as db:
+            return {judged.machine: judged for judged in _read(db, names)}
+
+    def names(self) -> set[str]:
+        with self._usable() as db:
+            return {name for (name,) in db.execute("SELECT machine FROM judged")}
+
+    def seen_time(self) -> dict[str, int]:
+        with self._usable() as db:
+            return dict(db.execute("SELECT place, ms FROM seen_time"))
+
+    def keep(self, judged: Sequence[Judged], forget: Collection[str], seen_time: Mapping[str, int]) -> None:
+        with self._usable() as db:
+            db.execute("BEGIN IMMEDIATE")
+            db.executemany(
+                "INSERT OR REPLACE INTO judged (machine, body) VALUES (?, ?)",
+                [(each.machine, each.model_dump_json()) for each in judged],
+            )
+            db.executemany("DELETE FROM judged WHERE machine = ?", [(name,) for name in forget])
+            db.executemany("INSERT OR REPLACE INTO seen_time (place, ms) VALUES (?, ?)", list(seen_time.items()))
+            db.execute("COMMIT")
+
+    def close(self) -> None:
+        """Close the file; it is opened again when used again."""
+        if self._db is not None:
+            with suppress(sqlite3.Error):
+                self._db.close()
+        self._db = None
+
+    @contextmanager
+    def _usable(self) -> Iterator[sqlite3.Connection]:
+        try:
+            if self._db is None:
+                self._db = self._open()
+            yield self._db
+        except (sqlite3.Error, OSError) as error:
+            self.close()
+            raise StateUnavailableError(f"{self._path} cannot be written: {error}; it is tried again") from None
+        except BaseException:
+            self.close()  # rolls back
+            raise
+
+    def _open(self) -> sqlite3.Connection:
+        try:
+            return _opened(self._path)
+        except sqlite3.DatabaseError as error:
+            if isinstance(error, sqlite3.OperationalError):
+                raise  # the disk, not the file
+            log.warning(
+                "%s is no database (%s): it is made anew, and moments of transitions are lost", self._path, error
+            )
+            for suffix in ("", "-wal", "-shm"):
+                self._path.with_name(self._path.name + suffix).unlink(missing_ok=True)
+            return _opened(self._path)
+
+
+def _opened(path: Path) -> sqlite3.Connection:
+    db = sqlite3.connect(path, timeout=2.0, isolation_level=None, check_same_thread=False)
+    try:
+        lenient(db)
+        db.execute("PRAGMA journal_mode=WAL")
+        db.execute("PRAGMA synchronous=NORMAL")
+        if _version(db) != VERSION:
+            db.executescript(_SCHEMA)
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def _version(db: sqlite3.Connection) -> int:
+    version: int = db.execute("PRAGMA user_version").fetchone()[0]
+    return version
+
+
+def _read(db: sqlite3.Connection, names: Sequence[str] | None) -> Iterator[Judged]:
+    """A row that cannot be read is as if it were not there: its machine is judged anew, which replaces it."""
+    if names is None:
+        rows = db.execute("SELECT machine, body FROM judged").fetchall()
+    else:
+        query = "SELECT machine, body FROM judged WHERE machine = ?"
+        rows = [row for name in names for row in db.execute(query, (name,))]
+    for name, body in rows:
+        try:
+            yield Judged.model_validate_json(body)
+        except ValueError as error:
+            log.warning("conditions of %s cannot be read and are found anew: %s", name, why(error))

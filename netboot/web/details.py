@@ -1,0 +1,47 @@
+"""What `/readyz` says of a process or loop, by when it was heard last."""
+
+from netboot.lifecycle.errors import CannotTellError
+from netboot.readiness import Detail
+from netboot.status import LoopStatus, Reporting
+
+FRESH_MS = 10_000
+"""A process that has said nothing for longer is taken for stuck."""
+LOG = "see the log of the controllers"
+
+
+def old(quiet: int, cause: Detail) -> Detail:
+    """What it said last is old, and that is not its fault."""
+    message = f"what it said last is {quiet // 1000} s old, for nothing can be written: {cause.message}"
+    return Detail(ok=False, message=message, remedy=cause.remedy)
+
+
+def unsaid(cause: Detail) -> Detail:
+    """It could not say anything yet."""
+    return Detail(ok=False, message=f"what it says cannot be written: {cause.message}", remedy=cause.remedy)
+
+
+def at_work(
+    name: str,
+    status: LoopStatus | Reporting | CannotTellError | None,
+    now: int,
+    cause: Detail | None,
+    first: str = "",
+) -> Detail:
+    """Whether it goes on, by what it said last. `cause`: why nothing can be said; `first`: of the remedy where it is
+    silent."""
+    if status is None and cause is not None:
+        return unsaid(cause)
+    if status is None:
+        return Detail(ok=False, message=f"the {name} has not said anything yet", remedy=LOG)
+    if isinstance(status, CannotTellError):
+        remedy = "restart the service, so that all of its processes are of one version"
+        return Detail(ok=False, message=str(status), remedy=remedy)
+    quiet = now - status.up_ms
+    ok = 0 <= quiet <= FRESH_MS
+    if quiet > FRESH_MS and cause is not None:
+        return old(quiet, cause)
+    if ok and isinstance(status, LoopStatus) and status.problem:
+        return Detail(ok=False, message=status.problem, remedy=LOG)
+    message = "at work" if ok else f"has said nothing for {quiet // 1000} s"
+    message = "has said nothing since the machine was started" if quiet < 0 else message
+    return Detail(ok=ok, message=message, remedy=f"{first}{LOG}; `kill` that process to start it again")

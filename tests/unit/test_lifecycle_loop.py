@@ -1,0 +1,320 @@
+"""The lifecycle's loop: who is judged when, what stands still, what outlives a restart; and what can be seen."""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from netboot.config import Config
+from netboot.controllers.acts import EnrolledActs
+from netboot.controllers.lifecycle import KEEP_MS, MOST, LifecycleController
+from netboot.controllers.nodes.observed import ObservedFile, ObservedNodes
+from netboot.controllers.sight import Eyes, Sight
+from netboot.controllers.surroundings import Acts
+from netboot.join.enrolment import Record
+from netboot.lifecycle.errors import StateUnavailableError
+from netboot.lifecycle.known import Declared, Node, Places
+from netboot.lifecycle.phases import Phase
+from netboot.lifecycle.state import Batch
+from netboot.lifecycle.transitions import Act
+from netboot.machines.deadlines import in_force
+from netboot.status import ApproverStatus, BootStatus, NodesStatus
+from netboot.stores.status import StatusFolder, write_status
+from tests.conditions import MemoryJudged
+from tests.records import START, checked, event, script
+from tests.sites import make_site
+from tests.states import MemoryStates
+
+ALL = frozenset({"reports", "cluster/default"})
+
+
+def declared(name: str, **changed: Any) -> Declared:
+    places = Places("reports", "cluster/default", "nodes/default/hgx")
+    known = Declared(name, "default", name, True, True, "stable", "a" * 64, in_force(), places)
+    return known._replace(**changed)
+
+
+class World:
+    """What the loop sees, set by hand; `pass_seconds` lets time pass in steps of a second."""
+
+    def __init__(self, *names: str) -> None:
+        self.states, self.kept = MemoryStates(), MemoryJudged()
+        self.declared: Mapping[str, Declared] | None = {name: declared(name) for name in names or ("gpu-001",)}
+        self.acts: Acts = {}
+        self.seeing, self.nodes = ALL, dict[str, Mapping[str, Node]]()
+        self.now_ms_, self.up = START, 1_000
+        self.taken = 0
+        self.start()
+
+    def start(self) -> None:
+        self.loop = LifecycleController(
+            self.states,
+            self.kept,
+            lambda: self.declared,
+            lambda: self.acts,
+            lambda _: Sight(self.seeing, self.nodes),
+            self,
+            lambda: self.up,
+        )
+
+    def now_ms(self) -> int:
+        return self.now_ms_
+
+    def take(self, *records: Any) -> None:
+        self.taken += len(records)
+        self.states.take(Batch("boot-0.db", 1, self.taken, list(records)))
+        self.loop.told(record.machine for record in records)
+
+    def judge(self) -> int:
+        steps = 1
+        while self.loop.step():
+            steps += 1
+        return steps
+
+    def pass_seconds(self, seconds: int) -> None:
+        for _ in range(seconds):
+            self.up += 1_000
+            self.now_ms_ += 1_000
+            self.loop.step()
+
+    def found(self, kind: str = "Booted", name: str = "gpu-001") -> tuple[str, str]:
+        return next((each.status, each.reason.value) for each in self.kept.conditions()[name] if each.type == kind)
+
+
+def test_a_machine_gets_stuck_and_recovers_and_both_are_said(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    world = World()
+    world.take(script("gpu-001", 1), event("gpu-001", 1, Phase.SWITCHED))
+    world.judge()
+    assert world.found() == ("False", "Booting")
+    world.pass_seconds(599)
+    assert world.found() == ("False", "Booting")
+    world.pass_seconds(1)
+    assert world.found() == ("False", "Stuck")
+    status = world.loop.status()
+    assert (status.overdue, status.waiting) == ({"Switched": 1}, 0)
+    assert ("Booted", "Stuck", 1) in status.conditions
+    world.take(event("gpu-001", 1, Phase.BOOTED))
+    world.judge()
+    assert (world.found(), world.loop.status().overdue) == (("True", "Booted"), {})
+    said = [record.getMessage() for record in caplog.records if "Booted is" in record.getMessage()]
+    assert [text.partition(": boot ")[0] for text in said] == [
+        "gpu-001: Booted is False (Stuck)",
+        "gpu-001: Booted is True (Booted)",
+    ]
+
+
+@pytest.mark.parametrize("blind", [frozenset(), frozenset({"cluster/default"})])
+def test_nobody_is_late_while_we_cannot_see(blind: frozenset[str]) -> None:
+    world = World()
+    world.take(script("gpu-001", 1), event("gpu-001", 1, Phase.SWITCHED))
+    world.seeing = blind
+    world.pass_seconds(2_000)
+    assert world.found() == ("False", "Booting")
+    assert "reports" in world.loop.status().unseen
+    world.seeing = ALL
+    world.pass_seconds(600)
+    assert world.found() == ("False", "Booting")
+    world.pass_seconds(2)
+    assert world.found() == ("False", "Stuck")
+
+
+def test_a_restart_forgets_neither_what_passed_nor_when_conditions_changed() -> None:
+    world = World()
+    world.take(script("gpu-001", 1), event("gpu-001", 1, Phase.SWITCHED))
+    world.judge()
+    since = world.kept.conditions()["gpu-001"][0].since_ms
+    world.pass_seconds(400)
+    world.up, world.now_ms_ = 5_000_000, START - 9_000_000  # the host was started again, and its clock is wrong
+    world.start()
+    world.judge()
+    assert world.kept.conditions()["gpu-001"][0].since_ms == since
+    world.pass_seconds(200)
+    assert world.found() == ("False", "Booting")
+    world.pass_seconds(KEEP_MS // 1000 + 2)
+    assert world.found() == ("False", "Stuck")
+    assert world.kept.conditions()["gpu-001"][0].since_ms == since
+
+
+def test_where_nothing_happens_nobody_is_judged_and_little_is_written() -> None:
+    world = World(*(f"gpu-{number}" for number in range(3 * MOST)))
+    assert world.judge() == 3
+    assert len(world.kept.kept) == 3 * MOST
+    asked: list[Any] = []
+    world.states.machines = lambda names=None: asked.append(names) or {}  # type: ignore[method-assign,func-returns-value]
+    writes = world.kept.writes
+    world.pass_seconds(KEEP_MS // 1000 * 3)
+    assert asked == []
+    assert world.kept.writes - writes == 3
+
+
+def test_what_the_inventory_changes_is_judged_anew_and_who_leaves_it_is_forgotten() -> None:
+    world = World("gpu-001", "gpu-002")
+    world.take(script("gpu-001", 1), event("gpu-001", 1, Phase.BOOTED))
+    world.judge()
+    assert world.found("UpToDate") == ("True", "UpToDate")
+    world.declared = {"gpu-001": declared("gpu-001", image="b" * 64)}
+    world.judge()
+    assert world.found("UpToDate") == ("False", "OtherImage")
+    assert set(world.kept.kept) == {"gpu-001"}
+    assert all(count == 1 for _, _, count in world.loop.status().conditions)
+    world.start()
+    world.declared = {}
+    world.judge()
+    assert world.kept.kept == {}
+
+
+def test_nodes_and_acts_are_noticed() -> None:
+    world = World()
+    phases = (Phase.ATTESTED, Phase.NODE_REGISTERED, Phase.READY)
+    world.take(script("gpu-001", 1), *(event("gpu-001", 1, phase) for phase in phases))
+    for nodes, found in (
+        ({}, ("Unknown", "NodeNotSeen")),
+        ({"gpu-001": Node.GATED, "another": Node.GATED}, ("False", "HealthGated")),
+        ({"gpu-001": Node.IN_SERVICE}, ("True", "InService")),
+        ({"gpu-001": Node.NOT_READY}, ("False", "NodeNotReady")),
+    ):
+        world.nodes = {"default": nodes}
+        world.judge()
+        assert world.found("InService") == found
+    world.acts = {"gpu-001": (Act.RETIRE,)}
+    world.judge()
+    assert world.found("InService") == ("False", "Retired")
+    world.acts = {}
+    world.judge()
+    assert world.found("InService") == ("False", "NodeNotReady")
+
+
+def test_an_outage_of_a_class_loses_none_of_its_machines() -> None:
+    names = [f"gpu-{number}" for number in range(4)]
+    world = World(*names)
+    for name in names:
+        phases = (Phase.ATTESTED, Phase.NODE_REGISTERED, Phase.READY)
+        world.take(script(name, 1), *(event(name, 1, phase) for phase in phases))
+    world.nodes = {"default": {name: Node.NOT_READY if name != "gpu-3" else Node.IN_SERVICE for name in names}}
+    world.pass_seconds(1_500)
+    assert world.found("Booted", "gpu-0") == ("True", "Booted")
+    assert world.loop.status().unseen == ("nodes/default/hgx",)
+    world.nodes = {"default": {name: Node.NOT_READY if name == "gpu-0" else Node.IN_SERVICE for name in names}}
+    world.pass_seconds(1_205)
+    assert world.found("Booted", "gpu-0") == ("Unknown", "Lost")
+
+
+def test_a_report_of_health_that_is_late_is_stale_and_the_next_one_is_not() -> None:
+    world = World()
+    world.take(script("gpu-001", 1), event("gpu-001", 1, Phase.BOOTED), checked("gpu-001", 1))
+    world.pass_seconds(1_199)
+    assert world.found("Healthy") == ("True", "ChecksPassed")
+    world.take(checked("gpu-001", 1, after_ms=900))
+    world.pass_seconds(1_199)
+    assert world.found("Healthy") == ("True", "ChecksPassed")
+    world.pass_seconds(5)
+    assert world.found("Healthy") == ("Unknown", "ReportStale")
+
+
+def test_a_disk_that_refuses_is_said_and_nobody_is_forgotten_for_it() -> None:
+    world = World()
+    world.kept.refuses = True
+    world.take(script("gpu-001", 1), event("gpu-001", 1, Phase.BOOTED))
+    assert world.loop.step() is False
+    status = world.loop.status()
+    assert (status.problem, status.waiting) == ("no space left", 1)
+    world.kept.refuses = False
+    world.judge()
+    assert (world.found(), world.loop.status().problem) == (("True", "Booted"), "")
+
+
+def test_nothing_is_judged_before_an_inventory_is_in_force() -> None:
+    world = World()
+    world.declared = None
+    world.judge()
+    assert world.kept.kept == {}
+
+
+# -- what can be seen -------------------------------------------------------------------------------------------------
+
+
+class Said:
+    """What the processes of a site say; `caught_up`: of the projection."""
+
+    def __init__(self, root: Path) -> None:
+        self.config: Config = make_site(root / "site", workers=2).model_copy(update={"clusters": {"default": None}})
+        self.folder, self.caught_up = root / "status", True
+        self.config = self.config.model_copy(update={"data": root})
+        self.eyes = Eyes(self.config, StatusFolder(self.folder), lambda: self.caught_up)
+
+    def boot(self, index: int, up_ms: int) -> None:
+        counts: dict[str, Any] = {name: {} for name in ("scripts", "events", "health", "transfers")}
+        zero = dict.fromkeys(("bytes_sent", "refused", "discoveries_dropped", "open_connections", "journal_lag"), 0)
+        write_status(self.folder, f"boot-{index}", BootStatus(at_ms=1, up_ms=up_ms, **counts, **zero))
+
+    def cluster(self, up_ms: int, *, ok: bool = True) -> None:
+        common: dict[str, Any] = {"at_ms": 1, "up_ms": up_ms, "ok": ok, "message": "so", "unavailable": 0}
+        approver = ApproverStatus(**common, decided=(), waiting=0, oldest_seconds=0.0)
+        write_status(self.folder, "approver-default", approver)
+        write_status(self.folder, "nodes-default", NodesStatus(**common, registered=0, ready=0))
+
+
+def test_who_is_silent_cannot_be_seen_by(tmp_path: Path) -> None:
+    said = Said(tmp_path)
+    assert said.eyes.look(20_000) == Sight(frozenset(), {})
+    said.boot(0, 20_000)
+    assert said.eyes.look(20_000).seeing == frozenset()
+    said.boot(1, 20_000)
+    assert said.eyes.look(20_000).seeing == {"reports"}
+    said.cluster(20_000)
+    assert said.eyes.look(20_000).seeing == {"reports", "cluster/default"}
+    said.cluster(20_000, ok=False)
+    assert said.eyes.look(20_000).seeing == {"reports"}
+    said.cluster(20_000)
+    assert said.eyes.look(30_000).seeing == {"reports", "cluster/default"}
+    assert said.eyes.look(30_001).seeing == frozenset()
+    said.caught_up = False
+    assert said.eyes.look(20_000).seeing == frozenset()
+    (said.folder / "boot-0.json").write_text("{")
+    said.caught_up = True
+    assert said.eyes.look(20_000).seeing == frozenset()
+
+
+def test_nodes_are_read_when_they_changed_and_what_is_torn_leaves_what_was(tmp_path: Path) -> None:
+    said = Said(tmp_path)
+    file = ObservedFile(said.folder, "default")
+    file.write(None)
+    assert said.eyes.look(1).nodes == {}
+    nodes = {"a": Node.IN_SERVICE, "b": Node.GATED, "c": Node.NOT_READY}
+    file.write(nodes)
+    first = said.eyes.look(1).nodes["default"]
+    assert first == nodes
+    file.write(nodes)
+    assert said.eyes.look(1).nodes["default"] is first
+    write_status(said.folder, "observed-default", ObservedNodes(gated=("a",)))
+    assert said.eyes.look(1).nodes["default"] == {"a": Node.GATED}
+    (said.folder / "observed-default.json").write_text("{")
+    assert said.eyes.look(1).nodes["default"] == {"a": Node.GATED}
+
+
+def test_who_is_retired_is_asked_when_the_file_changed(tmp_path: Path) -> None:
+    path, now = tmp_path / "enrolment.db", [0.0]
+    records: list[Record] | None = [Record(machine="a", state="retired"), Record(machine="b", state="approved")]
+
+    def read() -> Iterable[Record]:
+        if records is None:
+            raise StateUnavailableError("gone")
+        return records
+
+    acts = EnrolledActs(path, read, lambda: now[0])
+    path.write_text("1")
+    first = acts.acts()
+    assert first == {"a": (Act.RETIRE,)}
+    records = []
+    now[0] += 100
+    assert acts.acts() is first  # it did not change
+    path.write_text("12")
+    assert acts.acts() is first  # looked at a moment ago
+    now[0] += 100
+    assert acts.acts() == {}
+    records = None
+    path.write_text("123")
+    now[0] += 100
+    assert acts.acts() == {}
