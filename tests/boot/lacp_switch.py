@@ -36,7 +36,7 @@ class LacpGroup:
         for member in self.show("lacp/show").split("\nmember: ")[1:]:
             port, _, status = member.partition("\n")[0].partition(": ")
             partner = dict(re.findall(r"^  partner (sys_id|state): (.+)$", member, re.MULTILINE))
-            if port in carrying and (status, partner["state"]) == ("current attached", TOGETHER):
+            if port in carrying and (status, partner.get("state")) == ("current attached", TOGETHER):
                 found[port] = partner["sys_id"]
         return found
 
