@@ -1,16 +1,37 @@
 """Network cards of the class: models, ports, speeds.
 
-Sources: Linux Documentation/ABI/testing/sysfs-class-net (`speed` in Mbit/s,
+Sources: ids by pci.ids (pci-ids.ucw.cz); Linux Documentation/ABI/testing/sysfs-class-net (`speed` in Mbit/s,
 `operstate`), stable/sysfs-class-infiniband (`rate`).
 """
 
-from ..cards import ids_of
+import re
+
 from ..hardware import Nics
 from ..machine import Machine
 from ..pci import Device, devices
 from ..rdma import Port, physical
 from ..result import Check, Finding, Result, counted, judged, listed
 
+MODELS: dict[str, tuple[str, ...]] = {
+    "connectx-4": ("15b3:1013",),
+    "connectx-4 lx": ("15b3:1015",),
+    "connectx-5": ("15b3:1017", "15b3:1019"),
+    "connectx-6": ("15b3:101b",),
+    "connectx-6 dx": ("15b3:101d",),
+    "connectx-6 lx": ("15b3:101f",),
+    "connectx-7": ("15b3:1021",),
+    "connectx-8": ("15b3:1023",),
+    "bluefield-2": ("15b3:a2d6",),
+    "bluefield-3": ("15b3:a2dc",),
+    "e810": ("8086:1592", "8086:1593", "8086:159b"),
+    "x710": ("8086:1572",),
+    "x550": ("8086:1563",),
+    "i350": ("8086:1521",),
+    "bcm57414": ("14e4:16d7",),
+    "bcm57508": ("14e4:1750",),
+}
+"""Name in small letters -> ids on the PCI bus. Of all others the class says the id itself: `15b3:1021`."""
+_ID = re.compile(r"[0-9a-f]{4}:[0-9a-f]{4}", re.ASCII)
 _NET = "sys/class/net"
 
 
@@ -24,7 +45,7 @@ def look(machine: Machine) -> Result:
     ids = [f"{card.vendor:04x}:{card.device:04x}" for card in cards]
     findings, ports, rdma = [], 0, physical(machine)
     for nics in wanted:
-        known = ids_of(nics.model)
+        known = MODELS.get(nics.model.lower(), (nics.model.lower(),) * bool(_ID.fullmatch(nics.model.lower())))
         if not known:
             remedy = "say its id on the PCI bus, like 15b3:1021 (`lspci -nn`), as `model` of the class"
             findings.append(Finding("unknown", f"nobody here knows a network card called {nics.model}", remedy))
