@@ -13,7 +13,7 @@ import click
 
 from images.artifact.keyring import KeyRing
 from images.artifact.manifest import Manifest
-from images.build import cards, keyrings, resolve, surroundings
+from images.build import keyrings, resolve, surroundings
 from images.build.cache import Cache
 from images.build.compare import differences
 from images.build.gates import budget
@@ -28,7 +28,7 @@ from images.store.store import Store
 from images.values import files
 from images.values.finding import BudgetError, GateError
 from netboot.cli.building import Building
-from netboot.cli.classes import cards_of, classes_option, meant, memory_of
+from netboot.cli.classes import classes_option, memory_of
 from netboot.cli.output import output_option
 from netboot.cli.paths import Paths, paths_options
 from netboot.cli.rebuild import Request, rebuilt
@@ -82,8 +82,7 @@ def build(
     machine's also needs qemu-user, which ./setup.sh installs and registers.
 
     Where the site's inventory declares classes of machines, an image that leaves too little of the memory of one of its
-    architecture is refused (docs/gates.md#memory), and one without drivers of its network cards is warned of; --class
-    says which are to boot it.
+    architecture is refused (docs/gates.md#memory); --class says which are to boot it.
 
     --check builds a second time with another path, umask, locale, time zone, clock, host name, number of processors
     and order of files, as far as that can be had here (file order: disorderfs; clock: libfaketime).
@@ -96,7 +95,7 @@ def build(
     warnings = _warned(chosen)
     secure_boot = _secure_boot(chosen, uki_key, uki_cert)
     ring, store = KeyRing(paths.keys), paths.store
-    machines = meant(paths, chosen.architecture, classes)
+    memory = memory_of(paths, chosen.architecture, classes)
     baked = {path.name: path.read_bytes() for path in ring.public_files()}
     if not baked:
         raise ImageError(
@@ -110,8 +109,7 @@ def build(
             signing = ring.signing_key()  # before the work, not after it
             start = time.monotonic()
             built = build_image(chosen, baked, opened, progress, secure_boot)
-            _fits(built.manifest, chosen, memory_of(machines))
-            warnings += _told(cards.undriven(built.products, chosen.modules.initrd, cards_of(machines)))
+            _fits(built.manifest, chosen, memory)
             digest = publish(built, signing, baked, Store(store), progress)
             result = _facts(built, digest) | {"steps": progress.steps, "seconds": round(time.monotonic() - start, 3)}
     _show(result | {"warnings": warnings}, output)
@@ -144,10 +142,7 @@ def lock(recipe: str, target: Path | None, cache: Path | None) -> None:
 
 def _warned(recipe: Recipe) -> tuple[str, ...]:
     """Archive keys that expire soon, told on stderr; with one that has expired nothing is begun (RecipeError)."""
-    return _told(keyrings.check(recipe, time.time()))
-
-
-def _told(warnings: tuple[str, ...]) -> tuple[str, ...]:
+    warnings = keyrings.check(recipe, time.time())
     for warning in warnings:
         click.secho(f"warning: {warning}", fg="yellow", err=True)
     return warnings

@@ -1,12 +1,11 @@
-"""Which classes of machines an image is built for: their memory for a gate, their network cards for a warning."""
+"""Which classes of machines an image is built for: those of the site's inventory, for the gate *memory*."""
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import click
 
 from images.errors import NotFoundError
-from images.node.health.cards import ids_of
 from images.values.strict import FaultsError
 from images.values.types import Architecture
 from netboot.cli.paths import Paths
@@ -21,8 +20,8 @@ classes_option = click.option(
 )
 
 
-def meant(paths: Paths, architecture: Architecture, named: Sequence[str]) -> list[Class]:
-    """Those named, else all of that architecture.
+def memory_of(paths: Paths, architecture: Architecture, named: Sequence[str]) -> dict[str, int]:
+    """MiB of memory by class: of those named, else of all of that architecture; those that declare none are left out.
 
     An inventory with faults is said and passed over, unless a class of it was named.
 
@@ -36,22 +35,13 @@ def meant(paths: Paths, architecture: Architecture, named: Sequence[str]) -> lis
     except FaultsError:
         if named:
             raise
-        click.echo("the inventory has faults (`netboot config check`): no class is looked at", err=True)
+        click.echo("the inventory has faults (`netboot config check`): no class's memory is looked at", err=True)
         declared = ()
     known = {one.name: one for one in declared}
-    return [_named(known, name, architecture) for name in named] or [
+    chosen = [_named(known, name, architecture) for name in named] or [
         one for one in declared if one.architecture == architecture
     ]
-
-
-def memory_of(classes: Iterable[Class]) -> dict[str, int]:
-    """MiB of memory by class; those that declare none are left out."""
-    return {one.name: one.memory_mib for one in classes if one.memory_mib is not None}
-
-
-def cards_of(classes: Iterable[Class]) -> dict[str, dict[str, tuple[str, ...]]]:
-    """Ids on the PCI bus by class and model of network card; models that nobody here knows are left out."""
-    return {one.name: {nic.model: ids for nic in one.nics if (ids := ids_of(nic.model))} for one in classes}
+    return {one.name: one.memory_mib for one in chosen if one.memory_mib is not None}
 
 
 def _named(known: dict[str, Class], name: str, architecture: Architecture) -> Class:

@@ -12,7 +12,7 @@ from rich.console import Console
 from images.artifact.keyring import KeyRing
 from images.artifact.manifest import Artifacts, Manifest
 from images.artifact.measure import measure
-from images.build import cards, surroundings
+from images.build import surroundings
 from images.build.cache import Cache
 from images.build.pipeline import Built
 from images.build.secureboot import SecureBootKey
@@ -404,27 +404,6 @@ def test_a_class_that_cannot_be_meant_is_said_before_the_work(site: Path, name: 
     assert (str(done.exception), (site / "cache").exists()) == (words, False)
 
 
-def test_cards_of_a_class_that_the_image_does_not_drive_are_warned_of(
-    site: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """`tests/unit/images/test_cards.py` has each case."""
-    asked = []
-
-    def undriven(products: object, modules: tuple[str, ...], of_classes: object) -> tuple[str, ...]:
-        asked.append((modules, of_classes))
-        return ("class large: no driver",)
-
-    monkeypatch.setattr(command, "build_image", fake_build())
-    monkeypatch.setattr(cards, "undriven", undriven)
-    nics = "nics: [{model: ConnectX-7, count: 1, speed_gbps: 400}, {model: nobody knows, count: 1, speed_gbps: 1}]"
-    options = with_classes(site, CLASSES.replace("memory_gib: 64", f"memory_gib: 64, {nics}"))
-    done = invoke(site, "debian-12-minimal", *options, "--class", "large", "--output", "json")
-    assert (done.exception, json.loads(done.stdout)["warnings"]) == (None, ["class large: no driver"])
-    assert "warning: class large: no driver" in done.stderr
-    ((modules, of_classes),) = asked
-    assert ("virtio_net" in modules, of_classes) == (True, {"large": {"ConnectX-7": ("15b3:1021",)}})
-
-
 def test_without_a_configuration_no_class_is_known(site: Path) -> None:
     done = invoke(site, "debian-12-minimal", "--class", "large")
     assert str(done.exception) == "no class is named 'large'; declared classes: none"
@@ -437,5 +416,7 @@ def test_an_inventory_with_faults_stops_no_build_but_one_for_a_class(
     options = with_classes(site, CLASSES.replace("channels", "chanels"))
     done = invoke(site, "debian-12-minimal", *options)
     assert done.exception is None
-    assert done.stderr.splitlines()[0] == ("the inventory has faults (`netboot config check`): no class is looked at")
+    assert done.stderr.splitlines()[0] == (
+        "the inventory has faults (`netboot config check`): no class's memory is looked at"
+    )
     assert isinstance(invoke(site, "debian-12-minimal", *options, "--class", "large").exception, FaultsError)
