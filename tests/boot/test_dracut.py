@@ -15,7 +15,7 @@ def test_an_initrd_by_dracut_leaves_the_same_trace(built_dracut: BuiltImage, fol
     with data_centre(folder, built_dracut) as here:
         here.declare(entry(mine))
         with here.switched_on(mine) as machine:
-            here.service.wait_for(mine.name, "Booted", BOOT_SECONDS)
+            here.service.wait_for(mine.name, "Booted", 2 * BOOT_SECONDS)
             here.wait_for_trace(mine.name)
             last = here.latest(mine.name)
             assert (last["failures"], last["script"]["image"]) == ([], built_dracut.digest)
