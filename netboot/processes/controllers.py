@@ -20,7 +20,7 @@ from netboot.stores.image_repository import open_image_repository
 from netboot.stores.register import open_register
 from netboot.stores.state import SqliteStates
 from netboot.stores.state_writer import SqliteProjection
-from netboot.stores.status import StatusFolder, write_status
+from netboot.stores.status import StatusFile, StatusFolder
 
 
 def run(spec: ProcessSpec) -> None:
@@ -44,7 +44,9 @@ def run(spec: ProcessSpec) -> None:
         long_seconds=config.watchdog.controller_seconds / 4,
     )
     beats = Beats(publisher=spec.heartbeat("publisher"), projection=spec.heartbeat())
-    Controllers(publisher, controller, partial(write_status, config.data / "status"), clock).run(spec.say_ready, beats)
+    files = {name: StatusFile(config.data / "status", name) for name in ("publisher", "projection")}
+    loops = Controllers(publisher, controller, lambda name, status: files[name].write(status), clock)
+    loops.run(spec.say_ready, beats)
     projection.close()
 
 

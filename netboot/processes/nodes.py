@@ -1,7 +1,5 @@
 """The processes `nodes-<cluster>`: which boots have become Nodes, and which of those are Ready (docs/approver.md)."""
 
-from functools import partial
-
 from netboot.clock import SystemClock
 from netboot.controllers import runner
 from netboot.controllers.approver.knowledge import Machines
@@ -13,7 +11,7 @@ from netboot.process import ProcessSpec
 from netboot.stores.facts import Facts
 from netboot.stores.live import LiveView
 from netboot.stores.state import SqliteStates
-from netboot.stores.status import write_status
+from netboot.stores.status import StatusFile
 
 
 def run(spec: ProcessSpec) -> None:
@@ -27,5 +25,5 @@ def run(spec: ProcessSpec) -> None:
         return KubeNodes(connect(config.clusters[cluster].nodes))
 
     collector = Collector(nodes, machines.all, states, facts, SystemClock())
-    runner.run(collector, partial(write_status, config.data / "status", spec.name), spec.say_ready, spec.heartbeat())
+    runner.run(collector, StatusFile(config.data / "status", spec.name).write, spec.say_ready, spec.heartbeat())
     facts.close()

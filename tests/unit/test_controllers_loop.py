@@ -71,6 +71,10 @@ def stop_if(condition: Callable[[], bool]) -> Callable[[], None]:
     return lambda: os.kill(os.getpid(), signal.SIGTERM) if condition() else None
 
 
+def lines(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage() for record in caplog.records]
+
+
 DEFECT = "a defect; see the log"
 
 
@@ -80,7 +84,11 @@ def test_a_publisher_that_fails_ends_neither_the_projection_nor_itself(caplog: p
     said = [problem for name, problem in run(publisher, projection) if name == "publisher"]
     assert said[:4] == [DEFECT, DEFECT, DEFECT, ""], "each time at once, and no longer than it lasts"
     assert projection.worked > 0
-    assert "the publisher failed; it is tried again" in caplog.text
+    assert lines(caplog) == [
+        "the publisher failed; it is tried again: LookupError('nobody foresaw this')",
+        "the publisher works again",
+    ]
+    assert caplog.records[0].exc_info, "where it was, stands beside"
 
 
 def test_a_projection_that_fails_ends_neither_the_publisher_nor_itself(caplog: pytest.LogCaptureFixture) -> None:
@@ -88,7 +96,10 @@ def test_a_projection_that_fails_ends_neither_the_publisher_nor_itself(caplog: p
     projection = Faulty(3, stop_if(lambda: publisher.worked > 1))
     said = [problem for name, problem in run(publisher, projection) if name == "projection"]
     assert said == ["", DEFECT, "", DEFECT, "", DEFECT, ""], "as it begins, then why it does not go on"
-    assert "the projection failed; it is tried again" in caplog.text
+    assert lines(caplog) == [
+        "the projection failed; it is tried again: LookupError('nobody foresaw this')",
+        "the projection works again",
+    ]
 
 
 def test_a_publisher_that_cannot_even_say_how_it_is_is_said_to_have_met_a_defect() -> None:
