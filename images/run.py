@@ -9,10 +9,11 @@ import subprocess
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 
 from images import cancel
+from images.cancel import Interruptible
 from images.errors import CommandError, TooMuchOutputError
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -51,6 +52,7 @@ def run(
         CommandError: not installed, ran out of time, or failed; with the command to paste and the last lines.
         TooMuchOutputError: it wrote more than `most_bytes`.
         EndedError: this thread's work is to end (`images.cancel`); the tool has ended.
+        KeyboardInterrupt: Ctrl-C, in a thread that has no such word to heed; the tool has ended.
     """
     command = [str(word) for word in argv]
     environment = clean_environment() | dict(env or {})
@@ -58,7 +60,8 @@ def run(
     tool = shutil.which(command[0], path=environment["PATH"])
     if tool is None:
         raise CommandError(shown, 127, f"{command[0]} is not installed here; ./setup.sh installs what builds need")
-    with _process([tool, *command[1:]], environment, cwd) as process:
+    ending = nullcontext() if cancel.current() else Interruptible()  # Ctrl-C must not come between fork and our knowing
+    with ending, _process([tool, *command[1:]], environment, cwd) as process:
         output = _Output(process, on_line, most_bytes)
         in_time = output.read(None if timeout is None else time.monotonic() + timeout)
         status = process.wait() if in_time and not output.too_much else 124

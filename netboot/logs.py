@@ -3,6 +3,7 @@
 import json
 import logging
 import sys
+import threading
 import time
 import traceback
 
@@ -40,6 +41,29 @@ class Lines(logging.Formatter):
         if record.exc_info and record.exc_info[1] is not None:
             fields["error"] = "".join(traceback.format_exception(record.exc_info[1]))
         return " ".join(f"{key}={value(str(part))}" for key, part in fields.items())
+
+
+class Trouble:
+    """What is wrong with one thing: said when it begins, when it changes, and when it has ended, not in each round of
+    who finds it. Threads may share one."""
+
+    def __init__(self, log: logging.Logger, about: str, ended: str, level: int = logging.WARNING) -> None:
+        """`about`: what comes before the problem's words; `ended`: the whole line of when there is none any more."""
+        self._log, self._about, self._ended, self._level = log, about, ended, level
+        self._noting = threading.Lock()
+        self.problem: str | None = None
+        """The last that was noted."""
+
+    def note(self, problem: str | None, defect: BaseException | None = None) -> None:
+        """What is wrong now; None: nothing. `defect`: its traceback is of interest."""
+        with self._noting:
+            before, self.problem = self.problem, problem
+        if problem == before:
+            return
+        if problem is None:
+            self._log.warning("%s", self._ended)
+        else:
+            self._log.log(self._level, "%s: %s", self._about, problem, exc_info=defect)
 
 
 def set_up(process: str, level: int = logging.INFO) -> None:

@@ -154,7 +154,7 @@ class KeyRing:
             NotFoundError: no such key. InUseError: it is the active one. StoreError: the file system refuses.
         """
         path = self.folder / f"{name}.pub"
-        if not _ID.fullmatch(name) or not path.exists():
+        if not _ID.fullmatch(name) or files.look(path) is None:
             raise NotFoundError(f"no trusted key {name[:80]} in {self.folder} (see `netboot key list`)")
         if name == self._active():
             raise InUseError(f"key {name} signs; run `netboot key rotate` before you retire it")
@@ -172,7 +172,7 @@ class KeyRing:
         """
         for suffix in (".pub", ".retired"):
             path = self.folder / f"{name}{suffix}"
-            if _ID.fullmatch(name) and path.exists():
+            if _ID.fullmatch(name) and files.look(path) is not None:
                 return self._public(path).to_bytes()
         raise NotFoundError(f"no key {name[:80]} in {self.folder} (see `netboot key list`)")
 

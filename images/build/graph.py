@@ -11,7 +11,7 @@ from typing import Protocol, Self
 
 from images.build.cache import Cache
 from images.build.step import NO_TOOLS, I, Product, Step
-from images.cancel import Cancellation
+from images.cancel import Interruptible
 
 
 class Progress(Protocol):
@@ -33,12 +33,14 @@ class Graph:
     def __init__(self, cache: Cache, progress: Progress) -> None:
         self._cache, self._progress = cache, progress
         self._guard = threading.Lock()
-        self._threads: list[tuple[threading.Thread, threading.Event]] = []
+        self._begun: list[threading.Event] = []
+        """Of each thread that was started: set when it needs nothing of ours any more."""
         self._failure: BaseException | None = None
-        self._cancellation = Cancellation()
+        self._cancellation = Interruptible()
         self.products: dict[str, Product] = {}
 
     def __enter__(self) -> Self:
+        self._cancellation.__enter__()
         return self
 
     def __exit__(
@@ -46,13 +48,9 @@ class Graph:
     ) -> None:
         if value is not None:
             self._fail(value)
-        while running := [end for thread, end in self._threads if thread.ident and not end.is_set()]:
-            try:
-                for end in running:
-                    end.wait()
-            except KeyboardInterrupt as error:  # tools are told to end, then killed: this does not take long
-                self._fail(error)
-        self._cancellation.close()
+        for end in self._begun:
+            end.wait()
+        self._cancellation.__exit__(kind, value, trace)  # raises, where it was Ctrl-C that ended all
         if self._failure is not None and self._failure is not value:
             raise self._failure from None
 
@@ -80,11 +78,9 @@ class Graph:
             self._cancellation.check()
             return self.products[step.name]
 
-        # Not Thread.join: a join that Ctrl-C interrupts may take a running thread for one that ended (Python < 3.13).
         end = threading.Event()
-        thread = threading.Thread(target=run, name=step.name)
-        self._threads.append((thread, end))
-        thread.start()
+        threading.Thread(target=run, name=step.name).start()
+        self._begun.append(end)
         return wait
 
     def _run(self, step: Step[I], inputs: I, tools: Mapping[str, str]) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from images.values import strict
+from images.values.files import is_file
 from images.values.strict import Document, Fault, FaultsError, Strict
 from images.values.types import Architecture, Name
 
@@ -71,7 +72,7 @@ def read(name: str, folder: Path, target: Mapping[str, Any]) -> tuple[list[Docum
     common = folder / name if is_path(name) else SHIPPED / f"{name}.yaml"
     distribution = target.get("distribution")
     there = {path.name.split(".")[1]: path for path in sorted(common.parent.glob(f"{common.stem}.*.yaml"))}
-    paths = [path for path in (common, there.get(str(distribution))) if path is not None and path.is_file()]
+    paths = [path for path in (common, there.get(str(distribution))) if path is not None and is_file(path)]
     if not paths and not there:
         return [], [_unknown(name)], []
     if there and distribution not in there:

@@ -9,6 +9,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BeforeValidator, ValidationInfo
 
+from images.values import files
 from images.values.types import Matching
 
 
@@ -51,14 +52,14 @@ def _beside(value: Path, info: ValidationInfo) -> Path:
 
 def _folder(value: Path, info: ValidationInfo) -> Path:
     folder = _beside(value, info)
-    if info.context and not folder.is_dir():
+    if info.context and not files.is_folder(folder):
         raise ValueError(f"there is no folder {folder}")
     return folder
 
 
 def _file(value: Path, info: ValidationInfo) -> Path:
     file = _beside(value, info)
-    if info.context and not file.is_file():
+    if info.context and not files.is_file(file):
         raise ValueError(f"there is no file {file}")
     return file
 
@@ -67,7 +68,7 @@ def _keyring(value: Path, info: ValidationInfo) -> Path:
     """A public key may also be one of the system's (`/usr/share/keyrings/…`)."""
     if not value.is_absolute():
         return _file(value, info)
-    if not value.is_file():
+    if not files.is_file(value):
         raise ValueError(f"there is no file {value}")
     return value
 

@@ -9,6 +9,7 @@ from pydantic import ValidationError
 from images.recipe import arguments, features, fields
 from images.recipe.recipe import Recipe
 from images.values import strict
+from images.values.files import is_file
 from images.values.strict import Document, Fault, FaultsError
 
 SHIPPED = Path(str(files("images") / "recipes"))
@@ -139,7 +140,7 @@ def _chain(path: Path) -> tuple[list[Document], list[Fault]]:
         if base_file.resolve() in seen:
             circle = [*seen[seen.index(base_file.resolve()) :], base_file]
             message = f"recipes are based on each other in a circle: {' → '.join(item.name for item in circle)}"
-        elif not base_file.is_file():
+        elif not is_file(base_file):
             message = (
                 f"there is no recipe {base_file if _is_path(base) else repr(base)}; shipped are {', '.join(shipped())}"
             )

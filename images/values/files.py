@@ -2,6 +2,7 @@
 
 import errno
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -71,6 +72,38 @@ def sync_folder(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def look(path: Path) -> os.stat_result | None:
+    """What is at a path, links followed; None: nothing is.
+
+    Not `Path.exists`, which ends with a traceback where a folder above may not be entered.
+
+    Raises:
+        StoreError: nobody can tell, with the cause and the remedy.
+    """
+    try:
+        return path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        closed = [
+            str(folder) for folder in path.absolute().parents if not os.access(folder, os.X_OK, effective_ids=True)
+        ]
+        where = f" ({closed[-1]} may not be entered)" if closed and error.errno == errno.EACCES else ""
+        raise refused(f"cannot tell whether there is {path}{where}", error) from error
+
+
+def is_file(path: Path) -> bool:
+    """Whether a plain file is there. Raises as `look` does."""
+    found = look(path)
+    return found is not None and stat.S_ISREG(found.st_mode)
+
+
+def is_folder(path: Path) -> bool:
+    """Whether a folder is there. Raises as `look` does."""
+    found = look(path)
+    return found is not None and stat.S_ISDIR(found.st_mode)
 
 
 def names(folder: Path) -> tuple[str, ...]:

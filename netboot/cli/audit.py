@@ -19,7 +19,7 @@ from images.store.lookup import resolve
 from images.store.store import Store
 from images.values.debian_versions import earlier
 from netboot.cli.output import output_option, progress, show
-from netboot.cli.paths import Paths, paths_options
+from netboot.cli.paths import ExistingFile, Paths, paths_options
 
 FIXABLE, UNFIXED, CANNOT_TELL = 3, 4, 5
 _STATES: tuple[State, ...] = ("affected", "unknown", "fixed", "not-affected")
@@ -36,7 +36,7 @@ _SHOWN = frozenset({"affected", "unknown"})
 @click.option(
     "--data",
     "data",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    type=ExistingFile(),
     required=True,
     multiple=True,
     help="File of Debian's security tracker (JSON) or of OSV records (JSON, zip, tar); again for more.",

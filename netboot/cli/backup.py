@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from images.values import files
 from netboot.cli.output import output_option, show
 from netboot.cli.paths import config_option, config_path, find_config
 
@@ -100,7 +101,7 @@ def restore(file: str, config: Path | None, force: bool, check: bool, output: st
     from netboot.stores.restore import restore as put_in_place
 
     site = config_path(config).absolute()
-    if site.exists() and not (force or check):
+    if files.look(site) is not None and not (force or check):
         raise click.ClickException(f"there is a site already ({site}): --force replaces it, --config names another")
     try:
         site.parent.mkdir(parents=True, exist_ok=True)

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from images.artifact.keyring import KeyRing
-from images.errors import ImageError, NotFoundError
+from images.errors import ImageError, NotFoundError, StoreError
 from images.store.store import Store
-from images.values import strict
+from images.values import files, strict
 from images.values.strict import Fault, FaultsError
 from netboot.cli import command_lines, fit, joining
 from netboot.cli.bundles import faults_of_bundle
@@ -74,13 +74,22 @@ def _inventory_folder(path: Path) -> Path:
 
 
 def _folders(config: Config) -> Iterator[Fault]:
-    if not config.store.is_dir():
-        yield Fault(str(config.store), 0, "", "is not a folder: `netboot image build` makes the store")
-    nearest = next(path for path in (config.data, *config.data.parents) if path.exists())
-    if not nearest.is_dir() or not os.access(nearest, os.W_OK | os.X_OK):
-        yield Fault(
-            str(config.data), 1, "", f"{nearest} cannot be written by this user: the service keeps its data here"
-        )
+    for folder, check in ((config.store, _store), (config.data, _data)):
+        try:
+            yield from check(folder)
+        except StoreError as error:
+            yield Fault(str(folder), 0, "", str(error))
+
+
+def _store(folder: Path) -> Iterator[Fault]:
+    if not files.is_folder(folder):
+        yield Fault(str(folder), 0, "", "is not a folder: `netboot image build` makes the store")
+
+
+def _data(folder: Path) -> Iterator[Fault]:
+    nearest = next(path for path in (folder, *folder.parents) if files.look(path) is not None)
+    if not files.is_folder(nearest) or not os.access(nearest, os.W_OK | os.X_OK):
+        yield Fault(str(folder), 1, "", f"{nearest} cannot be written by this user: the service keeps its data here")
 
 
 def _keys(config: Config) -> Iterator[Fault]:
@@ -92,7 +101,7 @@ def _keys(config: Config) -> Iterator[Fault]:
     if not trusted:
         message = "holds no public key (*.pub): run `netboot key create`, or copy it from where images are signed"
         yield Fault(str(config.keys), 0, "", message)
-    elif config.store.is_dir():
+    elif os.access(config.store, os.X_OK):
         for fault in faults_of_bundle(config):
             yield Fault(str(config.store / "site" / "bundle.json"), 1, "", fault)
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from images.values import files
-from netboot.cli.paths import config_option, find_config
+from netboot.cli.paths import ExistingFile, config_option, find_config
 from netboot.cli.times import moment
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def manifests(config: Path | None, name: str | None) -> None:
 @config_option
 @click.option(
     "--admin-kubeconfig",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    type=ExistingFile(),
     required=True,
     help="Kubeconfig of who may make tokens for ServiceAccounts; used now, and not kept.",
 )

@@ -54,7 +54,7 @@ def command(folder: Path, url: str | None, join_url: str | None, site: str, forc
       netboot init site
       netboot init site --join-url https://192.0.2.1:8443
     """
-    if folder.is_dir() and any(folder.iterdir()) and not force:
+    if files.is_folder(folder) and files.names(folder) and not force:
         raise click.ClickException(f"{folder} is not empty: choose another, or give --force to add what is missing")
     guessed = url or f"http://{_own_address()}:8080"
     try:

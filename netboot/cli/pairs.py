@@ -8,11 +8,11 @@ import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 
 from images import cancel
-from images.cancel import Cancellation, EndedError
+from images.cancel import Cancellation, EndedError, Interruptible
 from images.errors import CommandError, TooMuchOutputError
 from images.run import run
 from netboot.fabric.schedule import Pair
@@ -53,12 +53,9 @@ class Conductor:
         Raises:
             KeyboardInterrupt: Ctrl-C; all that ran has ended.
         """
-        ending = Cancellation()
-        try:
+        with Interruptible() as ending:
             for number, pairs in enumerate(rounds):
                 self._round(number, pairs, ending)
-        finally:
-            ending.close()
 
     def _round(self, number: int, pairs: Sequence[Pair], ending: Cancellation) -> None:
         with ThreadPoolExecutor(self._at_once) as threads:
@@ -84,8 +81,7 @@ class Conductor:
         Raises:
             EndedError: at Ctrl-C.
         """
-        ours = Cancellation()
-        with ThreadPoolExecutor(1) as threads:
+        with closing(Cancellation()) as ours, ThreadPoolExecutor(1) as threads:
             server = threads.submit(self._serve, turn, target, ours)
             try:
                 gbps, said = self._ask(turn, source, target, server)
@@ -94,7 +90,6 @@ class Conductor:
                 ours.tell()
                 with suppress(CommandError, EndedError):
                     server.result()
-                ours.close()
         return Measurement(source, target, gbps, words)
 
     def _serve(self, turn: int, target: str, ours: Cancellation) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from images.errors import NotFoundError
+from images.values import files
 from netboot.config import Config, load_config
 
 Command = Callable[..., None]
@@ -23,10 +24,10 @@ def config_file(given: Path | None) -> Path:
     """The configuration file, which is there.
 
     Raises:
-        NotFoundError: it is not, with the remedy.
+        NotFoundError: it is not. images.errors.StoreError: nobody can tell. Both with the remedy.
     """
     path = config_path(given)
-    if not path.exists():
+    if files.look(path) is None:
         raise NotFoundError(
             f"no configuration at {path}: change into the folder of a site, give --config, set NETBOOT_CONFIG, "
             "or make a new site with `netboot init DIR`"
@@ -41,6 +42,22 @@ def find_config(given: Path | None) -> Config:
         NotFoundError: there is none, with the remedy. images.values.strict.FaultsError: it has faults.
     """
     return load_config(config_file(given))
+
+
+class ExistingFile(click.Path):
+    """An argument that names a file. Of one that this user may not see click says that it does not exist; we do not."""
+
+    def __init__(self) -> None:
+        super().__init__(exists=True, dir_okay=False, path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The path.
+
+        Raises:
+            images.errors.StoreError: nobody can tell whether it is there. click.BadParameter: it is not.
+        """
+        files.look(Path(value))
+        return super().convert(value, param, ctx)
 
 
 class Paths:
@@ -63,7 +80,7 @@ class Paths:
     @property
     def inventory(self) -> Path | None:
         """The inventory's folder; None: there is no configuration."""
-        return self._configured.inventory if config_path(self._config).exists() else None
+        return self._configured.inventory if files.look(config_path(self._config)) is not None else None
 
     @property
     def store(self) -> Path:

@@ -14,6 +14,7 @@ from images.registry.credentials import Login, default_file, read_login
 from images.registry.errors import BadReferenceError, RegistryError
 from images.registry.reference import Reference
 from images.registry.retry import RetryPolicy
+from images.values import files
 
 if TYPE_CHECKING:
     from images.registry.client import OciRegistry
@@ -111,5 +112,5 @@ def check_authority(path: Path | None) -> None:
     Raises:
         RegistryError.
     """
-    if path is not None and not path.is_file():
+    if path is not None and not files.is_file(path):
         raise RegistryError(f"there is no {path}: --authority is a file of certificates in PEM")

@@ -3,16 +3,17 @@
 from images.errors import RecipeError
 from images.recipe import inherit
 from images.recipe.recipe import Recipe
+from images.values import files
 
 
 def load_recipe(name: str, profile: str | None) -> Recipe:
     """The recipe of that name or path, with another profile if one is given.
 
     Raises:
-        RecipeError: no such recipe. images.values.strict.FaultsError: with all its faults.
+        RecipeError: no such recipe. StoreError: nobody can tell. images.values.strict.FaultsError: with all its faults.
     """
     path = inherit.find(name)
-    if not path.is_file():
+    if not files.is_file(path):
         raise RecipeError(
             f"there is no recipe {name}: shipped are {', '.join(inherit.shipped())}; "
             "a recipe of your own is the path of its file, like ./mine.yaml"

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from images.values import files
 from netboot.cli.output import output_option, show
 from netboot.cli.paths import config_option, find_config
 from netboot.config import Join
@@ -88,7 +89,7 @@ _fill(nonces, NONCES, lambda join: join.nonce_keys)
 
 
 def _rotated(path: Path, kind: Kind, *, promote: bool, retire: bool) -> Keyset:
-    if not path.exists() and not (promote or retire):
+    if files.look(path) is None and not (promote or retire):
         path.parent.mkdir(parents=True, exist_ok=True)
         keys = Keyset((new_key(),))
     else:

@@ -17,6 +17,7 @@ from netboot.controllers.lifecycle import LifecycleController
 from netboot.controllers.projection import ProjectionController
 from netboot.controllers.snapshot_publisher import SnapshotPublisher
 from netboot.lifecycle.ports import Clock
+from netboot.logs import Trouble
 from netboot.status import DEFECT, LoopStatus, up_ms
 
 log = logging.getLogger(__name__)
@@ -30,7 +31,7 @@ JUDGE_SECONDS = 0.5
 REST_SECONDS = 5.0
 """How long a loop rests that failed for a reason that nobody foresaw."""
 
-Say = Callable[[str, LoopStatus], None]
+Say = Callable[[str, LoopStatus], object]
 
 
 class Beats(NamedTuple):
@@ -62,6 +63,10 @@ class Controllers:
             "publisher": publisher.status,
             "projection": lambda: projection.progress.status(clock.now_ms()),
             "lifecycle": lifecycle.status,
+        }
+        self._defects = {
+            name: Trouble(log, f"the {name} failed; it is tried again", f"the {name} works again", logging.ERROR)
+            for name in self._status
         }
         self._said: dict[str, LoopStatus] = {}
         """What each loop said last."""
@@ -134,7 +139,9 @@ class Controllers:
                 self._report("projection", self._status["projection"]())
 
         while not self._stop:
-            if not self._projection.step(going):
+            more = self._projection.step(going)
+            self._defects["projection"].note(None)
+            if not more:
                 time.sleep(LOOK_SECONDS)
 
     def _keep_for_ever(self, beat: Callable[[], None]) -> None:
@@ -162,10 +169,11 @@ class Controllers:
     def _attempt(self, name: str, step: Callable[[], object]) -> bool:
         try:
             step()
-        except Exception:
-            log.exception("the %s failed; it is tried again", name)
+        except Exception as error:  # noqa: BLE001 - whatever it is, it ends this round only
+            self._defects[name].note(repr(error), error)
             self._report_defect(name)
             return False
+        self._defects[name].note(None)
         return True
 
     def _report_defect(self, name: str) -> None:
@@ -184,7 +192,4 @@ class Controllers:
 
     def _report(self, name: str, status: LoopStatus) -> None:
         self._said[name] = status
-        try:
-            self._say(name, status)
-        except OSError as error:
-            log.warning("status of the %s cannot be written: %s", name, error.strerror)
+        self._say(name, status)

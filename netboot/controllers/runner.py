@@ -1,14 +1,11 @@
 """What a controller of a cluster does in its process besides its work: it reports how it is, and ends when told to."""
 
-import logging
 import signal
 import time
 from collections.abc import Callable
 from typing import Protocol
 
 from netboot.status import Reporting
-
-log = logging.getLogger(__name__)
 
 LOOK_SECONDS = 0.1
 STATUS_SECONDS = 1.0
@@ -31,7 +28,7 @@ class Controller(Protocol):
 
 
 def run(
-    controller: Controller, say: Callable[[Reporting], None], ready: Callable[[], None], beat: Callable[[], None]
+    controller: Controller, say: Callable[[Reporting], object], ready: Callable[[], None], beat: Callable[[], None]
 ) -> None:
     """Until SIGTERM or SIGINT. Ready at once: an apiserver that does not answer is for the status to say.
 
@@ -52,9 +49,6 @@ def run(
         beat()
         if time.monotonic() - reported >= STATUS_SECONDS:
             reported = time.monotonic()
-            try:
-                say(controller.status())
-            except OSError as error:
-                log.warning("status cannot be written: %s", error.strerror)
+            say(controller.status())
         time.sleep(LOOK_SECONDS)
     controller.stop()

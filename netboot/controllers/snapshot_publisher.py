@@ -20,6 +20,7 @@ from netboot.lifecycle.image_repository import ImageRepository, ImageRepositoryW
 from netboot.lifecycle.ports import Clock, States
 from netboot.lifecycle.snapshot import BootWindow, Snapshot
 from netboot.lifecycle.upstream import fetching
+from netboot.logs import Trouble
 from netboot.machines.values import Inventory
 from netboot.status import Condition, ImagesStatus, PublisherStatus
 from netboot.stores.snapshot import read_snapshot, write_snapshot
@@ -57,7 +58,9 @@ class SnapshotPublisher:
         self._path = config.data / "snapshot.json"
         self._store_changes = Changes(self._store_files, by_content=False)
         self._window_changes = Changes(self._enrolment_files, by_content=False)
-        self._windows_of, self._windows_problem = windows, ""
+        self._windows_of = windows
+        self._windows_trouble = Trouble(log, "boot windows", "boot windows: they can be told again")
+        self._references = Trouble(log, "references of boots are not written", "references of boots are written again")
         self._upstream, self._absent = upstream, dict[str, str]()
         self._published = _last(self._path)
         self._inventory = InventoryInForce(
@@ -65,7 +68,7 @@ class SnapshotPublisher:
         )
         self._composed = float("-inf")
         self._due: bool = True
-        self._problem: str | None = None
+        self._trouble = Trouble(log, "snapshot", "snapshot: it is written again", logging.ERROR)
 
     @property
     def valid(self) -> bool:
@@ -109,9 +112,11 @@ class SnapshotPublisher:
         try:
             write_snapshot(self._path, snapshot)
         except OSError as error:
-            self._trouble(f"{self._path} cannot be written: {error.strerror}; what was published before stays in force")
+            self._trouble.note(
+                f"{self._path} cannot be written: {error.strerror}; what was published before stays in force"
+            )
             return False
-        self._trouble(None)
+        self._trouble.note(None)
         _tell(self._published, snapshot)
         self._published, self._due = snapshot, False
         self._inventory.published()
@@ -126,16 +131,13 @@ class SnapshotPublisher:
         before it believes in any."""
         if self._windows_of is None:
             return {}
-        problem = ""
         try:
-            return self._windows_of(inventory, now_ms)
+            windows = self._windows_of(inventory, now_ms)
         except CannotTellError as error:
-            problem = str(error)
-            if problem != self._windows_problem:
-                log.warning("boot windows: %s", problem)
+            self._windows_trouble.note(str(error))
             return self._published.windows if self._published is not None else {}
-        finally:
-            self._windows_problem = problem
+        self._windows_trouble.note(None)
+        return windows
 
     def protect(self) -> None:
         """Tell the store which images must outlive garbage collection: of boots, and those that the inventory pins."""
@@ -147,13 +149,15 @@ class SnapshotPublisher:
         except BusyError as error:
             log.debug("references: %s", error)
         except (ImageError, CannotTellError) as error:
-            log.warning("references of boots are not written: %s", error)
+            self._references.note(str(error))
+        else:
+            self._references.note(None)
 
     def status(self) -> PublisherStatus:
         """For `/readyz` and metrics."""
         return PublisherStatus(
             at_ms=self._clock.now_ms(),
-            inventory=self._inventory.status(self._problem),
+            inventory=self._inventory.status(self._trouble.problem),
             images=self._images_status(),
             bundle=self._bundle_status(),
         )
@@ -194,11 +198,6 @@ class SnapshotPublisher:
     def _enrolment_files(self) -> Iterable[Path]:
         path = self._config.data / "enrolment.db"
         return path, path.with_name(path.name + "-wal")
-
-    def _trouble(self, problem: str | None) -> None:
-        if problem is not None and problem != self._problem:
-            log.error("snapshot: %s", problem)
-        self._problem = problem
 
 
 def _last(path: Path) -> Snapshot | None:

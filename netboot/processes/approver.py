@@ -16,7 +16,7 @@ from netboot.process import ProcessSpec
 from netboot.stores.facts import Facts
 from netboot.stores.live import LiveView
 from netboot.stores.register import open_register
-from netboot.stores.status import write_status
+from netboot.stores.status import StatusFile
 
 
 def run(spec: ProcessSpec) -> None:
@@ -24,7 +24,7 @@ def run(spec: ProcessSpec) -> None:
     config, cluster = spec.config, spec.cluster
     facts = Facts(config.data / "journal" / f"{spec.name}.db")
     approver = Approver(cluster, partial(connected, config, cluster), knowledge(config, cluster), facts, SystemClock())
-    runner.run(approver, partial(write_status, config.data / "status", spec.name), spec.say_ready, spec.heartbeat())
+    runner.run(approver, StatusFile(config.data / "status", spec.name).write, spec.say_ready, spec.heartbeat())
     facts.close()
 
 

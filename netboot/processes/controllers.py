@@ -26,7 +26,7 @@ from netboot.stores.image_repository import open_image_repository
 from netboot.stores.register import open_register
 from netboot.stores.state import SqliteStates
 from netboot.stores.state_writer import SqliteProjection
-from netboot.stores.status import StatusFolder, write_status
+from netboot.stores.status import StatusFile, StatusFolder
 
 
 def run(spec: ProcessSpec) -> None:
@@ -62,7 +62,8 @@ def run(spec: ProcessSpec) -> None:
         long_seconds=config.watchdog.controller_seconds / 4,
     )
     beats = Beats(spec.heartbeat("publisher"), spec.heartbeat(), spec.heartbeat("lifecycle"))
-    loops = Controllers(publisher, controller, lifecycle, partial(write_status, config.data / "status"), clock)
+    files = {name: StatusFile(config.data / "status", name) for name in ("publisher", "projection", "lifecycle")}
+    loops = Controllers(publisher, controller, lifecycle, lambda name, status: files[name].write(status), clock)
     loops.run(spec.say_ready, beats)
     projection.close()
     kept.close()

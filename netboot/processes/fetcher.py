@@ -1,7 +1,5 @@
 """The process `fetcher`, with `upstream`: images of channels that are not in the store (docs/registry.md)."""
 
-from functools import partial
-
 from netboot.clock import SystemClock
 from netboot.controllers import runner
 from netboot.controllers.fetcher import Fetcher
@@ -9,7 +7,7 @@ from netboot.lifecycle.upstream import missing
 from netboot.process import ProcessSpec
 from netboot.stores.image_repository import open_image_repository
 from netboot.stores.live import LiveView
-from netboot.stores.status import write_status
+from netboot.stores.status import StatusFile
 from netboot.stores.upstream import StoreUpstream
 
 
@@ -20,4 +18,4 @@ def run(spec: ProcessSpec) -> None:
     fetcher: Fetcher
     upstream = StoreUpstream(config, lambda seconds: fetcher.pause(seconds))
     fetcher = Fetcher(upstream, lambda: missing(live.view().snapshot.inventory, repository), SystemClock())
-    runner.run(fetcher, partial(write_status, config.data / "status", spec.name), spec.say_ready, spec.heartbeat())
+    runner.run(fetcher, StatusFile(config.data / "status", spec.name).write, spec.say_ready, spec.heartbeat())

@@ -6,7 +6,6 @@ import secrets
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from functools import partial
 
 from netboot.clock import SystemClock
@@ -30,7 +29,7 @@ from netboot.stores.facts import Facts
 from netboot.stores.live import LiveView
 from netboot.stores.register import open_register
 from netboot.stores.sealing import NONCES, sealing_keys
-from netboot.stores.status import write_status
+from netboot.stores.status import StatusFile
 from netboot.web.join import preflight
 from netboot.web.join.app import Dependencies, create_app, readiness
 from netboot.web.join.limits import Buckets
@@ -141,10 +140,9 @@ def _problems(keys: Reread[Keyset], certificate: Certificate, facts: Facts) -> l
 def _report_for_ever(config: Config, index: int, dependencies: Dependencies) -> None:
     """For the management server's `/readyz`, until this process is told to stop. A thread of its own, for the checks
     wait for an apiserver that does not answer."""
+    file = StatusFile(config.data / "status", f"join-{index}")
     while True:
-        status = status_of(dependencies)
-        with suppress(OSError):
-            write_status(config.data / "status", f"join-{index}", status)
+        file.write(status_of(dependencies))
         if dependencies.stopping():
             return
         time.sleep(REPORT_SECONDS)

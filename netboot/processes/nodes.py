@@ -13,7 +13,7 @@ from netboot.status import Reporting
 from netboot.stores.facts import Facts
 from netboot.stores.live import LiveView
 from netboot.stores.state import SqliteStates
-from netboot.stores.status import write_status
+from netboot.stores.status import StatusFile
 
 
 def run(spec: ProcessSpec) -> None:
@@ -27,11 +27,11 @@ def run(spec: ProcessSpec) -> None:
         return KubeNodes(connect(config.clusters[cluster].nodes))
 
     collector = Collector(nodes, machines.all, states, facts, SystemClock())
-    observed = ObservedFile(config.data / "status", cluster)
+    observed, status = ObservedFile(config.data / "status", cluster), StatusFile(config.data / "status", spec.name)
 
-    def say(status: Reporting) -> None:
-        observed.write(collector.nodes())  # first: who reads a status that is fresh reads Nodes that are
-        write_status(config.data / "status", spec.name, status)
+    def say(said: Reporting) -> None:
+        if observed.write(collector.nodes()):  # first: who reads a status that is fresh reads Nodes that are
+            status.write(said)
 
     runner.run(collector, say, spec.say_ready, spec.heartbeat())
     facts.close()

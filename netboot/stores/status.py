@@ -15,6 +15,7 @@ from pydantic import ValidationError
 
 from images.values.strict import Strict
 from netboot.lifecycle.errors import CannotTellError
+from netboot.logs import Trouble
 
 S = TypeVar("S", bound=Strict)
 
@@ -70,19 +71,38 @@ def write_status(folder: Path, process: str, status: Strict) -> None:
         raise
 
 
-class StatusWriter:
-    """Writes the latest of what a process says of itself, in a thread: who says it waits for no disk, and fails never.
-
-    What cannot be written is said in the log, once, and is written when there is room again.
-    """
+class StatusFile:
+    """The file of one process, or loop, for whoever it is of. What cannot be written is said in the log, once while
+    that lasts; the file keeps what was written last, whose age its readers see."""
 
     def __init__(self, folder: Path, process: str) -> None:
         self._folder, self._process = folder, process
+        of = f"status of the {process}"
+        self._trouble = Trouble(log, f"{of} cannot be written", f"{of} is written again")
+
+    def write(self, status: Strict) -> bool:
+        """Swap the file, if that can be; whether it could."""
+        try:
+            write_status(self._folder, self._process, status)
+        except OSError as error:
+            self._trouble.note(error.strerror)
+            return False
+        self._trouble.note(None)
+        return True
+
+
+class StatusWriter:
+    """Writes the latest of what a process says of itself, in a thread: who says it waits for no disk, and fails never.
+
+    What cannot be written now is written when there is room again.
+    """
+
+    def __init__(self, folder: Path, process: str) -> None:
+        self._file = StatusFile(folder, process)
         self._changed = threading.Condition()
         self._latest: Strict | None = None
         self._ending = False
         self._thread = threading.Thread(target=self._write_for_ever, name="status", daemon=True)
-        self._problem: str | None = None
 
     def say(self, status: Strict) -> None:
         """Have this written; what was said before and is not written yet is passed over."""
@@ -107,17 +127,7 @@ class StatusWriter:
                 status, self._latest = self._latest, None
             if status is None:
                 return
-            try:
-                write_status(self._folder, self._process, status)
-            except OSError as error:
-                self._tell(error.strerror)
-            else:
-                self._tell(None)
-
-    def _tell(self, problem: str | None) -> None:
-        if problem is not None and problem != self._problem:
-            log.warning("what %s says of itself cannot be written: %s", self._process, problem)
-        self._problem = problem
+            self._file.write(status)
 
 
 def _content(path: Path, most: int) -> bytes:

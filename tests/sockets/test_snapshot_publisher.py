@@ -332,6 +332,9 @@ def test_boot_windows_are_published_at_the_next_look_after_a_change(
     kept.now += 60
     assert publisher.step()
     assert kept.published().windows == {}
+    assert [one.getMessage() for one in caplog.records if "windows" in one.getMessage()][1:] == [
+        "boot windows: they can be told again"
+    ]
 
 
 def fetching(kept: Kept, words: dict[str, str]) -> SnapshotPublisher:

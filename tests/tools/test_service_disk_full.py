@@ -4,6 +4,7 @@ import os
 import re
 import signal
 import subprocess
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,8 @@ pytestmark = pytest.mark.tools
 
 NAMES = ("boot-0", "boot-1", "controllers", "management")
 MAC = "52:54:00:00:00:01"
+LIVES = 3
+"""How often a process is started: before the disk is full, when it was killed, when the service starts again."""
 
 
 @pytest.fixture
@@ -100,6 +103,9 @@ def test_restarts_on_a_full_disk_cost_neither_scripts_nor_images(service: Servic
     scripts_and_images_are_served(service, blob)
     degraded_with_its_cause(service)
     assert [line for line in service.log.splitlines() if re.search("SIGBUS|restart 2|Traceback", line)] == []
+    unwritten = Counter(re.findall(r"status of the ([a-z0-9-]+) cannot be written: No space left", service.log))
+    assert set(unwritten) >= {"publisher", "projection", "supervisor"}
+    assert max(unwritten.values()) <= LIVES, "once each time that it was started, and not each second"
     Path(f"/proc/{_pid(service)}/root{filler}").unlink()
     wait_for(lambda: service.outcome(MAC) == "boot")
     wait_for(lambda: service.readyz()["ready"] and service.readyz()["details"]["disk"]["ok"])

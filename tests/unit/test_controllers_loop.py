@@ -72,6 +72,10 @@ def stop_if(condition: Callable[[], bool]) -> Callable[[], None]:
     return lambda: os.kill(os.getpid(), signal.SIGTERM) if condition() else None
 
 
+def lines(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage() for record in caplog.records]
+
+
 DEFECT = "a defect; see the log"
 
 
@@ -81,7 +85,11 @@ def test_a_publisher_that_fails_ends_neither_the_projection_nor_itself(caplog: p
     said = [problem for name, problem in run(publisher, projection) if name == "publisher"]
     assert said[:4] == [DEFECT, DEFECT, DEFECT, ""], "each time at once, and no longer than it lasts"
     assert projection.worked > 0
-    assert "the publisher failed; it is tried again" in caplog.text
+    assert lines(caplog) == [
+        "the publisher failed; it is tried again: LookupError('nobody foresaw this')",
+        "the publisher works again",
+    ]
+    assert caplog.records[0].exc_info, "where it was, stands beside"
 
 
 def test_a_projection_that_fails_ends_neither_the_publisher_nor_itself(caplog: pytest.LogCaptureFixture) -> None:
@@ -89,7 +97,10 @@ def test_a_projection_that_fails_ends_neither_the_publisher_nor_itself(caplog: p
     projection = Faulty(3, stop_if(lambda: publisher.worked > 1))
     said = [problem for name, problem in run(publisher, projection) if name == "projection"]
     assert said == ["", DEFECT, "", DEFECT, "", DEFECT, ""], "as it begins, then why it does not go on"
-    assert "the projection failed; it is tried again" in caplog.text
+    assert lines(caplog) == [
+        "the projection failed; it is tried again: LookupError('nobody foresaw this')",
+        "the projection works again",
+    ]
 
 
 def test_a_lifecycle_that_fails_ends_no_other_loop_and_goes_on(caplog: pytest.LogCaptureFixture) -> None:

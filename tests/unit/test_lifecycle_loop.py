@@ -286,8 +286,15 @@ def test_nodes_are_read_when_they_changed_and_what_is_torn_leaves_what_was(tmp_p
     file.write(nodes)
     first = said.eyes.look(1).nodes["default"]
     assert first == nodes
-    file.write(nodes)
+    assert file.write(nodes)
     assert said.eyes.look(1).nodes["default"] is first
+    said.folder.rename(tmp_path / "away")
+    said.folder.write_text("a file in its place")
+    assert not file.write({})  # what could not be written is written when it can be
+    said.folder.unlink()
+    (tmp_path / "away").rename(said.folder)
+    assert file.write({})
+    assert said.eyes.look(1).nodes["default"] == {}
     write_status(said.folder, "observed-default", ObservedNodes(gated=("a",)))
     assert said.eyes.look(1).nodes["default"] == {"a": Node.GATED}
     (said.folder / "observed-default.json").write_text("{")

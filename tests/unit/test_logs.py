@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from netboot.logs import Lines, value
+from netboot.logs import Lines, Trouble, value
 
 
 def line(message: str, *arguments: object, **extra: object) -> str:
@@ -57,3 +57,16 @@ def test_a_traceback_stays_on_its_line() -> None:
         found = line("failed", exc_info=sys.exc_info())
     assert "\n" not in found
     assert 'RuntimeError: broken\\nin two\\n"' in found
+
+
+def test_what_lasts_is_said_when_it_begins_changes_and_ends(caplog: pytest.LogCaptureFixture) -> None:
+    trouble = Trouble(logging.getLogger("here"), "the file cannot be written", "the file is written again")
+    for problem in (None, "full", "full", "gone", "gone", None, None, "full"):
+        trouble.note(problem)
+        assert trouble.problem == problem
+    assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
+        ("WARNING", "the file cannot be written: full"),
+        ("WARNING", "the file cannot be written: gone"),
+        ("WARNING", "the file is written again"),
+        ("WARNING", "the file cannot be written: full"),
+    ]

@@ -11,7 +11,7 @@ from netboot.boot.metrics import Counters
 from netboot.lifecycle.errors import CannotTellError
 from netboot.status import BootStatus
 from netboot.stores import status
-from netboot.stores.status import StatusFolder, wipe, write_status
+from netboot.stores.status import StatusFile, StatusFolder, wipe, write_status
 
 SAID = Counters().status(1, open_connections=2, journal_lag=3)
 
@@ -45,6 +45,28 @@ def test_nobody_knows_the_name_under_which_it_is_written(tmp_path: Path, monkeyp
     with pytest.raises(FileExistsError):
         write_status(folder, "boot-0", SAID)
     assert other.read_text() == "a key"
+
+
+def test_what_cannot_be_written_is_said_once_and_what_was_written_stays(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder, away = tmp_path / "status", tmp_path / "away"
+    file = StatusFile(folder, "publisher")
+    file.write(SAID)
+    folder.rename(away)
+    folder.touch()
+    for number in (1, 2, 3):
+        file.write(SAID.model_copy(update={"at_ms": number}))
+    folder.unlink()
+    away.rename(folder)
+    assert StatusFolder(folder).read("publisher", BootStatus) == SAID, "its age tells that it is not of now"
+    for number in (4, 5):
+        file.write(SAID.model_copy(update={"at_ms": number}))
+    assert [record.getMessage() for record in caplog.records] == [
+        "status of the publisher cannot be written: File exists",
+        "status of the publisher is written again",
+    ]
+    assert StatusFolder(folder).read("publisher", BootStatus) == SAID.model_copy(update={"at_ms": 5})
 
 
 def test_what_is_no_file_or_has_no_end_cannot_be_told(tmp_path: Path) -> None:

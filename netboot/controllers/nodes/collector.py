@@ -18,6 +18,7 @@ from netboot.lifecycle.known import Node
 from netboot.lifecycle.phases import Phase
 from netboot.lifecycle.ports import Clock, States
 from netboot.lifecycle.trace import Trace
+from netboot.logs import Trouble
 from netboot.machines.values import Machine
 from netboot.status import DEFECT, NodesStatus
 
@@ -78,7 +79,7 @@ class Collector:
         """Nodes of which everything is written down: uid."""
         self._written: dict[str, tuple[str, set[Phase]]] = {}
         """Of each machine the latest boot and what was written down of it; the state knows of that a little later."""
-        self._problem: str | None = None
+        self._trouble = Trouble(log, "nodes", "nodes: in order again", logging.ERROR)
 
     def start(self) -> None:
         """Begin; the threads end with the process."""
@@ -92,7 +93,7 @@ class Collector:
 
     def status(self) -> NodesStatus:
         """For `/readyz` and metrics."""
-        problem = self._reflector.problem or self._problem
+        problem = self._reflector.problem or self._trouble.problem
         with self._lock:
             registered, ready = len(self._known), sum(is_ready for _, is_ready in self._known.values())
         return NodesStatus(
@@ -189,14 +190,8 @@ class Collector:
         while not self._stopping.wait(LOOK_SECONDS):
             try:
                 self.step()
-                self._say(None)
+                self._trouble.note(None)
             except CannotTellError as error:
-                self._say(str(error))
-            except Exception:
-                log.exception("the node collector failed")
-                self._say(DEFECT)
-
-    def _say(self, problem: str | None) -> None:
-        if problem is not None and problem != self._problem:
-            log.error("nodes: %s", problem)
-        self._problem = problem
+                self._trouble.note(str(error))
+            except Exception as error:  # noqa: BLE001 - whatever it is, the next round is tried
+                self._trouble.note(DEFECT, error)

@@ -7,7 +7,7 @@ from pathlib import Path
 from images.values.strict import Strict
 from netboot.join.ports import NodeView
 from netboot.lifecycle.known import Node
-from netboot.stores.status import write_status
+from netboot.stores.status import StatusFile
 
 
 class ObservedNodes(Strict):
@@ -45,11 +45,13 @@ class ObservedFile:
     """Writes what changed."""
 
     def __init__(self, folder: Path, cluster: str) -> None:
-        self._folder, self._name = folder, file_of(cluster)
+        self._file = StatusFile(folder, file_of(cluster))
         self._written: dict[str, Node] | None = None
 
-    def write(self, nodes: Mapping[str, Node] | None) -> None:
-        """All Nodes as they are; None: not known yet. Raises OSError where it cannot be written."""
+    def write(self, nodes: Mapping[str, Node] | None) -> bool:
+        """All Nodes as they are; None: not known yet. Whether the file has them."""
         if nodes is not None and nodes != self._written:
-            write_status(self._folder, self._name, observed(nodes))
+            if not self._file.write(observed(nodes)):
+                return False
             self._written = dict(nodes)
+        return True

@@ -199,7 +199,7 @@ def test_of_two_threads_that_want_the_same_product_one_makes_it(tmp_path: Path) 
 
 
 INTERRUPTED = """
-import sys
+import signal, sys
 from pathlib import Path
 from images.build.cache import Cache
 from images.build.graph import Graph
@@ -209,21 +209,31 @@ from images.run import run
 def tool(inputs, out, say):
     run(["sh", "-c", f"sleep 1000 & echo $! >{sys.argv[1]}/{inputs.text}; wait"])
 
-with Cache(Path(sys.argv[1], "cache")) as cache, Graph(cache, Told()) as graph:
-    one = graph.step(named("one", tool), lambda: Inputs("ready1"))
-    graph.step(named("two", tool), lambda: Inputs("ready2"))
-    graph.step(named("three"), lambda: Inputs("3", (one(),)))
+try:
+    with Cache(Path(sys.argv[1], "cache")) as cache, Graph(cache, Told()) as graph:
+        one = graph.step(named("one", tool), lambda: Inputs("ready1"))
+        graph.step(named("two", tool), lambda: Inputs("ready2"))
+        graph.step(named("three"), lambda: Inputs("3", (one(),)))
+        signal.pthread_sigmask(signal.SIG_BLOCK, eval(sys.argv[2]))
+finally:
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
 """
 
 
-def test_ctrl_c_ends_all_and_leaves_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize("masked", ["{}", "{signal.SIGINT}"], ids=["the main thread hears", "it is about to wait"])
+def test_ctrl_c_ends_all_and_leaves_nothing(tmp_path: Path, masked: str) -> None:
+    """A signal that comes right before the main thread begins to wait does not wake it: that is like one that is not
+    for it."""
     for name in ("ready1", "ready2"):
         os.mkfifo(tmp_path / name)
-    argv = [sys.executable, "-c", INTERRUPTED, str(tmp_path)]
+    argv = [sys.executable, "-c", INTERRUPTED, str(tmp_path), masked]
     with subprocess.Popen(argv, stderr=subprocess.PIPE, text=True) as process:
         pids = [int((tmp_path / name).read_text()) for name in ("ready1", "ready2")]
         process.send_signal(signal.SIGINT)
-        _, shown = process.communicate(timeout=RETRY_POLICY)
+        try:
+            _, shown = process.communicate(timeout=RETRY_POLICY)
+        finally:
+            process.kill()
     for pid in pids:
         wait_gone(pid)
     assert process.returncode == -signal.SIGINT

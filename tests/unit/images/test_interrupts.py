@@ -1,0 +1,25 @@
+"""Ctrl-C, whenever it comes: it is raised as itself, once everything that was begun has ended."""
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+RETRY_POLICY = 300.0
+
+
+@pytest.mark.parametrize("work", ["graph", "tool"])
+def test_ctrl_c_at_each_line_of_the_main_thread(work: str) -> None:
+    """Of one that starts steps and waits for them, and of one that runs a tool."""
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.unit.images.instants", work],
+        capture_output=True,
+        text=True,
+        timeout=RETRY_POLICY,
+        check=False,
+    )
+    counted = re.fullmatch(r"(\d+) instants\n", done.stdout)
+    assert counted, done.stdout[-3000:]
+    assert int(counted[1]) > 200
+    assert (done.returncode, done.stderr) == (0, "")

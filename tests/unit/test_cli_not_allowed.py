@@ -1,0 +1,89 @@
+"""What lies in a folder that one may not enter: neither there nor not there, and told so, with what to do."""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.commands import Run
+from tests.sites import make_site
+
+NOBODY = 65534
+
+
+@contextmanager
+def closed(folder: Path) -> Iterator[None]:
+    """Nobody may enter it; root, who may all the same, is nobody meanwhile."""
+    root = os.geteuid() == 0
+    folder.chmod(0)
+    if root:
+        os.seteuid(NOBODY)
+    try:
+        yield
+    finally:
+        if root:
+            os.seteuid(0)
+        folder.chmod(0o755)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A site, in folders that everybody may enter."""
+    monkeypatch.delenv("NETBOOT_CONFIG", raising=False)
+    make_site(tmp_path / "site")
+    (tmp_path / "site/own.yaml").write_text("{}")
+    for above in (tmp_path, *tmp_path.parents):
+        if above.stat().st_uid == os.geteuid() and above.stat().st_mode & 0o111 != 0o111:
+            above.chmod(above.stat().st_mode | 0o111)
+    return tmp_path / "site"
+
+
+def cannot_tell(path: Path, folder: Path) -> str:
+    return (
+        f"error: cannot tell whether there is {path} ({folder} may not be entered): Permission denied; "
+        "use the account that owns it\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        (lambda path: ("config", "check", "--config", path), "netboot.yaml"),
+        (lambda path: ("config", "show", "--config", path), "netboot.yaml"),
+        (lambda path: ("image", "list", "--config", path), "netboot.yaml"),
+        (lambda path: ("doctor", "--config", path), "netboot.yaml"),
+        (lambda path: ("machine", "list", "--config", path), "netboot.yaml"),
+        (lambda path: ("image", "sources", "check", path), "own.yaml"),
+        (lambda path: ("image", "audit", "a", "--store", "x", "--data", path), "own.yaml"),
+        (lambda path: ("cluster", "kubeconfigs", "--admin-kubeconfig", path), "own.yaml"),
+    ],
+)
+def test_nobody_can_tell(folder: Path, run: Run, words: Callable[[Path], tuple[object, ...]], name: str) -> None:
+    path = folder / name
+    run(*words(folder / "none.yaml"))  # a command's modules are read where they can be
+    with closed(folder):
+        done = run(*words(path))
+    assert (done.err, done.out) == (cannot_tell(path, folder), "")
+    assert done.status == 1
+
+
+def test_what_is_not_there_is_said_not_to_be(folder: Path, run: Run) -> None:
+    missing = folder / "none.yaml"
+    assert run("config", "show", "--config", missing).err == (
+        f"error: no configuration at {missing}: change into the folder of a site, give --config, set NETBOOT_CONFIG, "
+        "or make a new site with `netboot init DIR`\n"
+    )
+
+
+def test_a_store_that_cannot_be_entered_is_a_fault_beside_the_others(folder: Path, run: Run) -> None:
+    run("config", "check", "--config", folder / "netboot.yaml")
+    closed_folder = folder / "closed"
+    closed_folder.mkdir()
+    text = (folder / "netboot.yaml").read_text()
+    (folder / "netboot.yaml").write_text(text + f"\nstore: {closed_folder}/store\n")
+    with closed(closed_folder):
+        done = run("config", "check", "--config", folder / "netboot.yaml")
+    told = cannot_tell(closed_folder / "store", closed_folder).removeprefix("error: ")
+    assert f"{closed_folder}/store: {told}" in done.out + done.err
