@@ -12,8 +12,10 @@ from netboot.controllers.lifecycle import KEEP_MS, MOST, LifecycleController
 from netboot.controllers.nodes.observed import ObservedFile, ObservedNodes
 from netboot.controllers.sight import Eyes, Sight
 from netboot.controllers.surroundings import Acts
+from netboot.controllers.waiting import Waiting
 from netboot.join.enrolment import Record
 from netboot.lifecycle.errors import StateUnavailableError
+from netboot.lifecycle.judge import Due
 from netboot.lifecycle.known import Declared, Node, Places
 from netboot.lifecycle.phases import Phase
 from netboot.lifecycle.state import Batch
@@ -163,6 +165,38 @@ def test_what_the_inventory_changes_is_judged_anew_and_who_leaves_it_is_forgotte
     world.declared = {}
     world.judge()
     assert world.kept.kept == {}
+
+
+def test_a_new_inventory_costs_a_judgement_of_those_machines_alone_for_which_it_says_something_else() -> None:
+    world = World("gpu-001", "gpu-002")
+    world.judge()
+    asked: list[list[str]] = []
+    machines = world.states.machines
+
+    def note(names: Any = None) -> Any:
+        asked.append(names)
+        return machines(names)
+
+    world.states.machines = note  # type: ignore[method-assign]
+    world.declared = {"gpu-001": declared("gpu-001"), "gpu-002": declared("gpu-002", enabled=False)}
+    world.judge()
+    assert asked == [["gpu-002"]]
+
+
+def test_who_waits_waits_once_and_what_was_planned_before_is_forgotten() -> None:
+    waiting = Waiting()
+    waiting.tell(["b", "a"])
+    waiting.tell(["b", "c"])
+    assert (waiting.take(2), len(waiting), waiting.take(2), len(waiting)) == (["b", "a"], 1, ["c"], 0)
+    waiting.plan("a", [Due("reports", 5), Due("nodes", 9)])
+    waiting.plan("a", [Due("reports", 7)])
+    waiting.pass_time({"reports": 6, "nodes": 9})
+    assert len(waiting) == 0
+    waiting.pass_time({"reports": 7})
+    assert waiting.take(1) == ["a"]
+    waiting.plan("a", ())
+    waiting.pass_time({"reports": 99})
+    assert len(waiting) == 0
 
 
 def test_nodes_and_acts_are_noticed() -> None:

@@ -71,6 +71,21 @@ def test_every_act_has_its_effect_and_every_mark_can_be_put_on_and_taken_off() -
     assert {effect.on for effect in EFFECTS.values()} == {effect.off for effect in EFFECTS.values()} == {*Mark, None}
 
 
+def test_no_boot_and_no_other_act_takes_off_what_is_on_a_machine() -> None:
+    ends = {
+        Mark.RETIRED: Act.REINSTATE,
+        Mark.QUARANTINED: Act.READMIT,
+        Mark.HELD: Act.RELEASE,
+        Mark.DRAINING: Act.DRAINED,
+    }
+    on = [Act.HOLD, Act.QUARANTINE, Act.DRAIN, Act.RETIRE]
+    for mark, end in ends.items():
+        others = [act for act in Act if act not in (end, *on)]
+        assert mark in marks_after([*on, *others])
+        assert marks_after([*on, end]) == set(Mark) - {mark}
+    assert marks_after([*on, Act.BOOT]) == set(Mark)
+
+
 def test_the_gravest_mark_is_named() -> None:
     assert gravest(frozenset()) is None
     assert gravest(frozenset({Mark.DRAINING, Mark.HELD})) is Mark.HELD
