@@ -1,7 +1,7 @@
 """CDI descriptions as containerd reads them: of the form that nvidia-ctk writes, where netboot-cdi.service puts them.
 
 `DESCRIPTION` has the form that nvidia-ctk 1.18 writes of two GPUs (its cmd/nvidia-ctk/cdi/generate), with fewer mounts.
-No GPU wrote it: docs/critiques.md, 128.
+`cdi/h100.yaml` is what nvidia-ctk 1.17.8 wrote of a real H100 on 2026-11-23 (driver 580.159.04), its UUID a number.
 """
 
 import json
@@ -210,3 +210,15 @@ def test_a_second_description_of_the_same_gpus_beside_it_takes_both_away(read: R
     assert found["not_given"] == "unresolvable CDI devices nvidia.com/gpu=0"
     placed.with_name("copy.yaml").rename(placed.with_name("copy.yml"))
     assert read(placed.parent)["devices"] == [f"nvidia.com/gpu={name}" for name in DEVICES]
+
+
+def test_the_description_of_a_real_gpu_is_read(read: Reader, placed: Path) -> None:
+    placed.write_text(on_hosts_with("/dev/null", (Path(__file__).parent / "cdi/h100.yaml").read_text()))
+    found = read(placed.parent, "nvidia.com/gpu=all")
+    assert (found["refused"], found["not_given"]) == ({}, "")
+    names = ("0", "GPU-00000000-0000-0000-0000-000000000001", "all")
+    assert found["devices"] == [f"nvidia.com/gpu={name}" for name in names]
+    devices = [device["path"] for device in found["container"]["linux"]["devices"]]
+    assert devices == ["/dev/nvidia-uvm", "/dev/nvidia-uvm-tools", "/dev/nvidiactl", "/dev/nvidia0"]
+    hooks = [hook["args"][1] for hook in found["container"]["hooks"]["createContainer"]]
+    assert hooks == ["create-symlinks", "create-symlinks", "enable-cuda-compat", "update-ldcache"]
