@@ -71,6 +71,7 @@ def measure(folder: Path, *, quick: bool) -> Scale:
         try:
             _wait(site, boot_path(site.machines[-1]))
             scrape = middle(_scrape(management) for _ in range(SCRAPES))
+            _judged(site)
             procfs.settle(service.pid)
             spent, start = procfs.cpu_seconds(service.pid, named="controllers"), time.monotonic()
             time.sleep(idle)
@@ -223,6 +224,15 @@ def _wait(site: Site, path: str) -> None:
     while not _boots(site, path):
         if time.monotonic() > deadline:
             raise BenchError(f"netboot does not boot its machines on {HOST}:\n{tail(site.folder / 'log')}")
+        time.sleep(0.5)
+
+
+def _judged(site: Site) -> None:
+    """Wait until the lifecycle has looked at every machine once."""
+    deadline, said = time.monotonic() + 600, site.folder / "data" / "status" / "lifecycle.json"
+    while not said.exists() or json.loads(said.read_bytes())["waiting"]:
+        if time.monotonic() > deadline:
+            raise BenchError(f"not every machine is judged:\n{tail(site.folder / 'log')}")
         time.sleep(0.5)
 
 
