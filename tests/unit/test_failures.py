@@ -16,7 +16,13 @@ def declared(module: ModuleType) -> set[type[BaseException]]:
     return {value for value in vars(module).values() if isinstance(value, type) and issubclass(value, Exception)}
 
 
-BUILDS = {images.RecipeError, images.CommandError, images.SourceUnavailableError, images.LockError}
+BUILDS = {
+    images.RecipeError,
+    images.CommandError,
+    images.TooMuchOutputError,
+    images.SourceUnavailableError,
+    images.LockError,
+}
 """Raised by builds alone, and no server builds (an import contract); so are those of `images.values.finding`."""
 
 
