@@ -174,6 +174,8 @@ class ApproverStatus(Condition, Timed):
     unavailable: int
     waiting: int
     oldest_seconds: float
+    followed: bool = True
+    """Whether requests are seen and can be decided: an alert, or one that waits, alters nothing of that."""
 
 
 class NodesStatus(Condition, Timed):

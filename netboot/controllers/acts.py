@@ -16,7 +16,7 @@ LOOK_SECONDS = 5.0
 
 class EnrolledActs:
     """The very same object while nothing changed. `records()`: of enrolment; may raise CannotTellError, which leaves in
-    force what was."""
+    force what was until it can be told."""
 
     def __init__(
         self,
@@ -28,17 +28,20 @@ class EnrolledActs:
         self._records, self._monotonic = records, monotonic
         self._looked = float("-inf")
         self._acts: Acts = {}
+        self._unread = False
 
     def acts(self) -> Acts:
         """Machine → what was done to it."""
         if self._monotonic() - self._looked < LOOK_SECONDS:
             return self._acts
         self._looked = self._monotonic()
-        if self._changes.settled(now=True):
+        if self._changes.settled(now=True) or self._unread:
+            self._unread = True
             try:
                 acts = {record.machine: (Act.RETIRE,) for record in self._records() if record.state == "retired"}
             except CannotTellError:
                 return self._acts
+            self._unread = False
             if acts != self._acts:
                 self._acts = acts
         return self._acts

@@ -21,7 +21,10 @@ from netboot.lifecycle.state import MachineState
 from netboot.status import LifecycleStatus
 
 MOST = 100
-"""Machines judged with one transaction."""
+"""Machines judged with one transaction; fewer after a failure."""
+FIRST_MS = 30_000
+"""How long nobody is judged after a start while the Nodes of a cluster have not been listed: else each restart of the
+service would show every machine as one whose Node is gone, and move the moments of its conditions."""
 KEEP_MS = 60_000
 """How often the clocks are written down where nothing else is: a crash sets them, and deadlines, back by so much."""
 
@@ -44,10 +47,13 @@ class LifecycleController:
         self._declared, self._acts, self._clock, self._up_ms = declared, acts, clock, up_ms
         self._surroundings, self._waiting, self._found = Surroundings(), Waiting(), Found()
         self._clocks: SeenTime | None = None
-        self._kept_at = 0
+        self._kept_at = self._started = 0
+        self._at_once = MOST
         self._unseen: tuple[str, ...] = ()
         self._forget: set[str] = set()
         self._problem = ""
+        self._missing = False
+        """Whether some of what was kept may be gone."""
 
     def told(self, machines: Iterable[str]) -> None:
         """Something came of these; called by other threads."""
@@ -58,7 +64,7 @@ class LifecycleController:
         try:
             more = self._step()
         except CannotTellError as error:
-            self._problem = str(error)
+            self._problem, self._missing = str(error), True
             return False
         self._problem = ""
         return more
@@ -77,25 +83,33 @@ class LifecycleController:
     def _step(self) -> bool:
         up_ms, declared = self._up_ms(), self._declared()
         if self._clocks is None:
-            self._clocks, self._kept_at = SeenTime(self._kept.seen_time(), up_ms), up_ms
+            self._clocks, self._kept_at, self._started = SeenTime(self._kept.seen_time(), up_ms), up_ms, up_ms
         if declared is None:
             return False
         sight = self._look(up_ms)
         self._compare(declared, sight)
+        if self._missing:  # what failed may have been a file that is made anew
+            self._waiting.tell(declared.keys() - self._kept.names())
+            self._missing = False
         self._pass_time(self._clocks, sight, up_ms)
-        names = self._waiting.take(MOST)
+        unlisted = set(self._surroundings.clusters()) - sight.nodes.keys()
+        if unlisted and up_ms - self._started < FIRST_MS:
+            return False
+        names = self._waiting.take(self._at_once)
         try:
             self._judge(names, self._clocks, up_ms)
         except BaseException:
             self._waiting.tell(names)
+            self._at_once = max(1, len(names) // 2)  # one that cannot be judged keeps none of the others waiting
             raise
+        self._at_once = min(MOST, 2 * self._at_once)
         return len(self._waiting) > 0
 
     def _compare(self, declared: Mapping[str, Declared], sight: Sight) -> None:
         before = self._surroundings.declared
         if declared is not before:
             known = before.keys() if before else self._kept.names()
-            self._forget |= {name for name in known if name not in declared}
+            self._forget = {name for name in (*self._forget, *known) if name not in declared}
             self._waiting.tell(self._surroundings.take_declared(declared))
         self._waiting.tell(self._surroundings.take_nodes(sight.nodes))
         self._waiting.tell(self._surroundings.take_acts(self._acts()))
@@ -112,11 +126,12 @@ class LifecycleController:
         declared = [self._surroundings.declared[name] for name in names if name in self._surroundings.declared]
         before = self._kept.judged([each.name for each in declared]) if declared else {}
         verdicts = [self._verdict(each, before.get(each.declared.name), clocks) for each in self._known(declared)]
-        changed = [judged for judged, _ in verdicts if judged != before.get(judged.machine)]
+        changed = [judged for judged, _, _ in verdicts if judged != before.get(judged.machine)]
         if changed or self._forget or up_ms - self._kept_at >= KEEP_MS:
             self._kept.keep(changed, self._forget, clocks.values)
             self._kept_at = up_ms
-        for judged, dues in verdicts:
+        self._surroundings.take_lost({judged.machine: lost for judged, _, lost in verdicts})
+        for judged, dues, _ in verdicts:
             self._found.put(judged)
             self._waiting.plan(judged.machine, dues)
         for judged in changed:

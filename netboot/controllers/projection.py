@@ -35,6 +35,8 @@ MOST_BYTES = 4 * 1024**2
 """Of their bodies; parsed, they take some twenty times as much memory."""
 LOOK_SECONDS = 1.0
 """A journal whose files look unchanged is looked into all the same this often: clocks of file systems are coarse."""
+FRESH_SECONDS = 10.0
+"""What was read longer ago does not tell that nothing has come."""
 AGAIN_SECONDS = 5.0
 """How long a journal rests that failed for a reason that nobody foresaw."""
 DECLARE_SECONDS = 600.0
@@ -73,11 +75,14 @@ class ProjectionController:
         self._declared_at: float | None = None
         self._inspects_at = float("-inf")
         self._followed: dict[str, Followed] = {}
+        self._looked = float("-inf")
+        """When the last look at every journal began."""
         self.progress = Progress()
 
     def step(self, going: Callable[[], None] = lambda: None) -> bool:
         """Look at every journal once; whether there is more to take at once. `going` is called between any two pieces
         of work that wait for a disk."""
+        began = self._monotonic()
         paths = {path.name: path for path in sorted(self._folder.glob("*.db"))}
         for gone in self._followed.keys() - paths.keys():
             del self._followed[gone]
@@ -90,6 +95,7 @@ class ProjectionController:
             if self._monotonic() >= followed.rests_until:
                 more = self._try_to_follow(followed) or more
                 self.progress.note(self._followed, self._owned)
+        self._looked = began
         if not more:
             if not any(journal.problem for journal in self._followed.values()):
                 self._projection.settle()
@@ -112,6 +118,11 @@ class ProjectionController:
                 log.exception("projection: the journal %s", name)
             self._trouble(followed, f"the journal {name} cannot be taken over: {error!r}; it is tried again")
         return more
+
+    def caught_up(self) -> bool:
+        """Whether every journal was read to its end a moment ago; called by other threads. One look that hangs (a slow
+        disk, a processor that others have) tells nothing of what came meanwhile."""
+        return self._monotonic() - self._looked <= FRESH_SECONDS and self.progress.caught_up()
 
     def finish(self) -> None:
         """Take over everything that is there and tell the owners."""

@@ -49,25 +49,25 @@ class Eyes:
     def look(self, up_ms: int) -> Sight:
         """By what everybody said until that moment of `netboot.status.up_ms`."""
         seeing = set()
+        for cluster in self._clusters:
+            self._read_nodes(cluster)
         if self._caught_up() and all(self._fresh(name, BootStatus, up_ms) for name in self._boot):
             seeing.add(REPORTS)
             joins = all(self._fresh(name, JoinStatus, up_ms) for name in self._join)
             seeing |= {cluster_place(name) for name in self._clusters if joins and self._follows(name, up_ms)}
-        for cluster in self._clusters:
-            self._read_nodes(cluster)
         return Sight(frozenset(seeing), dict(self._nodes))
 
     def _follows(self, cluster: str, up_ms: int) -> bool:
         processes = ((f"approver-{cluster}", ApproverStatus), (f"nodes-{cluster}", NodesStatus))
-        return all(self._fresh(name, model, up_ms) for name, model in processes)
+        return cluster in self._nodes and all(self._fresh(name, model, up_ms) for name, model in processes)
 
     def _fresh(self, process: str, model: type[Timed], up_ms: int) -> bool:
         try:
             said = self._status.read(process, model)
         except CannotTellError:
             return False
-        well = not isinstance(said, ApproverStatus | NodesStatus) or said.ok
-        return said is not None and well and 0 <= up_ms - said.up_ms <= FRESH_MS
+        well = said.followed if isinstance(said, ApproverStatus) else not isinstance(said, NodesStatus) or said.ok
+        return said is not None and well and abs(up_ms - said.up_ms) <= FRESH_MS  # it may say so while we look
 
     def _read_nodes(self, cluster: str) -> None:
         """Read again when it changed; what cannot be read leaves in force what was."""

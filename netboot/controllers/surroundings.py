@@ -23,6 +23,7 @@ class Surroundings:
         self._nodes: _Nodes = {}
         self._acts: Acts = {}
         self._marks: dict[str, frozenset[Mark]] = {}
+        self._lost: set[str] = set()
         self._places: dict[str, frozenset[str]] = {}
         self._still: dict[str, frozenset[str]] = {}
 
@@ -68,7 +69,15 @@ class Surroundings:
             return []
         before, self._acts = self._marks, acts
         self._marks = {name: marks_after(done) for name, done in acts.items()}
+        self._judge_outages()
         return [name for name in before.keys() | self._marks.keys() if before.get(name) != self._marks.get(name)]
+
+    def take_lost(self, lost: Mapping[str, bool]) -> None:
+        """Whether each of these is lost: that it is gone is known, and no part of an outage any more."""
+        before = self._lost
+        self._lost = {name for name in (*before, *lost) if lost.get(name, name in self.declared)}
+        if self._lost != before:
+            self._judge_outages()
 
     def clusters(self) -> Iterable[str]:
         """Those that any machine joins."""
@@ -85,5 +94,9 @@ class Surroundings:
 
     def _judge_outages(self) -> None:
         for cluster in self._places:
-            classes = {node: each.places.nodes for (of, node), each in self._named.items() if of == cluster}
+            classes = {
+                node: each.places.nodes
+                for (of, node), each in self._named.items()
+                if of == cluster and each.name not in self._lost and Mark.RETIRED not in self.marks(each.name)
+            }
             self._still[cluster] = standing_still(self._nodes.get(cluster, {}), classes)

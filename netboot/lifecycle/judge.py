@@ -32,6 +32,8 @@ class Verdict(NamedTuple):
 
     judged: Judged
     dues: tuple[Due, ...]
+    lost: bool = False
+    """Its Node has not been Ready for the deadline `Lost`, whichever boot counts now."""
 
 
 @dataclass(slots=True)
@@ -42,6 +44,7 @@ class _Clocks:
     shows: Mapping[str, int]
     timers: dict[str, Timer] = field(default_factory=dict)
     dues: list[Due] = field(default_factory=list)
+    over: set[str] = field(default_factory=set)
 
     def past(self, name: str, of: str, place: str, deadline: Deadline) -> bool:
         """Whether this has been so for as long as the deadline."""
@@ -54,6 +57,8 @@ class _Clocks:
         due = timer.since + deadline.seconds * 1000
         if now < due:
             self.dues.append(Due(place, due))
+        else:
+            self.over.add(name)
         return now >= due
 
 
@@ -63,13 +68,14 @@ def judge(known: Known, before: Judged | None, shows: Mapping[str, int], now_ms:
     clocks = _Clocks(before.timers if before is not None else {}, shows)
     subject = _subject(known, clocks)
     stale = _stale(known, clocks)
+    silent = stale or _fell_silent(known, subject, clocks)
     found = {
         ConditionType.BOOTED: findings.booted(known, subject),
         ConditionType.JOINED: findings.joined(known, subject),
         ConditionType.HEALTHY: findings.healthy(known, subject, stale=stale),
         ConditionType.IN_SERVICE: findings.in_service(known, subject),
         ConditionType.UP_TO_DATE: findings.up_to_date(known, subject),
-        ConditionType.REACHABLE: findings.reachable(known, subject, stale=stale),
+        ConditionType.REACHABLE: findings.reachable(known, subject, stale=silent),
     }
     judged = Judged(
         machine=known.declared.name,
@@ -81,7 +87,7 @@ def judge(known: Known, before: Judged | None, shows: Mapping[str, int], now_ms:
         step=str(subject.course.step) if subject else "",
         trouble=subject.course.trouble if subject else Trouble.NONE,
     )
-    return Verdict(judged, tuple(clocks.dues))
+    return Verdict(judged, tuple(clocks.dues), lost="node" in clocks.over)
 
 
 def _subject(known: Known, clocks: _Clocks) -> Subject | None:
@@ -130,6 +136,14 @@ def _silent(known: Known, trace: Trace, clocks: _Clocks) -> bool:
     if trace.phase(Phase.READY) is None or known.node in (Node.GATED, Node.IN_SERVICE):
         return False
     return clocks.past("node", trace.boot, declared.places.nodes, declared.deadlines["Lost"])
+
+
+def _fell_silent(known: Known, subject: Subject | None, clocks: _Clocks) -> bool:
+    """Of a boot that said that it failed: whether nothing more was heard of it for as long as its phase may take."""
+    if subject is None or subject.course.trouble is not Trouble.FAILED:
+        return False
+    deadline, heard = known.declared.deadlines[str(subject.course.step)], subject.trace.last_ms
+    return clocks.past("heard", f"{subject.trace.boot} {heard}", known.declared.places.reports, deadline)
 
 
 def _stale(known: Known, clocks: _Clocks) -> bool:

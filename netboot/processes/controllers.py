@@ -49,7 +49,7 @@ def run(spec: ProcessSpec) -> None:
         kept,
         Published(lambda: publisher.published, config.clusters).declared,
         EnrolledActs(config.data / "enrolment.db", enrolments.records).acts,
-        Eyes(config, status, lambda: controller.progress.caught_up()).look,
+        Eyes(config, status, lambda: controller.caught_up()).look,
         clock,
         up_ms,
     )

@@ -17,6 +17,8 @@ from netboot.stores.state_rows import lenient, why
 log = logging.getLogger(__name__)
 
 VERSION = 1
+_DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+"""The file, not the disk (sqlite.org/rescode.html)."""
 _SCHEMA = (
     "BEGIN IMMEDIATE; DROP TABLE IF EXISTS judged; DROP TABLE IF EXISTS seen_time; "
     "CREATE TABLE judged (machine TEXT PRIMARY KEY, body TEXT NOT NULL) WITHOUT ROWID; "
@@ -90,6 +92,8 @@ class JudgedFile:
             yield self._db
         except (sqlite3.Error, OSError) as error:
             self.close()
+            if getattr(error, "sqlite_errorcode", None) in _DAMAGED:
+                self._remove(error)
             raise StateUnavailableError(f"{self._path} cannot be written: {error}; it is tried again") from None
         except BaseException:
             self.close()  # rolls back
@@ -101,12 +105,14 @@ class JudgedFile:
         except sqlite3.DatabaseError as error:
             if isinstance(error, sqlite3.OperationalError):
                 raise  # the disk, not the file
-            log.warning(
-                "%s is no database (%s): it is made anew, and moments of transitions are lost", self._path, error
-            )
+            self._remove(error)
+            return _opened(self._path)
+
+    def _remove(self, error: Exception) -> None:
+        log.warning("%s is damaged (%s): it is made anew, and moments of transitions are lost", self._path, error)
+        with suppress(OSError):  # a disk that refuses that too: the next try meets the same
             for suffix in ("", "-wal", "-shm"):
                 self._path.with_name(self._path.name + suffix).unlink(missing_ok=True)
-            return _opened(self._path)
 
 
 def _opened(path: Path) -> sqlite3.Connection:

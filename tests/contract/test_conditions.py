@@ -91,6 +91,24 @@ def test_a_file_that_cannot_be_used_is_made_anew(tmp_path: Path, content: bytes 
     file.close()
 
 
+def test_a_file_with_a_damaged_page_is_made_anew(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path, names = tmp_path / "conditions.db", [f"gpu-{number:03}" for number in range(500)]
+    file = JudgedFile(path)
+    file.keep([judged(name) for name in names], (), {})
+    file.close()
+    content = bytearray(path.read_bytes())
+    for page in range(2 * 4096, len(content), 4096):  # all but the schema's, and the first table's root
+        content[page : page + 200] = b"\xff" * 200
+    path.write_bytes(content)
+    with pytest.raises(StateUnavailableError, match="malformed"):
+        file.judged(names)
+    assert file.judged(names) == {}
+    file.keep([judged("gpu-001")], (), {})
+    assert set(SqliteConditions(path).conditions()) == {"gpu-001"}
+    assert "it is made anew, and moments of transitions are lost" in caplog.text
+    file.close()
+
+
 def test_a_file_that_is_not_there_yet_cannot_tell(tmp_path: Path) -> None:
     with pytest.raises(StateUnavailableError, match="is not there yet: the controllers make it when they start"):
         SqliteConditions(tmp_path / "conditions.db").conditions()

@@ -545,12 +545,16 @@ def test_of_which_machines_facts_were_taken_over_is_told_and_whether_any_are_wai
         site.journals, site.projection, owned={"boot-0.db"}, told=told.extend, most_rows=2, monotonic=lambda: site.now
     )
     site.controller.step()
-    assert site.controller.progress.caught_up() is False, "its journal is not there yet"
+    assert site.controller.caught_up() is False, "its journal is not there yet"
     site.write(script("gpu-001", 1), sighted("52:54:00:00:00:99"), checked("gpu-002", 1))
     assert site.controller.step() is True
-    assert (told, site.controller.progress.caught_up()) == (["gpu-001"], False)
+    assert (told, site.controller.caught_up()) == (["gpu-001"], False)
     site.drain()
-    assert (told, site.controller.progress.caught_up()) == (["gpu-001", "gpu-002"], True)
+    assert (told, site.controller.caught_up()) == (["gpu-001", "gpu-002"], True)
+    site.now += 10.5
+    assert site.controller.caught_up() is False, "nobody has looked since"
+    site.controller.step()
+    assert site.controller.caught_up() is True
     site.projection.close()
 
 

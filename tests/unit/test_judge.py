@@ -260,6 +260,14 @@ def test_a_failed_boot_says_why_in_its_own_words() -> None:
     )
 
 
+def test_a_failed_boot_that_says_nothing_more_is_silent() -> None:
+    of = known(boot(Phase.INITRD_STARTED, Phase.FAILED, detail="no link"))
+    early = after(of, 900_000 - 1)
+    assert found(early)["Reachable"] == ("True", "HeardFrom")
+    verdict = judge(of, early.judged, shows(900_000), START)
+    assert (found(verdict)["Booted"], found(verdict)["Reachable"]) == (("False", "Failed"), ("False", "Silent"))
+
+
 def test_a_node_that_is_not_ready_for_long_is_lost_and_a_short_while_is_not() -> None:
     of = known(upto(Phase.READY), node=Node.NOT_READY)
     verdict = after(of, 1_200_000 - 1)

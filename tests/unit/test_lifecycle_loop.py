@@ -8,7 +8,7 @@ import pytest
 
 from netboot.config import Config
 from netboot.controllers.acts import EnrolledActs
-from netboot.controllers.lifecycle import KEEP_MS, MOST, LifecycleController
+from netboot.controllers.lifecycle import FIRST_MS, KEEP_MS, MOST, LifecycleController
 from netboot.controllers.nodes.observed import ObservedFile, ObservedNodes
 from netboot.controllers.sight import Eyes, Sight
 from netboot.controllers.surroundings import Acts
@@ -44,7 +44,7 @@ class World:
         self.states, self.kept = MemoryStates(), MemoryJudged()
         self.declared: Mapping[str, Declared] | None = {name: declared(name) for name in names or ("gpu-001",)}
         self.acts: Acts = {}
-        self.seeing, self.nodes = ALL, dict[str, Mapping[str, Node]]()
+        self.seeing, self.nodes = ALL, {"default": dict[str, Node]()}
         self.now_ms_, self.up = START, 1_000
         self.taken = 0
         self.start()
@@ -139,6 +139,25 @@ def test_a_restart_forgets_neither_what_passed_nor_when_conditions_changed() -> 
     assert world.kept.conditions()["gpu-001"][0].since_ms == since
 
 
+def test_a_restart_of_the_service_moves_no_condition_while_nodes_are_being_listed() -> None:
+    world = World()
+    phases = (Phase.ATTESTED, Phase.NODE_REGISTERED, Phase.READY)
+    world.take(script("gpu-001", 1), *(event("gpu-001", 1, phase) for phase in phases))
+    world.nodes = {"default": {"gpu-001": Node.IN_SERVICE}}
+    world.judge()
+    before, listed = world.kept.conditions()["gpu-001"], world.nodes
+    world.start()
+    world.nodes = {}
+    world.pass_seconds(5)
+    world.nodes = listed
+    world.pass_seconds(5)
+    assert world.kept.conditions()["gpu-001"] == before
+    world.start()
+    world.nodes = {}
+    world.pass_seconds(FIRST_MS // 1000 + 2)
+    assert world.found("InService") == ("Unknown", "NodeNotSeen")
+
+
 def test_where_nothing_happens_nobody_is_judged_and_little_is_written() -> None:
     world = World(*(f"gpu-{number}" for number in range(3 * MOST)))
     assert world.judge() == 3
@@ -165,6 +184,22 @@ def test_what_the_inventory_changes_is_judged_anew_and_who_leaves_it_is_forgotte
     world.declared = {}
     world.judge()
     assert world.kept.kept == {}
+
+
+def test_who_left_while_the_disk_refused_and_is_back_is_judged_like_the_others() -> None:
+    world = World("gpu-001", "gpu-002")
+    world.take(script("gpu-001", 1), event("gpu-001", 1, Phase.SWITCHED))
+    world.judge()
+    both, world.kept.refuses = world.declared, True
+    world.declared = {"gpu-002": declared("gpu-002")}
+    world.judge()
+    world.declared = dict(both or {})
+    world.judge()
+    world.kept.refuses = False
+    world.judge()
+    assert set(world.kept.kept) == {"gpu-001", "gpu-002"}
+    world.pass_seconds(605)
+    assert (world.found(), world.loop.status().overdue) == (("False", "Stuck"), {"Switched": 1})
 
 
 def test_a_new_inventory_costs_a_judgement_of_those_machines_alone_for_which_it_says_something_else() -> None:
@@ -235,6 +270,24 @@ def test_an_outage_of_a_class_loses_none_of_its_machines() -> None:
     assert world.found("Booted", "gpu-0") == ("Unknown", "Lost")
 
 
+def test_machines_that_go_one_by_one_and_retired_ones_are_no_outage() -> None:
+    names = [f"gpu-{number}" for number in range(10)]
+    world = World(*names)
+    for name in names:
+        phases = (Phase.ATTESTED, Phase.NODE_REGISTERED, Phase.READY)
+        world.take(script(name, 1), *(event(name, 1, phase) for phase in phases))
+    world.acts = {"gpu-9": (Act.RETIRE,), "gpu-8": (Act.RETIRE,)}
+    for gone in (3, 5, 6, 7, 8):
+        nodes = {name: Node.NOT_READY if at < gone or at > 7 else Node.IN_SERVICE for at, name in enumerate(names)}
+        world.nodes = {"default": nodes}
+        world.pass_seconds(1_205)
+        assert world.loop.status().unseen == ()
+        assert world.found("Booted", f"gpu-{gone - 1}") == ("Unknown", "Lost")
+    world.start()
+    world.judge()
+    assert world.found("Booted", "gpu-0") == ("Unknown", "Lost")
+
+
 def test_a_report_of_health_that_is_late_is_stale_and_the_next_one_is_not() -> None:
     world = World()
     world.take(script("gpu-001", 1), event("gpu-001", 1, Phase.BOOTED), checked("gpu-001", 1))
@@ -257,6 +310,37 @@ def test_a_disk_that_refuses_is_said_and_nobody_is_forgotten_for_it() -> None:
     world.kept.refuses = False
     world.judge()
     assert (world.found(), world.loop.status().problem) == (("True", "Booted"), "")
+
+
+def test_one_that_cannot_be_judged_keeps_none_of_the_others_waiting() -> None:
+    names = [f"gpu-{number:03}" for number in range(MOST)]
+    world = World(*names)
+    machines = world.states.machines
+
+    def fail(asked: Any = None) -> Any:
+        if "gpu-050" in asked:
+            raise StateUnavailableError("database disk image is malformed")
+        return machines(asked)
+
+    world.states.machines = fail  # type: ignore[method-assign, assignment]
+    for _ in range(40):
+        world.loop.step()
+    assert set(world.kept.kept) == set(names) - {"gpu-050"}
+    world.states.machines = machines  # type: ignore[method-assign]
+    world.judge()
+    assert set(world.kept.kept) == set(names)
+
+
+def test_what_was_kept_and_is_gone_is_found_again_though_nothing_comes() -> None:
+    world = World("gpu-001", "gpu-002")
+    world.judge()
+    world.kept.kept.clear()
+    world.kept.refuses = True
+    world.take(script("gpu-001", 1))
+    assert world.loop.step() is False
+    world.kept.refuses = False
+    world.judge()
+    assert set(world.kept.kept) == {"gpu-001", "gpu-002"}
 
 
 def test_nothing_is_judged_before_an_inventory_is_in_force() -> None:
@@ -283,11 +367,11 @@ class Said:
         zero = dict.fromkeys(("bytes_sent", "refused", "discoveries_dropped", "open_connections", "journal_lag"), 0)
         write_status(self.folder, f"boot-{index}", BootStatus(at_ms=1, up_ms=up_ms, **counts, **zero))
 
-    def cluster(self, up_ms: int, *, ok: bool = True) -> None:
-        common: dict[str, Any] = {"at_ms": 1, "up_ms": up_ms, "ok": ok, "message": "so", "unavailable": 0}
-        approver = ApproverStatus(**common, decided=(), waiting=0, oldest_seconds=0.0)
-        write_status(self.folder, "approver-default", approver)
-        write_status(self.folder, "nodes-default", NodesStatus(**common, registered=0, ready=0))
+    def cluster(self, up_ms: int, *, ok: bool = True, alert: bool = False, followed: bool = True) -> None:
+        common: dict[str, Any] = {"at_ms": 1, "up_ms": up_ms, "message": "so", "unavailable": 0}
+        counts: dict[str, Any] = {"decided": (), "waiting": 0, "oldest_seconds": 0.0, "followed": followed}
+        write_status(self.folder, "approver-default", ApproverStatus(**common, ok=not alert, **counts))
+        write_status(self.folder, "nodes-default", NodesStatus(**common, ok=ok, registered=0, ready=0))
 
 
 def test_who_is_silent_cannot_be_seen_by(tmp_path: Path) -> None:
@@ -298,12 +382,19 @@ def test_who_is_silent_cannot_be_seen_by(tmp_path: Path) -> None:
     said.boot(1, 20_000)
     assert said.eyes.look(20_000).seeing == {"reports"}
     said.cluster(20_000)
+    assert said.eyes.look(20_000).seeing == {"reports"}, "its Nodes have not been listed yet"
+    write_status(said.folder, "observed-default", ObservedNodes())
     assert said.eyes.look(20_000).seeing == {"reports", "cluster/default"}
-    said.cluster(20_000, ok=False)
-    assert said.eyes.look(20_000).seeing == {"reports"}
+    for blind in ({"ok": False}, {"followed": False}):
+        said.cluster(20_000, **blind)
+        assert said.eyes.look(20_000).seeing == {"reports"}
+    said.cluster(20_000, alert=True)  # one Node asks for too many certificates: the others are seen all the same
+    assert said.eyes.look(20_000).seeing == {"reports", "cluster/default"}
     said.cluster(20_000)
     assert said.eyes.look(30_000).seeing == {"reports", "cluster/default"}
     assert said.eyes.look(30_001).seeing == frozenset()
+    assert said.eyes.look(19_999).seeing == {"reports", "cluster/default"}  # said after we began to look
+    assert said.eyes.look(9_999).seeing == frozenset()  # of before the host was started
     said.caught_up = False
     assert said.eyes.look(20_000).seeing == frozenset()
     (said.folder / "boot-0.json").write_text("{")
@@ -359,3 +450,6 @@ def test_who_is_retired_is_asked_when_the_file_changed(tmp_path: Path) -> None:
     path.write_text("123")
     now[0] += 100
     assert acts.acts() == {}
+    records = [Record(machine="a", state="retired")]  # the disk is back, and the file looks the same
+    now[0] += 100
+    assert acts.acts() == {"a": (Act.RETIRE,)}

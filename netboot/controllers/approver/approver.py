@@ -105,6 +105,7 @@ class Approver:
             unavailable=unavailable,
             waiting=waiting,
             oldest_seconds=round(oldest, 1),
+            followed=not (self._reflector.problem or self._signing.problem),
         )
 
     # -- watching ---------------------------------------------------------------------------------------------------
