@@ -118,7 +118,7 @@ class Controllers:
 
         while not self._stop:
             beat()
-            began = time.monotonic()
+            began, worked = time.monotonic(), time.thread_time()
             well = self._attempt("lifecycle", judge)
             if began - reported >= STATUS_SECONDS and well:
                 reported = began
@@ -126,7 +126,8 @@ class Controllers:
             if not well:
                 self._rest(beat)
             else:
-                time.sleep(time.monotonic() - began if more else JUDGE_SECONDS)
+                # as long as it computed, not as long as others had the processor: it is to be heard again soon
+                time.sleep(time.thread_time() - worked if more else JUDGE_SECONDS)
 
     def _project(self, beat: Callable[[], None]) -> None:
         reported = float("-inf")
