@@ -65,7 +65,11 @@ class Interruptible(Cancellation):
     def __enter__(self) -> Self:
         in_main = threading.current_thread() is threading.main_thread()
         if in_main and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-            self._hear()
+            try:
+                self._hear()
+            except BaseException:  # no descriptor, no thread: nobody would take the handler away again
+                self._ctrl_c.close()
+                raise
         self._before = _CURRENT.set(self)
         return self
 

@@ -29,7 +29,8 @@ def faults(config: Config, inventory: Inventory) -> Iterator[Fault]:
             found.setdefault(alike, []).append((machine, why))
     if not found:
         return
-    items = {item.name: item for document in documents_of(config.inventory)[0] for item in items_of(document)}
+    declared = (item for document in documents_of(config.inventory)[0] for item in items_of(document))
+    items = {item.name: item for item in declared if item.kind == "machine"}
     for machines in found.values():
         first, why = machines[0]
         others = len(machines) - 1

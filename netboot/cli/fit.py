@@ -12,6 +12,7 @@ from images.build.node_files import HOME
 from images.errors import ImageError
 from images.formats.modules import module_name
 from images.store.store import Store
+from images.values import files
 from images.values.strict import FaultsError
 from netboot.cli.paths import config_path, find_config
 from netboot.lifecycle.channels import resolve
@@ -57,19 +58,19 @@ def judge(config: Path | None, channel: str, image: str) -> Judged:
 
     What has faults, or is not here, is not judged: whoever sets the channel says what is wrong with it.
     """
-    if not config_path(config).exists():
-        return Judged(why="no configuration of the site is here (--config)")
     try:
+        if files.look(config_path(config)) is None:
+            return Judged(why="no configuration of the site is here (--config)")
         settings = find_config(config)
         repository = open_image_repository(settings)
         digest = resolve(repository.images(), image).digest
         found = candidate(Store(settings.store), repository.verified(digest))
         inventory = load_inventory(settings.inventory)
+        return Judged(tuple(misfits(inventory, channel, found)), digest)
     except FaultsError:
         return Judged(why="the site has faults, see `netboot config check`")
     except (ImageError, LifecycleError, OSError) as error:
         return Judged(why=str(error))
-    return Judged(tuple(misfits(inventory, channel, found)), digest)
 
 
 def of_channels(inventory: Inventory, store: Store) -> list[Misfit]:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from netboot.cli import fit
 from tests.commands import Run
 from tests.sites import make_site
 
@@ -67,6 +68,14 @@ def test_nobody_can_tell(folder: Path, run: Run, words: Callable[[Path], tuple[o
         done = run(*words(path))
     assert (done.err, done.out) == (cannot_tell(path, folder), "")
     assert done.status == 1
+
+
+def test_an_operator_who_may_not_see_the_site_may_set_a_channel(folder: Path) -> None:
+    """With --server and --token-file: the image is not judged, and that is said."""
+    path = folder / "netboot.yaml"
+    with closed(folder):
+        judged = fit.judge(path, "stable", "tiny")
+    assert judged == fit.Judged(why=cannot_tell(path, folder).removeprefix("error: ").rstrip())
 
 
 def test_what_is_not_there_is_said_not_to_be(folder: Path, run: Run) -> None:

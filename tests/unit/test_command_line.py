@@ -178,3 +178,17 @@ def test_config_check_says_it_of_those_machines_alone(
         "sets the others; shorten it by 98: fewer or shorter origins (of rack, class, site), fewer or shorter "
         "kernel_arguments\n"
     )
+
+
+def test_a_machine_of_the_same_name_as_a_profile_is_told_by_its_own_line(
+    tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert run("init", tmp_path / "site", "--url", URL, "--site", "lab").status == 0
+    monkeypatch.chdir(tmp_path / "site")
+    said = "".join(f"  - {word}\n" for word in long("p", 18))
+    Path("inventory/machines.yaml").write_text(
+        "machines:\n- {name: storage, profile: storage, match: {serial: S1}}\n"
+        "profiles:\n- name: storage\n  channel: stable\n  pcrs: none\n  kernel_arguments:\n" + said
+    )
+    place = f"{tmp_path}/site/inventory/machines.yaml:2: machines[0].profile: machine storage will not boot: "
+    assert run("config", "check").err.startswith(place)

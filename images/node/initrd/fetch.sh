@@ -6,6 +6,7 @@
 
 STALL_SECONDS=10 STALL_BYTES=65536 # an origin that brings less than this in so long has failed
 CONNECT_SECONDS=4                  # three SYNs; who has answered none of them is dark, and asked again when there is no other
+LOOK_UP_SECONDS=6                  # more for a name, which nc looks up meanwhile: the second name server is asked after five
 MOST_SLOTS=4 MOST_WAITING=1800     # seconds that an origin may ask us to wait while it brings nothing
 LONG_WAIT=60                       # after so many of them another joins in
 SLOWEST=10 LEAST_OF_LINK=20        # left below a tenth of the fastest; below a twentieth of the link another joins in
@@ -149,10 +150,15 @@ connect() { # FIRST LAST: leaves its outcome
   : >"$FETCH/outcome.$slot"
   echo "$2" >"$FETCH/last.$slot"
   split_url "$origin/v1/blobs/$ROOT"
+  case $host in
+    *:*) within=$CONNECT_SECONDS ;;
+    *[!0-9.]*) within=$((CONNECT_SECONDS + LOOK_UP_SECONDS)) ;;
+    *) within=$CONNECT_SECONDS ;;
+  esac
   alone=alone
   for other in "$FETCH"/alive.*; do [ "$other" = "$FETCH/alive.$slot" ] || alone=''; done
   ALONE=$alone LIB=$LIB FETCH=$FETCH FILE=$FILE SIZE=$SIZE CHUNK=$CHUNK VERIFIERS=$VERIFIERS \
-    setsid "$BUSYBOX" nc -w "$CONNECT_SECONDS" "$host" "$port" -e "$BUSYBOX" sh "$LIB/stream.sh" \
+    setsid "$BUSYBOX" nc -w "$within" "$host" "$port" -e "$BUSYBOX" sh "$LIB/stream.sh" \
     "$slot" "$origin" "$authority" "$path" "$1" "$2" 2>"$FETCH/error.$slot" &
   echo $! >"$FETCH/pid.$slot"
   wait $!
@@ -174,7 +180,7 @@ judge_outcome() { # of a connection that did not end well: 0 to go on with this 
       ;;
     "nc: timed out" | "nc: "*": No route to host" | "nc: "*" unreachable") # dark
       error=$outcome failed=$((failed + 1))
-      [ "$outcome" != "nc: timed out" ] || error="no answer in $CONNECT_SECONDS seconds"
+      [ "$outcome" != "nc: timed out" ] || error="no answer in $within seconds"
       echo "$origin" >>"$RUN/image/dark"
       if spare; then
         ask_again_last

@@ -15,14 +15,16 @@ bring_up_network() {
   sleep 5 # all links negotiate at the same time
   for nic in $(nics); do
     [ "$nic" != "$booted" ] || continue
-    carrier "$nic" && try_nic "$nic" 15 && only_up "$nic" && return 0
+    if ! carrier "$nic" || ! try_nic "$nic" 15; then continue; fi
+    only_up "$nic"
+    return 0
   done
   because "no network: ${booted:+$booted, which booted, and }none of the cards got an address ($(describe))"
 }
 
 only_up() { # NIC: cards that were only tried go down again, for the root to rename them; and they forget what routers announced
   for card in $(nics); do
-    [ "$card" = "$1" ] || ip link set "$card" down
+    [ "$card" = "$1" ] || ip link set "$card" down || say "$card does not go down"
   done
 }
 

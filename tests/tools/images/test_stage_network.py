@@ -269,3 +269,18 @@ def test_cards_that_were_only_tried_are_down_again(stage: Stage) -> None:
         "down",
         "up",
     ]
+
+
+def test_a_card_that_does_not_go_down_takes_no_network_from_the_machine(stage: Stage) -> None:
+    """One that is last by name, and gone since the cards were listed."""
+    script = (
+        "nics() { echo card; echo gone; }\ndescribe() { :; }\nleave_units() { :; }\ndeliver() { :; }\nsleep() { :; }\n"
+        'by_fake() { echo 10.9.0.7/24 >"$RUN/address"; }\n'
+        "METHOD=fake MAC='' LINK=''\nbring_up_network 2>/dev/null && echo \"up: $UPLINK\"\n"
+    )
+    assert words(isolated(stage, script)) == [
+        "netboot: card has a link, asking for an address",
+        "netboot: card has address 10.9.0.7/24",
+        "netboot: gone does not go down",
+        "up: card",
+    ]

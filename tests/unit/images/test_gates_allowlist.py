@@ -53,6 +53,17 @@ def test_the_very_content_is_passed_over_and_said_and_another_is_a_finding_again
     ]
 
 
+def test_all_that_is_passed_over_in_one_file_is_said(tmp_path: Path) -> None:
+    """The reason may be for an example of a hash, and a private key lie beside it."""
+    digest = sha256(EXAMPLE).hexdigest()
+    found = replace(CONTENT, private_keys={PATH: "PEM"}, password_hashes=(PATH,), digests={PATH: digest})
+    one = facts(tmp_path, content=found, recipe=recipe_facts(secrets_allowlist=(allowed(EXAMPLE),)))
+    assert report(one, [secrets.GATE])[0]["passed_over"] == [
+        f"{PATH} holds a private key (PEM): {REASON}",
+        f"{PATH} holds a password hash (crypt(5)): {REASON}",
+    ]
+
+
 def test_it_is_that_file_of_the_root_alone(tmp_path: Path) -> None:
     """The same bytes elsewhere are a finding, in the initrd too; and no account can be allowed."""
     digest = sha256(EXAMPLE).hexdigest()

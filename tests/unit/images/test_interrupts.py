@@ -23,3 +23,22 @@ def test_ctrl_c_at_each_line_of_the_main_thread(work: str) -> None:
     assert counted, done.stdout[-3000:]
     assert int(counted[1]) > 200
     assert (done.returncode, done.stderr) == (0, "")
+
+
+NO_PIPE = """
+import resource, signal
+from images.cancel import Interruptible
+signal.signal(signal.SIGINT, signal.default_int_handler)
+ending, (_, hard) = Interruptible(), resource.getrlimit(resource.RLIMIT_NOFILE)
+resource.setrlimit(resource.RLIMIT_NOFILE, (ending.fileno() + 1, hard))
+try:
+    with ending:
+        print("entered")
+except OSError as error:
+    print(error.strerror, signal.getsignal(signal.SIGINT) is signal.default_int_handler)
+"""
+
+
+def test_a_block_that_cannot_begin_leaves_ctrl_c_as_it_was() -> None:
+    done = subprocess.run([sys.executable, "-c", NO_PIPE], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.stdout, done.stderr) == ("Too many open files True\n", "")

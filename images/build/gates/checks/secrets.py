@@ -83,10 +83,10 @@ def _scope(facts: Facts) -> str:
 
 def _passed_over(facts: Facts) -> list[str]:
     """What was found and is allowed, with the recipe's reason; then what the recipe allows for nothing."""
-    passed = {path: (what, why) for path, what, _ in _found(facts) if (why := _allowed(facts, path)) is not None}
-    idle = sorted({one.path for one in facts.recipe.secrets_allowlist} - passed.keys())
+    passed = [(path, what, why) for path, what, _ in _found(facts) if (why := _allowed(facts, path)) is not None]
+    idle = sorted({one.path for one in facts.recipe.secrets_allowlist} - {path for path, _, _ in passed})
     return [
-        *(f"{path} {what}: {why}" for path, (what, why) in passed.items()),
+        *(f"{path} {what}: {why}" for path, what, why in passed),
         *(
             f"{path}: nothing that is allowed was found there, secrets_allowlist need not name it with that content"
             for path in idle
