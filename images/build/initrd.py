@@ -69,6 +69,7 @@ def gather(
     known = _modules(root, kernel_version, root_format)
     loaded = [known.read(name) for name in known.order([root_format, *ALWAYS, *modules])]
     firmware, missing = _firmware(root, loaded)
+    base = [*_base(), *_programs(root)] if dracut is None else []
     common = [
         *_parts(debug=debug),
         *_keys(keys),
@@ -77,7 +78,7 @@ def gather(
         *firmware,
     ]
     if dracut is None:
-        plain = cpio.archive([*_base(), *_programs(root), *common])
+        plain = cpio.archive([*base, *common])
     else:
         plain = cpio.archive(framed(dracut.read_bytes(), [*common, *hooks()]))
     out.write_bytes(plain)
