@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from lab.processes import child
 from lab.processes import run as tool
 from tests.commands import Run
 from tests.sites import make_site
+from tests.tools import namespaces
 
 pytestmark = pytest.mark.tools
 
@@ -26,12 +26,10 @@ INVENTORY = "machines:\n" + "".join(
 @contextlib.contextmanager
 def namespace(folder: Path, name: str) -> Iterator[int]:
     """A process in a network namespace of its own; `folder/name` is that namespace."""
-    holder = ["unshare", "--net", "sh", "-c", "echo ready; exec sleep infinity"]
-    with child(name, holder, folder / f"{name}.log", grace=0) as inside:
-        inside.output.wait_for("^ready$", 60)
-        (folder / name).symlink_to(f"/proc/{inside.pid}/ns/net")
-        tool(["ip", "link", "set", "lo", "up"], namespace=inside.pid)
-        yield inside.pid
+    with namespaces.namespace(folder, name) as holder:
+        (folder / name).symlink_to(f"/proc/{holder}/ns/net")
+        tool(["ip", "link", "set", "lo", "up"], namespace=holder)
+        yield holder
 
 
 @pytest.fixture

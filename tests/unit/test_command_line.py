@@ -156,15 +156,22 @@ def test_the_consoles_that_nobody_says_are_counted() -> None:
     )
 
 
-def test_config_check_says_it_of_those_machines_alone(
-    tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """In one sentence for all that are alike; without an image, as in a pipeline that checks an edit."""
+WORDY = "  channel: stable\n  pcrs: none\n  kernel_arguments:\n" + "".join(f"  - {word}\n" for word in long("p", 18))
+"""The rest of a profile with more arguments than a kernel takes."""
+
+
+@pytest.fixture
+def site(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A new site, in which the test is."""
     assert run("init", tmp_path / "site", "--url", URL, "--site", "lab").status == 0
     monkeypatch.chdir(tmp_path / "site")
-    said = "".join(f"  - {word}\n" for word in long("p", 18))
+    return tmp_path / "site"
+
+
+def test_config_check_says_it_of_those_machines_alone(site: Path, run: Run) -> None:
+    """In one sentence for all that are alike; without an image, as in a pipeline that checks an edit."""
     Path("inventory/machines.yaml").write_text(
-        "profiles:\n- name: wordy\n  channel: stable\n  pcrs: none\n  kernel_arguments:\n" + said + "machines:\n"
+        f"profiles:\n- name: wordy\n{WORDY}machines:\n"
         "- {name: fine, profile: default, pcrs: none, match: {serial: S1}}\n"
         "- {name: gpu-001, profile: wordy, match: {serial: S2}}\n"
         "- {name: gpu-002, profile: wordy, match: {serial: S3}}\n"
@@ -172,7 +179,7 @@ def test_config_check_says_it_of_those_machines_alone(
     found = run("config", "check")
     assert (found.status, found.out) == (1, "")
     assert found.err == (
-        f"{tmp_path}/site/inventory/machines.yaml:26: machines[1].profile: machine gpu-001, and 1 more of its "
+        f"{site}/inventory/machines.yaml:26: machines[1].profile: machine gpu-001, and 1 more of its "
         "profile, class and rack will not boot: its kernel's command line would have 2144 bytes, and 2046 reach every "
         "kernel: the end would be cut off; of them arguments of profile wordy 1817, netboot.origins 37; the service "
         "sets the others; shorten it by 98: fewer or shorter origins (of rack, class, site), fewer or shorter "
@@ -180,15 +187,9 @@ def test_config_check_says_it_of_those_machines_alone(
     )
 
 
-def test_a_machine_of_the_same_name_as_a_profile_is_told_by_its_own_line(
-    tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert run("init", tmp_path / "site", "--url", URL, "--site", "lab").status == 0
-    monkeypatch.chdir(tmp_path / "site")
-    said = "".join(f"  - {word}\n" for word in long("p", 18))
+def test_a_machine_of_the_same_name_as_a_profile_is_told_by_its_own_line(site: Path, run: Run) -> None:
     Path("inventory/machines.yaml").write_text(
-        "machines:\n- {name: storage, profile: storage, match: {serial: S1}}\n"
-        "profiles:\n- name: storage\n  channel: stable\n  pcrs: none\n  kernel_arguments:\n" + said
+        f"machines:\n- {{name: storage, profile: storage, match: {{serial: S1}}}}\nprofiles:\n- name: storage\n{WORDY}"
     )
-    place = f"{tmp_path}/site/inventory/machines.yaml:2: machines[0].profile: machine storage will not boot: "
+    place = f"{site}/inventory/machines.yaml:2: machines[0].profile: machine storage will not boot: "
     assert run("config", "check").err.startswith(place)

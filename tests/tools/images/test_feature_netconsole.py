@@ -1,6 +1,5 @@
 """Where the kernel's messages go: routes and neighbours are real, in network namespaces; modprobe is told, not run."""
 
-import contextlib
 import os
 import subprocess
 from collections.abc import Iterator
@@ -9,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from lab.processes import child, run
+from lab.processes import run
+from tests.tools.namespaces import namespace
 
 pytestmark = pytest.mark.tools
 
@@ -39,14 +39,6 @@ class Machine:
             check=False,
         )
         return done.returncode, (done.stdout + done.stderr).splitlines()
-
-
-@contextlib.contextmanager
-def namespace(folder: Path, name: str) -> Iterator[int]:
-    holder = ["unshare", "--net", "sh", "-c", "echo ready; exec sleep infinity"]
-    with child(name, holder, folder / f"{name}.log", grace=0) as inside:
-        inside.output.wait_for("^ready$", 60)
-        yield inside.pid
 
 
 @pytest.fixture

@@ -14,9 +14,10 @@ from subprocess import CompletedProcess
 
 import pytest
 
-from lab.processes import child, run
+from lab.processes import run
 from tests.tools.images.boot_stage import Stage
 from tests.tools.images.origin import Origin, serving
+from tests.tools.namespaces import namespace
 
 pytestmark = pytest.mark.tools
 
@@ -28,14 +29,6 @@ CHUNKS = 56
 ROOT = random.Random(9).randbytes(CHUNKS * CHUNK)
 DIGEST = hashlib.sha256(ROOT).hexdigest()
 FETCH = 'link_speed() { echo 0; }\nfetch_root && verify_root || echo "REASON $REASON"; wait\n'
-
-
-@contextlib.contextmanager
-def namespace(folder: Path, name: str) -> Iterator[int]:
-    holder = ["unshare", "--net", "sh", "-c", "echo ready; exec sleep infinity"]
-    with child(name, holder, folder / f"{name}.log", grace=0) as inside:
-        inside.output.wait_for("^ready$", 60)
-        yield inside.pid
 
 
 @dataclass
