@@ -9,6 +9,7 @@ import requests
 
 from netboot.stores.sealing import read_keys
 from tests.cluster.threats.live_site import CSRS, LEASES, LiveSite
+from tests.files import contents
 from tests.kubelets import client
 from tests.processes import wait_for
 from tests.sites import TOKEN
@@ -80,17 +81,15 @@ def test_nothing_secret_is_left_behind(site: LiveSite, tmp_path: Path) -> None:
         script = session.get(f"{service.provisioning}/v1/boot", params={"mac": chassis.mac}, timeout=60)
     assert b"netboot.boot=" in script.content, "with the kernel's command line"
     seen["the boot script"] = script.content + str(script.headers).encode()
-    bundle = service.config.store / "site"
-    seen["the site bundle"] = b"".join(path.read_bytes() for path in bundle.iterdir())
-    for path in sorted(service.config.data.rglob("*")):
-        if path.is_file():
-            seen[f"data/{path.relative_to(service.config.data)}"] = path.read_bytes()
+    seen["the site bundle"] = b"".join(contents(service.config.store / "site").values())
+    for path, data in contents(service.config.data).items():
+        seen[f"data/{path.relative_to(service.config.data)}"] = data
     for page in ("/metrics", "/readyz"):
         seen[page] = service.text(page).encode()
     for command in (("token", "list"), ("machine", "show", chassis.name), ("boot", "show", machine.boot), ("doctor",)):
         done = service.netboot(*command)
         seen[f"netboot {command[0]}"] = (done.stdout + done.stderr).encode()
-    seen["the machine's memory"] = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+    seen["the machine's memory"] = b"".join(contents(tmp_path).values())
     seen["the certificate requests"] = site.admin("GET", CSRS).content
     seen["the Leases"] = site.admin("GET", LEASES).content
 

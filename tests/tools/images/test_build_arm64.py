@@ -15,6 +15,7 @@ from images.store.store import Store
 from tests.arm64 import recipe
 from tests.plugins.unbuilt import Unbuilt
 from tests.tools.images.image_build import blob, image_build, run_image_build
+from tests.tools.images.mounts import mounts
 
 pytestmark = pytest.mark.tools
 
@@ -34,9 +35,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def manifest(folder: Path) -> Manifest:
-    before = Path("/proc/self/mounts").read_text()
+    before = mounts()
     result = image_build(folder, folder / "debian-12-arm64.yaml")
-    assert Path("/proc/self/mounts").read_text() == before
+    assert mounts() == before
     return Store(folder / "store").manifest(result["image"])
 
 

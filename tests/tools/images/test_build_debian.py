@@ -17,6 +17,7 @@ from images.artifact.signing import verify
 from images.build.steps.configure import IDENTITY
 from images.store.store import Store
 from tests.tools.images.image_build import BUILD_CACHE, blob, image_build
+from tests.tools.images.mounts import mounts
 
 pytestmark = pytest.mark.tools
 MINIMAL = "debian-12-minimal"
@@ -43,9 +44,9 @@ class Made:
 def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Made]:
     folder = tmp_path_factory.mktemp("debian")
     KeyRing(folder / "keys").create()
-    before = Path("/proc/self/mounts").read_text()
+    before = mounts()
     result = image_build(folder, MINIMAL)
-    assert Path("/proc/self/mounts").read_text() == before
+    assert mounts() == before
     store = Store(folder / "store")
     manifest = store.manifest(str(result["image"]))
     verify(manifest.to_bytes(), store.signature(manifest.digest), KeyRing(folder / "keys").trusted())

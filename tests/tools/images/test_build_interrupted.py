@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.tools.images.mounts import mounts
+
 pytestmark = pytest.mark.tools
 
 RETRY_POLICY = 120.0
@@ -82,7 +84,7 @@ def test_no_process_no_mount_and_nothing_half_made_is_left(tmp_path: Path, monke
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
         monkeypatch.delenv(name, raising=False)
     os.mkfifo(tmp_path / "begun")
-    before = Path("/proc/self/mounts").read_text()
+    before = mounts()
     argv = [sys.executable, "-c", BUILD]
     with (
         silent_mirror() as (url, asked),
@@ -96,5 +98,5 @@ def test_no_process_no_mount_and_nothing_half_made_is_left(tmp_path: Path, monke
     assert process.returncode == -signal.SIGINT
     assert shown.splitlines()[-1] == "KeyboardInterrupt"
     assert told_of(tmp_path) == []
-    assert Path("/proc/self/mounts").read_text() == before
+    assert mounts() == before
     assert list((tmp_path / "cache/products").iterdir()) == list((tmp_path / "cache/tmp").iterdir()) == []

@@ -18,6 +18,7 @@ from images.formats.overlay import Entry
 from images.recipe.inherit import SHIPPED
 from images.recipe.recipe import Profile
 from tests.tools.images.file_server import served
+from tests.tools.images.mounts import mounts
 
 pytestmark = pytest.mark.tools
 
@@ -332,14 +333,14 @@ def test_a_mirror_that_is_signed_by_nobody_we_trust_is_refused(tmp_path: Path, m
     out = tmp_path / "out"
     out.mkdir()
     keyring = (SHIPPED / "keys/debian-12-archive.asc").read_bytes()
-    before = Path("/proc/self/mounts").read_text()
+    before = mounts()
     with served(tmp_path / "mirror") as url:
         mirror = Mirror(url, ("x",), ("main",), keyring, ".asc", ("0" * 64,), CREATED)
         with pytest.raises(CommandError) as caught:
             bootstrap.bootstrap(bootstrap.Inputs("x", "amd64", (mirror,), ("systemd",), CREATED), out, quiet)
     assert "is not signed" in caught.value.output
     assert "unshare --mount --pid" in caught.value.command
-    assert Path("/proc/self/mounts").read_text() == before
+    assert mounts() == before
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from images.build.gates.programs import versions
+from tests.tools.images.mounts import mounts
 
 pytestmark = pytest.mark.tools
 
@@ -33,10 +34,10 @@ def test_a_program_says_its_version_and_cannot_change_the_image(root: Path) -> N
         "{ echo x >/etc/changed; } 2>/dev/null && exit 1",
         "echo Kubernetes v1.33.7",
     )
-    before = Path("/proc/self/mounts").read_text()
+    before = mounts()
     assert versions(root, PACKAGES) == {"kubelet": "1.33.7", "containerd": "1.6.20~ds1-1+deb12u1"}
     assert list((root / "etc").iterdir()) == []
-    assert Path("/proc/self/mounts").read_text() == before
+    assert mounts() == before
 
 
 def test_the_one_that_systemd_would_start_is_asked(root: Path) -> None:

@@ -17,6 +17,7 @@ from images.errors import ImageError
 from images.run import run
 from netboot.cli.building import Building
 from netboot.cli.rebuild import Request, rebuilt
+from tests.tools.images.mounts import mounts
 
 pytestmark = pytest.mark.tools
 
@@ -80,13 +81,13 @@ def test_it_is_another_day_there_whatever_the_hour_and_the_zone_are_here(zone: i
 
 
 def test_nothing_of_it_is_left_and_nothing_of_the_machine_is_changed(there: Surroundings) -> None:
-    before = (os.uname().nodename, Path("/proc/self/mounts").read_text())
+    before = (os.uname().nodename, mounts())
     said: list[str] = []
     there.run(["sh", "-c", "touch $0/made; uname -n", str(there.place)], said.append)
     assert said == [surroundings.HOST]
     assert [path.name for path in there.files.iterdir()] == ["made"]
     assert list(there.place.iterdir()) == [], "its mount has gone with it"
-    assert (os.uname().nodename, Path("/proc/self/mounts").read_text()) == before
+    assert (os.uname().nodename, mounts()) == before
 
 
 def test_owners_modes_links_devices_and_attributes_are_as_they_are_elsewhere(there: Surroundings) -> None:
@@ -150,13 +151,13 @@ def test_a_second_build_that_is_stopped_leaves_no_mount_and_no_process(there: Su
     def stop(line: str) -> None:
         raise KeyboardInterrupt
 
-    before = Path("/proc/self/mounts").read_text()
+    before = mounts()
     with pytest.raises(KeyboardInterrupt):
         there.run(["sh", "-c", "touch $0/made; echo begun; exec sleep 600", str(there.place)], stop)
     until = time.monotonic() + 30
     while left := [path for path in Path("/proc").glob("[0-9]*") if str(there.place) in command_of(path)]:
         assert time.monotonic() < until, left
-    assert Path("/proc/self/mounts").read_text() == before
+    assert mounts() == before
     assert list(there.place.iterdir()) == []
 
 
