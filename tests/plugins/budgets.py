@@ -16,7 +16,7 @@ BUDGET_MINUTES: Mapping[str, float] = {
     "tests/cluster": 6,
     "tests/contract": 2,
     "tests/sockets": 9,
-    "tests/tools": 45,
+    "tests/tools": 44,
     "tests/unit": 5,
 }
 """Of each folder of tests. Whoever adds tests that do not fit says so here."""
