@@ -1,5 +1,6 @@
 """What a running service has written."""
 
+import stat
 import time
 from pathlib import Path
 
@@ -7,7 +8,7 @@ _TRIES_SECONDS = 30.0
 
 
 def contents(folder: Path) -> dict[Path, bytes]:
-    """Every file below a folder in which a service writes, read whole.
+    """Every regular file below a folder in which a service writes, read whole.
 
     A file that goes meanwhile (a temporary one that is renamed, say) makes it read them all once more: what it held may
     be in one that was read before. FileNotFoundError: for 30 s each time one had gone.
@@ -15,7 +16,7 @@ def contents(folder: Path) -> dict[Path, bytes]:
     deadline = time.monotonic() + _TRIES_SECONDS
     while True:
         try:
-            return {path: path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+            return {path: path.read_bytes() for path in sorted(folder.rglob("*")) if stat.S_ISREG(path.lstat().st_mode)}
         except FileNotFoundError:
             if time.monotonic() >= deadline:
                 raise

@@ -95,4 +95,5 @@ def test_nothing_secret_is_left_behind(site: LiveSite, tmp_path: Path) -> None:
 
     empty = {name for name, data in seen.items() if not data}
     assert not empty & {"the service's log", "the audit log", "the apiserver's log", "the boot script", "the Leases"}
+    assert not empty & {"the site bundle", "the machine's memory"}
     assert [leak for where, data in seen.items() for leak in leaks(site, where, data)] == []

@@ -2,6 +2,7 @@
 
 import json
 import os
+import subprocess
 import sys
 import time
 from dataclasses import replace
@@ -159,6 +160,20 @@ def test_a_second_build_that_is_stopped_leaves_no_mount_and_no_process(there: Su
         assert time.monotonic() < until, left
     assert mounts() == before
     assert list(there.place.iterdir()) == []
+
+
+@pytest.mark.parametrize(("folder", "seen"), [("own", True), ("popen-gw99/other", False)])
+def test_a_mount_that_is_left_is_seen_and_another_workers_is_none_of_ours(
+    tmp_path: Path, folder: str, seen: bool
+) -> None:
+    before, place = mounts(), tmp_path / folder
+    place.mkdir(parents=True)
+    subprocess.run(["mount", "-t", "tmpfs", "none", place], check=True)
+    try:
+        assert (mounts() != before) is seen
+    finally:
+        subprocess.run(["umount", place], check=True)
+    assert mounts() == before
 
 
 def command_of(process: Path) -> str:
