@@ -19,6 +19,10 @@ from tests.soft_tpm import Machine
 
 DEADLINE = 0.5
 """Of each stage, at the site whose clients are in a hurry."""
+LATE = 15.0
+"""What ends by a deadline has ended by then, on a busy machine too."""
+LONG = 30.0
+"""Of each stage, where a test asks who makes room: that no deadline ends a connection first, on a busy machine too."""
 CLOSED = b""
 HELLO = b"POST /v1/join/hello HTTP/1.1\r\nHost: x\r\nContent-Length: 900\r\n\r\n{"
 
@@ -27,6 +31,14 @@ HELLO = b"POST /v1/join/hello HTTP/1.1\r\nHost: x\r\nContent-Length: 900\r\n\r\n
 def hurried(tmp_path_factory: pytest.TempPathFactory) -> Iterator[JoinSite]:
     with join_site(tmp_path_factory.mktemp("hurried"), hellos_per_minute=100_000) as site:
         site.start(deadlines=DEADLINE)
+        wait_for(site.ready)
+        yield site
+
+
+@pytest.fixture(scope="module")
+def unhurried(tmp_path_factory: pytest.TempPathFactory) -> Iterator[JoinSite]:
+    with join_site(tmp_path_factory.mktemp("unhurried")) as site:
+        site.start(deadlines=LONG)
         wait_for(site.ready)
         yield site
 
@@ -55,8 +67,11 @@ def client_hello(site: JoinSite) -> bytes:
 
 
 def ended(sock: socket.socket, dribbled: bytes = b"", *, since: float | None = None) -> float:
-    """Seconds until the other end has ended it, while it gets a byte every now and then. `since`: from when on, by
-    `time.monotonic`; a deadline that must not come early began with the connection, not with this call."""
+    """Seconds until the other end has ended it, or 20, while it gets a byte every now and then.
+
+    `since`: from when on, by `time.monotonic`; a deadline that must not come early began with the connection, not with
+    this call.
+    """
     began, left = time.monotonic() if since is None else since, list(dribbled)
     with contextlib.suppress(ConnectionError, ssl.SSLError):
         while time.monotonic() - began < 20:
@@ -89,7 +104,7 @@ def answered_quickly(site: JoinSite) -> None:
 def test_a_handshake_has_an_end(hurried: JoinSite, says: str) -> None:
     said = {"nothing": b"", "a byte": b"\x16", "a handshake, slowly": client_hello(hurried)}[says]
     since = time.monotonic()
-    assert DEADLINE * 0.8 < ended(plain(hurried), said, since=since) < 5
+    assert DEADLINE * 0.8 < ended(plain(hurried), said, since=since) < LATE
 
 
 def test_a_handshake_that_stops_after_its_first_message_has_an_end(hurried: JoinSite) -> None:
@@ -98,7 +113,7 @@ def test_a_handshake_that_stops_after_its_first_message_has_an_end(hurried: Join
         sock.sendall(client_hello(hurried))
         wait_for(lambda: select.select([sock], [], [], 0)[0])
         assert sock.recv(65536)[:1] == b"\x16"
-        assert DEADLINE * 0.8 < ended(sock, since=since) < 5
+        assert DEADLINE * 0.8 < ended(sock, since=since) < LATE
 
 
 @pytest.mark.parametrize(
@@ -106,16 +121,16 @@ def test_a_handshake_that_stops_after_its_first_message_has_an_end(hurried: Join
     [b"\x17\x03\x03\x00\x05hello", b"\x16\x03\x01\xff\xff\x01", b"\x16\x03\x01\x00\x00"],
     ids=["data", "endless", "empty"],
 )
-def test_what_is_no_handshake_is_cut_at_once(hurried: JoinSite, junk: bytes) -> None:
-    with plain(hurried) as sock:
+def test_what_is_no_handshake_is_cut_before_any_deadline(unhurried: JoinSite, junk: bytes) -> None:
+    with plain(unhurried) as sock:
         sock.sendall(junk)
-        assert ended(sock) < DEADLINE * 0.8
+        assert ended(sock) < LONG / 2
 
 
 @pytest.mark.parametrize("head", [b"", HELLO.partition(b"\r\n\r\n")[0]], ids=["none", "slowly"])
 def test_a_head_has_an_end(hurried: JoinSite, head: bytes) -> None:
     since = time.monotonic()
-    assert DEADLINE * 0.8 < ended(secure(hurried), head, since=since) < 5
+    assert DEADLINE * 0.8 < ended(secure(hurried), head, since=since) < LATE
 
 
 def test_a_body_has_an_end_and_its_sender_is_told(hurried: JoinSite) -> None:
@@ -127,11 +142,11 @@ def test_a_body_has_an_end_and_its_sender_is_told(hurried: JoinSite) -> None:
             if select.select([sock], [], [], 0.05)[0]:
                 break
         answer = sock.recv(65536)
-        assert DEADLINE * 0.8 < time.monotonic() - began < 5
+        assert DEADLINE * 0.8 < time.monotonic() - began < LATE
         assert answer.startswith(b"HTTP/1.1 408 ")
         error = {"code": "too-slow", "message": "the body did not arrive within 0.5 seconds", "remedy": "send faster"}
         assert json.loads(answer.partition(b"\r\n\r\n")[2]) == {"error": error}
-        assert ended(sock) < 5
+        assert ended(sock) < LATE
 
 
 def test_an_answer_has_an_end_whatever_trickles_off(hurried: JoinSite) -> None:
@@ -171,7 +186,7 @@ def test_who_asks_on_before_it_has_the_answer_gets_one_answer(hurried: JoinSite)
         while piece := sock.recv(65536):
             answer += piece
     assert answer.count(b"HTTP/1.1 200 OK") == 1
-    assert DEADLINE * 0.8 < time.monotonic() - began < 5
+    assert DEADLINE * 0.8 < time.monotonic() - began < LATE
 
 
 def held(site: JoinSite, sources: list[str], host: str = "127.0.0.1") -> list[socket.socket]:
@@ -184,42 +199,37 @@ def takes_the_place_of(site: JoinSite, source: str, waits_longest: socket.socket
     are ended themselves."""
     while True:
         sock = plain(site, source)
-        wait_for(lambda: has_ended(sock) or has_ended(waits_longest), 2)  # noqa: B023 - waited for here
+        wait_for(lambda: has_ended(sock) or has_ended(waits_longest), LONG / 2)  # noqa: B023 - waited for here
         if has_ended(waits_longest):
             return sock
         sock.close()
 
 
-def first_ended(connections: list[socket.socket]) -> int:
-    """Of which connections the first `n` end at once, and no other; before any deadline could have done it."""
-    began = time.monotonic()
-    wait_for(lambda: not is_open(connections[0]), 2)
-    ends = [not is_open(connection) for connection in connections]
-    assert time.monotonic() - began < 2
-    count = ends.index(False)
-    assert not any(ends[count:])
-    return count
+def first_end(count: int, connections: list[socket.socket]) -> None:
+    """The first `count` of the connections end, in whatever turns of its loop the server comes to it, and no other."""
+    expected = [False] * count + [True] * (len(connections) - count)
+    wait_for(lambda: [is_open(connection) for connection in connections] == expected, LONG / 2)
 
 
 def test_one_address_has_an_eighth_and_who_waited_longest_makes_room(tmp_path: Path) -> None:
     with join_site(tmp_path / "join", max_connections=64) as site, contextlib.ExitStack() as stack:
-        site.start()
+        site.start(deadlines=LONG)
         wait_for(site.ready)
         others = [stack.enter_context(sock) for sock in held(site, ["127.0.0.8"] * 8)]
         connections = [stack.enter_context(sock) for sock in held(site, ["127.0.0.9"] * 8)]
         later = [stack.enter_context(takes_the_place_of(site, "127.0.0.9", sock)) for sock in connections[:3]]
-        assert first_ended([*connections, *later]) == 3
+        first_end(3, [*connections, *later])
         assert all(is_open(sock) for sock in others)
         answered_quickly(site)
 
 
 def test_all_together_have_max_connections_and_who_waited_longest_makes_room(tmp_path: Path) -> None:
     with join_site(tmp_path / "join", max_connections=64) as site, contextlib.ExitStack() as stack:
-        site.start()
+        site.start(deadlines=LONG)
         wait_for(site.ready)
         sources = [f"127.0.1.{number}" for number in range(1, 11) for _ in range(7)]
         connections = [stack.enter_context(sock) for sock in held(site, sources)]
-        assert first_ended(connections) == 6
+        first_end(6, connections)
         answered_quickly(site)
 
 
@@ -229,12 +239,12 @@ def test_one_ipv6_64_has_half_whatever_its_addresses(tmp_path: Path) -> None:
         join_site(tmp_path / "join", max_connections=64) as site,
         contextlib.ExitStack() as stack,
     ):
-        site.start(address="::")
+        site.start(address="::", deadlines=LONG)
         wait_for(site.ready)
         other = [stack.enter_context(sock) for sock in held(site, ["2001:db8:0:2::9"] * 8, "2001:db8:0:2::1")]
         sources = [f"2001:db8:0:1::{number:x}" for number in range(16, 16 + 36)]
         connections = [stack.enter_context(sock) for sock in held(site, sources, "2001:db8:0:1::1")]
-        wait_for(lambda: [is_open(sock) for sock in connections] == [True] * 32 + [False] * 4, 1)
+        wait_for(lambda: [is_open(sock) for sock in connections] == [True] * 32 + [False] * 4, LONG / 2)
         assert all(is_open(sock) for sock in other)
         answered_quickly(site)
 
