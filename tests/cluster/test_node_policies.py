@@ -17,11 +17,11 @@ from tests.processes import wait_for
 
 pytestmark = pytest.mark.cluster
 NAME = "taint-1"
-UNCHECKED = {"key": "netboot.dev/unchecked", "effect": "NoSchedule"}
+UNCHECKED = {"key": "netboot.dev/unchecked", "effect": "NoExecute"}
 UNATTESTED = {"key": "netboot.dev/unattested", "effect": "NoSchedule"}
 DECLARED = {"key": "rack", "value": "a-1", "effect": "NoExecute"}
 MARK = {"netboot.dev/managed-by": "netboot"}
-ALL = "netboot.dev/unchecked:NoSchedule,netboot.dev/unattested:NoSchedule,rack=a-1:NoExecute"
+ALL = "netboot.dev/unchecked:NoExecute,netboot.dev/unattested:NoSchedule,rack=a-1:NoExecute"
 
 
 @pytest.fixture
@@ -146,7 +146,7 @@ def test_a_node_can_neither_take_its_mark_off_nor_put_one_on(
 def test_a_node_with_a_lease_registers_with_its_mark(
     world: RealWorld, as_node: Callable[..., requests.Response]
 ) -> None:
-    leased(world, as_node, "netboot.dev/unchecked:NoSchedule")
+    leased(world, as_node, "netboot.dev/unchecked:NoExecute")
     why = "this node must register with the label netboot.dev/managed-by=netboot"
     for labels in ({}, {"netboot.dev/managed-by": "another"}):
         denied(as_node("POST", NODES, node_of(UNCHECKED, labels=labels)), why)
@@ -162,9 +162,26 @@ def test_leases_of_others_and_of_an_older_netboot_ask_nothing_of_a_node(
     wait_for(lambda: as_node("POST", f"{NODES}?dryRun=All", node_of(UNCHECKED, labels={})).status_code == 201)
     denied(
         as_node("POST", NODES, node_of(labels={})),
-        "a node must register with the taint netboot.dev/unchecked:NoSchedule",
+        "a node must register with the taint netboot.dev/unchecked:NoExecute",
         "netboot-nodes",
     )
+
+
+def test_a_lease_says_with_which_effect_a_node_registers_also_one_of_an_older_netboot(
+    world: RealWorld, as_node: Callable[..., requests.Response]
+) -> None:
+    """A machine that attested before the upgrade registers as it was told then."""
+    older = UNCHECKED | {"effect": "NoSchedule"}
+    leased(world, as_node, "netboot.dev/unchecked:NoExecute")
+    name = lease_name("default", NAME)
+    denied(
+        as_node("POST", NODES, node_of(older)),
+        f"this node must register with the taints of its Lease {name}: netboot.dev/unchecked:NoExecute",
+    )
+    known = world.leases.read("default", NAME)
+    assert known is not None
+    world.leases.write(known.model_copy(update={"taints": "netboot.dev/unchecked:NoSchedule"}))
+    wait_for(lambda: as_node("POST", f"{NODES}?dryRun=All", node_of(older)).status_code == 201)
 
 
 @pytest.mark.parametrize("labels", [{}, {"netboot.dev/managed-by": "another"}, {"netboot.dev/managed": "netboot"}])
