@@ -49,8 +49,8 @@ _REMEDY = (
 
 
 def weakened_taints(items: Sequence[Declared]) -> Iterator[Fault]:
-    """Taints that are declared in the place of join's own, with an effect that keeps too few Pods off: admission would refuse
-    such a node for ever, or it would run what nobody has checked it for."""
+    """Taints that are declared in the place of join's own, with an effect that keeps too few Pods off: admission would
+    refuse such a node for ever, or it would run what nobody has checked it for."""
     for item in items:
         listed = item.inner("node").get("taints") if item.kind == "machine" else None
         for number, taint in enumerate(listed if isinstance(listed, list) else []):

@@ -71,11 +71,11 @@ def test_netboot_s_own_taints_keep_pods_off(tmp_path: Path) -> None:
     weak = '"netboot.dev/unchecked:NoSchedule", "netboot.dev/unattested=x:PreferNoSchedule", "a:PreferNoSchedule"'
     sound = '"netboot.dev/unchecked:NoExecute", "netboot.dev/unattested:NoSchedule"'
     site(tmp_path, f", node: {{taints: [{sound}]}}", f", node: {{taints: [{weak}]}}", ", node: {taints: 1}")
+    at, leave = "a.yaml:6: machines[1].node.taints", "or leave it to join"
+    unattested = "netboot.dev/unattested with PreferNoSchedule keeps no Pod off"
     assert faults(tmp_path)[:2] == [
-        "a.yaml:6: machines[1].node.taints[0]: netboot.dev/unchecked with NoSchedule lets Pods of the boot "
-        "before start: write NoExecute, or leave it to join",
-        "a.yaml:6: machines[1].node.taints[1]: netboot.dev/unattested with PreferNoSchedule keeps no Pod off: write "
-        "NoSchedule or NoExecute, or leave it to join",
+        f"{at}[0]: netboot.dev/unchecked with NoSchedule lets Pods of the boot before start: write NoExecute, {leave}",
+        f"{at}[1]: {unattested}: write NoSchedule or NoExecute, {leave}",
     ]
 
 
