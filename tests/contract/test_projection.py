@@ -16,7 +16,14 @@ from netboot.controllers.projection import MOST_BYTES, ProjectionController
 from netboot.controllers.records import KNOWS, read_record
 from netboot.lifecycle import state
 from netboot.lifecycle.errors import StateUnavailableError
-from netboot.lifecycle.events import AnyRecord, DiscoveryRecord, EventRecord, HealthRecord, ScriptRecord
+from netboot.lifecycle.events import (
+    AnyRecord,
+    CertificateRecord,
+    DiscoveryRecord,
+    EventRecord,
+    HealthRecord,
+    ScriptRecord,
+)
 from netboot.lifecycle.phases import Phase
 from netboot.lifecycle.state import Batch
 from netboot.machines.inventory import load_inventory
@@ -30,7 +37,7 @@ from netboot.stores.state_writer import SqliteProjection
 from tests.records import boot_id, certified, checked, event, script, sighted
 from tests.sites import make_site
 
-Record = ScriptRecord | EventRecord | DiscoveryRecord | HealthRecord
+Record = ScriptRecord | EventRecord | DiscoveryRecord | HealthRecord | CertificateRecord
 
 
 class Site:
