@@ -73,7 +73,7 @@ def test_a_node_that_leaves_out_a_taint_of_its_lease_does_not_register(
 
 
 def test_a_node_registers_with_the_taints_of_its_lease_and_changes_none(
-    world: RealWorld, as_node: Callable[..., requests.Response], as_admin: Admin
+    world: RealWorld, as_node: Callable[..., requests.Response], as_admin: Admin, break_glass: Admin
 ) -> None:
     leased(world, as_node)
     made = as_node("POST", NODES, node_of(DECLARED, UNATTESTED, UNCHECKED, {"key": "more", "effect": "NoSchedule"}))
@@ -89,7 +89,7 @@ def test_a_node_registers_with_the_taints_of_its_lease_and_changes_none(
     with beyond_node_restriction(as_admin) as like_a_node:
         for taints in ([], [UNCHECKED], kept, [*kept, DECLARED | {"value": "a-2"}]):
             denied(change(like_a_node, taints), "a node may not change its taints", "netboot-nodes")
-    operator = change(as_admin, [UNATTESTED])
+    operator = change(break_glass, [UNATTESTED])
     assert operator.status_code == 200, operator.text
 
 
@@ -118,7 +118,7 @@ def beyond_node_restriction(as_admin: Admin) -> Iterator[Callable[..., requests.
 
 @pytest.mark.parametrize("path", [f"{NODES}/{NAME}", f"{NODES}/{NAME}/status"], ids=["node", "status"])
 def test_a_node_can_neither_take_its_mark_off_nor_put_one_on(
-    world: RealWorld, as_node: Callable[..., requests.Response], as_admin: Admin, path: str
+    world: RealWorld, as_node: Callable[..., requests.Response], as_admin: Admin, break_glass: Admin, path: str
 ) -> None:
     leased(world, as_node)
     made = as_node("POST", NODES, node_of(UNCHECKED, UNATTESTED, DECLARED))
@@ -139,7 +139,7 @@ def test_a_node_can_neither_take_its_mark_off_nor_put_one_on(
     for labels in ({}, {"netboot.dev/managed-by": "another"}):
         denied(labelled(as_node, path, labels), why, "netboot-nodes")
     assert labelled(as_node, path, MARK | {"other": "label"}).status_code == 200
-    assert labelled(as_admin, f"{NODES}/{NAME}", {}).status_code == 200
+    assert labelled(break_glass, f"{NODES}/{NAME}", {}).status_code == 200
     denied(labelled(as_node, path, MARK), why, "netboot-nodes")
 
 

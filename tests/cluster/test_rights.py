@@ -104,6 +104,11 @@ def watch_requests(world: RealWorld) -> Callable[[], object]:
     return lambda: list(world.requests.watch(0.3))
 
 
+def taint_a_node(world: RealWorld) -> Callable[[], object]:
+    world.make_node("tainted")
+    return lambda: world.collector.taint(next(iter(world.collector.watch(0.3))), [])
+
+
 def watch_nodes(world: RealWorld) -> Callable[[], object]:
     return lambda: list(world.collector.watch(0.3))
 
@@ -151,7 +156,11 @@ NEEDED: dict[str, list[tuple[Prepare, Right]]] = {
         (lambda w: lambda: w.certificates.write(RECORD), Right("create", "", "configmaps", namespace=OURS)),
         (update_a_record, Right("update", "", "configmaps", namespace=OURS)),
     ],
-    "nodes": [(watch_nodes, Right("list", "", "nodes")), (watch_nodes, Right("watch", "", "nodes"))],
+    "nodes": [
+        (watch_nodes, Right("list", "", "nodes")),
+        (watch_nodes, Right("watch", "", "nodes")),
+        (taint_a_node, Right("patch", "", "nodes")),
+    ],
 }
 CASES = [
     pytest.param(role, prepare, right, id=f"{role}-{right}")
@@ -266,7 +275,8 @@ BEYOND: dict[str, list[tuple[str, str, str, Any]]] = {
     ],
     "nodes": [
         ("make a Node", "POST", at.NODES, NAMED),
-        ("patch a Node", "PATCH", f"{at.NODES}/x?fieldManager=x", PATCH),
+        ("change a Node's status", "PUT", f"{at.NODES}/x/status", NAMED),
+        ("put a Node", "PUT", f"{at.NODES}/x", NAMED),
         ("delete a Node", "DELETE", f"{at.NODES}/x", None),
         ("list Secrets", "GET", at.SECRETS, None),
         ("read Leases", "GET", at.LEASES, None),

@@ -79,6 +79,16 @@ def test_netboot_s_own_taints_keep_pods_off(tmp_path: Path) -> None:
     ]
 
 
+def test_what_begins_as_netboot_s_own_keys_do_is_netboot_s_to_give(tmp_path: Path) -> None:
+    taken = 'labels: {"netboot.dev/rack": a, "lab.netboot.dev/rack": a}, taints: ["netboot.dev/x=y:NoExecute"]'
+    site(tmp_path, ', node: {taints: ["netboot.dev/held=new:NoSchedule"]}', f", node: {{{taken}}}")
+    at = "a.yaml:6: machines[1].node"
+    assert faults(tmp_path) == [
+        f"{at}.labels.netboot.dev/rack: netboot.dev/rack: labels under netboot.dev/ are netboot's own to give",
+        f"{at}.taints[0]: netboot.dev/x: taints under netboot.dev/ are netboot's own to give",
+    ]
+
+
 # -- addresses --------------------------------------------------------------------------------------------------------
 
 

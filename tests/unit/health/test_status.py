@@ -105,7 +105,7 @@ class Apiserver(http.server.BaseHTTPRequestHandler):
 
     def do_PATCH(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"]))
-        der = self.connection.getpeercert(binary_form=True)  # type: ignore[attr-defined] # TLS
+        der = self.connection.getpeercert(binary_form=True)
         server: Any = self.server
         who = hashlib.sha256(der).hexdigest()
         server.asked.append((self.path, self.headers["Content-Type"], who, json.loads(body)))
@@ -118,6 +118,15 @@ class Apiserver(http.server.BaseHTTPRequestHandler):
 
     def log_message(self, *_: object) -> None:
         pass
+
+
+class Server(http.server.ThreadingHTTPServer):
+    """`asked`: what came; `answers`: statuses of what is answered next."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Apiserver)
+        self.asked: list[Any] = []
+        self.answers: list[int] = []
 
 
 class Machine:
@@ -135,9 +144,8 @@ class Machine:
         context.load_cert_chain(root / "server.pem")
         context.load_verify_locations(root / "ca.pem")
         context.verify_mode = ssl.CERT_REQUIRED
-        self.server: Any = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Apiserver)
+        self.server = Server()
         self.server.socket = context.wrap_socket(self.server.socket, server_side=True)
-        self.server.asked, self.server.answers = [], []
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
         (root / kubelet.CA[1:]).write_bytes(self.authority.pair.certificate)
         url = f"https://127.0.0.1:{self.server.server_address[1]}"
