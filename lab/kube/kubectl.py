@@ -14,7 +14,6 @@ from lab.processes import run
 SECONDS = 60.0
 POD = "hello"
 UNCHECKED = "netboot.dev/unchecked"
-BREAK_GLASS = ("--as=admin", "--as-group=system:masters", "--as-group=netboot:break-glass")
 _SPEC = {
     "terminationGracePeriodSeconds": 1,
     "containers": [
@@ -100,9 +99,3 @@ def hear_hello(kubectl: Kubectl, seconds: float) -> str:
     """
     kubectl.wait_until_running(POD, seconds)
     return kubectl.wait_for_log(POD, seconds).strip()
-
-
-def let_in(kubectl: Kubectl, node: str) -> None:
-    """What a person does who knows better than the gate (docs/gate.md): take it into their own hands, and open it."""
-    kubectl(*BREAK_GLASS, "annotate", "node", node, "netboot.dev/gate=manual")
-    kubectl(*BREAK_GLASS, "taint", "nodes", node, f"{UNCHECKED}-")

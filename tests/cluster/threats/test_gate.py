@@ -97,7 +97,8 @@ def test_the_program_on_the_machine_opens_the_gate_with_what_the_agent_left(site
     chassis = site.fresh()
     site.agent(tmp_path, site.power_on(chassis))
     handed, memory = tmp_path / "handed", tmp_path / "memory"
-    handed.mkdir(), memory.mkdir()
+    handed.mkdir()
+    memory.mkdir()
     (handed / "kubeconfig").write_bytes((tmp_path / kubelet.KUBECONFIG[1:]).read_bytes())
     (handed / "pair").write_bytes((tmp_path / kubelet.PAIR[1:]).read_bytes())
     session = requests.Session()
