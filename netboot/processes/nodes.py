@@ -9,9 +9,13 @@ from netboot.controllers.approver.knowledge import Machines
 from netboot.controllers.nodes.collector import Collector
 from netboot.controllers.nodes.gating import GateController
 from netboot.controllers.nodes.holds import JudgedHolds
+from netboot.controllers.nodes.judged import JudgedNow
 from netboot.controllers.nodes.observed import ObservedFile
+from netboot.controllers.nodes.telling import Teller
+from netboot.join.node_events import NodeEvents
 from netboot.join.ports import Nodes
 from netboot.kube.connection import connect
+from netboot.kube.events import KubeNodeEvents
 from netboot.kube.nodes import KubeNodes
 from netboot.machines.classes import Class
 from netboot.process import ProcessSpec
@@ -41,9 +45,15 @@ def run(spec: ProcessSpec) -> None:
     def names() -> list[str]:
         return [each.name for each in machines.all().values()]
 
-    conditions = config.data / "conditions.db"
-    holds = JudgedHolds(conditions, SqliteConditions(conditions), names)
-    gate = GateController(nodes, machines.all, classes, states, holds, up_ms)
+    def events() -> NodeEvents:
+        return KubeNodeEvents(connect(config.clusters[cluster].nodes), spec.name)
+
+    def judged() -> JudgedNow:
+        conditions = config.data / "conditions.db"
+        return JudgedNow(conditions, SqliteConditions(conditions), names)
+
+    gate = GateController(nodes, machines.all, classes, states, JudgedHolds(judged().found), up_ms)
+    teller = Teller(events, judged().found, gate.nodes, SystemClock().now_ms)
     collector = Collector(nodes, machines.all, states, facts, gate, SystemClock())
     observed, status = ObservedFile(config.data / "status", cluster), StatusFile(config.data / "status", spec.name)
 
@@ -51,5 +61,6 @@ def run(spec: ProcessSpec) -> None:
         if observed.write(collector.nodes()):  # first: who reads a status that is fresh reads Nodes that are
             status.write(said)
 
+    teller.start()
     runner.run(collector, say, spec.say_ready, spec.heartbeat())
     facts.close()

@@ -110,6 +110,13 @@ class GateController:
         if followed:
             self._act(due)
 
+    def nodes(self) -> dict[str, tuple[str, str]]:
+        """Machine → name and uid of its Node; one without a Node has the name that it would have, and no uid."""
+        machines = self._machines()
+        with self._lock:
+            uids = {name: entry.node.uid for name, entry in self._reports.entries.items()}
+        return {machine.name: (name, uids.get(name, "")) for name, machine in machines.items()}
+
     def status(self) -> GateStatus:
         """For metrics."""
         with self._lock:

@@ -22,6 +22,7 @@ from tests.processes import wait_for
 from tests.soft_tpm import new_key
 
 pytestmark = pytest.mark.cluster
+EVENTS = "/apis/events.k8s.io/v1/namespaces/default/events"
 REGISTERED = {"key": "netboot.dev/unchecked", "effect": "NoExecute"}
 FOREIGN = {"key": "example.com/mine", "effect": "NoSchedule"}
 PLAIN = {"metadata": {"annotations": {"example.com/x": "y"}}}
@@ -138,6 +139,31 @@ def test_it_closes_when_a_check_fails_and_opens_when_the_cause_is_gone(site: Liv
     ):
         assert node.say(how).status_code == 200
         node.becomes(*taints)
+
+
+def test_what_becomes_of_a_machine_is_an_event_on_its_node_in_the_words_of_the_api(site: LiveSite) -> None:
+    node = Node(site)
+    now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    ready = {"type": "Ready", "status": "True", "lastHeartbeatTime": now, "lastTransitionTime": now}
+    assert node.patch(node.session, {"status": {"conditions": [ready]}}).status_code == 200
+
+    def condition() -> tuple[str, str]:
+        conditions = site.service.api(f"/v1/machines/{node.name}")["conditions"]
+        (one,) = [each for each in conditions if each["type"] == "InService"]
+        return one["reason"], one["message"]
+
+    wait_for(lambda: condition()[0] == "HealthGated", 60)
+    assert node.say().status_code == 200
+    node.becomes()
+    wait_for(lambda: condition()[0] == "InService", 60)
+    uid = node.get()["metadata"]["uid"]
+
+    def events() -> list[tuple[str, str, str]]:
+        items = site.admin("GET", EVENTS).json()["items"]
+        found = [one for one in items if one["regarding"].get("uid") == uid and one["action"] == "InService"]
+        return [(one["type"], one["reason"], one["note"]) for one in found]
+
+    wait_for(lambda: ("Normal", *condition()) in events(), 60)
 
 
 def test_a_certificate_of_the_boot_before_opens_nothing_and_a_renewed_one_does(site: LiveSite) -> None:
