@@ -118,7 +118,7 @@ def run(
 
 
 def main(argv: list[str]) -> int:
-    """As `run`."""
+    """0: the Node says what the last report says. 1: it does not."""
     os.umask(0o077)
     return run(Path(argv[1] if len(argv) > 1 else "/").absolute(), os.environ)
 

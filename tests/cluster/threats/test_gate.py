@@ -17,7 +17,7 @@ from images.node.status import __main__ as status
 from lab.kube.accounts import Admin
 from netboot.join.ports import MARK
 from tests.cluster.threats.live_site import NODES, LiveSite
-from tests.kubelets import pem, renewal
+from tests.kubelets import pem, renewal, serving
 from tests.processes import wait_for
 from tests.soft_tpm import new_key
 
@@ -160,7 +160,7 @@ def test_what_becomes_of_a_machine_is_an_event_on_its_node_in_the_words_of_the_a
 
     def events() -> list[tuple[str, str, str]]:
         items = site.admin("GET", EVENTS).json()["items"]
-        found = [one for one in items if one["regarding"].get("uid") == uid and one["action"] == "InService"]
+        found = [one for one in items if one["regarding"].get("uid") == uid and one.get("action") == "InService"]
         return [(one["type"], one["reason"], one["note"]) for one in found]
 
     wait_for(lambda: ("Normal", *condition()) in events(), 60)
@@ -177,6 +177,7 @@ def test_a_certificate_of_the_boot_before_opens_nothing_and_a_renewed_one_does(s
     assert ordinary.say().status_code == 200
     ordinary.becomes()
     assert node.taints() == [UNCHECKED], "the gate has had its time"
+    site.certificate(site.ask(node.session, serving(node.name, [node.name])))  # shows how long the signer lets live
     key = new_key()
     asked = site.ask(node.session, renewal(node.name, pem=pem(node.name, key)))
     renewed = site.as_node(site.certificate(asked), key)
@@ -213,9 +214,9 @@ def admin(site: LiveSite) -> requests.Session:
 
 def test_how_healthy_a_node_is_nobody_else_says(node: Node, another: Node, admin: requests.Session) -> None:
     why = FOR_ITSELF.format(node.name)
+    denied(node.patch(admin, said("False", node.credential)), why)
     for at in ("", "/status"):
         for body in (
-            said("True", node.credential),
             {"metadata": {"annotations": {"netboot.dev/health-credential": "X509SHA256=" + "0" * 64}}},
             {"metadata": {"annotations": {"netboot.dev/health-report": "sha256:1"}}},
             {"metadata": {"annotations": {"netboot.dev/health-checks": None}}},
