@@ -10,7 +10,7 @@ from netboot.status import NodesStatus
 
 def gates(collectors: Mapping[str, NodesStatus]) -> Iterator[Metric]:
     """By cluster."""
-    text = "Nodes of netboot's by their gate: open, shut (since they registered), closed (after they had been open)."
+    text = "Nodes of netboot's by their gate: open, shut (never open yet), closed (after it had been open)."
     nodes = GaugeMetricFamily("netboot_gate_nodes", text, labels=["cluster", "state"])
     text = "Gates that were opened and closed."
     moved = CounterMetricFamily("netboot_gate_moves", text, labels=["cluster", "move"])
