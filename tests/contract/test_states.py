@@ -211,7 +211,7 @@ def test_a_crash_is_with_the_boot_that_found_it_and_no_step_of_it(both: Both) ->
 def test_a_certificate_is_with_its_boot_and_brings_none_back(both: Both) -> None:
     """The approver tells of those that it finds when it starts, also of boots that are forgotten since."""
     both.take(script("gpu-001", 2), event("gpu-001", 2, Phase.ATTESTED))
-    both.take(certified("gpu-001", 2), certified("gpu-001", 1), journal="approver-default.db")
+    both.take(certified("gpu-001", 2), certified("gpu-001", 1, after_ms=9_000), journal="approver-default.db")
     current = both.reader.machines()["gpu-001"].current
     assert current.boot == boot_id("gpu-001", 2)
     assert [one.sha256 for one in current.certificates] == ["c" * 64]
