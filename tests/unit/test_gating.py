@@ -54,7 +54,18 @@ class Stage:
         )
         for name in self.names:
             self.know(script(name, 1), event(name, 1, Phase.ATTESTED), certified(name, 1, of(name)))
-            self.cluster.put_node(self.cluster.make_node(name)._replace(taints=(REGISTERED,)))
+            self.register(name)
+            self.note(name, 1)
+
+    def register(self, name: str) -> None:
+        """A kubelet makes its Node, after join has deleted the one of the boot before."""
+        self.cluster.remove_node(name)
+        self.cluster.put_node(self.cluster.make_node(name)._replace(taints=(REGISTERED,)))
+
+    def note(self, name: str, boot: int) -> None:
+        """The collector has written down whose Node that is."""
+        detail = f"node {name} uid {self.node(name).uid}"
+        self.know(event(name, boot, Phase.NODE_REGISTERED, 700, detail))
 
     def holds(self) -> dict[str, str] | None:
         return self.held
@@ -133,7 +144,13 @@ def test_a_certificate_that_the_state_knows_a_little_later_counts_soon() -> None
 def test_a_report_of_the_boot_before_opens_nothing() -> None:
     """Somebody took the key of a machine's earlier boot, and writes with it while the new one is on its way."""
     stage = Stage()
+    stage.register("n-1")
+    stage.say("n-1")
+    for _ in range(20):
+        stage.step()
+    assert stage.taints() == [REGISTERED], "the state has not heard of the new boot yet"
     stage.know(event("n-1", 2, Phase.ATTESTED), certified("n-1", 2, of("n-1", 2)))
+    stage.note("n-1", 2)
     stage.say("n-1")
     stage.step(60.0)
     assert stage.taints() == [REGISTERED]

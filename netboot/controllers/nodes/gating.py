@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple, Protocol
 
 from images.values.backoff import Backoff
+from netboot.controllers.nodes.attribution import registered
 from netboot.controllers.nodes.gate import Decision, Known, decide, is_shut, may_close, was_closed
 from netboot.controllers.nodes.reports import Entry, Reports
 from netboot.join.errors import ConflictError
@@ -142,7 +143,8 @@ class GateController:
         states = self._states.machines([entry.machine for entry in said.values()]) if said else {}
         for entry in said.values():
             state = states.get(entry.machine)
-            signed = state.current.certificates if state is not None and state.current is not None else ()
+            boot = state.current if state is not None else None
+            signed = boot.certificates if boot is not None and registered(entry.node, boot) else ()
             entry.looks += 1
             entry.look_at = self._monotonic() + LOOKS.bound(entry.looks)
             with self._lock:
