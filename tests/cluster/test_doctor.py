@@ -65,6 +65,7 @@ def test_the_kubeconfigs_are_made_private_and_good(run: Run, site: Path, control
         "admission policy netboot-tokens": "ok",
         "admission policy netboot-nodes": "ok",
         "admission policy netboot-taints": "ok",
+        "admission policy netboot-gate": "ok",
         "admission policy netboot-deletions": "ok",
         "first certificates": "ok",
         "renewals": "ok",
