@@ -37,6 +37,7 @@ from netboot.web.dependencies import Dependencies
 from netboot.web.metrics import Now, exposition
 from netboot.web.tokens import TokenFile
 from tests.enrolments import MemoryEnrolments
+from tests.intents import MemoryIntents
 from tests.kube_fake import FakeCluster
 from tests.sites import INVENTORY, TOKEN, make_site
 from tests.states import MemoryStates
@@ -94,7 +95,7 @@ class Api:
         if publish:
             self.publisher.step()
         self.live = LiveView(self.config.data / "snapshot.json")
-        self.enrolments = MemoryEnrolments()
+        self.enrolments, self.intents = MemoryEnrolments(), MemoryIntents()
         self.register = Register(self.enrolments, lambda: self.live.view().snapshot.inventory)
         self.cluster = FakeCluster()
         self.issuer = self._issuer() if clusters else None
@@ -115,6 +116,7 @@ class Api:
         return Issuer(
             clusters={"default": cluster},
             enrolments=self.register,
+            intents=self.intents,
             journal=None,
             now_ms=Fixed().now_ms,
             choice=secrets.choice,
@@ -147,6 +149,7 @@ class Api:
             stopping=lambda: self.stopping,
             watchers=self.watchers,
             register=self.register,
+            intents=self.intents,
             issuer=self.issuer,
             boot_key=lambda: bytes(32),
             up_ms=lambda: UP_MS,

@@ -1,0 +1,126 @@
+"""What operators want of machines, whatever these do: held, in quarantine. Kept apart from all that is observed, so
+that no observation, and no loss of all of them, takes one off. The rules: `intent_rules`; docs/acts.md.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, NamedTuple, Protocol
+
+from pydantic import Field, StringConstraints
+
+from images.values.strict import Strict
+from netboot.lifecycle.transitions import Mark
+
+OPERATORS = "operator"
+"""The owner of what people put on. What something else puts on is owned by that, by its name."""
+INTENDED = (Mark.QUARANTINED, Mark.HELD)
+"""What can be wanted of a machine. That it is retired is part of its enrolment."""
+LONGEST_REASON = 500
+LONGEST_MS = 366 * 86_400_000
+"""The end of what is put on with an end is not further away."""
+
+Owner = Annotated[str, StringConstraints(pattern=r"^[a-z]+(/[A-Za-z0-9._-]{1,64})?$")]
+
+
+class Intent(Strict):
+    """One mark on one machine, by one owner. `who`: in the owner's words, such as the operator's name; `until_ms` None:
+    until it is taken off."""
+
+    machine: str
+    mark: Mark
+    owner: Owner
+    who: str
+    reason: Annotated[str, Field(max_length=LONGEST_REASON)]
+    since_ms: int
+    until_ms: int | None = None
+
+    def stands(self, now_ms: int) -> bool:
+        """Whether it has not ended."""
+        return self.until_ms is None or now_ms < self.until_ms
+
+
+class PutOn(NamedTuple):
+    """Want this of the machine. `until_ms` None: until it is taken off."""
+
+    mark: Mark
+    reason: str
+    until_ms: int | None = None
+    owner: str = OPERATORS
+
+
+class TakeOff(NamedTuple):
+    """Want it no more. `owner` None: whoever put it on, which is for people alone."""
+
+    mark: Mark
+    reason: str
+    owner: str | None = None
+
+
+Order = PutOn | TakeOff
+
+
+class Change(NamedTuple):
+    """What an order does. `act` "": nothing, it is so already. `concerned`: what is put on, altered or taken off, or
+    where nothing is done, what stands."""
+
+    act: str
+    put: tuple[Intent, ...] = ()
+    removed: tuple[Intent, ...] = ()
+    stands: tuple[Intent, ...] = ()
+
+    @property
+    def concerned(self) -> tuple[Intent, ...]:
+        """Of this mark."""
+        return self.put or self.removed or self.stands
+
+
+class Entry(Strict):
+    """One line of a machine's history. `act`: put-on, extended, taken-off or ended."""
+
+    id: int = 0
+    at_ms: int
+    machine: str
+    mark: Mark
+    act: str
+    owner: str
+    who: str
+    reason: str
+    until_ms: int | None = None
+
+
+class Intents(Protocol):
+    """For reading. Every method raises StateUnavailableError where it cannot be told: a file that is gone or damaged is
+    never taken for one that says nothing."""
+
+    def of(self, machine: str, now_ms: int) -> list[Intent]:
+        """What stands of a machine, the gravest first."""
+        ...
+
+    def all(self, now_ms: int) -> list[Intent]:
+        """What stands of all, by machine."""
+        ...
+
+
+class IntentStore(Intents, Protocol):
+    """With the side that writes. Durable when a method returns; raises StateUnavailableError, and then nothing was
+    done."""
+
+    def order(self, machine: str, order: Order, who: str, now_ms: int) -> Change:
+        """Carry it out."""
+        ...
+
+    def history(self, machine: str | None, limit: int) -> list[Entry]:
+        """The latest first; of one machine or of all."""
+        ...
+
+
+def marks_of(intents: Sequence[Intent]) -> frozenset[Mark]:
+    """What is on a machine by these."""
+    return frozenset(intent.mark for intent in intents)
+
+
+def by_machine(intents: Sequence[Intent]) -> Mapping[str, Sequence[Intent]]:
+    """Machine → those of it, in their order."""
+    found: dict[str, list[Intent]] = {}
+    for intent in intents:
+        found.setdefault(intent.machine, []).append(intent)
+    return found
