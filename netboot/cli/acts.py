@@ -23,8 +23,8 @@ dry_run_option = click.option("--dry-run", is_flag=True, help="Say what would ha
 def hold(machine: str, reason: str, until: dict[str, int], dry_run: bool, connection: Connection, output: str) -> None:
     """Hold MACHINE: from its next boot on its node takes no new work, whatever it boots and however often.
 
-    A cordon (`kubectl cordon`) goes with the Node, which each boot makes anew; a hold is the machine's, and no boot takes
-    it off. Holding again with a later end moves the end; nobody's hold is cut short so.
+    A cordon (`kubectl cordon`) goes with the Node, which each boot makes anew; a hold is the machine's, and no boot
+    takes it off. Holding again with a later end moves the end; nobody's hold is cut short so.
 
     \b
       netboot machine hold gpu-001 --reason "DIMM 4" --until 48h
@@ -132,12 +132,13 @@ def _words(answer: dict[str, Any]) -> str:
     if not did:
         return f"{machine} is {word} already: {standing(concerned[0])}" if concerned else f"{machine} is not {word}"
     if did == "taken-off":
-        lines = [f"{machine} {so} {word} no more. It was {standing(each)}" for each in concerned]
-        return "\n".join([*lines, _sentence(answer["consequence"])])
+        was = "; and ".join(standing(each) for each in concerned)
+        return f"{machine} {so} {word} no more. {_sentence(answer['consequence'])} It was {word} {was}"
     until = concerned[0]["until_ms"]
     end = f" until {moment(until)}" if until is not None else " until it is taken off"
     if did == "extended":
-        return f"{machine} {so} {word}{end}, and no shorter. {_sentence(standing(concerned[0]))}"
+        first = concerned[0]
+        return f"{machine} {so} {word}{end}: since {moment(first['since_ms'])} by {first['who']}: {first['reason']}"
     return f"{machine} {so} {word}{end}. {_sentence(answer['consequence'])}"
 
 

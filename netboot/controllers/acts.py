@@ -20,12 +20,12 @@ _PUT_ON: Mapping[Mark, Act] = {effect.on: act for act, effect in EFFECTS.items()
 
 @dataclass(slots=True)
 class _Record:
-    """One file, asked when it changed, or when the question failed before. `read()` may raise CannotTellError, which
-    leaves in force what was until it can be told."""
+    """One file, asked when it changed, or when the question failed before. `read()` may raise CannotTellError: then
+    what was stays in force until it can be told; before the first answer nothing can."""
 
     path: Path
     read: Callable[[], list[tuple[str, Act]]]
-    found: list[tuple[str, Act]] = field(default_factory=list)
+    found: list[tuple[str, Act]] | None = None
     unread: bool = True
     changes: Changes = field(init=False)
 
@@ -39,9 +39,11 @@ class _Record:
             try:
                 self.found = self.read()
             except CannotTellError:
+                if self.found is None:
+                    raise
                 return self.found
             self.unread = False
-        return self.found
+        return self.found or []
 
 
 class RecordedActs:
@@ -64,14 +66,18 @@ class RecordedActs:
         self._acts: Acts = {}
 
     def acts(self) -> Acts:
-        """Machine → what was done to it."""
+        """Machine → what was done to it.
+
+        Raises:
+            CannotTellError: it could not be told since the start.
+        """
         if self._monotonic() - self._looked < LOOK_SECONDS:
             return self._acts
-        self._looked = self._monotonic()
         over = self._next_end is not None and self._now_ms() >= self._next_end
         found: dict[str, list[Act]] = {}
         for machine, act in [*self._retired.look(anew=False), *self._wanted.look(anew=over)]:
             found.setdefault(machine, []).append(act)
+        self._looked = self._monotonic()
         acts = {machine: tuple(done) for machine, done in found.items()}
         if acts != self._acts:
             self._acts = acts

@@ -20,8 +20,8 @@ from netboot.kube.kubeconfig import named_files
 from netboot.lifecycle.errors import StateUnavailableError
 from netboot.listeners import SharedAddress, bind
 from netboot.process import Kind, ProcessSpec
-from netboot.stores.bootkey import key_of
 from netboot.stores import enrolment_schema, intents
+from netboot.stores.bootkey import key_of
 from netboot.stores.lock import sole_instance
 from netboot.stores.status import wipe
 from netboot.supervise.broker import Broker

@@ -113,7 +113,7 @@ def _intents(deps: Dependencies) -> Detail:
     except CannotTellError as error:
         remedy = "restore data/intents.db from a backup, or restart the service, which makes it anew: docs/acts.md"
         return Detail(ok=False, message=str(error), remedy=remedy)
-    return Detail(ok=True, message=f"{marked} machines are held or in quarantine")
+    return Detail(ok=True, message=f"machines held or in quarantine: {marked}")
 
 
 def _provisioning(deps: Dependencies) -> Detail:

@@ -101,6 +101,18 @@ def test_what_has_an_end_ends_though_no_file_changes(site: Site) -> None:
     assert site.later() == {}
 
 
+def test_before_the_first_answer_nothing_can_be_told(site: Site) -> None:
+    """Least of all that nobody is held."""
+    site.order(PutOn(Mark.HELD, "r"))
+    for broken in (site.enrolments, site.intents):
+        broken.broken = True
+        for _ in range(2):
+            with pytest.raises(StateUnavailableError):
+                site.later()
+        broken.broken = False
+    assert site.later() == {"a": (Act.HOLD,)}
+
+
 def test_a_record_that_cannot_be_told_leaves_in_force_what_was(site: Site) -> None:
     site.enrolments.apply([("a", Retire())], WORD, 1)
     site.touch("enrolment.db")
