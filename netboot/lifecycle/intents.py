@@ -8,7 +8,9 @@ from typing import Annotated, NamedTuple, Protocol
 from pydantic import Field, StringConstraints
 
 from images.values.strict import Strict
+from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.transitions import Mark
+from netboot.machines.maintenance import Freeze, Permission, Window, may_act
 
 OPERATORS = "operator"
 """The owner of what people put on. What something else puts on is owned by that, by its name."""
@@ -124,3 +126,33 @@ def by_machine(intents: Sequence[Intent]) -> Mapping[str, Sequence[Intent]]:
     for intent in intents:
         found.setdefault(intent.machine, []).append(intent)
     return found
+
+
+class Freezes(Protocol):
+    """Whether the fleet is frozen, for reading. Raises StateUnavailableError where it cannot be told."""
+
+    def standing(self, now_ms: int) -> Freeze | None:
+        """The freeze that has not ended."""
+        ...
+
+
+def permission(freezes: Freezes, windows: Sequence[Window], now_ms: int) -> Permission:
+    """Whether what acts by itself may begin something now: the one question that it asks before it does. Where it cannot
+    be told, it may not."""
+    try:
+        freeze = freezes.standing(now_ms)
+    except CannotTellError as error:
+        return Permission(may=False, reason=f"whether the fleet is frozen cannot be told: {error}")
+    return may_act(windows, freeze, now_ms)
+
+
+class FreezeStore(Freezes, Protocol):
+    """With the side that writes; durable when a method returns."""
+
+    def put(self, asked: Freeze) -> tuple[Freeze, str]:
+        """Carry it out, by `netboot.machines.maintenance.frozen`."""
+        ...
+
+    def end(self, now_ms: int) -> Freeze | None:
+        """None stands any more; the one that did."""
+        ...

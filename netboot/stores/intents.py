@@ -8,6 +8,7 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Literal
 
 from pydantic import ValidationError
 
@@ -28,6 +29,10 @@ MIGRATIONS = (
             act TEXT NOT NULL, owner TEXT NOT NULL, who TEXT NOT NULL, reason TEXT NOT NULL, until_ms INTEGER
         )""",
         "CREATE INDEX history_of_machine ON history (machine, id)",
+        """CREATE TABLE freezes (
+            id INTEGER PRIMARY KEY CHECK (id = 1), who TEXT NOT NULL, reason TEXT NOT NULL, since_ms INTEGER NOT NULL,
+            until_ms INTEGER
+        )""",
     ),
 )
 VERSION = len(MIGRATIONS)
@@ -61,22 +66,22 @@ class SqliteIntents:
         self._path = path
 
     def of(self, machine: str, now_ms: int) -> list[Intent]:
-        with self._open("ro") as db:
+        with opened(self._path, "ro") as db:
             return _standing(_read(db, f"{_SELECT} WHERE machine = ?", machine), now_ms)
 
     def all(self, now_ms: int) -> list[Intent]:
-        with self._open("ro") as db:
+        with opened(self._path, "ro") as db:
             return _standing(_read(db, _SELECT), now_ms)
 
     def history(self, machine: str | None, limit: int) -> list[Entry]:
         names = tuple(Entry.model_fields)
         query = f"SELECT {', '.join(names)} FROM history WHERE ?1 IS NULL OR machine = ?1 ORDER BY id DESC LIMIT ?2"  # noqa: S608
-        with self._open("ro") as db:
+        with opened(self._path, "ro") as db:
             rows = db.execute(query, (machine, limit)).fetchall()
             return [Entry.model_validate(dict(zip(names, row, strict=True))) for row in rows]
 
     def order(self, machine: str, order: Order, who: str, now_ms: int) -> Change:
-        with self._open("rw") as db:
+        with opened(self._path, "rw") as db:
             db.execute("BEGIN IMMEDIATE")
             before = _read(db, f"{_SELECT} WHERE machine = ?", machine)
             change = decide(machine, before, order, who, now_ms)
@@ -91,26 +96,32 @@ class SqliteIntents:
             db.execute("COMMIT")  # an error before it closes the connection, which rolls back
         return change
 
-    @contextmanager
-    def _open(self, mode: str) -> Iterator[sqlite3.Connection]:
-        uri = f"{self._path.absolute().as_uri()}?mode={mode}"
-        try:
-            with closing(sqlite3.connect(uri, uri=True, timeout=shared_file.BUSY_SECONDS, isolation_level=None)) as db:
-                if mode == "rw":
-                    db.execute("PRAGMA synchronous=FULL")
-                if (version := shared_file.version_of(db)) != VERSION:
-                    raise StateUnavailableError(
-                        f"{self._path} has schema {version}, and this netboot knows {VERSION}: restart the service"
-                    )
-                yield db
-        except ValidationError as error:
-            fault = first_fault(error)
-            raise StateUnavailableError(
-                f"{self._path} holds what cannot be read ({fault.key}: {fault.message}): restore a backup"
-            ) from None
-        except (sqlite3.Error, OSError) as error:
-            why = "it is not there" if not self._path.exists() else error
-            raise StateUnavailableError(f"{self._path} cannot be used: {why}; what is held cannot be told") from None
+
+@contextmanager
+def opened(path: Path, mode: Literal["ro", "rw"]) -> Iterator[sqlite3.Connection]:
+    """The file while in the block; never made.
+
+    Raises:
+        StateUnavailableError: it is not there, cannot be used, or holds what cannot be read.
+    """
+    uri = f"{path.absolute().as_uri()}?mode={mode}"
+    try:
+        with closing(sqlite3.connect(uri, uri=True, timeout=shared_file.BUSY_SECONDS, isolation_level=None)) as db:
+            if mode == "rw":
+                db.execute("PRAGMA synchronous=FULL")
+            if (version := shared_file.version_of(db)) != VERSION:
+                raise StateUnavailableError(
+                    f"{path} has schema {version}, and this netboot knows {VERSION}: restart the service"
+                )
+            yield db
+    except ValidationError as error:
+        fault = first_fault(error)
+        raise StateUnavailableError(
+            f"{path} holds what cannot be read ({fault.key}: {fault.message}): restore a backup"
+        ) from None
+    except (sqlite3.Error, OSError) as error:
+        why = "it is not there" if not path.exists() else error
+        raise StateUnavailableError(f"{path} cannot be used: {why}; what is held cannot be told") from None
 
 
 def _read(db: sqlite3.Connection, query: str, *values: object) -> list[Intent]:

@@ -28,7 +28,9 @@ from netboot.status import (
 )
 from netboot.stores.acceptance import Acceptance
 from netboot.stores.conditions import JudgedFile, SqliteConditions
+from netboot.stores.freezes import SqliteFreezes
 from netboot.stores.image_repository import StoreImageRepository
+from netboot.stores.intents import make as make_intents
 from netboot.stores.inventory import read_inventory
 from netboot.stores.live import LiveView
 from netboot.stores.status import StatusFolder, write_status
@@ -96,6 +98,8 @@ class Api:
             self.publisher.step()
         self.live = LiveView(self.config.data / "snapshot.json")
         self.enrolments, self.intents = MemoryEnrolments(), MemoryIntents()
+        make_intents(self.config.data / "intents.db").close()
+        self.freezes = SqliteFreezes(self.config.data / "intents.db")
         self.register = Register(self.enrolments, lambda: self.live.view().snapshot.inventory)
         self.cluster = FakeCluster()
         self.issuer = self._issuer() if clusters else None
@@ -150,6 +154,7 @@ class Api:
             watchers=self.watchers,
             register=self.register,
             intents=self.intents,
+            freezes=self.freezes,
             issuer=self.issuer,
             boot_key=lambda: bytes(32),
             up_ms=lambda: UP_MS,
