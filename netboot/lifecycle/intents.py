@@ -14,8 +14,6 @@ from netboot.machines.maintenance import Freeze, Permission, Window, may_act
 
 OPERATORS = "operator"
 """The owner of what people put on. What something else puts on is owned by that, by its name."""
-INTENDED = (Mark.QUARANTINED, Mark.HELD)
-"""What can be wanted of a machine. That it is retired is part of its enrolment."""
 LONGEST_REASON = 500
 LONGEST_MS = 366 * 86_400_000
 """The end of what is put on with an end is not further away."""
@@ -137,8 +135,8 @@ class Freezes(Protocol):
 
 
 def permission(freezes: Freezes, windows: Sequence[Window], now_ms: int) -> Permission:
-    """Whether what acts by itself may begin something now: the one question that it asks before it does. Where it cannot
-    be told, it may not."""
+    """Whether what acts by itself may begin something now: the one question that it asks before it does. Where it
+    cannot be told, it may not."""
     try:
         freeze = freezes.standing(now_ms)
     except CannotTellError as error:
