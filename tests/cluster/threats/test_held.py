@@ -1,0 +1,106 @@
+"""Machines that are held or in quarantine, and would rather not be: neither a reboot nor their own word helps them."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+import pytest
+import requests
+
+from netboot.join.ports import MARK
+from netboot.join.taints import taints_of
+from netboot.machines.values import Machine
+from tests.cluster.threats.chassis import Chassis
+from tests.cluster.threats.live_site import NODES, LiveSite, failed
+from tests.processes import wait_for
+
+pytestmark = pytest.mark.cluster
+
+HELD = "netboot.dev/held:NoSchedule"
+
+
+def order(site: LiveSite, *arguments: str) -> str:
+    done = site.service.netboot("machine", *arguments)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def registered(site: LiveSite, session: requests.Session, name: str, taints: tuple[str, ...]) -> requests.Response:
+    """A kubelet registers its node with these taints."""
+    split = [taint.rpartition(":") for taint in taints]
+    listed = [{"key": key, "effect": effect} for key, _, effect in split]
+    metadata = {"name": name, "labels": MARK}
+    body = {"apiVersion": "v1", "kind": "Node", "metadata": metadata, "spec": {"taints": listed}}
+    return session.post(site.cluster.url + NODES, json=body, timeout=30)
+
+
+def own(chassis: Chassis, *, held: bool) -> tuple[str, ...]:
+    """The taints that its Lease is to name."""
+    return taints_of(Machine.model_validate(chassis.entry()), "tpm", held=held)
+
+
+def test_a_machine_that_is_held_cannot_register_without_the_taint_however_often_it_reboots(site: LiveSite) -> None:
+    chassis = site.fresh()
+    assert order(site, "hold", chassis.name, "--reason", "DIMM 4").startswith(f"{chassis.name} is held until it is")
+    with_it, without = own(chassis, held=True), own(chassis, held=False)
+    assert set(with_it) - set(without) == {HELD}
+    for _ in range(2):
+        said, session = site.join(site.power_on(chassis))
+        assert said["taints"] == list(with_it)
+        wait_for(partial(asked_for_taints, site, session, chassis, without))
+        made = registered(site, session, chassis.name, with_it)
+        assert made.status_code == 201, made.text
+        shown = site.admin("GET", f"{NODES}/{chassis.name}").json()["spec"]["taints"]
+        assert {f"{taint['key']}:{taint['effect']}" for taint in shown} >= set(with_it)
+    order(site, "unhold", chassis.name)
+    said, session = site.join(site.power_on(chassis))
+    assert said["taints"] == list(without)
+
+
+def asked_for_taints(site: LiveSite, session: requests.Session, chassis: Chassis, taints: tuple[str, ...]) -> bool:
+    """Whether admission has heard of the Lease, and refuses who leaves one out; nobody registers so before."""
+    answer = registered(site, session, chassis.name, taints)
+    assert answer.status_code != 201, answer.text
+    return "must register with the taints" in answer.text
+
+
+def test_a_machine_in_quarantine_gets_no_token_and_is_not_told_why(site: LiveSite) -> None:
+    chassis = site.fresh()
+    machine = site.power_on(chassis)
+    hello = site.hello(machine)
+    order(site, "quarantine", chassis.name, "--reason", "stolen credentials")
+    before = site.tokens()
+    words = failed(site.attest(machine, hello.body), 403, "refused")
+    name = chassis.name
+    assert words == f"{name} is in quarantine: `netboot machine readmit {name}` lets it join again"
+    issued = site.service.netboot("token", "issue", "--machine", name)
+    assert issued.returncode == 4, issued.stdout
+    again = site.power_on(chassis)
+    assert failed(site.attest(again, site.hello(again).body), 403, "refused") == words
+    assert site.tokens() == before
+    order(site, "readmit", name, "--reason", "a mistake")
+    assert site.prove(again)["node_name"] == name
+
+
+def test_where_it_cannot_be_told_who_is_held_nobody_joins_and_all_do_once_it_can(site: LiveSite) -> None:
+    chassis = site.fresh()
+    machine = site.power_on(chassis)
+    hello = site.hello(machine)
+    with away(site):
+        said: Any = site.attest(machine, hello.body)
+        assert (said.status, said.body["error"]["code"]) == (503, "state-unavailable"), said
+        assert said.headers["Retry-After"] == "5"
+        wait_for(lambda: not site.service.readyz()["details"]["join-0"]["ok"])
+    assert site.attest(machine, hello.body).status == 200
+
+
+@contextmanager
+def away(site: LiveSite) -> Iterator[None]:
+    """The file is gone for a while."""
+    file = site.service.config.data / "intents.db"
+    file.rename(file.with_name("aside"))
+    try:
+        yield
+    finally:
+        file.with_name("aside").rename(file)
