@@ -113,8 +113,8 @@ def test_who_reads_json_gets_what_the_api_said(api: Api, run: Run) -> None:
         "did": "put-on",
         "dry_run": False,
         "concerned": [held],
-        "consequence": "from its next boot on its Node registers with netboot.dev/held=Held:NoSchedule; a Node that it has "
-        "now is left as it is",
+        "consequence": "from its next boot on its Node registers with netboot.dev/held=Held:NoSchedule; a Node that it "
+        "has now is left as it is",
         "intents": [held],
     }
     assert run("machine", "holds", "-o", "json").json == {"intents": [held]}
