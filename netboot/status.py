@@ -179,11 +179,17 @@ class ApproverStatus(Condition, Timed):
 
 
 class NodesStatus(Condition, Timed):
-    """The node collector: Nodes of machines of the inventory, and how many of them are Ready."""
+    """The node collector: Nodes of machines of the inventory, and how many of them are Ready. Their gates: how many are
+    `open`, `shut`, `closed`; how many were `opened` and `closed` since it started; Nodes that would be closed but for
+    the budget; why gates are not moved, empty: they are."""
 
     unavailable: int
     registered: int
     ready: int
+    gates: dict[str, int] = Field(default_factory=dict)
+    gates_moved: dict[str, int] = Field(default_factory=dict)
+    gates_withheld: int = 0
+    gate_problem: str = ""
 
 
 class FindingStatus(Strict):

@@ -52,7 +52,7 @@ class Site:
     cluster: Authority = field(default_factory=lambda: Authority("cluster"))
     node_name: str = "n1"
     keys: Keyset = field(default_factory=lambda: Keyset([SealingKey(bytes(32))]))
-    taints: list[str] = field(default_factory=lambda: ["netboot.dev/unchecked:NoSchedule"])
+    taints: list[str] = field(default_factory=lambda: ["netboot.dev/unchecked:NoExecute"])
     apiservers: list[str] | None = None
     """None: this server."""
     authorities: str = ""

@@ -17,7 +17,7 @@ from netboot.join.errors import ClusterUnavailableError
 from netboot.join.ports import Credential, Csr
 from netboot.lifecycle.decide import View
 from netboot.lifecycle.errors import JournalUnavailableError, NotReadyError
-from netboot.lifecycle.events import EventRecord
+from netboot.lifecycle.events import CertificateRecord, EventRecord
 from netboot.lifecycle.snapshot import Snapshot
 from netboot.machines.values import Inventory, Machine, Match, Node
 from tests.enrolments import MemoryEnrolments
@@ -50,12 +50,16 @@ class MemoryFacts:
 
     def __init__(self) -> None:
         self.records: list[EventRecord] = []
+        self.certificates: list[CertificateRecord] = []
         self.failure: str | None = None
 
-    def append(self, record: EventRecord) -> None:
+    def append(self, record: EventRecord | CertificateRecord) -> None:
         if self.failure is not None:
             raise JournalUnavailableError(self.failure)
-        self.records.append(record)
+        if isinstance(record, CertificateRecord):
+            self.certificates.append(record)
+        else:
+            self.records.append(record)
 
 
 class Stage:

@@ -194,6 +194,26 @@ def exactly_that_node_is_deleted(world: World) -> None:
     world.nodes.delete("doomed", node.uid)
 
 
+def a_node_is_tainted_as_it_was_read(world: World) -> None:
+    """Lists of taints are replaced whole: what somebody else added since must not be lost."""
+    world.make_node("tainted")
+    before = world.nodes.node("tainted")
+    assert before is not None
+    ours = {"key": "netboot.dev/unchecked", "value": "ChecksFailed", "effect": "NoSchedule"}
+    after = world.collector.taint(before, [*before.taints, ours])
+    assert (after.uid, after.gated, after.taints) == (before.uid, True, (*before.taints, ours))
+    found = world.nodes.node("tainted")
+    assert found is not None
+    assert (found.gated, found.taints) == (True, after.taints)
+    with pytest.raises(ConflictError, match="the Node tainted was changed by somebody else since"):
+        world.collector.taint(before, [])
+    opened = world.collector.taint(after, before.taints)
+    assert (opened.gated, opened.taints) == (False, before.taints)
+    world.nodes.delete("tainted", before.uid)
+    with pytest.raises(ConflictError, match="the Node tainted was changed by somebody else since"):
+        world.collector.taint(opened, [])
+
+
 def nodes_are_watched(world: World) -> None:
     world.make_node("old")
     watch = world.collector.watch(30)
@@ -328,6 +348,7 @@ CASES: list[Callable[[World], None]] = [
     a_token_is_made_once_and_deleted,
     a_node_is_seen_as_it_is,
     exactly_that_node_is_deleted,
+    a_node_is_tainted_as_it_was_read,
     nodes_are_watched,
     a_watch_ends,
     requests_of_the_kubelets_signers_are_watched,

@@ -16,6 +16,7 @@ from netboot.join.ports import Credential, Csr, NodeView
 from netboot.join.rights import POLICIES
 from netboot.join.self_check import PolicyState
 from netboot.join.signing import Signing
+from netboot.machines.values import UNCHECKED
 from tests.kubelets import signed
 
 Seen = TypeVar("Seen", NodeView, Csr)
@@ -76,7 +77,12 @@ class FakeCluster:
             created = known.created_ms if known else created_ms
             since = created if ready else None
             view = NodeView(name, uid, ready, boot_id, created, since, marked, gated)
-            self._nodes[name] = view
+            return self.put_node(view._replace(taints=known.taints, health=known.health) if known else view)
+
+    def put_node(self, view: NodeView) -> NodeView:
+        """A Node is as this says, under a new version."""
+        with self.changed:
+            view = self._nodes[view.name] = view._replace(version=self.next_version())
             self._node_log.append(view)
             self.changed.notify_all()
             return view
@@ -220,6 +226,15 @@ class FakeNodes:
         if known and known.uid == uid:
             self.cluster.remove_node(name)
         self.cluster.leave()
+
+    def taint(self, node: NodeView, taints: Sequence[Mapping[str, str]]) -> NodeView:
+        self.cluster.enter("nodes.taint", node.name)
+        with self.cluster.changed:
+            known = self.cluster._nodes.get(node.name)
+            if known is None or (known.uid, known.version) != (node.uid, node.version):
+                raise ConflictError(f"the Node {node.name} was changed by somebody else since")
+            gated = any(taint["key"] == UNCHECKED for taint in taints)
+            return self.cluster.put_node(known._replace(taints=tuple(taints), gated=gated))
 
     def watch(self, seconds: float) -> Iterator[NodeView]:
         self.cluster.enter("nodes.watch")

@@ -1,7 +1,14 @@
 """Records for tests: short to write, valid."""
 
 from netboot.lifecycle.bootid import mint
-from netboot.lifecycle.events import CrashRecord, DiscoveryRecord, EventRecord, HealthRecord, ScriptRecord
+from netboot.lifecycle.events import (
+    CertificateRecord,
+    CrashRecord,
+    DiscoveryRecord,
+    EventRecord,
+    HealthRecord,
+    ScriptRecord,
+)
 from netboot.lifecycle.phases import Phase
 
 KEY = b"k" * 32
@@ -52,6 +59,13 @@ def found_crash(machine: str, number: int, crashed_ms: int = 0, text: str = "pan
         text=text,
         peer="192.0.2.7",
     )
+
+
+def certified(machine: str, number: int, sha256: str = "c" * 64, after_ms: int = 450) -> CertificateRecord:
+    """A client certificate was signed for that boot."""
+    at_ms = START + number * 1_000 + after_ms
+    fields = {"boot": boot_id(machine, number), "machine": machine, "sha256": sha256}
+    return CertificateRecord(at_ms=at_ms, until_ms=at_ms + 86_400_000, **fields)
 
 
 def checked(machine: str, number: int, status: str = "pass", after_ms: int = 600, name: str = "cpus") -> HealthRecord:

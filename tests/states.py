@@ -5,7 +5,14 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from netboot.lifecycle import state
 from netboot.lifecycle.arrivals import Arrivals
-from netboot.lifecycle.events import AnyRecord, CrashRecord, DiscoveryRecord, HealthRecord, ScriptRecord
+from netboot.lifecycle.events import (
+    AnyRecord,
+    CertificateRecord,
+    CrashRecord,
+    DiscoveryRecord,
+    HealthRecord,
+    ScriptRecord,
+)
 from netboot.lifecycle.phases import Phase, source_of
 from netboot.lifecycle.sightings import Discovered, seen_again, sighting
 from netboot.lifecycle.state import Batch, Checked, Claims, FeedEntry, MachineState
@@ -106,7 +113,7 @@ class MemoryStates:
         standing = state.standing(self.traces[record.boot])
         if before is None or standing > self.since[record.boot][0]:
             self.since[record.boot] = (standing, arrived)
-        if counted or self.traces[record.boot] is before or isinstance(record, CrashRecord):
+        if counted or self.traces[record.boot] is before or isinstance(record, CrashRecord | CertificateRecord):
             return
         phase = Phase.SCRIPT_SERVED if isinstance(record, ScriptRecord) else record.phase
         said = {} if isinstance(record, ScriptRecord) else {"uptime_ms": record.uptime_ms, "detail": record.detail}

@@ -9,8 +9,8 @@ NODE = Path(str(files("images") / "node"))
 ROOT, CONTAINERS, MEMORY, LOGIN = (NODE / name for name in ("root", "containers", "memory", "login"))
 """What goes into every root; into those that bring container images; that join a cluster; whose console is root's."""
 HOME = "/usr/lib/netboot"
-"""Where units start `python3 -m node.agent` and `-m node.health`: the packages `node` and `tokens` lie there."""
-PACKAGES = ("agent", "health")
+"""Where units start `python3 -m node.agent` and the others of PACKAGES: the packages `node` and `tokens` lie there."""
+PACKAGES = ("agent", "health", "status")
 SHARED = ("__init__.py", "errors.py", "wire.py")
 """Of `tokens`, what node and server share: standard library only."""
 

@@ -2,7 +2,7 @@
 
 import contextlib
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,10 +10,11 @@ from typing import Any
 from images.recipe.inherit import shipped
 from lab.demo.progress import NAME, Demo, short
 from lab.demo.summary import kernel_to_ready
+from lab.errors import LabError
 from lab.kube.accounts import apply_manifests
 from lab.kube.binaries import VERSION, find
 from lab.kube.cluster import Cluster, cluster
-from lab.kube.kubectl import POD, UNCHECKED, Kubectl, hear_hello, let_in, start_hello
+from lab.kube.kubectl import POD, UNCHECKED, Kubectl, hear_hello, start_hello
 from lab.kube.recipe import node_recipe
 from lab.network import Network
 from lab.service import Service
@@ -45,6 +46,8 @@ class Joining:
     """Those with which the node registered."""
     pod_log: str = ""
     """What the Pod printed."""
+    gate: str = ""
+    """What the node says of its checks, by which the gate opened."""
 
     def prepare(self, site: Site) -> None:
         """What an operator does once for each cluster."""
@@ -70,16 +73,25 @@ class Joining:
             )
 
     def run_a_pod(self) -> None:
-        """Ready does not prove a working node; a Pod that runs and speaks does."""
-        node = self.kubectl.get("node", NAME)
-        self.taints = ", ".join(taint_words(taint) for taint in node["spec"].get("taints", []))
-        with self.demo.doing(f"the operator runs: kubectl taint nodes {NAME} {UNCHECKED}-"):
-            self.demo.say(f"    it registered with {self.taints}: nothing runs on it before somebody has looked")
-            let_in(self.kubectl, NAME)
+        """Ready does not prove a working node; a Pod that runs and speaks does. Nobody touches a taint: the Pod runs
+        because the gate opens by the node's own checks."""
+        leases = self.kubectl.get("leases", "-n", "netboot", "-l", "app.kubernetes.io/managed-by=netboot")
+        self.taints = leases["items"][0]["metadata"]["annotations"]["netboot.dev/taints"]
         with self.demo.doing(f"the operator runs: kubectl apply -f {POD}.json; kubectl logs {POD}"):
+            self.demo.say(f"    it registered with {self.taints}: nothing runs on it before its checks are in order")
             start_hello(self.kubectl)
             self.pod_log = hear_hello(self.kubectl, POD_SECONDS)
+            self.gate = self._gate()
+            self.demo.say(f"    the gate opened by itself: [bold]{self.gate}[/]")
             self.demo.say(f"    the Pod says: [bold]{self.pod_log}[/]")
+
+    def _gate(self) -> str:
+        """Raises LabError: the gate is not open, or not by the node's own word."""
+        node = self.kubectl.get("node", NAME)
+        said = [each for each in node["status"]["conditions"] if each["type"] == "netboot.dev/Healthy"]
+        if any(taint["key"] == UNCHECKED for taint in node["spec"].get("taints", [])) or not said:
+            raise LabError(f"the Pod runs, and the gate of {NAME} is not open: kubectl describe node {NAME}")
+        return f"{said[0]['reason']}: {said[0]['message']}"
 
     def facts(self, events: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:
         """Label and text of each row of the last page: the cluster, the node, its identity, its Pod."""
@@ -90,6 +102,7 @@ class Joining:
             ("cluster", f"Kubernetes {VERSION} at {self.cluster.url}"),
             ("identity", f"TPM 2.0, endorsement key {self.ek[:16]}…, approved by the operator"),
             ("node", f"{info['kubeletVersion']}, {info['containerRuntimeVersion']}; it came with {self.taints}"),
+            ("gate", f"opened by itself; {self.gate}"),
             ("Pod", f"says from inside: {self.pod_log}"),
         ]
 
@@ -133,9 +146,3 @@ def attach(site: Site, control: Cluster) -> None:
     with site.config.open("a") as config:
         config.write(_CLUSTER.format(url=control.url))
     site.netboot("cluster", "kubeconfigs", "--admin-kubeconfig", str(control.admin))
-
-
-def taint_words(taint: Mapping[str, str]) -> str:
-    """As kubectl writes it."""
-    value = f"={taint['value']}" if taint.get("value") else ""
-    return f"{taint['key']}{value}:{taint['effect']}"

@@ -28,16 +28,17 @@ _KINDS = {
 
 
 class Admin:
-    """The apiserver as the administrator or the owner of `token` sees it, by plain HTTP: not the code under test."""
+    """The apiserver as the owner of `token`, or of one of the cluster's pairs of certificate and key, sees it, by plain
+    HTTP: not the code under test."""
 
-    def __init__(self, cluster: Cluster, token: str = "") -> None:
+    def __init__(self, cluster: Cluster, token: str = "", pair: str = "admin") -> None:
         self._url, self._session = cluster.url, requests.Session()
         self._session.trust_env = False  # a CA bundle of the environment would win over ours
         self._session.verify = str(cluster.folder / "ca.crt")
         if token:
             self._session.headers["Authorization"] = f"Bearer {token}"
         else:
-            self._session.cert = (str(cluster.folder / "admin.crt"), str(cluster.folder / "admin.key"))
+            self._session.cert = (str(cluster.folder / f"{pair}.crt"), str(cluster.folder / f"{pair}.key"))
 
     def __call__(
         self, method: str, path: str, body: Any = None, *, user: str = "", group: str = ""

@@ -88,6 +88,7 @@ def _write_files(folder: Path, url: str, more: Sequence[str]) -> None:
         "kubelet-client": authority.issue("kube-apiserver-kubelet-client", (KUBELET_ADMINS,)),
         "service-accounts": Authority("service-accounts").pair,
         "admin": authority.issue("admin", ("system:masters",)),
+        "break-glass": authority.issue("admin", ("system:masters", "netboot:break-glass")),
     }
     for name, pair in pairs.items():
         write_private(folder / f"{name}.crt", pair.certificate)

@@ -13,7 +13,7 @@ from lab.processes import run
 
 SECONDS = 60.0
 POD = "hello"
-UNCHECKED = "netboot.dev/unchecked:NoSchedule"
+UNCHECKED = "netboot.dev/unchecked"
 _SPEC = {
     "terminationGracePeriodSeconds": 1,
     "containers": [
@@ -99,8 +99,3 @@ def hear_hello(kubectl: Kubectl, seconds: float) -> str:
     """
     kubectl.wait_until_running(POD, seconds)
     return kubectl.wait_for_log(POD, seconds).strip()
-
-
-def let_in(kubectl: Kubectl, node: str) -> None:
-    """What an operator does with a node that was looked at: take the taint off with which it registered."""
-    kubectl("taint", "nodes", node, f"{UNCHECKED}-")

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from pydantic import TypeAdapter
 
-from netboot.lifecycle.events import AnyRecord, EventRecord, Record
+from netboot.lifecycle.events import AnyRecord, CertificateRecord, EventRecord, Record
 from netboot.lifecycle.phases import REPORTED_PHASES, SERVED_PHASES, Phase
 
 MOST_BODY = 1024**2
@@ -39,7 +39,8 @@ KNOWS: Mapping[str, frozenset[Phase]] = {
     "approver": frozenset({Phase.CSR_APPROVED}),
     "nodes": frozenset({Phase.NODE_REGISTERED, Phase.READY}),
 }
-"""Kind of process → the phases that it may journal. Scripts, sightings and health reports are boot servers' alone."""
+"""Kind of process → the phases that it may journal. Scripts, sightings and health reports are boot servers' alone, and
+the certificates of a boot the approver's: no process that issues tokens can say which of them are its own."""
 
 
 def require_known(journal: str, record: AnyRecord) -> None:
@@ -51,7 +52,8 @@ def require_known(journal: str, record: AnyRecord) -> None:
     """
     kind = journal.partition("-")[0]
     phases = KNOWS.get(kind, frozenset())
-    known = record.phase in phases if isinstance(record, EventRecord) else kind == "boot"
+    owner = "approver" if isinstance(record, CertificateRecord) else "boot"
+    known = record.phase in phases if isinstance(record, EventRecord) else kind == owner
     if not known:
         what = record.phase if isinstance(record, EventRecord) else f"a {record.kind} record"
         raise ValueError(f"{what} is not for the owner of this journal to say: it cannot know it")

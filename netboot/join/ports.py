@@ -3,11 +3,12 @@
 Every method raises `ClusterUnavailableError` (or StateUnavailableError) when it cannot tell right now.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol
 
 from images.values.strict import Strict
+from netboot.join.node_said import HealthSaid
 from netboot.machines.values import AssuranceLevel
 
 
@@ -87,7 +88,7 @@ MARK = {"netboot.dev/managed-by": "netboot"}
 
 class NodeView(NamedTuple):
     """What a Node object says. `boot_id` is the kernel's (`status.nodeInfo.bootID`); `marked`: it has MARK;
-    `gated`: it has the taint UNCHECKED."""
+    `gated`: it has the taint UNCHECKED; `taints`: all, as they are; `by_hand`: it has BY_HAND; `version`: opaque."""
 
     name: str
     uid: str
@@ -97,6 +98,10 @@ class NodeView(NamedTuple):
     ready_since_ms: int | None = None
     marked: bool = False
     gated: bool = False
+    taints: tuple[Mapping[str, str], ...] = ()
+    health: HealthSaid | None = None
+    by_hand: bool = False
+    version: str = ""
 
 
 class Nodes(Protocol):
@@ -112,6 +117,14 @@ class Nodes(Protocol):
 
     def watch(self, seconds: float) -> Iterator[NodeView]:
         """All Nodes as they are, then each as it changes, for about so long; for the collector."""
+        ...
+
+    def taint(self, node: NodeView, taints: Sequence[Mapping[str, str]]) -> NodeView:
+        """Give it exactly these taints, as it was read; returns it as it is then.
+
+        Raises:
+            ConflictError: it changed since, or is gone.
+        """
         ...
 
 

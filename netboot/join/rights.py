@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 CSR_GROUP, CSRS = "certificates.k8s.io", "certificatesigningrequests"
 OURS = "(ours)"
-POLICIES = ("netboot-tokens", "netboot-nodes", "netboot-taints", "netboot-deletions")
+POLICIES = ("netboot-tokens", "netboot-nodes", "netboot-taints", "netboot-gate", "netboot-deletions")
 """Admission policies, and the bindings of the same names."""
 
 
@@ -54,6 +54,9 @@ RIGHTS: dict[str, tuple[Right, ...]] = {
         Right("list", "coordination.k8s.io", "leases", namespace=OURS),
         *(Right(verb, "", "configmaps", namespace=OURS) for verb in ("get", "create", "update")),
     ),
-    "nodes": (Right("list", "", "nodes"), Right("watch", "", "nodes")),
+    "nodes": (
+        *(Right(verb, "", "nodes") for verb in ("list", "watch", "patch")),
+        *(Right(verb, "events.k8s.io", "events", namespace="default") for verb in ("create", "patch")),
+    ),
 }
 """By role, exactly what `deploy/kubernetes` grants; tests/cluster/test_rights.py proves each of them needed."""

@@ -2,7 +2,7 @@
 
 import json
 import threading
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
 from time import monotonic
@@ -92,6 +92,22 @@ class Connection:
         try:
             return self.transport.exchange("GET", self.server + path, self._headers())
         except StatusError as error:
+            raise in_words(error, str(self.path)) from None
+
+    def patch(self, path: str, body: Mapping[str, Any], expected: Collection[int] = ()) -> Any:
+        """A merge patch (RFC 7386); what is there then.
+
+        Raises:
+            StatusError: for the statuses that the adapter says it expects.
+            ClusterUnavailableError: everything else that is no success, in words.
+        """
+        self._authorise()
+        headers = {**self._headers(), "Content-Type": "application/merge-patch+json"}
+        try:
+            return self.transport.exchange("PATCH", self.server + path, headers, body).body
+        except StatusError as error:
+            if error.status in expected:
+                raise
             raise in_words(error, str(self.path)) from None
 
     def pages(self, operation: Callable[..., Any], *args: Any, **how: Any) -> tuple[list[dict[str, Any]], str]:

@@ -1,15 +1,23 @@
 """`netboot.join.ports.Nodes`."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
 from kubernetes import client
 
+from netboot.join.certificates import fingerprint
+from netboot.join.errors import ConflictError
+from netboot.join.node_said import BY_HAND, HealthSaid
 from netboot.join.ports import MARK, NodeView
 from netboot.kube.connection import Connection, milliseconds
 from netboot.kube.errors import StatusError
 from netboot.machines.values import UNCHECKED
+
+_HEALTHY = "netboot.dev/Healthy"
+_CREDENTIAL, _CHECKS = "netboot.dev/health-credential", "netboot.dev/health-checks"
+MOST_MESSAGE = 300
+"""Characters of what a node says, for a log line."""
 
 
 class KubeNodes:
@@ -33,6 +41,32 @@ class KubeNodes:
         for node in self._connection.follow(self._api.list_node, "/api/v1/nodes", seconds):
             yield _view(node)
 
+    def taint(self, node: NodeView, taints: Sequence[Mapping[str, str]]) -> NodeView:
+        # A list of taints is replaced whole: the version makes this a change of the very list that was looked at.
+        metadata = {"uid": node.uid, "resourceVersion": node.version}
+        body = {"metadata": metadata, "spec": {"taints": [dict(taint) for taint in taints]}}
+        try:
+            return _view(self._connection.patch(f"/api/v1/nodes/{node.name}", body, expected=(404, 409)))
+        except StatusError:
+            raise ConflictError(f"the Node {node.name} was changed by somebody else since") from None
+
+
+def _health(node: dict[str, Any]) -> HealthSaid | None:
+    """What it says itself; None: nothing."""
+    said = {each["type"]: each for each in (node.get("status") or {}).get("conditions") or ()}.get(_HEALTHY)
+    if said is None:
+        return None
+    annotations = node["metadata"].get("annotations") or {}
+    pairs = [check.partition("=") for check in str(annotations.get(_CHECKS, "")).split(",")]
+    return HealthSaid(
+        status=str(said["status"]),
+        reason=str(said.get("reason") or ""),
+        message="".join(c if " " <= c <= "~" else " " for c in str(said.get("message") or ""))[:MOST_MESSAGE],
+        credential=fingerprint([str(annotations.get(_CREDENTIAL, ""))]),
+        checks={name: status for name, _, status in pairs if name},
+        at=str(said.get("lastHeartbeatTime") or ""),
+    )
+
 
 def _view(node: dict[str, Any]) -> NodeView:
     metadata, status = node["metadata"], node.get("status") or {}
@@ -40,6 +74,7 @@ def _view(node: dict[str, Any]) -> NodeView:
     ready = conditions.get("Ready") or {}
     since = ready.get("lastTransitionTime")
     is_ready = ready.get("status") == "True"
+    taints = tuple((node.get("spec") or {}).get("taints") or ())
     return NodeView(
         name=str(metadata["name"]),
         uid=str(metadata["uid"]),
@@ -48,5 +83,9 @@ def _view(node: dict[str, Any]) -> NodeView:
         created_ms=milliseconds(metadata["creationTimestamp"]),
         ready_since_ms=milliseconds(since) if is_ready and since else None,
         marked=MARK.items() <= (metadata.get("labels") or {}).items(),
-        gated=any(taint["key"] == UNCHECKED for taint in (node.get("spec") or {}).get("taints") or ()),
+        gated=any(taint["key"] == UNCHECKED for taint in taints),
+        taints=taints,
+        health=_health(node),
+        by_hand=(metadata.get("annotations") or {}).get(BY_HAND[0]) == BY_HAND[1],
+        version=str(metadata["resourceVersion"]),
     )

@@ -88,7 +88,7 @@ class Transport:
             return self._pool.urlopen(
                 method,
                 urlsplit(url)._replace(scheme="", netloc="").geturl(),
-                headers={**headers, "Content-Type": "application/json"},
+                headers={"Content-Type": "application/json", **headers},
                 body=None if body is None else json.dumps(body),
                 timeout=urllib3.Timeout(connect=CONNECT_SECONDS, read=read),
                 preload_content=False,

@@ -132,7 +132,20 @@ class CrashRecord(Strict):
         return sha256(self.text.encode()).hexdigest()
 
 
-TraceRecord = ScriptRecord | EventRecord | CrashRecord
+class CertificateRecord(Strict):
+    """A client certificate was signed for a boot: who shows it is the Node of that boot. The approver's alone."""
+
+    kind: Literal["certificate"] = "certificate"
+    at_ms: Moment
+    boot: BootId
+    machine: Name
+    sha256: Sha256
+    """Of its DER."""
+    until_ms: Moment
+    """When it ends."""
+
+
+TraceRecord = ScriptRecord | EventRecord | CrashRecord | CertificateRecord
 """What a boot's trace is made of."""
 AnyRecord = TraceRecord | DiscoveryRecord | HealthRecord
 Record = Annotated[AnyRecord, Field(discriminator="kind")]

@@ -15,7 +15,15 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from images.values.strict import Strict
-from netboot.lifecycle.events import AnyRecord, BootId, CrashRecord, EventRecord, SafeText, TraceRecord
+from netboot.lifecycle.events import (
+    AnyRecord,
+    BootId,
+    CertificateRecord,
+    CrashRecord,
+    EventRecord,
+    SafeText,
+    TraceRecord,
+)
 from netboot.lifecycle.health import HealthStatus
 from netboot.lifecycle.phases import Phase, Source, source_of
 from netboot.lifecycle.trace import Trace
@@ -70,6 +78,8 @@ def standing_by(record: TraceRecord) -> Standing:
     """Which standing this fact gives a boot; it never loses one again."""
     if isinstance(record, CrashRecord):
         return Standing.REPORTED
+    if isinstance(record, CertificateRecord):
+        return Standing.CLAIMED  # a boot that is long forgotten must not come back as the current one by it
     source = source_of(record.phase) if isinstance(record, EventRecord) else Source.SERVED
     return {Source.SERVED: Standing.CLAIMED, Source.REPORTED: Standing.REPORTED}.get(source, Standing.PROVEN)
 

@@ -8,7 +8,16 @@ from typing import TypeVar
 
 from images.values.strict import Strict
 from images.values.types import Name, Sha256
-from netboot.lifecycle.events import BootId, CrashRecord, CrashText, SafeText, ScriptRecord, TraceRecord
+from netboot.lifecycle.boot_facts import Certificate, Script, decided, with_certificate
+from netboot.lifecycle.events import (
+    BootId,
+    CertificateRecord,
+    CrashRecord,
+    CrashText,
+    SafeText,
+    ScriptRecord,
+    TraceRecord,
+)
 from netboot.lifecycle.phases import Phase, Source, source_of
 
 ORDER = tuple(phase for phase in Phase if phase is not Phase.FAILED)
@@ -58,17 +67,6 @@ class Crash(Strict):
 F = TypeVar("F", Failure, Crash)
 
 
-class Script(Strict):
-    """What was decided when the script was served."""
-
-    at_ms: int
-    cluster: Name
-    image: Sha256
-    profile: Name
-    channel: Name
-    peer: str
-
-
 class Trace(Strict):
     """All that is known of one boot."""
 
@@ -82,6 +80,8 @@ class Trace(Strict):
     """Sorted by time."""
     crashes: tuple[Crash, ...] = ()
     """Of kernels before this boot's, sorted by when they crashed."""
+    certificates: tuple[Certificate, ...] = ()
+    """Client certificates that were signed for it, sorted by when they end; reports under them are its own."""
 
     def phase(self, phase: Phase) -> Reached | None:
         """When and how a phase was first reached."""
@@ -143,8 +143,8 @@ class Trace(Strict):
         return None if ready is None or kernel is None else (ready.at_ms - kernel) / 1000
 
     def _times(self) -> list[int]:
-        facts: tuple[Reached | Failure | Crash, ...] = (*self.reached, *self.failures, *self.crashes)
-        return [fact.at_ms for fact in facts]
+        said: tuple[Reached | Failure | Crash, ...] = (*self.reached, *self.failures, *self.crashes)
+        return [fact.at_ms for fact in said or self.certificates]  # a renewal is not heard of the boot: it is issued
 
     def _furthest(self, source: Source) -> Phase | None:
         return next((reached.phase for reached in reversed(self.reached) if reached.source is source), None)
@@ -152,14 +152,14 @@ class Trace(Strict):
 
 def apply(trace: Trace | None, record: TraceRecord) -> Trace:
     """The trace with one more record of the same boot; None: the first record of a boot. The very same trace: it has
-    that failure or crash already.
+    that failure, crash or certificate already.
 
     Raises:
         ValueError: the record is of another boot.
     """
     if trace is None:
         if isinstance(record, ScriptRecord):  # by far the most of them, so made at once
-            return Trace(boot=record.boot, machine=record.machine, script=_decided(record), reached=(_served(record),))
+            return Trace(boot=record.boot, machine=record.machine, script=decided(record), reached=(_served(record),))
         trace = Trace(boot=record.boot, machine=record.machine)
     if (trace.boot, trace.machine) != (record.boot, record.machine):
         raise ValueError(f"a record of boot {record.boot} is not one of boot {trace.boot}")
@@ -168,6 +168,9 @@ def apply(trace: Trace | None, record: TraceRecord) -> Trace:
     if isinstance(record, CrashRecord):
         crashes = _with_crash(trace.crashes, _found(record))
         return trace if crashes == trace.crashes else trace.model_copy(update={"crashes": crashes})
+    if isinstance(record, CertificateRecord):
+        certificates = with_certificate(trace.certificates, record)
+        return trace if certificates == trace.certificates else trace.model_copy(update={"certificates": certificates})
     if record.phase is Phase.FAILED:
         failure = Failure(at_ms=record.at_ms, uptime_ms=record.uptime_ms, detail=record.detail, peer=record.peer)
         failures = _with_failure(trace.failures, failure)
@@ -184,20 +187,9 @@ def apply(trace: Trace | None, record: TraceRecord) -> Trace:
 
 
 def _script(trace: Trace, record: ScriptRecord) -> Trace:
-    script, served = _decided(record), _served(record)
+    script, served = decided(record), _served(record)
     first = script if trace.script is None else min(trace.script, script, key=Script.model_dump_json)
     return trace.model_copy(update={"script": first, "reached": _with(trace.reached, served)})
-
-
-def _decided(record: ScriptRecord) -> Script:
-    return Script(
-        at_ms=record.at_ms,
-        cluster=record.cluster,
-        image=record.image,
-        profile=record.profile,
-        channel=record.channel,
-        peer=record.peer,
-    )
 
 
 def _served(record: ScriptRecord) -> Reached:

@@ -3,7 +3,7 @@
 The build's gate *memory* judges images by a class; a machine keeps its document as `/run/netboot/class.json`.
 """
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -69,6 +69,15 @@ class Active(Strict):
     """How much must be reached; those that an image does not know it says."""
 
 
+class Gate(Strict):
+    """When nodes of a class may take work: docs/gate.md."""
+
+    required: Annotated[tuple[Words, ...], Field(max_length=64)] = ()
+    """Health checks whose results must be in, and no worse than a warning, before the gate opens."""
+    on_failure: Literal["taint", "report"] = "taint"
+    """Once it is open. `report`: it stays open, for schedulers of jobs replace a node that is tainted."""
+
+
 class Class(Strict):
     """Hardware that many machines have. What is left out is not known, and judged by nobody."""
 
@@ -97,6 +106,8 @@ class Class(Strict):
     """Health checks that are not for this class. Not written where there is none."""
     deadlines: Deadlines = Field(default_factory=dict, exclude_if=lambda said: not said)
     """How long its boots may stay at a phase, where that is not the default. Not written where there are none."""
+    gate: Gate = Field(Gate(), exclude_if=lambda gate: gate == Gate())
+    """When its nodes may take work. Not written where nothing is said."""
 
     @property
     def memory_mib(self) -> int | None:

@@ -15,6 +15,7 @@ from netboot.machines.joining import (
     Joining,
     addresses_of_others,
     addresses_of_two_machines,
+    reserved_keys,
     unsaid_policies,
     weakened_taints,
 )
@@ -45,6 +46,7 @@ def load_inventory(folder: Path, joining: Joining | None = None) -> Inventory:
     faults += _identifiers_of_two_machines(items)
     faults += addresses_of_two_machines(items)
     faults += weakened_taints(items)
+    faults += reserved_keys(items)
     faults += addresses_of_others(items, joining)
     faults += misunderstood(items)
     faults += unknown_names(items)

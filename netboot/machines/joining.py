@@ -12,7 +12,7 @@ from typing import NamedTuple
 from images.values.strict import Fault
 from netboot.addresses import UNKNOWN, plain_address
 from netboot.machines.declared import Declared
-from netboot.machines.values import UNATTESTED, UNCHECKED
+from netboot.machines.values import HELD, OURS, UNATTESTED, UNCHECKED
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
@@ -49,16 +49,33 @@ _REMEDY = (
 
 
 def weakened_taints(items: Sequence[Declared]) -> Iterator[Fault]:
-    """Taints that are declared in the place of join's own, with an effect that keeps no Pod off: admission would refuse
-    such a node for ever."""
+    """Taints that are declared in the place of join's own, with an effect that keeps too few Pods off: admission would
+    refuse such a node for ever, or it would run what nobody has checked it for."""
     for item in items:
         listed = item.inner("node").get("taints") if item.kind == "machine" else None
         for number, taint in enumerate(listed if isinstance(listed, list) else []):
             key, _, effect = str(taint).partition(":")
             key = key.partition("=")[0]
-            if key in (UNCHECKED, UNATTESTED) and effect == "PreferNoSchedule":
+            if key == UNCHECKED and effect != "NoExecute":
+                words = f"{key} with {effect} lets Pods of the boot before start: write NoExecute, or leave it to join"
+                yield item.fault(words, "node", "taints", number)
+            elif key == UNATTESTED and effect == "PreferNoSchedule":
                 words = f"{key} with {effect} keeps no Pod off: write NoSchedule or NoExecute, or leave it to join"
                 yield item.fault(words, "node", "taints", number)
+
+
+def reserved_keys(items: Sequence[Declared]) -> Iterator[Fault]:
+    """Labels and taints that are netboot's own to give: admission would refuse such a node for ever."""
+    for item in items:
+        node = item.inner("node") if item.kind == "machine" else {}
+        labels, taints = node.get("labels"), node.get("taints")
+        for key in labels if isinstance(labels, dict) else ():
+            if str(key).startswith(OURS):
+                yield item.fault(f"{key}: labels under {OURS} are netboot's own to give", "node", "labels", key)
+        for number, taint in enumerate(taints if isinstance(taints, list) else []):
+            key = str(taint).partition(":")[0].partition("=")[0]
+            if key.startswith(OURS) and key not in (UNCHECKED, UNATTESTED, HELD):
+                yield item.fault(f"{key}: taints under {OURS} are netboot's own to give", "node", "taints", number)
 
 
 def addresses_of_two_machines(items: Sequence[Declared]) -> Iterator[Fault]:

@@ -24,6 +24,7 @@ def unknown_names(items: list[Declared]) -> Iterator[Fault]:
         elif item.kind == "class":
             yield from _thresholds(item, item.value.get("thresholds"), ("thresholds",))
             yield from _listed(item, item.value.get("skip_checks"), ("skip_checks",), "check", CHECKS)
+            yield from _required(item, item.inner("gate").get("required"))
             active = item.inner("active")
             yield from _listed(item, active.get("skip"), ("active", "skip"), "test", TESTS)
             floors = active.get("floors")
@@ -50,6 +51,14 @@ def _listed(item: Declared, said: object, place: Place, kind: str, known: tuple[
             yield item.fault(f"{ALWAYS} says what a machine did not understand: it cannot be skipped", *place, number)
         elif isinstance(name, str) and name not in known:
             yield item.fault(_no(kind, name, known), *place, number)
+
+
+def _required(item: Declared, said: object) -> Iterator[Fault]:
+    """A check that no node ever has the result of would keep each of them from work for ever."""
+    known = (*CHECKS, *(f"active-{name}" for name in TESTS))
+    for number, name in enumerate(said if isinstance(said, list) else ()):
+        if isinstance(name, str) and name not in known and not name.startswith("own-"):
+            yield item.fault(_no("check", name, known), "gate", "required", number)
 
 
 def _no(kind: str, name: str, known: Collection[str]) -> str:

@@ -52,8 +52,10 @@ Taint = Annotated[
 """`key=value:Effect` or `key:Effect`, as kubectl writes it."""
 UNCHECKED, UNATTESTED = "netboot.dev/unchecked", "netboot.dev/unattested"
 """Keys of the taints that join adds: to each node, and to one that proved itself by less than a TPM."""
+OURS = "netboot.dev/"
+"""What keys of labels, taints, annotations and conditions of Nodes begin with that are netboot's own."""
 HELD = "netboot.dev/held"
-"""That of a machine which is held."""
+"""Key of the taint of a Node whose machine is kept from work."""
 NodeName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$")]
 PcrIndex = Annotated[str, StringConstraints(pattern=r"^([0-9]|1[0-9]|2[0-3])$")]
 

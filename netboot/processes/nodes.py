@@ -1,15 +1,26 @@
-"""The processes `nodes-<cluster>`: which boots have become Nodes, and which of those are Ready (docs/approver.md)."""
+"""The processes `nodes-<cluster>`: which boots have become Nodes, which of those are Ready (docs/approver.md), and
+which may take work (docs/gate.md)."""
+
+import functools
 
 from netboot.clock import SystemClock
 from netboot.controllers import runner
 from netboot.controllers.approver.knowledge import Machines
 from netboot.controllers.nodes.collector import Collector
+from netboot.controllers.nodes.gating import GateController
+from netboot.controllers.nodes.holds import JudgedHolds
+from netboot.controllers.nodes.judged import JudgedNow
 from netboot.controllers.nodes.observed import ObservedFile
+from netboot.controllers.nodes.telling import Teller
+from netboot.join.node_events import NodeEvents
 from netboot.join.ports import Nodes
 from netboot.kube.connection import connect
+from netboot.kube.events import KubeNodeEvents
 from netboot.kube.nodes import KubeNodes
+from netboot.machines.classes import Class
 from netboot.process import ProcessSpec
-from netboot.status import Reporting
+from netboot.status import Reporting, up_ms
+from netboot.stores.conditions import SqliteConditions
 from netboot.stores.facts import Facts
 from netboot.stores.live import LiveView
 from netboot.stores.state import SqliteStates
@@ -20,18 +31,36 @@ def run(spec: ProcessSpec) -> None:
     """Follow one cluster's Nodes until told to stop."""
     config, cluster = spec.config, spec.cluster
     facts = Facts(config.data / "journal" / f"{spec.name}.db")
-    machines = Machines(cluster, LiveView(config.data / "snapshot.json").view)
+    live = LiveView(config.data / "snapshot.json")
+    machines = Machines(cluster, live.view)
     states = SqliteStates(config.data / "state.db")
 
+    @functools.cache
     def nodes() -> Nodes:
         return KubeNodes(connect(config.clusters[cluster].nodes))
 
-    collector = Collector(nodes, machines.all, states, facts, SystemClock())
+    def classes() -> dict[str, Class]:
+        return {each.name: each for each in live.view().snapshot.inventory.classes}
+
+    def names() -> list[str]:
+        return [each.name for each in machines.all().values()]
+
+    def events() -> NodeEvents:
+        return KubeNodeEvents(connect(config.clusters[cluster].nodes), spec.name)
+
+    def judged() -> JudgedNow:
+        conditions = config.data / "conditions.db"
+        return JudgedNow(conditions, SqliteConditions(conditions), names)
+
+    gate = GateController(nodes, machines.all, classes, states, JudgedHolds(judged().found), up_ms)
+    teller = Teller(events, judged().found, gate.nodes, SystemClock().now_ms)
+    collector = Collector(nodes, machines.all, states, facts, gate, SystemClock())
     observed, status = ObservedFile(config.data / "status", cluster), StatusFile(config.data / "status", spec.name)
 
     def say(said: Reporting) -> None:
         if observed.write(collector.nodes()):  # first: who reads a status that is fresh reads Nodes that are
             status.write(said)
 
+    teller.start()
     runner.run(collector, say, spec.say_ready, spec.heartbeat())
     facts.close()

@@ -12,6 +12,7 @@ from netboot.lifecycle import state
 from netboot.lifecycle.bootid import minted_ms
 from netboot.lifecycle.events import (
     AnyRecord,
+    CertificateRecord,
     CrashRecord,
     DiscoveryRecord,
     EventRecord,
@@ -31,6 +32,7 @@ log = logging.getLogger(__name__)
 
 _AHEAD_MS = 60_000
 """More than clocks of hosts that share a key of boot ids differ."""
+_TOLD = EventRecord | CrashRecord | CertificateRecord
 _AT_ONCE = 500
 """Boots asked for with one query; SQLite takes at least 999 values (sqlite.org/limits.html)."""
 
@@ -61,14 +63,13 @@ def project(db: sqlite3.Connection, rows: Sequence[Row]) -> None:
     """Take records over; whatever is raised, the transaction is not to be committed."""
     records = [row.record for row in rows]
     scripts = [record for record in records if isinstance(record, ScriptRecord)]
-    told = [record for record in records if isinstance(record, EventRecord | CrashRecord)]
+    told = [record for record in records if isinstance(record, _TOLD)]
     known = _known(db, [*{record.boot for record in scripts} | {record.boot for record in told}])
     worth = _worth_keeping(scripts, {record.boot for record in told} | known.keys())
     kept = [
         (row, row.record)
         for row in rows
-        if isinstance(row.record, EventRecord | CrashRecord)
-        or (isinstance(row.record, ScriptRecord) and row.record.boot in worth)
+        if isinstance(row.record, _TOLD) or (isinstance(row.record, ScriptRecord) and row.record.boot in worth)
     ]
     _fold(db, kept, known)
     new = [row for row in rows if not row.again]
@@ -116,7 +117,7 @@ def _fold(db: sqlite3.Connection, records: Iterable[tuple[Row, TraceRecord]], kn
         new = boot.trace is not before
         if isinstance(record, CrashRecord):  # no step of this boot
             boot.crashes.append(record)
-        elif new and not row.again and boot.fed < state.FEED_PER_BOOT:
+        elif not isinstance(record, CertificateRecord) and new and not row.again and boot.fed < state.FEED_PER_BOOT:
             boot.fed += 1
             feed.append((_entry(record).model_dump_json(),))
     db.executemany("INSERT INTO feed (body) VALUES (?)", feed)

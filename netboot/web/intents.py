@@ -146,11 +146,11 @@ def _do(name: str, act: str, order: Order, *, dry_run: bool) -> Response:
 
 
 _CONSEQUENCES = {
-    "hold": "from its next boot on its Node registers with netboot.dev/held=Held:NoSchedule; a Node that it has now is "
-    "left as it is",
-    "unhold": "its next boot's Node registers without netboot.dev/held; one that has the taint keeps it until then",
-    "quarantine": "from its next boot on it gets no token, so no Node of it registers; a Node that it has now is left "
-    "as it is",
+    "hold": "its Node, and that of each boot to come, has netboot.dev/held=Held:NoSchedule: no new Pods; those that "
+    "run there run on",
+    "unhold": "its Node loses the taint netboot.dev/held",
+    "quarantine": "its Node has netboot.dev/held=Quarantined:NoSchedule, and from its next boot on it gets no token, so "
+    "no Node of it registers; Pods that run there run on",
     "readmit": "it may join again, as before",
 }
 

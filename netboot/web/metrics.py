@@ -30,6 +30,7 @@ from netboot.status import (
 from netboot.stores.live import LiveView
 from netboot.stores.status import StatusFolder
 from netboot.web.dependencies import dependencies
+from netboot.web.metrics_gate import gates
 from netboot.web.metrics_lifecycle import lifecycle
 
 S = TypeVar("S", bound=Strict)
@@ -162,6 +163,7 @@ class Now(Collector):
         waiting = GaugeMetricFamily("netboot_certificate_requests_waiting", text, labels=["cluster"])
         text = "Nodes of machines of the inventory, as the cluster has them."
         nodes = GaugeMetricFamily("netboot_nodes", text, labels=["cluster", "state"])
+        collectors: dict[str, NodesStatus] = {}
         for process in processes:
             kind, _, cluster = process.partition("-")
             if kind == "approver" and (approver := self._read(process, ApproverStatus)) is not None:
@@ -170,10 +172,11 @@ class Now(Collector):
                 for outcome, reason, count in approver.decided:
                     decided.add_metric([cluster, outcome, reason], count)
             elif kind == "nodes" and (collector := self._read(process, NodesStatus)) is not None:
+                collectors[cluster] = collector
                 unavailable.add_metric([process], collector.unavailable)
                 nodes.add_metric([cluster, "registered"], collector.registered)
                 nodes.add_metric([cluster, "ready"], collector.ready)
-        yield from (decided, unavailable, waiting, nodes)
+        yield from (decided, unavailable, waiting, nodes, *gates(collectors))
 
 
 def _sum(counts: Iterable[Mapping[str, int]]) -> Counter[str]:

@@ -29,6 +29,8 @@ def test_the_demo_ends_with_a_node_that_works_and_every_command_that_it_prints_w
         assert re.search(r"the operator runs: netboot machine approve node-1 --ek [0-9a-f]{16}\n", page)
         assert re.search(r"Ready +observed +\d+\.\d s +\d+\.\d s .*the cluster may use it", page)
         assert re.search(r"Ready +\d+\.\d s after the kernel started, by the service's clock", page)
+        assert re.search(r"it registered with netboot\.dev/unchecked:NoExecute: nothing runs on it before", page)
+        assert re.search(r"gate +opened by itself; Checks(Passed|Warn): ", page)
         assert re.search(r"Pod +says from inside: hello from inside Pod hello on node-1: Linux 6\.1\.", page)
         commands = re.findall(r"(?m)^  # (.+)\n  (.+)$", page)
         assert [what for what, _ in commands] == [

@@ -36,6 +36,14 @@ def as_admin(control_plane: Cluster) -> Iterator[Admin]:
 
 
 @pytest.fixture(scope="package")
+def break_glass(control_plane: Cluster) -> Iterator[Admin]:
+    """The administrator, of the group that may touch what is netboot's on a Node."""
+    admin = Admin(control_plane, pair="break-glass")
+    yield admin
+    admin.close()
+
+
+@pytest.fixture(scope="package")
 def connections(accounts: dict[str, Path]) -> Iterator[dict[str, Connection]]:
     opened = {role: connect(path) for role, path in accounts.items()}
     yield opened

@@ -38,7 +38,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_the_kubelet_accepts_it_with_the_agents_drop_in(folder: Path) -> None:
-    taint = Taint("netboot.dev/unchecked", "", "NoSchedule")
+    taint = Taint("netboot.dev/unchecked", "", "NoExecute")
     admission = Admission("", 0, "node-1", "default", (), "", {}, (taint,), 0)
     (folder / "kubelet.d/20-netboot.conf").write_text(agent.drop_in(admission))
     said = started(folder, "--hostname-override=node-1", "--node-labels=")

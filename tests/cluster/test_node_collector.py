@@ -17,7 +17,7 @@ from tests.kube_world import NODES, RealWorld
 from tests.processes import wait_for
 from tests.records import event
 from tests.states import MemoryStates
-from tests.unit.test_node_collector import Journal
+from tests.unit.test_node_collector import Journal, NoGate
 
 pytestmark = pytest.mark.cluster
 MACHINES = {name: Machine(name=name, match=Match(serial=name), profile="compute") for name in ("before", "after")}
@@ -28,7 +28,7 @@ def test_a_node_that_was_there_before_the_boot_attested_does_not_count(
 ) -> None:
     states, connection = MemoryStates(), connect(accounts["nodes"])
     journal, now = Journal(states), time.time_ns() // 1_000_000
-    collector = Collector(lambda: KubeNodes(connection), lambda: MACHINES, states, journal, SystemClock())
+    collector = Collector(lambda: KubeNodes(connection), lambda: MACHINES, states, journal, NoGate(), SystemClock())
     world.make_node("before", ready=True)
     attested = [
         event("before", 1, Phase.ATTESTED).model_copy(update={"at_ms": now + 60_000}),

@@ -17,11 +17,11 @@ from tests.processes import wait_for
 
 pytestmark = pytest.mark.cluster
 NAME = "taint-1"
-UNCHECKED = {"key": "netboot.dev/unchecked", "effect": "NoSchedule"}
+UNCHECKED = {"key": "netboot.dev/unchecked", "effect": "NoExecute"}
 UNATTESTED = {"key": "netboot.dev/unattested", "effect": "NoSchedule"}
 DECLARED = {"key": "rack", "value": "a-1", "effect": "NoExecute"}
 MARK = {"netboot.dev/managed-by": "netboot"}
-ALL = "netboot.dev/unchecked:NoSchedule,netboot.dev/unattested:NoSchedule,rack=a-1:NoExecute"
+ALL = "netboot.dev/unchecked:NoExecute,netboot.dev/unattested:NoSchedule,rack=a-1:NoExecute"
 
 
 @pytest.fixture
@@ -73,7 +73,7 @@ def test_a_node_that_leaves_out_a_taint_of_its_lease_does_not_register(
 
 
 def test_a_node_registers_with_the_taints_of_its_lease_and_changes_none(
-    world: RealWorld, as_node: Callable[..., requests.Response], as_admin: Admin
+    world: RealWorld, as_node: Callable[..., requests.Response], as_admin: Admin, break_glass: Admin
 ) -> None:
     leased(world, as_node)
     made = as_node("POST", NODES, node_of(DECLARED, UNATTESTED, UNCHECKED, {"key": "more", "effect": "NoSchedule"}))
@@ -89,7 +89,7 @@ def test_a_node_registers_with_the_taints_of_its_lease_and_changes_none(
     with beyond_node_restriction(as_admin) as like_a_node:
         for taints in ([], [UNCHECKED], kept, [*kept, DECLARED | {"value": "a-2"}]):
             denied(change(like_a_node, taints), "a node may not change its taints", "netboot-nodes")
-    operator = change(as_admin, [UNATTESTED])
+    operator = change(break_glass, [UNATTESTED])
     assert operator.status_code == 200, operator.text
 
 
@@ -118,7 +118,7 @@ def beyond_node_restriction(as_admin: Admin) -> Iterator[Callable[..., requests.
 
 @pytest.mark.parametrize("path", [f"{NODES}/{NAME}", f"{NODES}/{NAME}/status"], ids=["node", "status"])
 def test_a_node_can_neither_take_its_mark_off_nor_put_one_on(
-    world: RealWorld, as_node: Callable[..., requests.Response], as_admin: Admin, path: str
+    world: RealWorld, as_node: Callable[..., requests.Response], as_admin: Admin, break_glass: Admin, path: str
 ) -> None:
     leased(world, as_node)
     made = as_node("POST", NODES, node_of(UNCHECKED, UNATTESTED, DECLARED))
@@ -139,14 +139,14 @@ def test_a_node_can_neither_take_its_mark_off_nor_put_one_on(
     for labels in ({}, {"netboot.dev/managed-by": "another"}):
         denied(labelled(as_node, path, labels), why, "netboot-nodes")
     assert labelled(as_node, path, MARK | {"other": "label"}).status_code == 200
-    assert labelled(as_admin, f"{NODES}/{NAME}", {}).status_code == 200
+    assert labelled(break_glass, f"{NODES}/{NAME}", {}).status_code == 200
     denied(labelled(as_node, path, MARK), why, "netboot-nodes")
 
 
 def test_a_node_with_a_lease_registers_with_its_mark(
     world: RealWorld, as_node: Callable[..., requests.Response]
 ) -> None:
-    leased(world, as_node, "netboot.dev/unchecked:NoSchedule")
+    leased(world, as_node, "netboot.dev/unchecked:NoExecute")
     why = "this node must register with the label netboot.dev/managed-by=netboot"
     for labels in ({}, {"netboot.dev/managed-by": "another"}):
         denied(as_node("POST", NODES, node_of(UNCHECKED, labels=labels)), why)
@@ -162,9 +162,26 @@ def test_leases_of_others_and_of_an_older_netboot_ask_nothing_of_a_node(
     wait_for(lambda: as_node("POST", f"{NODES}?dryRun=All", node_of(UNCHECKED, labels={})).status_code == 201)
     denied(
         as_node("POST", NODES, node_of(labels={})),
-        "a node must register with the taint netboot.dev/unchecked:NoSchedule",
+        "a node must register with the taint netboot.dev/unchecked:NoExecute",
         "netboot-nodes",
     )
+
+
+def test_a_lease_says_with_which_effect_a_node_registers_also_one_of_an_older_netboot(
+    world: RealWorld, as_node: Callable[..., requests.Response]
+) -> None:
+    """A machine that attested before the upgrade registers as it was told then."""
+    older = UNCHECKED | {"effect": "NoSchedule"}
+    leased(world, as_node, "netboot.dev/unchecked:NoExecute")
+    name = lease_name("default", NAME)
+    denied(
+        as_node("POST", NODES, node_of(older)),
+        f"this node must register with the taints of its Lease {name}: netboot.dev/unchecked:NoExecute",
+    )
+    known = world.leases.read("default", NAME)
+    assert known is not None
+    world.leases.write(known.model_copy(update={"taints": "netboot.dev/unchecked:NoSchedule"}))
+    wait_for(lambda: as_node("POST", f"{NODES}?dryRun=All", node_of(older)).status_code == 201)
 
 
 @pytest.mark.parametrize("labels", [{}, {"netboot.dev/managed-by": "another"}, {"netboot.dev/managed": "netboot"}])

@@ -198,7 +198,7 @@ def test_the_owner_joins_tainted_a_thief_is_an_alert_and_a_ready_node_stays(
     root, told = machine_root(tmp_path, service, boot, nonce, mac, "S1"), Patient()
     told.agent(root, open_tpm=no_tpm).run()
     assert told.lines[-1] == "joined as owner-1; the kubelet may start", told.lines
-    taints = "netboot.dev/unchecked:NoSchedule,netboot.dev/unattested:NoSchedule"
+    taints = "netboot.dev/unchecked:NoExecute,netboot.dev/unattested:NoSchedule"
     assert f"NODE_TAINTS={taints}\n" in (root / "run/netboot/kubelet.env").read_text()
     node = register(root, "owner-1")
     assert node.status_code == 201, node.text

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.cluster
 KUBEADM = "system:bootstrappers:kubeadm:default-node-token"
 GROUPS = f"auth-extra-groups must be {PREFIX} and one binding {PREFIX}:v1:<64 hex digits>"
 EXPIRY = "expiration must be there, and at most 15 minutes away by the apiserver's clock"
-UNCHECKED = {"key": "netboot.dev/unchecked", "effect": "NoSchedule"}
+UNCHECKED = {"key": "netboot.dev/unchecked", "effect": "NoExecute"}
 
 
 def token_secret(token: BootstrapToken, **data: str | None) -> dict[str, Any]:
@@ -177,7 +177,7 @@ def test_a_node_without_the_taint_is_refused(as_admin: Admin, taints: tuple[dict
     assert answer.status_code == 422
     assert answer.json()["message"] == (
         "nodes \"vap-1\" is forbidden: ValidatingAdmissionPolicy 'netboot-nodes' with binding 'netboot-nodes' denied "
-        "request: a node must register with the taint netboot.dev/unchecked:NoSchedule"
+        "request: a node must register with the taint netboot.dev/unchecked:NoExecute"
     )
 
 

@@ -11,12 +11,14 @@ import yaml
 from lab.kube.accounts import Admin
 from lab.kube.cluster import Cluster
 from netboot.join.certificates import BootCertificates
+from netboot.join.node_events import NodeEvent
 from netboot.join.ports import Csr
 from netboot.join.rights import CSR_GROUP, CSRS, OURS, POLICIES, RIGHTS, Right
 from netboot.kube.connection import Connection
 from netboot.kube.errors import ClusterRefusedError
 from netboot.kube.manifests import manifests
 from netboot.kube.preconditions import KubePreconditions
+from netboot.lifecycle.reasons import ConditionType, Reason
 from tests import kube_world as at
 from tests.kube_contract import credential, manifest, until
 from tests.kube_world import RealWorld
@@ -104,6 +106,19 @@ def watch_requests(world: RealWorld) -> Callable[[], object]:
     return lambda: list(world.requests.watch(0.3))
 
 
+EVENT = NodeEvent("n", "", ConditionType.BOOTED, "False", Reason.STUCK, "a note", 1_767_225_600_000)
+
+
+def count_an_event(world: RealWorld) -> Callable[[], object]:
+    name = world.events.create(EVENT)
+    return lambda: world.events.count(name, 2, EVENT.at_ms)
+
+
+def taint_a_node(world: RealWorld) -> Callable[[], object]:
+    world.make_node("tainted")
+    return lambda: world.collector.taint(next(iter(world.collector.watch(0.3))), [])
+
+
 def watch_nodes(world: RealWorld) -> Callable[[], object]:
     return lambda: list(world.collector.watch(0.3))
 
@@ -151,7 +166,13 @@ NEEDED: dict[str, list[tuple[Prepare, Right]]] = {
         (lambda w: lambda: w.certificates.write(RECORD), Right("create", "", "configmaps", namespace=OURS)),
         (update_a_record, Right("update", "", "configmaps", namespace=OURS)),
     ],
-    "nodes": [(watch_nodes, Right("list", "", "nodes")), (watch_nodes, Right("watch", "", "nodes"))],
+    "nodes": [
+        (watch_nodes, Right("list", "", "nodes")),
+        (watch_nodes, Right("watch", "", "nodes")),
+        (taint_a_node, Right("patch", "", "nodes")),
+        (lambda w: lambda: w.events.create(EVENT), Right("create", "events.k8s.io", "events", namespace="default")),
+        (count_an_event, Right("patch", "events.k8s.io", "events", namespace="default")),
+    ],
 }
 CASES = [
     pytest.param(role, prepare, right, id=f"{role}-{right}")
@@ -266,7 +287,8 @@ BEYOND: dict[str, list[tuple[str, str, str, Any]]] = {
     ],
     "nodes": [
         ("make a Node", "POST", at.NODES, NAMED),
-        ("patch a Node", "PATCH", f"{at.NODES}/x?fieldManager=x", PATCH),
+        ("change a Node's status", "PUT", f"{at.NODES}/x/status", NAMED),
+        ("put a Node", "PUT", f"{at.NODES}/x", NAMED),
         ("delete a Node", "DELETE", f"{at.NODES}/x", None),
         ("list Secrets", "GET", at.SECRETS, None),
         ("read Leases", "GET", at.LEASES, None),

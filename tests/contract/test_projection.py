@@ -16,7 +16,14 @@ from netboot.controllers.projection import MOST_BYTES, ProjectionController
 from netboot.controllers.records import KNOWS, read_record
 from netboot.lifecycle import state
 from netboot.lifecycle.errors import StateUnavailableError
-from netboot.lifecycle.events import AnyRecord, DiscoveryRecord, EventRecord, HealthRecord, ScriptRecord
+from netboot.lifecycle.events import (
+    AnyRecord,
+    CertificateRecord,
+    DiscoveryRecord,
+    EventRecord,
+    HealthRecord,
+    ScriptRecord,
+)
 from netboot.lifecycle.phases import Phase
 from netboot.lifecycle.state import Batch
 from netboot.machines.inventory import load_inventory
@@ -27,10 +34,10 @@ from netboot.stores.journal_file import JournalFile
 from netboot.stores.journal_reader import cursor_path, read_cursor
 from netboot.stores.state import SqliteStates
 from netboot.stores.state_writer import SqliteProjection
-from tests.records import boot_id, checked, event, script, sighted
+from tests.records import boot_id, certified, checked, event, script, sighted
 from tests.sites import make_site
 
-Record = ScriptRecord | EventRecord | DiscoveryRecord | HealthRecord
+Record = ScriptRecord | EventRecord | DiscoveryRecord | HealthRecord | CertificateRecord
 
 
 class Site:
@@ -323,6 +330,8 @@ FOREIGN: dict[str, tuple[str, Record, str]] = {
     "join that reports for a machine": ("join-0", event("gpu-001", 1, Phase.FAILED), "Failed"),
     "join that serves a script": ("join-0", script("gpu-001", 1), "a script record"),
     "join that was asked by a stranger": ("join-0", sighted("52:54:00:00:00:99"), "a discovery record"),
+    "join that knows certificates": ("join-0", certified("gpu-001", 1), "a certificate record"),
+    "a boot server that knows them": ("boot-0", certified("gpu-001", 1), "a certificate record"),
     "an approver that attests": ("approver-default", event("gpu-001", 1, Phase.ATTESTED), "Attested"),
     "an approver that checks hardware": ("approver-default", checked("gpu-001", 1), "a health record"),
     "a collector that approves": ("nodes-default", event("gpu-001", 1, Phase.CSR_APPROVED), "CSRApproved"),

@@ -19,7 +19,7 @@ from netboot.lifecycle.trace import apply
 from netboot.stores.state import SqliteStates
 from netboot.stores.state_schema import MIGRATIONS, VERSION
 from netboot.stores.state_writer import SqliteProjection
-from tests.records import START, boot_id, checked, event, found_crash, script, sighted
+from tests.records import START, boot_id, certified, checked, event, found_crash, script, sighted
 from tests.states import MemoryStates
 
 
@@ -206,6 +206,18 @@ def test_a_crash_is_with_the_boot_that_found_it_and_no_step_of_it(both: Both) ->
     assert [texts[crash.sha256] for crash in found.crashes] == ["its oops\n", "panic\n"]
     assert both.reader.machines()["gpu-001"].current == found, "it was said, so the boot is no claim"
     assert [entry.phase for entry in both.reader.feed(0, 10)] == ["ScriptServed"]
+
+
+def test_a_certificate_is_with_its_boot_and_brings_none_back(both: Both) -> None:
+    """The approver tells of those that it finds when it starts, also of boots that are forgotten since."""
+    both.take(script("gpu-001", 2), event("gpu-001", 2, Phase.ATTESTED))
+    both.take(certified("gpu-001", 2), certified("gpu-001", 1, after_ms=9_000), journal="approver-default.db")
+    current = both.reader.machines()["gpu-001"].current
+    assert current.boot == boot_id("gpu-001", 2)
+    assert [one.sha256 for one in current.certificates] == ["c" * 64]
+    assert [entry.phase for entry in both.reader.feed(None, 10)] == [Phase.SCRIPT_SERVED, Phase.ATTESTED]
+    both.take(event("gpu-001", 3, Phase.ATTESTED), journal="join-0.db")
+    assert both.reader.machines()["gpu-001"].current.certificates == ()
 
 
 def test_a_journal_that_was_replaced_by_an_older_copy_counts_nothing_twice(both: Both) -> None:

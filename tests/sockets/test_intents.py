@@ -41,8 +41,8 @@ def said(run: Run, *arguments: str) -> str:
 def test_a_hold_from_its_reason_to_its_end(api: Api, run: Run) -> None:
     assert said(run, "holds") == "no machine is held or in quarantine\n"
     assert said(run, "hold", "gpu-001", "--reason", "DIMM 4", "--until", "48h") == (
-        "gpu-001 is held until 2023-11-16 22:15:00. From its next boot on its Node registers with "
-        "netboot.dev/held=Held:NoSchedule; a Node that it has now is left as it is.\n"
+        "gpu-001 is held until 2023-11-16 22:15:00. Its Node, and that of each boot to come, has "
+        "netboot.dev/held=Held:NoSchedule: no new Pods; those that run there run on.\n"
     )
     assert said(run, "hold", "gpu-001", "--reason", "DIMM 7", "--until", "2023-11-15T02:15+02:00") == (
         "gpu-001 is held already: since 2023-11-14 22:15:00 by alice, until 2023-11-16 22:15:00: DIMM 4\n"
@@ -55,8 +55,8 @@ def test_a_hold_from_its_reason_to_its_end(api: Api, run: Run) -> None:
     assert row.split()[:2] == ["gpu-001", "held"]
     assert row.endswith("alice  DIMM 4")
     assert said(run, "unhold", "gpu-001", "--reason", "replaced") == (
-        "gpu-001 is held no more. Its next boot's Node registers without netboot.dev/held; one that has the taint "
-        "keeps it until then. It was held since 2023-11-14 22:15:00 by alice: DIMM 4\n"
+        "gpu-001 is held no more. Its Node loses the taint netboot.dev/held. "
+        "It was held since 2023-11-14 22:15:00 by alice: DIMM 4\n"
     )
     assert said(run, "unhold", "gpu-001") == "gpu-001 is not held\n"
     history = api.get("/v1/machines/gpu-001/intents").json["history"]
@@ -69,8 +69,9 @@ def test_a_hold_from_its_reason_to_its_end(api: Api, run: Run) -> None:
 
 def test_quarantine_and_back(api: Api, run: Run) -> None:
     assert said(run, "quarantine", "gpu-001", "--reason", "unknown USB device") == (
-        "gpu-001 is in quarantine until it is taken off. From its next boot on it gets no token, so no Node of it "
-        "registers; a Node that it has now is left as it is.\n"
+        "gpu-001 is in quarantine until it is taken off. Its Node has "
+        "netboot.dev/held=Quarantined:NoSchedule, and from its next boot on it gets no token, so no Node of it "
+        "registers; Pods that run there run on.\n"
     )
     assert said(run, "quarantine", "gpu-001", "--reason", "again") == (
         "gpu-001 is in quarantine already: since 2023-11-14 22:15:00 by alice: unknown USB device\n"
@@ -86,8 +87,8 @@ def test_quarantine_and_back(api: Api, run: Run) -> None:
 
 def test_a_dry_run_says_what_would_be_and_does_nothing(api: Api, run: Run) -> None:
     assert said(run, "hold", "gpu-001", "--reason", "DIMM 4", "--dry-run") == (
-        "gpu-001 would be held until it is taken off. From its next boot on its Node registers with "
-        "netboot.dev/held=Held:NoSchedule; a Node that it has now is left as it is.\n"
+        "gpu-001 would be held until it is taken off. Its Node, and that of each boot to come, has "
+        "netboot.dev/held=Held:NoSchedule: no new Pods; those that run there run on.\n"
     )
     assert said(run, "quarantine", "gpu-001", "--reason", "x", "--dry-run").startswith("gpu-001 would be in quarantine")
     assert (api.intents.all(NOW), api.intents.history(None, 9)) == ([], [])
@@ -113,8 +114,8 @@ def test_who_reads_json_gets_what_the_api_said(api: Api, run: Run) -> None:
         "did": "put-on",
         "dry_run": False,
         "concerned": [held],
-        "consequence": "from its next boot on its Node registers with netboot.dev/held=Held:NoSchedule; a Node that it "
-        "has now is left as it is",
+        "consequence": "its Node, and that of each boot to come, has netboot.dev/held=Held:NoSchedule: no new Pods; "
+        "those that run there run on",
         "intents": [held],
     }
     assert run("machine", "holds", "-o", "json").json == {"intents": [held]}

@@ -35,7 +35,9 @@ def exposed(tmp_path_factory: pytest.TempPathFactory) -> list[Metric]:
         approver_default=ApproverStatus(
             **common, decided=(("approved", "client", 1),), unavailable=1, waiting=0, oldest_seconds=0.0
         ),
-        nodes_default=NodesStatus(**common, unavailable=0, registered=1, ready=1),
+        nodes_default=NodesStatus(
+            **common, unavailable=0, registered=1, ready=1, gates={"open": 1}, gates_moved={"opened": 1}
+        ),
     )
     return list(text_string_to_metric_families(api.get("/metrics", None).text))
 

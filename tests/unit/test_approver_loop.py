@@ -203,6 +203,21 @@ def test_a_full_disk_keeps_nobody_out_and_loses_no_record(stage: Stage) -> None:
     wait_for(lambda: approver.status().unavailable >= 1)
     stage.facts.failure = None
     wait_for(lambda: stage.facts.records)
+    wait_for(lambda: stage.facts.certificates)
+
+
+def test_each_client_certificate_of_a_boot_is_written_down_and_no_other(stage: Stage) -> None:
+    """By them the gate tells whose report it is."""
+    stage.approver()
+    first = stage.join()
+    stage.decision(stage.cluster.submit(serving(credential=first)))
+    assert stage.decision(stage.cluster.submit(renewal(credential=first)))[:2] == ("Approved", "NetbootInService")
+    wait_for(lambda: len(stage.facts.certificates) == 2)
+    assert [(one.machine, one.boot, one.sha256) for one in stage.facts.certificates] == [
+        ("gpu-001", BOOT, sha256) for sha256 in stage.on_record
+    ]
+    record = stage.cluster.certificates.records["default", "gpu-001"]
+    assert {one.sha256: one.until_ms for one in stage.facts.certificates} == record.sha256
 
 
 def defeated(stage: Stage, harmless: threading.Event) -> Approver:

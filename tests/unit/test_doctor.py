@@ -163,7 +163,7 @@ def test_a_token_of_any_form_raises_nothing(text: str) -> None:
 
 def test_the_package_carries_the_files_of_deploy() -> None:
     files = sorted((Path(__file__).parents[2] / "deploy" / "kubernetes").glob("*.yaml"))
-    assert len(files) == 10
+    assert len(files) == 11
     assert manifest_text() == "---\n".join(file.read_text() for file in files)
 
 

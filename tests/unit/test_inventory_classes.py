@@ -177,7 +177,11 @@ def test_thresholds_and_skipped_checks_are_told_to_the_machine(tmp_path: Path) -
 
 def test_names_that_no_check_knows_and_values_of_another_unit_are_said_with_their_line(tmp_path: Path) -> None:
     text = JUDGED.replace("nvme_used_percent: 80", "nvme_percent_used: 80, gpu_celsius: 185, nvlink_crc: 0.5")
-    text = text.replace("[bmc-log, cables]", "[bmc_log, expectations]\n  active: {skip: [ncl], floors: {memory_gb: 3}}")
+    text = text.replace(
+        "[bmc-log, cables]",
+        "[bmc_log, expectations]\n  active: {skip: [ncl], floors: {memory_gb: 3}}\n"
+        "  gate: {required: [gpu-cuont, active-nccl, own-x]}",
+    )
     text = text.replace("pcie_correctable: 20", "zzz: 1, memory_corrected: -1")
     text = text.replace("{serial: CZ3}", "{serial: CZ3}, health: {thresholds: {nvme_used_percent: 256}}")
     text = text.replace("{name: default,", "{name: default, health: {thresholds: {nvlink_replay: 1}},")
@@ -202,7 +206,8 @@ def test_names_that_no_check_knows_and_values_of_another_unit_are_said_with_thei
         ),
         "site.yaml:9: classes[0].active.floors.memory_gb: no floor is named 'memory_gb'; did you mean 'memory_gbs'?",
         "site.yaml:9: classes[0].active.skip[0]: no test is named 'ncl'; did you mean 'nccl'?",
-        "site.yaml:20: machines[2].health.thresholds.nvme_used_percent: is in %: must be from 0 to 255",
+        "site.yaml:10: classes[0].gate.required[0]: no check is named 'gpu-cuont'; did you mean 'gpu-count'?",
+        "site.yaml:21: machines[2].health.thresholds.nvme_used_percent: is in %: must be from 0 to 255",
     ]
 
 

@@ -68,13 +68,24 @@ def test_where_nobody_joins_nobody_is_asked(tmp_path: Path) -> None:
 
 
 def test_netboot_s_own_taints_keep_pods_off(tmp_path: Path) -> None:
-    weak = '"netboot.dev/unchecked:PreferNoSchedule", "netboot.dev/unattested=x:PreferNoSchedule", "a:PreferNoSchedule"'
+    weak = '"netboot.dev/unchecked:NoSchedule", "netboot.dev/unattested=x:PreferNoSchedule", "a:PreferNoSchedule"'
     sound = '"netboot.dev/unchecked:NoExecute", "netboot.dev/unattested:NoSchedule"'
     site(tmp_path, f", node: {{taints: [{sound}]}}", f", node: {{taints: [{weak}]}}", ", node: {taints: 1}")
-    remedy = "with PreferNoSchedule keeps no Pod off: write NoSchedule or NoExecute, or leave it to join"
+    at, leave = "a.yaml:6: machines[1].node.taints", "or leave it to join"
+    unattested = "netboot.dev/unattested with PreferNoSchedule keeps no Pod off"
     assert faults(tmp_path)[:2] == [
-        f"a.yaml:6: machines[1].node.taints[0]: netboot.dev/unchecked {remedy}",
-        f"a.yaml:6: machines[1].node.taints[1]: netboot.dev/unattested {remedy}",
+        f"{at}[0]: netboot.dev/unchecked with NoSchedule lets Pods of the boot before start: write NoExecute, {leave}",
+        f"{at}[1]: {unattested}: write NoSchedule or NoExecute, {leave}",
+    ]
+
+
+def test_what_begins_as_netboot_s_own_keys_do_is_netboot_s_to_give(tmp_path: Path) -> None:
+    taken = 'labels: {"netboot.dev/rack": a, "lab.netboot.dev/rack": a}, taints: ["netboot.dev/x=y:NoExecute"]'
+    site(tmp_path, ', node: {taints: ["netboot.dev/held=new:NoSchedule"]}', f", node: {{{taken}}}")
+    at = "a.yaml:6: machines[1].node"
+    assert faults(tmp_path) == [
+        f"{at}.labels.netboot.dev/rack: netboot.dev/rack: labels under netboot.dev/ are netboot's own to give",
+        f"{at}.taints[0]: netboot.dev/x: taints under netboot.dev/ are netboot's own to give",
     ]
 
 

@@ -154,7 +154,7 @@ def test_failures_in_words(
 def test_a_node_is_gated_where_it_has_our_taint(
     server: Server, connection: Connection, spec: dict[str, object], gated: bool
 ) -> None:
-    metadata = {"name": "n", "uid": "u", "creationTimestamp": "2026-01-01T00:00:00Z"}
+    metadata = {"name": "n", "uid": "u", "creationTimestamp": "2026-01-01T00:00:00Z", "resourceVersion": "1"}
     server.answer = lambda _method, _path: (200, {"metadata": metadata, "spec": spec})
     node = KubeNodes(connection).node("n")
     assert node is not None

@@ -11,6 +11,7 @@ from netboot.controllers import reflector
 from netboot.controllers.nodes import collector as module
 from netboot.controllers.nodes.attribution import SKEW_MS, belongs, facts, seen
 from netboot.controllers.nodes.collector import Collector
+from netboot.controllers.nodes.gating import GateStatus
 from netboot.join.ports import NodeView
 from netboot.lifecycle.errors import JournalUnavailableError
 from netboot.lifecycle.events import EventRecord
@@ -119,6 +120,22 @@ class Journal:
         self.records.append(record)
 
 
+class NoGate:
+    """Leaves every Node as it is."""
+
+    def begin_round(self, *, well: bool) -> None:
+        pass
+
+    def take(self, node: NodeView) -> None:
+        pass
+
+    def step(self, *, followed: bool) -> None:
+        pass
+
+    def status(self) -> GateStatus:
+        return GateStatus({}, {}, 0)
+
+
 class Stage:
     """A cluster, the state, and a collector that runs."""
 
@@ -135,7 +152,9 @@ class Stage:
     def again(self) -> Collector:
         """A collector that has just started."""
         machines = {"gpu-001": MACHINE}
-        self.collector = Collector(lambda: self.cluster.nodes, lambda: machines, self.states, self.journal, self)
+        self.collector = Collector(
+            lambda: self.cluster.nodes, lambda: machines, self.states, self.journal, NoGate(), self
+        )
         self.collector.start()
         return self.collector
 

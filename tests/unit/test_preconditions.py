@@ -40,11 +40,12 @@ def test_a_sound_cluster_has_nothing_to_refuse(cluster: FakePreconditions) -> No
     assert [(one.name, one.outcome, one.words, one.remedy) for one in findings] == [
         ("version of Kubernetes", "ok", "v1.34.4", ""),
         ("clock", "ok", "ours and the apiserver's agree", ""),
-        ("rights of the issuer", "ok", "the account has the 20 rights that it needs", ""),
+        ("rights of the issuer", "ok", "the account has the 22 rights that it needs", ""),
         ("least privilege of the issuer", "ok", "the account may not read Secrets", ""),
         ("admission policy netboot-tokens", "ok", "there, bound and as shipped", ""),
         ("admission policy netboot-nodes", "ok", "there, bound and as shipped", ""),
         ("admission policy netboot-taints", "ok", "there, bound and as shipped", ""),
+        ("admission policy netboot-gate", "ok", "there, bound and as shipped", ""),
         ("admission policy netboot-deletions", "ok", "there, bound and as shipped", ""),
         ("first certificates", "ok", "nobody but netboot approves them", ""),
         ("renewals", "ok", "nobody but netboot approves them", ""),

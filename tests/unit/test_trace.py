@@ -7,8 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from netboot.lifecycle.events import BootEvent, CrashRecord, EventRecord, ScriptRecord, TraceRecord
+from netboot.lifecycle.boot_facts import Certificate
+from netboot.lifecycle.events import BootEvent, CertificateRecord, CrashRecord, EventRecord, ScriptRecord, TraceRecord
 from netboot.lifecycle.phases import REPORTED_PHASES, SERVED_PHASES, Phase, Source
+from netboot.lifecycle.state import is_claim
 from netboot.lifecycle.trace import MOST_FAILURES, ORDER, Crash, Reached, Trace, apply
 
 BOOT = "018bcfe5-6800-8fff-bfff-c8dd6b13e782"
@@ -32,6 +34,10 @@ def event(at_ms: int, phase: Phase, detail: str = "", uptime_ms: int | None = No
 
 def crash(at_ms: int, crashed_ms: int = 0, text: str = "panic\n") -> CrashRecord:
     return CrashRecord(at_ms=at_ms, boot=BOOT, machine="gpu-001", crashed_ms=crashed_ms, text=text, peer="192.0.2.7")
+
+
+def certificate(at_ms: int, sha256: str = "c" * 64, until_ms: int = 90_000) -> CertificateRecord:
+    return CertificateRecord(at_ms=at_ms, boot=BOOT, machine="gpu-001", sha256=sha256, until_ms=until_ms)
 
 
 def fold(*records: TraceRecord) -> Trace:
@@ -151,6 +157,25 @@ def test_a_crash_is_no_step_of_the_boot_that_found_it() -> None:
     assert (early.state, early.started_ms, early.last_ms) == (Phase.SCRIPT_SERVED, 9100, 9100)
 
 
+def test_a_certificate_is_no_step_of_its_boot_and_what_is_told_again_is_one() -> None:
+    up = fold(*WHOLE)
+    first, again, renewed = certificate(21_000), certificate(99_000), certificate(95_000, "d" * 64, 200_000)
+    for told in ([first, again, renewed], [renewed, again, first]):
+        found = fold(*WHOLE, *told)
+        assert (found.reached, found.state, found.started_ms, found.last_ms) == (up.reached, up.state, 1000, 20_000)
+        assert found.certificates == (
+            Certificate(at_ms=21_000, sha256="c" * 64, until_ms=90_000),
+            Certificate(at_ms=95_000, sha256="d" * 64, until_ms=200_000),
+        )
+    early = fold(first)
+    assert (early.state, early.started_ms, is_claim(early)) == (Phase.SCRIPT_SERVED, 21_000, True)
+
+
+def test_of_a_boot_that_lasts_the_certificates_that_end_last_are_kept() -> None:
+    many = [certificate(at, f"{at:064x}", at + 1) for at in range(100)]
+    assert [one.at_ms for one in fold(*reversed(many)).certificates] == list(range(84, 100))
+
+
 def test_a_record_of_another_boot_or_machine_is_refused() -> None:
     for other in ({"boot": BOOT.replace("0", "1")}, {"machine": "gpu-002"}):
         with pytest.raises(ValueError, match="is not one of boot"):
@@ -172,6 +197,7 @@ records = st.one_of(
     st.builds(event, st.integers(0, 50), st.sampled_from(sorted(Phase)), st.sampled_from(["", "a", "b"])),
     st.builds(lambda at: SCRIPT.model_copy(update={"at_ms": at}), st.integers(0, 50)),
     st.builds(crash, st.integers(0, 50), st.integers(0, 3), st.sampled_from(["", "a\n", "b\n"])),
+    st.builds(certificate, st.integers(0, 50), st.sampled_from(["c" * 64, "d" * 64]), st.integers(50, 52)),
 )
 
 
@@ -208,7 +234,7 @@ class Projection(RuleBasedStateMachine):
             return
         times: dict[Phase, int] = {}
         for record in self.seen:
-            if isinstance(record, CrashRecord):
+            if isinstance(record, CrashRecord | CertificateRecord):
                 continue
             phase = Phase.SCRIPT_SERVED if isinstance(record, ScriptRecord) else record.phase
             times[phase] = min(times.get(phase, record.at_ms), record.at_ms)
@@ -217,6 +243,8 @@ class Projection(RuleBasedStateMachine):
         found = {one for one in self.seen if isinstance(one, CrashRecord)}
         crashes = {(one.crashed_ms, one.text[:16], one.sha256) for one in found}
         kept = [one.which for one in self.trace.crashes]
+        signed = {(one.until_ms, one.sha256) for one in self.seen if isinstance(one, CertificateRecord)}
+        assert [(one.until_ms, one.sha256) for one in self.trace.certificates] == sorted(signed)
         assert kept == (sorted(crashes) if len(crashes) <= 4 else [*sorted(crashes)[:2], *sorted(crashes)[-2:]])
 
     @invariant()

@@ -28,11 +28,13 @@ _DATES = {
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """Somebody who answers below `url`. `authorities` (PEM) is for https; whole calls take at most `seconds`."""
+    """Somebody who answers below `url`. `authorities` (PEM) is for https; whole calls take at most `seconds`; `pair`: a
+    file of certificate and key by which he knows us, or empty."""
 
     url: str
     authorities: str = ""
     seconds: float = 30.0
+    pair: str = ""
 
     def call(
         self, method: str, path: str, body: Mapping[str, Any] | None = None, headers: Mapping[str, str] | None = None
@@ -90,6 +92,11 @@ class Server:
             context.load_verify_locations(cadata=self.authorities)
         except (ssl.SSLError, ValueError):
             raise AnswerError(f"the authorities for {self.url} are not certificates") from None
+        try:
+            if self.pair:
+                context.load_cert_chain(self.pair)
+        except (ssl.SSLError, OSError):
+            raise AnswerError(f"the certificate and key for {self.url} cannot be read") from None
         return http.client.HTTPSConnection(url.hostname or "", url.port, timeout=20, context=context)
 
     def _unbelieved(self, error: ssl.SSLCertVerificationError) -> NetworkError:

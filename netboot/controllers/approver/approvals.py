@@ -1,14 +1,17 @@
-"""`CSRApproved` of a machine's boot: written down once for each request, as far as this process remembers."""
+"""`CSRApproved` of a machine's boot, and its client certificates: written down once for each request, as far as this
+process remembers."""
 
 import logging
+from contextlib import suppress
 from typing import Protocol
 
 from pydantic import ValidationError
 
 from netboot.controllers.approver.backlog import Remembered
-from netboot.join.ports import Csr
+from netboot.join.certificates import Issued
+from netboot.join.ports import Credential, Csr
 from netboot.lifecycle.errors import CannotTellError
-from netboot.lifecycle.events import EventRecord
+from netboot.lifecycle.events import CertificateRecord, EventRecord
 from netboot.lifecycle.phases import Phase
 from netboot.lifecycle.ports import Clock
 
@@ -18,7 +21,7 @@ log = logging.getLogger(__name__)
 class Facts(Protocol):
     """Where facts are written down: `netboot.stores.facts.Facts`."""
 
-    def append(self, record: EventRecord) -> None:
+    def append(self, record: EventRecord | CertificateRecord) -> None:
         """Durable when it returns; raises JournalUnavailableError."""
         ...
 
@@ -28,6 +31,8 @@ class Approvals:
 
     def __init__(self, facts: Facts, clock: Clock) -> None:
         self._facts, self._clock, self._told = facts, clock, Remembered()
+        self._untold: dict[str, CertificateRecord] = {}
+        """Of requests that somebody still has to finish."""
 
     def told(self, csr: Csr) -> bool:
         """Whether it is written down; False also where that was forgotten: once more does no harm."""
@@ -39,6 +44,30 @@ class Approvals:
             self.tell(csr, machine, boot)
         except CannotTellError as error:
             log.error("the approval of %s is not written down yet: %s", csr.name, error)  # noqa: TRY400
+
+    def certified(self, csr: Csr, credential: Credential, certificate: Issued) -> None:
+        """A certificate was signed for the boot that a machine's Lease names: written down now, or when it is asked
+        for again."""
+        until_ms = certificate.since_ms + certificate.seconds * 1000
+        fields = {"machine": credential.machine, "boot": credential.boot, "until_ms": until_ms}
+        try:
+            record = {"at_ms": self._clock.now_ms(), "sha256": certificate.sha256, **fields}
+            self._untold[csr.uid] = CertificateRecord.model_validate(record)
+        except ValidationError:
+            words = "the Lease of %s names no boot (%r): no report counts under its certificate"
+            log.warning(words, credential.machine, credential.boot)
+        with suppress(CannotTellError):
+            self.tell_certificate(csr)
+
+    def tell_certificate(self, csr: Csr) -> None:
+        """Write down what is not yet of its certificate.
+
+        Raises:
+            CannotTellError: the disk refuses.
+        """
+        if (record := self._untold.get(csr.uid)) is not None:
+            self._facts.append(record)
+            self._untold.pop(csr.uid, None)
 
     def tell(self, csr: Csr, machine: str, boot: str) -> None:
         """Write it down.

@@ -200,17 +200,17 @@ class Approver:
             self._signing.observe(csr, certificate, api.certificates)
             self._record(csr, certificate, api)
         self._noted.add(csr.uid)
-        if token_of(csr) is None:
-            self._finished.add(csr.uid)
-        else:
-            self._backlog.put(csr, GRACE_SECONDS)
+        self._backlog.put(csr, GRACE_SECONDS if token_of(csr) is not None else 0.0)
 
     def _record(self, csr: Csr, certificate: Issued, api: Cluster) -> None:
         try:
-            self._knowledge.record(csr, certificate, api.leases, api.certificates)
+            credential = self._knowledge.record(csr, certificate, api.leases, api.certificates)
         except TooManyError as error:  # approved in the moment in which others were
             log.warning("the certificate of the request %s is not recorded: %s", csr.name, error)
             self._alerts.say(csr.name, str(error))
+            return
+        if credential is not None:
+            self._approvals.certified(csr, credential, certificate)
 
     def _records(self, sha256: str) -> Callable[[Csr], bool]:
         """Whether a request has that certificate, and it is still to be recorded."""
@@ -226,9 +226,10 @@ class Approver:
     def _finish(self, csr: Csr, api: Cluster) -> None:
         """Its token has served."""
         token = token_of(csr)
-        assert token is not None  # or it would not have been put here
-        api.tokens.delete(token)
-        if not self._approvals.told(csr):  # approved before a crash, or while the disk refused
+        if token is not None:
+            api.tokens.delete(token)
+        self._approvals.tell_certificate(csr)
+        if token is not None and not self._approvals.told(csr):  # approved before a crash, or while the disk refused
             try:
                 held = self._knowledge.of(csr, api.leases, api.certificates).credential
             except RefusedError as error:  # its Lease is damaged: nobody will ever know whose boot it was

@@ -1,4 +1,5 @@
-"""The collector's loop: watch Nodes, and write down when the Node of an attested boot registered and became Ready."""
+"""The collector's loop: watch Nodes, write down when the Node of an attested boot registered and became Ready, and show
+each to the gate."""
 
 import logging
 import threading
@@ -9,6 +10,7 @@ from typing import Protocol
 
 from images.values.backoff import Backoff
 from netboot.controllers.nodes.attribution import Seen, belongs, facts, seen
+from netboot.controllers.nodes.gating import GateStatus
 from netboot.controllers.nodes.observed import how
 from netboot.controllers.reflector import Reflector
 from netboot.join.ports import Nodes, NodeView
@@ -40,6 +42,26 @@ class Facts(Protocol):
         ...
 
 
+class Gate(Protocol):
+    """Who opens and closes Nodes by what is seen of them: `netboot.controllers.nodes.gating`."""
+
+    def begin_round(self, *, well: bool) -> None:
+        """All Nodes come anew; `well`: the round before brought every one there is."""
+        ...
+
+    def take(self, node: NodeView) -> None:
+        """A Node as it is now."""
+        ...
+
+    def step(self, *, followed: bool) -> None:
+        """Do what is due; raises CannotTellError. `followed`: Nodes are seen as they are."""
+        ...
+
+    def status(self) -> GateStatus:
+        """For metrics."""
+        ...
+
+
 @dataclass(slots=True)
 class _Open:
     """A Node of which something may still have to be written down."""
@@ -58,11 +80,12 @@ class Collector:
         machines: Callable[[], dict[str, Machine]],
         states: States,
         facts: Facts,
+        gate: Gate,
         clock: Clock,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._connect, self._machines, self._states, self._facts = connect, machines, states, facts
-        self._clock, self._monotonic = clock, monotonic
+        self._gate, self._clock, self._monotonic = gate, clock, monotonic
         self._nodes: Nodes | None = None
         self._reflector = Reflector("nodes", self._watch, self.take, ROUND_SECONDS)
         self._stopping = threading.Event()
@@ -80,10 +103,16 @@ class Collector:
         self._written: dict[str, tuple[str, set[Phase]]] = {}
         """Of each machine the latest boot and what was written down of it; the state knows of that a little later."""
         self._trouble = Trouble(log, "nodes", "nodes: in order again", logging.ERROR)
+        self._gate_trouble = Trouble(log, "gate", "gate: in order again", logging.ERROR)
 
     def start(self) -> None:
         """Begin; the threads end with the process."""
-        for name, run in (("watch", self._reflector.run), ("writer", self._write_for_ever)):
+        write, gate = (self._trouble, self.step), (self._gate_trouble, self._move_gates)
+        for name, run in {
+            "watch": self._reflector.run,
+            "writer": lambda: self._for_ever(*write),
+            "gate": lambda: self._for_ever(*gate),
+        }.items():
             threading.Thread(target=run, name=name, daemon=True).start()
 
     def stop(self) -> None:
@@ -93,7 +122,7 @@ class Collector:
 
     def status(self) -> NodesStatus:
         """For `/readyz` and metrics."""
-        problem = self._reflector.problem or self._trouble.problem
+        problem, gates = self._reflector.problem or self._trouble.problem, self._gate.status()
         with self._lock:
             registered, ready = len(self._known), sum(is_ready for _, is_ready in self._known.values())
         return NodesStatus(
@@ -104,6 +133,10 @@ class Collector:
             unavailable=self._reflector.unavailable,
             registered=registered,
             ready=ready,
+            gates=dict(gates.gates),
+            gates_moved=dict(gates.moved),
+            gates_withheld=gates.withheld,
+            gate_problem=self._gate_trouble.problem or "",
         )
 
     def nodes(self) -> dict[str, Node] | None:
@@ -120,6 +153,7 @@ class Collector:
         """
         if node.name not in self._machines():
             return
+        self._gate.take(node)
         with self._lock:
             self._known[node.name] = (node.uid, node.ready)
             self._seen[node.name] = how(node)
@@ -184,14 +218,18 @@ class Collector:
             self._seen_before = self._seen if well else {**self._seen_before, **self._seen}
             self._seen, self._rounds, self._complete = {}, self._rounds + 1, self._complete or well
             self._open.clear()
+        self._gate.begin_round(well=well)
         return self._nodes.watch(seconds)
 
-    def _write_for_ever(self) -> None:
+    def _move_gates(self) -> None:
+        self._gate.step(followed=self._reflector.problem is None and self._complete)
+
+    def _for_ever(self, trouble: Trouble, step: Callable[[], None]) -> None:
         while not self._stopping.wait(LOOK_SECONDS):
             try:
-                self.step()
-                self._trouble.note(None)
+                step()
+                trouble.note(None)
             except CannotTellError as error:
-                self._trouble.note(str(error))
+                trouble.note(str(error))
             except Exception as error:  # noqa: BLE001 - whatever it is, the next round is tried
-                self._trouble.note(DEFECT, error)
+                trouble.note(DEFECT, error)

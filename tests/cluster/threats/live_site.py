@@ -66,6 +66,8 @@ class LiveSite:
     net: JoinSite
     cluster: Cluster
     admin: Admin
+    break_glass: Admin
+    """The same, of the group that may touch what is netboot's on a Node."""
     machines: dict[str, Chassis]
     secrets: set[str] = field(default_factory=set)
     """Every token that was handed out."""
@@ -208,6 +210,7 @@ class LiveSite:
         for token in self.tokens():
             self.admin("DELETE", f"{SECRETS}/bootstrap-token-{token}")
         self.admin.close()
+        self.break_glass.close()
         for session in self._opened:
             session.close()
         for process in self.net.processes.values():
@@ -262,8 +265,8 @@ def live_site(root: Path, cluster: Cluster, accounts: dict[str, Path], *machines
     config = load_config(root / "netboot.yaml")
     Store(config.store).set_channel("stable", add_image(config))
     with serving(config, root / "netboot.yaml") as service:
-        net = JoinSite(root, config, ports={SERVE: port})
-        one = LiveSite(service, net, cluster, Admin(cluster), {chassis.name: chassis for chassis in machines})
+        net, glass = JoinSite(root, config, ports={SERVE: port}), Admin(cluster, pair="break-glass")
+        one = LiveSite(service, net, cluster, Admin(cluster), glass, {chassis.name: chassis for chassis in machines})
         try:
             wait_for(lambda: net.ready(SERVE), 60)
             wait_for(lambda: all(service.outcome(chassis.mac) == "boot" for chassis in machines), 60)

@@ -65,6 +65,44 @@ def asked_for_taints(site: LiveSite, session: requests.Session, chassis: Chassis
     return "must register with the taints" in answer.text
 
 
+def test_a_hold_reaches_the_node_that_is_there_and_leaves_it_with_the_hold(site: LiveSite) -> None:
+    chassis = site.fresh()
+    joined(site, chassis)
+    assert values(site, chassis.name) == []
+    there_and_back(site, chassis.name)
+
+
+def test_a_node_that_registered_held_is_let_go_with_the_hold(site: LiveSite) -> None:
+    chassis = site.fresh()
+    order(site, "hold", chassis.name, "--reason", "DIMM 4")
+    joined(site, chassis)
+    assert values(site, chassis.name) == ["Held"]
+    there_and_back(site, chassis.name)
+
+
+def joined(site: LiveSite, chassis: Chassis) -> None:
+    """It has a Node with the taints that it was told."""
+    said, session = site.join(site.power_on(chassis))
+    made = registered(site, session, chassis.name, tuple(said["taints"]))
+    wait_for(lambda: made.status_code == 201 or registered(site, session, chassis.name, said["taints"]).ok, 60)
+
+
+def there_and_back(site: LiveSite, name: str) -> None:
+    for act, stands in (("hold", "Held"), ("quarantine", "Quarantined"), ("readmit", "Held"), ("unhold", "")):
+        order(site, act, name, "--reason", "DIMM 4")
+        wait_for(partial(has, site, name, stands), 60)
+
+
+def has(site: LiveSite, name: str, value: str) -> bool:
+    return values(site, name) == ([value] if value else [])
+
+
+def values(site: LiveSite, name: str) -> list[str]:
+    """Of the taints `netboot.dev/held` that its Node has."""
+    taints = site.admin("GET", f"{NODES}/{name}").json()["spec"].get("taints", [])
+    return [taint.get("value", "") for taint in taints if taint["key"] == "netboot.dev/held"]
+
+
 def test_a_machine_in_quarantine_gets_no_token_and_is_not_told_why(site: LiveSite) -> None:
     chassis = site.fresh()
     machine = site.power_on(chassis)

@@ -217,7 +217,7 @@ def test_a_healthy_machine_s_script_fetched_by_a_stranger_with_false_events(site
 
 def become_ready(site: LiveSite, session: Any, name: str) -> None:
     """As a kubelet does, with its certificate."""
-    taint = {"key": "netboot.dev/unchecked", "effect": "NoSchedule"}
+    taint = {"key": "netboot.dev/unchecked", "effect": "NoExecute"}
     node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": MARK}, "spec": {"taints": [taint]}}
     made = session.post(f"{site.cluster.url}{NODES}", json=node, timeout=30)
     assert made.status_code == 201, made.text

@@ -42,7 +42,7 @@ ANSWER: dict[str, Any] = {
     "apiservers": ["https://192.0.2.1:6443", "https://[2001:db8::1]:6443"],
     "authorities": CA,
     "labels": {"netboot.dev/rack": "a-1", "gpu": ""},
-    "taints": ["netboot.dev/unchecked:NoSchedule", "a=b:NoExecute"],
+    "taints": ["netboot.dev/unchecked:NoExecute", "a=b:NoExecute"],
     "now_ms": 1_790_000_000_000,
 }
 CHALLENGE: dict[str, Any] = {
@@ -69,13 +69,13 @@ def test_the_agent_and_the_service_understand_each_other() -> None:
     facts = Facts(machine.boot, {"uuid": None, "serial": None, "macs": ["52:54:00:00:00:01"]})
     admission = prove(post, SoftTpm(machine), new_key(), facts)
     assert (admission.node_name, admission.labels) == ("gpu-001", {"rack": "r1"} | MARK)
-    assert list(map(str, admission.taints)) == ["a=b:NoExecute", "netboot.dev/unchecked:NoSchedule"]
+    assert list(map(str, admission.taints)) == ["a=b:NoExecute", "netboot.dev/unchecked:NoExecute"]
 
 
 def test_an_admission() -> None:
     admission = read_admission({**ANSWER, "of a later server": 1})
     assert admission.apiservers == ("https://192.0.2.1:6443", "https://[2001:db8::1]:6443")
-    assert admission.taints == (Taint("netboot.dev/unchecked", "", "NoSchedule"), Taint("a", "b", "NoExecute"))
+    assert admission.taints == (Taint("netboot.dev/unchecked", "", "NoExecute"), Taint("a", "b", "NoExecute"))
     assert "abcdef" not in repr(admission)
 
 
@@ -221,7 +221,7 @@ ADMISSION = Admission(
     apiservers=("https://192.0.2.1:6443",),
     authorities=CA,
     labels={"rack": "a-1", "gpu": ""},
-    taints=(Taint("netboot.dev/unchecked", "", "NoSchedule"), Taint("a", "b", "NoExecute")),
+    taints=(Taint("netboot.dev/unchecked", "", "NoExecute"), Taint("a", "b", "NoExecute")),
     now_ms=1,
 )
 
@@ -251,13 +251,13 @@ def test_the_kubeconfig() -> None:
 
 def test_the_kubelets_environment_and_drop_in() -> None:
     assert kubelet.environment(ADMISSION) == (
-        "NODE_NAME=gpu-001\nNODE_LABELS=gpu=,rack=a-1\nNODE_TAINTS=netboot.dev/unchecked:NoSchedule,a=b:NoExecute\n"
+        "NODE_NAME=gpu-001\nNODE_LABELS=gpu=,rack=a-1\nNODE_TAINTS=netboot.dev/unchecked:NoExecute,a=b:NoExecute\n"
     )
     assert json.loads(kubelet.drop_in(ADMISSION)) == {
         "apiVersion": "kubelet.config.k8s.io/v1beta1",
         "kind": "KubeletConfiguration",
         "registerWithTaints": [
-            {"key": "netboot.dev/unchecked", "value": "", "effect": "NoSchedule"},
+            {"key": "netboot.dev/unchecked", "value": "", "effect": "NoExecute"},
             {"key": "a", "value": "b", "effect": "NoExecute"},
         ],
     }

@@ -43,7 +43,7 @@ def imports(path: PurePosixPath, text: str) -> set[str]:
 
 def test_the_packages_and_their_units_are_there_and_started() -> None:
     paths = {entry.path for entry in node_files()}
-    assert {f"{HOME}/node/{name}/__main__.py" for name in ("agent", "health")} < paths
+    assert {f"{HOME}/node/{name}/__main__.py" for name in ("agent", "health", "status")} < paths
     assert {f"{HOME}/node/health/checks/{check.name.replace('-', '_')}.py" for check in CHECKS} < paths
     assert {path.name for path in PYTHON if path.parts[0] == "tokens"} == {"__init__.py", "errors.py", "wire.py"}
     assert {path.parts[0] for path in PYTHON} == {"node", "tokens"}

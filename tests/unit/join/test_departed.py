@@ -9,7 +9,7 @@ from netboot.machines.values import Machine
 from tests.joining import NOW, Stage, boot_id, declared, snapshot_of
 
 DAY_MS = 86_400_000
-TAINTS = "netboot.dev/unchecked:NoSchedule"
+TAINTS = "netboot.dev/unchecked:NoExecute"
 
 
 class Site:

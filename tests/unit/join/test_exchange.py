@@ -51,7 +51,7 @@ def test_a_good_exchange_ends_with_a_token_for_this_key_alone(ecc: bool) -> None
         "apiservers": list(ENDPOINTS),
         "authorities": AUTHORITIES,
         "labels": {"rack": "r1", "netboot.dev/managed-by": "netboot"},
-        "taints": ["a=b:NoExecute", "netboot.dev/unchecked:NoSchedule"],
+        "taints": ["a=b:NoExecute", "netboot.dev/unchecked:NoExecute"],
         "now_ms": NOW,
     }
     group = binding_group("gpu-001", spki(machine.key))

@@ -60,7 +60,7 @@ def test_a_boot_window_lets_its_machine_join_once_and_tainted(stage: Stage, mach
     answer = stage.hello(machine)
     assert set(answer) == {"assurance", "state", "now_ms"} and answer["assurance"] == "nonce"
     said = stage.attest(machine, answer)
-    assert said["taints"] == ["netboot.dev/unchecked:NoSchedule", "netboot.dev/unattested:NoSchedule"]
+    assert said["taints"] == ["netboot.dev/unchecked:NoExecute", "netboot.dev/unattested:NoSchedule"]
     assert stage.records[0].detail == "by nonce, without a TPM"
     assert stage.enrolments.of("gpu-001").window is None
 

@@ -194,11 +194,11 @@ def test_a_journal_that_refuses_a_fact_keeps_the_answer_back(stage: Stage, machi
 @pytest.mark.parametrize(
     ("taints", "assurance", "expected"),
     [
-        ((), "tpm", ("netboot.dev/unchecked:NoSchedule",)),
-        ((), "nonce", ("netboot.dev/unchecked:NoSchedule", "netboot.dev/unattested:NoSchedule")),
-        (("a:NoExecute",), "tpm", ("a:NoExecute", "netboot.dev/unchecked:NoSchedule")),
+        ((), "tpm", ("netboot.dev/unchecked:NoExecute",)),
+        ((), "nonce", ("netboot.dev/unchecked:NoExecute", "netboot.dev/unattested:NoSchedule")),
+        (("a:NoExecute",), "tpm", ("a:NoExecute", "netboot.dev/unchecked:NoExecute")),
         (("netboot.dev/unchecked=x:NoExecute",), "tpm", ("netboot.dev/unchecked=x:NoExecute",)),
-        (("a=:NoExecute",), "tpm", ("a:NoExecute", "netboot.dev/unchecked:NoSchedule")),
+        (("a=:NoExecute",), "tpm", ("a:NoExecute", "netboot.dev/unchecked:NoExecute")),
     ],
 )
 def test_taints(taints: tuple[str, ...], assurance: str, expected: tuple[str, ...]) -> None:
@@ -229,13 +229,13 @@ def test_the_lease_names_the_taints_and_the_answer_has_them_and_the_mark() -> No
     stage = Stage((pinned(machine, node={"taints": ["rack=a-1:NoExecute", "gpu=:NoSchedule"]}),))
     answer = stage.join(machine)
     assert answer["labels"] == {"netboot.dev/managed-by": "netboot"}
-    assert lease(stage).taints == "rack=a-1:NoExecute,gpu:NoSchedule,netboot.dev/unchecked:NoSchedule"
+    assert lease(stage).taints == "rack=a-1:NoExecute,gpu:NoSchedule,netboot.dev/unchecked:NoExecute"
     assert ",".join(answer["taints"]) == lease(stage).taints
     stage.machines = (pinned(machine, node={"taints": [], "labels": {"netboot.dev/managed-by": "me"}}),)
     answer = stage.join(machine)
     assert answer["labels"] == {"netboot.dev/managed-by": "netboot"}
-    assert answer["taints"] == ["netboot.dev/unchecked:NoSchedule"]
-    assert lease(stage).taints == "netboot.dev/unchecked:NoSchedule"
+    assert answer["taints"] == ["netboot.dev/unchecked:NoExecute"]
+    assert lease(stage).taints == "netboot.dev/unchecked:NoExecute"
 
 
 def test_a_node_that_is_not_known_to_be_netboots_is_refused_before_anything_is_written(
@@ -314,7 +314,7 @@ def test_a_machine_that_is_held_registers_with_the_taint_and_no_reboot_takes_it_
     stage: Stage, machine: Machine
 ) -> None:
     stage.intents.order("gpu-001", PutOn(Mark.HELD, "DIMM 4", stage.now_ms + 60_000), "alice", stage.now_ms)
-    taints = ["netboot.dev/unchecked:NoSchedule", "netboot.dev/held=Held:NoSchedule"]
+    taints = ["netboot.dev/unchecked:NoExecute", "netboot.dev/held=Held:NoSchedule"]
     assert stage.join(machine)["taints"] == taints
     assert lease(stage).taints == ",".join(taints)
     machine.boot, machine.resets, machine.key = boot_id("gpu-001", 2), machine.resets + 1, new_key()

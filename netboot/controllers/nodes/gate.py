@@ -1,0 +1,123 @@
+"""The gate's decision: which of our taints a Node is to have now, and why. Pure, and total.
+
+It opens when this boot says, under a certificate of its own, that its checks are in order; it closes, within a budget,
+when it says later that one failed, or says nothing any more. Taints of others stay as they are, in their order.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from enum import StrEnum
+from typing import NamedTuple
+
+from netboot.join.node_said import HealthSaid
+from netboot.join.ports import NodeView
+from netboot.machines.classes import Gate
+from netboot.machines.values import HELD, UNCHECKED
+
+Taint = Mapping[str, str]
+"""As the apiserver has it, so that what is not ours is written back as it was read."""
+
+
+class Reason(StrEnum):
+    """Why the gate is as it is."""
+
+    HEALTHY = "Healthy"
+    NO_REPORT = "NoReport"
+    OTHER_BOOT = "OtherBoot"
+    CHECKS_MISSING = "ChecksMissing"
+    CHECKS_UNKNOWN = "ChecksUnknown"
+    CHECKS_FAILED = "ChecksFailed"
+    REPORT_STALE = "ReportStale"
+
+
+CLOSING = frozenset({Reason.CHECKS_FAILED, Reason.REPORT_STALE})
+"""What closes an open gate, and the values of the taint that does: a taint that a node registered with has none of
+them."""
+HOLDS = frozenset({"Held", "Quarantined", "Retired"})
+"""What is on a machine that keeps it from work, and the values of the taint `netboot.dev/held` that says so. One with
+another value is somebody else's, and stays."""
+
+
+class Known(NamedTuple):
+    """What is known of a Node besides itself. `certificates`: fingerprints of those of its machine's current boot;
+    `stale`: its last word that counts is too old; `hold`: what is on its machine, of HOLDS; "": nothing, None: it
+    cannot be told."""
+
+    certificates: Collection[str]
+    gate: Gate
+    stale: bool = False
+    hold: str | None = None
+
+
+class Decision(NamedTuple):
+    """`taints`: all that the Node is to have; `closes`: the gate, which was open: that takes budget; `words`: why it is
+    as it is, for people."""
+
+    taints: tuple[Taint, ...]
+    reason: Reason
+    words: str
+    closes: bool = False
+
+
+def decide(node: NodeView, known: Known) -> Decision:
+    """What is to be done about a Node: nothing, where its taints are those of the decision."""
+    reason, words = judged(node.health, known)
+    if not node.marked or node.by_hand:
+        why = "somebody has taken the gate of this Node into their own hands" if node.by_hand else "it is not netboot's"
+        return Decision(node.taints, reason, why)
+    shut = is_shut(node.taints)
+    taints, closes = tuple(node.taints), False
+    if shut and reason is Reason.HEALTHY:
+        taints = tuple(taint for taint in taints if taint["key"] != UNCHECKED)
+    elif not shut and reason in CLOSING and known.gate.on_failure == "taint":
+        taints, closes = (*taints, {"key": UNCHECKED, "value": reason.value, "effect": "NoSchedule"}), True
+    return Decision(_held(taints, known.hold), reason, words, closes)
+
+
+def judged(said: HealthSaid | None, known: Known) -> tuple[Reason, str]:
+    """What a node's own word comes to."""
+    if said is None:
+        return Reason.NO_REPORT, "the node has not said yet how healthy it is"
+    if known.stale:
+        return Reason.REPORT_STALE, "the node has not said for half an hour how healthy it is"
+    if said.credential not in known.certificates:
+        return Reason.OTHER_BOOT, "what the node says of its health is not under a certificate of its current boot"
+    if said.status == "False":
+        return Reason.CHECKS_FAILED, said.message
+    missing = [name for name in known.gate.required if said.checks.get(name) not in ("pass", "warn")]
+    if said.status != "True":
+        return Reason.CHECKS_UNKNOWN, said.message
+    if missing:
+        return Reason.CHECKS_MISSING, f"checks that its class requires are not in: {', '.join(missing)}"
+    return Reason.HEALTHY, said.message
+
+
+def is_shut(taints: Sequence[Taint]) -> bool:
+    """Whether the gate keeps Pods off."""
+    return any(taint["key"] == UNCHECKED for taint in taints)
+
+
+def was_closed(taints: Sequence[Taint]) -> bool:
+    """Whether it was closed by this gate, after it had been open."""
+    return any(taint["key"] == UNCHECKED and taint.get("value") in CLOSING for taint in taints)
+
+
+def may_close(closed: int, of: int) -> bool:
+    """Whether one more of so many may be closed: a tenth, and one in any case. Beyond that it is rather a mistake of
+    ours, or of the inventory, that reaches them all."""
+    return closed < max(1, of // 10)
+
+
+def _held(taints: tuple[Taint, ...], hold: str | None) -> tuple[Taint, ...]:
+    if hold is None:
+        return taints
+    ours = {"key": HELD, "value": hold, "effect": "NoSchedule"}
+    if hold and any(_is_hold(taint) and taint["value"] == hold for taint in taints):
+        return taints
+    kept = tuple(taint for taint in taints if not _is_hold(taint))
+    if any((taint["key"], taint["effect"]) == (HELD, "NoSchedule") for taint in kept):
+        return kept  # somebody else's keeps Pods off already, and no Node has two of one key and effect
+    return (*kept, ours) if hold else kept
+
+
+def _is_hold(taint: Taint) -> bool:
+    return taint["key"] == HELD and taint["effect"] == "NoSchedule" and taint.get("value") in HOLDS

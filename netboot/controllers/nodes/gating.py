@@ -1,0 +1,201 @@
+"""The gate's loop: what nodes say of their health, compared with the certificates of their boots, becomes taints.
+
+It keeps nothing that must survive: after a restart every Node is listed anew, and what it says then was received then.
+"""
+
+import logging
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import NamedTuple, Protocol
+
+from images.values.backoff import Backoff
+from netboot.controllers.nodes.gate import Decision, Known, decide, is_shut, may_close, was_closed
+from netboot.controllers.nodes.reports import Entry, Reports
+from netboot.join.errors import ConflictError
+from netboot.join.ports import Nodes, NodeView
+from netboot.lifecycle.ports import States
+from netboot.machines.classes import Class, Gate
+from netboot.machines.values import Machine
+
+log = logging.getLogger(__name__)
+
+LOOKS = Backoff(first=0.5, longest=60.0)
+"""Until a certificate that is not of the boot may be looked up again: the state knows of a new one a little later."""
+LOOKED_OFTEN = 6
+"""Looks that are taken as soon as they are due; the later ones with the next sweep."""
+SWEEP_SECONDS = 5.0
+"""How often every Node is decided about; one of which something came, at once."""
+NEVER_CLOSES = Gate(on_failure="report")
+MOST = 50
+"""Nodes whose taints are changed with one step."""
+
+
+class Holds(Protocol):
+    """What is on machines."""
+
+    def holds(self) -> Mapping[str, str] | None:
+        """Machine → what keeps it from work (Held, Quarantined, Retired), "": nothing; one that is not in it is not
+        judged yet. None: it cannot be told now."""
+        ...
+
+
+class GateStatus(NamedTuple):
+    """`gates`: how many Nodes are `open`, `shut` or `closed` (after they had been open); `moved`: how many were opened
+    and closed since the start; `withheld`: Nodes that the budget leaves open."""
+
+    gates: Mapping[str, int]
+    moved: Mapping[str, int]
+    withheld: int
+
+
+class GateController:
+    """Of one cluster. `take` and `begin_round` are called by who watches its Nodes, `step` by one other thread."""
+
+    def __init__(
+        self,
+        nodes: Callable[[], Nodes],
+        machines: Callable[[], Mapping[str, Machine]],
+        classes: Callable[[], Mapping[str, Class]],
+        states: States,
+        holds: Holds,
+        up_ms: Callable[[], int],
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._nodes, self._machines, self._classes = nodes, machines, classes
+        self._states, self._holds, self._up_ms, self._monotonic = states, holds, up_ms, monotonic
+        self._lock = threading.Lock()
+        self._reports, self._round = Reports(), 0
+        self._due: set[str] = set()
+        self._swept = float("-inf")
+        self._moved: Counter[str] = Counter({"opened": 0, "closed": 0})
+        self._withheld: frozenset[str] = frozenset()
+
+    def begin_round(self, *, well: bool) -> None:
+        """All Nodes come anew; `well`: the round before brought every one there is."""
+        with self._lock:
+            if well:
+                self._reports.forget(self._round)
+            self._round += 1
+
+    def take(self, node: NodeView) -> None:
+        """A Node as it is now.
+
+        Raises:
+            NotReadyError: nothing has been published yet.
+        """
+        machine = self._machines().get(node.name)
+        if machine is None:
+            return
+        with self._lock:
+            self._reports.take(node, machine.name, machine.class_name or "", self._round)
+            self._due.add(node.name)
+
+    def step(self, *, followed: bool) -> None:
+        """Decide what there is to decide. `followed`: Nodes are seen as they are.
+
+        Raises:
+            CannotTellError: the inventory, the state or the API server cannot be asked; it is tried again.
+        """
+        up_ms, now, machines = self._up_ms(), self._monotonic(), self._machines()
+        with self._lock:
+            self._reports.pass_time(up_ms, followed=followed)
+            if now - self._swept >= SWEEP_SECONDS:
+                self._due.update(self._reports.entries)
+                self._swept = now
+            self._due &= self._reports.entries.keys() & machines.keys()
+            due = {name: self._reports.entries[name] for name in self._due}
+        self._look_up({name: entry for name, entry in due.items() if not entry.counts and entry.look_at <= now}, up_ms)
+        if followed:
+            self._act(due)
+
+    def nodes(self) -> dict[str, tuple[str, str]]:
+        """Machine → name and uid of its Node; one without a Node has the name that it would have, and no uid."""
+        machines = self._machines()
+        with self._lock:
+            uids = {name: entry.node.uid for name, entry in self._reports.entries.items()}
+        return {machine.name: (name, uids.get(name, "")) for name, machine in machines.items()}
+
+    def status(self) -> GateStatus:
+        """For metrics."""
+        with self._lock:
+            taints = [entry.node.taints for entry in self._reports.entries.values() if entry.node.marked]
+        gates = Counter("closed" if was_closed(each) else "shut" if is_shut(each) else "open" for each in taints)
+        return GateStatus({name: gates[name] for name in ("open", "shut", "closed")}, self._moved, len(self._withheld))
+
+    def _look_up(self, entries: Mapping[str, Entry], up_ms: int) -> None:
+        """Which certificates are of their boots now, where what they say is new, or does not count yet."""
+        said = {name: entry for name, entry in entries.items() if entry.node.health is not None}
+        states = self._states.machines([entry.machine for entry in said.values()]) if said else {}
+        for entry in said.values():
+            state = states.get(entry.machine)
+            signed = state.current.certificates if state is not None and state.current is not None else ()
+            entry.looks += 1
+            entry.look_at = self._monotonic() + LOOKS.bound(entry.looks)
+            with self._lock:
+                self._reports.receive(entry, frozenset(each.sha256 for each in signed), up_ms)
+
+    def _act(self, due: Mapping[str, Entry]) -> None:
+        holds = self._holds.holds()
+        classes = self._classes()
+        withheld, changed = set[str](), 0
+        for name, entry in sorted(due.items()):
+            node, known = entry.node, self._known(entry, classes, holds)
+            decision = decide(node, known)
+            if decision.closes and not self._budget(entry):
+                withheld.add(name)
+                _say(entry, f"stays open, for as many as may be are closed: {decision.words}", logging.ERROR)
+                decision = decide(node, known._replace(gate=NEVER_CLOSES))
+            if decision.taints != node.taints:
+                if changed == MOST:
+                    return  # the others wait, and so does what is known of the budget
+                changed += 1
+                self._move(entry, node, decision)
+            elif is_shut(node.taints):
+                _say(entry, f"waits ({decision.reason}): {decision.words}", logging.INFO)
+            with self._lock:
+                if entry.node is node and not (entry.counts is False and entry.looks < LOOKED_OFTEN):
+                    self._due.discard(name)
+        self._withheld = frozenset(withheld | (self._withheld - due.keys()))
+
+    def _known(self, entry: Entry, classes: Mapping[str, Class], holds: Mapping[str, str] | None) -> Known:
+        hardware = classes.get(entry.place)
+        return Known(
+            certificates=entry.certificates,
+            gate=hardware.gate if hardware is not None else Gate(),
+            stale=self._reports.is_stale(entry),
+            hold=holds.get(entry.machine) if holds is not None else None,
+        )
+
+    def _budget(self, entry: Entry) -> bool:
+        """Whether its class and its cluster may have one more that is closed."""
+        with self._lock:
+            every = [each for each in self._reports.entries.values() if each.node.marked]
+        alike = [each for each in every if each.place == entry.place]
+        return all(may_close(sum(was_closed(each.node.taints) for each in some), len(some)) for some in (every, alike))
+
+    def _move(self, entry: Entry, node: NodeView, decision: Decision) -> None:
+        try:
+            after = self._nodes().taint(node, decision.taints)
+        except ConflictError:
+            return  # what it is since comes with the watch, and is due then
+        with self._lock:
+            # Where the watch was quicker, what it brought may be older: its version keeps us from writing by it.
+            entry.node = after if entry.node is node else entry.node._replace(taints=after.taints)
+        if is_shut(node.taints) and not is_shut(after.taints):
+            self._moved["opened"] += 1
+            _say(entry, f"is open: {decision.words}", logging.INFO)
+        elif decision.closes:
+            self._moved["closed"] += 1
+            _say(entry, f"is closed ({decision.reason}): {decision.words}", logging.WARNING)
+        else:
+            _say(entry, "its hold is as that of its machine", logging.INFO)
+
+
+def _say(entry: Entry, words: str, level: int) -> None:
+    """Once, until there is something else to say."""
+    if words != entry.said:
+        entry.said = words
+        fields = {"machine": entry.machine, "node": entry.node.name}
+        log.log(level, "the gate of %s %s", entry.node.name, words, extra={"fields": fields})

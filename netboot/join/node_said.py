@@ -1,0 +1,22 @@
+"""What a Node object says besides what Kubernetes made it for: how healthy the node is, and who moves its taints."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+BY_HAND = ("netboot.dev/gate", "manual")
+"""The annotation of a Node whose taints we leave alone: somebody has taken its gate into their own hands."""
+
+
+class HealthSaid(NamedTuple):
+    """What a node says of its health, in its condition `netboot.dev/Healthy` and the annotations of its own.
+
+    `status`: True, False, Unknown; `credential`: hex SHA-256 of the certificate that it was written with, which
+    admission compares; `checks`: name → how it turned out; `at`: when it was said, by the node's clock, as it wrote it.
+    """
+
+    status: str
+    reason: str
+    message: str
+    credential: str
+    checks: Mapping[str, str]
+    at: str

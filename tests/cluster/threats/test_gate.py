@@ -1,0 +1,347 @@
+"""The gate before a real control plane: nodes write with their own certificates, the service moves the taint; and who
+may write what of a Node, each refusal as it is said."""
+
+import hashlib
+import json
+import ssl
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+
+from images.node.agent import kubelet
+from images.node.status import __main__ as status
+from lab.kube.accounts import Admin
+from netboot.join.ports import MARK
+from tests.cluster.threats.live_site import NODES, LiveSite
+from tests.kubelets import pem, renewal, serving
+from tests.processes import wait_for
+from tests.soft_tpm import new_key
+
+pytestmark = pytest.mark.cluster
+EVENTS = "/apis/events.k8s.io/v1/namespaces/default/events"
+REGISTERED = {"key": "netboot.dev/unchecked", "effect": "NoExecute"}
+FOREIGN = {"key": "example.com/mine", "effect": "NoSchedule"}
+PLAIN = {"metadata": {"annotations": {"example.com/x": "y"}}}
+STRATEGIC, MERGE = "application/strategic-merge-patch+json", "application/merge-patch+json"
+FOR_ITSELF = (
+    "the condition netboot.dev/Healthy and the annotations netboot.dev/health-* are for the node {} itself to write"
+)
+CREDENTIAL = "the annotation netboot.dev/health-credential must name the certificate that the node writes with"
+OURS = "{} under netboot.dev/ are for netboot's nodes account, or the group netboot:break-glass, to {}"
+
+
+def credential_of(session: requests.Session) -> str:
+    """As the apiserver calls the certificate of a session."""
+    (certificate, *_) = Path(str(session.cert)).read_text().split("-----END CERTIFICATE-----")
+    der = ssl.PEM_cert_to_DER_cert(certificate + "-----END CERTIFICATE-----")
+    return f"X509SHA256={hashlib.sha256(der).hexdigest()}"
+
+
+class Node:
+    """A machine that has joined, its Node, and its kubelet's session."""
+
+    def __init__(self, site: LiveSite, taints: tuple[dict[str, str], ...] = (REGISTERED,)) -> None:
+        self.site, self.chassis = site, site.fresh()
+        self.name = self.chassis.name
+        self.boot(taints)
+
+    def boot(self, taints: tuple[dict[str, str], ...] = (REGISTERED,)) -> None:
+        """Power on, join, register."""
+        _, self.session = self.site.join(self.site.power_on(self.chassis))
+        self.credential = credential_of(self.session)
+        metadata = {"name": self.name, "labels": MARK}
+        body = {"apiVersion": "v1", "kind": "Node", "metadata": metadata, "spec": {"taints": list(taints)}}
+        made = self.session.post(f"{self.site.cluster.url}{NODES}", json=body, timeout=30)
+        assert made.status_code == 201, made.text
+
+    def patch(self, session: requests.Session, body: Any, at: str = "/status", kind: str = STRATEGIC) -> Any:
+        url = f"{self.site.cluster.url}{NODES}/{self.name}{at}"
+        return session.patch(url, data=json.dumps(body), headers={"Content-Type": kind}, timeout=30)
+
+    def say(self, how: str = "True", session: requests.Session | None = None, credential: str = "") -> Any:
+        """As `node.status` writes it."""
+        session = session or self.session
+        return self.patch(session, said(how, credential or credential_of(session)))
+
+    def get(self) -> Any:
+        return self.site.admin("GET", f"{NODES}/{self.name}").json()
+
+    def taints(self) -> list[tuple[str, str, str]]:
+        """Those of ours, and foreign ones of this test."""
+        found = self.get()["spec"].get("taints", [])
+        keys = ("netboot.dev/", "example.com/")
+        return [(one["key"], one.get("value", ""), one["effect"]) for one in found if one["key"].startswith(keys)]
+
+    def becomes(self, *taints: tuple[str, str, str]) -> None:
+        wait_for(lambda: self.taints() == list(taints), 60)
+
+
+def said(how: str, credential: str) -> dict[str, Any]:
+    now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    condition = {"type": "netboot.dev/Healthy", "status": how, "reason": "r", "message": f"it is {how}"}
+    annotations = {"netboot.dev/health-credential": credential, "netboot.dev/health-checks": "cpus=pass"}
+    conditions = [condition | {"lastHeartbeatTime": now, "lastTransitionTime": now}]
+    return {"metadata": {"annotations": annotations}, "status": {"conditions": conditions}}
+
+
+UNCHECKED = ("netboot.dev/unchecked", "", "NoExecute")
+CLOSED = ("netboot.dev/unchecked", "ChecksFailed", "NoSchedule")
+MINE = ("example.com/mine", "", "NoSchedule")
+
+
+def test_the_program_on_the_machine_opens_the_gate_with_what_the_agent_left(site: LiveSite, tmp_path: Path) -> None:
+    """The shipped agent, the shipped program that writes, the kubelet's pair; a Node, and nobody's hand on a taint."""
+    chassis = site.fresh()
+    site.agent(tmp_path, site.power_on(chassis))
+    handed, memory = tmp_path / "handed", tmp_path / "memory"
+    handed.mkdir()
+    memory.mkdir()
+    (handed / "kubeconfig").write_bytes((tmp_path / kubelet.KUBECONFIG[1:]).read_bytes())
+    (handed / "pair").write_bytes((tmp_path / kubelet.PAIR[1:]).read_bytes())
+    session = requests.Session()
+    session.trust_env, session.cert = False, str(handed / "pair")
+    session.verify = str(site.cluster.folder / "ca.crt")
+    body = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": chassis.name, "labels": MARK}}
+    made = session.post(f"{site.cluster.url}{NODES}", json=body | {"spec": {"taints": [REGISTERED]}}, timeout=30)
+    assert made.status_code == 201, made.text
+    session.close()
+    check = {"name": "cpus", "status": "pass", "severity": "major", "summary": "", "ms": 1}
+    (tmp_path / "run/netboot/health.json").write_text(json.dumps({"checks": [check]}))
+    environment = {"CREDENTIALS_DIRECTORY": str(handed), "RUNTIME_DIRECTORY": str(memory), "NODE_NAME": chassis.name}
+    assert status.run(tmp_path, environment) == 0
+
+    def node() -> Any:
+        return site.admin("GET", f"{NODES}/{chassis.name}").json()
+
+    wait_for(lambda: not any(t["key"] == "netboot.dev/unchecked" for t in node()["spec"].get("taints", [])), 60)
+    (condition,) = [one for one in node()["status"]["conditions"] if one["type"] == "netboot.dev/Healthy"]
+    assert (condition["status"], condition["reason"], condition["message"]) == (
+        "True",
+        "ChecksPassed",
+        "all checks (1) are in order",
+    )
+    (site_line,) = [line for line in site.service.log.splitlines() if f"the gate of {chassis.name} is open" in line]
+    assert "is open: all checks (1) are in order" in site_line
+
+
+def test_it_closes_when_a_check_fails_and_opens_when_the_cause_is_gone(site: LiveSite) -> None:
+    """What others put on the Node stays through all of it."""
+    node = Node(site, (FOREIGN, REGISTERED))
+    for how, taints in (
+        ("Unknown", (MINE, UNCHECKED)),
+        ("True", (MINE,)),
+        ("False", (MINE, CLOSED)),
+        ("True", (MINE,)),
+    ):
+        assert node.say(how).status_code == 200
+        node.becomes(*taints)
+
+
+def test_what_becomes_of_a_machine_is_an_event_on_its_node_in_the_words_of_the_api(site: LiveSite) -> None:
+    node = Node(site)
+    now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    ready = {"type": "Ready", "status": "True", "lastHeartbeatTime": now, "lastTransitionTime": now}
+    assert node.patch(node.session, {"status": {"conditions": [ready]}}).status_code == 200
+
+    def condition() -> tuple[str, str]:
+        conditions = site.service.api(f"/v1/machines/{node.name}")["conditions"]
+        (one,) = [each for each in conditions if each["type"] == "InService"]
+        return one["reason"], one["message"]
+
+    wait_for(lambda: condition()[0] == "HealthGated", 60)
+    assert node.say().status_code == 200
+    node.becomes()
+    wait_for(lambda: condition()[0] == "InService", 60)
+    uid = node.get()["metadata"]["uid"]
+
+    def events() -> list[tuple[str, str, str]]:
+        items = site.admin("GET", EVENTS).json()["items"]
+        found = [one for one in items if one["regarding"].get("uid") == uid and one.get("action") == "InService"]
+        return [(one["type"], one["reason"], one["note"]) for one in found]
+
+    wait_for(lambda: ("Normal", *condition()) in events(), 60)
+
+
+def test_a_certificate_of_the_boot_before_opens_nothing_and_a_renewed_one_does(site: LiveSite) -> None:
+    node = Node(site)
+    assert node.say().status_code == 200
+    node.becomes()
+    stolen = node.session
+    node.boot()
+    assert node.say(session=stolen).status_code == 200, "it says with which certificate it writes, and does"
+    ordinary = Node(site)
+    assert ordinary.say().status_code == 200
+    ordinary.becomes()
+    assert node.taints() == [UNCHECKED], "the gate has had its time"
+    site.certificate(site.ask(node.session, serving(node.name, [node.name])))  # shows how long the signer lets live
+    key = new_key()
+    asked = site.ask(node.session, renewal(node.name, pem=pem(node.name, key)))
+    renewed = site.as_node(site.certificate(asked), key)
+    assert node.say(session=renewed).status_code == 200
+    node.becomes()
+
+
+def denied(answer: requests.Response, why: str) -> None:
+    assert answer.status_code == 422, answer.text
+    by = "ValidatingAdmissionPolicy 'netboot-gate' with binding 'netboot-gate' denied request: "
+    assert answer.json()["message"].partition(by)[2] == why, answer.text
+
+
+@pytest.fixture(scope="module")
+def node(site: LiveSite) -> Node:
+    """Whose gate is open."""
+    one = Node(site)
+    assert one.say().status_code == 200
+    one.becomes()
+    return one
+
+
+@pytest.fixture(scope="module")
+def another(site: LiveSite) -> Node:
+    return Node(site)
+
+
+@pytest.fixture(scope="module")
+def admin(site: LiveSite) -> requests.Session:
+    session = site._session()
+    session.cert = (str(site.cluster.folder / "admin.crt"), str(site.cluster.folder / "admin.key"))
+    return session
+
+
+def test_how_healthy_a_node_is_nobody_else_says(node: Node, another: Node, admin: requests.Session) -> None:
+    why = FOR_ITSELF.format(node.name)
+    denied(node.patch(admin, said("False", node.credential)), why)
+    for at in ("", "/status"):
+        for body in (
+            {"metadata": {"annotations": {"netboot.dev/health-credential": "X509SHA256=" + "0" * 64}}},
+            {"metadata": {"annotations": {"netboot.dev/health-report": "sha256:1"}}},
+            {"metadata": {"annotations": {"netboot.dev/health-checks": None}}},
+        ):
+            denied(node.patch(admin, body, at), why)
+    others = node.patch(another.session, said("True", node.credential))
+    assert (others.status_code, "is not allowed to modify node" in others.text) == (403, True)
+
+
+def test_a_node_names_the_certificate_that_it_writes_with(node: Node) -> None:
+    for credential in ("X509SHA256=" + "0" * 64, "x"):
+        denied(node.say("False", credential=credential), CREDENTIAL)
+    bare = said("False", node.credential)
+    del bare["metadata"]
+    assert node.patch(node.session, bare).status_code == 200, "it is named still"
+    denied(node.patch(node.session, {"metadata": {"annotations": {"netboot.dev/health-credential": None}}}), CREDENTIAL)
+    assert node.say().status_code == 200
+
+
+def test_what_is_ours_on_a_node_neither_it_nor_an_administrator_changes(node: Node, admin: requests.Session) -> None:
+    held = {"key": "netboot.dev/held", "value": "me", "effect": "NoSchedule"}
+    now = "2026-01-01T00:00:00Z"
+    gate = {"type": "netboot.dev/Gate", "status": "True", "lastHeartbeatTime": now, "lastTransitionTime": now}
+    for session in (admin, node.session):
+        for body, what, verb in (
+            ({"metadata": {"annotations": {"netboot.dev/gate": "manual"}}}, "annotations", "write"),
+            ({"metadata": {"labels": {"netboot.dev/driver": "x"}}}, "labels", "write"),
+            ({"status": {"conditions": [gate]}}, "conditions", "write"),
+        ):
+            denied(node.patch(session, body), OURS.format(what, verb))
+    denied(
+        node.patch(admin, {"metadata": {"labels": {"netboot.dev/managed-by": None}}}), OURS.format("labels", "write")
+    )
+    denied(node.patch(admin, {"spec": {"taints": [held]}}, ""), OURS.format("taints", "change"))
+    for session in (admin, node.session):
+        assert node.patch(session, PLAIN).status_code == 200
+    assert node.patch(admin, {"spec": {"taints": [FOREIGN]}}, "").status_code == 200
+    assert node.patch(admin, {"spec": {"taints": None}}, "", MERGE).status_code == 200
+
+
+def test_a_node_brings_nothing_of_ours_that_it_was_not_given(site: LiveSite) -> None:
+    why = "a node registers with no taint, label or annotation under netboot.dev/ but those that netboot gives it"
+    chassis = site.fresh()
+    _, session = site.join(site.power_on(chassis))
+    plain: dict[str, Any] = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": chassis.name, "labels": MARK}}
+    plain["spec"] = {"taints": [REGISTERED]}
+    url = f"{site.cluster.url}{NODES}?dryRun=All"
+    for change in (
+        {"spec": {"taints": [REGISTERED, {"key": "netboot.dev/other", "effect": "NoSchedule"}]}},
+        {"metadata": plain["metadata"] | {"labels": MARK | {"netboot.dev/other": "x"}}},
+        {"metadata": plain["metadata"] | {"annotations": {"netboot.dev/gate": "manual"}}},
+    ):
+        denied(session.post(url, json=plain | change, timeout=30), why)
+    healthy = said("True", "X509SHA256=" + "0" * 64)
+    healthy["metadata"] |= plain["metadata"]
+    denied(session.post(url, json=plain | healthy, timeout=30), CREDENTIAL)
+    assert session.post(url, json=plain, timeout=30).status_code == 201
+
+
+def test_break_glass_takes_a_gate_into_its_own_hands(site: LiveSite) -> None:
+    """As docs/gate.md has it: the service lives, and knows less than the person does."""
+    node = Node(site)
+    assert node.say("False").status_code == 200
+    glass = site._session()
+    glass.cert = (str(site.cluster.folder / "break-glass.crt"), str(site.cluster.folder / "break-glass.key"))
+    by_hand = {"metadata": {"annotations": {"netboot.dev/gate": "manual"}}}
+    assert node.patch(glass, by_hand).status_code == 200
+    taken = [one for one in node.get()["spec"]["taints"] if one["key"] != "netboot.dev/unchecked"]
+    assert node.patch(glass, {"spec": {"taints": taken}}, "", MERGE).status_code == 200
+    assert node.say("False").status_code == 200
+    ordinary = Node(site)
+    assert ordinary.say().status_code == 200
+    ordinary.becomes()
+    assert node.taints() == [], "the gate has had its time"
+    assert node.patch(glass, {"metadata": {"annotations": {"netboot.dev/gate": None}}}).status_code == 200
+    node.becomes(CLOSED)
+
+
+@pytest.mark.parametrize(
+    "grown",
+    [
+        lambda node: {"spec": {"taints": [{"key": f"example.com/{n}", "effect": "NoSchedule"} for n in range(17)]}},
+        lambda node: {"metadata": {"annotations": {f"example.com/{n}": "x" for n in range(64)}}},
+    ],
+    ids=["taints", "annotations"],
+)
+def test_a_node_grows_only_so_far(node: Node, admin: requests.Session, grown: Callable[[Node], Any]) -> None:
+    denied(
+        node.patch(admin, grown(node), ""),
+        "a Node of netboot's has at most 16 taints, 64 annotations and 64 conditions",
+    )
+
+
+def test_a_node_as_large_as_it_may_be_is_still_written_to(another: Node, admin: requests.Session) -> None:
+    """All that the policy goes through, at its longest: it must never be too dear to take a taint."""
+    now = "2026-01-01T00:00:00Z"
+    times = {"lastHeartbeatTime": now, "lastTransitionTime": now, "status": "False"}
+    conditions = [{"type": f"example.com/{n}", **times} for n in range(63)]
+    taints = [REGISTERED, *({"key": f"example.com/{n}", "effect": "NoSchedule"} for n in range(12))]
+    labels = {f"example.com/{n}": "x" * 60 for n in range(400)}
+    assert another.patch(admin, {"metadata": {"labels": labels}}, "").status_code == 200
+    assert another.patch(admin, {"spec": {"taints": taints}}, "").status_code == 200
+    assert another.patch(another.session, {"status": {"conditions": conditions}}).status_code == 200
+    annotations = {f"example.com/{n}": "x" * 500 for n in range(58)}
+    assert another.patch(admin, {"metadata": {"annotations": annotations}}, "").status_code == 200
+    started = time.perf_counter()
+    for _ in range(10):
+        assert another.say("Unknown").status_code == 200
+    each = (time.perf_counter() - started) / 10
+    print(f"a word of a Node that is as large as it may be: {each * 1000:.1f} ms")
+    assert each < 1.0
+    assert another.say().status_code == 200
+    wait_for(lambda: UNCHECKED not in another.taints(), 60)
+
+
+def test_nodes_of_others_are_left_alone(site: LiveSite, admin: requests.Session) -> None:
+    plain = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "of-others"}}
+    other = Admin(site.cluster)
+    try:
+        made = other("POST", NODES, plain | {"spec": {"taints": [REGISTERED]}})
+        assert made.status_code == 201, made.text
+        url = f"{site.cluster.url}{NODES}/of-others"
+        body = {"metadata": {"annotations": {"netboot.dev/gate": "x"}}, "spec": {"taints": None}}
+        answer = admin.patch(url, data=json.dumps(body), headers={"Content-Type": MERGE}, timeout=30)
+        assert answer.status_code == 200, answer.text
+    finally:
+        other("DELETE", f"{NODES}/of-others")
+        other.close()

@@ -1,0 +1,178 @@
+"""The gate's decision: pure, total; what it may never do, whatever comes."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from netboot.controllers.nodes.gate import CLOSING, Decision, Known, Reason, decide, is_shut, may_close, was_closed
+from netboot.join.node_said import HealthSaid
+from netboot.join.ports import NodeView
+from netboot.machines.classes import Gate
+
+OURS, THEIRS = "a" * 64, "b" * 64
+REGISTERED = {"key": "netboot.dev/unchecked", "effect": "NoExecute"}
+CLOSED = {"key": "netboot.dev/unchecked", "value": "ChecksFailed", "effect": "NoSchedule"}
+UNATTESTED = {"key": "netboot.dev/unattested", "effect": "NoSchedule"}
+FOREIGN = {"key": "example.com/maintenance", "value": "x", "effect": "NoExecute", "timeAdded": "2026-01-01T00:00:00Z"}
+RETIRED = {"key": "netboot.dev/held", "value": "Retired", "effect": "NoSchedule"}
+
+
+def said(status: str = "True", credential: str = OURS, **checks: str) -> HealthSaid:
+    return HealthSaid(status, "r", f"it is {status}", credential, checks or {"cpus": "pass"}, "2026-01-01T00:00:00Z")
+
+
+def node(*taints: dict[str, str], health: HealthSaid | None = None, **more: Any) -> NodeView:
+    plain = NodeView("gpu-001", "uid", ready=True, boot_id="", created_ms=0, marked=True)
+    return plain._replace(**{"taints": taints, "health": health, **more})
+
+
+def known(**more: Any) -> Known:
+    return Known(**{"certificates": {OURS}, "gate": Gate(), "hold": "", **more})
+
+
+@pytest.mark.parametrize(
+    ("view", "how", "reason", "words", "taints"),
+    [
+        (node(REGISTERED, health=said()), known(), "Healthy", "it is True", ()),
+        (node(FOREIGN, REGISTERED, UNATTESTED, health=said()), known(), "Healthy", "it is True", (FOREIGN, UNATTESTED)),
+        (node(CLOSED, health=said()), known(), "Healthy", "it is True", ()),
+        (node(REGISTERED), known(), "NoReport", "the node has not said yet how healthy it is", (REGISTERED,)),
+        (
+            node(REGISTERED, health=said(credential=THEIRS)),
+            known(),
+            "OtherBoot",
+            "what the node says of its health is not under a certificate of its current boot",
+            (REGISTERED,),
+        ),
+        (node(REGISTERED, health=said("False")), known(), "ChecksFailed", "it is False", (REGISTERED,)),
+        (node(REGISTERED, health=said("Unknown")), known(), "ChecksUnknown", "it is Unknown", (REGISTERED,)),
+        (
+            node(REGISTERED, health=said(cpus="pass", load="absent")),
+            known(gate=Gate(required=("cpus", "load", "nvlink"))),
+            "ChecksMissing",
+            "checks that its class requires are not in: load, nvlink",
+            (REGISTERED,),
+        ),
+        (
+            node(REGISTERED, health=said(cpus="pass", load="warn")),
+            known(gate=Gate(required=("cpus", "load"))),
+            "Healthy",
+            "it is True",
+            (),
+        ),
+        (node(FOREIGN, health=said("False")), known(), "ChecksFailed", "it is False", (FOREIGN, CLOSED)),
+        (
+            node(health=said()),
+            known(stale=True),
+            "ReportStale",
+            "the node has not said for half an hour how healthy it is",
+            ({**CLOSED, "value": "ReportStale"},),
+        ),
+        (node(health=said("False")), known(gate=Gate(on_failure="report")), "ChecksFailed", "it is False", ()),
+        (node(health=said("Unknown")), known(), "ChecksUnknown", "it is Unknown", ()),
+        (
+            node(REGISTERED, health=said(), by_hand=True),
+            known(hold="Held"),
+            "Healthy",
+            "somebody has taken the gate of this Node into their own hands",
+            (REGISTERED,),
+        ),
+        (node(REGISTERED, health=said(), marked=False), known(), "Healthy", "it is not netboot's", (REGISTERED,)),
+        (node(health=said()), known(hold="Retired"), "Healthy", "it is True", (RETIRED,)),
+        (node(RETIRED, health=said()), known(hold="Retired"), "Healthy", "it is True", (RETIRED,)),
+        (
+            node(RETIRED, health=said()),
+            known(hold="Held"),
+            "Healthy",
+            "it is True",
+            ({**RETIRED, "value": "Held"},),
+        ),
+        (node(RETIRED, FOREIGN, health=said()), known(), "Healthy", "it is True", (FOREIGN,)),
+        (node(RETIRED, health=said()), known(hold=None), "Healthy", "it is True", (RETIRED,)),
+        (
+            node({**RETIRED, "value": "me"}, health=said()),
+            known(),
+            "Healthy",
+            "it is True",
+            ({**RETIRED, "value": "me"},),
+        ),
+    ],
+)
+def test_what_is_decided(view: NodeView, how: Known, reason: str, words: str, taints: tuple[Any, ...]) -> None:
+    decision = decide(view, how)
+    assert (decision.reason, decision.words, decision.taints) == (Reason(reason), words, taints)
+    assert decision.closes is (is_shut(taints) and not is_shut(view.taints))
+
+
+keys = st.sampled_from(["netboot.dev/unchecked", "netboot.dev/held", "netboot.dev/unattested", "example.com/a", "rack"])
+effects = st.sampled_from(["NoSchedule", "NoExecute", "PreferNoSchedule"])
+values = st.sampled_from(["", "x", "Held", "Retired", "Quarantined", "ChecksFailed", "ReportStale"])
+
+
+@st.composite
+def taint_lists(draw: st.DrawFn) -> tuple[dict[str, str], ...]:
+    """As an apiserver takes them: no two of one key and effect; a value may be left out."""
+    pairs = draw(st.lists(st.tuples(keys, effects), unique=True, max_size=8))
+    found = ({"key": key, "effect": effect, "value": draw(values)} for key, effect in pairs)
+    return tuple({name: text for name, text in one.items() if text} for one in found)
+
+
+words = st.builds(
+    said,
+    st.sampled_from(["True", "False", "Unknown", "odd"]),
+    st.sampled_from([OURS, THEIRS, ""]),
+    cpus=st.just("pass"),
+)
+views = st.builds(
+    lambda taints, health, marked, by_hand: node(*taints, health=health, marked=marked, by_hand=by_hand),
+    taint_lists(), st.none() | words, st.booleans(), st.booleans(),
+)  # fmt: skip
+facts = st.builds(
+    Known,
+    certificates=st.sets(st.sampled_from([OURS, "c" * 64])),
+    gate=st.builds(
+        Gate,
+        required=st.sampled_from([(), ("cpus",), ("nvlink",)]),
+        on_failure=st.sampled_from(["taint", "report"]),
+    ),
+    stale=st.booleans(),
+    hold=st.sampled_from([None, "", "Held", "Retired", "Quarantined"]),
+)
+
+
+@given(views, facts)
+def test_whatever_comes(view: NodeView, how: Known) -> None:
+    decision = decide(view, how)
+    _others_stay(view, decision)
+    added = [taint for taint in decision.taints if taint not in view.taints]
+    assert all(taint["effect"] == "NoSchedule" for taint in added), "nothing that runs is ever evicted"
+    pairs = [(taint["key"], taint["effect"]) for taint in decision.taints]
+    assert len(set(pairs)) == len(pairs), "the apiserver takes no two of one key and effect"
+    if is_shut(view.taints) and not is_shut(decision.taints):
+        assert view.health is not None
+        assert (view.health.status, view.health.credential in how.certificates) == ("True", True)
+        assert set(how.gate.required) <= {"cpus"}
+        assert not how.stale
+    assert decision.closes is (is_shut(decision.taints) and not is_shut(view.taints))
+    if decision.closes:
+        assert decision.reason in CLOSING
+        assert how.gate.on_failure == "taint"
+        assert was_closed(decision.taints)
+    if not view.marked or view.by_hand:
+        assert decision.taints == view.taints
+    again = decide(view._replace(taints=decision.taints), how)
+    assert again.taints == decision.taints, "what was done is not done again"
+
+
+def _others_stay(view: NodeView, decision: Decision) -> None:
+    """In their order, as they were read."""
+    ours = ("netboot.dev/unchecked", "netboot.dev/held")
+    before = [taint for taint in view.taints if taint["key"] not in ours]
+    assert [taint for taint in decision.taints if taint["key"] not in ours] == before
+
+
+@pytest.mark.parametrize(("of", "most"), [(0, 1), (1, 1), (9, 1), (10, 1), (19, 1), (20, 2), (437, 43), (5_000, 500)])
+def test_a_tenth_may_be_closed_and_one_in_any_case(of: int, most: int) -> None:
+    assert [may_close(closed, of) for closed in (0, most - 1, most, most + 1)] == [True, True, False, False]

@@ -1,0 +1,267 @@
+"""The gate's loop over a cluster in memory: whom it lets in, whom it shuts out, and when it stands still."""
+
+import logging
+from typing import Any
+
+import pytest
+
+from netboot.controllers.nodes.gating import GateController, GateStatus
+from netboot.controllers.nodes.reports import LATELY_MS, STALE_MS
+from netboot.join.node_said import HealthSaid
+from netboot.join.ports import NodeView
+from netboot.lifecycle.phases import Phase
+from netboot.lifecycle.state import Batch
+from netboot.machines.classes import Class, Gate
+from netboot.machines.values import Machine, Match
+from tests.kube_fake import FakeCluster
+from tests.records import certified, event, script
+from tests.states import MemoryStates
+
+REGISTERED = {"key": "netboot.dev/unchecked", "effect": "NoExecute"}
+CLOSED = {"key": "netboot.dev/unchecked", "value": "ChecksFailed", "effect": "NoSchedule"}
+STALE = {**CLOSED, "value": "ReportStale"}
+FOREIGN = {"key": "example.com/busy", "effect": "NoSchedule"}
+RETIRED = {"key": "netboot.dev/held", "value": "Retired", "effect": "NoSchedule"}
+MINUTE = 60_000
+
+
+def of(name: str, boot: int = 1) -> str:
+    """The fingerprint of the certificate of a boot."""
+    return f"{boot}{name.rpartition('-')[2]:0>63}"
+
+
+class Stage:
+    """`machines`: so many, of class `hgx`. Each has attested once and has a certificate; their Nodes are registered."""
+
+    def __init__(self, machines: int = 1, gate: Gate | None = None) -> None:
+        self.cluster, self.states, self.seconds, self.followed = FakeCluster(), MemoryStates(), 0.0, True
+        self.held: dict[str, str] | None = None
+        self.names = [f"n-{number}" for number in range(1, machines + 1)]
+        kind = Class(name="hgx", gate=gate or Gate())
+        self.machines = {
+            name: Machine.model_validate({"name": name, "match": Match(serial=name), "profile": "p", "class": "hgx"})
+            for name in self.names
+        }
+        self._taken, self._heartbeat = 0, 0
+        self.gate = GateController(
+            lambda: self.cluster.nodes,
+            lambda: self.machines,
+            lambda: {"hgx": kind},
+            self.states,
+            self,
+            lambda: round(self.seconds * 1000),
+            lambda: self.seconds,
+        )
+        for name in self.names:
+            self.know(script(name, 1), event(name, 1, Phase.ATTESTED), certified(name, 1, of(name)))
+            self.cluster.put_node(self.cluster.make_node(name)._replace(taints=(REGISTERED,)))
+
+    def holds(self) -> dict[str, str] | None:
+        return self.held
+
+    def know(self, *records: object) -> None:
+        self._taken += len(records)
+        self.states.take(Batch("any.db", 1, self._taken, records))  # type: ignore[arg-type] # records of the state
+
+    def say(self, name: str, status: str = "True", credential: str | None = None) -> None:
+        """A node writes onto its Node."""
+        self._heartbeat += 1
+        health = HealthSaid(status, "r", f"{name} is {status}", credential or of(name), {}, str(self._heartbeat))
+        self.cluster.put_node(self.node(name)._replace(health=health))
+
+    def node(self, name: str) -> NodeView:
+        return self.cluster._nodes[name]
+
+    def step(self, seconds: float = 0.5) -> None:
+        """All Nodes are seen as they are now, and what is due is done."""
+        self.seconds += seconds
+        for name in list(self.cluster._nodes):
+            self.gate.take(self.node(name))
+        self.gate.step(followed=self.followed)
+
+    def pass_minutes(self, minutes: int, *talking: str) -> None:
+        """These say every ten minutes that all is well."""
+        for minute in range(minutes * 10):
+            for name in talking if minute % 100 == 0 else ():
+                self.say(name)
+            self.step(6.0)
+
+    def taints(self, name: str = "n-1") -> list[Any]:
+        return list(self.node(name).taints)
+
+    def with_taints(self, *taints: dict[str, str]) -> list[str]:
+        return [name for name in self.names if self.taints(name) == list(taints)]
+
+
+def lines(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage() for record in caplog.records]
+
+
+def test_it_opens_by_a_report_under_a_certificate_of_this_boot(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    stage = Stage()
+    stage.step()
+    assert stage.taints() == [REGISTERED]
+    stage.say("n-1", credential="f" * 64)
+    stage.step()
+    assert stage.taints() == [REGISTERED]
+    stage.say("n-1")
+    stage.step()
+    assert stage.taints() == []
+    assert stage.gate.status() == GateStatus({"open": 1, "shut": 0, "closed": 0}, {"opened": 1, "closed": 0}, 0)
+    assert lines(caplog) == [
+        "the gate of n-1 waits (NoReport): the node has not said yet how healthy it is",
+        (
+            "the gate of n-1 waits (OtherBoot): what the node says of its health is not under a certificate of its "
+            "current boot"
+        ),
+        "the gate of n-1 is open: n-1 is True",
+    ]
+
+
+def test_a_certificate_that_the_state_knows_a_little_later_counts_soon() -> None:
+    stage = Stage()
+    stage.say("n-1", credential=of("n-1", 7))
+    stage.step()
+    assert stage.taints() == [REGISTERED]
+    stage.know(certified("n-1", 1, of("n-1", 7)))
+    for _ in range(4):
+        stage.step()
+    assert stage.taints() == []
+
+
+def test_a_report_of_the_boot_before_opens_nothing() -> None:
+    """Somebody took the key of a machine's earlier boot, and writes with it while the new one is on its way."""
+    stage = Stage()
+    stage.know(event("n-1", 2, Phase.ATTESTED), certified("n-1", 2, of("n-1", 2)))
+    stage.say("n-1")
+    stage.step(60.0)
+    assert stage.taints() == [REGISTERED]
+    stage.say("n-1", credential=of("n-1", 2))
+    stage.step()
+    assert stage.taints() == []
+
+
+def test_what_somebody_else_writes_meanwhile_is_not_lost() -> None:
+    stage = Stage()
+    stage.say("n-1")
+    busy = stage.node("n-1")._replace(taints=(REGISTERED, FOREIGN))
+    stage.cluster.before["nodes.taint"] = lambda: stage.cluster.put_node(busy) and None
+    stage.step()
+    assert stage.taints() == [REGISTERED, FOREIGN]
+    stage.step()
+    assert stage.taints() == [FOREIGN]
+
+
+def test_a_check_that_fails_closes_it_and_it_opens_again_when_the_cause_is_gone() -> None:
+    stage = Stage()
+    for status, taints in (("True", []), ("Unknown", []), ("False", [CLOSED]), ("Unknown", [CLOSED]), ("True", [])):
+        stage.say("n-1", status)
+        stage.step()
+        assert stage.taints() == taints, status
+
+
+def test_a_mistake_that_reaches_every_node_closes_a_tenth_and_says_so(caplog: pytest.LogCaptureFixture) -> None:
+    """A typo in `gpus:`, say."""
+    stage = Stage(machines=25)
+    for status in ("True", "False"):
+        for name in stage.names:
+            stage.say(name, status)
+        stage.step()
+    for _ in range(20):
+        stage.step()
+    stage.held = {"n-9": "Retired"}
+    stage.step(10.0)
+    assert stage.taints("n-9") == [RETIRED], "who retires a machine needs no budget"
+    stage.held = {"n-9": ""}
+    stage.step(10.0)
+    assert len(stage.with_taints(CLOSED)) == 2
+    assert len(stage.with_taints()) == 23
+    assert stage.gate.status() == GateStatus({"open": 23, "shut": 0, "closed": 2}, {"opened": 25, "closed": 2}, 23)
+    withheld = [line for line in lines(caplog) if "stays open" in line]
+    assert len(set(withheld)) == 23
+    assert withheld[-1] == "the gate of n-9 stays open, for as many as may be are closed: n-9 is False"
+    for name in stage.names:
+        stage.say(name)
+    stage.step()
+    assert (len(stage.with_taints()), stage.gate.status().withheld) == (25, 0)
+
+
+def test_one_that_falls_silent_is_closed_after_half_an_hour() -> None:
+    stage = Stage(machines=5)
+    stage.pass_minutes(1, *stage.names)
+    assert len(stage.with_taints()) == 5
+    stage.pass_minutes(28, *stage.names[1:])
+    assert len(stage.with_taints()) == 5
+    stage.pass_minutes(3, *stage.names[1:])
+    assert stage.with_taints(STALE) == ["n-1"]
+    stage.say("n-1")
+    stage.step()
+    assert len(stage.with_taints()) == 5
+
+
+def test_one_outage_closes_nobody() -> None:
+    """Most of a class fall silent at once; the clock of the class stands still until half of it is back."""
+    stage = Stage(machines=8)
+    stage.pass_minutes(1, *stage.names)
+    stage.pass_minutes(300, *stage.names[5:])
+    assert len(stage.with_taints()) == 8
+    stage.pass_minutes(40, *stage.names[2:])
+    assert len(stage.with_taints(STALE)) == 1, "the budget of eight"
+    assert set(stage.with_taints(STALE)) < {"n-1", "n-2"}
+
+
+@pytest.mark.parametrize("machines", [1, 2, 5])
+def test_an_api_server_that_is_gone_makes_nobody_stale(machines: int) -> None:
+    stage = Stage(machines)
+    stage.pass_minutes(1, *stage.names)
+    stage.followed = False
+    stage.pass_minutes(600)
+    stage.followed = True
+    stage.pass_minutes(10)
+    assert len(stage.with_taints()) == machines
+
+
+def test_what_never_reported_is_left_as_somebody_opened_it() -> None:
+    """Nodes of images that are older than the gate."""
+    stage = Stage(machines=5)
+    for name in stage.names:
+        stage.cluster.put_node(stage.node(name)._replace(taints=()))
+    stage.pass_minutes(2 * STALE_MS // MINUTE + LATELY_MS // MINUTE)
+    assert len(stage.with_taints()) == 5
+
+
+def test_a_class_may_say_report_and_do_not_taint() -> None:
+    stage = Stage(gate=Gate(on_failure="report"))
+    for status in ("True", "False"):
+        stage.say("n-1", status)
+        stage.step()
+    assert stage.taints() == []
+
+
+def test_a_hold_of_the_machine_is_a_taint_of_its_node() -> None:
+    stage = Stage()
+    stage.say("n-1")
+    stage.held = {"n-1": "Retired"}
+    stage.step()
+    assert stage.taints() == [RETIRED]
+    stage.held = None
+    stage.step(10.0)
+    assert stage.taints() == [RETIRED], "it cannot be told"
+    stage.held = {"n-1": ""}
+    stage.step(10.0)
+    assert stage.taints() == []
+
+
+def test_a_node_of_no_machine_and_one_that_is_gone_are_nobody_s_to_move() -> None:
+    stage = Stage(machines=2)
+    stage.say("n-1")
+    stage.cluster.make_node("foreign")
+    del stage.machines["n-1"]
+    stage.step()
+    assert stage.taints() == [REGISTERED]
+    stage.gate.begin_round(well=False)
+    stage.cluster.remove_node("n-2")
+    stage.step()
+    stage.gate.begin_round(well=True)
+    assert stage.gate.status().gates == {"open": 0, "shut": 0, "closed": 0}
