@@ -149,8 +149,8 @@ _CONSEQUENCES = {
     "hold": "its Node, and that of each boot to come, has netboot.dev/held=Held:NoSchedule: no new Pods; those that "
     "run there run on",
     "unhold": "its Node loses the taint netboot.dev/held",
-    "quarantine": "its Node has netboot.dev/held=Quarantined:NoSchedule, and from its next boot on it gets no token, so "
-    "no Node of it registers; Pods that run there run on",
+    "quarantine": "its Node has netboot.dev/held=Quarantined:NoSchedule, and from its next boot on it gets no token, "
+    "so no Node of it registers; Pods that run there run on",
     "readmit": "it may join again, as before",
 }
 
