@@ -20,7 +20,7 @@ from netboot.kube.manifests import manifests
 from netboot.kube.preconditions import KubePreconditions
 from netboot.lifecycle.reasons import ConditionType, Reason
 from tests import kube_world as at
-from tests.kube_contract import credential, manifest, until
+from tests.kube_contract import credential, manifest, tainted, until
 from tests.kube_world import RealWorld
 from tests.processes import wait_for
 from tokens.bootstrap import mint
@@ -116,7 +116,7 @@ def count_an_event(world: RealWorld) -> Callable[[], object]:
 
 def taint_a_node(world: RealWorld) -> Callable[[], object]:
     world.make_node("tainted")
-    return lambda: world.collector.taint(next(iter(world.collector.watch(0.3))), [])
+    return lambda: tainted(world, "tainted", lambda node: node.taints)
 
 
 def watch_nodes(world: RealWorld) -> Callable[[], object]:

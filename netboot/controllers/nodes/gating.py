@@ -50,6 +50,18 @@ class GateStatus(NamedTuple):
     withheld: int
 
 
+class Budget(NamedTuple):
+    """By class: how many Nodes there are, and how many of them are closed."""
+
+    of: Counter[str]
+    closed: Counter[str]
+
+    def allows(self, place: str) -> bool:
+        """Whether this class, and its cluster, may have one more that is closed."""
+        cluster = may_close(self.closed.total(), self.of.total())
+        return cluster and may_close(self.closed[place], self.of[place])
+
+
 class GateController:
     """Of one cluster. `take` and `begin_round` are called by who watches its Nodes, `step` by one other thread."""
 
@@ -107,7 +119,7 @@ class GateController:
             self._due &= self._reports.entries.keys() & machines.keys()
             due = {name: self._reports.entries[name] for name in self._due}
         self._look_up({name: entry for name, entry in due.items() if not entry.counts and entry.look_at <= now}, up_ms)
-        if followed:
+        if followed and due:
             self._act(due)
 
     def nodes(self) -> dict[str, tuple[str, str]]:
@@ -137,13 +149,12 @@ class GateController:
                 self._reports.receive(entry, frozenset(each.sha256 for each in signed), up_ms)
 
     def _act(self, due: Mapping[str, Entry]) -> None:
-        holds = self._holds.holds()
-        classes = self._classes()
+        holds, classes, budget = self._holds.holds(), self._classes(), self._budget()
         withheld, changed = set[str](), 0
         for name, entry in sorted(due.items()):
             node, known = entry.node, self._known(entry, classes, holds)
             decision = decide(node, known)
-            if decision.closes and not self._budget(entry):
+            if decision.closes and not budget.allows(entry.place):
                 withheld.add(name)
                 _say(entry, f"stays open, for as many as may be are closed: {decision.words}", logging.ERROR)
                 decision = decide(node, known._replace(gate=NEVER_CLOSES))
@@ -152,6 +163,7 @@ class GateController:
                     return  # the others wait, and so does what is known of the budget
                 changed += 1
                 self._move(entry, node, decision)
+                budget.closed[entry.place] += decision.closes
             elif is_shut(node.taints):
                 _say(entry, f"waits ({decision.reason}): {decision.words}", logging.INFO)
             with self._lock:
@@ -168,12 +180,14 @@ class GateController:
             hold=holds.get(entry.machine) if holds is not None else None,
         )
 
-    def _budget(self, entry: Entry) -> bool:
-        """Whether its class and its cluster may have one more that is closed."""
+    def _budget(self) -> Budget:
         with self._lock:
-            every = [each for each in self._reports.entries.values() if each.node.marked]
-        alike = [each for each in every if each.place == entry.place]
-        return all(may_close(sum(was_closed(each.node.taints) for each in some), len(some)) for some in (every, alike))
+            every = [
+                (each.place, was_closed(each.node.taints))
+                for each in self._reports.entries.values()
+                if each.node.marked
+            ]
+        return Budget(Counter(place for place, _ in every), Counter(place for place, closed in every if closed))
 
     def _move(self, entry: Entry, node: NodeView, decision: Decision) -> None:
         try:
