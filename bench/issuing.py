@@ -22,6 +22,7 @@ from netboot.kube.clusters import Clusters
 from netboot.lifecycle.errors import LifecycleError
 from netboot.machines.values import Machine
 from netboot.stores.facts import Facts
+from netboot.stores.intents import SqliteIntents
 from netboot.stores.live import LiveView
 from netboot.stores.register import open_register
 
@@ -62,6 +63,7 @@ def _issuing(path: Path, fleet: Sequence[Member], seconds: float) -> Issuing:
     issuer = Issuer(
         clusters=Clusters(config.clusters),
         enrolments=open_register(config, lambda: view().snapshot.inventory),
+        intents=SqliteIntents(config.data / "intents.db"),
         journal=facts.append,
         now_ms=lambda: time.time_ns() // 1_000_000,
         choice=secrets.choice,

@@ -73,6 +73,9 @@ TABLE: dict[type[BaseException], Answer] = {
         "choose another image or channel; or say `force`, which sets it all the same",
         says=True,
     ),
+    lifecycle.ActRefusedError: Answer(
+        409, "act-refused", _INFO, "that cannot be wanted of this machine", "do what the message says first", says=True
+    ),
     lifecycle.NotAuthenticatedError: Answer(
         401,
         "not-authenticated",

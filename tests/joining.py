@@ -20,6 +20,7 @@ from netboot.lifecycle.snapshot import Snapshot
 from netboot.machines.values import Channel, Inventory, Machine, Profile
 from tests import soft_tpm
 from tests.enrolments import MemoryEnrolments
+from tests.intents import MemoryIntents
 from tests.kube_fake import FakeCluster
 from tokens.sealed import Keyset, SealingKey
 
@@ -74,6 +75,7 @@ class Stage:
     now_ms: int = NOW
     cluster: FakeCluster = field(default_factory=FakeCluster)
     enrolments: Enrolments = field(default_factory=MemoryEnrolments)
+    intents: MemoryIntents = field(default_factory=MemoryIntents)
     keys: list[SealingKey] = field(default_factory=lambda: [SealingKey(b"s" * 32)])
     records: list[EventRecord] = field(default_factory=list)
     preflight: Callable[[], None] = lambda: None
@@ -101,6 +103,7 @@ class Stage:
         issuer = Issuer(
             clusters={"default": cluster},
             enrolments=self.enrolments,
+            intents=self.intents,
             journal=self.journal or self.records.append,
             now_ms=lambda: self.now_ms + ahead_ms,
             choice=secrets.choice,

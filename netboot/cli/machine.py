@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from netboot.cli import conditions, enrolment, hardware, health, identity
+from netboot.cli import acts, conditions, enrolment, hardware, health, identity
 from netboot.cli.client import Client, Connection, api_command, segment
 from netboot.cli.output import show
 from netboot.cli.times import ago, boot_line, moment, state
@@ -23,10 +23,16 @@ def group() -> None:
       netboot machine approve gpu-001             shows what it showed, and lets it join
     or from a list, without a window:
       netboot machine enroll --csv eks.csv
+
+    \b
+    What is wanted of a machine outlives its boots:
+      netboot machine hold gpu-001 --reason "DIMM 4"         its node takes no new work
+      netboot machine quarantine gpu-001 --reason "breach"   it joins nothing
+      netboot machine holds                                  who is, since when, by whom and why
     """
 
 
-for _command in (*enrolment.COMMANDS, health.command):
+for _command in (*enrolment.COMMANDS, *acts.COMMANDS, health.command):
     group.add_command(_command)
 
 
@@ -81,6 +87,7 @@ def show_(machine: str, connection: Connection, output: str) -> None:
         *([("pending boot", _pending(detail["pending"]))] if detail["pending"] else []),
         ("scripts served", f"{detail['claims']['served']}, last {moment(detail['claims']['last_ms']) or 'never'}"),
         *health.facts(detail["checked"]),
+        *acts.facts(detail),
         *conditions.deadlines(detail),
         *identity.facts(detail),
     ]

@@ -18,6 +18,8 @@ COMMANDS = {
     "fabric": "netboot.cli.fabric:group",
     "token": "netboot.cli.token:group",
     "boot": "netboot.cli.boot:group",
+    "freeze": "netboot.cli.freeze:freeze",
+    "unfreeze": "netboot.cli.freeze:unfreeze",
     "explain": "netboot.cli.explain:command",
     "cluster": "netboot.cli.cluster:group",
     "doctor": "netboot.cli.doctor:command",

@@ -1,6 +1,8 @@
 """Moments and durations as commands print them, and the options that take them."""
 
 from collections.abc import Callable
+from contextlib import suppress
+from datetime import datetime
 from time import localtime, strftime, time
 from typing import Any
 
@@ -64,4 +66,23 @@ def duration_option(
     return click.option(name, default=default, show_default=True, callback=parse, help=description)
 
 
+def _end(_context: click.Context, _option: click.Parameter, value: str | None) -> dict[str, int]:
+    if value is None:
+        return {}
+    with suppress(ValueError):
+        return {"seconds": duration(value)}
+    try:
+        when = datetime.fromisoformat(value)
+    except ValueError:
+        raise click.BadParameter("a duration from now like 90m or 48h, or a moment like 2026-11-24T08:00") from None
+    return {"until_ms": round(when.timestamp() * 1000)}  # without an offset it is the time of here
+
+
+until_option = click.option(
+    "--until",
+    metavar="DURATION|MOMENT",
+    callback=_end,
+    help="It ends by itself: after 90m or 48h, or at 2026-11-24T08:00 (the time of here, unless it has an offset).",
+)
+"""The command gets `seconds` from now, or `until_ms`, as the API takes them; nothing where there is no end."""
 window_option = duration_option("--window", "30m", "1m", "24h", "How long it is open.")

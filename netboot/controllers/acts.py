@@ -1,47 +1,93 @@
-"""What was done to machines and is so still, from where that is on record: enrolment says who is retired."""
+"""What was done to machines and is so still, from where that is on record: enrolment says who is retired, intents who
+is held or in quarantine."""
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from netboot.controllers.changes import Changes
 from netboot.controllers.surroundings import Acts
-from netboot.join.enrolment import Record
+from netboot.join.enrolment import EnrolmentStore
 from netboot.lifecycle.errors import CannotTellError
-from netboot.lifecycle.transitions import Act
+from netboot.lifecycle.intents import Intents
+from netboot.lifecycle.transitions import EFFECTS, Act, Mark
 
 LOOK_SECONDS = 5.0
-"""Joins write the file too; who is retired is no hurry."""
+"""Joins write enrolment too; who is retired or held is no hurry."""
+_PUT_ON: Mapping[Mark, Act] = {effect.on: act for act, effect in EFFECTS.items() if effect.on is not None}
 
 
-class EnrolledActs:
-    """The very same object while nothing changed. `records()`: of enrolment; may raise CannotTellError, which leaves in
-    force what was until it can be told."""
+@dataclass(slots=True)
+class _Record:
+    """One file, asked when it changed, or when the question failed before. `read()` may raise CannotTellError: then
+    what was stays in force until it can be told; before the first answer nothing can."""
+
+    path: Path
+    read: Callable[[], list[tuple[str, Act]]]
+    found: list[tuple[str, Act]] | None = None
+    unread: bool = True
+    changes: Changes = field(init=False)
+
+    def __post_init__(self) -> None:
+        paths = (self.path, self.path.with_name(f"{self.path.name}-wal"))
+        self.changes = Changes(lambda: paths, by_content=False)
+
+    def look(self, *, anew: bool) -> list[tuple[str, Act]]:
+        if self.changes.settled(now=True) or self.unread or anew:
+            self.unread = True
+            try:
+                self.found = self.read()
+            except CannotTellError:
+                if self.found is None:
+                    raise
+                return self.found
+            self.unread = False
+        return self.found or []
+
+
+class RecordedActs:
+    """The very same object while nothing changed. `now_ms`: the time of day, by which intents end."""
 
     def __init__(
         self,
-        path: Path,
-        records: Callable[[], Iterable[Record]],
+        data: Path,
+        enrolments: EnrolmentStore,
+        intents: Intents,
+        now_ms: Callable[[], int],
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._changes = Changes(lambda: (path, path.with_name(f"{path.name}-wal")), by_content=False)
-        self._records, self._monotonic = records, monotonic
+        self._now_ms, self._monotonic, self._intents = now_ms, monotonic, intents
+        self._retired = _Record(data / "enrolment.db", lambda: _retired(enrolments))
+        self._wanted = _Record(data / "intents.db", self._read_intents)
         self._looked = float("-inf")
+        self._next_end: int | None = None
+        """When the first of those that have an end ends."""
         self._acts: Acts = {}
-        self._unread = False
 
     def acts(self) -> Acts:
-        """Machine → what was done to it."""
+        """Machine → what was done to it.
+
+        Raises:
+            CannotTellError: it could not be told since the start.
+        """
         if self._monotonic() - self._looked < LOOK_SECONDS:
             return self._acts
+        over = self._next_end is not None and self._now_ms() >= self._next_end
+        found: dict[str, list[Act]] = {}
+        for machine, act in [*self._retired.look(anew=False), *self._wanted.look(anew=over)]:
+            found.setdefault(machine, []).append(act)
         self._looked = self._monotonic()
-        if self._changes.settled(now=True) or self._unread:
-            self._unread = True
-            try:
-                acts = {record.machine: (Act.RETIRE,) for record in self._records() if record.state == "retired"}
-            except CannotTellError:
-                return self._acts
-            self._unread = False
-            if acts != self._acts:
-                self._acts = acts
+        acts = {machine: tuple(done) for machine, done in found.items()}
+        if acts != self._acts:
+            self._acts = acts
         return self._acts
+
+    def _read_intents(self) -> list[tuple[str, Act]]:
+        intents = self._intents.all(self._now_ms())
+        self._next_end = min((one.until_ms for one in intents if one.until_ms is not None), default=None)
+        return [(one.machine, _PUT_ON[one.mark]) for one in intents]
+
+
+def _retired(enrolments: EnrolmentStore) -> list[tuple[str, Act]]:
+    return [(record.machine, Act.RETIRE) for record in enrolments.records() if record.state == "retired"]

@@ -16,10 +16,12 @@ from netboot.join.errors import ClusterUnavailableError, ConflictError, HeldErro
 from netboot.join.messages import AttestAnswer
 from netboot.join.ports import MARK, AlertKind, ClusterAccess, Credential, Enrolments, NodeView
 from netboot.join.taints import taints_of
+from netboot.join.wanted import held
 from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.events import EventRecord
+from netboot.lifecycle.intents import Intents
 from netboot.lifecycle.phases import Phase
-from netboot.machines.values import AssuranceLevel, Machine
+from netboot.machines.values import Machine
 from tokens.bootstrap import BootstrapToken, mint, secret_manifest
 
 log = logging.getLogger(__name__)
@@ -39,6 +41,7 @@ class Issuer:
 
     clusters: Mapping[str, ClusterAccess]
     enrolments: Enrolments
+    intents: Intents
     journal: Callable[[EventRecord], None] | None
     now_ms: Callable[[], int]
     choice: Callable[[str], str]
@@ -70,15 +73,18 @@ def issue(
     `token_seconds`: how long the token lives. `peer`: the address that asked, for the journal.
 
     Raises:
-        HeldError, RefusedError: another credential stands in the way. CannotTellError: try again.
+        HeldError, RefusedError: another credential stands in the way, or the machine is in quarantine. CannotTellError:
+            try again.
     """
     cluster = issuer.cluster_of(machine)
+    is_held = held(issuer.intents, machine.name, issuer.now_ms())
     for _ in range(ATTEMPTS):
         existing = cluster.leases.read(machine.cluster, machine.name)
         presented = present(existing)
         decision = decide_credential(existing, presented, issuer.now_ms())
         credential = _allowed(issuer, cluster, decision, presented.asked)
-        attempt = _Attempt(issuer, cluster, machine, existing, presented.asked, token_seconds, peer)
+        taints = taints_of(machine, presented.asked.assurance, held=is_held)
+        attempt = _Attempt(issuer, cluster, machine, existing, presented.asked, taints, token_seconds, peer)
         try:
             return attempt.issued(credential)
         except ConflictError:
@@ -112,6 +118,7 @@ class _Attempt:
     machine: Machine
     existing: Credential | None
     asked: Credential
+    taints: tuple[str, ...]
     token_seconds: int
     peer: str
 
@@ -128,8 +135,7 @@ class _Attempt:
             cluster.tokens.delete(self.existing.token_id)  # whoever asks again has lost it
         expires = started + self.token_seconds * 1000
         claim = {"token_id": token.id, "token_expires_ms": expires, "at_ms": started}
-        taints = ",".join(taints_of(self.machine, asked.assurance))
-        claimed = cluster.leases.write(credential.model_copy(update={**claim, "taints": taints}))
+        claimed = cluster.leases.write(credential.model_copy(update={**claim, "taints": ",".join(self.taints)}))
         self._close_window(started)
         self._record(Phase.ATTESTED, started, _proof_words(self.machine, asked))
         if claimed.issued == 0:
@@ -146,7 +152,7 @@ class _Attempt:
         self._record(Phase.TOKEN_ISSUED, now, f"token {token.id}, {self.token_seconds} s")
         fields = {"machine": self.machine.name, "boot": asked.boot, "token": token.id}
         log.info("token issued", extra={"fields": fields})
-        return _answer(self.machine, cluster, token, expires // 1000 * 1000, asked.assurance, now)
+        return _answer(self.machine, cluster, token, expires // 1000 * 1000, self.taints, now)
 
     def _close_window(self, now_ms: int) -> None:
         """The first success closes a boot window; whoever repeats it finds it closed by itself.
@@ -227,7 +233,7 @@ def _answer(
     cluster: ClusterAccess,
     token: BootstrapToken,
     expires_ms: int,
-    assurance: AssuranceLevel,
+    taints: tuple[str, ...],
     now_ms: int,
 ) -> AttestAnswer:
     return AttestAnswer(
@@ -238,6 +244,6 @@ def _answer(
         apiservers=cluster.endpoints,
         authorities=cluster.authorities,
         labels=machine.node.labels | MARK,
-        taints=taints_of(machine, assurance),
+        taints=taints,
         now_ms=now_ms,
     )

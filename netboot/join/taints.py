@@ -1,18 +1,22 @@
 """With which taints a node is to register."""
 
-from netboot.machines.values import UNATTESTED, UNCHECKED, AssuranceLevel, Machine
+from netboot.lifecycle.transitions import Mark
+from netboot.machines.values import HELD, UNATTESTED, UNCHECKED, AssuranceLevel, Machine
 
 CHECK_FIRST = f"{UNCHECKED}:NoExecute"
 """NoExecute, for a kubelet turns away Pods that are bound to its node already by this effect alone
 (kubernetes/pkg/kubelet/lifecycle/predicate.go): those of the boot before, which a power cut left there."""
 
 
-def taints_of(machine: Machine, assurance: AssuranceLevel) -> tuple[str, ...]:
-    """With which taints the node is to register: those that are declared, and ours; an empty value is none."""
+def taints_of(machine: Machine, assurance: AssuranceLevel, *, held: bool = False) -> tuple[str, ...]:
+    """With which taints the node is to register: those that are declared, and ours; an empty value is none. `held`:
+    whether the machine is; the taint says by its value that it is ours, to take off again."""
     taints = [taint.replace("=:", ":") for taint in machine.node.taints]
     ours = (CHECK_FIRST,) if assurance == "tpm" else (CHECK_FIRST, f"{UNATTESTED}:NoSchedule")
     keys = {_key(taint) for taint in taints}
-    return (*taints, *(taint for taint in ours if _key(taint) not in keys))
+    taints += [taint for taint in ours if _key(taint) not in keys]
+    kept_off = any(_key(taint) == HELD and taint.endswith(":NoSchedule") for taint in taints)
+    return (*taints, f"{HELD}={Mark.HELD}:NoSchedule") if held and not kept_off else tuple(taints)
 
 
 def _key(taint: str) -> str:

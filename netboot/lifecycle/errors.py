@@ -7,6 +7,7 @@ LifecycleError
 ├── NoSuchChannelError
 ├── NoSuchImageError
 ├── ChannelPinnedError         the inventory says which image; edit it there
+├── ActRefusedError            what an operator wants of a machine cannot be
 ├── UnfitImageError            machines of the channel could not boot the image
 ├── TooOftenError              more than is written down for one boot, one address or all
 ├── NotAuthenticatedError      the operator's token is missing or wrong
@@ -54,6 +55,10 @@ class InventoryChangedError(LifecycleError):
 
 class UnfitImageError(LifecycleError):
     """Machines of the channel could not boot the image."""
+
+
+class ActRefusedError(LifecycleError):
+    """What an operator wants of a machine cannot be; the words say why, and what to do first."""
 
 
 class NotAuthenticatedError(LifecycleError):

@@ -8,7 +8,14 @@ from typing import Any
 from images.values import strict
 from images.values.strict import Document, Fault, FaultsError
 
-KINDS = {"machines": "machine", "profiles": "profile", "channels": "channel", "classes": "class", "racks": "rack"}
+KINDS = {
+    "machines": "machine",
+    "profiles": "profile",
+    "channels": "channel",
+    "classes": "class",
+    "racks": "rack",
+    "maintenance": "window",
+}
 """A file's key → what one of its items is called."""
 
 

@@ -68,6 +68,7 @@ def load_inventory(folder: Path, joining: Joining | None = None) -> Inventory:
         channels=tuple(channel for inventory in inventories for channel in inventory.channels),
         classes=tuple(classes.values()),
         racks=tuple(rack for inventory in inventories for rack in inventory.racks),
+        maintenance=tuple(window for inventory in inventories for window in inventory.maintenance),
     )
 
 

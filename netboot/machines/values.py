@@ -13,6 +13,7 @@ from netboot.machines.classes import Class
 from netboot.machines.deadlines import Deadline, Deadlines, in_force
 from netboot.machines.health import Health
 from netboot.machines.identity import parse_mac, parse_serial, parse_uuid
+from netboot.machines.maintenance import Window
 
 AssuranceLevel = Literal["tpm", "nonce", "address"]
 """How a machine proves itself, the strongest first: a TPM's quote, the nonce of a boot window, its address alone."""
@@ -146,6 +147,8 @@ class Inventory(Strict):
     """Not written where there are none, as `Machine.class_name`."""
     racks: tuple[Rack, ...] = Field((), exclude_if=lambda racks: not racks)
     """Not written where there are none, as `Machine.class_name`."""
+    maintenance: tuple[Window, ...] = Field((), exclude_if=lambda windows: not windows)
+    """When what acts by itself may begin something. Not written where there are none."""
 
 
 def deadlines_of(profile: Profile, hardware: Class | None) -> dict[str, Deadline]:

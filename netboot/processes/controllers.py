@@ -8,7 +8,7 @@ from pathlib import Path
 
 from netboot.clock import SystemClock
 from netboot.config import Config
-from netboot.controllers.acts import EnrolledActs
+from netboot.controllers.acts import RecordedActs
 from netboot.controllers.declared import Published
 from netboot.controllers.lifecycle import LifecycleController
 from netboot.controllers.loop import Beats, Controllers
@@ -23,6 +23,7 @@ from netboot.status import FetcherStatus, up_ms
 from netboot.stores.conditions import JudgedFile
 from netboot.stores.enrolment import SqliteEnrolments
 from netboot.stores.image_repository import open_image_repository
+from netboot.stores.intents import SqliteIntents
 from netboot.stores.register import open_register
 from netboot.stores.state import SqliteStates
 from netboot.stores.state_writer import SqliteProjection
@@ -48,7 +49,7 @@ def run(spec: ProcessSpec) -> None:
         states,
         kept,
         Published(lambda: publisher.published, config.clusters).declared,
-        EnrolledActs(config.data / "enrolment.db", enrolments.records).acts,
+        RecordedActs(config.data, enrolments, SqliteIntents(config.data / "intents.db"), clock.now_ms).acts,
         Eyes(config, status, lambda: controller.caught_up()).look,
         clock,
         up_ms,

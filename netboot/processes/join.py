@@ -19,6 +19,7 @@ from netboot.join.ports import ClusterAccess
 from netboot.join.preconditions import Connected
 from netboot.lifecycle.bootid import belongs
 from netboot.lifecycle.errors import CannotTellError
+from netboot.lifecycle.intents import Intents
 from netboot.lifecycle.ports import Clock
 from netboot.machines.values import Inventory
 from netboot.process import ProcessSpec
@@ -26,6 +27,7 @@ from netboot.reread import Reread
 from netboot.status import JoinStatus
 from netboot.stores import bootkey
 from netboot.stores.facts import Facts
+from netboot.stores.intents import SqliteIntents
 from netboot.stores.live import LiveView
 from netboot.stores.register import open_register
 from netboot.stores.sealing import NONCES, sealing_keys
@@ -80,19 +82,21 @@ def compose(
     assert config.join is not None
     live, keys = LiveView(config.data / "snapshot.json"), sealing_keys(config.join.sealing_keys)
     facts = Facts(config.data / "journal" / f"join-{index}.db")
+    intents = SqliteIntents(config.data / "intents.db")
     reached = {name: partial(connect or _reach, name, cluster) for name, cluster in config.clusters.items()}
     clean = partial(_clean, live) if index == 0 else None
     clusters = preflight.CheckedClusters(reached, clock.now_ms, clean)
     issuer = Issuer(
         clusters=clusters,
         enrolments=open_register(config, lambda: live.view().snapshot.inventory),
+        intents=intents,
         journal=facts.append,
         now_ms=clock.now_ms,
         choice=secrets.choice,
     )
     exchange = _exchange(config, config.join, issuer, live, keys)
     hellos, attests = (Buckets(config.join.hellos_per_minute) for _ in range(2))
-    problems = partial(_problems, keys, certificate, facts)
+    problems = partial(_problems, keys, certificate, facts, intents)
     dependencies = Dependencies(exchange, clusters, hellos, attests, problems, stopping)
     report = partial(_report_for_ever, config, index, dependencies)
     for name, target in (clusters.loops() | {"report": report}).items():
@@ -128,10 +132,11 @@ def _clean(live: LiveView, cluster: ClusterAccess, now_ms: int) -> None:
     clear_departed(cluster, inventory, now_ms)
 
 
-def _problems(keys: Reread[Keyset], certificate: Certificate, facts: Facts) -> list[str]:
-    """What is wrong with this process's own files and journal."""
+def _problems(keys: Reread[Keyset], certificate: Certificate, facts: Facts, intents: Intents) -> list[str]:
+    """What is wrong with this process's own files and journal, and with what says who may not join."""
     try:
         keys.current()
+        intents.of("", SystemClock().now_ms())
     except CannotTellError as error:
         return [str(error)]
     return [problem for problem in (keys.problem, certificate.problem, facts.failure) if problem is not None]

@@ -9,12 +9,15 @@ from netboot.clock import SystemClock
 from netboot.config import Config
 from netboot.join.issue import Issuer
 from netboot.join.register import Register
+from netboot.lifecycle.intents import Intents
 from netboot.process import ProcessSpec
 from netboot.status import up_ms
 from netboot.stores import bootkey
 from netboot.stores.acceptance import Acceptance
 from netboot.stores.conditions import SqliteConditions
+from netboot.stores.freezes import SqliteFreezes
 from netboot.stores.image_repository import open_image_repository
+from netboot.stores.intents import SqliteIntents
 from netboot.stores.inventory import read_inventory
 from netboot.stores.live import LiveView
 from netboot.stores.register import open_register
@@ -40,6 +43,7 @@ def compose(config: Config, stopping: Callable[[], bool]) -> Dependencies:
     live, states = LiveView(config.data / "snapshot.json"), SqliteStates(config.data / "state.db")
     repository = open_image_repository(config)
     register = open_register(config, lambda: live.view().snapshot.inventory)
+    intents = SqliteIntents(config.data / "intents.db")
     status, clock = StatusFolder(config.data / "status"), SystemClock()
     return Dependencies(
         live=live,
@@ -60,18 +64,21 @@ def compose(config: Config, stopping: Callable[[], bool]) -> Dependencies:
         stopping=stopping,
         watchers=threading.BoundedSemaphore(MOST_WATCHERS),
         register=register,
-        issuer=_issuer(config, register) if config.clusters else None,
+        intents=intents,
+        freezes=SqliteFreezes(config.data / "intents.db"),
+        issuer=_issuer(config, register, intents) if config.clusters else None,
         boot_key=partial(bootkey.key_of, config),
         up_ms=up_ms,
     )
 
 
-def _issuer(config: Config, register: Register) -> Issuer:
+def _issuer(config: Config, register: Register, intents: Intents) -> Issuer:
     from netboot.kube.clusters import Clusters  # the client of Kubernetes is large: only with clusters
 
     return Issuer(
         clusters=Clusters(config.clusters),
         enrolments=register,
+        intents=intents,
         journal=None,
         now_ms=SystemClock().now_ms,
         choice=secrets.choice,

@@ -12,6 +12,7 @@ from netboot.join.issue import Issuer
 from netboot.join.register import Register
 from netboot.lifecycle.conditions import Conditions
 from netboot.lifecycle.image_repository import ImageRepository, ImageRepositoryWriter
+from netboot.lifecycle.intents import FreezeStore, IntentStore
 from netboot.lifecycle.ports import Clock, Sightings, States
 from netboot.machines.values import Inventory
 from netboot.status import Condition
@@ -51,6 +52,8 @@ class Dependencies:
     stopping: Callable[[], bool]
     watchers: threading.Semaphore
     register: Register
+    intents: IntentStore
+    freezes: FreezeStore
     issuer: Issuer | None
     boot_key: Callable[[], bytes]
     up_ms: Callable[[], int]

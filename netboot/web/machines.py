@@ -61,6 +61,7 @@ def shown(name: str) -> Response:
             "checked": node_health.report_of(detail.current),
             "conditions": render.conditions(_conditions([name]), name),
             "deadlines": _deadlines(view, detail.machine),
+            "intents": _intents(name),
             **_hardware(view, detail.machine),
             **_identity(detail.machine),
         }
@@ -96,6 +97,16 @@ def _conditions(names: list[str] | None = None) -> Mapping[str, tuple[MachineCon
         return dependencies().conditions.conditions(names)
     except CannotTellError as error:
         log.warning("conditions: %s", error)
+        return None
+
+
+def _intents(name: str) -> list[dict[str, Any]] | None:
+    """What is wanted of it; None where that cannot be told."""
+    deps = dependencies()
+    try:
+        return [render.plain(each) for each in deps.intents.of(name, deps.clock.now_ms())]
+    except CannotTellError as error:
+        log.warning("intents: %s", error)
         return None
 
 

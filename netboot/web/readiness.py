@@ -76,6 +76,7 @@ def assess(deps: Dependencies) -> Readiness:
             hanging = any(each.problem for name, each in supervisor.processes.items() if name.startswith("boot-"))
         details |= _reporting(deps, sorted(supervisor.processes), now, cause)
         stopping = supervisor.state == "stopping"
+    details["intents"] = _intents(deps)
     problem = deps.tokens.problem()
     details["token"] = Detail(ok=problem is None, message=problem or "in order", remedy="see management.token_file")
     return Readiness(
@@ -103,6 +104,16 @@ def _snapshot(deps: Dependencies, now: int) -> tuple[Detail, bool]:
     problem = deps.live.problem
     detail = {"ok": problem is None, "message": problem or "in force", "remedy": "restart the service", **counts}
     return Detail.model_validate(detail), True
+
+
+def _intents(deps: Dependencies) -> Detail:
+    """Whether it can be told who is held or in quarantine: where it cannot, nobody joins."""
+    try:
+        marked = len({each.machine for each in deps.intents.all(deps.clock.now_ms())})
+    except CannotTellError as error:
+        remedy = "restore data/intents.db from a backup, or restart the service, which makes it anew: docs/acts.md"
+        return Detail(ok=False, message=str(error), remedy=remedy)
+    return Detail(ok=True, message=f"machines held or in quarantine: {marked}")
 
 
 def _provisioning(deps: Dependencies) -> Detail:

@@ -28,7 +28,9 @@ from netboot.status import (
 )
 from netboot.stores.acceptance import Acceptance
 from netboot.stores.conditions import JudgedFile, SqliteConditions
+from netboot.stores.freezes import SqliteFreezes
 from netboot.stores.image_repository import StoreImageRepository
+from netboot.stores.intents import make as make_intents
 from netboot.stores.inventory import read_inventory
 from netboot.stores.live import LiveView
 from netboot.stores.status import StatusFolder, write_status
@@ -37,6 +39,7 @@ from netboot.web.dependencies import Dependencies
 from netboot.web.metrics import Now, exposition
 from netboot.web.tokens import TokenFile
 from tests.enrolments import MemoryEnrolments
+from tests.intents import MemoryIntents
 from tests.kube_fake import FakeCluster
 from tests.sites import INVENTORY, TOKEN, make_site
 from tests.states import MemoryStates
@@ -94,7 +97,9 @@ class Api:
         if publish:
             self.publisher.step()
         self.live = LiveView(self.config.data / "snapshot.json")
-        self.enrolments = MemoryEnrolments()
+        self.enrolments, self.intents = MemoryEnrolments(), MemoryIntents()
+        make_intents(self.config.data / "intents.db").close()
+        self.freezes = SqliteFreezes(self.config.data / "intents.db")
         self.register = Register(self.enrolments, lambda: self.live.view().snapshot.inventory)
         self.cluster = FakeCluster()
         self.issuer = self._issuer() if clusters else None
@@ -115,6 +120,7 @@ class Api:
         return Issuer(
             clusters={"default": cluster},
             enrolments=self.register,
+            intents=self.intents,
             journal=None,
             now_ms=Fixed().now_ms,
             choice=secrets.choice,
@@ -147,6 +153,8 @@ class Api:
             stopping=lambda: self.stopping,
             watchers=self.watchers,
             register=self.register,
+            intents=self.intents,
+            freezes=self.freezes,
             issuer=self.issuer,
             boot_key=lambda: bytes(32),
             up_ms=lambda: UP_MS,

@@ -21,6 +21,7 @@ from netboot.config import Config, load_config
 from netboot.lifecycle.bootid import mint
 from netboot.machines.values import Machine
 from netboot.stores.bootkey import load_or_create
+from netboot.stores.intents import make as make_intents
 from netboot.stores.journal_reader import read_after
 from netboot.stores.sealing import NONCES, new_key, write_keys
 from netboot.stores.snapshot import write_snapshot
@@ -184,7 +185,9 @@ join:
 """
     )
     fill_join(folder)
-    return load_config(folder / "netboot.yaml")
+    config = load_config(folder / "netboot.yaml")
+    make_intents(config.data / "intents.db").close()  # as the supervisor does
+    return config
 
 
 def make_whole_site(

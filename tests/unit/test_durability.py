@@ -12,12 +12,18 @@ from typing import Any, NamedTuple
 import pytest
 
 from netboot.join.enrolment import Act, OpenWindow
+from netboot.lifecycle.intents import PutOn
 from netboot.lifecycle.phases import Phase
 from netboot.lifecycle.state import Batch
+from netboot.lifecycle.transitions import Mark
+from netboot.machines.maintenance import Freeze
 from netboot.stores.acceptance import Acceptance
 from netboot.stores.backup import write_backup
 from netboot.stores.bootkey import load_or_create
 from netboot.stores.enrolment import SqliteEnrolments
+from netboot.stores.freezes import SqliteFreezes
+from netboot.stores.intents import SqliteIntents
+from netboot.stores.intents import make as make_intents
 from netboot.stores.journal import SqliteJournal
 from netboot.stores.journal_reader import cursor_path, write_cursor
 from netboot.stores.restore import read_backup, restore
@@ -100,6 +106,17 @@ def test_an_order_of_enrolment_is_committed_durably_before_the_answer(tmp_path: 
     commits.clear()
     store.propose("gpu-001", "a1" * 32, "", 1)
     store.alert("gpu-001", "other-key", "somebody else", 2)
+    assert commits == [Commit(path.name, FULL, "wal")] * 2
+
+
+def test_what_is_wanted_of_machines_is_committed_durably_before_the_answer(
+    tmp_path: Path, commits: list[Commit]
+) -> None:
+    path = tmp_path / "intents.db"
+    make_intents(path).close()
+    commits.clear()
+    SqliteIntents(path).order("gpu-001", PutOn(Mark.QUARANTINED, "breach"), "alice", 1)
+    SqliteFreezes(path).put(Freeze(who="alice", reason="power work", since_ms=1))
     assert commits == [Commit(path.name, FULL, "wal")] * 2
 
 

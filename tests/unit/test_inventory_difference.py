@@ -34,6 +34,7 @@ def test_added_changed_and_removed() -> None:
         "channels": Difference(added=(), changed={"stable": {"description": ("", "all")}}, removed=("old",)),
         "classes": nothing,
         "racks": Difference(added=("r1",), changed={}, removed=()),
+        "maintenance": nothing,
     }
     assert set(map(repr, differences(AFTER, AFTER).values())) == {repr(nothing)}
 

@@ -1,19 +1,17 @@
 """The lifecycle's loop: who is judged when, what stands still, what outlives a restart; and what can be seen."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from netboot.config import Config
-from netboot.controllers.acts import EnrolledActs
 from netboot.controllers.lifecycle import FIRST_MS, KEEP_MS, MOST, LifecycleController
 from netboot.controllers.nodes.observed import ObservedFile, ObservedNodes
 from netboot.controllers.sight import Eyes, Sight
 from netboot.controllers.surroundings import Acts
 from netboot.controllers.waiting import Waiting
-from netboot.join.enrolment import Record
 from netboot.lifecycle.errors import StateUnavailableError
 from netboot.lifecycle.judge import Due
 from netboot.lifecycle.known import Declared, Node, Places
@@ -424,32 +422,3 @@ def test_nodes_are_read_when_they_changed_and_what_is_torn_leaves_what_was(tmp_p
     assert said.eyes.look(1).nodes["default"] == {"a": Node.GATED}
     (said.folder / "observed-default.json").write_text("{")
     assert said.eyes.look(1).nodes["default"] == {"a": Node.GATED}
-
-
-def test_who_is_retired_is_asked_when_the_file_changed(tmp_path: Path) -> None:
-    path, now = tmp_path / "enrolment.db", [0.0]
-    records: list[Record] | None = [Record(machine="a", state="retired"), Record(machine="b", state="approved")]
-
-    def read() -> Iterable[Record]:
-        if records is None:
-            raise StateUnavailableError("gone")
-        return records
-
-    acts = EnrolledActs(path, read, lambda: now[0])
-    path.write_text("1")
-    first = acts.acts()
-    assert first == {"a": (Act.RETIRE,)}
-    records = []
-    now[0] += 100
-    assert acts.acts() is first  # it did not change
-    path.write_text("12")
-    assert acts.acts() is first  # looked at a moment ago
-    now[0] += 100
-    assert acts.acts() == {}
-    records = None
-    path.write_text("123")
-    now[0] += 100
-    assert acts.acts() == {}
-    records = [Record(machine="a", state="retired")]  # the disk is back, and the file looks the same
-    now[0] += 100
-    assert acts.acts() == {"a": (Act.RETIRE,)}

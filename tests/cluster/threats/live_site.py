@@ -195,7 +195,8 @@ class LiveSite:
         """Another process of join, `join-<index>`: its journal and its clock are its own, all else is the site's."""
         folder, root = self.net.folder.parent / f"replica-{index}", self.net.folder
         (folder / "data").mkdir(parents=True)
-        for name in ("netboot.yaml", "tls", "secrets", "data/snapshot.json", "data/enrolment.db", "data/boot-id.key"):
+        shared = ("snapshot.json", "enrolment.db", "intents.db", "boot-id.key")
+        for name in ("netboot.yaml", "tls", "secrets", *(f"data/{file}" for file in shared)):
             (folder / name).symlink_to(root / name)
         other = JoinSite(folder, load_config(folder / "netboot.yaml"), self.net.ports, self.net.processes)
         name = other.start(index, cluster="real")

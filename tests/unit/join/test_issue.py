@@ -12,9 +12,11 @@ from netboot.join.errors import ClusterUnavailableError, ConflictError, HeldErro
 from netboot.join.issued_tokens import sweep
 from netboot.join.ports import Credential
 from netboot.join.taints import taints_of
-from netboot.lifecycle.errors import JournalUnavailableError
+from netboot.lifecycle.errors import JournalUnavailableError, StateUnavailableError
 from netboot.lifecycle.events import EventRecord
+from netboot.lifecycle.intents import PutOn, TakeOff
 from netboot.lifecycle.phases import Phase
+from netboot.lifecycle.transitions import Mark
 from tests.joining import NOW, PEER, Stage, boot_id, declared, dumps, pinned
 from tests.kube_fake import FakeCluster
 from tests.soft_tpm import Machine, new_key
@@ -203,6 +205,19 @@ def test_taints(taints: tuple[str, ...], assurance: str, expected: tuple[str, ..
     assert taints_of(declared(node={"taints": taints}), assurance) == expected  # type: ignore[arg-type] # parametrized
 
 
+@pytest.mark.parametrize(
+    ("taints", "added"),
+    [
+        ((), ("netboot.dev/held=Held:NoSchedule",)),
+        (("netboot.dev/held=mine:PreferNoSchedule",), ("netboot.dev/held=Held:NoSchedule",)),
+        (("netboot.dev/held=mine:NoSchedule",), ()),  # no Node has two of one key and effect
+    ],
+)
+def test_taints_of_a_machine_that_is_held(taints: tuple[str, ...], added: tuple[str, ...]) -> None:
+    machine = declared(node={"taints": taints})
+    assert taints_of(machine, "tpm", held=True) == (*taints_of(machine, "tpm"), *added)
+
+
 def lease(stage: Stage) -> Credential:
     [credential] = stage.cluster.credentials.values()
     return credential
@@ -293,3 +308,38 @@ def test_a_sweep_that_meets_a_new_token_leaves_it(stage: Stage, machine: Machine
     stage.cluster.before["leases.write"] = lambda: (again(), None)[1]
     sweep(stage.exchange().issuer.clusters["default"], stage.now_ms)
     sound(stage)
+
+
+def test_a_machine_that_is_held_registers_with_the_taint_and_no_reboot_takes_it_off(
+    stage: Stage, machine: Machine
+) -> None:
+    stage.intents.order("gpu-001", PutOn(Mark.HELD, "DIMM 4", stage.now_ms + 60_000), "alice", stage.now_ms)
+    taints = ["netboot.dev/unchecked:NoExecute", "netboot.dev/held=Held:NoSchedule"]
+    assert stage.join(machine)["taints"] == taints
+    assert lease(stage).taints == ",".join(taints)
+    machine.boot, machine.resets, machine.key = boot_id("gpu-001", 2), machine.resets + 1, new_key()
+    assert stage.join(machine)["taints"] == taints
+    stage.now_ms += 60_000
+    machine.boot, machine.resets, machine.key = boot_id("gpu-001", 3), machine.resets + 1, new_key()
+    assert stage.join(machine)["taints"] == taints[:1]
+
+
+def test_a_machine_in_quarantine_gets_no_token_and_is_not_told_why(stage: Stage, machine: Machine) -> None:
+    stage.intents.order("gpu-001", PutOn(Mark.QUARANTINED, "stolen credentials"), "alice", stage.now_ms)
+    answer = stage.hello(machine)
+    with pytest.raises(RefusedError) as refused:
+        stage.attest(machine, answer)
+    assert str(refused.value) == "gpu-001 is in quarantine: `netboot machine readmit gpu-001` lets it join again"
+    assert (stage.cluster.secrets, stage.cluster.credentials, stage.records) == ({}, {}, [])
+    assert stage.cluster.nodes.node("gpu-001") is not None
+    stage.intents.order("gpu-001", TakeOff(Mark.QUARANTINED, "a mistake"), "alice", stage.now_ms)
+    stage.attest(machine, answer)
+    sound(stage)
+
+
+def test_where_it_cannot_be_told_who_is_held_nobody_joins(stage: Stage, machine: Machine) -> None:
+    answer = stage.hello(machine)
+    stage.intents.broken = True
+    with pytest.raises(StateUnavailableError, match="what is held cannot be told"):
+        stage.attest(machine, answer)
+    assert stage.cluster.secrets == {}

@@ -1,0 +1,146 @@
+"""`netboot machine hold|unhold|quarantine|readmit|holds`: what operators want of machines. Asks the running service."""
+
+from typing import Any
+
+import click
+
+from netboot.cli.client import Connection, api_command, segment
+from netboot.cli.output import show
+from netboot.cli.times import ago, moment, until_option
+
+_WORDS = {"Held": "held", "Quarantined": "in quarantine"}
+why_option = click.option("--reason", required=True, help="Why, for whoever finds it so.")
+may_say_why_option = click.option("--reason", default="", help="Why, for the history.")
+dry_run_option = click.option("--dry-run", is_flag=True, help="Say what would happen, and do nothing.")
+
+
+@click.command()
+@click.argument("machine")
+@why_option
+@until_option
+@dry_run_option
+@api_command
+def hold(machine: str, reason: str, until: dict[str, int], dry_run: bool, connection: Connection, output: str) -> None:
+    """Hold MACHINE: from its next boot on its node takes no new work, whatever it boots and however often.
+
+    A cordon (`kubectl cordon`) goes with the Node, which each boot makes anew; a hold is the machine's, and no boot
+    takes it off. Holding again with a later end moves the end; nobody's hold is cut short so.
+
+    \b
+      netboot machine hold gpu-001 --reason "DIMM 4" --until 48h
+      netboot machine hold gpu-001 --reason "DIMM 4" --dry-run
+    """
+    _act(connection, output, machine, "hold", {"reason": reason, "dry_run": dry_run, **until})
+
+
+@click.command()
+@click.argument("machine")
+@may_say_why_option
+@dry_run_option
+@api_command
+def unhold(machine: str, reason: str, dry_run: bool, connection: Connection, output: str) -> None:
+    """Hold MACHINE no more, whoever held it.
+
+    \b
+      netboot machine unhold gpu-001 --reason "DIMM replaced"
+    """
+    _act(connection, output, machine, "unhold", {"reason": reason, "dry_run": dry_run})
+
+
+@click.command()
+@click.argument("machine")
+@why_option
+@until_option
+@dry_run_option
+@api_command
+def quarantine(
+    machine: str, reason: str, until: dict[str, int], dry_run: bool, connection: Connection, output: str
+) -> None:
+    """Put MACHINE in quarantine: it boots, and from its next boot on joins nothing.
+
+    Its certificates are renewed as before: to take a node out of its cluster now, delete it there, and reboot it.
+
+    \b
+      netboot machine quarantine gpu-001 --reason "unknown USB device"
+    """
+    _act(connection, output, machine, "quarantine", {"reason": reason, "dry_run": dry_run, **until})
+
+
+@click.command()
+@click.argument("machine")
+@why_option
+@dry_run_option
+@api_command
+def readmit(machine: str, reason: str, dry_run: bool, connection: Connection, output: str) -> None:
+    """Let MACHINE out of quarantine, whoever put it there: it may join again.
+
+    \b
+      netboot machine readmit gpu-001 --reason "board looked at"
+    """
+    _act(connection, output, machine, "readmit", {"reason": reason, "dry_run": dry_run})
+
+
+@click.command()
+@api_command
+def holds(connection: Connection, output: str) -> None:
+    """List machines that are held or in quarantine: since when, until when, by whom and why.
+
+    \b
+      netboot machine holds --output json
+    """
+    listed = connection.open().get("/v1/intents")
+    rows = [
+        (
+            each["machine"],
+            _WORDS[each["mark"]],
+            ago(each["since_ms"]),
+            moment(each["until_ms"]),
+            each["who"],
+            each["reason"],
+        )
+        for each in listed["intents"]
+    ]
+    columns = ("machine", "is", "since", "until", "by", "reason")
+    show(output, listed, columns, rows, "no machine is held or in quarantine")
+
+
+COMMANDS = (hold, unhold, quarantine, readmit, holds)
+
+
+def facts(machine: dict[str, Any]) -> list[tuple[str, str]]:
+    """What `machine show` says of it; nothing where nothing is wanted."""
+    if machine["intents"] is None:
+        return [("held", "it cannot be told whether it is held or in quarantine: see `netboot doctor`")]
+    return [(_WORDS[each["mark"]], standing(each)) for each in machine["intents"]]
+
+
+def standing(intent: dict[str, Any]) -> str:
+    """Since when, by whom, until when, why."""
+    until = f", until {moment(intent['until_ms'])}" if intent["until_ms"] is not None else ""
+    return f"since {moment(intent['since_ms'])} by {intent['who']}{until}: {intent['reason']}"
+
+
+def _act(connection: Connection, output: str, machine: str, act: str, body: dict[str, Any]) -> None:
+    answer = connection.open().post(f"/v1/machines/{segment(machine)}/{act}", body)
+    show(output, answer, (), (), _words(answer))
+
+
+def _words(answer: dict[str, Any]) -> str:
+    machine, act, did, concerned = answer["machine"], answer["act"], answer["did"], answer["concerned"]
+    word = _WORDS["Held" if act in ("hold", "unhold") else "Quarantined"]
+    so = "would be" if answer["dry_run"] else "is"
+    if not did:
+        return f"{machine} is {word} already: {standing(concerned[0])}" if concerned else f"{machine} is not {word}"
+    if did == "taken-off":
+        was = "; and ".join(standing(each) for each in concerned)
+        return f"{machine} {so} {word} no more. {_sentence(answer['consequence'])} It was {word} {was}"
+    until = concerned[0]["until_ms"]
+    end = f" until {moment(until)}" if until is not None else " until it is taken off"
+    if did == "extended":
+        first = concerned[0]
+        return f"{machine} {so} {word}{end}: since {moment(first['since_ms'])} by {first['who']}: {first['reason']}"
+    return f"{machine} {so} {word}{end}. {_sentence(answer['consequence'])}"
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}."

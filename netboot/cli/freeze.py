@@ -1,0 +1,103 @@
+"""`netboot freeze|unfreeze`: whether what acts by itself may begin anything. Asks the running service."""
+
+from typing import Any
+
+import click
+
+from netboot.cli.acts import dry_run_option, may_say_why_option
+from netboot.cli.client import Connection, api_command
+from netboot.cli.output import show
+from netboot.cli.times import moment, until_option
+
+_STATUS = "status"
+
+
+@click.command()
+@click.argument("what", type=click.Choice([_STATUS]), required=False)
+@click.option("--reason", default="", help="Why, for whoever finds it so; required to freeze.")
+@until_option
+@dry_run_option
+@api_command
+def freeze(
+    what: str | None, reason: str, until: dict[str, int], dry_run: bool, connection: Connection, output: str
+) -> None:
+    """Freeze the fleet: nothing that acts by itself begins anything, until it ends. `status`: how it is now.
+
+    What has begun already goes on to its end; what people order is done as ever. Machines boot and join as ever.
+    Maintenance windows of the inventory (`maintenance:`) say the same for times of the week.
+
+    \b
+    Example:
+      netboot freeze --reason "power work in hall 2" --until 8h
+      netboot freeze status
+      netboot unfreeze
+    """
+    client = connection.open()
+    if what == _STATUS:
+        if reason or until or dry_run:
+            raise click.UsageError("status takes neither --reason nor --until nor --dry-run")
+        answer = client.get("/v1/freeze")
+        show(output, answer, _COLUMNS, _rows(answer), "no maintenance window is declared")
+        if output == "table":
+            click.echo(_permission(answer))
+        return
+    if not reason:
+        raise click.UsageError("say why, with --reason")
+    answer = client.post("/v1/freeze", {"reason": reason, "dry_run": dry_run, **until})
+    show(output, answer, (), (), _frozen(answer))
+
+
+@click.command()
+@may_say_why_option
+@dry_run_option
+@api_command
+def unfreeze(reason: str, dry_run: bool, connection: Connection, output: str) -> None:
+    """End the freeze.
+
+    \b
+      netboot unfreeze
+    """
+    answer = connection.open().post("/v1/unfreeze", {"reason": reason, "dry_run": dry_run})
+    if not answer["did"]:
+        words = "it is not frozen"
+    else:
+        words = f"{'would be' if dry_run else 'is'} frozen no more. It was frozen {_standing(answer['concerned'])}"
+        words = f"the fleet {words}"
+    show(output, answer, (), (), words)
+
+
+_COLUMNS = ("window", "days", "from", "to", "time zone", "now")
+
+
+def _rows(answer: dict[str, Any]) -> list[tuple[object, ...]]:
+    return [
+        (
+            each["name"],
+            ", ".join(each["days"]),
+            each["start"],
+            each["end"],
+            each["time_zone"],
+            f"open until {moment(each['closes_ms'])}" if each["closes_ms"] else f"opens {moment(each['opens_ms'])}",
+        )
+        for each in answer["windows"]
+    ]
+
+
+def _permission(answer: dict[str, Any]) -> str:
+    permission = answer["may_act"]
+    until = f", until {moment(permission['until_ms'])}" if permission["until_ms"] is not None else ""
+    return f"What acts by itself may {'' if permission['may'] else 'not '}begin: {permission['reason']}{until}."
+
+
+def _frozen(answer: dict[str, Any]) -> str:
+    concerned, did = answer["concerned"], answer["did"]
+    if not did:
+        return f"the fleet is frozen already: {_standing(concerned)}"
+    so = "would be" if answer["dry_run"] else "is"
+    end = f"until {moment(concerned['until_ms'])}" if concerned["until_ms"] is not None else "until `netboot unfreeze`"
+    return f"the fleet {so} frozen {end}: nothing that acts by itself begins anything"
+
+
+def _standing(freeze: dict[str, Any]) -> str:
+    until = f", until {moment(freeze['until_ms'])}" if freeze["until_ms"] is not None else ""
+    return f"since {moment(freeze['since_ms'])} by {freeze['who']}{until}: {freeze['reason']}"

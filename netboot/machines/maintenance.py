@@ -1,0 +1,111 @@
+"""Maintenance windows and the freeze: when what acts by itself may begin something. A window is days, a start and an
+end by the clock of a place, as kured and Rancher's system-upgrade-controller have it (docs/decisions/121). Pure.
+"""
+
+from collections.abc import Sequence
+from datetime import date, datetime, time, timedelta
+from typing import Annotated, Literal, NamedTuple, get_args
+from zoneinfo import ZoneInfo
+
+from pydantic import AfterValidator, Field
+
+from images.values.strict import Strict
+from images.values.types import Matching, Name
+
+Day = Literal["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"]
+DAYS: tuple[Day, ...] = get_args(Day)
+Hour = Annotated[str, Matching(r"([01]\d|2[0-3]):[0-5]\d", 'must be a time of day like "22:00", in quotes')]
+_AHEAD = 8
+"""Days: a window that opens once a week opens within them."""
+
+
+def _zone(name: str) -> str:
+    try:
+        ZoneInfo(name)
+    except (ValueError, OSError, LookupError):  # ZoneInfoNotFoundError is a KeyError
+        raise ValueError(
+            "no such time zone is known here: a name of the IANA database, like Europe/Berlin or UTC"
+        ) from None
+    return name
+
+
+class Window(Strict):
+    """Open on these days from `start` to `end`, by the clocks of `time_zone`. One whose end is not after its start ends
+    on the next day."""
+
+    name: Name
+    days: Annotated[tuple[Day, ...], Field(min_length=1, max_length=7)] = DAYS
+    start: Hour
+    end: Hour
+    time_zone: Annotated[str, AfterValidator(_zone)] = "UTC"
+
+    def opened(self, now_ms: int) -> int | None:
+        """When it closes, in ms since 1970, while it is open; else None."""
+        now = datetime.fromtimestamp(now_ms / 1000, ZoneInfo(self.time_zone))
+        for day in (now.date() - timedelta(days=1), now.date()):
+            begins, ends = self._on(day)
+            if DAYS[day.weekday()] in self.days and begins <= now.replace(tzinfo=None) < ends:
+                return self._moment(ends.replace(fold=now.fold))
+        return None
+
+    def opens(self, now_ms: int) -> int:
+        """When it opens next, in ms since 1970, after this moment."""
+        today = datetime.fromtimestamp(now_ms / 1000, ZoneInfo(self.time_zone)).date()
+        days = [today + timedelta(days=ahead) for ahead in range(_AHEAD)]
+        moments = (self._moment(self._on(day)[0]) for day in days if DAYS[day.weekday()] in self.days)
+        return next(moment for moment in moments if moment > now_ms)
+
+    def _on(self, day: date) -> tuple[datetime, datetime]:
+        """Its start and end on a day, by the clocks there."""
+        begins = datetime.combine(day, time.fromisoformat(self.start))
+        ends = datetime.combine(day, time.fromisoformat(self.end))
+        return begins, ends if ends > begins else ends + timedelta(days=1)
+
+    def _moment(self, local: datetime) -> int:
+        return round(local.replace(tzinfo=ZoneInfo(self.time_zone)).timestamp() * 1000)
+
+
+class Freeze(Strict):
+    """Nothing that acts by itself begins anything. `until_ms` None: until somebody ends it."""
+
+    who: str
+    reason: str
+    since_ms: int
+    until_ms: int | None = None
+
+    def stands(self, now_ms: int) -> bool:
+        """Whether it has not ended."""
+        return self.until_ms is None or now_ms < self.until_ms
+
+
+def frozen(before: Freeze | None, asked: Freeze) -> tuple[Freeze, str]:
+    """What an order to freeze makes of what stands, and which word it is: put-on, extended, or "" where it is so
+    already. Nobody's freeze is cut short by another."""
+    if before is None or not before.stands(asked.since_ms):
+        return asked, "put-on"
+    if before.until_ms is None or (asked.until_ms is not None and asked.until_ms <= before.until_ms):
+        return before, ""
+    return before.model_copy(update={"until_ms": asked.until_ms}), "extended"
+
+
+class Permission(NamedTuple):
+    """Whether what acts by itself may begin something now, why, and when that is another, in ms since 1970; None: when
+    somebody says so."""
+
+    may: bool
+    reason: str
+    until_ms: int | None = None
+
+
+def may_act(windows: Sequence[Window], freeze: Freeze | None, now_ms: int) -> Permission:
+    """By what an operator said and what the inventory declares. Without any window: at any time."""
+    if freeze is not None and freeze.stands(now_ms):
+        return Permission(may=False, reason=f"frozen by {freeze.who}: {freeze.reason}", until_ms=freeze.until_ms)
+    if not windows:
+        return Permission(may=True, reason="no maintenance window is declared: at any time")
+    closing = [(until, window.name) for window in windows if (until := window.opened(now_ms)) is not None]
+    if closing:
+        until_ms, name = max(closing)
+        return Permission(may=True, reason=f"maintenance window {name} is open", until_ms=until_ms)
+    opens_ms, name = min((window.opens(now_ms), window.name) for window in windows)
+    return Permission(may=False, reason=f"no maintenance window is open; the next one is {name}", until_ms=opens_ms)

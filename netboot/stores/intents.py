@@ -1,0 +1,138 @@
+"""What is wanted of machines, in `data/intents.db`: `netboot.lifecycle.intents.Intents` and `IntentStore`.
+
+The supervisor makes the file when the service starts, and nobody else: one that is gone while it runs is not made anew,
+for an empty one would say that nothing is held. Opened anew for each question, as that of enrolments is.
+"""
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Literal
+
+from pydantic import ValidationError
+
+from images.values.faults import first_fault
+from netboot.lifecycle.errors import StateUnavailableError
+from netboot.lifecycle.intent_rules import decide, end_of, ended, entries, ordered
+from netboot.lifecycle.intents import Change, Entry, Intent, Order
+from netboot.stores import shared_file
+
+MIGRATIONS = (
+    (
+        """CREATE TABLE intents (
+            machine TEXT NOT NULL, mark TEXT NOT NULL, owner TEXT NOT NULL, who TEXT NOT NULL, reason TEXT NOT NULL,
+            since_ms INTEGER NOT NULL, until_ms INTEGER, PRIMARY KEY (machine, mark, owner)
+        ) WITHOUT ROWID""",
+        """CREATE TABLE history (
+            id INTEGER PRIMARY KEY AUTOINCREMENT, at_ms INTEGER NOT NULL, machine TEXT NOT NULL, mark TEXT NOT NULL,
+            act TEXT NOT NULL, owner TEXT NOT NULL, who TEXT NOT NULL, reason TEXT NOT NULL, until_ms INTEGER
+        )""",
+        "CREATE INDEX history_of_machine ON history (machine, id)",
+        """CREATE TABLE freezes (
+            id INTEGER PRIMARY KEY CHECK (id = 1), who TEXT NOT NULL, reason TEXT NOT NULL, since_ms INTEGER NOT NULL,
+            until_ms INTEGER
+        )""",
+    ),
+)
+VERSION = len(MIGRATIONS)
+HISTORY_KEPT = 500
+"""Lines for each machine."""
+
+_COLUMNS = tuple(Intent.model_fields)
+_SELECT = f"SELECT {', '.join(_COLUMNS)} FROM intents"  # noqa: S608 - our own names of columns
+_REPLACE = f"INSERT OR REPLACE INTO intents ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(_COLUMNS))})"  # noqa: S608
+_NOTED = tuple(name for name in Entry.model_fields if name != "id")
+_NOTE = f"INSERT INTO history ({', '.join(_NOTED)}) VALUES ({', '.join('?' * len(_NOTED))})"  # noqa: S608
+_FORGET = (
+    "DELETE FROM history WHERE machine = ?1 AND id <= "
+    "(SELECT id FROM history WHERE machine = ?1 ORDER BY id DESC LIMIT 1 OFFSET ?2)"
+)
+
+
+def make(path: Path) -> sqlite3.Connection:
+    """The file, made or brought up to date; whoever keeps it open keeps SQLite's files beside it.
+
+    Raises:
+        StateUnavailableError: it is newer than this program. sqlite3.Error, OSError.
+    """
+    return shared_file.connect(path, MIGRATIONS)
+
+
+class SqliteIntents:
+    """Safe for threads and processes: every change is one transaction that reads, decides and writes."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def of(self, machine: str, now_ms: int) -> list[Intent]:
+        with opened(self._path, "ro") as db:
+            return _standing(_read(db, f"{_SELECT} WHERE machine = ?", machine), now_ms)
+
+    def all(self, now_ms: int) -> list[Intent]:
+        with opened(self._path, "ro") as db:
+            return _standing(_read(db, _SELECT), now_ms)
+
+    def history(self, machine: str | None, limit: int) -> list[Entry]:
+        names = tuple(Entry.model_fields)
+        query = f"SELECT {', '.join(names)} FROM history WHERE ?1 IS NULL OR machine = ?1 ORDER BY id DESC LIMIT ?2"  # noqa: S608
+        with opened(self._path, "ro") as db:
+            rows = db.execute(query, (machine, limit)).fetchall()
+            return [Entry.model_validate(dict(zip(names, row, strict=True))) for row in rows]
+
+    def order(self, machine: str, order: Order, who: str, now_ms: int) -> Change:
+        with opened(self._path, "rw") as db:
+            db.execute("BEGIN IMMEDIATE")
+            before = _read(db, f"{_SELECT} WHERE machine = ?", machine)
+            change = decide(machine, before, order, who, now_ms)
+            over = ended(before, now_ms) if change.act else []
+            for intent in (*over, *change.removed):
+                _remove(db, intent)
+            for intent in change.put:
+                db.execute(_REPLACE, [getattr(intent, column) for column in _COLUMNS])
+            said = [end_of(intent) for intent in over] + entries(change, order, who, now_ms) if change.act else []
+            db.executemany(_NOTE, [[getattr(entry, column) for column in _NOTED] for entry in said])
+            db.execute(_FORGET, (machine, HISTORY_KEPT))
+            db.execute("COMMIT")  # an error before it closes the connection, which rolls back
+        return change
+
+
+@contextmanager
+def opened(path: Path, mode: Literal["ro", "rw"]) -> Iterator[sqlite3.Connection]:
+    """The file while in the block; never made.
+
+    Raises:
+        StateUnavailableError: it is not there, cannot be used, or holds what cannot be read.
+    """
+    uri = f"{path.absolute().as_uri()}?mode={mode}"
+    try:
+        with closing(sqlite3.connect(uri, uri=True, timeout=shared_file.BUSY_SECONDS, isolation_level=None)) as db:
+            if mode == "rw":
+                db.execute("PRAGMA synchronous=FULL")
+            if (version := shared_file.version_of(db)) != VERSION:
+                raise StateUnavailableError(
+                    f"{path} has schema {version}, and this netboot knows {VERSION}: restart the service"
+                )
+            yield db
+    except ValidationError as error:
+        fault = first_fault(error)
+        raise StateUnavailableError(
+            f"{path} holds what cannot be read ({fault.key}: {fault.message}): restore a backup"
+        ) from None
+    except (sqlite3.Error, OSError) as error:
+        why = "it is not there" if not path.exists() else error
+        raise StateUnavailableError(f"{path} cannot be used: {why}; what is held cannot be told") from None
+
+
+def _read(db: sqlite3.Connection, query: str, *values: object) -> list[Intent]:
+    rows = db.execute(query, values).fetchall()
+    return [Intent.model_validate(dict(zip(_COLUMNS, row, strict=True))) for row in rows]
+
+
+def _standing(intents: Sequence[Intent], now_ms: int) -> list[Intent]:
+    return ordered(intent for intent in intents if intent.stands(now_ms))
+
+
+def _remove(db: sqlite3.Connection, intent: Intent) -> None:
+    key = (intent.machine, intent.mark, intent.owner)
+    db.execute("DELETE FROM intents WHERE machine = ? AND mark = ? AND owner = ?", key)

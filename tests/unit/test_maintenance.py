@@ -1,0 +1,114 @@
+"""Maintenance windows and the freeze, by the clocks of places that change theirs."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from netboot.machines.maintenance import DAYS, Freeze, Permission, Window, frozen, may_act
+
+NIGHTS = Window(name="nights", days=("Mon", "Tue", "Wed", "Thu"), start="22:00", end="04:00", time_zone="Europe/Berlin")
+
+
+def at(moment: str) -> int:
+    """Milliseconds of a moment of UTC."""
+    return round(datetime.fromisoformat(moment).replace(tzinfo=UTC).timestamp() * 1000)
+
+
+@pytest.mark.parametrize(
+    ("moment", "until"),
+    [
+        ("2026-11-23T20:59:59", None),  # Monday, 21:59:59 in Berlin
+        ("2026-11-23T21:00", "2026-11-24T03:00"),
+        ("2026-11-24T02:59:59", "2026-11-24T03:00"),
+        ("2026-11-24T03:00", None),
+        ("2026-11-27T02:00", "2026-11-27T03:00"),  # Friday morning is Thursday's
+        ("2026-11-27T21:00", None),
+        ("2026-07-20T20:00", "2026-07-21T02:00"),  # in summer an hour earlier
+        ("2026-07-20T19:59", None),
+    ],
+)
+def test_a_window_over_midnight_is_of_the_day_on_which_it_opens(moment: str, until: str | None) -> None:
+    assert NIGHTS.opened(at(moment)) == (at(until) if until else None)
+
+
+@pytest.mark.parametrize(
+    ("moment", "opens"),
+    [
+        ("2026-11-23T20:00", "2026-11-23T21:00"),
+        ("2026-11-23T21:00", "2026-11-24T21:00"),  # it is open: the one after
+        ("2026-11-26T21:00", "2026-11-30T21:00"),  # Thursday night: Monday
+        ("2026-10-24T12:00", "2026-10-26T21:00"),  # over the end of summer time
+    ],
+)
+def test_when_it_opens_next(moment: str, opens: str) -> None:
+    assert NIGHTS.opens(at(moment)) == at(opens)
+
+
+def test_a_window_whose_end_is_its_start_is_a_whole_day() -> None:
+    sunday = Window(name="sunday", days=("Sun",), start="06:00", end="06:00")
+    assert sunday.opened(at("2026-11-22T06:00")) == at("2026-11-23T06:00")
+    assert sunday.opened(at("2026-11-23T05:59")) == at("2026-11-23T06:00")
+    assert sunday.opened(at("2026-11-23T06:00")) is None
+
+
+@given(
+    st.sets(st.sampled_from(DAYS), min_size=1),
+    st.times(),
+    st.times(),
+    st.sampled_from(["UTC", "Europe/Berlin", "America/St_Johns", "Pacific/Apia", "Asia/Kathmandu"]),
+    st.datetimes(datetime(2000, 1, 1), datetime(2040, 1, 1)),  # noqa: DTZ001 - Hypothesis wants naive bounds
+)
+def test_what_is_said_of_a_window_agrees(days: Any, start: Any, end: Any, zone: str, moment: datetime) -> None:
+    window = Window(name="w", days=tuple(days), start=f"{start:%H:%M}", end=f"{end:%H:%M}", time_zone=zone)
+    now = round(moment.replace(tzinfo=UTC).timestamp() * 1000)
+    until, opens = window.opened(now), window.opens(now)
+    assert now < opens <= now + timedelta(days=8) / timedelta(milliseconds=1)
+    if until is not None:
+        assert now < until <= now + timedelta(hours=26) / timedelta(milliseconds=1)
+    allowed = may_act([window], None, now)
+    assert (allowed.may, allowed.until_ms) == ((True, until) if until is not None else (False, opens))
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("time_zone", "Berlin"), ("time_zone", "../etc/passwd"), ("start", "24:00"), ("start", "9:00"), ("days", []),
+     ("days", ["Mo"])],
+)  # fmt: skip
+def test_what_is_no_window(field: str, value: Any) -> None:
+    with pytest.raises(ValidationError):
+        Window.model_validate({"name": "w", "start": "22:00", "end": "04:00", field: value})
+
+
+NOW = at("2026-11-23T12:00")
+FREEZE = Freeze(who="alice", reason="power work", since_ms=NOW, until_ms=NOW + 10)
+OPEN, OTHER = Window(name="open", start="11:00", end="13:00"), Window(name="longer", start="11:30", end="14:00")
+
+
+def test_may_act_says_why_in_words() -> None:
+    until = at("2026-11-23T14:00")
+    assert may_act((), None, NOW) == Permission(may=True, reason="no maintenance window is declared: at any time")
+    assert may_act((OPEN, OTHER), None, NOW) == Permission(True, "maintenance window longer is open", until)
+    assert may_act((NIGHTS,), None, NOW) == Permission(
+        False, "no maintenance window is open; the next one is nights", at("2026-11-23T21:00")
+    )
+    for windows in ((), (OPEN,), (NIGHTS,)):
+        assert may_act(windows, FREEZE, NOW) == Permission(False, "frozen by alice: power work", NOW + 10)
+        assert may_act(windows, FREEZE, NOW + 10) == may_act(windows, None, NOW + 10)
+
+
+@pytest.mark.parametrize(
+    ("stands", "asked", "did", "until"),
+    [(10, 5, "", 10), (10, 10, "", 10), (10, 20, "extended", 20), (10, None, "extended", None), (None, 20, "", None)],
+)
+def test_nobody_s_freeze_is_cut_short(stands: int | None, asked: int | None, did: str, until: int | None) -> None:
+    before = Freeze(who="alice", reason="a", since_ms=0, until_ms=stands)
+    word = Freeze(who="bob", reason="b", since_ms=1, until_ms=asked)
+    assert frozen(before, word) == (before.model_copy(update={"until_ms": until}), did)
+    assert frozen(None, word) == (word, "put-on")
+    if stands is not None:
+        later = word.model_copy(update={"since_ms": stands})
+        assert frozen(before, later) == (later, "put-on")
