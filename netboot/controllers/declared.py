@@ -5,8 +5,9 @@ from collections.abc import Callable, Collection
 from netboot.controllers.sight import REPORTS, cluster_place
 from netboot.lifecycle.known import Declared, Places
 from netboot.lifecycle.snapshot import Snapshot
+from netboot.machines.boot_limit import BootLimit
 from netboot.machines.deadlines import Deadline
-from netboot.machines.values import deadlines_of
+from netboot.machines.values import boot_limit_of, deadlines_of
 
 
 def declared_of(snapshot: Snapshot, clusters: Collection[str]) -> dict[str, Declared]:
@@ -14,13 +15,14 @@ def declared_of(snapshot: Snapshot, clusters: Collection[str]) -> dict[str, Decl
     profiles = {profile.name: profile for profile in snapshot.inventory.profiles}
     classes = {one.name: one for one in snapshot.inventory.classes}
     images = {name: digest for name, digest in snapshot.channels.items() if digest in snapshot.images}
-    deadlines: dict[tuple[str, str | None], dict[str, Deadline]] = {}
+    limits: dict[tuple[str, str | None], tuple[dict[str, Deadline], BootLimit]] = {}
     declared = {}
     for machine in snapshot.inventory.machines:
         profile, cluster, hardware = profiles[machine.profile], machine.cluster, machine.class_name
         kind = (profile.name, hardware)
-        if kind not in deadlines:  # machines of one kind share them
-            deadlines[kind] = deadlines_of(profile, classes[hardware] if hardware is not None else None)
+        if kind not in limits:  # machines of one kind share them
+            of_class = classes[hardware] if hardware is not None else None
+            limits[kind] = deadlines_of(profile, of_class), boot_limit_of(profile, of_class)
         declared[machine.name] = Declared(
             name=machine.name,
             cluster=cluster,
@@ -29,8 +31,9 @@ def declared_of(snapshot: Snapshot, clusters: Collection[str]) -> dict[str, Decl
             joins=cluster in clusters,
             channel=profile.channel,
             image=images.get(profile.channel),
-            deadlines=deadlines[kind],
+            deadlines=limits[kind][0],
             places=Places(REPORTS, cluster_place(cluster), f"nodes/{cluster}/{hardware or ''}"),
+            boot_limit=limits[kind][1],
         )
     return declared
 

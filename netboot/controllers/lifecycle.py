@@ -14,7 +14,7 @@ from netboot.controllers.waiting import Waiting
 from netboot.lifecycle.conditions import Judged, JudgedMachines
 from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.judge import Verdict, judge
-from netboot.lifecycle.known import Declared, Known, wants_claim
+from netboot.lifecycle.known import MOST_COUNTED, Declared, Known, counted, wants_claim
 from netboot.lifecycle.ports import Clock, States
 from netboot.lifecycle.seen_time import SeenTime
 from netboot.lifecycle.state import MachineState
@@ -149,7 +149,9 @@ class LifecycleController:
             state, node = states.get(each.name, MachineState(machine=each.name)), self._surroundings.node(each)
             newest = self._states.boots(each.name, 1) if wants_claim(state, node) else []
             claim = newest[0] if newest else None
-            known.append(Known(each, state, claim, node, self._surroundings.marks(each.name)))
+            least = counted(each, state, claim, node)
+            tries = self._states.since_ready(each.name, least, MOST_COUNTED) if least is not None else ()
+            known.append(Known(each, state, claim, node, self._surroundings.marks(each.name), tries))
         return known
 
     def _verdict(self, known: Known, before: Judged | None, clocks: SeenTime) -> Verdict:

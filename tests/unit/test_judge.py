@@ -305,11 +305,14 @@ def test_what_nobody_proved_alters_nothing_of_a_boot_whose_node_is_ready() -> No
 def test_the_boot_that_is_under_way_explains_a_machine_whose_proven_boot_is_lost() -> None:
     pending = {"pending": upto(Phase.INITRD_STARTED, number=2)}
     of = known(upto(Phase.READY), node=Node.NOT_READY, state=pending)
-    lost = after(of, 1_200_000)
-    assert found(lost)["Booted"] == ("False", "Booting")
+    late = after(of, 1_200_000 - 1)
+    assert found(late)["Booted"] == ("True", "Booted")
+    lost = judge(of, late.judged, shows(1_200_000), START)
+    assert found(lost)["Booted"] == ("False", "Stuck"), "its deadline began with its own phase"
     assert lost.judged.step == Phase.INITRD_STARTED
-    stuck = judge(of, lost.judged, shows(1_200_000 + 900_000), START)
-    assert found(stuck)["Booted"] == ("False", "Stuck")
+    pending = {"pending": upto(Phase.IMAGE_FETCHED, number=2)}
+    on = judge(known(upto(Phase.READY), node=Node.NOT_READY, state=pending), lost.judged, shows(1_200_000), START)
+    assert found(on)["Booted"] == ("False", "Booting")
 
 
 @pytest.mark.parametrize(
