@@ -66,9 +66,19 @@ def test_an_inventory_keeps_them_and_one_without_any_is_written_as_before(tmp_pa
         ("{Switched: -1}", "profiles[0].deadlines.Switched: Input should be greater than or equal to 0"),
         ("{Switched: 200h}", f"profiles[0].deadlines.Switched: Input should be less than or equal to {LONGEST}"),
         (
-            "{Posted: 45m}",
-            f"profiles[0].deadlines.Posted: no deadline is of that name; there are {', '.join(DEFAULTS)}",
+            "{Xyz: 45m}",
+            f"profiles[0].deadlines.Xyz: no deadline is named 'Xyz'; there are {', '.join(DEFAULTS)}",
         ),
+        ("{Posted: 45m}", "profiles[0].deadlines.Posted: no deadline is named 'Posted'; did you mean 'Booted'?"),
+        (
+            "{initrdfetch: 45m}",
+            "profiles[0].deadlines.initrdfetch: no deadline is named 'initrdfetch'; did you mean 'InitrdFetched'?",
+        ),
+        (
+            "{CsrApproved: 45m}",
+            "profiles[0].deadlines.CsrApproved: no deadline is named 'CsrApproved'; did you mean 'CSRApproved'?",
+        ),
+        ("{7: 45m}", "profiles[0].deadlines[7]: Input should be a valid string"),
     ],
 )
 def test_what_is_no_deadline_is_a_fault_with_its_place(tmp_path: Path, said: str, fault: str | None) -> None:

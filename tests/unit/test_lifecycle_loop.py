@@ -19,6 +19,7 @@ from netboot.lifecycle.known import Node
 from netboot.lifecycle.phases import Phase
 from netboot.lifecycle.transitions import Act
 from netboot.status import ApproverStatus, BootStatus, NodesStatus
+from netboot.stores.conditions import JudgedFile, SqliteConditions
 from netboot.stores.status import StatusFolder, write_status
 from tests.lifecycle_world import ALL, World, declared
 from tests.records import START, checked, event, script
@@ -282,6 +283,28 @@ def test_what_was_kept_and_is_gone_is_found_again_though_nothing_comes() -> None
     world.kept.refuses = False
     world.judge()
     assert set(world.kept.kept) == {"gpu-001", "gpu-002"}
+
+
+def test_a_file_that_is_removed_under_an_idle_service_is_whole_again_within_a_minute(tmp_path: Path) -> None:
+    path, names = tmp_path / "conditions.db", ["gpu-001", "gpu-002"]
+    world = World(*names)
+    file = JudgedFile(path)
+    world.kept = file  # type: ignore[assignment]
+    world.start()
+    world.take(script("gpu-001", 1), event("gpu-001", 1, Phase.SWITCHED))
+    world.judge()
+    before = SqliteConditions(path).conditions()
+    path.unlink()
+    world.pass_seconds(KEEP_MS // 1000 + 2)
+    after = SqliteConditions(path).conditions()
+    assert {name: [(each.type, each.reason) for each in found] for name, found in after.items()} == {
+        name: [(each.type, each.reason) for each in found] for name, found in before.items()
+    }
+    assert set(after) == set(names)
+    assert (file.seen_time()["reports"], world.loop.status().problem) == (KEEP_MS + 2_000, "")
+    world.pass_seconds(600)
+    assert SqliteConditions(path).conditions()["gpu-001"][0].reason == "Stuck"
+    file.close()
 
 
 def test_nothing_is_judged_before_an_inventory_is_in_force() -> None:
