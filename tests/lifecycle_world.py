@@ -38,7 +38,7 @@ class World:
         self.loop = LifecycleController(
             self.states,
             self.kept,
-            lambda: self.declared,
+            lambda _: self.declared,
             lambda: self.acts,
             lambda _: Sight(self.seeing, self.nodes),
             self,

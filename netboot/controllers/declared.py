@@ -1,7 +1,9 @@
 """What the published snapshot says of each machine, as the lifecycle's judgement wants it."""
 
+import gc
 from collections.abc import Callable, Collection
 
+from netboot.controllers.pieces import Going, in_pieces, unheard
 from netboot.controllers.sight import REPORTS, cluster_place
 from netboot.lifecycle.known import Declared, Places
 from netboot.lifecycle.snapshot import Snapshot
@@ -10,14 +12,14 @@ from netboot.machines.deadlines import Deadline
 from netboot.machines.values import boot_limit_of, deadlines_of
 
 
-def declared_of(snapshot: Snapshot, clusters: Collection[str]) -> dict[str, Declared]:
+def declared_of(snapshot: Snapshot, clusters: Collection[str], going: Going = unheard) -> dict[str, Declared]:
     """Each machine by its name. `clusters`: those that are configured."""
     profiles = {profile.name: profile for profile in snapshot.inventory.profiles}
     classes = {one.name: one for one in snapshot.inventory.classes}
     images = {name: digest for name, digest in snapshot.channels.items() if digest in snapshot.images}
     limits: dict[tuple[str, str | None], tuple[dict[str, Deadline], BootLimit]] = {}
     declared = {}
-    for machine in snapshot.inventory.machines:
+    for machine in in_pieces(snapshot.inventory.machines, going):
         profile, cluster, hardware = profiles[machine.profile], machine.cluster, machine.class_name
         kind = (profile.name, hardware)
         if kind not in limits:  # machines of one kind share them
@@ -46,9 +48,10 @@ class Published:
         self._of: Snapshot | None = None
         self._declared: dict[str, Declared] | None = None
 
-    def declared(self) -> dict[str, Declared] | None:
+    def declared(self, going: Going = unheard) -> dict[str, Declared] | None:
         """None: nothing was published yet."""
         snapshot = self._published()
         if snapshot is not None and snapshot is not self._of:
-            self._of, self._declared = snapshot, declared_of(snapshot, self._clusters)
+            gc.freeze()  # it lives long; a collection that walks 50,000 machines would hold up every thread meanwhile
+            self._of, self._declared = snapshot, declared_of(snapshot, self._clusters, going)
         return self._declared

@@ -10,7 +10,9 @@ from netboot.config import Config
 from netboot.controllers.acts import EnrolledActs
 from netboot.controllers.lifecycle import FIRST_MS, KEEP_MS, MOST
 from netboot.controllers.nodes.observed import ObservedFile, ObservedNodes
+from netboot.controllers.pieces import PIECE
 from netboot.controllers.sight import Eyes, Sight
+from netboot.controllers.surroundings import Surroundings
 from netboot.controllers.waiting import Waiting
 from netboot.join.enrolment import Record
 from netboot.lifecycle.errors import StateUnavailableError
@@ -158,6 +160,36 @@ def test_a_new_inventory_costs_a_judgement_of_those_machines_alone_for_which_it_
     world.declared = {"gpu-001": declared("gpu-001"), "gpu-002": declared("gpu-002", enabled=False)}
     world.judge()
     assert asked == [["gpu-002"]]
+
+
+def test_whoever_compares_a_long_inventory_or_list_of_nodes_is_heard_meanwhile() -> None:
+    names = [f"gpu-{number:04}" for number in range(4 * PIECE)]
+    surroundings, heard = Surroundings(), list[int]()
+    inventory = {name: declared(name) for name in names}
+    assert len(surroundings.take_declared(inventory, lambda: heard.append(1))) == len(names)
+    assert len(heard) == 4
+    assert len(surroundings.take_nodes({"default": dict.fromkeys(names, Node.GATED)}, lambda: heard.append(2))) == 4_000
+    assert len(heard) == 8
+    assert surroundings.take_declared(inventory, lambda: heard.append(3)) == []
+    assert len(heard) == 8
+
+
+def test_who_is_interrupted_while_comparing_has_taken_nothing_and_begins_anew() -> None:
+    names = [f"gpu-{number:04}" for number in range(2 * PIECE)]
+    surroundings = Surroundings()
+
+    def fail() -> None:
+        raise StateUnavailableError("no")
+
+    inventory = {name: declared(name) for name in names}
+    with pytest.raises(StateUnavailableError):
+        surroundings.take_declared(inventory, fail)
+    assert len(surroundings.take_declared(inventory)) == len(names)
+    nodes = {"default": dict.fromkeys(names, Node.NOT_READY)}
+    with pytest.raises(StateUnavailableError):
+        surroundings.take_nodes(nodes, fail)
+    assert len(surroundings.take_nodes(nodes)) == len(names)
+    assert surroundings.places({"default"}) == (set(), {"nodes/default/hgx"})
 
 
 def test_who_waits_waits_once_and_what_was_planned_before_is_forgotten() -> None:
