@@ -102,4 +102,4 @@ def counted(declared: Declared, state: MachineState, claim: Trace | None, node: 
     current = state.current
     there = current is not None and current.phase(Phase.READY if declared.joins else Phase.BOOTED) is not None
     explains = state.pending or claim if current is None or there else current
-    return standing(explains) if explains is not None else None
+    return standing(explains) if explains is not None and not (there and explains == current) else None

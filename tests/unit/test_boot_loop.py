@@ -239,6 +239,7 @@ def boot(number: int, *phases: Phase) -> Trace:
         (boot(1, Phase.INITRD_STARTED), None, boot(2), None, Standing.REPORTED),
         (boot(1, *JOIN), None, None, Node.NOT_READY, None),
         (boot(1, *JOIN), None, boot(2), Node.NOT_READY, Standing.CLAIMED),
+        (boot(1, *JOIN), None, boot(1, *JOIN), Node.NOT_READY, None),
         (boot(1, *JOIN), boot(2, Phase.SWITCHED), boot(3), Node.NOT_READY, Standing.REPORTED),
         (boot(1, *JOIN), boot(2, Phase.SWITCHED), boot(3), Node.GATED, None),
         (boot(1, Phase.ATTESTED), boot(2, Phase.SWITCHED), boot(3), None, Standing.PROVEN),
