@@ -121,7 +121,7 @@ def _course(known: Known, trace: Trace, clocks: _Clocks, *, own: bool, timer: st
     facts: list[Fact] = [reached.phase for reached in trace.reached]
     if trace.state is Phase.FAILED:
         facts.append(Phase.FAILED)
-    registered = own and trace.phase(Phase.NODE_REGISTERED) is not None
+    registered = own and any(PLACE[reached.phase] >= PLACE[Phase.NODE_REGISTERED] for reached in trace.reached)
     if registered and known.node in UP:
         facts.append(Gate.IN_SERVICE if known.node is Node.IN_SERVICE else Gate.HEALTH_GATED)
     if own and _silent(known, trace, clocks):

@@ -153,6 +153,11 @@ def test_a_node_that_nobody_lets_work_is_overdue_where_a_class_says_so() -> None
     )
 
 
+def test_a_ready_boot_of_which_it_was_not_heard_that_it_registered_is_gated_or_in_service_all_the_same() -> None:
+    verdict = judge(known(boot(Phase.READY), node=Node.IN_SERVICE), None, shows(0), START)
+    assert (verdict.judged.step, verdict.judged.trouble) == ("InService", Trouble.NONE)
+
+
 def test_one_that_is_stuck_recovers_by_itself() -> None:
     stuck = after(known(upto(Phase.SWITCHED)), 600_000)
     assert found(stuck)["Booted"] == ("False", "Stuck")
