@@ -4,6 +4,7 @@ or are set back; Nodes, acts and inventories that change; restarts that find wha
 from collections import Counter
 from typing import Any, ClassVar
 
+import hypothesis
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
@@ -160,9 +161,11 @@ class Lives(RuleBasedStateMachine):
     @invariant()
     def what_is_found_hangs_on_no_history_but_on_what_was_waited_for(self) -> None:
         for name, judged in self.world.kept.kept.items():
-            anew = judge(self._known(name), None, {}, 0).judged
+            known = self._known(name)
+            anew = judge(known, None, {}, 0).judged
             here = {each.type: each.reason for each in judged.conditions}
-            if not WAITED & set(here.values()):
+            may_be_lost = ("node" if known.declared.joins else "report") in judged.timers  # then another boot explains
+            if not WAITED & set(here.values()) and not may_be_lost:
                 assert here == {each.type: each.reason for each in anew.conditions}
                 assert judged.step == anew.step
 
@@ -214,7 +217,12 @@ class Lives(RuleBasedStateMachine):
 
 def test_whatever_comes_in_ten_thousand_steps_every_machine_is_judged_by_the_tables_and_by_what_could_be_seen() -> None:
     each = settings(
-        max_examples=150, stateful_step_count=90, deadline=None, suppress_health_check=list(HealthCheck), database=None
+        max_examples=150,
+        stateful_step_count=90,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+        database=None,
+        phases=[hypothesis.Phase.generate],  # to make a history smaller takes minutes: for whoever looks for a cause
     )
     Lives.counts.clear()
     run_state_machine_as_test(Lives, settings=each)
