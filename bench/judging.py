@@ -18,6 +18,7 @@ from netboot.status import up_ms
 
 LONGEST = 900.0
 """Seconds that anything may take."""
+ALL = 0.98
 _BUSY = "while True: pass"
 
 
@@ -35,8 +36,13 @@ def judged(site: Site, machines: int) -> bool:
 
 
 def compared(site: Site, machines: int) -> bool:
-    """Whether that many machines are known, or on their way to be: most of them wait."""
-    return 2 * said(site, "lifecycle").get("waiting", 0) > machines or judged(site, machines)
+    """Whether that many machines are known, or on their way to be: nearly all of them wait."""
+    return said(site, "lifecycle").get("waiting", 0) > ALL * machines or judged(site, machines)
+
+
+def under_way(site: Site, machines: int) -> bool:
+    """Whether some of those that waited have been judged."""
+    return bool(said(site, "lifecycle")["waiting"] < ALL * machines)
 
 
 def seconds_until(site: Site, what: Callable[[], bool]) -> float:

@@ -14,7 +14,7 @@ from pathlib import Path
 import yaml
 
 from bench import procfs
-from bench.judging import all_others, busy_processors, changed, compared, judged, one_more, seconds_until
+from bench.judging import all_others, busy_processors, changed, compared, judged, one_more, seconds_until, under_way
 from bench.serving import HOST, BenchError, get, tail
 from bench.site import ROOT, Site, boot_path, make_site
 from bench.stats import Verdict, middle
@@ -38,9 +38,9 @@ GIB = 1024**3
 @dataclass(frozen=True)
 class Scale:
     """What was measured; `silence_seconds`: the longest that the publisher said nothing while it read the inventory;
-    `judged_seconds`: until every machine was judged anew after an inventory that says something else of each;
-    `unheard_seconds`: the longest that the lifecycle said nothing meanwhile; `busy_…`: until they are compared, and the
-    same, while a process on each processor computes."""
+    `judged_seconds`: until every machine was judged, after the first boots; `unheard_seconds`: the longest that the
+    lifecycle said nothing while it compared an inventory that says something else of each; `busy_…`: until that is
+    compared, and the same, while a process on each processor computes."""
 
     machines: int
     boots: int
@@ -77,7 +77,7 @@ def measure(folder: Path, *, quick: bool) -> Scale:
         try:
             _wait(site, boot_path(site.machines[-1]))
             scrape = middle(_scrape(management) for _ in range(SCRAPES))
-            seconds_until(site, lambda: judged(site, machines))
+            judging = seconds_until(site, lambda: judged(site, machines))
             procfs.settle(service.pid)
             spent, start = procfs.cpu_seconds(service.pid, named="controllers"), time.monotonic()
             time.sleep(idle)
@@ -86,13 +86,14 @@ def measure(folder: Path, *, quick: bool) -> Scale:
             text, path = one_more(site, 1)
             one = changed(site, text, lambda: _boots(site, path))
             seconds_until(site, lambda: judged(site, machines + 1))
-            quiet = changed(site, all_others(site, 2), lambda: judged(site, machines + 2))
+            quiet = changed(site, all_others(site, 2), lambda: compared(site, machines + 2))
+            seconds_until(site, lambda: under_way(site, machines))
             with busy_processors():
                 busy = changed(site, all_others(site, 3), lambda: compared(site, machines + 3))
         finally:
             service.terminate()
     size = sum(path.stat().st_size for path in state.parent.glob("state.db*"))
-    found = (one["took"], one["publisher"], quiet["took"], quiet["lifecycle"], busy["took"], busy["lifecycle"])
+    found = (one["took"], one["publisher"], judging, quiet["lifecycle"], busy["took"], busy["lifecycle"])
     return Scale(machines, boots, size / GIB, scrape, images_seconds, cores, *found)
 
 
@@ -114,10 +115,10 @@ def described(scale: Scale) -> str:
         f"{scale.machines:,} machines × {scale.boots} boots: state.db {scale.state_gib:.2f} GiB, a scrape "
         f"{scale.scrape_seconds * 1000:.0f} ms, images in use {scale.images_seconds * 1000:.0f} ms, controllers idle "
         f"{scale.idle_cores * 100:.2f} % of a core; one machine more boots {scale.yaml_seconds:.0f} s after its YAML, "
-        f"meanwhile the publisher said nothing for at most {scale.silence_seconds:.1f} s; all of them are judged anew "
-        f"{scale.judged_seconds:.0f} s after another inventory, the lifecycle said nothing for at most "
-        f"{scale.unheard_seconds:.1f} s; beside busy processors it was compared in {scale.busy_seconds:.0f} s, with "
-        f"{scale.busy_unheard_seconds:.1f} s without a word"
+        f"meanwhile the publisher said nothing for at most {scale.silence_seconds:.1f} s; all of them are judged "
+        f"{scale.judged_seconds:.0f} s after the start; while an inventory that changes each is compared the lifecycle "
+        f"says nothing for at most {scale.unheard_seconds:.1f} s; beside busy processors that is read and compared in "
+        f"{scale.busy_seconds:.0f} s, with {scale.busy_unheard_seconds:.1f} s without a word"
     )
 
 
