@@ -1,6 +1,7 @@
 """What the published snapshot says of each machine, as the lifecycle's judgement wants it."""
 
 import gc
+import weakref
 from collections.abc import Callable, Collection
 
 from netboot.controllers.pieces import Going, in_pieces, unheard
@@ -18,6 +19,7 @@ def declared_of(snapshot: Snapshot, clusters: Collection[str], going: Going = un
     classes = {one.name: one for one in snapshot.inventory.classes}
     images = {name: digest for name, digest in snapshot.channels.items() if digest in snapshot.images}
     limits: dict[tuple[str, str | None], tuple[dict[str, Deadline], BootLimit]] = {}
+    places: dict[tuple[str, str | None], Places] = {}
     declared = {}
     for machine in in_pieces(snapshot.inventory.machines, going):
         profile, cluster, hardware = profiles[machine.profile], machine.cluster, machine.class_name
@@ -25,6 +27,8 @@ def declared_of(snapshot: Snapshot, clusters: Collection[str], going: Going = un
         if kind not in limits:  # machines of one kind share them
             of_class = classes[hardware] if hardware is not None else None
             limits[kind] = deadlines_of(profile, of_class), boot_limit_of(profile, of_class)
+        if (cluster, hardware) not in places:
+            places[cluster, hardware] = Places(REPORTS, cluster_place(cluster), f"nodes/{cluster}/{hardware or ''}")
         declared[machine.name] = Declared(
             name=machine.name,
             cluster=cluster,
@@ -34,7 +38,7 @@ def declared_of(snapshot: Snapshot, clusters: Collection[str], going: Going = un
             channel=profile.channel,
             image=images.get(profile.channel),
             deadlines=limits[kind][0],
-            places=Places(REPORTS, cluster_place(cluster), f"nodes/{cluster}/{hardware or ''}"),
+            places=places[cluster, hardware],
             boot_limit=limits[kind][1],
         )
     return declared
@@ -45,13 +49,16 @@ class Published:
 
     def __init__(self, published: Callable[[], Snapshot | None], clusters: Collection[str]) -> None:
         self._published, self._clusters = published, clusters
-        self._of: Snapshot | None = None
+        self._of: weakref.ref[Snapshot] | None = None
+        """No more than that: whoever lets go of the last reference frees 50,000 machines, which is not to be done at
+        the lowest priority while all other threads wait for the interpreter."""
         self._declared: dict[str, Declared] | None = None
 
     def declared(self, going: Going = unheard) -> dict[str, Declared] | None:
         """None: nothing was published yet."""
         snapshot = self._published()
-        if snapshot is not None and snapshot is not self._of:
+        if snapshot is not None and (self._of is None or snapshot is not self._of()):
             gc.freeze()  # it lives long; a collection that walks 50,000 machines would hold up every thread meanwhile
-            self._of, self._declared = snapshot, declared_of(snapshot, self._clusters, going)
+            self._declared = declared_of(snapshot, self._clusters, going)
+            self._of = weakref.ref(snapshot)
         return self._declared

@@ -1,5 +1,6 @@
 """The lifecycle's loop: who is judged when, what stands still, what outlives a restart; and what can be seen."""
 
+import weakref
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ import pytest
 
 from netboot.config import Config
 from netboot.controllers.acts import EnrolledActs
+from netboot.controllers.declared import Published
 from netboot.controllers.lifecycle import FIRST_MS, KEEP_MS, MOST
 from netboot.controllers.nodes.observed import ObservedFile, ObservedNodes
 from netboot.controllers.pieces import PIECE
@@ -20,9 +22,11 @@ from netboot.lifecycle.judge import Due
 from netboot.lifecycle.known import Node
 from netboot.lifecycle.phases import Phase
 from netboot.lifecycle.transitions import Act
+from netboot.machines.values import Machine
 from netboot.status import ApproverStatus, BootStatus, NodesStatus
 from netboot.stores.conditions import JudgedFile, SqliteConditions
 from netboot.stores.status import StatusFolder, write_status
+from tests.joining import snapshot_of
 from tests.lifecycle_world import ALL, World, declared
 from tests.records import START, checked, event, script
 from tests.sites import make_site
@@ -172,6 +176,23 @@ def test_whoever_compares_a_long_inventory_or_list_of_nodes_is_heard_meanwhile()
     assert len(heard) == 8
     assert surroundings.take_declared(inventory, lambda: heard.append(3)) == []
     assert len(heard) == 8
+
+
+def test_what_is_published_is_made_anew_only_for_another_snapshot_and_heard_of_meanwhile() -> None:
+    machine = {"match": {"serial": "S1"}, "profile": "compute"}
+    machines = [Machine.model_validate({"name": f"gpu-{number:04}", **machine}) for number in range(2 * PIECE)]
+    snapshots, heard = [snapshot_of(*machines)], list[int]()
+    published = Published(lambda: snapshots[0], {"default"})
+    first = published.declared(lambda: heard.append(1))
+    assert first is not None
+    assert (len(first), len(heard), first["gpu-0000"].joins) == (2 * PIECE, 2, True)
+    assert published.declared() is first
+    before = weakref.ref(snapshots[0])
+    snapshots[0] = snapshots[0].model_copy(update={"published_ms": 2})
+    assert before() is None, "whoever publishes frees it, not the thread of the lowest priority"
+    again = published.declared()
+    assert (again == first, again is first) == (True, False)
+    assert published.declared() is again
 
 
 def test_who_is_interrupted_while_comparing_has_taken_nothing_and_begins_anew() -> None:
