@@ -1,6 +1,5 @@
 """A service with as many machines and boots as the design allows: what a scrape, idling and a new inventory cost."""
 
-import json
 import os
 import sqlite3
 import subprocess
@@ -15,15 +14,15 @@ from pathlib import Path
 import yaml
 
 from bench import procfs
+from bench.judging import all_others, busy_processors, changed, compared, judged, one_more, seconds_until, under_way
 from bench.serving import HOST, BenchError, get, tail
-from bench.site import ROOT, Site, boot_path, identities, make_site
+from bench.site import ROOT, Site, boot_path, make_site
 from bench.stats import Verdict, middle
 from netboot.lifecycle.bootid import mint
 from netboot.lifecycle.events import EventRecord, HealthRecord, ScriptRecord
 from netboot.lifecycle.phases import Phase
 from netboot.lifecycle.state import BOOTS_KEPT, REPORTS_KEPT, Batch
 from netboot.lifecycle.trace import apply
-from netboot.status import up_ms
 from netboot.stores.packing import pack
 from netboot.stores.state import SqliteStates
 from netboot.stores.state_writer import SqliteProjection
@@ -38,7 +37,10 @@ GIB = 1024**3
 
 @dataclass(frozen=True)
 class Scale:
-    """What was measured; `silence_seconds`: the longest that the publisher said nothing while it read the inventory."""
+    """What was measured; `silence_seconds`: the longest that the publisher said nothing while it read the inventory;
+    `judged_seconds`: until every machine was judged, after the first boots; `unheard_seconds`: the longest that the
+    lifecycle said nothing while it compared an inventory that says something else of each; `busy_…`: until that is
+    compared, and the same, while a process on each processor computes."""
 
     machines: int
     boots: int
@@ -48,6 +50,10 @@ class Scale:
     idle_cores: float
     yaml_seconds: float
     silence_seconds: float
+    judged_seconds: float
+    unheard_seconds: float
+    busy_seconds: float
+    busy_unheard_seconds: float
 
 
 def measure(folder: Path, *, quick: bool) -> Scale:
@@ -71,17 +77,24 @@ def measure(folder: Path, *, quick: bool) -> Scale:
         try:
             _wait(site, boot_path(site.machines[-1]))
             scrape = middle(_scrape(management) for _ in range(SCRAPES))
-            _judged(site)
+            judging = seconds_until(site, lambda: judged(site, machines))
             procfs.settle(service.pid)
             spent, start = procfs.cpu_seconds(service.pid, named="controllers"), time.monotonic()
             time.sleep(idle)
             spent = procfs.cpu_seconds(service.pid, named="controllers") - spent
             cores = spent / (time.monotonic() - start)
-            yaml_seconds, silence = _new_machine(site)
+            text, path = one_more(site, 1)
+            one = changed(site, text, lambda: _boots(site, path))
+            seconds_until(site, lambda: judged(site, machines + 1))
+            quiet = changed(site, all_others(site, 2), lambda: compared(site, machines + 2))
+            seconds_until(site, lambda: under_way(site, machines))
+            with busy_processors():
+                busy = changed(site, all_others(site, 3), lambda: compared(site, machines + 3))
         finally:
             service.terminate()
     size = sum(path.stat().st_size for path in state.parent.glob("state.db*"))
-    return Scale(machines, boots, size / GIB, scrape, images_seconds, cores, yaml_seconds, silence)
+    found = (one["took"], one["publisher"], judging, quiet["lifecycle"], busy["took"], busy["lifecycle"])
+    return Scale(machines, boots, size / GIB, scrape, images_seconds, cores, *found)
 
 
 def verdicts(scale: Scale) -> list[Verdict]:
@@ -91,6 +104,8 @@ def verdicts(scale: Scale) -> list[Verdict]:
         Verdict("cores of the controllers, idle", scale.idle_cores, 0.02, at_least=False),
         Verdict("GiB of state.db", scale.state_gib, 2.0, at_least=False),
         Verdict("seconds without a word of the publisher", scale.silence_seconds, 10.0, at_least=False),
+        Verdict("seconds without a word of the lifecycle", scale.unheard_seconds, 10.0, at_least=False),
+        Verdict("the same beside busy processors", scale.busy_unheard_seconds, 60.0, at_least=False),
     ]
 
 
@@ -100,7 +115,10 @@ def described(scale: Scale) -> str:
         f"{scale.machines:,} machines × {scale.boots} boots: state.db {scale.state_gib:.2f} GiB, a scrape "
         f"{scale.scrape_seconds * 1000:.0f} ms, images in use {scale.images_seconds * 1000:.0f} ms, controllers idle "
         f"{scale.idle_cores * 100:.2f} % of a core; one machine more boots {scale.yaml_seconds:.0f} s after its YAML, "
-        f"meanwhile the publisher said nothing for at most {scale.silence_seconds:.1f} s"
+        f"meanwhile the publisher said nothing for at most {scale.silence_seconds:.1f} s; all of them are judged "
+        f"{scale.judged_seconds:.0f} s after the start; while an inventory that changes each is compared the lifecycle "
+        f"says nothing for at most {scale.unheard_seconds:.1f} s; beside busy processors that is read and compared in "
+        f"{scale.busy_seconds:.0f} s, with {scale.busy_unheard_seconds:.1f} s without a word"
     )
 
 
@@ -203,36 +221,11 @@ def _scrape(port: int) -> float:
     return time.perf_counter() - before
 
 
-def _new_machine(site: Site) -> tuple[float, float]:
-    """Add a machine to the inventory: seconds until it boots, and the publisher's longest silence meanwhile."""
-    new, name = identities(len(site.machines) + 1)[-1], f"node-{len(site.machines)}"
-    file, start, silence = site.folder / "inventory" / "site.yaml", time.monotonic(), 0
-    staged = file.with_suffix(".new")
-    staged.write_text(file.read_text() + f'- {{name: {name}, profile: node, match: {{macs: ["{new.mac}"]}}}}\n')
-    staged.replace(file)
-    while not _boots(site, boot_path(new)):
-        if time.monotonic() - start > 600:
-            raise BenchError(f"the new machine does not boot:\n{tail(site.folder / 'log')}")
-        said = json.loads((site.folder / "data" / "status" / "publisher.json").read_bytes())["up_ms"]
-        silence = max(silence, up_ms() - said)
-        time.sleep(0.1)
-    return time.monotonic() - start, silence / 1_000
-
-
 def _wait(site: Site, path: str) -> None:
     deadline = time.monotonic() + 600
     while not _boots(site, path):
         if time.monotonic() > deadline:
             raise BenchError(f"netboot does not boot its machines on {HOST}:\n{tail(site.folder / 'log')}")
-        time.sleep(0.5)
-
-
-def _judged(site: Site) -> None:
-    """Wait until the lifecycle has looked at every machine once."""
-    deadline, said = time.monotonic() + 600, site.folder / "data" / "status" / "lifecycle.json"
-    while not said.exists() or json.loads(said.read_bytes())["waiting"]:
-        if time.monotonic() > deadline:
-            raise BenchError(f"not every machine is judged:\n{tail(site.folder / 'log')}")
         time.sleep(0.5)
 
 

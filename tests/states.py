@@ -158,6 +158,12 @@ class MemoryStates:
     def boots(self, machine: str | None, limit: int) -> list[Trace]:
         return self._of(machine)[:limit]
 
+    def since_ready(self, machine: str, least: state.Standing, limit: int) -> list[Trace]:
+        mine = self._of(machine)
+        ready = max((self.since[one.boot][1] for one in mine if one.state is Phase.READY), default=-1)
+        kept = [one for one in mine if self.since[one.boot][1] > ready and state.standing(one) >= least]
+        return kept[:limit]
+
     def boot(self, boot: str) -> Trace | None:
         return self.traces.get(boot)
 

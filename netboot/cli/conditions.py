@@ -30,7 +30,7 @@ def rows(conditions: list[dict[str, Any]] | None) -> list[tuple[object, ...]]:
 
 
 def deadlines(machine: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """Those that its class or profile declares; nothing where all are the default."""
+    """Those that its class or profile declares, and its limit of boots; nothing where all are the default."""
     said = [
         f"{name} {in_words(each['seconds']) if each['seconds'] else 'none'} ({each['said_by']})"
         for name, each in ((name, machine["deadlines"][name]) for name in DEFAULTS)
@@ -38,3 +38,6 @@ def deadlines(machine: dict[str, Any]) -> Iterator[tuple[str, str]]:
     ]
     if said:
         yield "deadlines", f"{', '.join(said)}; others by default"
+    limit = machine["boot_limit"]
+    if limit["said_by"]:
+        yield "boot limit", f"{limit['boots'] or 'none'} ({limit['said_by']})"

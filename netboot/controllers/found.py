@@ -9,7 +9,9 @@ from netboot.lifecycle.transitions import Trouble
 
 log = logging.getLogger(__name__)
 
-TROUBLES = frozenset({Reason.STUCK, Reason.FAILED, Reason.LOST, Reason.CHECKS_FAILED, Reason.NODE_NOT_READY})
+TROUBLES = frozenset(
+    {Reason.STUCK, Reason.BOOT_LOOP, Reason.FAILED, Reason.LOST, Reason.CHECKS_FAILED, Reason.NODE_NOT_READY}
+)
 """Reasons that the log says when they come and when they go; a fleet that boots would fill it with the others."""
 
 _Counted = tuple[tuple[str, str], ...]

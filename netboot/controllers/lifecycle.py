@@ -8,13 +8,14 @@ the order in which it became known.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from netboot.controllers.found import Found, tell
+from netboot.controllers.pieces import Going, unheard
 from netboot.controllers.sight import REPORTS, Sight, cluster_place
 from netboot.controllers.surroundings import Acts, Surroundings
 from netboot.controllers.waiting import Waiting
 from netboot.lifecycle.conditions import Judged, JudgedMachines
 from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.judge import Verdict, judge
-from netboot.lifecycle.known import Declared, Known, wants_claim
+from netboot.lifecycle.known import MOST_COUNTED, Declared, Known, counted, wants_claim
 from netboot.lifecycle.ports import Clock, States
 from netboot.lifecycle.seen_time import SeenTime
 from netboot.lifecycle.state import MachineState
@@ -30,14 +31,14 @@ KEEP_MS = 60_000
 
 
 class LifecycleController:
-    """`step` as often as you like. `declared()`: the machines in force, the very same object while they are; None:
+    """`step` as often as you like. `declared(going)`: the machines in force, the very same object while they are; None:
     nothing is yet; `acts()` likewise; `look(up_ms)`: what can be seen."""
 
     def __init__(
         self,
         states: States,
         kept: JudgedMachines,
-        declared: Callable[[], Mapping[str, Declared] | None],
+        declared: Callable[[Going], Mapping[str, Declared] | None],
         acts: Callable[[], Acts],
         look: Callable[[int], Sight],
         clock: Clock,
@@ -59,10 +60,11 @@ class LifecycleController:
         """Something came of these; called by other threads."""
         self._waiting.tell(machines)
 
-    def step(self) -> bool:
-        """Look around, and judge some of the machines that wait for it; whether there are more."""
+    def step(self, going: Going = unheard) -> bool:
+        """Look around, and judge some of the machines that wait for it; whether there are more. `going` is called again
+        and again meanwhile, for another inventory or another list of Nodes is long."""
         try:
-            more = self._step()
+            more = self._step(going)
         except CannotTellError as error:
             self._problem, self._missing = str(error), True
             return False
@@ -80,14 +82,14 @@ class LifecycleController:
             unseen=self._unseen,
         )
 
-    def _step(self) -> bool:
-        up_ms, declared = self._up_ms(), self._declared()
+    def _step(self, going: Going) -> bool:
+        up_ms, declared = self._up_ms(), self._declared(going)
         if self._clocks is None:
             self._clocks, self._kept_at, self._started = SeenTime(self._kept.seen_time(), up_ms), up_ms, up_ms
         if declared is None:
             return False
         sight = self._look(up_ms)
-        self._compare(declared, sight)
+        self._compare(declared, sight, going)
         if self._missing:  # what failed may have been a file that is made anew
             self._waiting.tell(declared.keys() - self._kept.names())
             self._missing = False
@@ -105,13 +107,13 @@ class LifecycleController:
         self._at_once = min(MOST, 2 * self._at_once)
         return len(self._waiting) > 0
 
-    def _compare(self, declared: Mapping[str, Declared], sight: Sight) -> None:
+    def _compare(self, declared: Mapping[str, Declared], sight: Sight, going: Going) -> None:
         before = self._surroundings.declared
         if declared is not before:
             known = before.keys() if before else self._kept.names()
             self._forget = {name for name in (*self._forget, *known) if name not in declared}
-            self._waiting.tell(self._surroundings.take_declared(declared))
-        self._waiting.tell(self._surroundings.take_nodes(sight.nodes))
+            self._waiting.tell(self._surroundings.take_declared(declared, going))
+        self._waiting.tell(self._surroundings.take_nodes(sight.nodes, going))
         self._waiting.tell(self._surroundings.take_acts(self._acts()))
 
     def _pass_time(self, clocks: SeenTime, sight: Sight, up_ms: int) -> None:
@@ -149,7 +151,9 @@ class LifecycleController:
             state, node = states.get(each.name, MachineState(machine=each.name)), self._surroundings.node(each)
             newest = self._states.boots(each.name, 1) if wants_claim(state, node) else []
             claim = newest[0] if newest else None
-            known.append(Known(each, state, claim, node, self._surroundings.marks(each.name)))
+            least = counted(each, state, claim, node)
+            tries = self._states.since_ready(each.name, least, MOST_COUNTED) if least is not None else ()
+            known.append(Known(each, state, claim, node, self._surroundings.marks(each.name), tries))
         return known
 
     def _verdict(self, known: Known, before: Judged | None, clocks: SeenTime) -> Verdict:

@@ -110,19 +110,24 @@ class Controllers:
     def _judge_for_ever(self, beat: Callable[[], None]) -> None:
         """At the same low priority, and at most half of the time: the projection wants the other half."""
         os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
-        reported, more = float("-inf"), False
+        reported, more, well = float("-inf"), False, True
+
+        def going() -> None:
+            nonlocal reported
+            beat()
+            if time.monotonic() - reported >= STATUS_SECONDS and well:
+                reported = time.monotonic()
+                self._report("lifecycle", self._status["lifecycle"]())
 
         def judge() -> None:
             nonlocal more
-            more = self._lifecycle.step()
+            more = self._lifecycle.step(going)
+            going()
 
         while not self._stop:
             beat()
-            began, worked = time.monotonic(), time.thread_time()
+            worked = time.thread_time()
             well = self._attempt("lifecycle", judge)
-            if began - reported >= STATUS_SECONDS and well:
-                reported = began
-                self._report("lifecycle", self._status["lifecycle"]())
             if not well:
                 self._rest(beat)
             else:

@@ -1,10 +1,12 @@
 """What machines are judged by besides their own facts: the inventory in force, the Nodes that a cluster shows, what was
 done to them. Says of which machines any of it changed."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
+from netboot.controllers.pieces import Going, in_pieces, unheard
 from netboot.lifecycle.known import Declared, Node
-from netboot.lifecycle.outage import standing_still
+from netboot.lifecycle.outage import Outages
 from netboot.lifecycle.transitions import Act, Mark, marks_after
 
 _Nodes = Mapping[str, Mapping[str, Node]]
@@ -18,14 +20,15 @@ class Surroundings:
 
     def __init__(self) -> None:
         self.declared: Mapping[str, Declared] = {}
-        self._named: dict[tuple[str, str], Declared] = {}
+        self._named: Mapping[tuple[str, str], Declared] = {}
         """Those that join, by cluster and Node."""
         self._nodes: _Nodes = {}
         self._acts: Acts = {}
         self._marks: dict[str, frozenset[Mark]] = {}
         self._lost: set[str] = set()
-        self._places: dict[str, frozenset[str]] = {}
-        self._still: dict[str, frozenset[str]] = {}
+        """That these are gone is known, and no part of an outage any more."""
+        self._places: Mapping[str, set[str]] = {}
+        self._outages: Mapping[str, Outages] = {}
 
     def node(self, declared: Declared) -> Node | None:
         """How the cluster has a machine's Node; None: it shows none."""
@@ -35,33 +38,37 @@ class Surroundings:
         """What is on a machine."""
         return self._marks.get(name, frozenset())
 
-    def take_declared(self, declared: Mapping[str, Declared]) -> list[str]:
-        """The machines of the inventory in force."""
+    def take_declared(self, declared: Mapping[str, Declared], going: Going = unheard) -> list[str]:
+        """The machines of the inventory in force. All of it or, where `going` raises, nothing."""
         if declared is self.declared:
             return []
-        before, self.declared = self.declared, declared
-        joining = [each for each in declared.values() if each.joins]
-        self._named = {(each.cluster, each.node): each for each in joining}
-        clusters = {each.cluster for each in joining}
-        self._places = {
-            name: frozenset(each.places.nodes for each in joining if each.cluster == name) for name in clusters
-        }
-        self._judge_outages()
-        return [name for name, each in declared.items() if before.get(name) != each]
+        named: dict[tuple[str, str], Declared] = {}
+        places: defaultdict[str, set[str]] = defaultdict(set)
+        outages: defaultdict[str, Outages] = defaultdict(Outages)
+        changed = []
+        for name, each in in_pieces(declared.items(), going):
+            if self.declared.get(name) != each:
+                changed.append(name)
+            if each.joins:
+                named[each.cluster, each.node] = each
+                places[each.cluster].add(each.places.nodes)
+                self._count(outages[each.cluster], each)
+        self.declared, self._named, self._places, self._outages = declared, named, places, outages
+        self._lost &= declared.keys()
+        return changed
 
-    def take_nodes(self, nodes: _Nodes) -> list[str]:
+    def take_nodes(self, nodes: _Nodes, going: Going = unheard) -> list[str]:
         """Nodes by cluster."""
-        before, self._nodes = self._nodes, nodes
+        before = self._nodes
         changed = [cluster for cluster, seen in nodes.items() if seen is not before.get(cluster)]
-        if changed:
-            self._judge_outages()
         different = [
-            (cluster, name)
+            self._named[cluster, name]
             for cluster in changed
-            for name in nodes[cluster].keys() | before.get(cluster, {}).keys()
-            if nodes[cluster].get(name) != before.get(cluster, {}).get(name)
+            for name in in_pieces(nodes[cluster].keys() | before.get(cluster, {}).keys(), going)
+            if nodes[cluster].get(name) != before.get(cluster, {}).get(name) and (cluster, name) in self._named
         ]
-        return [self._named[key].name for key in different if key in self._named]
+        self._nodes = nodes
+        return self._counted(different)
 
     def take_acts(self, acts: Acts) -> list[str]:
         """What was done to machines."""
@@ -69,15 +76,15 @@ class Surroundings:
             return []
         before, self._acts = self._marks, acts
         self._marks = {name: marks_after(done) for name, done in acts.items()}
-        self._judge_outages()
-        return [name for name in before.keys() | self._marks.keys() if before.get(name) != self._marks.get(name)]
+        different = [name for name in before.keys() | self._marks.keys() if before.get(name) != self._marks.get(name)]
+        self._counted(self.declared[name] for name in different if name in self.declared)
+        return different
 
     def take_lost(self, lost: Mapping[str, bool]) -> None:
-        """Whether each of these is lost: that it is gone is known, and no part of an outage any more."""
-        before = self._lost
-        self._lost = {name for name in (*before, *lost) if lost.get(name, name in self.declared)}
-        if self._lost != before:
-            self._judge_outages()
+        """Whether each of these is lost."""
+        different = [name for name, gone in lost.items() if gone != (name in self._lost) and name in self.declared]
+        self._lost ^= set(different)
+        self._counted(self.declared[name] for name in different)
 
     def clusters(self) -> Iterable[str]:
         """Those that any machine joins."""
@@ -87,16 +94,23 @@ class Surroundings:
         """Where Nodes are seen, of the clusters that are followed and have no outage; and where they are not."""
         seen, unseen, clusters = set[str](), set[str](), set(followed)
         for cluster, places in self._places.items():
-            still = self._still[cluster] if cluster in clusters else places
+            still = self._outages[cluster].standing_still() if cluster in clusters else places
             seen |= places - still
             unseen |= still
         return seen, unseen
 
-    def _judge_outages(self) -> None:
-        for cluster in self._places:
-            classes = {
-                node: each.places.nodes
-                for (of, node), each in self._named.items()
-                if of == cluster and each.name not in self._lost and Mark.RETIRED not in self.marks(each.name)
-            }
-            self._still[cluster] = standing_still(self._nodes.get(cluster, {}), classes)
+    def _counted(self, different: Iterable[Declared]) -> list[str]:
+        """Names of these, which are counted anew for outages."""
+        names = []
+        for each in different:
+            names.append(each.name)
+            if each.joins:
+                self._count(self._outages[each.cluster], each)
+        return names
+
+    def _count(self, outages: Outages, declared: Declared) -> None:
+        node = self.node(declared)
+        if node is None or declared.name in self._lost or Mark.RETIRED in self.marks(declared.name):
+            outages.drop(declared.node)
+        else:
+            outages.put(declared.node, declared.places.nodes, gone=node is Node.NOT_READY)

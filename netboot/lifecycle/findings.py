@@ -23,19 +23,42 @@ def _nothing(known: Known) -> Finding:
 
 def _going(known: Known, subject: Subject, waits: Reason) -> Finding:
     """A boot that is not where it should be yet."""
-    trace, (step, trouble) = subject.trace, subject.course
-    deadline = known.declared.deadlines[str(step)]
+    trace, (step, trouble), declared = subject.trace, subject.course, known.declared
+    deadline = declared.deadlines[str(step)]
     if trouble is Trouble.STUCK:
-        return Reason.STUCK, sentences.stuck(trace, step, deadline)
+        stuck = sentences.stuck(trace, step, deadline)
+        return (
+            (Reason.RETIRED, _retired(stuck)) if _is_retired(known) else (Reason.STUCK, stuck + _newer(known, subject))
+        )
+    if subject.tries and not _is_retired(known):
+        return Reason.BOOT_LOOP, sentences.looping(subject.tries, declared.boot_limit, joins=declared.joins)
     if trouble is Trouble.FAILED:
-        return Reason.FAILED, sentences.failed(trace, step)
+        return Reason.FAILED, sentences.failed(trace, step) + _newer(known, subject)
     return waits, sentences.booting(trace, step, deadline)
+
+
+def _newer(known: Known, subject: Subject) -> str:
+    """What is said besides of one that is in trouble while a boot that only reports has begun."""
+    if subject.newer is None:
+        return ""
+    trace, (step, trouble) = subject.newer
+    return f"; since then {sentences.newer(trace, step, trouble, known.declared.deadlines[str(step)])}"
 
 
 def _lost(known: Known, subject: Subject) -> Finding:
     declared = known.declared
     deadline = declared.deadlines["Lost"] if declared.joins else STALE
-    return Reason.LOST, sentences.lost(subject.trace, deadline, joins=declared.joins)
+    lost = sentences.lost(subject.trace, deadline, joins=declared.joins)
+    return (Reason.RETIRED, _retired(lost)) if _is_retired(known) else (Reason.LOST, lost)
+
+
+def _is_retired(known: Known) -> bool:
+    """Nothing is awaited of it: it is neither late nor lost."""
+    return Mark.RETIRED in known.marks
+
+
+def _retired(found: str) -> str:
+    return f"it is retired, and nothing is awaited of it; {found}"
 
 
 def booted(known: Known, subject: Subject | None) -> Finding:

@@ -7,16 +7,17 @@ believes what a claim may do: explain how a machine fails that has nothing prove
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import NamedTuple
 
 from netboot.lifecycle import findings
 from netboot.lifecycle.conditions import Judged, MachineCondition, Timer
 from netboot.lifecycle.findings import STALE
-from netboot.lifecycle.known import BOOTED, Known, Node, Subject
+from netboot.lifecycle.known import BOOTED, UP, Known, Node, Subject
 from netboot.lifecycle.phases import Phase
 from netboot.lifecycle.reasons import ConditionType
 from netboot.lifecycle.trace import Trace
-from netboot.lifecycle.transitions import PLACE, Absence, Course, Fact, Gate, Step, Trouble, course_of
+from netboot.lifecycle.transitions import PLACE, Absence, Course, Fact, Gate, Mark, Step, Trouble, course_of
 from netboot.machines.deadlines import NONE, Deadline
 
 
@@ -85,46 +86,60 @@ def judge(known: Known, before: Judged | None, shows: Mapping[str, int], now_ms:
         ),
         timers=clocks.timers,
         step=str(subject.course.step) if subject else "",
-        trouble=subject.course.trouble if subject else Trouble.NONE,
+        trouble=subject.course.trouble if subject and Mark.RETIRED not in known.marks else Trouble.NONE,
     )
     return Verdict(judged, tuple(clocks.dues), lost="node" in clocks.over)
 
 
 def _subject(known: Known, clocks: _Clocks) -> Subject | None:
-    """The current boot, unless it is lost, or there is none: then the one that is under way."""
+    """The current boot, unless it is lost, or there is none: then the one that is under way, whose deadline began with
+    its own phase. Of a machine whose Node is Ready that one alters nothing, and no trouble of a boot that proved itself
+    is taken away by one that did not: anybody on the wire may have said it."""
     current, follower = known.state.current, known.state.pending or known.claim
-    if current is not None:
-        course = _course(known, current, clocks, own=True)
-        if course.trouble is not Trouble.LOST or follower is None or follower.boot == current.boot:
-            return Subject(current, course, own=True)
-    if follower is None:
-        return None
-    return Subject(follower, _course(known, follower, clocks, own=False), own=False)
+    if current is None:
+        if follower is None:
+            return None
+        return Subject(follower, _course(known, follower, clocks, own=False), own=False, tries=_loop(known, follower))
+    course = _course(known, current, clocks, own=True)
+    if follower is None or follower.boot == current.boot or known.node in UP:
+        return Subject(current, course, own=True, tries=_loop(known, current))
+    since = _course(known, follower, clocks, own=False, timer="newer")
+    if course.trouble is Trouble.LOST:
+        return Subject(follower, since, own=False, tries=_loop(known, follower))
+    newer = (follower, since) if known.state.pending is not None else None
+    return Subject(current, course, own=True, newer=newer, tries=_loop(known, current))
 
 
-def _course(known: Known, trace: Trace, clocks: _Clocks, *, own: bool) -> Course:
+def _loop(known: Known, trace: Trace) -> tuple[Trace, ...]:
+    """The boots that came to nothing, newest first, where they are too many and this is one of them."""
+    goal, limit = Phase.READY if known.declared.joins else Phase.BOOTED, known.declared.boot_limit.boots
+    tries = tuple(takewhile(lambda each: each.phase(goal) is None, known.tries))
+    return tries if limit and len(tries) > limit and trace.boot in {each.boot for each in tries} else ()
+
+
+def _course(known: Known, trace: Trace, clocks: _Clocks, *, own: bool, timer: str = "step") -> Course:
     facts: list[Fact] = [reached.phase for reached in trace.reached]
     if trace.state is Phase.FAILED:
         facts.append(Phase.FAILED)
-    registered = own and trace.phase(Phase.NODE_REGISTERED) is not None
-    if registered and known.node in (Node.GATED, Node.IN_SERVICE):
+    registered = own and any(PLACE[reached.phase] >= PLACE[Phase.NODE_REGISTERED] for reached in trace.reached)
+    if registered and known.node in UP:
         facts.append(Gate.IN_SERVICE if known.node is Node.IN_SERVICE else Gate.HEALTH_GATED)
     if own and _silent(known, trace, clocks):
         facts.append(Absence.SILENT)
     course = course_of(facts)
-    if course.trouble is Trouble.NONE and _overdue(known, trace, course.step, clocks):
+    if course.trouble is Trouble.NONE and _overdue(known, trace, course.step, clocks, timer):
         course = course_of([*facts, Absence.OVERDUE])
     return course
 
 
-def _overdue(known: Known, trace: Trace, step: Step, clocks: _Clocks) -> bool:
+def _overdue(known: Known, trace: Trace, step: Step, clocks: _Clocks, timer: str) -> bool:
     declared, place = known.declared, known.declared.places
     at = PLACE[step]
     deadline = declared.deadlines.get(str(step))
     if deadline is None or (at >= BOOTED and not declared.joins):
         return False
     where = place.cluster if at >= BOOTED else place.reports
-    return clocks.past("step", f"{trace.boot} {step}", where, deadline)
+    return clocks.past(timer, f"{trace.boot} {step}", where, deadline)
 
 
 def _silent(known: Known, trace: Trace, clocks: _Clocks) -> bool:
@@ -133,7 +148,7 @@ def _silent(known: Known, trace: Trace, clocks: _Clocks) -> bool:
     declared = known.declared
     if not declared.joins:
         return _stale(known, clocks)
-    if trace.phase(Phase.READY) is None or known.node in (Node.GATED, Node.IN_SERVICE):
+    if trace.phase(Phase.READY) is None or known.node in UP:
         return False
     return clocks.past("node", trace.boot, declared.places.nodes, declared.deadlines["Lost"])
 

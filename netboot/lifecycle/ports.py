@@ -6,7 +6,7 @@ from typing import Protocol
 
 from netboot.lifecycle.events import AnyRecord, HealthRecord
 from netboot.lifecycle.sightings import Discovered
-from netboot.lifecycle.state import Batch, FeedEntry, MachineState
+from netboot.lifecycle.state import Batch, FeedEntry, MachineState, Standing
 from netboot.lifecycle.trace import Trace
 
 
@@ -68,6 +68,11 @@ class States(Protocol):
 
     def boots(self, machine: str | None, limit: int) -> list[Trace]:
         """The newest boots and claims, of one machine or of all, newest first, as they arrived."""
+        ...
+
+    def since_ready(self, machine: str, least: Standing, limit: int) -> list[Trace]:
+        """The newest boots of a machine of at least that standing, newest first, as they arrived: those that came to it
+        after the last one that is Ready did, that one not included."""
         ...
 
     def boot(self, boot: str) -> Trace | None:

@@ -29,6 +29,7 @@ class Reason(StrEnum):
     BOOTING = "Booting"
     JOINING = "Joining"
     STUCK = "Stuck"
+    BOOT_LOOP = "BootLoop"
     FAILED = "Failed"
     LOST = "Lost"
     NEVER_BOOTED = "NeverBooted"
@@ -62,21 +63,25 @@ STATUSES: Mapping[ConditionType, Mapping[Reason, Status]] = {
         _R.BOOTED: "True",
         _R.BOOTING: "False",
         _R.STUCK: "False",
+        _R.BOOT_LOOP: "False",
         _R.FAILED: "False",
         _R.NEVER_BOOTED: "False",
         _R.DISABLED: "False",
         _R.LOST: "Unknown",
+        _R.RETIRED: "Unknown",
     },
     _T.JOINED: {
         _R.JOINED: "True",
         _R.BOOTING: "False",
         _R.JOINING: "False",
         _R.STUCK: "False",
+        _R.BOOT_LOOP: "False",
         _R.FAILED: "False",
         _R.NEVER_BOOTED: "False",
         _R.DISABLED: "False",
         _R.NO_CLUSTER: "False",
         _R.LOST: "Unknown",
+        _R.RETIRED: "Unknown",
     },
     _T.HEALTHY: {
         _R.CHECKS_PASSED: "True",

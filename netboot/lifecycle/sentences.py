@@ -1,13 +1,15 @@
 """What conditions say, for people: the same sentence in the command line, the API and the log. No sentence holds what
 changes by itself (an age), so that it is written once for each change."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from images.values.durations import in_words
 from netboot.lifecycle.conditions import moment
 from netboot.lifecycle.phases import Phase
+from netboot.lifecycle.state import CLAIMS_KEPT, Standing, standing
 from netboot.lifecycle.trace import Trace
-from netboot.lifecycle.transitions import Gate, Step
+from netboot.lifecycle.transitions import PLACE, Gate, Step, Trouble
+from netboot.machines.boot_limit import BootLimit
 from netboot.machines.deadlines import Deadline
 
 STUCK: Mapping[Step, str] = {
@@ -55,6 +57,40 @@ def booting(trace: Trace, step: Step, deadline: Deadline) -> str:
     """On its way."""
     limit = f"; the next phase may take {lasting(deadline)}" if deadline.seconds else ""
     return f"{reached(trace, step)}{limit}"
+
+
+def newer(trace: Trace, step: Step, trouble: Trouble, deadline: Deadline) -> str:
+    """Of a boot that began while the one that proved itself is in trouble."""
+    which = f"boot {trace.boot}, which only reports,"
+    if trouble is Trouble.STUCK:
+        return f"{which} reached {step} and nothing beyond in {lasting(deadline)}: {STUCK[step]}"
+    if trouble is Trouble.FAILED:
+        return f"{which} says that it failed after {step}: {trace.reason or 'not why'}"
+    limit = f"; its next phase may take {lasting(deadline)}" if deadline.seconds else ""
+    return f"{which} reached {step}{limit}"
+
+
+WORD: Mapping[Standing, str] = {
+    Standing.CLAIMED: "scripts that were served in its name, to whoever asked",
+    Standing.REPORTED: "boots by their own word",
+    Standing.PROVEN: "boots that proved themselves",
+}
+"""By whose word boots are counted."""
+
+
+def looping(tries: Sequence[Trace], limit: BootLimit, *, joins: bool) -> str:
+    """Too many boots that came to nothing, newest first."""
+    trace, began = tries[0], [each.started_ms for each in tries]
+    many = "at least " if len(tries) >= CLAIMS_KEPT else ""
+    minutes = max(1, -((min(began) - max(began)) // 60_000))  # rounded up
+    reached = (fact.phase for each in tries for fact in each.reached)
+    furthest = max(reached, key=PLACE.__getitem__, default=Phase.SCRIPT_SERVED)
+    limits = f"more than {limit.boots} ({limit.said_by or 'default'}) are a loop"
+    return (
+        f"{many}{len(tries)} {WORD[min(standing(each) for each in tries)]}, in {in_words(60 * minutes)}, and none was "
+        f"{'Ready' if joins else 'up'}: {limits}; the furthest phase of all is {furthest}, the newest is boot "
+        f"{trace.boot}; last heard: {last_heard(trace)}"
+    )
 
 
 def stuck(trace: Trace, step: Step, deadline: Deadline) -> str:

@@ -11,6 +11,7 @@ from images.values.kernel_arguments import ProfileArgument
 from images.values.strict import Strict
 from images.values.types import Architecture, Matching, Name
 from netboot.addresses import MachineUrl
+from netboot.machines.boot_limit import Boots
 from netboot.machines.deadlines import Deadlines
 from netboot.machines.health import Count, Threshold, Tolerated, Words
 
@@ -108,6 +109,8 @@ class Class(Strict):
     """How long its boots may stay at a phase, where that is not the default. Not written where there are none."""
     gate: Gate = Field(Gate(), exclude_if=lambda gate: gate == Gate())
     """When its nodes may take work. Not written where nothing is said."""
+    boot_limit: Boots | None = Field(None, exclude_if=lambda said: said is None)
+    """How many boots may come before one is Ready, where that is not the default. Not written where there is none."""
 
     @property
     def memory_mib(self) -> int | None:

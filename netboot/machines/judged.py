@@ -1,5 +1,6 @@
 """Whether thresholds, floors, checks and tests that the inventory names are those of the health checks, and values of
-their unit. A machine says it too (`expectations`), when it is up; here it is said with its line, before.
+their unit. A machine says it too (`expectations`), when it is up; here it is said with its line, before. Names of
+deadlines are said so, too.
 """
 
 import difflib
@@ -9,6 +10,7 @@ from images.node.health.floors import FLOORS
 from images.node.health.names import ALWAYS, CHECKS, TESTS
 from images.node.health.thresholds import THRESHOLDS
 from images.values.strict import Fault
+from netboot.machines.deadlines import DEFAULTS
 from netboot.machines.declared import Declared
 
 MOST = {"°C": 150, "%": 255}
@@ -19,6 +21,10 @@ Place = tuple[str, ...]
 def unknown_names(items: list[Declared]) -> Iterator[Fault]:
     """Of all profiles, machines and classes. What is of another form has its own fault."""
     for item in items:
+        if item.kind in ("profile", "class"):
+            for name in item.inner("deadlines"):
+                if isinstance(name, str) and name not in DEFAULTS:
+                    yield item.fault(_no("deadline", name, DEFAULTS), "deadlines", name)
         if item.kind in ("profile", "machine"):
             yield from _thresholds(item, item.inner("health").get("thresholds"), ("health", "thresholds"))
         elif item.kind == "class":
@@ -62,6 +68,7 @@ def _required(item: Declared, said: object) -> Iterator[Fault]:
 
 
 def _no(kind: str, name: str, known: Collection[str]) -> str:
-    near = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.5)
-    hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
+    lower = {each.lower(): each for each in known}
+    near = difflib.get_close_matches(name.lower(), lower, n=1, cutoff=0.5)
+    hint = f"did you mean {lower[near[0]]!r}?" if near else f"there are {', '.join(known)}"
     return f"no {kind} is named {name!r}; {hint}"

@@ -9,6 +9,7 @@ from images.values.kernel_arguments import ProfileArgument
 from images.values.strict import Strict
 from images.values.types import Architecture, Name, Sha256
 from netboot.addresses import MachineUrl
+from netboot.machines.boot_limit import BootLimit, Boots, limit_in_force
 from netboot.machines.classes import Class
 from netboot.machines.deadlines import Deadline, Deadlines, in_force
 from netboot.machines.health import Health
@@ -120,6 +121,8 @@ class Profile(Strict):
     """Of those of its machines that say nothing of their own."""
     deadlines: Deadlines = Field(default_factory=dict, exclude_if=lambda said: not said)
     """How long boots of its machines may stay at a phase, over what their class says. Not written where none is."""
+    boot_limit: Boots | None = Field(None, exclude_if=lambda said: said is None)
+    """How many boots may come before one is Ready, over what their class says. Not written where none is."""
 
 
 class Channel(Strict):
@@ -155,6 +158,12 @@ def deadlines_of(profile: Profile, hardware: Class | None) -> dict[str, Deadline
     """How long a boot may stay at each phase: by default, over that by its class, over that by its profile."""
     by_class = (f"class {hardware.name}", hardware.deadlines) if hardware is not None else ("", {})
     return in_force(by_class, (f"profile {profile.name}", profile.deadlines))
+
+
+def boot_limit_of(profile: Profile, hardware: Class | None) -> BootLimit:
+    """How many boots its machine may begin before one is Ready."""
+    by_class = (f"class {hardware.name}", hardware.boot_limit) if hardware is not None else ("", None)
+    return limit_in_force(by_class, (f"profile {profile.name}", profile.boot_limit))
 
 
 def weaker(level: AssuranceLevel, than: AssuranceLevel) -> bool:

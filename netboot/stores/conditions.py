@@ -35,7 +35,7 @@ class SqliteConditions:
 
     def conditions(self, names: Sequence[str] | None = None) -> dict[str, tuple[MachineCondition, ...]]:
         if not self._path.exists():
-            raise StateUnavailableError(f"{self._path} is not there yet: the controllers make it when they start")
+            raise StateUnavailableError(f"{self._path} is not there yet: the controllers make it within a minute")
         try:
             with closing(sqlite3.connect(f"{self._path.absolute().as_uri()}?mode=ro", uri=True, timeout=2.0)) as db:
                 lenient(db)
@@ -48,11 +48,12 @@ class SqliteConditions:
 
 class JudgedFile:
     """Opened when first used, and again after any failure; one that is no database, or of another version, is made
-    anew: nothing is in it that is not found again."""
+    anew: nothing is in it that is not found again. So is one that was removed or replaced since it was opened."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._db: sqlite3.Connection | None = None
+        self._opened: tuple[int, int] | None = None
 
     def judged(self, names: Sequence[str]) -> dict[str, Judged]:
         with self._usable() as db:
@@ -87,17 +88,26 @@ class JudgedFile:
     @contextmanager
     def _usable(self) -> Iterator[sqlite3.Connection]:
         try:
+            self._require_same()
             if self._db is None:
                 self._db = self._open()
+                self._opened = _which(self._path)
             yield self._db
         except (sqlite3.Error, OSError) as error:
             self.close()
             if getattr(error, "sqlite_errorcode", None) in _DAMAGED:
-                self._remove(error)
+                self._remove(f"it is damaged: {error}")
             raise StateUnavailableError(f"{self._path} cannot be written: {error}; it is tried again") from None
         except BaseException:
             self.close()  # rolls back
             raise
+
+    def _require_same(self) -> None:
+        """The file that is open is the one that others find."""
+        if self._db is not None and _which(self._path) != self._opened:
+            self.close()
+            self._remove("it was removed or replaced while it was in use")
+            raise StateUnavailableError(f"{self._path} was removed or replaced; it is made anew")
 
     def _open(self) -> sqlite3.Connection:
         try:
@@ -105,14 +115,24 @@ class JudgedFile:
         except sqlite3.DatabaseError as error:
             if isinstance(error, sqlite3.OperationalError):
                 raise  # the disk, not the file
-            self._remove(error)
+            self._remove(f"it is damaged: {error}")
             return _opened(self._path)
 
-    def _remove(self, error: Exception) -> None:
-        log.warning("%s is damaged (%s): it is made anew, and moments of transitions are lost", self._path, error)
+    def _remove(self, reason: str) -> None:
+        """With what SQLite keeps beside it, which belongs to another file than the next one."""
+        log.warning("%s: %s; it is made anew, and moments of transitions are lost", self._path, reason)
         with suppress(OSError):  # a disk that refuses that too: the next try meets the same
             for suffix in ("", "-wal", "-shm"):
                 self._path.with_name(self._path.name + suffix).unlink(missing_ok=True)
+
+
+def _which(path: Path) -> tuple[int, int] | None:
+    """Which file is there; None: none is."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _opened(path: Path) -> sqlite3.Connection:

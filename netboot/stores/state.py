@@ -9,7 +9,7 @@ from pathlib import Path
 from netboot.lifecycle.errors import StateUnavailableError
 from netboot.lifecycle.events import HealthRecord
 from netboot.lifecycle.sightings import Discovered
-from netboot.lifecycle.state import Checked, Claims, FeedEntry, MachineState
+from netboot.lifecycle.state import Checked, Claims, FeedEntry, MachineState, Standing
 from netboot.lifecycle.trace import Trace
 from netboot.stores.state_rows import (
     BOOTS,
@@ -37,6 +37,11 @@ _COUNTS = f"SELECT state, count(*) FROM machines WHERE {_DECLARED} GROUP BY stat
 _HEALTH_COUNTS = (
     "SELECT coalesce(iif(checked_ms < ?, 'stale', checked), 'none') AS found, count(*) "  # noqa: S608
     f"FROM machines WHERE {_DECLARED} GROUP BY found"
+)
+_SINCE_READY = (
+    "SELECT boot, trace FROM boots WHERE machine = ?1 AND standing >= ?2 AND since > coalesce((SELECT since FROM boots "
+    "WHERE machine = ?1 AND standing = 2 AND state = 'Ready' ORDER BY since DESC LIMIT 1), -1) "
+    "ORDER BY since DESC, boot DESC LIMIT ?3"
 )
 _IMAGES = (
     "SELECT digest FROM images WHERE id IN (SELECT image FROM machines UNION SELECT pending_image FROM machines "
@@ -104,6 +109,11 @@ class SqliteStates:
                 rows = db.execute(query.format(""), (limit,)).fetchall()
             else:
                 rows = db.execute(query.format("WHERE machine = ?"), (machine, limit)).fetchall()
+        return [trace for row in rows if (trace := parse_or_leave_out(BOOTS, *row)) is not None]
+
+    def since_ready(self, machine: str, least: Standing, limit: int) -> list[Trace]:
+        with self._open() as db:
+            rows = db.execute(_SINCE_READY, (machine, int(least), limit)).fetchall()
         return [trace for row in rows if (trace := parse_or_leave_out(BOOTS, *row)) is not None]
 
     def boot(self, boot: str) -> Trace | None:

@@ -12,7 +12,7 @@ from netboot.lifecycle.decide import View, decide, decide_machine
 from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.state import MachineState
 from netboot.lifecycle.views import machine_detail, machine_named, machine_views
-from netboot.machines.values import Machine
+from netboot.machines.values import Machine, boot_limit_of
 from netboot.web import inputs, node_health, render
 from netboot.web.dependencies import dependencies
 from netboot.web.enrolments import pcr_policy
@@ -62,6 +62,7 @@ def shown(name: str) -> Response:
             "conditions": render.conditions(_conditions([name]), name),
             "deadlines": _deadlines(view, detail.machine),
             "intents": _intents(name),
+            "boot_limit": _boot_limit(view, detail.machine),
             **_hardware(view, detail.machine),
             **_identity(detail.machine),
         }
@@ -114,6 +115,13 @@ def _deadlines(view: View, machine: Machine) -> dict[str, Any]:
     """How long its boots may stay at each phase, and by whose word: its class's, its profile's, or nobody's."""
     deadlines = view.deadlines(machine).items()
     return {name: {"seconds": each.seconds, "said_by": each.said_by} for name, each in deadlines}
+
+
+def _boot_limit(view: View, machine: Machine) -> dict[str, Any]:
+    """How many boots may come before one is Ready, 0 for no limit, and by whose word."""
+    hardware = view.classes[machine.class_name] if machine.class_name is not None else None
+    limit = boot_limit_of(view.profiles[machine.profile], hardware)
+    return {"boots": limit.boots, "said_by": limit.said_by}
 
 
 def _boots(name: str) -> dict[str, Any]:

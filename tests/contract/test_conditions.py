@@ -1,5 +1,6 @@
 """What was found of machines, as it is kept: by the one process that judges, for those that show it."""
 
+import shutil
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -110,8 +111,32 @@ def test_a_file_with_a_damaged_page_is_made_anew(tmp_path: Path, caplog: pytest.
 
 
 def test_a_file_that_is_not_there_yet_cannot_tell(tmp_path: Path) -> None:
-    with pytest.raises(StateUnavailableError, match="is not there yet: the controllers make it when they start"):
+    with pytest.raises(StateUnavailableError, match="is not there yet: the controllers make it within a minute"):
         SqliteConditions(tmp_path / "conditions.db").conditions()
+
+
+@pytest.mark.parametrize("instead", [None, b"", b"an older copy"], ids=["removed", "emptied", "an older copy"])
+def test_a_file_that_is_removed_or_replaced_while_it_is_in_use_is_made_anew(
+    tmp_path: Path, instead: bytes | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    path, away = tmp_path / "conditions.db", tmp_path / "away"
+    file = JudgedFile(path)
+    file.keep([judged("older")], (), {"reports": 1})
+    file.close()
+    shutil.copy(path, away)
+    file.keep([judged("a")], (), {"reports": 9})
+    path.unlink()
+    if instead is not None:
+        shutil.copy(away, path) if instead else path.touch()
+    with pytest.raises(StateUnavailableError, match="was removed or replaced; it is made anew"):
+        file.keep([judged("b")], (), {"reports": 10})
+    assert (file.names(), file.seen_time()) == (set(), {})
+    file.keep([judged("c")], (), {"reports": 11})
+    assert set(SqliteConditions(path).conditions()) == {"c"}
+    assert (
+        "removed or replaced while it was in use; it is made anew, and moments of transitions are lost" in caplog.text
+    )
+    file.close()
 
 
 def test_a_disk_that_refuses_is_tried_again(tmp_path: Path) -> None:

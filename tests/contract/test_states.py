@@ -55,6 +55,27 @@ def both(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Both]:
         made.writer.close()
 
 
+def test_boots_since_one_was_ready_are_told_by_standing_newest_first(both: Both) -> None:
+    def since(least: state.Standing, limit: int = 16) -> list[str]:
+        return [trace.boot for trace in both.reader.since_ready("gpu-001", least, limit)]
+
+    claimed, reported, proven = state.Standing
+    both.take(script("gpu-001", 1), event("gpu-001", 1, Phase.ATTESTED), script("gpu-002", 9))
+    assert since(claimed) == [boot_id("gpu-001", 1)]
+    both.take(script("gpu-001", 2), event("gpu-001", 2, Phase.READY), event("gpu-001", 2, Phase.FAILED))
+    assert since(claimed) == []
+    both.take(script("gpu-001", 3), script("gpu-001", 4), event("gpu-001", 4, Phase.SWITCHED))
+    both.take(script("gpu-001", 5), event("gpu-001", 5, Phase.ATTESTED), script("gpu-001", 6))
+    assert since(claimed) == [boot_id("gpu-001", number) for number in (6, 5, 4, 3)]
+    assert since(claimed, 2) == [boot_id("gpu-001", number) for number in (6, 5)]
+    assert since(reported) == [boot_id("gpu-001", number) for number in (5, 4)]
+    assert since(proven) == [boot_id("gpu-001", 5)]
+    both.take(event("gpu-001", 3, Phase.SWITCHED, 9_000))
+    assert since(reported) == [boot_id("gpu-001", number) for number in (3, 5, 4)]
+    both.take(event("gpu-001", 4, Phase.READY, 9_000))
+    assert since(claimed) == []
+
+
 def test_a_boot_comes_together_from_two_journals_in_any_order(both: Both) -> None:
     both.take(event("gpu-001", 1, Phase.INITRD_STARTED), journal="boot-1.db")
     both.take(script("gpu-001", 1))

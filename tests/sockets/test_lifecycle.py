@@ -95,3 +95,30 @@ def test_a_machine_that_only_asked_for_its_script_is_explained_by_that_and_never
     wait_for(lambda: service.api("/v1/machines/gpu-001")["claims"]["served"] == 4)
     wait_for(lambda: "netboot_lifecycle_waiting_machines 0.0" in service.text("/metrics"))
     assert service.api("/v1/machines/gpu-001")["conditions"] == before
+
+
+def test_a_machine_that_boots_again_and_again_is_in_a_loop_by_its_own_word_and_recovers(tmp_path: Path) -> None:
+    """One sentence in API and command line, a metric, the limit of its profile; up again, it is over."""
+    limited = INVENTORY.replace("channel: stable,", "channel: stable, boot_limit: 2,")
+    config = make_site(tmp_path / "site", inventory=limited)
+    Store(config.store).set_channel("stable", add_image(config))
+    with serving(config, tmp_path / "site" / "netboot.yaml") as service:
+        for number in range(3):
+            boot = service.boot(MAC1)
+            assert service.post(boot, MAC1, "InitrdStarted", detail=f"try {number}") == 204
+        wait_for(lambda: condition(service)["reason"] == "BootLoop", 60)
+        wait_for(lambda: "try 2" in condition(service)["message"])
+        said = re.sub(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", "MOMENT", condition(service)["message"])
+        assert said == (
+            "3 boots by their own word, in 1m, and none was up: more than 2 (profile compute) are a loop; the furthest "
+            f"phase of all is InitrdStarted, the newest is boot {boot}; last heard: InitrdStarted at MOMENT, 'try 2'"
+        )
+        table = service.netboot("machine", "show", "gpu-001").stdout
+        assert condition(service)["message"] in table
+        assert "boot limit      2 (profile compute)" in table
+        assert service.api("/v1/machines/gpu-001")["boot_limit"] == {"boots": 2, "said_by": "profile compute"}
+        counted = 'netboot_machine_conditions{condition="Booted",reason="BootLoop",status="False"} 1.0'
+        wait_for(lambda: counted in service.text("/metrics"))
+        assert service.post(boot, MAC1, "Booted") == 204
+        wait_for(lambda: condition(service)["status"] == "True", 60)
+        wait_for(lambda: counted not in service.text("/metrics"))

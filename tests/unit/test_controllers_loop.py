@@ -106,7 +106,7 @@ def test_a_projection_that_fails_ends_neither_the_publisher_nor_itself(caplog: p
 def test_a_lifecycle_that_fails_ends_no_other_loop_and_goes_on(caplog: pytest.LogCaptureFixture) -> None:
     lifecycle = Faulty(3)
     said = run(Faulty(0), Faulty(0, stop_if(lambda: lifecycle.worked > 1)), lifecycle)
-    assert [problem for name, problem in said if name == "lifecycle"][:3] == [DEFECT, DEFECT, DEFECT]
+    assert [problem for name, problem in said if name == "lifecycle"][:4] == ["", DEFECT, DEFECT, DEFECT]
     assert "the lifecycle failed; it is tried again" in caplog.text
 
 

@@ -10,9 +10,10 @@ from images.values.durations import duration, in_words
 from images.values.strict import FaultsError
 from netboot.lifecycle.trace import ORDER
 from netboot.lifecycle.transitions import Gate
+from netboot.machines.boot_limit import BootLimit
 from netboot.machines.deadlines import DEFAULTS, LONGEST, Deadline, in_force
 from netboot.machines.inventory import load_inventory
-from netboot.machines.values import Inventory, deadlines_of
+from netboot.machines.values import Inventory, boot_limit_of, deadlines_of
 
 FILE = """
 channels: [{name: stable}]
@@ -65,9 +66,19 @@ def test_an_inventory_keeps_them_and_one_without_any_is_written_as_before(tmp_pa
         ("{Switched: -1}", "profiles[0].deadlines.Switched: Input should be greater than or equal to 0"),
         ("{Switched: 200h}", f"profiles[0].deadlines.Switched: Input should be less than or equal to {LONGEST}"),
         (
-            "{Posted: 45m}",
-            f"profiles[0].deadlines.Posted: no deadline is of that name; there are {', '.join(DEFAULTS)}",
+            "{Xyz: 45m}",
+            f"profiles[0].deadlines.Xyz: no deadline is named 'Xyz'; there are {', '.join(DEFAULTS)}",
         ),
+        ("{Posted: 45m}", "profiles[0].deadlines.Posted: no deadline is named 'Posted'; did you mean 'Booted'?"),
+        (
+            "{initrdfetch: 45m}",
+            "profiles[0].deadlines.initrdfetch: no deadline is named 'initrdfetch'; did you mean 'InitrdFetched'?",
+        ),
+        (
+            "{CsrApproved: 45m}",
+            "profiles[0].deadlines.CsrApproved: no deadline is named 'CsrApproved'; did you mean 'CSRApproved'?",
+        ),
+        ("{7: 45m}", "profiles[0].deadlines[7]: Input should be a valid string"),
     ],
 )
 def test_what_is_no_deadline_is_a_fault_with_its_place(tmp_path: Path, said: str, fault: str | None) -> None:
@@ -89,3 +100,21 @@ def test_durations_are_read_as_they_are_written(seconds: int) -> None:
     written = in_words(seconds)
     if len(written) <= 7:
         assert duration(written) == seconds
+
+
+def test_a_limit_of_boots_is_by_default_by_class_and_by_profile(tmp_path: Path) -> None:
+    limited = FILE.replace("{name: hgx,", "{name: hgx, boot_limit: 3,")
+    inventory = loaded(tmp_path, limited)
+    assert boot_limit_of(inventory.profiles[0], None) == BootLimit(5, "")
+    assert boot_limit_of(inventory.profiles[0], inventory.classes[0]) == BootLimit(3, "class hgx")
+    both = loaded(tmp_path, limited.replace("channel: stable,", "channel: stable, boot_limit: none,"))
+    assert boot_limit_of(both.profiles[0], both.classes[0]) == BootLimit(0, "profile default")
+    assert Inventory.model_validate_json(both.model_dump_json(by_alias=True)) == both
+    assert "boot_limit" not in loaded(tmp_path).model_dump_json()
+
+
+@pytest.mark.parametrize("said", ["-1", "16", "many", "1.5"])
+def test_what_is_no_limit_of_boots_is_a_fault_with_its_place(tmp_path: Path, said: str) -> None:
+    with pytest.raises(FaultsError) as caught:
+        loaded(tmp_path, FILE.replace("{name: hgx,", f"{{name: hgx, boot_limit: {said},"))
+    assert [f"{each}".partition(": classes[0].boot_limit: ")[1] != "" for each in caught.value.faults] == [True]

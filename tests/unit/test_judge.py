@@ -153,6 +153,11 @@ def test_a_node_that_nobody_lets_work_is_overdue_where_a_class_says_so() -> None
     )
 
 
+def test_a_ready_boot_of_which_it_was_not_heard_that_it_registered_is_gated_or_in_service_all_the_same() -> None:
+    verdict = judge(known(boot(Phase.READY), node=Node.IN_SERVICE), None, shows(0), START)
+    assert (verdict.judged.step, verdict.judged.trouble) == ("InService", Trouble.NONE)
+
+
 def test_one_that_is_stuck_recovers_by_itself() -> None:
     stuck = after(known(upto(Phase.SWITCHED)), 600_000)
     assert found(stuck)["Booted"] == ("False", "Stuck")
@@ -305,11 +310,14 @@ def test_what_nobody_proved_alters_nothing_of_a_boot_whose_node_is_ready() -> No
 def test_the_boot_that_is_under_way_explains_a_machine_whose_proven_boot_is_lost() -> None:
     pending = {"pending": upto(Phase.INITRD_STARTED, number=2)}
     of = known(upto(Phase.READY), node=Node.NOT_READY, state=pending)
-    lost = after(of, 1_200_000)
-    assert found(lost)["Booted"] == ("False", "Booting")
+    late = after(of, 1_200_000 - 1)
+    assert found(late)["Booted"] == ("True", "Booted")
+    lost = judge(of, late.judged, shows(1_200_000), START)
+    assert found(lost)["Booted"] == ("False", "Stuck"), "its deadline began with its own phase"
     assert lost.judged.step == Phase.INITRD_STARTED
-    stuck = judge(of, lost.judged, shows(1_200_000 + 900_000), START)
-    assert found(stuck)["Booted"] == ("False", "Stuck")
+    pending = {"pending": upto(Phase.IMAGE_FETCHED, number=2)}
+    on = judge(known(upto(Phase.READY), node=Node.NOT_READY, state=pending), lost.judged, shows(1_200_000), START)
+    assert found(on)["Booted"] == ("False", "Booting")
 
 
 @pytest.mark.parametrize(

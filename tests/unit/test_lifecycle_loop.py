@@ -1,85 +1,33 @@
 """The lifecycle's loop: who is judged when, what stands still, what outlives a restart; and what can be seen."""
 
-from collections.abc import Mapping
+import weakref
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from netboot.config import Config
-from netboot.controllers.lifecycle import FIRST_MS, KEEP_MS, MOST, LifecycleController
+from netboot.controllers.declared import Published
+from netboot.controllers.lifecycle import FIRST_MS, KEEP_MS, MOST
 from netboot.controllers.nodes.observed import ObservedFile, ObservedNodes
+from netboot.controllers.pieces import PIECE
 from netboot.controllers.sight import Eyes, Sight
-from netboot.controllers.surroundings import Acts
+from netboot.controllers.surroundings import Surroundings
 from netboot.controllers.waiting import Waiting
 from netboot.lifecycle.errors import StateUnavailableError
 from netboot.lifecycle.judge import Due
-from netboot.lifecycle.known import Declared, Node, Places
+from netboot.lifecycle.known import Node
 from netboot.lifecycle.phases import Phase
-from netboot.lifecycle.state import Batch
 from netboot.lifecycle.transitions import Act
-from netboot.machines.deadlines import in_force
+from netboot.machines.values import Machine
 from netboot.status import ApproverStatus, BootStatus, NodesStatus
+from netboot.stores.conditions import JudgedFile, SqliteConditions
 from netboot.stores.status import StatusFolder, write_status
-from tests.conditions import MemoryJudged
+from tests.joining import snapshot_of
+from tests.lifecycle_world import ALL, World, declared
 from tests.records import START, checked, event, script
 from tests.sites import make_site
-from tests.states import MemoryStates
-
-ALL = frozenset({"reports", "cluster/default"})
-
-
-def declared(name: str, **changed: Any) -> Declared:
-    places = Places("reports", "cluster/default", "nodes/default/hgx")
-    known = Declared(name, "default", name, True, True, "stable", "a" * 64, in_force(), places)
-    return known._replace(**changed)
-
-
-class World:
-    """What the loop sees, set by hand; `pass_seconds` lets time pass in steps of a second."""
-
-    def __init__(self, *names: str) -> None:
-        self.states, self.kept = MemoryStates(), MemoryJudged()
-        self.declared: Mapping[str, Declared] | None = {name: declared(name) for name in names or ("gpu-001",)}
-        self.acts: Acts = {}
-        self.seeing, self.nodes = ALL, {"default": dict[str, Node]()}
-        self.now_ms_, self.up = START, 1_000
-        self.taken = 0
-        self.start()
-
-    def start(self) -> None:
-        self.loop = LifecycleController(
-            self.states,
-            self.kept,
-            lambda: self.declared,
-            lambda: self.acts,
-            lambda _: Sight(self.seeing, self.nodes),
-            self,
-            lambda: self.up,
-        )
-
-    def now_ms(self) -> int:
-        return self.now_ms_
-
-    def take(self, *records: Any) -> None:
-        self.taken += len(records)
-        self.states.take(Batch("boot-0.db", 1, self.taken, list(records)))
-        self.loop.told(record.machine for record in records)
-
-    def judge(self) -> int:
-        steps = 1
-        while self.loop.step():
-            steps += 1
-        return steps
-
-    def pass_seconds(self, seconds: int) -> None:
-        for _ in range(seconds):
-            self.up += 1_000
-            self.now_ms_ += 1_000
-            self.loop.step()
-
-    def found(self, kind: str = "Booted", name: str = "gpu-001") -> tuple[str, str]:
-        return next((each.status, each.reason.value) for each in self.kept.conditions()[name] if each.type == kind)
 
 
 def test_a_machine_gets_stuck_and_recovers_and_both_are_said(caplog: pytest.LogCaptureFixture) -> None:
@@ -216,6 +164,53 @@ def test_a_new_inventory_costs_a_judgement_of_those_machines_alone_for_which_it_
     assert asked == [["gpu-002"]]
 
 
+def test_whoever_compares_a_long_inventory_or_list_of_nodes_is_heard_meanwhile() -> None:
+    names = [f"gpu-{number:04}" for number in range(4 * PIECE)]
+    surroundings, heard = Surroundings(), list[int]()
+    inventory = {name: declared(name) for name in names}
+    assert len(surroundings.take_declared(inventory, lambda: heard.append(1))) == len(names)
+    assert len(heard) == 4
+    assert len(surroundings.take_nodes({"default": dict.fromkeys(names, Node.GATED)}, lambda: heard.append(2))) == 4_000
+    assert len(heard) == 8
+    assert surroundings.take_declared(inventory, lambda: heard.append(3)) == []
+    assert len(heard) == 8
+
+
+def test_what_is_published_is_made_anew_only_for_another_snapshot_and_heard_of_meanwhile() -> None:
+    machine = {"match": {"serial": "S1"}, "profile": "compute"}
+    machines = [Machine.model_validate({"name": f"gpu-{number:04}", **machine}) for number in range(2 * PIECE)]
+    snapshots, heard = [snapshot_of(*machines)], list[int]()
+    published = Published(lambda: snapshots[0], {"default"})
+    first = published.declared(lambda: heard.append(1))
+    assert first is not None
+    assert (len(first), len(heard), first["gpu-0000"].joins) == (2 * PIECE, 2, True)
+    assert published.declared() is first
+    before = weakref.ref(snapshots[0])
+    snapshots[0] = snapshots[0].model_copy(update={"published_ms": 2})
+    assert before() is None, "whoever publishes frees it, not the thread of the lowest priority"
+    again = published.declared()
+    assert (again == first, again is first) == (True, False)
+    assert published.declared() is again
+
+
+def test_who_is_interrupted_while_comparing_has_taken_nothing_and_begins_anew() -> None:
+    names = [f"gpu-{number:04}" for number in range(2 * PIECE)]
+    surroundings = Surroundings()
+
+    def fail() -> None:
+        raise StateUnavailableError("no")
+
+    inventory = {name: declared(name) for name in names}
+    with pytest.raises(StateUnavailableError):
+        surroundings.take_declared(inventory, fail)
+    assert len(surroundings.take_declared(inventory)) == len(names)
+    nodes = {"default": dict.fromkeys(names, Node.NOT_READY)}
+    with pytest.raises(StateUnavailableError):
+        surroundings.take_nodes(nodes, fail)
+    assert len(surroundings.take_nodes(nodes)) == len(names)
+    assert surroundings.places({"default"}) == (set(), {"nodes/default/hgx"})
+
+
 def test_who_waits_waits_once_and_what_was_planned_before_is_forgotten() -> None:
     waiting = Waiting()
     waiting.tell(["b", "a"])
@@ -339,6 +334,28 @@ def test_what_was_kept_and_is_gone_is_found_again_though_nothing_comes() -> None
     world.kept.refuses = False
     world.judge()
     assert set(world.kept.kept) == {"gpu-001", "gpu-002"}
+
+
+def test_a_file_that_is_removed_under_an_idle_service_is_whole_again_within_a_minute(tmp_path: Path) -> None:
+    path, names = tmp_path / "conditions.db", ["gpu-001", "gpu-002"]
+    world = World(*names)
+    file = JudgedFile(path)
+    world.kept = file  # type: ignore[assignment]
+    world.start()
+    world.take(script("gpu-001", 1), event("gpu-001", 1, Phase.SWITCHED))
+    world.judge()
+    before = SqliteConditions(path).conditions()
+    path.unlink()
+    world.pass_seconds(KEEP_MS // 1000 + 2)
+    after = SqliteConditions(path).conditions()
+    assert {name: [(each.type, each.reason) for each in found] for name, found in after.items()} == {
+        name: [(each.type, each.reason) for each in found] for name, found in before.items()
+    }
+    assert set(after) == set(names)
+    assert (file.seen_time()["reports"], world.loop.status().problem) == (KEEP_MS + 2_000, "")
+    world.pass_seconds(600)
+    assert SqliteConditions(path).conditions()["gpu-001"][0].reason == "Stuck"
+    file.close()
 
 
 def test_nothing_is_judged_before_an_inventory_is_in_force() -> None:

@@ -1,9 +1,10 @@
 """Time during which we could see, and outages that stop it."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from netboot.lifecycle.known import Node
-from netboot.lifecycle.outage import standing_still
+from netboot.lifecycle.outage import Outages
 from netboot.lifecycle.seen_time import LONGEST_STEP_MS, SeenTime
 
 
@@ -32,13 +33,13 @@ def test_no_clock_goes_back() -> None:
     assert time.values == {"a": 5}
 
 
-GONE, HERE = Node.NOT_READY, Node.IN_SERVICE
-
-
-def nodes(**counts: tuple[int, int]) -> tuple[dict[str, Node], dict[str, str]]:
+def outages(counts: dict[str, tuple[int, int]]) -> Outages:
     """By class: how many are gone, of how many."""
-    seen = {f"{kind}{n}": GONE if n < gone else HERE for kind, (gone, of) in counts.items() for n in range(of)}
-    return seen, {name: name.rstrip("0123456789") for name in seen}
+    made = Outages()
+    for kind, (gone, of) in counts.items():
+        for number in range(of):
+            made.put(f"{kind}{number}", kind, gone=number < gone)
+    return made
 
 
 @pytest.mark.parametrize(
@@ -67,9 +68,23 @@ def nodes(**counts: tuple[int, int]) -> tuple[dict[str, Node], dict[str, str]]:
 def test_where_most_of_a_class_is_gone_at_once_its_clock_stands_still(
     counts: dict[str, tuple[int, int]], still: set[str]
 ) -> None:
-    assert standing_still(*nodes(**counts)) == still
+    assert outages(counts).standing_still() == still
 
 
-def test_nodes_of_no_machine_of_ours_do_not_count() -> None:
-    seen, classes = nodes(gpu=(4, 4))
-    assert standing_still({**seen, "others": HERE}, classes) == {"gpu"}
+_SAID = st.tuples(st.sampled_from("abcdefgh"), st.sampled_from(["gpu", "cpu", None]), st.booleans())
+
+
+@given(st.lists(_SAID, max_size=40))
+def test_whatever_was_said_before_only_what_was_said_last_counts(said: list[tuple[str, str | None, bool]]) -> None:
+    made, last = Outages(), dict[str, tuple[str, bool]]()
+    for node, place, gone in said:
+        if place is None:
+            made.drop(node)
+            last.pop(node, None)
+        else:
+            made.put(node, place, gone=gone)
+            last[node] = (place, gone)
+    anew = Outages()
+    for node, (place, gone) in last.items():
+        anew.put(node, place, gone=gone)
+    assert made.standing_still() == anew.standing_still()
