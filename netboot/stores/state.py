@@ -111,6 +111,19 @@ class SqliteStates:
             row = db.execute("SELECT trace FROM boots WHERE boot = ?", (boot,)).fetchone()
         return self._asked_for(BOOTS, boot, row[0]) if row else None
 
+    def proven(self, machines: Sequence[str] | None = None) -> dict[str, tuple[str, ...]]:
+        query = "SELECT machine, boot FROM boots WHERE {}standing = 2 ORDER BY machine, since, boot"
+        with self._open() as db:
+            if machines is None:
+                rows = db.execute(query.format("")).fetchall()
+            else:
+                of_one = query.format("machine = ? AND ")
+                rows = [row for name in machines for row in db.execute(of_one, (name,))]
+        found: dict[str, tuple[str, ...]] = {}
+        for machine, boot in rows:
+            found[machine] = (*found.get(machine, ()), boot)
+        return found
+
     def crash_texts(self, boot: str) -> dict[str, str]:
         with self._open() as db:
             rows = db.execute("SELECT id, sha256, body FROM crashes WHERE boot = ?", (boot,)).fetchall()

@@ -1,0 +1,222 @@
+"""What is written down of a boot once it has proven itself: how long it took, counted once; and of machines, when their
+conditions changed. In the lifecycle's loop, after it has judged.
+
+Boots come from the state, so that one which no judgement came to see is not missed. Each is looked at until it was seen
+in service, or a later boot of its machine has proven itself.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+
+from images.values.backoff import Backoff
+from netboot.controllers.lifecycle import LifecycleController
+from netboot.lifecycle.conditions import Judged, JudgedMachines
+from netboot.lifecycle.errors import CannotTellError
+from netboot.lifecycle.history import HistoryWriter, KnownBoot, ProvenBoots
+from netboot.lifecycle.objective import Measured, measured
+from netboot.lifecycle.phases import Phase
+from netboot.lifecycle.ports import Clock
+from netboot.lifecycle.snapshot import Snapshot
+from netboot.status import LifecycleStatus
+
+MOST = 100
+"""Boots looked at with one transaction."""
+LOOKS = Backoff(first=0.5, longest=60.0)
+"""Between two looks at a boot of which nothing is heard by the way."""
+LATE_SECONDS = 60.0
+"""A journal that is never read to its end does not keep a boot from being counted for longer."""
+AT_MOST_MS = 7 * 86_400_000
+"""After which a boot that was never in service is no longer waited for."""
+
+
+class Noticed(JudgedMachines):
+    """What was found of machines, as `kept` keeps it; what changed is handed on besides, until it is taken."""
+
+    def __init__(self, kept: JudgedMachines, clock: Clock) -> None:
+        self._kept, self._clock = kept, clock
+        self._changed: dict[str, tuple[Judged, int]] = {}
+
+    def judged(self, names: Sequence[str]) -> dict[str, Judged]:
+        return self._kept.judged(names)
+
+    def names(self) -> set[str]:
+        return self._kept.names()
+
+    def seen_time(self) -> dict[str, int]:
+        return self._kept.seen_time()
+
+    def keep(self, judged: Sequence[Judged], forget: Collection[str], seen_time: Mapping[str, int]) -> None:
+        self._kept.keep(judged, forget, seen_time)
+        self.put((each, self._clock.now_ms()) for each in judged)
+
+    def put(self, judged: Iterable[tuple[Judged, int]]) -> None:
+        """Hand these on (again)."""
+        self._changed |= {each.machine: (each, at_ms) for each, at_ms in judged}
+
+    def take(self) -> list[tuple[Judged, int]]:
+        """What changed since this was asked last, and when that was found."""
+        changed, self._changed = list(self._changed.values()), {}
+        return changed
+
+
+class Hardware:
+    """The class of each machine that has one, by the snapshot that was published last."""
+
+    def __init__(self, published: Callable[[], Snapshot | None]) -> None:
+        self._published = published
+        self._of: Snapshot | None = None
+        self._classes: dict[str, str] = {}
+
+    def classes(self) -> dict[str, str]:
+        """Machine → class; the very same object while the snapshot is."""
+        snapshot = self._published()
+        if snapshot is not None and snapshot is not self._of:
+            machines = snapshot.inventory.machines
+            self._of, self._classes = snapshot, {each.name: each.class_name for each in machines if each.class_name}
+        return self._classes
+
+
+class AndRecords:
+    """The lifecycle's loop with what is written down of it."""
+
+    def __init__(self, lifecycle: LifecycleController, records: "BootRecords") -> None:
+        self._lifecycle, self._records = lifecycle, records
+
+    def told(self, machines: Iterable[str]) -> None:
+        """Something came of these; called by other threads."""
+        names = set(machines)
+        self._records.told(names)
+        self._lifecycle.told(names)
+
+    def step(self) -> bool:
+        """Judge, then write down; whether there are more to be judged."""
+        more = self._lifecycle.step()
+        self._records.step()
+        return more
+
+    def status(self) -> LifecycleStatus:
+        """The lifecycle's; where that is in order, what keeps records from being written."""
+        status = self._lifecycle.status()
+        return status.model_copy(update={"problem": status.problem or self._records.problem})
+
+
+class BootRecords:
+    """`step` after the lifecycle's. `hardware()`: class of each machine that has one; `caught_up()`: whether all that
+    was journalled is in the state."""
+
+    def __init__(
+        self,
+        boots: ProvenBoots,
+        noticed: Noticed,
+        history: HistoryWriter,
+        hardware: Callable[[], Mapping[str, str]],
+        caught_up: Callable[[], bool],
+        clock: Clock,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._boots, self._noticed, self._history = boots, noticed, history
+        self._hardware, self._caught_up = hardware, caught_up
+        self._clock, self._monotonic = clock, monotonic
+        self._told: set[str] = set()
+        self._lock = threading.Lock()
+        self._due: dict[str, float] = {}
+        self._looks: dict[str, int] = {}
+        self._began = False
+        self.problem = ""
+        """Why nothing could be written down last; empty: it could."""
+
+    def told(self, machines: Iterable[str]) -> None:
+        """Something came of these; called by other threads."""
+        with self._lock:
+            self._told.update(machines)
+
+    def step(self) -> None:
+        """Write down what there is."""
+        try:
+            self._step()
+        except CannotTellError as error:
+            self.problem = str(error)
+        else:
+            self.problem = ""
+
+    def _step(self) -> None:
+        if not self._began:
+            self._begin()
+        self._take_proven()
+        changed = self._noticed.take()
+        if changed:
+            try:
+                self._history.note(changed)
+            except BaseException:
+                self._noticed.put(changed)
+                raise
+            self._hurry(each.boot for each, _ in changed if each.boot in self._due)
+        now = self._monotonic()
+        due = [boot for boot, at in self._due.items() if at <= now][:MOST]
+        if due:
+            self._look(due, now)
+
+    def _begin(self) -> None:
+        """After a start: boots that proved themselves meanwhile, what is still under way, and what was found of its
+        machines and perhaps not written down."""
+        proven = self._boots.proven()
+        self._history.forget(self._history.machines() - proven.keys())
+        self._history.begin(proven)
+        under_way = self._history.under_way()
+        names, now = sorted({each.machine for each in under_way}), self._clock.now_ms()
+        self._noticed.put((each, now) for each in self._noticed.judged(names).values())
+        self._hurry(each.boot for each in under_way)
+        self._began = True
+
+    def _take_proven(self) -> None:
+        with self._lock:
+            told, self._told = self._told, set()
+        if not told:
+            return
+        try:
+            begun = self._history.begin(self._boots.proven(sorted(told)))
+        except BaseException:
+            self.told(told)
+            raise
+        if begun:
+            machines = {each.machine for each in self._history.under_way(begun)}
+            others = self._history.under_way(list(self._due))
+            self._hurry([*begun, *(each.boot for each in others if each.machine in machines)])
+
+    def _hurry(self, boots: Iterable[str]) -> None:
+        for boot in boots:
+            self._due[boot] = self._monotonic()
+            self._looks.pop(boot, None)
+
+    def _look(self, due: Sequence[str], now: float) -> None:
+        counted: list[Measured] = []
+        ready, done = list[str](), list[str]()
+        known = {each.boot: each for each in self._history.under_way(due)}
+        for boot in due:
+            if boot not in known or self._settled(known[boot], counted, ready):
+                done.append(boot)
+        self._history.count(counted, ready, [boot for boot in done if boot in known])
+        for boot in due:
+            self._looks[boot] = self._looks.get(boot, 0) + 1
+            self._due[boot] = now + LOOKS.bound(self._looks[boot])
+        for boot in done:
+            del self._due[boot], self._looks[boot]
+
+    def _settled(self, boot: KnownBoot, counted: list[Measured], ready: list[str]) -> bool:
+        """Add what can be counted of a boot; whether there will be no more."""
+        trace = self._boots.boot(boot.boot)
+        if trace is None:
+            return True
+        hardware = self._hardware().get(boot.machine, "")
+        reached, now = trace.phase(Phase.READY), self._clock.now_ms()
+        told = self._caught_up() or now - trace.last_ms >= LATE_SECONDS * 1000
+        if reached is not None and not told:
+            return False
+        if reached is not None and not boot.ready:
+            counted += filter(None, [measured(trace, "Ready", hardware, None)])
+            ready.append(boot.boot)
+        if reached is not None and boot.in_service_ms is not None:
+            counted += filter(None, [measured(trace, "InService", hardware, boot.in_service_ms)])
+            return True
+        return boot.over or now - trace.last_ms >= AT_MOST_MS
