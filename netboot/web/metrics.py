@@ -32,6 +32,7 @@ from netboot.status import (
 from netboot.stores.live import LiveView
 from netboot.stores.status import StatusFolder
 from netboot.web.dependencies import dependencies
+from netboot.web.metrics_attention import Attention
 from netboot.web.metrics_lifecycle import lifecycle
 from netboot.web.metrics_objective import objective
 
@@ -61,13 +62,15 @@ HEALTH = ("pass", "warn", "fail", "unknown", "stale", "none")
 
 def metrics() -> Response:
     """Every metric of the service, in Prometheus' text format."""
-    return Response(dependencies().metrics(), content_type="text/plain; version=0.0.4; charset=utf-8")
+    deps = dependencies()
+    body = deps.metrics() + exposition(Attention(deps))
+    return Response(body, content_type="text/plain; version=0.0.4; charset=utf-8")
 
 
-def exposition(now: "Now") -> bytes:
-    """All metrics in Prometheus' text format."""
+def exposition(collector: Collector) -> bytes:
+    """What it collects, in Prometheus' text format."""
     registry = CollectorRegistry()
-    registry.register(now)
+    registry.register(collector)
     return generate_latest(registry)
 
 

@@ -11,7 +11,7 @@ from netboot.boot.metrics import Counters
 from netboot.lifecycle.objective import Measured
 from netboot.lifecycle.phases import Phase
 from netboot.lifecycle.state import Batch
-from netboot.status import ApproverStatus, FetcherStatus, NodesStatus
+from netboot.status import ApproverStatus, FetcherStatus, JoinStatus, NodesStatus
 from tests.records import event, script
 from tests.sockets.api import NOW, SUPERVISOR, UP, Api
 
@@ -29,7 +29,8 @@ def exposed(tmp_path_factory: pytest.TempPathFactory) -> list[Metric]:
     api.states.take(Batch("boot-0.db", 1, 2, [script("gpu-001", 1), event("gpu-001", 1, Phase.BOOTED)]))
     api.history.count([Measured("Ready", "hgx", "a" * 12, 16_000, 1_000)], (), ())
     common = {"at_ms": NOW, "ok": True, "message": "in order"}
-    processes = dict.fromkeys(("boot-0", "approver-default", "nodes-default", "fetcher"), UP)
+    api.enrolments.alert("gpu-001", "other-key", "another key in the same boot", NOW)
+    processes = dict.fromkeys(("boot-0", "join-0", "approver-default", "nodes-default", "fetcher"), UP)
     api.say(
         boot_0=Counters(bytes_sent=1).status(NOW, open_connections=1, journal_lag=1),
         supervisor=SUPERVISOR.model_copy(update={"processes": processes}),
@@ -37,6 +38,7 @@ def exposed(tmp_path_factory: pytest.TempPathFactory) -> list[Metric]:
         approver_default=ApproverStatus(
             **common, decided=(("approved", "client", 1),), unavailable=1, waiting=0, oldest_seconds=0.0
         ),
+        join_0=JoinStatus(**common, clusters={}, certificate_expires_ms=NOW + 1),
         nodes_default=NodesStatus(**common, unavailable=0, registered=1, ready=1),
     )
     return list(text_string_to_metric_families(api.get("/metrics", None).text))
