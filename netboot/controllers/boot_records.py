@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from images.values.backoff import Backoff
+from netboot.controllers.decisions import Snapshots
 from netboot.controllers.lifecycle import LifecycleController
 from netboot.lifecycle.conditions import Judged, JudgedMachines
 from netboot.lifecycle.errors import CannotTellError
@@ -17,7 +18,6 @@ from netboot.lifecycle.history import HistoryWriter, KnownBoot, ProvenBoots
 from netboot.lifecycle.objective import Measured, measured
 from netboot.lifecycle.phases import Phase
 from netboot.lifecycle.ports import Clock
-from netboot.lifecycle.snapshot import Snapshot
 from netboot.status import LifecycleStatus
 
 MOST = 100
@@ -60,23 +60,6 @@ class Noticed(JudgedMachines):
         return changed
 
 
-class Hardware:
-    """The class of each machine that has one, by the snapshot that was published last."""
-
-    def __init__(self, published: Callable[[], Snapshot | None]) -> None:
-        self._published = published
-        self._of: Snapshot | None = None
-        self._classes: dict[str, str] = {}
-
-    def classes(self) -> dict[str, str]:
-        """Machine → class; the very same object while the snapshot is."""
-        snapshot = self._published()
-        if snapshot is not None and snapshot is not self._of:
-            machines = snapshot.inventory.machines
-            self._of, self._classes = snapshot, {each.name: each.class_name for each in machines if each.class_name}
-        return self._classes
-
-
 class AndRecords:
     """The lifecycle's loop with what is written down of it."""
 
@@ -102,21 +85,20 @@ class AndRecords:
 
 
 class BootRecords:
-    """`step` after the lifecycle's. `hardware()`: class of each machine that has one; `caught_up()`: whether all that
-    was journalled is in the state."""
+    """`step` after the lifecycle's. `caught_up()`: whether all that was journalled is in the state."""
 
     def __init__(
         self,
         boots: ProvenBoots,
         noticed: Noticed,
         history: HistoryWriter,
-        hardware: Callable[[], Mapping[str, str]],
+        snapshots: Snapshots,
         caught_up: Callable[[], bool],
         clock: Clock,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._boots, self._noticed, self._history = boots, noticed, history
-        self._hardware, self._caught_up = hardware, caught_up
+        self._snapshots, self._caught_up = snapshots, caught_up
         self._clock, self._monotonic = clock, monotonic
         self._told: set[str] = set()
         self._lock = threading.Lock()
@@ -141,6 +123,7 @@ class BootRecords:
             self.problem = ""
 
     def _step(self) -> None:
+        self._snapshots.look()
         if not self._began:
             self._begin()
         self._take_proven()
@@ -180,9 +163,19 @@ class BootRecords:
             self.told(told)
             raise
         if begun:
+            self._keep_decisions(begun)
             machines = {each.machine for each in self._history.under_way(begun)}
             others = self._history.under_way(list(self._due))
             self._hurry([*begun, *(each.boot for each in others if each.machine in machines)])
+
+    def _keep_decisions(self, begun: Iterable[str]) -> None:
+        """What was decided for these boots, while what it was decided from is at hand."""
+        traces = filter(None, map(self._boots.boot, begun))
+        wanted = {trace.script.decision: trace.machine for trace in traces if trace.script and trace.script.decision}
+        unknown = self._history.undecided(wanted)
+        found = self._snapshots.decided((wanted[digest], digest) for digest in unknown)
+        if found:
+            self._history.keep(found)
 
     def _hurry(self, boots: Iterable[str]) -> None:
         for boot in boots:
@@ -208,7 +201,7 @@ class BootRecords:
         trace = self._boots.boot(boot.boot)
         if trace is None:
             return True
-        hardware = self._hardware().get(boot.machine, "")
+        hardware = self._snapshots.hardware(boot.machine)
         reached, now = trace.phase(Phase.READY), self._clock.now_ms()
         told = self._caught_up() or now - trace.last_ms >= LATE_SECONDS * 1000
         if reached is not None and not told:

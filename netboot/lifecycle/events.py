@@ -56,8 +56,13 @@ class CrashReport(Strict):
     text: CrashText
 
 
+Digits = Annotated[str, StringConstraints(pattern=r"^(|[0-9a-f]{16})$")]
+"""The first 16 hexadecimal digits of a SHA-256; empty: an older netboot wrote this, and no digest."""
+
+
 class ScriptRecord(Strict):
-    """A script was served: a claim. `because` is the decision's own explanation."""
+    """A script was served: a claim. `decision`, `script`: digests of what was decided from, and of the script without
+    its boot id (`netboot.lifecycle.decided`)."""
 
     kind: Literal["script"] = "script"
     at_ms: Moment
@@ -67,6 +72,8 @@ class ScriptRecord(Strict):
     image: Sha256
     profile: Name
     channel: Name
+    decision: Digits = ""
+    script: Digits = ""
     peer: str
     """Address that asked."""
 

@@ -5,6 +5,7 @@ from typing import NamedTuple, Protocol
 
 from images.values.strict import Strict
 from netboot.lifecycle.conditions import Judged
+from netboot.lifecycle.decided import Decided
 from netboot.lifecycle.objective import Durations, Measured
 from netboot.lifecycle.reasons import ConditionType, Reason, Status
 from netboot.lifecycle.trace import Trace
@@ -15,6 +16,8 @@ TRANSITIONS_IN_ALL = 200_000
 """The latest; who follows reads them as they come."""
 BOOTS_KEPT = 100
 """Of each machine, the latest: more than the state keeps of those that proved themselves, so none is counted twice."""
+DECISIONS_KEPT = 200_000
+"""The latest; each has some 400 bytes."""
 
 
 class Transition(Strict):
@@ -56,6 +59,10 @@ class History(Protocol):
         """What was counted of each target, class and image."""
         ...
 
+    def decided(self, digest: str) -> Decided | None:
+        """What was decided from inputs of that digest; None: it was not kept, or longer ago than is."""
+        ...
+
 
 class ProvenBoots(Protocol):
     """Boots that proved themselves. Every method raises StateUnavailableError when they cannot be read."""
@@ -91,6 +98,14 @@ class HistoryWriter(Protocol):
 
     def note(self, judged: Iterable[tuple[Judged, int]]) -> None:
         """What was found of machines, and when: transitions, and boots that are in service."""
+        ...
+
+    def undecided(self, digests: Collection[str]) -> set[str]:
+        """Those of which no decision is kept."""
+        ...
+
+    def keep(self, decided: Sequence[Decided]) -> None:
+        """These decisions, each once."""
         ...
 
     def count(self, measured: Sequence[Measured], ready: Sequence[str], done: Sequence[str]) -> None:

@@ -67,6 +67,10 @@ class Script(Strict):
     profile: Name
     channel: Name
     peer: str
+    decision: str = ""
+    """Digest of what it was decided from; empty: an older netboot kept none."""
+    script: str = ""
+    """Digest of the script, without its boot id."""
 
 
 class Trace(Strict):
@@ -197,6 +201,8 @@ def _decided(record: ScriptRecord) -> Script:
         profile=record.profile,
         channel=record.channel,
         peer=record.peer,
+        decision=record.decision,
+        script=record.script,
     )
 
 

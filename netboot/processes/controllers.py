@@ -8,8 +8,9 @@ from pathlib import Path
 
 from netboot.clock import SystemClock
 from netboot.config import Config
+from netboot.controllers import decisions
 from netboot.controllers.acts import EnrolledActs
-from netboot.controllers.boot_records import AndRecords, BootRecords, Hardware, Noticed
+from netboot.controllers.boot_records import AndRecords, BootRecords, Noticed
 from netboot.controllers.declared import Published
 from netboot.controllers.lifecycle import LifecycleController
 from netboot.controllers.loop import Beats, Controllers
@@ -60,7 +61,7 @@ def run(spec: ProcessSpec) -> None:
         states,
         noticed,
         history,
-        Hardware(lambda: publisher.published).classes,
+        decisions.Snapshots(lambda: publisher.published),
         lambda: controller.caught_up(),
         clock,
     )

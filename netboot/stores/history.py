@@ -6,9 +6,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 
+from netboot.lifecycle.decided import Decided
 from netboot.lifecycle.errors import StateUnavailableError
 from netboot.lifecycle.history import Transition
 from netboot.lifecycle.objective import Durations
+from netboot.stores.packing import unpack
 from netboot.stores.state_rows import lenient, why
 
 log = logging.getLogger(__name__)
@@ -32,6 +34,8 @@ SCHEMA = (
         machine TEXT NOT NULL, type TEXT NOT NULL, status TEXT NOT NULL, reason TEXT NOT NULL,
         PRIMARY KEY (machine, type)
     ) WITHOUT ROWID;
+    -- what was decided, each once (`netboot.lifecycle.decided`)
+    CREATE TABLE decisions (number INTEGER PRIMARY KEY AUTOINCREMENT, digest TEXT NOT NULL UNIQUE, body BLOB NOT NULL);
     -- `last`: rises, so that the pair of class and image that was counted longest ago is known
     CREATE TABLE durations (
         target TEXT NOT NULL, hardware TEXT NOT NULL, image TEXT NOT NULL, body TEXT NOT NULL, last INTEGER NOT NULL,
@@ -75,6 +79,11 @@ class SqliteHistory:
         with self._open() as db:
             rows = db.execute("SELECT body FROM durations ORDER BY target, hardware, image").fetchall()
         return [Durations.model_validate_json(body) for (body,) in rows]
+
+    def decided(self, digest: str) -> Decided | None:
+        with self._open() as db:
+            row = db.execute("SELECT body FROM decisions WHERE digest = ?", (digest,)).fetchone()
+            return Decided.model_validate_json(unpack(row[0])) if row else None  # type: ignore[arg-type]
 
     @contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:

@@ -6,9 +6,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from netboot.lifecycle.conditions import Judged
+from netboot.lifecycle.decided import Decided
 from netboot.lifecycle.errors import StateUnavailableError
 from netboot.lifecycle.history import (
     BOOTS_KEPT,
+    DECISIONS_KEPT,
     TRANSITIONS_IN_ALL,
     TRANSITIONS_KEPT,
     KnownBoot,
@@ -17,6 +19,7 @@ from netboot.lifecycle.history import (
 from netboot.lifecycle.objective import MOST_SERIES, Durations, Measured
 from netboot.lifecycle.reasons import ConditionType, Reason
 from netboot.stores.history import SCHEMA, VERSION, version_of
+from netboot.stores.packing import pack
 from netboot.stores.state_rows import lenient
 
 _UNDER_WAY = "SELECT boot, machine, ready, in_service_ms, over FROM boots WHERE done = 0"
@@ -25,6 +28,7 @@ _IN_SERVICE = (
     "ON CONFLICT (boot) DO UPDATE SET in_service_ms = coalesce(in_service_ms, excluded.in_service_ms)"
 )
 _PRUNE_ALL_TRANSITIONS = "DELETE FROM transitions WHERE id <= (SELECT max(id) FROM transitions) - ?"
+_PRUNE_DECISIONS = "DELETE FROM decisions WHERE number <= (SELECT max(number) FROM decisions) - ?"
 _PRUNE_BOOTS = (
     "DELETE FROM boots WHERE machine = ?1 AND number <= "
     "(SELECT number FROM boots WHERE machine = ?1 ORDER BY number DESC LIMIT 1 OFFSET ?2)"
@@ -92,6 +96,17 @@ class HistoryFile:
                 if one.boot and condition is not None and condition.reason is Reason.IN_SERVICE:
                     db.execute(_IN_SERVICE, (one.boot, one.machine, at_ms))
             db.execute(_PRUNE_ALL_TRANSITIONS, (TRANSITIONS_IN_ALL,))
+
+    def undecided(self, digests: Collection[str]) -> set[str]:
+        query = "SELECT 1 FROM decisions WHERE digest = ?"
+        with self._usable() as db:
+            return {digest for digest in digests if db.execute(query, (digest,)).fetchone() is None}
+
+    def keep(self, decided: Sequence[Decided]) -> None:
+        rows = [(each.digest, pack(each.model_dump_json())) for each in decided]
+        with self._transaction() as db:
+            db.executemany("INSERT OR IGNORE INTO decisions (digest, body) VALUES (?, ?)", rows)
+            db.execute(_PRUNE_DECISIONS, (DECISIONS_KEPT,))
 
     def count(self, measured: Sequence[Measured], ready: Sequence[str], done: Sequence[str]) -> None:
         with self._transaction() as db:

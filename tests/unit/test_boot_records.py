@@ -1,21 +1,29 @@
 """What is written down of a boot once it has proven itself, and when: each boot is counted once."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from netboot.controllers.boot_records import AT_MOST_MS, BootRecords, Noticed
+from netboot.controllers.decisions import Snapshots
 from netboot.lifecycle.conditions import Judged, MachineCondition
+from netboot.lifecycle.decide import View
+from netboot.lifecycle.decided import Inputs
 from netboot.lifecycle.errors import StateUnavailableError
 from netboot.lifecycle.phases import Phase
 from netboot.lifecycle.reasons import ConditionType, Reason
+from netboot.lifecycle.snapshot import ImageFacts, Snapshot
 from netboot.lifecycle.state import Batch
+from netboot.machines.classes import Class
+from netboot.machines.values import Machine, Profile
 from netboot.stores.history import SqliteHistory
 from netboot.stores.history_writer import HistoryFile
 from tests.conditions import MemoryJudged
 from tests.records import START, boot_id, event, script
+from tests.sockets.boot_server import MAC1, MAC2
+from tests.sockets.boot_server import snapshot as served_snapshot
 from tests.states import MemoryStates
 
 
@@ -29,6 +37,7 @@ class World:
         self.caught_up = True
         self.now = START
         self.seconds = 0.0
+        self.snapshot = snapshot()
         self.taken = 0
         self.start()
 
@@ -38,14 +47,11 @@ class World:
             self.states,
             self.noticed,
             self.history,
-            self.classes,
+            Snapshots(lambda: self.snapshot),
             lambda: self.caught_up,
             self,
             lambda: self.seconds,
         )
-
-    def classes(self) -> Mapping[str, str]:
-        return {"gpu-001": "hgx"}
 
     def now_ms(self) -> int:
         return self.now
@@ -79,6 +85,25 @@ def world(tmp_path: Path) -> Iterator[World]:
     world = World(tmp_path)
     yield world
     world.history.close()
+
+
+def snapshot(*arguments: str) -> Snapshot:
+    """What is in force: gpu-001 has a class, gpu-002 none."""
+    machines = tuple(
+        Machine.model_validate({"name": name, "match": {"macs": [mac]}, "profile": "compute", "class": hardware})
+        for name, mac, hardware in (("gpu-001", MAC1, "hgx"), ("gpu-002", MAC2, None))
+    )
+    profile = Profile(name="compute", channel="stable", kernel_arguments=arguments)
+    served = served_snapshot(80)
+    declared = {"machines": machines, "profiles": (profile,), "classes": (Class(name="hgx"),)}
+    return served.model_copy(update={"inventory": served.inventory.model_copy(update=declared)})
+
+
+def decided_by(world: World, machine: str = "gpu-001") -> str:
+    view = View.of(world.snapshot)
+    found = view.index.named(machine)
+    assert found is not None
+    return Inputs(view).digest(found, next(iter(world.snapshot.images.values())))
 
 
 def ready(number: int = 0, machine: str = "gpu-001") -> list[Any]:
@@ -186,3 +211,45 @@ def test_a_disk_that_refuses_loses_nothing(world: World, monkeypatch: pytest.Mon
         ("Ready", "hgx"): 1,
         ("InService", "hgx"): 1,
     }
+
+
+def test_what_was_decided_for_a_proven_boot_is_kept_once_in_its_own_words(world: World) -> None:
+    digest = decided_by(world)
+    for number in (0, 1):
+        served, *rest = ready(number)
+        world.take(served.model_copy(update={"decision": digest}), *rest)
+        world.step()
+    kept = world.shown.decided(digest)
+    assert kept is not None
+    assert kept.because == (
+        "machine gpu-001 (inventory)",
+        "profile compute uses channel stable",
+        f"channel stable is image tiny {kept.image[:12]}",
+    )
+    assert set(kept.inputs) == {"machine", "image", "profile", "class", "service"}
+    assert (kept.digest, world.shown.decided("0" * 16)) == (digest, None)
+    assert world.history.undecided([digest, "0" * 16]) == {"0" * 16}
+
+
+def test_a_decision_by_the_snapshot_before_is_kept_and_one_by_an_older_is_not(world: World) -> None:
+    digest, old = decided_by(world), world.snapshot
+    for number, arguments in enumerate((("quiet",), ("debug",))):
+        world.step()
+        world.snapshot = snapshot(*arguments)
+        world.step()
+        assert decided_by(world) != digest
+        if number == 0:
+            served, *rest = ready(0, "gpu-002")
+            of_other = served.model_copy(update={"decision": Inputs(View.of(old)).digest(*other(old))})
+            world.take(of_other, *rest)
+            world.step()
+            assert world.shown.decided(of_other.decision) is not None
+    served, *rest = ready()
+    world.take(served.model_copy(update={"decision": digest}), *rest)
+    world.step()
+    assert world.shown.decided(digest) is None
+
+
+def other(old: Snapshot) -> tuple[Machine, ImageFacts]:
+    """The second machine, and the image."""
+    return old.inventory.machines[1], next(iter(old.images.values()))
