@@ -19,16 +19,16 @@ from netboot.boot.ingest import Ingest, Repeats
 from netboot.boot.live import Live
 from netboot.boot.metrics import Counters
 from netboot.boot.waiting import HEAD, Waiting
-from netboot.lifecycle import bootid
+from netboot.lifecycle import bootid, decided
 from netboot.lifecycle.claims import parse_claim
 from netboot.lifecycle.decide import Boot, Claim, Refused, Unavailable, Unknown, View, decide
-from netboot.lifecycle.decided import Inputs, digest_of_script
 from netboot.lifecycle.errors import JournalUnavailableError
 from netboot.lifecycle.events import ScriptRecord
 from netboot.lifecycle.phases import Phase
 from netboot.lifecycle.ports import Clock, Journal
 from netboot.lifecycle.snapshot import Snapshot
 
+_HEAD = f"{HEAD}Netboot-Outcome: boot\r\n"
 LONGEST_REMEMBERED = 400
 """Characters of a query; a machine always asks with the same one, and honest ones are shorter."""
 
@@ -128,9 +128,6 @@ class Scripts:
         return PreparedResponse(_HEAD, ready.script_at(at_ms).fill(boot_id))
 
 
-_HEAD = f"{HEAD}Netboot-Outcome: boot\r\n"
-
-
 @dataclass(frozen=True, slots=True)
 class Ready:
     """A machine's script, and its journal record, but for what differs from boot to boot."""
@@ -171,7 +168,7 @@ class Catalogue:
 
     def __init__(self, snapshot: Snapshot, retry: tuple[int, int]) -> None:
         self.view = View.of(snapshot)
-        self._inputs = Inputs(self.view)
+        self._inputs = decided.Inputs(self.view)
         self.snapshot = snapshot
         self._retry = retry
         self._by_query: dict[str, Ready] = {}
@@ -216,7 +213,7 @@ class Catalogue:
         return ipxe.render.prepare(boot_values(decision, self.snapshot, self._retry, nonce=nonce))
 
 
-def _record_rest(decision: Boot, inputs: Inputs, script: ipxe.render.Prepared) -> str:
+def _record_rest(decision: Boot, inputs: decided.Inputs, script: ipxe.render.Prepared) -> str:
     fields = {
         "machine": decision.machine.name,
         "cluster": decision.machine.cluster,
@@ -224,7 +221,7 @@ def _record_rest(decision: Boot, inputs: Inputs, script: ipxe.render.Prepared) -
         "profile": decision.profile.name,
         "channel": decision.channel,
         "decision": inputs.digest(decision.machine, decision.image),
-        "script": digest_of_script(script.fill("")),
+        "script": decided.digest_of_script(script.fill("")),
     }
     assert {"kind", "at_ms", "boot", "peer", *fields} == set(ScriptRecord.model_fields)
     return "".join(f"{json.dumps(name)}:{json.dumps(value)}," for name, value in fields.items()) + '"peer":'

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from netboot.cli import proof
 from netboot.cli.client import Connection, api_command, segment
 from netboot.cli.health import overall
 from netboot.cli.output import show
@@ -159,6 +160,9 @@ def watch(
         if entry["phase"] == until:
             return
     raise click.ClickException("the service ended the stream; it is stopping, or was restarted")
+
+
+group.add_command(proof.command)
 
 
 def _line(entry: dict[str, Any]) -> str:

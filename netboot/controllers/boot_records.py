@@ -12,10 +12,11 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from images.values.backoff import Backoff
 from netboot.controllers.decisions import Snapshots
 from netboot.controllers.lifecycle import LifecycleController
+from netboot.controllers.proofs import Prover
 from netboot.lifecycle.conditions import Judged, JudgedMachines
 from netboot.lifecycle.errors import CannotTellError
-from netboot.lifecycle.history import HistoryWriter, KnownBoot, ProvenBoots
-from netboot.lifecycle.objective import Measured, measured
+from netboot.lifecycle.history import Found, HistoryWriter, KnownBoot, ProvenBoots
+from netboot.lifecycle.objective import measured
 from netboot.lifecycle.phases import Phase
 from netboot.lifecycle.ports import Clock
 from netboot.status import LifecycleStatus
@@ -93,12 +94,13 @@ class BootRecords:
         noticed: Noticed,
         history: HistoryWriter,
         snapshots: Snapshots,
+        prover: Prover,
         caught_up: Callable[[], bool],
         clock: Clock,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._boots, self._noticed, self._history = boots, noticed, history
-        self._snapshots, self._caught_up = snapshots, caught_up
+        self._snapshots, self._prover, self._caught_up = snapshots, prover, caught_up
         self._clock, self._monotonic = clock, monotonic
         self._told: set[str] = set()
         self._lock = threading.Lock()
@@ -183,21 +185,20 @@ class BootRecords:
             self._looks.pop(boot, None)
 
     def _look(self, due: Sequence[str], now: float) -> None:
-        counted: list[Measured] = []
-        ready, done = list[str](), list[str]()
+        found = Found()
         known = {each.boot: each for each in self._history.under_way(due)}
         for boot in due:
-            if boot not in known or self._settled(known[boot], counted, ready):
-                done.append(boot)
-        self._history.count(counted, ready, [boot for boot in done if boot in known])
+            if boot not in known or self._settled(known[boot], found):
+                found.done.append(boot)
+        self._history.count(found)
         for boot in due:
             self._looks[boot] = self._looks.get(boot, 0) + 1
             self._due[boot] = now + LOOKS.bound(self._looks[boot])
-        for boot in done:
+        for boot in found.done:
             del self._due[boot], self._looks[boot]
 
-    def _settled(self, boot: KnownBoot, counted: list[Measured], ready: list[str]) -> bool:
-        """Add what can be counted of a boot; whether there will be no more."""
+    def _settled(self, boot: KnownBoot, found: Found) -> bool:
+        """Add what can be written down of a boot; whether there will be no more."""
         trace = self._boots.boot(boot.boot)
         if trace is None:
             return True
@@ -207,9 +208,13 @@ class BootRecords:
         if reached is not None and not told:
             return False
         if reached is not None and not boot.ready:
-            counted += filter(None, [measured(trace, "Ready", hardware, None)])
-            ready.append(boot.boot)
-        if reached is not None and boot.in_service_ms is not None:
-            counted += filter(None, [measured(trace, "InService", hardware, boot.in_service_ms)])
-            return True
-        return boot.over or now - trace.last_ms >= AT_MOST_MS
+            found.measured += filter(None, [measured(trace, "Ready", hardware, None)])
+            found.ready.append(boot.boot)
+        served = reached is not None and boot.in_service_ms is not None
+        if served:
+            found.measured += filter(None, [measured(trace, "InService", hardware, boot.in_service_ms)])
+        if not (served or boot.over or now - trace.last_ms >= AT_MOST_MS):
+            return False
+        if (proof := self._prover.proof(trace, boot.in_service_ms)) is not None:
+            found.proofs[boot.boot, boot.machine] = proof
+        return True

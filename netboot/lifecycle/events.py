@@ -1,6 +1,7 @@
 """What is journalled: one record for each fact, written by the process that learnt it, before it is acknowledged."""
 
 from hashlib import sha256
+from operator import not_
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, StringConstraints
@@ -89,6 +90,8 @@ class EventRecord(Strict):
     uptime_ms: Annotated[int, Field(ge=0, le=10**12)] | None = None
     detail: SafeText = ""
     peer: str
+    sha256: Sha256 | Literal[""] = Field("", exclude_if=not_)
+    """Of what proves it: the TPM's quote (`Attested`), the first client certificate (`CSRApproved`)."""
 
 
 class DiscoveryRecord(Strict):

@@ -1,12 +1,14 @@
 """What is kept of boots that proved themselves and of machines' conditions beyond what is so now: values and ports."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 from images.values.strict import Strict
 from netboot.lifecycle.conditions import Judged
 from netboot.lifecycle.decided import Decided
 from netboot.lifecycle.objective import Durations, Measured
+from netboot.lifecycle.proof import SignedProof
 from netboot.lifecycle.reasons import ConditionType, Reason, Status
 from netboot.lifecycle.trace import Trace
 
@@ -16,6 +18,8 @@ TRANSITIONS_IN_ALL = 200_000
 """The latest; who follows reads them as they come."""
 BOOTS_KEPT = 100
 """Of each machine, the latest: more than the state keeps of those that proved themselves, so none is counted twice."""
+PROOFS_KEPT = 200
+"""Of each machine, the latest, whatever becomes of the machine."""
 DECISIONS_KEPT = 200_000
 """The latest; each has some 400 bytes."""
 
@@ -43,6 +47,17 @@ class KnownBoot(NamedTuple):
     over: bool
 
 
+@dataclass
+class Found:
+    """What is to be written down of boots: durations; boots that are counted as Ready; those of which this is all; and
+    proofs of some of these, by boot and machine."""
+
+    measured: list[Measured] = field(default_factory=list)
+    ready: list[str] = field(default_factory=list)
+    done: list[str] = field(default_factory=list)
+    proofs: dict[tuple[str, str], SignedProof] = field(default_factory=dict)
+
+
 class History(Protocol):
     """For reading. Every method raises StateUnavailableError when it cannot be read."""
 
@@ -57,6 +72,10 @@ class History(Protocol):
 
     def durations(self) -> list[Durations]:
         """What was counted of each target, class and image."""
+        ...
+
+    def proof(self, boot: str) -> SignedProof | None:
+        """Of that boot; None: none was made, or longer ago than is kept."""
         ...
 
     def decided(self, digest: str) -> Decided | None:
@@ -108,6 +127,6 @@ class HistoryWriter(Protocol):
         """These decisions, each once."""
         ...
 
-    def count(self, measured: Sequence[Measured], ready: Sequence[str], done: Sequence[str]) -> None:
-        """Count these boots; of the boots `ready` that is done with Ready, of `done` everything is."""
+    def count(self, found: "Found") -> None:
+        """Write all of this down."""
         ...

@@ -15,6 +15,7 @@ from netboot.controllers.declared import Published
 from netboot.controllers.lifecycle import LifecycleController
 from netboot.controllers.loop import Beats, Controllers
 from netboot.controllers.projection import ProjectionController
+from netboot.controllers.proofs import Prover
 from netboot.controllers.sight import Eyes
 from netboot.controllers.snapshot_publisher import SnapshotPublisher
 from netboot.lifecycle.errors import CannotTellError
@@ -22,6 +23,7 @@ from netboot.lifecycle.snapshot import BootWindow
 from netboot.machines.values import Inventory
 from netboot.process import ProcessSpec
 from netboot.status import FetcherStatus, up_ms
+from netboot.stores import proofkey
 from netboot.stores.conditions import JudgedFile
 from netboot.stores.enrolment import SqliteEnrolments
 from netboot.stores.history_writer import HistoryFile
@@ -62,6 +64,7 @@ def run(spec: ProcessSpec) -> None:
         noticed,
         history,
         decisions.Snapshots(lambda: publisher.published),
+        Prover(config.site, partial(proofkey.read_key, config.proof_key), states.health, clock),
         lambda: controller.caught_up(),
         clock,
     )

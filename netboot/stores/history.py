@@ -10,6 +10,7 @@ from netboot.lifecycle.decided import Decided
 from netboot.lifecycle.errors import StateUnavailableError
 from netboot.lifecycle.history import Transition
 from netboot.lifecycle.objective import Durations
+from netboot.lifecycle.proof import SignedProof
 from netboot.stores.packing import unpack
 from netboot.stores.state_rows import lenient, why
 
@@ -36,6 +37,11 @@ SCHEMA = (
     ) WITHOUT ROWID;
     -- what was decided, each once (`netboot.lifecycle.decided`)
     CREATE TABLE decisions (number INTEGER PRIMARY KEY AUTOINCREMENT, digest TEXT NOT NULL UNIQUE, body BLOB NOT NULL);
+    CREATE TABLE proofs (
+        number INTEGER PRIMARY KEY AUTOINCREMENT, boot TEXT NOT NULL UNIQUE, machine TEXT NOT NULL,
+        proof TEXT NOT NULL, signature TEXT NOT NULL
+    );
+    CREATE INDEX proofs_of_machine ON proofs (machine, number);
     -- `last`: rises, so that the pair of class and image that was counted longest ago is known
     CREATE TABLE durations (
         target TEXT NOT NULL, hardware TEXT NOT NULL, image TEXT NOT NULL, body TEXT NOT NULL, last INTEGER NOT NULL,
@@ -84,6 +90,11 @@ class SqliteHistory:
         with self._open() as db:
             row = db.execute("SELECT body FROM decisions WHERE digest = ?", (digest,)).fetchone()
             return Decided.model_validate_json(unpack(row[0])) if row else None  # type: ignore[arg-type]
+
+    def proof(self, boot: str) -> SignedProof | None:
+        with self._open() as db:
+            row = db.execute("SELECT proof, signature FROM proofs WHERE boot = ?", (boot,)).fetchone()
+            return SignedProof(proof=row[0], signature=row[1]) if row else None
 
     @contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:

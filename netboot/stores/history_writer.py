@@ -11,8 +11,10 @@ from netboot.lifecycle.errors import StateUnavailableError
 from netboot.lifecycle.history import (
     BOOTS_KEPT,
     DECISIONS_KEPT,
+    PROOFS_KEPT,
     TRANSITIONS_IN_ALL,
     TRANSITIONS_KEPT,
+    Found,
     KnownBoot,
     Transition,
 )
@@ -28,6 +30,11 @@ _IN_SERVICE = (
     "ON CONFLICT (boot) DO UPDATE SET in_service_ms = coalesce(in_service_ms, excluded.in_service_ms)"
 )
 _PRUNE_ALL_TRANSITIONS = "DELETE FROM transitions WHERE id <= (SELECT max(id) FROM transitions) - ?"
+_PROOF = "INSERT OR IGNORE INTO proofs (boot, machine, proof, signature) VALUES (?, ?, ?, ?)"
+_PRUNE_PROOFS = (
+    "DELETE FROM proofs WHERE machine = ?1 AND number <= "
+    "(SELECT number FROM proofs WHERE machine = ?1 ORDER BY number DESC LIMIT 1 OFFSET ?2)"
+)
 _PRUNE_DECISIONS = "DELETE FROM decisions WHERE number <= (SELECT max(number) FROM decisions) - ?"
 _PRUNE_BOOTS = (
     "DELETE FROM boots WHERE machine = ?1 AND number <= "
@@ -108,10 +115,14 @@ class HistoryFile:
             db.executemany("INSERT OR IGNORE INTO decisions (digest, body) VALUES (?, ?)", rows)
             db.execute(_PRUNE_DECISIONS, (DECISIONS_KEPT,))
 
-    def count(self, measured: Sequence[Measured], ready: Sequence[str], done: Sequence[str]) -> None:
+    def count(self, found: Found) -> None:
+        measured, ready, done = found.measured, found.ready, found.done
         with self._transaction() as db:
             for one in measured:
                 _count(db, one)
+            for (boot, machine), proof in found.proofs.items():
+                db.execute(_PROOF, (boot, machine, proof.proof, proof.signature))
+                db.execute(_PRUNE_PROOFS, (machine, PROOFS_KEPT))
             db.executemany("UPDATE boots SET ready = 1 WHERE boot = ?", [(boot,) for boot in ready])
             db.executemany("UPDATE boots SET done = 1 WHERE boot = ?", [(boot,) for boot in done])
             if measured:

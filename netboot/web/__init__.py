@@ -16,6 +16,7 @@ from netboot.web import (
     metrics,
     node_health,
     operators,
+    proofs,
     readiness,
     watch,
 )
@@ -43,6 +44,7 @@ ROUTES: tuple[tuple[str, str, Callable[..., Response]], ...] = (
     ("GET", "/v1/discovered", boots.discovered),
     ("GET", "/v1/boots", boots.listed),
     ("GET", "/v1/boots/<boot>", boots.shown),
+    ("GET", "/v1/boots/<boot>/proof", proofs.shown),
     ("GET", "/v1/boots/watch", watch.watched),
     ("GET", "/v1/channels", channels.listed),
     ("GET", "/v1/channels/<name>", channels.shown),

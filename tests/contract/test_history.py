@@ -9,8 +9,9 @@ import pytest
 
 from netboot.lifecycle.conditions import Judged, MachineCondition
 from netboot.lifecycle.errors import StateUnavailableError
-from netboot.lifecycle.history import TRANSITIONS_KEPT, KnownBoot
+from netboot.lifecycle.history import PROOFS_KEPT, TRANSITIONS_KEPT, Found, KnownBoot
 from netboot.lifecycle.objective import MOST_SERIES, Durations, Measured
+from netboot.lifecycle.proof import SignedProof
 from netboot.lifecycle.reasons import ConditionType, Reason
 from netboot.stores import history_writer
 from netboot.stores.history import SqliteHistory
@@ -38,7 +39,7 @@ def test_of_a_machine_that_is_new_the_last_boot_alone_is_under_way_and_later_eve
     assert kept.begin({"a": ["2", "3", "4", "5"]}) == ["4", "5"]
     under_way = {each.boot: each.over for each in kept.under_way()}
     assert under_way == {"3": True, "4": True, "5": False, "7": False}
-    kept.count((), ["3"], ["4"])
+    kept.count(Found(ready=["3"], done=["4"]))
     assert kept.under_way(["3", "4", "9"]) == [KnownBoot("3", "a", ready=True, in_service_ms=None, over=True)]
     assert kept.begin({"a": ["3", "4", "5"]}) == [], "what is done is not begun again"
     assert kept.machines() == {"a", "b"}
@@ -96,10 +97,10 @@ def one(hardware: str = "hgx", image: str = "a" * 12, ms: int = 16_000) -> Measu
 def test_counts_outlive_the_process_and_begin_nowhere_anew(tmp_path: Path) -> None:
     kept = HistoryFile(tmp_path / "history.db")
     kept.begin({"a": ["1", "2"], "b": ["3"]})
-    kept.count([one()], ["2"], ["2"])
+    kept.count(Found([one()], ["2"], ["2"]))
     kept.close()
     again = HistoryFile(tmp_path / "history.db")
-    again.count([one(ms=26_000), one(hardware="")], [], ["3"])
+    again.count(Found([one(ms=26_000), one(hardware="")], [], ["3"]))
     again.close()
     counted = Durations(target="Ready", hardware="hgx", image="a" * 12).plus(one()).plus(one(ms=26_000))
     other = Durations(target="Ready", hardware="", image="a" * 12).plus(one())
@@ -111,9 +112,9 @@ def test_pairs_of_class_and_image_are_bounded_and_the_one_counted_longest_ago_go
 ) -> None:
     kept, shown = both
     for number in range(MOST_SERIES):
-        kept.count([one(image=f"{number:012}"), one(image=f"{number:012}")._replace(target="InService")], (), ())
-    kept.count([one(image=f"{0:012}")], (), ())
-    kept.count([one(image="f" * 12)], (), ())
+        kept.count(Found([one(image=f"{number:012}"), one(image=f"{number:012}")._replace(target="InService")]))
+    kept.count(Found([one(image=f"{0:012}")]))
+    kept.count(Found([one(image="f" * 12)]))
     images = {each.image for each in shown.durations()}
     assert len(images) == MOST_SERIES
     assert {f"{0:012}", "f" * 12} <= images
@@ -126,8 +127,8 @@ def test_what_cannot_be_written_is_not_half_written(tmp_path: Path) -> None:
     with closing(sqlite3.connect(tmp_path / "history.db")) as other:
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(StateUnavailableError, match=r"history\.db cannot be written: database is locked"):
-            kept.count([one()], ["1"], ["1"])
-    kept.count([one()], ["1"], ["1"])
+            kept.count(Found([one()], ["1"], ["1"]))
+    kept.count(Found([one()], ["1"], ["1"]))
     kept.close()
     shown = SqliteHistory(tmp_path / "history.db")
     assert [each.ms for each in shown.durations()] == [16_000]
@@ -143,3 +144,15 @@ def test_a_file_that_is_not_there_or_of_a_newer_version_is_said(tmp_path: Path) 
         SqliteHistory(path).durations()
     with pytest.raises(StateUnavailableError, match=r"was written by a newer netboot \(schema 99\)"):
         HistoryFile(path).machines()
+
+
+def test_a_proof_is_kept_once_outlives_its_machine_and_is_bounded(both: tuple[HistoryFile, SqliteHistory]) -> None:
+    kept, shown = both
+    for number in range(PROOFS_KEPT + 1):
+        proof = SignedProof(proof=f"{number}", signature="s")
+        kept.count(Found(proofs={(f"b{number}", "a"): proof, ("other", "z"): SignedProof(proof="z", signature="s")}))
+    kept.count(Found(proofs={("b7", "a"): SignedProof(proof="another", signature="s")}))
+    kept.forget(["a"])
+    assert shown.proof("b7") == SignedProof(proof="7", signature="s"), "the first stays"
+    assert (shown.proof("b0"), shown.proof("nobody")) == (None, None)
+    assert shown.proof("other") is not None

@@ -12,7 +12,7 @@ from netboot.controllers.records import KNOWS
 from netboot.lifecycle.bootid import minted_ms
 from netboot.lifecycle.events import EventRecord
 from netboot.lifecycle.known import Node
-from netboot.lifecycle.phases import OBSERVED_PHASES
+from netboot.lifecycle.phases import OBSERVED_PHASES, Phase
 from netboot.lifecycle.trace import ORDER
 from netboot.stores.facts import Facts
 from netboot.stores.status import write_status
@@ -21,6 +21,8 @@ from tests.sites import INVENTORY, add_image, free_ports, make_site
 from tests.sockets.service import Service, serving
 
 MAC = "52:54:00:00:00:01"
+PROVES = {Phase.ATTESTED: "1" * 64, Phase.CSR_APPROVED: "2" * 64}
+"""Digests of the quote and of the certificate."""
 REPORTS = ("InitrdStarted", "ImageFetched", "ImageVerified", "Switched", "Booted", "Joining")
 CLASSED = INVENTORY.replace("profile: compute}", "profile: compute, class: hgx}", 1) + "classes:\n  - {name: hgx}\n"
 
@@ -55,7 +57,8 @@ def joined(service: Service, boot: str, folder: Path) -> None:
             if phase not in KNOWS[owner]:
                 continue
             at_ms = minted_ms(boot) + 7_000 + 1_000 * number
-            facts.append(EventRecord(at_ms=at_ms, boot=boot, machine="gpu-001", phase=phase, peer=""))
+            fact = EventRecord(at_ms=at_ms, boot=boot, machine="gpu-001", phase=phase, peer="")
+            facts.append(fact.model_copy(update={"sha256": PROVES.get(phase, "")}))
         facts.close()
         path.rename(service.config.data / "journal" / path.name)
     wait_for(lambda: service.api(f"/v1/boots/{boot}").get("state") == "Ready", 60)

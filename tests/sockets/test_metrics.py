@@ -8,6 +8,7 @@ from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
 from netboot.boot.metrics import Counters
+from netboot.lifecycle.history import Found
 from netboot.lifecycle.objective import Measured
 from netboot.lifecycle.phases import Phase
 from netboot.lifecycle.state import Batch
@@ -27,7 +28,7 @@ def exposed(tmp_path_factory: pytest.TempPathFactory) -> list[Metric]:
     """All that there is where everything is configured: boot servers, clusters, an upstream."""
     api = Api(tmp_path_factory.mktemp("metrics"))
     api.states.take(Batch("boot-0.db", 1, 2, [script("gpu-001", 1), event("gpu-001", 1, Phase.BOOTED)]))
-    api.history.count([Measured("Ready", "hgx", "a" * 12, 16_000, 1_000)], (), ())
+    api.history.count(Found([Measured("Ready", "hgx", "a" * 12, 16_000, 1_000)]))
     common = {"at_ms": NOW, "ok": True, "message": "in order"}
     api.enrolments.alert("gpu-001", "other-key", "another key in the same boot", NOW)
     processes = dict.fromkeys(("boot-0", "join-0", "approver-default", "nodes-default", "fetcher"), UP)

@@ -29,8 +29,10 @@ def test_from_the_request_to_the_end_of_its_token(stage: Stage) -> None:
     csr = stage.cluster.submit(client())
     assert stage.decision(csr) == ("Approved", "NetbootAttested", f"machine gpu-001, proven by tpm in boot {BOOT}")
     wait_for(lambda: not stage.cluster.secrets)
-    assert [(one.machine, one.boot, one.phase, one.detail) for one in stage.facts.records] == [
-        ("gpu-001", BOOT, "CSRApproved", "certificate request netboot-gpu-001-abc123")
+    fact = ("gpu-001", BOOT, "CSRApproved", "certificate request netboot-gpu-001-abc123")
+    assert [(one.machine, one.boot, one.phase, one.detail, one.sha256) for one in stage.facts.records] == [
+        (*fact, ""),
+        (*fact, stage.on_record[0]),
     ]
     calls = [one.split()[0] for one in stage.cluster.calls if one.split()[0] in ("requests.approve", "tokens.delete")]
     assert calls == ["requests.approve", "tokens.delete"]
@@ -74,7 +76,9 @@ def test_renewals_and_serving_certificates(stage: Stage) -> None:
         "NetbootNotAllowed",
         "node gpu-001 may not renew: machine gpu-001 is retired; `netboot machine approve gpu-001` brings it back",
     )
-    assert [fact.detail for fact in stage.facts.records] == ["certificate request netboot-gpu-001-abc123"]
+    request = "certificate request netboot-gpu-001-abc123"
+    told = [(fact.detail, fact.sha256) for fact in stage.facts.records]
+    assert told == [(request, ""), (request, first)], "of its boot's certificates the first alone"
 
 
 def test_a_machine_that_left_the_inventory_does_not_renew(stage: Stage) -> None:

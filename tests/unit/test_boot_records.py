@@ -6,13 +6,16 @@ from typing import Any
 
 import pytest
 
+from images.artifact.signing import SigningKey
 from netboot.controllers.boot_records import AT_MOST_MS, BootRecords, Noticed
 from netboot.controllers.decisions import Snapshots
+from netboot.controllers.proofs import Prover
 from netboot.lifecycle.conditions import Judged, MachineCondition
 from netboot.lifecycle.decide import View
 from netboot.lifecycle.decided import Inputs
 from netboot.lifecycle.errors import StateUnavailableError
 from netboot.lifecycle.phases import Phase
+from netboot.lifecycle.proof import ProofOfBoot, verified
 from netboot.lifecycle.reasons import ConditionType, Reason
 from netboot.lifecycle.snapshot import ImageFacts, Snapshot
 from netboot.lifecycle.state import Batch
@@ -21,7 +24,7 @@ from netboot.machines.values import Machine, Profile
 from netboot.stores.history import SqliteHistory
 from netboot.stores.history_writer import HistoryFile
 from tests.conditions import MemoryJudged
-from tests.records import START, boot_id, event, script
+from tests.records import START, boot_id, checked, event, script
 from tests.sockets.boot_server import MAC1, MAC2
 from tests.sockets.boot_server import snapshot as served_snapshot
 from tests.states import MemoryStates
@@ -38,6 +41,8 @@ class World:
         self.now = START
         self.seconds = 0.0
         self.snapshot = snapshot()
+        self.key: SigningKey | None = SigningKey.generate()
+        self.key_problem = ""
         self.taken = 0
         self.start()
 
@@ -48,10 +53,16 @@ class World:
             self.noticed,
             self.history,
             Snapshots(lambda: self.snapshot),
+            Prover("test", self.sign, self.states.health, self),
             lambda: self.caught_up,
             self,
             lambda: self.seconds,
         )
+
+    def sign(self) -> SigningKey | None:
+        if self.key_problem:
+            raise StateUnavailableError(self.key_problem)
+        return self.key
 
     def now_ms(self) -> int:
         return self.now
@@ -253,3 +264,60 @@ def test_a_decision_by_the_snapshot_before_is_kept_and_one_by_an_older_is_not(wo
 def other(old: Snapshot) -> tuple[Machine, ImageFacts]:
     """The second machine, and the image."""
     return old.inventory.machines[1], next(iter(old.images.values()))
+
+
+def proof(world: World, number: int) -> ProofOfBoot | None:
+    found = world.shown.proof(boot_id("gpu-001", number))
+    assert world.key is not None
+    return verified(found, [world.key.public])[0] if found is not None else None
+
+
+def test_a_boot_is_proven_once_it_is_in_service_and_what_comes_later_alters_nothing(world: World) -> None:
+    world.take(*ready(), checked("gpu-001", 0, "warn"))
+    world.step()
+    assert proof(world, 0) is None
+    world.now = START + 25_000
+    world.judge(Reason.IN_SERVICE, 0)
+    world.step()
+    made = proof(world, 0)
+    assert made is not None
+    assert (made.boot, made.made_ms, made.moments["InService"]) == (
+        boot_id("gpu-001", 0),
+        START + 25_000,
+        START + 25_000,
+    )
+    assert made.checks is not None
+    assert made.checks.checks == {"cpus": "warn"}
+    world.take(checked("gpu-001", 0, "fail", 900_000))
+    world.judge(Reason.NODE_NOT_READY, 0)
+    world.step(100.0)
+    assert proof(world, 0) == made
+
+
+def test_a_boot_that_never_came_into_service_is_proven_when_it_is_over(world: World) -> None:
+    world.take(*ready()[:3])
+    world.step()
+    assert proof(world, 0) is None
+    world.take(*ready(1))
+    world.step()
+    over = proof(world, 0)
+    assert over is not None
+    assert "Ready" not in over.moments
+
+
+def test_a_key_that_cannot_be_read_is_waited_for_and_without_one_nothing_is_proven(world: World) -> None:
+    world.take(*ready())
+    world.key_problem = "others can read the key of proofs"
+    world.judge(Reason.IN_SERVICE, 0)
+    world.records.step()
+    assert world.records.problem == "others can read the key of proofs"
+    assert world.counted() == {}
+    world.key_problem = ""
+    world.step(60.0)
+    assert proof(world, 0) is not None
+    key, world.key = world.key, None
+    world.take(*ready(1))
+    world.judge(Reason.IN_SERVICE, 1)
+    world.step(60.0)
+    world.key = key
+    assert (proof(world, 1), world.counted()["InService", "hgx"][0]) == (None, 2)

@@ -33,20 +33,21 @@ class Approvals:
         """Whether it is written down; False also where that was forgotten: once more does no harm."""
         return csr.uid in self._told
 
-    def tell_if_possible(self, csr: Csr, machine: str, boot: str) -> None:
+    def tell_if_possible(self, csr: Csr, machine: str, boot: str, sha256: str = "") -> None:
         """A machine's certificate matters more than the record of it; whoever finishes the request tries again."""
         try:
-            self.tell(csr, machine, boot)
+            self.tell(csr, machine, boot, sha256)
         except CannotTellError as error:
             log.error("the approval of %s is not written down yet: %s", csr.name, error)  # noqa: TRY400
 
-    def tell(self, csr: Csr, machine: str, boot: str) -> None:
-        """Write it down.
+    def tell(self, csr: Csr, machine: str, boot: str, sha256: str = "") -> None:
+        """Write it down. `sha256`: of the certificate, once it is there.
 
         Raises:
             CannotTellError: the disk refuses.
         """
         fields = {"machine": machine, "boot": boot, "detail": f"certificate request {csr.name}"[:300], "peer": ""}
+        fields["sha256"] = sha256
         try:
             record = EventRecord.model_validate({"at_ms": self._clock.now_ms(), "phase": Phase.CSR_APPROVED, **fields})
         except ValidationError:

@@ -207,7 +207,9 @@ class Approver:
 
     def _record(self, csr: Csr, certificate: Issued, api: Cluster) -> None:
         try:
-            self._knowledge.record(csr, certificate, api.leases, api.certificates)
+            first_of = self._knowledge.record(csr, certificate, api.leases, api.certificates)
+            if first_of is not None:
+                self._approvals.tell_if_possible(csr, first_of.machine, first_of.boot, certificate.sha256)
         except TooManyError as error:  # approved in the moment in which others were
             log.warning("the certificate of the request %s is not recorded: %s", csr.name, error)
             self._alerts.say(csr.name, str(error))

@@ -71,28 +71,34 @@ class Knowledge:
                     return Known(self._cluster, name, credential=credential)
         return Known(self._cluster, names[0] if names else "")
 
-    def record(self, csr: Csr, certificate: Issued, leases: Leases, certificates: IssuedCertificates) -> None:
+    def record(
+        self, csr: Csr, certificate: Issued, leases: Leases, certificates: IssuedCertificates
+    ) -> Credential | None:
         """Write down that a certificate is one of its machine's boot, where it is; of no other may one be renewed.
+        Returns the boot's credential where it is the first of that boot.
 
         Raises:
             CannotTellError: it is not written down yet. TooManyError: it is not, for those that are leave it no room.
         """
         if not any(self._machines.named(name) for name in nodes_named(csr)):
-            return  # and no Lease is looked through for it
+            return None  # and no Lease is looked through for it
         try:
             known = self.of(csr, leases, certificates)
         except RefusedError as error:
             log.warning("the certificate of the request %s is of no boot: %s", csr.name, error)
-            return
+            return None
         if known.credential is None or not is_of_boot(csr, known):
-            return
+            return None
         record = recorded(known.certificates, known.credential, certificate, known.now_ms)
         if record is None:
-            return
+            return None
         try:
             certificates.write(record)
         except ConflictError as error:
             raise ClusterUnavailableError(str(error)) from None  # and not: somebody else has done it
+        before = known.certificates
+        first = before is None or not before.is_of(known.credential) or not before.sha256
+        return known.credential if first else None
 
     def _departed(self, node: str, leases: Leases) -> Credential | None:
         """Of a machine that the inventory has no longer."""
