@@ -28,7 +28,15 @@ ALLOWED: dict[str, set[str]] = {
     "boot": {"read nonce keys", "write own journal"},
     "management": {"read operators' tokens", "read issuer", "write enrolments", "connect apiserver"}
     | {"write channel", "replace channel", "create in store"},
-    "controllers": {"write enrolments", "write snapshot", "replace snapshot", "write state", "write own journal"}
+    "controllers": {
+        "read proof key",
+        "write enrolments",
+        "write snapshot",
+        "replace snapshot",
+        "write state",
+        "write own journal",
+    }
+    | {"write history"}
     | {"write other journal", "write boot-id key", "write channel", "replace channel", "create in store"},
     "join": {"read join key", "read sealing keys", "read nonce keys", "read issuer"}
     | {"write enrolments", "write own journal", "connect apiserver"},
@@ -45,6 +53,7 @@ SECRETS = {
     "join key": "tls/join.key",
     "authority's key": "tls/ca.key",
     "sealing keys": "secrets/sealing.keys",
+    "proof key": "secrets/proof.key",
     "nonce keys": "secrets/nonce.keys",
     "issuer": "secrets/issuer.kubeconfig",
     "approver": "secrets/approver.kubeconfig",
@@ -74,6 +83,7 @@ def attempts(root: Path, kind: str, pids: Mapping[str, int], apiserver: int, oth
         "snapshot": data / "snapshot.json",
         "state": data / "state.db",
         "enrolments": data / "enrolment.db",
+        "history": data / "history.db",
         "boot-id key": data / "boot-id.key",
         "own journal": own if own.exists() else data / "journal" / "boot-0.db",
         "other journal": data / "journal" / f"{neighbour}.db",
