@@ -8,6 +8,7 @@ in service, or a later boot of its machine has proven itself.
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from itertools import islice
 
 from images.values.backoff import Backoff
 from netboot.controllers.decisions import Snapshots
@@ -23,6 +24,8 @@ from netboot.status import LifecycleStatus
 
 MOST = 100
 """Boots looked at with one transaction."""
+MOST_MACHINES = 500
+"""Whose boots are looked for at once; after a start it is all that have any."""
 LOOKS = Backoff(first=0.5, longest=60.0)
 """Between two looks at a boot of which nothing is heard by the way."""
 LATE_SECONDS = 60.0
@@ -145,9 +148,9 @@ class BootRecords:
     def _begin(self) -> None:
         """After a start: boots that proved themselves meanwhile, what is still under way, and what was found of its
         machines and perhaps not written down."""
-        proven = self._boots.proven()
-        self._history.forget(self._history.machines() - proven.keys())
-        self._history.begin(proven)
+        machines = self._boots.proven_machines()
+        self._history.forget(self._history.machines() - machines)
+        self.told(machines)
         under_way = self._history.under_way()
         names, now = sorted({each.machine for each in under_way}), self._clock.now_ms()
         self._noticed.put((each, now) for each in self._noticed.judged(names).values())
@@ -156,11 +159,13 @@ class BootRecords:
 
     def _take_proven(self) -> None:
         with self._lock:
-            told, self._told = self._told, set()
+            told = set(islice(self._told, MOST_MACHINES))
+            self._told -= told
         if not told:
             return
         try:
-            begun = self._history.begin(self._boots.proven(sorted(told)))
+            proven = self._boots.proven(sorted(told))
+            begun = self._history.begin(proven) if proven else []
         except BaseException:
             self.told(told)
             raise

@@ -86,8 +86,12 @@ class History(Protocol):
 class ProvenBoots(Protocol):
     """Boots that proved themselves. Every method raises StateUnavailableError when they cannot be read."""
 
-    def proven(self, machines: Sequence[str] | None = None) -> dict[str, tuple[str, ...]]:
-        """Those of these machines, or of all, in the order in which they proved themselves."""
+    def proven(self, machines: Sequence[str]) -> dict[str, tuple[str, ...]]:
+        """Those of these machines, in the order in which they proved themselves."""
+        ...
+
+    def proven_machines(self) -> set[str]:
+        """Every machine of which a boot has."""
         ...
 
     def boot(self, boot: str) -> Trace | None:

@@ -111,18 +111,15 @@ class SqliteStates:
             row = db.execute("SELECT trace FROM boots WHERE boot = ?", (boot,)).fetchone()
         return self._asked_for(BOOTS, boot, row[0]) if row else None
 
-    def proven(self, machines: Sequence[str] | None = None) -> dict[str, tuple[str, ...]]:
-        query = "SELECT machine, boot FROM boots WHERE {}standing = 2 ORDER BY machine, since, boot"
+    def proven(self, machines: Sequence[str]) -> dict[str, tuple[str, ...]]:
+        query = "SELECT boot FROM boots WHERE machine = ? AND standing = 2 ORDER BY since, boot"
         with self._open() as db:
-            if machines is None:
-                rows = db.execute(query.format("")).fetchall()
-            else:
-                of_one = query.format("machine = ? AND ")
-                rows = [row for name in machines for row in db.execute(of_one, (name,))]
-        found: dict[str, tuple[str, ...]] = {}
-        for machine, boot in rows:
-            found[machine] = (*found.get(machine, ()), boot)
-        return found
+            found = {name: tuple(boot for (boot,) in db.execute(query, (name,))) for name in machines}
+        return {name: boots for name, boots in found.items() if boots}
+
+    def proven_machines(self) -> set[str]:
+        with self._open() as db:
+            return {name for (name,) in db.execute("SELECT DISTINCT machine FROM boots WHERE standing = 2")}
 
     def crash_texts(self, boot: str) -> dict[str, str]:
         with self._open() as db:
