@@ -40,6 +40,7 @@ class Noticed(JudgedMachines):
     def __init__(self, kept: JudgedMachines, clock: Clock) -> None:
         self._kept, self._clock = kept, clock
         self._changed: dict[str, tuple[Judged, int]] = {}
+        self._gone: set[str] = set()
 
     def judged(self, names: Sequence[str]) -> dict[str, Judged]:
         return self._kept.judged(names)
@@ -52,16 +53,18 @@ class Noticed(JudgedMachines):
 
     def keep(self, judged: Sequence[Judged], forget: Collection[str], seen_time: Mapping[str, int]) -> None:
         self._kept.keep(judged, forget, seen_time)
-        self.put((each, self._clock.now_ms()) for each in judged)
+        self.put(((each, self._clock.now_ms()) for each in judged), forget)
 
-    def put(self, judged: Iterable[tuple[Judged, int]]) -> None:
+    def put(self, judged: Iterable[tuple[Judged, int]], gone: Iterable[str] = ()) -> None:
         """Hand these on (again)."""
+        self._gone.update(gone)
         self._changed |= {each.machine: (each, at_ms) for each, at_ms in judged}
 
-    def take(self) -> list[tuple[Judged, int]]:
-        """What changed since this was asked last, and when that was found."""
-        changed, self._changed = list(self._changed.values()), {}
-        return changed
+    def take(self) -> tuple[list[tuple[Judged, int]], set[str]]:
+        """What changed since this was asked last, and when that was found; and who is judged no more."""
+        taken = list(self._changed.values()), self._gone
+        self._changed, self._gone = {}, set()
+        return taken
 
 
 class AndRecords:
@@ -132,12 +135,12 @@ class BootRecords:
         if not self._began:
             self._begin()
         self._take_proven()
-        changed = self._noticed.take()
-        if changed:
+        changed, gone = self._noticed.take()
+        if changed or gone:
             try:
-                self._history.note(changed)
+                self._history.note(changed, gone)
             except BaseException:
-                self._noticed.put(changed)
+                self._noticed.put(changed, gone)
                 raise
             self._hurry(each.boot for each, _ in changed if each.boot in self._due)
         now = self._monotonic()

@@ -119,8 +119,9 @@ class HistoryWriter(Protocol):
         """Those of these, or all, of which something is still to be written down."""
         ...
 
-    def note(self, judged: Iterable[tuple[Judged, int]]) -> None:
-        """What was found of machines, and when: transitions, and boots that are in service."""
+    def note(self, judged: Iterable[tuple[Judged, int]], gone: Collection[str] = ()) -> None:
+        """What was found of machines, and when: transitions, and boots that are in service. `gone`: nobody judges these
+        any more."""
         ...
 
     def undecided(self, digests: Collection[str]) -> set[str]:

@@ -93,8 +93,9 @@ class HistoryFile:
                 rows = [row for boot in boots for row in db.execute(f"{_UNDER_WAY} AND boot = ?", (boot,))]
         return [KnownBoot(boot, name, bool(ready), at_ms, bool(over)) for boot, name, ready, at_ms, over in rows]
 
-    def note(self, judged: Iterable[tuple[Judged, int]]) -> None:
+    def note(self, judged: Iterable[tuple[Judged, int]], gone: Collection[str] = ()) -> None:
         with self._transaction() as db:
+            db.executemany("DELETE FROM conditions WHERE machine = ?", [(name,) for name in gone])
             for one, at_ms in judged:
                 changed = _transitions(db, one, at_ms)
                 if changed:

@@ -70,6 +70,14 @@ def test_only_another_status_or_reason_is_a_transition(both: tuple[HistoryFile, 
     assert shown.transitions("a", None, 1)[0].message == "because InService"
 
 
+def test_a_machine_that_nobody_judged_for_a_while_is_found_anew(both: tuple[HistoryFile, SqliteHistory]) -> None:
+    kept, shown = both
+    kept.note([(judged("a", Reason.IN_SERVICE), 1), (judged("b", Reason.IN_SERVICE), 1)])
+    kept.note([(judged("b", Reason.IN_SERVICE), 2)], ["a"])
+    kept.note([(judged("a", Reason.IN_SERVICE), 3)])
+    assert [(each.machine, each.at_ms) for each in shown.transitions(None, None, 9)] == [("a", 1), ("b", 1), ("a", 3)]
+
+
 def test_transitions_of_one_machine_are_bounded_and_push_out_no_other_s(
     both: tuple[HistoryFile, SqliteHistory],
 ) -> None:

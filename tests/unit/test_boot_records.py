@@ -172,7 +172,7 @@ def test_what_was_judged_just_before_a_crash_is_found_after_it(world: World) -> 
     world.step()
     kept = MemoryJudged()
     world.judge(Reason.IN_SERVICE, 0)
-    kept.kept = {each.machine: each for each, _ in world.noticed.take()}
+    kept.kept = {each.machine: each for each, _ in world.noticed.take()[0]}
     world.noticed = Noticed(kept, world)
     world.history.close()
     world.start()
