@@ -20,6 +20,7 @@ from netboot.lifecycle.history import Found, HistoryWriter, KnownBoot, ProvenBoo
 from netboot.lifecycle.objective import measured
 from netboot.lifecycle.phases import Phase
 from netboot.lifecycle.ports import Clock
+from netboot.lifecycle.trace import Trace
 from netboot.status import LifecycleStatus
 
 MOST = 100
@@ -28,6 +29,8 @@ MOST_MACHINES = 500
 """Whose boots are looked for at once; after a start it is all that have any."""
 LOOKS = Backoff(first=0.5, longest=60.0)
 """Between two looks at a boot of which nothing is heard by the way."""
+SETTLE_SECONDS = 3.0
+"""Between learning that a boot is Ready and counting it: a journal whose file looks unchanged is read each second."""
 LATE_SECONDS = 60.0
 """A journal that is never read to its end does not keep a boot from being counted for longer."""
 AT_MOST_MS = 7 * 86_400_000
@@ -112,6 +115,8 @@ class BootRecords:
         self._lock = threading.Lock()
         self._due: dict[str, float] = {}
         self._looks: dict[str, int] = {}
+        self._ready_since: dict[str, float] = {}
+        """When each was first seen to be Ready, by the monotonic clock."""
         self._began = False
         self.problem = ""
         """Why nothing could be written down last; empty: it could."""
@@ -204,6 +209,13 @@ class BootRecords:
             self._due[boot] = now + LOOKS.bound(self._looks[boot])
         for boot in found.done:
             del self._due[boot], self._looks[boot]
+            self._ready_since.pop(boot, None)
+
+    def _all_told(self, trace: Trace) -> bool:
+        """Whether nothing of a boot that is Ready waits in a journal; or it has waited for too long."""
+        since = self._ready_since.setdefault(trace.boot, self._monotonic())
+        settled = self._monotonic() - since >= SETTLE_SECONDS and self._caught_up()
+        return settled or self._clock.now_ms() - trace.last_ms >= LATE_SECONDS * 1000
 
     def _settled(self, boot: KnownBoot, found: Found) -> bool:
         """Add what can be written down of a boot; whether there will be no more."""
@@ -212,8 +224,7 @@ class BootRecords:
             return True
         hardware = self._snapshots.hardware(boot.machine)
         reached, now = trace.phase(Phase.READY), self._clock.now_ms()
-        told = self._caught_up() or now - trace.last_ms >= LATE_SECONDS * 1000
-        if reached is not None and not told:
+        if reached is not None and not self._all_told(trace):
             return False
         if reached is not None and not boot.ready:
             found.measured += filter(None, [measured(trace, "Ready", hardware, None)])
