@@ -22,6 +22,7 @@ packages=(
   fio iperf3                                                # what the tests of disks and networks under load run
   docker-registry                                           # a real registry, to push to and pull from
   systemd-journal-remote openssh-client                     # what takes machines' journals; ways into them
+  prometheus                                                # promtool, which reads the alert rules that we ship
   wrk curl shellcheck
 )
 

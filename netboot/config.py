@@ -29,10 +29,6 @@ def _jitter(value: tuple[int, int]) -> tuple[int, int]:
     return value
 
 
-def _cores() -> int:
-    return len(os.sched_getaffinity(0))
-
-
 Seconds = Annotated[float, Field(gt=0, le=3600)]
 Second = Annotated[int, Field(ge=1, le=3600)]
 Jitter = Annotated[tuple[Second, Second], AfterValidator(_jitter)]
@@ -45,7 +41,7 @@ class Provisioning(Strict):
     listen: Listen = Address("::", 8080)
     url: MachineUrl
     """How machines reach this listener: it goes into scripts and onto kernel command lines."""
-    workers: Annotated[int, Field(ge=1, le=64)] = Field(default_factory=_cores)
+    workers: Annotated[int, Field(ge=1, le=64)] = Field(default_factory=lambda: len(os.sched_getaffinity(0)))
     max_connections: Annotated[int, Field(ge=16, le=1_000_000)] = 4096
     max_connections_per_address: Annotated[int, Field(ge=1, le=1_000_000)] = 128
     ingest_kib_per_second: Annotated[int, Field(ge=256, le=10_000_000)] = 2048
@@ -167,6 +163,7 @@ class Config(Strict):
     inventory: Path = Path("inventory")
     inventory_limits: InventoryLimits = InventoryLimits()
     keys: Path = Path("keys")
+    proof_key: Path = Path("secrets/proof.key")
     minimum_epoch: Annotated[int, Field(ge=0, le=2**31)] = 0
     provisioning: Provisioning
     management: Management = Management()
@@ -207,7 +204,7 @@ class Config(Strict):
         clusters = {name: _under(folder, cluster, *files) for name, cluster in self.clusters.items()}
         upstream = self.upstream and _under(folder, self.upstream, "credentials", "authority")
         inner = {"management": _under(folder, self.management, "token_file"), "join": join, "clusters": clusters}
-        outer = _under(folder, self, "data", "boot_id_key", "store", "inventory", "keys")
+        outer = _under(folder, self, "data", "boot_id_key", "store", "inventory", "keys", "proof_key")
         journal = self.journal and _under(folder, self.journal, "authorities")
         ssh = self.ssh and _under(folder, self.ssh, "authorities")
         return outer.model_copy(update={**inner, "journal": journal, "ssh": ssh, "upstream": upstream})

@@ -59,6 +59,9 @@ TABLE: dict[type[BaseException], Answer] = {
     lifecycle.NoSuchImageError: Answer(
         404, "no-such-image", _DEBUG, "no such image", "see `netboot image list`", says=True
     ),
+    lifecycle.NotAttestedError: Answer(
+        409, "not-attested", _DEBUG, "it has not attested", "see `netboot boot show`", says=True
+    ),
     lifecycle.ChannelPinnedError: Answer(
         409, "channel-pinned", _INFO, "the inventory pins this channel", "edit the channel in the inventory", says=True
     ),
@@ -93,6 +96,15 @@ TABLE: dict[type[BaseException], Answer] = {
         "see `netboot config check`",
         says=True,
         retry_after=5,
+    ),
+    lifecycle.NoProofYetError: Answer(
+        503,
+        "no-proof-yet",
+        _DEBUG,
+        "it is not made yet",
+        "try again later; without `proof_key` none is made: `netboot key proofs rotate`",
+        says=True,
+        retry_after=30,
     ),
     lifecycle.JournalUnavailableError: Answer(
         503, "journal-unavailable", _ERROR, "cannot be written down right now", _AGAIN, retry_after=10

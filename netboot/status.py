@@ -208,9 +208,11 @@ class ClusterStatus(Condition):
 
 
 class JoinStatus(Condition, Timed):
-    """A join server: its clusters by name."""
+    """A join server: its clusters by name. `certificate_expires_ms`: when its listener's certificate does, milliseconds
+    since 1970; None: it has none that can be used."""
 
     clusters: dict[str, ClusterStatus]
+    certificate_expires_ms: int | None = None
 
 
 class JoinReadiness(Strict):

@@ -60,6 +60,10 @@ class MemoryEnrolments(EnrolmentStore):
         mine = [one for one in self._alerts if one.machine == machine]
         return sorted(mine, key=lambda one: (-one.last_ms, one.kind))
 
+    def latest_alerts(self) -> dict[str, int]:
+        kinds = sorted({one.kind for one in self._alerts})
+        return {kind: max(one.last_ms for one in self._alerts if one.kind == kind) for kind in kinds}
+
     def record(self, machine: str) -> Record:
         return self._records.get(machine, Record(machine=machine))
 

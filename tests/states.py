@@ -167,6 +167,16 @@ class MemoryStates:
     def boot(self, boot: str) -> Trace | None:
         return self.traces.get(boot)
 
+    def proven(self, machines: Sequence[str]) -> dict[str, tuple[str, ...]]:
+        found: dict[str, tuple[str, ...]] = {}
+        for one in reversed(self._of(None)):
+            if state.standing(one) is state.Standing.PROVEN and one.machine in machines:
+                found[one.machine] = (*found.get(one.machine, ()), one.boot)
+        return found
+
+    def proven_machines(self) -> set[str]:
+        return {one.machine for one in self.traces.values() if state.standing(one) is state.Standing.PROVEN}
+
     def crash_texts(self, boot: str) -> dict[str, str]:
         named = {crash.sha256 for crash in self.traces[boot].crashes} if boot in self.traces else set()
         return {record.sha256: record.text for record in self.crashes if record.boot == boot and record.sha256 in named}

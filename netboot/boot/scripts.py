@@ -19,7 +19,7 @@ from netboot.boot.ingest import Ingest, Repeats
 from netboot.boot.live import Live
 from netboot.boot.metrics import Counters
 from netboot.boot.waiting import HEAD, Waiting
-from netboot.lifecycle import bootid
+from netboot.lifecycle import bootid, decided
 from netboot.lifecycle.claims import parse_claim
 from netboot.lifecycle.decide import Boot, Claim, Refused, Unavailable, Unknown, View, decide
 from netboot.lifecycle.errors import JournalUnavailableError
@@ -28,6 +28,7 @@ from netboot.lifecycle.phases import Phase
 from netboot.lifecycle.ports import Clock, Journal
 from netboot.lifecycle.snapshot import Snapshot
 
+_HEAD = f"{HEAD}Netboot-Outcome: boot\r\n"
 LONGEST_REMEMBERED = 400
 """Characters of a query; a machine always asks with the same one, and honest ones are shorter."""
 
@@ -127,9 +128,6 @@ class Scripts:
         return PreparedResponse(_HEAD, ready.script_at(at_ms).fill(boot_id))
 
 
-_HEAD = f"{HEAD}Netboot-Outcome: boot\r\n"
-
-
 @dataclass(frozen=True, slots=True)
 class Ready:
     """A machine's script, and its journal record, but for what differs from boot to boot."""
@@ -170,6 +168,7 @@ class Catalogue:
 
     def __init__(self, snapshot: Snapshot, retry: tuple[int, int]) -> None:
         self.view = View.of(snapshot)
+        self._inputs = decided.Inputs(self.view)
         self.snapshot = snapshot
         self._retry = retry
         self._by_query: dict[str, Ready] = {}
@@ -200,12 +199,13 @@ class Catalogue:
         ready = self._by_machine.get(key)
         if ready is None:
             window = self.snapshot.windows.get(decision.machine.name)
+            script = self._script(decision)
             ready = self._by_machine[key] = Ready(
                 decision.machine.name,
-                self._script(decision),
+                script,
                 self._script(decision, nonce=True) if window is not None else None,
                 window.until_ms if window is not None else 0,
-                _record_rest(decision),
+                _record_rest(decision, self._inputs, script),
             )
         return ready
 
@@ -213,13 +213,15 @@ class Catalogue:
         return ipxe.render.prepare(boot_values(decision, self.snapshot, self._retry, nonce=nonce))
 
 
-def _record_rest(decision: Boot) -> str:
+def _record_rest(decision: Boot, inputs: decided.Inputs, script: ipxe.render.Prepared) -> str:
     fields = {
         "machine": decision.machine.name,
         "cluster": decision.machine.cluster,
         "image": decision.image.digest,
         "profile": decision.profile.name,
         "channel": decision.channel,
+        "decision": inputs.digest(decision.machine, decision.image),
+        "script": decided.digest_of_script(script.fill("")),
     }
     assert {"kind", "at_ms", "boot", "peer", *fields} == set(ScriptRecord.model_fields)
     return "".join(f"{json.dumps(name)}:{json.dumps(value)}," for name, value in fields.items()) + '"peer":'

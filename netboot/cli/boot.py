@@ -1,14 +1,18 @@
 """`netboot boot`: boots and their traces. Asks the running service."""
 
 import json
+import shutil
+import sys
 from typing import Any
 
 import click
 
+from netboot.cli import proof
 from netboot.cli.client import Connection, api_command, segment
 from netboot.cli.health import overall
 from netboot.cli.output import show
 from netboot.cli.times import clock, moment, seconds, state
+from netboot.cli.waterfall import BLOCKS, PLAIN, Marks, waterfall
 
 
 @click.group()
@@ -46,8 +50,9 @@ def list_(machine: str | None, limit: int, connection: Connection, output: str) 
 
 @group.command("show")
 @click.argument("boot")
+@click.option("--waterfall", "drawn", is_flag=True, help="Draw where its time went, a bar for each phase.")
 @api_command
-def show_(boot: str, connection: Connection, output: str) -> None:
+def show_(boot: str, drawn: bool, connection: Connection, output: str) -> None:
     """Show the trace of BOOT: each phase, who says so, and when.
 
     `served`: we handed it out, to whomever. `reported`: the machine says so, or somebody in its name. `observed`: it
@@ -56,8 +61,12 @@ def show_(boot: str, connection: Connection, output: str) -> None:
     Where its kernel crashed, the end of that kernel's log stands below: firmware kept it, the machine's next boot found
     and sent it, and shows it too. Whose crash it was follows from its time.
 
+    A bar of --waterfall is the time from reaching a phase to reaching the next; dots, where phases between two were
+    never heard of, are time that none accounts for.
+
     \b
       netboot boot show 0195d3c2-8f11-8a3b-9c4d-5e6f7a8b9c0d
+      netboot boot show 0195d3c2-8f11-8a3b-9c4d-5e6f7a8b9c0d --waterfall
     """
     trace = connection.open().get(f"/v1/boots/{segment(boot)}")
     if output == "table":
@@ -69,6 +78,10 @@ def show_(boot: str, connection: Connection, output: str) -> None:
             click.echo(f"from the start of its kernel to the Ready node: {trace['seconds_to_ready']:.1f} s")
         click.echo(f"health {overall(trace['checked'])}")
         click.echo()
+    if drawn and output == "table":
+        for line in waterfall(trace["spans"], *_terminal()):
+            click.echo(line)
+        return
     show(
         output,
         trace,
@@ -80,6 +93,14 @@ def show_(boot: str, connection: Connection, output: str) -> None:
         for crash in trace["crashes"]:
             click.echo(f"\n{_headline(crash, trace['boot'])}")
             click.echo("".join(f"  {line}\n" for line in _text(crash).splitlines()), nl=False)
+
+
+def _terminal() -> tuple[int, Marks]:
+    """How wide it is, and what can be drawn on it; a pipe is 80 columns wide."""
+    if not sys.stdout.isatty():
+        return 80, PLAIN
+    blocks = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
+    return shutil.get_terminal_size().columns, BLOCKS if blocks else PLAIN
 
 
 def _headline(crash: dict[str, Any], shown: str) -> str:
@@ -139,6 +160,9 @@ def watch(
         if entry["phase"] == until:
             return
     raise click.ClickException("the service ended the stream; it is stopping, or was restarted")
+
+
+group.add_command(proof.command)
 
 
 def _line(entry: dict[str, Any]) -> str:

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from netboot.cli import hardware, health
+from netboot.cli import hardware, health, past_boots
 from netboot.cli.client import CANNOT_TELL, NOT_ALLOWED, UNKNOWN, Connection, connection_options, segment
 from netboot.cli.identity import facts
 from netboot.cli.output import output_option
@@ -26,6 +26,7 @@ _WORDS = {
 @click.option("--uuid", help="… with this SMBIOS UUID.")
 @click.option("--serial", help="… with this serial number.")
 @click.option("--arch", help="… of this architecture, as iPXE says it (x86_64, i386, arm64).")
+@click.option("--boot", help="What this boot of MACHINE got then, in place of what it would get now.")
 @connection_options
 @output_option
 def command(
@@ -34,12 +35,14 @@ def command(
     uuid: str | None,
     serial: str | None,
     arch: str | None,
+    boot: str | None,
     connection: Connection,
     output: str,
 ) -> None:
     """Explain which script MACHINE gets and why; or whoever makes the claim that the options describe.
 
-    It prints the very decision that is served, and records nothing.
+    It prints the very decision that is served, and records nothing. With --boot: what was decided for that boot, from
+    what was written down then; why it was decided so is kept of boots that proved themselves.
 
     \b
     Exit status: 0 it boots, 3 unknown, 4 not allowed (ambiguous, disabled, other
@@ -48,13 +51,19 @@ def command(
 
     \b
       netboot explain gpu-001
+      netboot explain gpu-001 --boot 0195d3c2-8f11-8a3b-9c4d-5e6f7a8b9c0d
       netboot explain --mac 52:54:00:12:34:56
     """
     claim = {"mac": mac, "uuid": uuid, "serial": serial, "arch": arch}
     claimed = any(value is not None for value in claim.values())
     if (machine is not None) == claimed:
         raise click.UsageError("name a machine, or describe a claim with --mac, --uuid, --serial, --arch")
+    if boot is not None and machine is None:
+        raise click.UsageError("--boot wants the name of its machine")
     client = connection.open()
+    if machine is not None and boot is not None:
+        _print_past(client.get(f"/v1/machines/{segment(machine)}/explain", boot=boot), output)
+        return
     path = f"/v1/machines/{segment(machine)}/explain" if machine is not None else "/v1/explain"
     explained = client.get(path) if machine is not None else client.get(path, **claim)
     if output == "json":
@@ -67,6 +76,15 @@ def command(
         if machine is not None:
             _print_machine(explained)
     raise click.exceptions.Exit(_STATUS[explained["decision"]["outcome"]])
+
+
+def _print_past(explained: dict[str, Any], output: str) -> None:
+    if output == "json":
+        click.echo(json.dumps(explained, indent=2, sort_keys=True))
+        return
+    click.echo(f"{explained['machine']} boot {explained['boot']}, {explained['standing']}")
+    for name, text in past_boots.facts(explained):
+        click.echo(f"  {name:<14} {text}")
 
 
 def _print_machine(explained: dict[str, Any]) -> None:

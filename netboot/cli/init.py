@@ -17,7 +17,8 @@ from netboot.addresses import parse_machine_url, parse_tls_url
 from netboot.cli import bundles
 from netboot.cli.authority import new_authority
 from netboot.cli.joining import write_certificate
-from netboot.config import Join, load_config
+from netboot.config import Config, Join, load_config
+from netboot.stores import proofkey
 from netboot.stores.sealing import NONCES, SEALING, new_key, write_keys
 from tokens.sealed import Keyset
 
@@ -70,6 +71,7 @@ def _fill(folder: Path, site: str, url: str, join_url: str | None) -> None:
     config = load_config(folder / "netboot.yaml")
     if config.join is not None:
         _fill_join(config.join)
+        _fill_proofs(config)
     ring = KeyRing(config.keys)
     if not ring.infos():  # a public key alone: images are signed elsewhere
         _say("wrote", config.keys / f"{ring.create().id}.key")
@@ -92,6 +94,15 @@ def _fill_join(join: Join) -> None:
         else:
             write_keys(path, Keyset((new_key(),)), kind)
             _say("wrote", path)
+
+
+def _fill_proofs(config: Config) -> None:
+    """The key that signs proofs of boots, where there is none."""
+    if config.proof_key.exists():
+        _say("kept", config.proof_key)
+    else:
+        proofkey.rotate(config.proof_key, proofkey.folder_of(config))
+        _say("wrote", config.proof_key)
 
 
 def _join_section(join_url: str | None) -> str:

@@ -6,7 +6,7 @@ from time import localtime, strftime
 import click
 
 from images.artifact.keyring import KeyInfo, KeyRing
-from netboot.cli import sealing
+from netboot.cli import proof_keys, sealing
 from netboot.cli.output import output_option, show
 from netboot.cli.paths import Paths, paths_options
 
@@ -67,6 +67,8 @@ def create(paths: Paths, output: str) -> None:
 def rotate(paths: Paths, output: str) -> None:
     """Create a new key that signs from now on; the old one stays trusted until it is retired.
 
+    Keys for other things are rotated by groups of their own: `netboot key proofs`, `sealing`, `nonces`.
+
     \b
     Example:  netboot key rotate
     """
@@ -112,6 +114,7 @@ def export(key: str, paths: Paths, output: str) -> None:
 
 group.add_command(sealing.sealing, "sealing")
 group.add_command(sealing.nonces, "nonces")
+group.add_command(proof_keys.proofs, "proofs")
 
 
 def _state(info: KeyInfo) -> str:

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from netboot.cli import acts, conditions, enrolment, hardware, health, identity
+from netboot.cli import acts, conditions, enrolment, events, hardware, health, identity
 from netboot.cli.client import Client, Connection, api_command, segment
 from netboot.cli.output import show
 from netboot.cli.times import ago, boot_line, moment, state
@@ -32,7 +32,7 @@ def group() -> None:
     """
 
 
-for _command in (*enrolment.COMMANDS, *acts.COMMANDS, health.command):
+for _command in (*enrolment.COMMANDS, *acts.COMMANDS, health.command, events.command):
     group.add_command(_command)
 
 

@@ -13,6 +13,7 @@ from netboot.config import Config
 
 HANDED: Mapping[str, frozenset[str]] = {
     "boot_id_key": frozenset({"boot", "join", "management"}),
+    "proof_key": frozenset({"controllers"}),
     "management.token_file": frozenset({"management"}),
     "join.certificate": frozenset({"join"}),
     "join.key": frozenset({"join"}),

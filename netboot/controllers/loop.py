@@ -11,14 +11,14 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
-from netboot.controllers.lifecycle import LifecycleController
+from netboot.controllers.pieces import Going, unheard
 from netboot.controllers.projection import ProjectionController
 from netboot.controllers.snapshot_publisher import SnapshotPublisher
 from netboot.lifecycle.ports import Clock
 from netboot.logs import Trouble
-from netboot.status import DEFECT, LoopStatus, up_ms
+from netboot.status import DEFECT, LifecycleStatus, LoopStatus, up_ms
 
 log = logging.getLogger(__name__)
 
@@ -42,6 +42,18 @@ class Beats(NamedTuple):
     lifecycle: Callable[[], None]
 
 
+class Lifecycle(Protocol):
+    """Judges machines, and writes down what is to be kept of that."""
+
+    def step(self, going: Going = unheard) -> bool:
+        """Some of it; whether there is more to do at once. `going` is called now and then."""
+        ...
+
+    def status(self) -> LifecycleStatus:
+        """For `/readyz` and metrics."""
+        ...
+
+
 class Controllers:
     """The three loops. `say(name, status)` publishes what one of them says of itself.
 
@@ -52,7 +64,7 @@ class Controllers:
         self,
         publisher: SnapshotPublisher,
         projection: ProjectionController,
-        lifecycle: LifecycleController,
+        lifecycle: Lifecycle,
         say: Say,
         clock: Clock,
     ) -> None:

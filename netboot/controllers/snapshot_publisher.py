@@ -63,6 +63,8 @@ class SnapshotPublisher:
         self._references = Trouble(log, "references of boots are not written", "references of boots are written again")
         self._upstream, self._absent = upstream, dict[str, str]()
         self._published = _last(self._path)
+        self._former: Snapshot | None = None
+        """The one before: boots under way had their scripts by it (`netboot.controllers.decisions`)."""
         self._inventory = InventoryInForce(
             config, self._published.inventory if self._published else None, monotonic, in_background=in_background
         )
@@ -118,7 +120,7 @@ class SnapshotPublisher:
             return False
         self._trouble.note(None)
         _tell(self._published, snapshot)
-        self._published, self._due = snapshot, False
+        self._former, self._published, self._due = self._published, snapshot, False
         self._inventory.published()
         return True
 

@@ -43,11 +43,12 @@ def attest(exchange: Exchange, message: Attest, peer: str) -> AttestAnswer:
     if not signed(public_key(spki), message.proof, message.state):
         raise RefusedError("the proof is not a signature of this state by the key of hello")
     known = _still(exchange, state, now)
-    counters = None
+    counters, quote = None, ""
     if state.assurance == "tpm":
         if message.tpm is None:
             raise RefusedError(f"{state.machine} said that it has a TPM, and gave no statement of it")
         counters = _proven(state, known, message.tpm, message.state, spki)
+        quote = hashlib.sha256(message.tpm.quote).hexdigest()
     else:
         fallback.recheck(exchange, known, state.assurance, peer)
     settle(exchange, known, state.boot)
@@ -59,7 +60,7 @@ def attest(exchange: Exchange, message: Attest, peer: str) -> AttestAnswer:
     def present(existing: Credential | None) -> Presented:
         return Presented(asked, _continued(existing, message), is_open)
 
-    return issue(exchange.issuer, known.machine, present, exchange.token_seconds, peer)
+    return issue(exchange.issuer, known.machine, present, exchange.token_seconds, peer, quote)
 
 
 def _asked(state: State, holder: str, counters: tuple[int, int] | None, now_ms: int) -> Credential:

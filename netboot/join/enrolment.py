@@ -222,6 +222,10 @@ class EnrolmentStore(Enrolments, Protocol):
         """At most one of each kind, the latest first."""
         ...
 
+    def latest_alerts(self) -> dict[str, int]:
+        """Of all machines: kind, and when the latest of it was, milliseconds since 1970."""
+        ...
+
     def apply(self, orders: Sequence[tuple[str, Order]], act: Act, now_ms: int) -> list[Change]:
         """Carry out all orders, or none.
 

@@ -67,10 +67,12 @@ def issue(
     present: Callable[[Credential | None], Presented],
     token_seconds: int,
     peer: str,
+    quote: str = "",
 ) -> AttestAnswer:
     """A token for what `present` returns, which is asked again whenever the Lease was found to say something else.
 
-    `token_seconds`: how long the token lives. `peer`: the address that asked, for the journal.
+    `token_seconds`: how long the token lives. For the journal: `peer`, the address that asked; `quote`: hex SHA-256 of
+    what its TPM signed.
 
     Raises:
         HeldError, RefusedError: another credential stands in the way, or the machine is in quarantine. CannotTellError:
@@ -84,7 +86,7 @@ def issue(
         decision = decide_credential(existing, presented, issuer.now_ms())
         credential = _allowed(issuer, cluster, decision, presented.asked)
         taints = taints_of(machine, presented.asked.assurance, held=is_held)
-        attempt = _Attempt(issuer, cluster, machine, existing, presented.asked, taints, token_seconds, peer)
+        attempt = _Attempt(issuer, cluster, machine, existing, presented.asked, taints, token_seconds, peer, quote)
         try:
             return attempt.issued(credential)
         except ConflictError:
@@ -121,6 +123,7 @@ class _Attempt:
     taints: tuple[str, ...]
     token_seconds: int
     peer: str
+    quote: str
 
     def issued(self, credential: Credential) -> AttestAnswer:
         """The answer with the token.
@@ -137,7 +140,7 @@ class _Attempt:
         claim = {"token_id": token.id, "token_expires_ms": expires, "at_ms": started}
         claimed = cluster.leases.write(credential.model_copy(update={**claim, "taints": ",".join(self.taints)}))
         self._close_window(started)
-        self._record(Phase.ATTESTED, started, _proof_words(self.machine, asked))
+        self._record(Phase.ATTESTED, started, _proof_words(self.machine, asked), self.quote)
         if claimed.issued == 0:
             _delete_old_node(cluster, claimed.node)
         at, lifetime = datetime.fromtimestamp(started / 1000, UTC), timedelta(seconds=self.token_seconds)
@@ -170,12 +173,11 @@ class _Attempt:
             _alert(self.issuer, asked, "window-used", message)
             raise HeldError(message)
 
-    def _record(self, phase: Phase, at_ms: int, detail: str) -> None:
+    def _record(self, phase: Phase, at_ms: int, detail: str, sha256: str = "") -> None:
         if self.issuer.journal is not None:
-            boot, machine = self.asked.boot, self.asked.machine
-            self.issuer.journal(
-                EventRecord(at_ms=at_ms, boot=boot, machine=machine, phase=phase, detail=detail, peer=self.peer)
-            )
+            named = {"boot": self.asked.boot, "machine": self.asked.machine, "peer": self.peer}
+            fact = {"at_ms": at_ms, "phase": phase, "detail": detail, "sha256": sha256}
+            self.issuer.journal(EventRecord.model_validate(named | fact))
 
 
 def _alert(issuer: Issuer, asked: Credential, kind: AlertKind, message: str) -> None:

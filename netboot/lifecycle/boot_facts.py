@@ -9,7 +9,8 @@ MOST_CERTIFICATES = 16
 
 
 class Script(Strict):
-    """What was decided when the script was served."""
+    """What was decided when the script was served. `decision`, `script`: digests, as its record has them; ""
+    where an older netboot kept none."""
 
     at_ms: int
     cluster: Name
@@ -17,18 +18,13 @@ class Script(Strict):
     profile: Name
     channel: Name
     peer: str
+    decision: str = ""
+    script: str = ""
 
 
 def decided(record: ScriptRecord) -> Script:
     """What the record of a script says of the decision."""
-    return Script(
-        at_ms=record.at_ms,
-        cluster=record.cluster,
-        image=record.image,
-        profile=record.profile,
-        channel=record.channel,
-        peer=record.peer,
-    )
+    return Script(**{name: getattr(record, name) for name in Script.model_fields})
 
 
 class Certificate(Strict):

@@ -60,6 +60,8 @@ class Judged(Strict):
     timers: dict[str, Timer]
     step: str = ""
     """The furthest of the boot that counts; empty: there is none."""
+    boot: str = ""
+    """Its id."""
     trouble: Trouble = Trouble.NONE
 
     def condition(self, kind: ConditionType) -> MachineCondition | None:

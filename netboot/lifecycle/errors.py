@@ -8,6 +8,7 @@ LifecycleError
 ├── NoSuchImageError
 ├── ChannelPinnedError         the inventory says which image; edit it there
 ├── ActRefusedError            what an operator wants of a machine cannot be
+├── NotAttestedError           a boot that did not attest has no proof
 ├── UnfitImageError            machines of the channel could not boot the image
 ├── TooOftenError              more than is written down for one boot, one address or all
 ├── NotAuthenticatedError      the operator's token is missing or wrong
@@ -17,6 +18,7 @@ LifecycleError
     ├── StateUnavailableError
     ├── InventoryUnreadError   its files change, or cannot be read to their end
     ├── NoTokensError         there is no operator's token to compare with
+    ├── NoProofYetError        of a boot that attested
     └── OverloadedError        too many at once, or from one address
 """
 
@@ -43,6 +45,10 @@ class NoSuchChannelError(LifecycleError):
 
 class NoSuchImageError(LifecycleError):
     """The store has no image of that digest."""
+
+
+class NotAttestedError(LifecycleError):
+    """A boot that did not attest has no proof."""
 
 
 class ChannelPinnedError(LifecycleError):
@@ -91,6 +97,10 @@ class NoTokensError(CannotTellError):
 
 class TooOftenError(LifecycleError):
     """More than is written down for one boot, for one address or for all."""
+
+
+class NoProofYetError(CannotTellError):
+    """Of a boot that attested: it is made later."""
 
 
 class OverloadedError(CannotTellError):

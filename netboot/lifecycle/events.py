@@ -1,6 +1,7 @@
 """What is journalled: one record for each fact, written by the process that learnt it, before it is acknowledged."""
 
 from hashlib import sha256
+from operator import not_
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, StringConstraints
@@ -56,8 +57,13 @@ class CrashReport(Strict):
     text: CrashText
 
 
+Digits = Annotated[str, StringConstraints(pattern=r"^(|[0-9a-f]{16})$")]
+"""The first 16 hexadecimal digits of a SHA-256; empty: an older netboot wrote this, and no digest."""
+
+
 class ScriptRecord(Strict):
-    """A script was served: a claim. `because` is the decision's own explanation."""
+    """A script was served: a claim. `decision`, `script`: digests of what was decided from, and of the script without
+    its boot id (`netboot.lifecycle.decided`)."""
 
     kind: Literal["script"] = "script"
     at_ms: Moment
@@ -67,6 +73,8 @@ class ScriptRecord(Strict):
     image: Sha256
     profile: Name
     channel: Name
+    decision: Digits = ""
+    script: Digits = ""
     peer: str
     """Address that asked."""
 
@@ -82,6 +90,8 @@ class EventRecord(Strict):
     uptime_ms: Annotated[int, Field(ge=0, le=10**12)] | None = None
     detail: SafeText = ""
     peer: str
+    sha256: Sha256 | Literal[""] = Field("", exclude_if=not_)
+    """Of what proves it: the TPM's quote (`Attested`)."""
 
 
 class DiscoveryRecord(Strict):

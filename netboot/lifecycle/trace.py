@@ -4,7 +4,10 @@ Records come from several journals, in any order and sometimes twice. So the fol
 record twice changes nothing: of each phase the first time is kept, and nothing is dropped for having come late.
 """
 
+from operator import not_
 from typing import TypeVar
+
+from pydantic import Field
 
 from images.values.strict import Strict
 from images.values.types import Name, Sha256
@@ -29,7 +32,7 @@ MOST_CRASHES = 4
 
 
 class Reached(Strict):
-    """A phase was reached: `at_ms` by our clock, `uptime_ms` by the machine's where it said so."""
+    """A phase was reached: `at_ms` by our clock, `uptime_ms` by the machine's; `sha256`: of what proves it."""
 
     at_ms: int
     phase: Phase
@@ -37,6 +40,7 @@ class Reached(Strict):
     uptime_ms: int | None = None
     detail: SafeText = ""
     peer: str = ""
+    sha256: str = Field("", exclude_if=not_)
 
 
 class Failure(Strict):
@@ -182,6 +186,7 @@ def apply(trace: Trace | None, record: TraceRecord) -> Trace:
         uptime_ms=record.uptime_ms,
         detail=record.detail,
         peer=record.peer,
+        sha256=record.sha256,
     )
     return trace.model_copy(update={"reached": _with(trace.reached, reached)})
 
@@ -197,10 +202,11 @@ def _served(record: ScriptRecord) -> Reached:
 
 
 def _with(reached: tuple[Reached, ...], new: Reached) -> tuple[Reached, ...]:
-    """Of two reports of one phase the earlier stays; the rest of the key only makes ties the same in any order."""
+    """Of two reports of one phase the earlier stays, with the digest that either has; the rest of the key only makes
+    ties the same in any order."""
     kept = {entry.phase: entry for entry in reached}
     old = kept.get(new.phase, new)
-    kept[new.phase] = min(old, new, key=_age)
+    kept[new.phase] = min(old, new, key=_age).model_copy(update={"sha256": max(old.sha256, new.sha256)})
     return tuple(kept[phase] for phase in ORDER if phase in kept)
 
 

@@ -1,6 +1,7 @@
 """What the operator declares: machines, profiles, channels, classes; validated, frozen, normalised."""
 
 import ipaddress
+from operator import not_
 from typing import Annotated, Literal, Self, get_args
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, StringConstraints, model_validator
@@ -87,9 +88,9 @@ class Machine(Strict):
     cluster: Name = "default"
     match: Match
     profile: Name
-    class_name: Name | None = Field(None, alias="class", exclude_if=lambda name: name is None)
+    class_name: Name | None = Field(None, alias="class", exclude_if=not_)
     """The class whose hardware it has. Not written where there is none: versions before classes read that."""
-    rack: Name | None = Field(None, exclude_if=lambda name: name is None)
+    rack: Name | None = Field(None, exclude_if=not_)
     """A declared rack, whose origins it tries first. Not written where there is none, as `class_name`."""
     architecture: Architecture = "amd64"
     """Left out: its class's."""
@@ -119,7 +120,7 @@ class Profile(Strict):
     """What its machines should have."""
     pcrs: PcrPolicy | None = None
     """Of those of its machines that say nothing of their own."""
-    deadlines: Deadlines = Field(default_factory=dict, exclude_if=lambda said: not said)
+    deadlines: Deadlines = Field(default_factory=dict, exclude_if=not_)
     """How long boots of its machines may stay at a phase, over what their class says. Not written where none is."""
     boot_limit: Boots | None = Field(None, exclude_if=lambda said: said is None)
     """How many boots may come before one is Ready, over what their class says. Not written where none is."""

@@ -8,11 +8,14 @@ from pathlib import Path
 
 from netboot.clock import SystemClock
 from netboot.config import Config
+from netboot.controllers import decisions
 from netboot.controllers.acts import RecordedActs
+from netboot.controllers.boot_records import AndRecords, BootRecords, Noticed
 from netboot.controllers.declared import Published
 from netboot.controllers.lifecycle import LifecycleController
 from netboot.controllers.loop import Beats, Controllers
 from netboot.controllers.projection import ProjectionController
+from netboot.controllers.proofs import Prover
 from netboot.controllers.sight import Eyes
 from netboot.controllers.snapshot_publisher import SnapshotPublisher
 from netboot.lifecycle.errors import CannotTellError
@@ -20,8 +23,10 @@ from netboot.lifecycle.snapshot import BootWindow
 from netboot.machines.values import Inventory
 from netboot.process import ProcessSpec
 from netboot.status import FetcherStatus, up_ms
+from netboot.stores import proofkey
 from netboot.stores.conditions import JudgedFile
 from netboot.stores.enrolment import SqliteEnrolments
+from netboot.stores.history_writer import HistoryFile
 from netboot.stores.image_repository import open_image_repository
 from netboot.stores.intents import SqliteIntents
 from netboot.stores.register import open_register
@@ -42,32 +47,44 @@ def run(spec: ProcessSpec) -> None:
     projection = SqliteProjection(config.data / "state.db")
     with suppress(CannotTellError):
         projection.cursor("")  # makes the file, for the management server to find; what fails here is told soon enough
-    kept = JudgedFile(config.data / "conditions.db")
+    kept, history = JudgedFile(config.data / "conditions.db"), HistoryFile(config.data / "history.db")
+    noticed = Noticed(kept, clock)
     status = StatusFolder(config.data / "status")
     enrolments = SqliteEnrolments(config.data / "enrolment.db")
     lifecycle = LifecycleController(
         states,
-        kept,
+        noticed,
         Published(lambda: publisher.published, config.clusters).declared,
         RecordedActs(config.data, enrolments, SqliteIntents(config.data / "intents.db"), clock.now_ms).acts,
         Eyes(config, status, lambda: controller.caught_up()).look,
         clock,
         up_ms,
     )
+    records = BootRecords(
+        states,
+        noticed,
+        history,
+        decisions.Snapshots(lambda: publisher.published),
+        Prover(config.site, partial(proofkey.read_key, config.proof_key), states.health, clock),
+        lambda: controller.caught_up(),
+        clock,
+    )
+    judging = AndRecords(lifecycle, records)
     controller = ProjectionController(
         config.data / "journal",
         projection,
         owned=journals(config),
         inventory=publisher.inventory,
-        told=lifecycle.told,
+        told=judging.told,
         long_seconds=config.watchdog.controller_seconds / 4,
     )
     beats = Beats(spec.heartbeat("publisher"), spec.heartbeat(), spec.heartbeat("lifecycle"))
     files = {name: StatusFile(config.data / "status", name) for name in ("publisher", "projection", "lifecycle")}
-    loops = Controllers(publisher, controller, lifecycle, lambda name, status: files[name].write(status), clock)
+    loops = Controllers(publisher, controller, judging, lambda name, status: files[name].write(status), clock)
     loops.run(spec.say_ready, beats)
     projection.close()
     kept.close()
+    history.close()
 
 
 def journals(config: Config) -> frozenset[str]:

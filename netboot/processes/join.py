@@ -98,7 +98,7 @@ def compose(
     hellos, attests = (Buckets(config.join.hellos_per_minute) for _ in range(2))
     problems = partial(_problems, keys, certificate, facts, intents)
     dependencies = Dependencies(exchange, clusters, hellos, attests, problems, stopping)
-    report = partial(_report_for_ever, config, index, dependencies)
+    report = partial(_report_for_ever, config, index, dependencies, certificate)
     for name, target in (clusters.loops() | {"report": report}).items():
         threading.Thread(target=target, name=name, daemon=True).start()
     return dependencies
@@ -142,12 +142,13 @@ def _problems(keys: Reread[Keyset], certificate: Certificate, facts: Facts, inte
     return [problem for problem in (keys.problem, certificate.problem, facts.failure) if problem is not None]
 
 
-def _report_for_ever(config: Config, index: int, dependencies: Dependencies) -> None:
+def _report_for_ever(config: Config, index: int, dependencies: Dependencies, certificate: Certificate) -> None:
     """For the management server's `/readyz`, until this process is told to stop. A thread of its own, for the checks
     wait for an apiserver that does not answer."""
     file = StatusFile(config.data / "status", f"join-{index}")
     while True:
-        file.write(status_of(dependencies))
+        expires = {"certificate_expires_ms": certificate.expires_ms}
+        file.write(status_of(dependencies).model_copy(update=expires))
         if dependencies.stopping():
             return
         time.sleep(REPORT_SECONDS)

@@ -16,6 +16,7 @@ from netboot.stores import bootkey
 from netboot.stores.acceptance import Acceptance
 from netboot.stores.conditions import SqliteConditions
 from netboot.stores.freezes import SqliteFreezes
+from netboot.stores.history import SqliteHistory
 from netboot.stores.image_repository import open_image_repository
 from netboot.stores.intents import SqliteIntents
 from netboot.stores.inventory import read_inventory
@@ -41,7 +42,7 @@ def run(spec: ProcessSpec) -> None:
 def compose(config: Config, stopping: Callable[[], bool]) -> Dependencies:
     """What the operators' API works with. `stopping`: whether this process was told to end."""
     live, states = LiveView(config.data / "snapshot.json"), SqliteStates(config.data / "state.db")
-    repository = open_image_repository(config)
+    repository, history = open_image_repository(config), SqliteHistory(config.data / "history.db")
     register = open_register(config, lambda: live.view().snapshot.inventory)
     intents = SqliteIntents(config.data / "intents.db")
     status, clock = StatusFolder(config.data / "status"), SystemClock()
@@ -50,6 +51,7 @@ def compose(config: Config, stopping: Callable[[], bool]) -> Dependencies:
         states=states,
         sightings=states,
         conditions=SqliteConditions(config.data / "conditions.db"),
+        history=history,
         repository=repository,
         repository_writer=repository,
         tokens=TokenFile(config.management.token_file),
@@ -60,7 +62,7 @@ def compose(config: Config, stopping: Callable[[], bool]) -> Dependencies:
         status=status,
         room=partial(room, config.data),
         probe=Probe(config.provisioning.listen),
-        metrics=partial(exposition, Now(live, states, status, clock)),
+        metrics=partial(exposition, Now(live, states, history, status, clock)),
         stopping=stopping,
         watchers=threading.BoundedSemaphore(MOST_WATCHERS),
         register=register,

@@ -23,11 +23,11 @@ from pydantic import Field, StringConstraints
 from images.values.strict import Strict
 from images.values.types import Sha256
 from netboot.config import Config
-from netboot.stores import bootkey
+from netboot.stores import bootkey, proofkey
 
 FORMAT = 1
 MANIFEST = "manifest.json"
-DATABASES = ("data/state.db", "data/enrolment.db", "data/intents.db")
+DATABASES = ("data/state.db", "data/enrolment.db", "data/intents.db", "data/history.db")
 """Copied by SQLite itself, so that a service may run meanwhile."""
 PLAIN = r"[A-Za-z0-9_][A-Za-z0-9._-]{0,200}"
 
@@ -61,8 +61,10 @@ def places(config: Config, file: Path) -> dict[str, Path]:
         "data/state.db": config.data / "state.db",
         "data/enrolment.db": config.data / "enrolment.db",
         "data/intents.db": config.data / "intents.db",
+        "data/history.db": config.data / "history.db",
         "data/boot-id.key": bootkey.file_of(config),
         "file/management.token_file": config.management.token_file,
+        "file/proof_key": config.proof_key,
     }
     if config.join is not None:
         for key in ("certificate", "key", "authorities", "sealing_keys", "nonce_keys"):
@@ -85,6 +87,7 @@ def folders(config: Config, file: Path) -> dict[str, Path]:
     paths = {
         "inventory": config.inventory,
         "keys": config.keys,
+        "proof-keys": proofkey.folder_of(config),
         "secrets": file.parent / "secrets",
         "tls": file.parent / "tls",
         "channels": config.store / "channels",

@@ -70,6 +70,10 @@ class SqliteEnrolments(EnrolmentStore):
         with self._open() as db:
             return [Alert.model_validate(dict(zip(names, row, strict=True))) for row in db.execute(query, (machine,))]
 
+    def latest_alerts(self) -> dict[str, int]:
+        with self._open() as db:
+            return dict(db.execute("SELECT kind, max(last_ms) FROM alerts GROUP BY kind"))
+
     def record(self, machine: str) -> Record:
         with self._open() as db:
             return _record(db, machine)

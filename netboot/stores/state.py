@@ -121,6 +121,16 @@ class SqliteStates:
             row = db.execute("SELECT trace FROM boots WHERE boot = ?", (boot,)).fetchone()
         return self._asked_for(BOOTS, boot, row[0]) if row else None
 
+    def proven(self, machines: Sequence[str]) -> dict[str, tuple[str, ...]]:
+        query = "SELECT boot FROM boots WHERE machine = ? AND standing = 2 ORDER BY since, boot"
+        with self._open() as db:
+            found = {name: tuple(boot for (boot,) in db.execute(query, (name,))) for name in machines}
+        return {name: boots for name, boots in found.items() if boots}
+
+    def proven_machines(self) -> set[str]:
+        with self._open() as db:
+            return {name for (name,) in db.execute("SELECT DISTINCT machine FROM boots WHERE standing = 2")}
+
     def crash_texts(self, boot: str) -> dict[str, str]:
         with self._open() as db:
             rows = db.execute("SELECT id, sha256, body FROM crashes WHERE boot = ?", (boot,)).fetchall()

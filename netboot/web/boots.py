@@ -1,13 +1,20 @@
 """`/v1/boots?machine=&limit=`, `/v1/boots/<id>`; `/v1/discovered`: machines that asked and may not boot."""
 
+import logging
+from typing import Any
+
 from flask import Response, jsonify, request
 
 from netboot.lifecycle.crashes import crashes_of
-from netboot.lifecycle.errors import NoSuchBootError
+from netboot.lifecycle.errors import CannotTellError, NoSuchBootError
+from netboot.lifecycle.spans import spans
 from netboot.lifecycle.state import KEPT
+from netboot.lifecycle.trace import Trace
 from netboot.lifecycle.views import machine_named
 from netboot.web import inputs, node_health, render
 from netboot.web.dependencies import dependencies
+
+log = logging.getLogger(__name__)
 
 
 def listed() -> Response:
@@ -30,7 +37,19 @@ def shown(boot: str) -> Response:
     crashes = crashes_of(trace, states.boots(trace.machine, sum(KEPT.values())))
     texts = {finder: states.crash_texts(finder) for finder in {crashed.found_by for crashed in crashes}}
     shown = [render.crashed(crashed, texts[crashed.found_by].get(crashed.crash.sha256)) for crashed in crashes]
-    return jsonify({**render.trace(trace), "crashes": shown, "checked": node_health.report_of(trace)})
+    more = {"crashes": shown, "checked": node_health.report_of(trace), **_time(trace)}
+    return jsonify({**render.trace(trace), **more})
+
+
+def _time(trace: Trace) -> dict[str, Any]:
+    """Where it went. When it was first in service is left out where that cannot be read: all else can be told."""
+    try:
+        in_service_ms = dependencies().history.in_service([trace.boot]).get(trace.boot)
+    except CannotTellError as error:
+        log.warning("history: %s", error)
+        in_service_ms = None
+    parts = [{**part._asdict(), "missing": list(part.missing)} for part in spans(trace, in_service_ms)]
+    return {"in_service_ms": in_service_ms, "spans": parts}
 
 
 def discovered() -> Response:

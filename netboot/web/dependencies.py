@@ -11,6 +11,7 @@ from flask import current_app
 from netboot.join.issue import Issuer
 from netboot.join.register import Register
 from netboot.lifecycle.conditions import Conditions
+from netboot.lifecycle.history import History
 from netboot.lifecycle.image_repository import ImageRepository, ImageRepositoryWriter
 from netboot.lifecycle.intents import FreezeStore, IntentStore
 from netboot.lifecycle.ports import Clock, Sightings, States
@@ -37,6 +38,7 @@ class Dependencies:
     states: States
     sightings: Sightings
     conditions: Conditions
+    history: History
     repository: ImageRepository
     repository_writer: ImageRepositoryWriter
     tokens: TokenFile

@@ -13,7 +13,7 @@ from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.state import MachineState
 from netboot.lifecycle.views import machine_detail, machine_named, machine_views
 from netboot.machines.values import Machine, boot_limit_of
-from netboot.web import inputs, node_health, render
+from netboot.web import inputs, node_health, past_boots, render
 from netboot.web.dependencies import dependencies
 from netboot.web.enrolments import pcr_policy
 
@@ -70,8 +70,11 @@ def shown(name: str) -> Response:
 
 
 def explained(name: str) -> Response:
-    """What this machine gets, however it is recognised, and why; and how far the boot is that it has."""
-    inputs.only(())
+    """What this machine gets, however it is recognised, and why; and how far the boot is that it has. With `boot`: what
+    that boot got then."""
+    inputs.only(("boot",))
+    if (boot := request.args.get("boot")) is not None:
+        return jsonify(past_boots.explained(dependencies(), name, boot))
     view = dependencies().live.view()
     machine = machine_named(view, name)
     decision = render.plain(decide_machine(view, machine))

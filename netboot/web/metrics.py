@@ -5,6 +5,7 @@ Names follow Prometheus' conventions, and each stands in docs/metrics.md: a test
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import TypeVar
 
 from flask import Response
@@ -15,6 +16,7 @@ from prometheus_client.registry import Collector
 from images.values.strict import Strict
 from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.health import STALE_MS
+from netboot.lifecycle.history import History
 from netboot.lifecycle.ports import Clock, States
 from netboot.status import (
     ApproverStatus,
@@ -30,8 +32,10 @@ from netboot.status import (
 from netboot.stores.live import LiveView
 from netboot.stores.status import StatusFolder
 from netboot.web.dependencies import dependencies
+from netboot.web.metrics_attention import Attention
 from netboot.web.metrics_gate import gates
 from netboot.web.metrics_lifecycle import lifecycle
+from netboot.web.metrics_objective import objective
 
 S = TypeVar("S", bound=Strict)
 _LABELLED = {
@@ -59,13 +63,15 @@ HEALTH = ("pass", "warn", "fail", "unknown", "stale", "none")
 
 def metrics() -> Response:
     """Every metric of the service, in Prometheus' text format."""
-    return Response(dependencies().metrics(), content_type="text/plain; version=0.0.4; charset=utf-8")
+    deps = dependencies()
+    body = deps.metrics() + exposition(Attention(deps))
+    return Response(body, content_type="text/plain; version=0.0.4; charset=utf-8")
 
 
-def exposition(now: "Now") -> bytes:
-    """All metrics in Prometheus' text format."""
+def exposition(collector: Collector) -> bytes:
+    """What it collects, in Prometheus' text format."""
     registry = CollectorRegistry()
-    registry.register(now)
+    registry.register(collector)
     return generate_latest(registry)
 
 
@@ -75,8 +81,9 @@ class Now(Collector):
     What cannot be told right now is left out: a gap in a graph is honest, a zero is not.
     """
 
-    def __init__(self, live: LiveView, states: States, status: StatusFolder, clock: Clock) -> None:
-        self._live, self._states, self._status, self._clock = live, states, status, clock
+    def __init__(self, live: LiveView, states: States, history: History, status: StatusFolder, clock: Clock) -> None:
+        self._live, self._states, self._history = live, states, history
+        self._status, self._clock = status, clock
 
     def describe(self) -> Iterable[Metric]:
         """Nothing ahead of time: what there is to tell depends on the moment."""
@@ -86,6 +93,8 @@ class Now(Collector):
         """Every metric that can be told now; called by the registry for each scrape."""
         yield from self._snapshot()
         yield from self._machines()
+        with suppress(CannotTellError):
+            yield from objective(self._history.durations())
         if (publisher := self._read("publisher", PublisherStatus)) is not None:
             yield from _publisher(publisher)
         if (projection := self._read("projection", ProjectionStatus)) is not None:

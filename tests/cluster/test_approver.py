@@ -1,12 +1,14 @@
 """The approver as a process, with its own account, against a real control plane: whom it lets in."""
 
 import base64
+import hashlib
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from cryptography import x509
+from cryptography.hazmat.primitives.serialization import Encoding
 
 from lab.kube.cluster import Cluster
 from netboot.join.enrolment import Act, Retire
@@ -58,8 +60,15 @@ def test_a_machine_that_has_proven_itself_gets_its_certificate_and_its_token_end
     certificate = x509.load_pem_x509_certificate(site.certificate(name))
     assert certificate.subject.rfc4514_string() == "CN=system:node:n-01,O=system:nodes"
     wait_for(lambda: not site.has_token(token))
-    [record] = wait_for(lambda: [body for body in site.approved_phases() if boot in body])
-    assert '"phase":"CSRApproved"' in record
+    sha256 = hashlib.sha256(certificate.public_bytes(Encoding.DER)).hexdigest()
+
+    def told() -> list[str]:
+        return [body for body in site.approved_phases() if boot in body]
+
+    wait_for(lambda: len(told()) == 2)
+    approved, signed = told()
+    assert '"phase":"CSRApproved"' in approved
+    assert '"kind":"certificate"' in signed and f'"sha256":"{sha256}"' in signed
     wait_for(lambda: ("approved", "client", 1) in site.status().decided)
     assert site.status().ok is True
     assert token.secret not in site.log

@@ -153,6 +153,16 @@ def test_the_boot_that_proved_itself_last_is_current_whichever_was_minted_first(
     assert both.reader.machines()["gpu-001"].current.boot == boot_id("gpu-001", 1)
 
 
+def test_proven_boots_of_machines_come_in_the_order_in_which_they_proved_themselves(both: Both) -> None:
+    both.take(event("gpu-001", 2, Phase.ATTESTED, 0), event("gpu-001", 1, Phase.ATTESTED, 60_000))
+    both.take(script("gpu-001", 3), event("gpu-002", 1, Phase.BOOTED), event("gpu-003", 1, Phase.ATTESTED))
+    both.take(event("gpu-001", 2, Phase.READY, 120_000))
+    assert both.reader.proven(["gpu-001", "gpu-002", "nobody"]) == {
+        "gpu-001": (boot_id("gpu-001", 2), boot_id("gpu-001", 1))
+    }
+    assert both.reader.proven_machines() == {"gpu-001", "gpu-003"}
+
+
 def test_no_number_of_unproven_boots_pushes_out_a_boot_that_proved_itself(both: Both) -> None:
     both.take(*joined("gpu-001", 0))
     for number in range(1, state.BOOTS_KEPT + 30):

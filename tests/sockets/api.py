@@ -29,6 +29,8 @@ from netboot.status import (
 from netboot.stores.acceptance import Acceptance
 from netboot.stores.conditions import JudgedFile, SqliteConditions
 from netboot.stores.freezes import SqliteFreezes
+from netboot.stores.history import SqliteHistory
+from netboot.stores.history_writer import HistoryFile
 from netboot.stores.image_repository import StoreImageRepository
 from netboot.stores.intents import make as make_intents
 from netboot.stores.inventory import read_inventory
@@ -86,7 +88,8 @@ class Api:
         self.store, self.states = Store(self.config.store), MemoryStates()
         self.say(supervisor=SUPERVISOR, publisher=PUBLISHER, projection=PROJECTION, lifecycle=LIFECYCLE)
         self.kept = JudgedFile(self.config.data / "conditions.db")
-        assert self.kept.names() == set()  # makes the file
+        self.history = HistoryFile(self.config.data / "history.db")
+        assert (self.kept.names(), self.history.machines()) == (set(), set())  # makes the files
         self.probe = Condition(ok=True, message="answers")
         self.stopping = False
         self.room: int | None = 2**40
@@ -133,12 +136,14 @@ class Api:
 
     def _dependencies(self) -> Dependencies:
         status = StatusFolder(self.config.data / "status")
-        now = Now(self.live, self.states, status, Fixed())
+        history = SqliteHistory(self.config.data / "history.db")
+        now = Now(self.live, self.states, history, status, Fixed())
         return Dependencies(
             live=self.live,
             states=self.states,
             sightings=self.states,
             conditions=SqliteConditions(self.config.data / "conditions.db"),
+            history=history,
             repository=self.repository,
             repository_writer=self.repository,
             tokens=TokenFile(self.config.management.token_file),

@@ -24,6 +24,8 @@ PROTECTED = (
     "/v1/machines",
     "/v1/machines/gpu-001",
     "/v1/machines/gpu-001/explain",
+    "/v1/machines/gpu-001/events",
+    "/v1/machines/gpu-001/events/watch",
     "/v1/explain?mac=525400000001",
     "/v1/discovered",
     "/v1/boots",

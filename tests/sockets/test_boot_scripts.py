@@ -1,6 +1,7 @@
 """`/boot.ipxe` and `/v1/boot` over real sockets: whole scripts, whatever happens."""
 
 import asyncio
+import hashlib
 import re
 from pathlib import Path
 
@@ -67,6 +68,8 @@ def test_a_known_machine_gets_its_whole_script_and_the_record_is_durable_first(t
             image=IMAGE,
             profile="compute",
             channel="stable",
+            decision=record.decision,
+            script=hashlib.sha256(text.replace(boot, "").encode()).hexdigest()[:16],
             peer="127.0.0.1",
         )
 

@@ -8,9 +8,11 @@ from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
 from netboot.boot.metrics import Counters
+from netboot.lifecycle.history import Found
+from netboot.lifecycle.objective import Measured
 from netboot.lifecycle.phases import Phase
 from netboot.lifecycle.state import Batch
-from netboot.status import ApproverStatus, FetcherStatus, NodesStatus
+from netboot.status import ApproverStatus, FetcherStatus, JoinStatus, NodesStatus
 from tests.records import event, script
 from tests.sockets.api import NOW, SUPERVISOR, UP, Api
 
@@ -26,8 +28,10 @@ def exposed(tmp_path_factory: pytest.TempPathFactory) -> list[Metric]:
     """All that there is where everything is configured: boot servers, clusters, an upstream."""
     api = Api(tmp_path_factory.mktemp("metrics"))
     api.states.take(Batch("boot-0.db", 1, 2, [script("gpu-001", 1), event("gpu-001", 1, Phase.BOOTED)]))
+    api.history.count(Found([Measured("Ready", "hgx", "a" * 12, 16_000, 1_000)]))
     common = {"at_ms": NOW, "ok": True, "message": "in order"}
-    processes = dict.fromkeys(("boot-0", "approver-default", "nodes-default", "fetcher"), UP)
+    api.enrolments.alert("gpu-001", "other-key", "another key in the same boot", NOW)
+    processes = dict.fromkeys(("boot-0", "join-0", "approver-default", "nodes-default", "fetcher"), UP)
     api.say(
         boot_0=Counters(bytes_sent=1).status(NOW, open_connections=1, journal_lag=1),
         supervisor=SUPERVISOR.model_copy(update={"processes": processes}),
@@ -35,6 +39,7 @@ def exposed(tmp_path_factory: pytest.TempPathFactory) -> list[Metric]:
         approver_default=ApproverStatus(
             **common, decided=(("approved", "client", 1),), unavailable=1, waiting=0, oldest_seconds=0.0
         ),
+        join_0=JoinStatus(**common, clusters={}, certificate_expires_ms=NOW + 1),
         nodes_default=NodesStatus(
             **common, unavailable=0, registered=1, ready=1, gates={"open": 1}, gates_moved={"opened": 1}
         ),
@@ -53,7 +58,12 @@ def test_the_page_lists_what_is_exposed_and_nothing_else(exposed: list[Metric]) 
     found = {}
     for metric in exposed:
         for sample in metric.samples:
-            found[sample.name] = (metric.type, tuple(sorted(sample.labels)))
+            histogram = metric.type == "histogram"  # one row of the page, for `_bucket`, `_count` and `_sum` of it
+            name = metric.name if histogram else sample.name
+            found[name] = (
+                metric.type,
+                tuple(sorted(label for label in sample.labels if label != "le" or not histogram)),
+            )
     assert found == documented()
 
 
@@ -86,11 +96,13 @@ def test_names_follow_the_conventions(exposed: list[Metric]) -> None:
 def faults(metric: Metric) -> list[str]:
     """What Prometheus' conventions have against a metric (prometheus.io/docs/practices/naming)."""
     found = []
-    for name in {sample.name for sample in metric.samples}:
+    histogram = metric.type == "histogram"
+    reserved = ("quantile", "job", "instance") if histogram else ("le", "quantile", "job", "instance")
+    for name in {metric.name} if histogram else {sample.name for sample in metric.samples}:
         base = name.removesuffix("_total")
         rules = {
             "is not of our names": re.fullmatch(r"netboot(_[a-z][a-z0-9]*)+", name) is None,
-            "is of no type that we know": metric.type not in ("counter", "gauge"),
+            "is of no type that we know": metric.type not in ("counter", "gauge", "histogram"),
             "is a counter without _total, or _total without a counter": (metric.type == "counter") != (name != base),
             "counts since something, and is no counter": metric.type == "gauge" and "since the" in metric.documentation,
             "ends like a part of a histogram": base.endswith(("_count", "_sum", "_bucket")),
@@ -101,7 +113,7 @@ def faults(metric: Metric) -> list[str]:
             "is a timestamp in another unit": "timestamp" in name and not name.endswith("_timestamp_seconds"),
             "says nothing of itself": not metric.documentation.endswith("."),
             "has a label that it should not have": any(
-                re.fullmatch(r"[a-z][a-z_]*", label) is None or label in ("le", "quantile", "job", "instance")
+                re.fullmatch(r"[a-z][a-z_]*", label) is None or label in reserved
                 for sample in metric.samples
                 for label in sample.labels
             ),

@@ -1,5 +1,6 @@
 """What is rendered ahead is what would be rendered and journalled one by one."""
 
+import hashlib
 import re
 
 from hypothesis import given
@@ -10,6 +11,7 @@ import ipxe.render
 from netboot.boot.scripts import Catalogue, Ready, boot_values
 from netboot.lifecycle.bootid import Minter, belongs, mint
 from netboot.lifecycle.decide import Boot, Refused, Unknown
+from netboot.lifecycle.decided import Inputs
 from netboot.lifecycle.events import Record, ScriptRecord
 from netboot.lifecycle.phases import Phase
 from tests.records import KEY, boot_id
@@ -43,8 +45,13 @@ def test_a_script_rendered_ahead_is_the_script() -> None:
 
 
 def test_a_record_put_together_ahead_is_the_record() -> None:
-    ready = found(f"mac={MAC1}")
-    assert isinstance(ready, Ready)
+    catalogue = Catalogue(snapshot(80), (5, 20))
+    ready, inputs, machine = (
+        catalogue.find(f"mac={MAC1}"),
+        Inputs(catalogue.view),
+        catalogue.view.index.named("gpu-001"),
+    )
+    assert isinstance(ready, Ready) and machine is not None
     boot = boot_id("gpu-001", 1)
     adapter: TypeAdapter[object] = TypeAdapter(Record)
     record = ScriptRecord(
@@ -55,6 +62,8 @@ def test_a_record_put_together_ahead_is_the_record() -> None:
         image=IMAGE,
         profile="compute",
         channel="stable",
+        decision=inputs.digest(machine, catalogue.snapshot.images[IMAGE]),
+        script=hashlib.sha256(ready.script.fill("")).hexdigest()[:16],
         peer="2001:db8::1",
     )
     assert adapter.validate_json(ready.record(boot, 17, "2001:db8::1")) == record

@@ -1,7 +1,6 @@
 """The lifecycle's loop: who is judged when, what stands still, what outlives a restart; and what can be seen."""
 
 import weakref
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 

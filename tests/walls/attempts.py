@@ -29,6 +29,7 @@ ALLOWED: dict[str, set[str]] = {
     "management": {"read operators' tokens", "read issuer", "write enrolments", "write intents", "connect apiserver"}
     | {"write channel", "replace channel", "create in store"},
     "controllers": {
+        "read proof key",
         "write enrolments",
         "write intents",
         "write snapshot",
@@ -36,6 +37,7 @@ ALLOWED: dict[str, set[str]] = {
         "write state",
         "write own journal",
     }
+    | {"write history"}
     | {"write other journal", "write boot-id key", "write channel", "replace channel", "create in store"},
     "join": {"read join key", "read sealing keys", "read nonce keys", "read issuer"}
     | {"write enrolments", "write own journal", "connect apiserver"},
@@ -52,6 +54,7 @@ SECRETS = {
     "join key": "tls/join.key",
     "authority's key": "tls/ca.key",
     "sealing keys": "secrets/sealing.keys",
+    "proof key": "secrets/proof.key",
     "nonce keys": "secrets/nonce.keys",
     "issuer": "secrets/issuer.kubeconfig",
     "approver": "secrets/approver.kubeconfig",
@@ -82,6 +85,7 @@ def attempts(root: Path, kind: str, pids: Mapping[str, int], apiserver: int, oth
         "state": data / "state.db",
         "enrolments": data / "enrolment.db",
         "intents": data / "intents.db",
+        "history": data / "history.db",
         "boot-id key": data / "boot-id.key",
         "own journal": own if own.exists() else data / "journal" / "boot-0.db",
         "other journal": data / "journal" / f"{neighbour}.db",

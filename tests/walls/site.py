@@ -5,6 +5,7 @@ from pathlib import Path
 from images.store.store import Store
 from lab.kube.authority import write_private
 from netboot.config import Config, load_config
+from netboot.stores import proofkey
 from tests.sites import add_image, free_ports
 from tests.sockets.join_site import make_whole_site
 
@@ -14,6 +15,7 @@ def walled_site(root: Path, apiserver: int) -> Config:
     [nobody] = free_ports(1)
     upstream = f'upstream: {{place: "127.0.0.1:{nobody}/images", credentials: secrets/registry.json}}\n'
     config = load_config(make_whole_site(root, apiserver, workers=1, more=upstream))
+    proofkey.rotate(config.proof_key, proofkey.folder_of(config))
     write_private(root / "secrets" / "registry.json", b"{}")
     Store(config.store).set_channel("stable", add_image(config))
     return config

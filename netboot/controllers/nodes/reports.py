@@ -9,8 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from netboot.join.ports import NodeView
-from netboot.lifecycle.known import Node
-from netboot.lifecycle.outage import standing_still
+from netboot.lifecycle.outage import Outages
 from netboot.lifecycle.seen_time import SeenTime
 
 STALE_MS = 30 * 60_000
@@ -65,14 +64,12 @@ class Reports:
         """Clocks go on where it can be seen."""
         if self._clocks is None:
             self._clocks = SeenTime({}, up_ms)
-        reported = {name: entry for name, entry in self.entries.items() if entry.received is not None}
-        nodes = {
-            name: Node.IN_SERVICE if up_ms - entry.received_up <= LATELY_MS else Node.NOT_READY
-            for name, entry in reported.items()
-        }
-        places = {name: entry.place for name, entry in reported.items()}
-        still = standing_still(nodes, places)
-        self._clocks.look(set(places.values()) - still if followed else (), up_ms)
+        outages, places = Outages(), set[str]()
+        for name, entry in self.entries.items():
+            if entry.received is not None:
+                places.add(entry.place)
+                outages.put(name, entry.place, gone=up_ms - entry.received_up > LATELY_MS)
+        self._clocks.look(places - outages.standing_still() if followed else (), up_ms)
 
     def receive(self, entry: Entry, certificates: frozenset[str], up_ms: int) -> None:
         """What a Node says now was compared with the certificates of its boot."""

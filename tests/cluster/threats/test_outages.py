@@ -187,7 +187,8 @@ def test_a_healthy_machine_s_script_fetched_by_a_stranger_with_false_events(site
     def current() -> Any:
         """The trace, where all of it is shown: it comes from several journals."""
         found = site.service.api(f"/v1/machines/{chassis.name}")["current"]
-        return found if found and {one["phase"] for one in found["reached"]} >= whole else None
+        known = {one["phase"] for one in found["reached"]} if found else set()
+        return found if known >= whole and found["certificates"] else None
 
     before = wait_for(current, 60)
     lease, uid = leases(site), site.admin("GET", f"{NODES}/{chassis.name}").json()["metadata"]["uid"]

@@ -1,6 +1,8 @@
 """A good exchange, and every way in which one is not: refused for the right reason."""
 
 import base64
+import hashlib
+import re
 from typing import Any
 
 import pytest
@@ -59,9 +61,17 @@ def test_a_good_exchange_ends_with_a_token_for_this_key_alone(ecc: bool) -> None
     lease = held(stage)
     assert (lease.assurance, lease.boot, lease.reset_count, lease.restart_count) == ("tpm", BOOT, 5, 6)
     assert (lease.issued, lease.token_id, lease.token_expires_ms) == (1, token_id, NOW + 300_000)
+    quote = stage.records[0].sha256
+    assert re.fullmatch("[0-9a-f]{64}", quote)
     assert stage.records == [
         EventRecord(
-            at_ms=NOW, boot=BOOT, machine="gpu-001", phase=Phase.ATTESTED, detail="by tpm, PCR policy: none", peer=PEER
+            at_ms=NOW,
+            boot=BOOT,
+            machine="gpu-001",
+            phase=Phase.ATTESTED,
+            detail="by tpm, PCR policy: none",
+            peer=PEER,
+            sha256=quote,
         ),
         EventRecord(
             at_ms=NOW,
@@ -585,3 +595,11 @@ def test_a_thief_with_a_reading_of_the_answer_to_hello_gets_nowhere(stage: Stage
     with pytest.raises(HeldError, match="another key holds the credential of this boot of gpu-001"):
         stage.join(thief)  # root on the machine itself, with another key in the same boot
     assert stage.attest(machine, answer)["token"]
+
+
+def test_the_digest_of_what_the_tpm_signed_is_written_down(stage: Stage, machine: Machine) -> None:
+    answer = stage.hello(machine)
+    statement = machine.attest(answer)["tpm"]
+    stage.attest(machine, answer, tpm=statement)
+    signed = hashlib.sha256(base64.b64decode(statement["quote"])).hexdigest()
+    assert [record.sha256 for record in stage.records] == [signed, ""]

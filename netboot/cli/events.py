@@ -1,0 +1,53 @@
+"""`netboot machine events`: what happened to a machine, as one timeline. Asks the running service."""
+
+import json
+from typing import Any
+
+import click
+
+from netboot.cli.client import Connection, api_command, segment
+from netboot.cli.output import show
+from netboot.cli.times import clock, moment
+
+
+@click.command("events")
+@click.argument("machine")
+@click.option("--limit", type=click.IntRange(1, 1000), default=100, show_default=True, help="How many at most.")
+@click.option("--follow", "-f", is_flag=True, help="Go on with what happens; Ctrl-C ends it.")
+@api_command
+def command(machine: str, limit: int, follow: bool, connection: Connection, output: str) -> None:
+    """Show what happened to MACHINE, oldest first: phases of its boots, changes of its conditions and so of its health,
+    what operators did about its identity, and alerts.
+
+    Where its condition changed, the third column says to what, and the fourth why. With --follow --output json: one
+    object a line.
+
+    \b
+      netboot machine events gpu-001
+      netboot machine events gpu-001 --follow
+    """
+    client, path = connection.open(), f"/v1/machines/{segment(machine)}/events"
+    listed = client.get(path, limit=limit)
+    if not follow:
+        rows = [(moment(event["at_ms"]), *_facts(event)) for event in listed["events"]]
+        columns = ("time", "kind", "what", "by", "detail")
+        show(output, listed, columns, rows, "nothing has happened to it yet")
+        return
+    for event in listed["events"]:
+        _say(event, output)
+    for line in client.lines(f"{path}/watch", since=listed["since"]):
+        if "event" in line:
+            _say(line["event"], output)
+    raise click.ClickException("the service ended the stream; it is stopping, or was restarted")
+
+
+def _say(event: dict[str, Any], output: str) -> None:
+    if output == "json":
+        click.echo(json.dumps(event, sort_keys=True))
+        return
+    kind, what, said_by, detail = _facts(event)
+    click.echo(f"{clock(event['at_ms'])}  {kind:<9} {what:<18} {said_by:<15} {detail}".rstrip())
+
+
+def _facts(event: dict[str, Any]) -> tuple[str, str, str, str]:
+    return event["kind"], event["what"], event["said_by"], event["detail"]

@@ -1,0 +1,90 @@
+"""`netboot boot proof`: the signed record of a boot that attested, from the service or a file, and whether it holds."""
+
+from pathlib import Path
+
+import click
+
+from images.artifact.signing import PublicKey
+from images.errors import ImageError
+from netboot.cli.client import Connection, api_command, segment
+from netboot.cli.output import show
+from netboot.cli.paths import find_config
+from netboot.cli.times import moment
+from netboot.lifecycle.proof import BadProofError, ProofOfBoot, SignedProof, read, verified
+from netboot.stores import proofkey
+
+
+@click.command("proof")
+@click.argument("boot", required=False)
+@click.option("--file", type=click.Path(path_type=Path), help="From this file, in place of the service.")
+@click.option("--verify", "wanted", is_flag=True, help="Exit status 1 unless a trusted key has signed it.")
+@click.option("--keys", type=click.Path(path_type=Path), help="Folder of public keys.  [default: the site's]")
+@api_command
+def command(
+    boot: str | None, file: Path | None, wanted: bool, keys: Path | None, connection: Connection, output: str
+) -> None:
+    """Show the proof of BOOT: how it attested, its image, checks, certificate and moments, in one signed record.
+
+    It is made when the boot is first seen in service, or when a later boot of its machine has proven itself. With
+    --file and --keys it is verified where there is no service: a file of --output json and a public key are enough.
+
+    \b
+      netboot boot proof 0195d3c2-8f11-8a3b-9c4d-5e6f7a8b9c0d --verify
+      netboot boot proof 0195d3c2-8f11-8a3b-9c4d-5e6f7a8b9c0d --output json > proof.json
+      netboot boot proof --file proof.json --verify --keys ./proof-keys
+    """
+    if file is not None:
+        given = _from_file(file)
+    elif boot is not None:
+        given = SignedProof.model_validate(connection.open().get(f"/v1/boots/{segment(boot)}/proof"))
+    else:
+        raise click.UsageError("name a boot, or a file with --file")
+    if wanted:
+        proof, key = verified(given, _keys(keys, connection.config), boot)
+        summary = f"it holds: signed by key {key.id}"
+    else:
+        proof = _unverified(given)
+        summary = "not verified: --verify holds it against the site's public keys"
+    show(output, given.model_dump(mode="json"), ("", ""), _rows(proof, summary))
+
+
+def _from_file(path: Path) -> SignedProof:
+    try:
+        return read(path.read_bytes())
+    except OSError as error:
+        raise click.ClickException(f"{path} cannot be read: {error.strerror}") from None
+
+
+def _keys(folder: Path | None, config: Path | None) -> tuple[PublicKey, ...]:
+    folder = folder or proofkey.folder_of(find_config(config))
+    try:
+        keys = proofkey.public_keys(folder)
+    except ImageError as error:
+        raise click.ClickException(str(error)) from None
+    if not keys:
+        raise click.ClickException(f"there is no public key (*.pub) in {folder}: name their folder with --keys")
+    return keys
+
+
+def _unverified(given: SignedProof) -> ProofOfBoot:
+    try:
+        return ProofOfBoot.model_validate_json(given.proof)
+    except ValueError:
+        raise BadProofError("it is no proof of a boot that this version knows") from None
+
+
+def _rows(proof: ProofOfBoot, summary: str) -> list[tuple[str, str]]:
+    image, checks = proof.image, proof.checks
+    return [
+        ("proof", summary),
+        ("site", proof.site),
+        ("machine", proof.machine),
+        ("boot", proof.boot),
+        ("attested", proof.attested),
+        ("quote", proof.quote_sha256 or "none: it has no TPM, or an older netboot kept no digest"),
+        ("image", f"{image.sha256} ({image.known_by})" if image is not None else "not known"),
+        ("certificate", proof.certificate_sha256 or "not known"),
+        ("checks", f"{checks.status}, at {moment(checks.at_ms)}" if checks is not None else "none were reported"),
+        *[(name, moment(at_ms)) for name, at_ms in proof.moments.items()],
+        ("made", moment(proof.made_ms)),
+    ]

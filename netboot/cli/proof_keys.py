@@ -1,0 +1,62 @@
+"""`netboot key proofs`: the key that signs proofs of boots, and those that verify them. Works on local files."""
+
+from pathlib import Path
+
+import click
+
+from images.errors import ImageError
+from netboot.cli.output import output_option, show
+from netboot.cli.paths import config_option, find_config
+from netboot.lifecycle.errors import StateUnavailableError
+from netboot.stores import proofkey
+
+
+@click.group()
+def proofs() -> None:
+    """List and rotate the key that signs proofs of boots (proof_key, mode 0600); `controllers` alone has it.
+
+    The public halves are in keys/proofs and stay: what an older key signed is verified for ever. No image is trusted by
+    them.
+
+    \b
+      netboot key proofs list
+      netboot key proofs rotate
+    """
+
+
+@proofs.command("list")
+@config_option
+@output_option
+def list_(config: Path | None, output: str) -> None:
+    """List the public halves, and which one signs now.
+
+    \b
+      netboot key proofs list
+    """
+    settings = find_config(config)
+    try:
+        key = proofkey.read_key(settings.proof_key)
+        known = proofkey.public_keys(proofkey.folder_of(settings))
+    except (ImageError, StateUnavailableError) as error:
+        raise click.ClickException(str(error)) from None
+    signs = key.public.id if key is not None else None
+    value = [{"id": each.id, "signs": each.id == signs} for each in known]
+    rows = [(each["id"], "signs" if each["signs"] else "verifies") for each in value]
+    show(output, value, ("key", "does"), rows, "no keys yet: `netboot key proofs rotate` makes one")
+
+
+@proofs.command("rotate")
+@config_option
+@output_option
+def rotate(config: Path | None, output: str) -> None:
+    """Make a new key, which signs from now on; carry its public half to whoever verifies.
+
+    \b
+      netboot key proofs rotate
+    """
+    settings = find_config(config)
+    try:
+        key = proofkey.rotate(settings.proof_key, proofkey.folder_of(settings))
+    except OSError as error:
+        raise click.ClickException(f"cannot write {error.filename}: {error.strerror}") from None
+    show(output, {"id": key.id}, (), (), f"key {key.id} signs proofs of boots from now on")

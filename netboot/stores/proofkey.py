@@ -1,0 +1,70 @@
+"""The key that signs proofs of boots: one private file (`proof_key`, PKCS#8, mode 0600), and a folder of public halves.
+
+It is none of the keys that sign images: nobody trusts an image by it. Rotating puts a new key in the file and leaves
+the public half of the one before, by which what it signed is verified for ever.
+"""
+
+import os
+import stat
+from pathlib import Path
+
+from images.artifact.keyring import KeyRing
+from images.artifact.signing import PublicKey, SigningKey
+from images.errors import SignatureError
+from images.values import files
+from netboot import credentials
+from netboot.config import Config
+from netboot.lifecycle.errors import StateUnavailableError
+
+MODE = 0o600
+_LARGEST = 1 << 16
+
+
+def folder_of(config: Config) -> Path:
+    """Where the public halves are."""
+    return config.keys / "proofs"
+
+
+def public_keys(folder: Path) -> tuple[PublicKey, ...]:
+    """All of a folder.
+
+    Raises:
+        SignatureError: it cannot be read, or a `.pub` in it is no key.
+    """
+    return KeyRing(folder).trusted()
+
+
+def read_key(path: Path) -> SigningKey | None:
+    """The private key; None: there is none, so that no proofs are made.
+
+    Raises:
+        StateUnavailableError: it cannot be read, others can, or it is no key. The message does not repeat it.
+    """
+    try:
+        with credentials.opened(path) as file:
+            mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
+            data = file.read(_LARGEST)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise StateUnavailableError(f"the key of proofs {path} cannot be read: {error.strerror}") from None
+    if mode & 0o077:
+        raise StateUnavailableError(f"others can read the key of proofs {path} (mode {mode:04o}): `chmod 600 {path}`")
+    try:
+        return SigningKey.from_pem(data)
+    except SignatureError as error:
+        raise StateUnavailableError(f"the key of proofs {path}: {error}") from None
+
+
+def rotate(path: Path, folder: Path) -> PublicKey:
+    """A new key, which signs from now on. Its public half is there before it signs anything.
+
+    Raises:
+        OSError, images.errors.StoreError: the file system refuses; the key before is in force still.
+    """
+    key = SigningKey.generate()
+    folder.mkdir(mode=0o755, parents=True, exist_ok=True)
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    files.write(folder / f"{key.public.id}.pub", key.public.to_bytes())
+    files.write(path, key.to_pem(), mode=MODE)
+    return key.public

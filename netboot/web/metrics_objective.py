@@ -1,0 +1,23 @@
+"""Metrics of how long boots take until machines work, each boot counted once (`netboot.lifecycle.objective`)."""
+
+from collections.abc import Iterable, Iterator
+
+from prometheus_client import Metric
+from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily
+
+from netboot.lifecycle.objective import Durations
+
+_LABELS = ["target", "class", "image"]
+
+
+def objective(found: Iterable[Durations]) -> Iterator[Metric]:
+    """The histogram, and what of its sum no phase accounts for."""
+    text = "Boots by seconds from the start of their kernel until their Node was Ready, or in service."
+    durations = HistogramMetricFamily("netboot_boot_duration_seconds", text, labels=_LABELS)
+    text = "Seconds of these that no phase accounts for, because a phase between two others was never heard of."
+    unaccounted = CounterMetricFamily("netboot_boot_unaccounted_seconds", text, labels=_LABELS)
+    for each in found:
+        labels = [each.target, each.hardware, each.image]
+        durations.add_metric(labels, each.buckets(), each.ms / 1000)
+        unaccounted.add_metric(labels, each.unaccounted_ms / 1000)
+    yield from (durations, unaccounted)

@@ -1,0 +1,26 @@
+"""`/v1/boots/<id>/proof`: the signed record of a boot that attested."""
+
+from flask import Response, jsonify
+
+from netboot.lifecycle.errors import NoProofYetError, NoSuchBootError, NotAttestedError
+from netboot.lifecycle.phases import Phase
+from netboot.web import inputs, render
+from netboot.web.dependencies import dependencies
+
+
+def shown(boot: str) -> Response:
+    """The record's text and its signature."""
+    inputs.only(())
+    deps = dependencies()
+    proof = deps.history.proof(boot)
+    if proof is not None:
+        return jsonify(render.plain(proof))
+    trace = deps.states.boot(boot)
+    if trace is None:
+        raise NoSuchBootError("never heard of, or longer ago than is kept")
+    if trace.phase(Phase.ATTESTED) is None:
+        raise NotAttestedError(f"boot {boot} of {trace.machine} has not attested: there is nothing to prove")
+    raise NoProofYetError(
+        f"the proof of boot {boot} of {trace.machine} is not made yet: it is made when the boot is first seen in "
+        "service, or when a later boot of the machine has proven itself"
+    )

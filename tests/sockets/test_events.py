@@ -1,0 +1,146 @@
+"""What happened to a machine, as one timeline: by the API, and by a running service to its end."""
+
+import json
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from netboot.join.enrolment import Act, Import
+from netboot.lifecycle.conditions import Judged, MachineCondition
+from netboot.lifecycle.events import AnyRecord
+from netboot.lifecycle.known import Node
+from netboot.lifecycle.phases import Phase
+from netboot.lifecycle.reasons import ConditionType, Reason
+from netboot.lifecycle.state import Batch
+from tests.processes import environment, wait_for
+from tests.records import START, boot_id, event, found_crash, script
+from tests.sockets.api import Api
+from tests.sockets.proven import MAC, in_cluster, joined, node, reason, reported
+from tests.sockets.service import COMMAND, Service
+
+BOOT = boot_id("gpu-001", 1)
+
+
+@pytest.fixture
+def api(tmp_path: Path) -> Api:
+    return Api(tmp_path)
+
+
+def judged(why: Reason, machine: str = "gpu-001") -> Judged:
+    condition = MachineCondition.of(ConditionType.HEALTHY, why, f"said {why}", START)
+    return Judged(machine=machine, conditions=(condition,), timers={})
+
+
+def brief(events: list[dict[str, Any]]) -> list[tuple[str, str, str, str]]:
+    return [(each["kind"], each["what"], each["said_by"], each["detail"]) for each in events]
+
+
+def happened(api: Api) -> None:
+    """To gpu-001 something of each kind, and to another machine too."""
+    failed = event("gpu-001", 1, Phase.FAILED, 3_000, "no link")
+    records: list[AnyRecord] = [
+        script("gpu-001", 1),
+        event("gpu-001", 1, Phase.BOOTED, 2_000),
+        failed,
+        found_crash("gpu-001", 1),
+    ]
+    api.states.take(Batch("boot-0.db", 1, 5, [*records, event("gpu-002", 1, Phase.BOOTED)]))
+    api.history.note([(judged(Reason.CHECKS_PASSED), START + 5_000), (judged(Reason.NO_REPORT, "gpu-002"), START)])
+    api.history.note([(judged(Reason.CHECKS_FAILED), START + 6_000)])
+    api.register.apply([("gpu-001", Import("b2" * 32))], Act("alice", "from a list"), START + 7_000)
+    api.enrolments.alert("gpu-001", "other-key", "another key in the same boot", START + 8_000)
+
+
+def test_all_that_is_kept_of_a_machine_in_the_order_of_moments(api: Api) -> None:
+    happened(api)
+    listed = api.get("/v1/machines/gpu-001/events").json["events"]
+    assert brief(listed) == [
+        ("phase", "ScriptServed", "served", ""),
+        ("crash", "Crashed", "reported", "a kernel of it had crashed: `netboot boot show` has the end of its log"),
+        ("phase", "Booted", "reported", ""),
+        ("phase", "Failed", "reported", "no link"),
+        ("condition", "Healthy=True", "ChecksPassed", "said ChecksPassed"),
+        ("condition", "Healthy=False", "ChecksFailed", "said ChecksFailed"),
+        ("enrolment", "imported", "alice", "from a list"),
+        ("alert", "other-key", "netboot", "another key in the same boot"),
+    ]
+    assert [each["at_ms"] for each in listed] == sorted(each["at_ms"] for each in listed)
+    assert listed[2] == {
+        "at_ms": START + 3_000,
+        "kind": "phase",
+        "what": "Booted",
+        "said_by": "reported",
+        "detail": "",
+        "boot": BOOT,
+        "uptime_ms": 2_000,
+    }
+    assert brief(api.get("/v1/machines/gpu-001/events?limit=1").json["events"]) == brief(listed)[-1:]
+    assert api.get("/v1/machines/gpu-404/events").status_code == 404
+
+
+def test_watching_goes_on_where_the_list_ended_and_tells_of_this_machine_alone(api: Api) -> None:
+    happened(api)
+    since = api.get("/v1/machines/gpu-001/events").json["since"]
+    answer = api.get(f"/v1/machines/gpu-001/events/watch?since={since}")
+    lines = iter(answer.response)
+    assert json.loads(next(lines))["since"] == since
+    api.states.take(Batch("boot-0.db", 1, 7, [event("gpu-002", 1, Phase.JOINING), event("gpu-001", 1, Phase.JOINING)]))
+    assert brief([json.loads(next(lines))["event"]]) == [("phase", "Joining", "reported", "")]
+    api.history.note([(judged(Reason.CHECKS_WARN), START + 9_000)])
+    assert brief([json.loads(next(lines))["event"]])[0][:2] == ("condition", "Healthy=True")
+    api.enrolments.alert("gpu-001", "other-key", "once more", START + 9_500)
+    assert brief([json.loads(next(lines))["event"]]) == [("alert", "other-key", "netboot", "once more")]
+    api.stopping = True
+    answer.close()
+    api.stopping = False
+    answer = api.get("/v1/machines/gpu-001/events/watch?since=0.0.0.0")
+    told = [
+        json.loads(line)["event"] for line, _ in zip(answer.response, range(10), strict=False) if b'"event"' in line
+    ]
+    assert len(told) == 9, "from the beginning: everything, once"
+    answer.close()
+
+
+@pytest.mark.parametrize("since", ["", "1", "1.2.3", "1.2.3.x", "1.2.3.-4", "1.2.3.4.5", "1.2.3." + "9" * 40])
+def test_a_place_that_nobody_gave_out_is_refused(api: Api, since: str) -> None:
+    answer = api.get(f"/v1/machines/gpu-001/events/watch?since={since}")
+    assert answer.status_code == 400
+    assert answer.json["error"]["message"] == "since must be what an earlier answer gave as `since`"
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[Service]:
+    with in_cluster(tmp_path / "site") as running:
+        yield running
+
+
+def test_a_boot_as_it_happens_and_where_its_time_went(service: Service, tmp_path: Path) -> None:
+    command = [*COMMAND, "machine", "events", "gpu-001", "--follow"]
+    env = {**environment(), "NETBOOT_CONFIG": str(service.file), "PYTHONUNBUFFERED": "1"}
+    with (tmp_path / "events").open("w") as out, subprocess.Popen(command, stdout=out, env=env) as following:
+        boot = service.boot(MAC)
+        reported(service, boot)
+        joined(service, boot, tmp_path)
+        node(service, Node.IN_SERVICE)
+        wait_for(lambda: reason(service, "InService") == "InService", 60)
+
+        def kinds() -> list[list[str]]:
+            return [line.split()[1:4] for line in (tmp_path / "events").read_text().splitlines()]
+
+        wait_for(lambda: ["condition", "InService=True", "InService"] in kinds(), 60)
+        following.terminate()
+    phases = [what for kind, what, _ in kinds() if kind == "phase"]
+    assert set(phases) >= {"ScriptServed", "InitrdStarted", "Booted", "Attested", "Ready"}
+    shown = json.loads(service.netboot("boot", "show", boot, "--output", "json").stdout)
+    assert shown["spans"][-1]["until"] == "InService"
+    assert shown["in_service_ms"] is not None
+    drawn = service.netboot("boot", "show", boot, "--waterfall").stdout
+    assert "from the start of the kernel to InService:" in drawn
+    assert "Switched" in drawn
+    table = service.netboot("machine", "events", "gpu-001").stdout
+    assert table.splitlines()[0].split() == ["time", "kind", "what", "by", "detail"]
+    listed = json.loads(service.netboot("machine", "events", "gpu-001", "--output", "json").stdout)["events"]
+    assert {"phase", "condition"} == {each["kind"] for each in listed}

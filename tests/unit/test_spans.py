@@ -1,0 +1,131 @@
+"""Where the time of a boot went, and what no phase accounts for."""
+
+from itertools import pairwise
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from netboot.lifecycle.events import EventRecord
+from netboot.lifecycle.objective import BUCKETS, Durations, Measured, measured
+from netboot.lifecycle.phases import REPORTED_PHASES, Phase
+from netboot.lifecycle.spans import KERNEL, STEPS, Span, Took, spans, took
+from netboot.lifecycle.trace import ORDER, Trace, apply
+from tests.records import START, boot_id, script
+
+BOOT = boot_id("gpu-001", 0)
+AT = {
+    Phase.KERNEL_FETCHED: 1_000,
+    Phase.INITRD_FETCHED: 2_000,
+    Phase.INITRD_STARTED: 6_000,
+    Phase.IMAGE_FETCHED: 9_000,
+    Phase.IMAGE_VERIFIED: 10_000,
+    Phase.SWITCHED: 11_000,
+    Phase.BOOTED: 16_000,
+    Phase.JOINING: 16_500,
+    Phase.ATTESTED: 18_000,
+    Phase.TOKEN_ISSUED: 18_100,
+    Phase.CSR_APPROVED: 20_000,
+    Phase.NODE_REGISTERED: 21_000,
+    Phase.READY: 26_000,
+}
+"""Milliseconds after the script; the kernel starts 3 s after it."""
+
+
+def booted(*without: Phase, late: int = 0, **others: Any) -> Trace:
+    trace = apply(None, script("gpu-001", 0))
+    for phase, after in AT.items():
+        if phase not in without:
+            uptime = after - 3_000 if phase in REPORTED_PHASES else None
+            at = START + after + (late if phase is not Phase.INITRD_STARTED and uptime is not None else 0)
+            record = EventRecord(
+                at_ms=at, boot=BOOT, machine="gpu-001", phase=phase, uptime_ms=uptime, peer="192.0.2.7", **others
+            )
+            trace = apply(trace, record)
+    return trace
+
+
+def test_each_phase_has_its_part_and_the_start_of_the_kernel_is_one_between() -> None:
+    parts = [(part.step, part.until, part.seconds, part.missing) for part in spans(booted(), START + 27_000)]
+    assert parts == [
+        ("ScriptServed", "KernelFetched", 1.0, ()),
+        ("KernelFetched", "InitrdFetched", 1.0, ()),
+        ("InitrdFetched", "Kernel", 1.0, ()),
+        ("Kernel", "InitrdStarted", 3.0, ()),
+        ("InitrdStarted", "ImageFetched", 3.0, ()),
+        ("ImageFetched", "ImageVerified", 1.0, ()),
+        ("ImageVerified", "Switched", 1.0, ()),
+        ("Switched", "Booted", 5.0, ()),
+        ("Booted", "Joining", 0.5, ()),
+        ("Joining", "Attested", 1.5, ()),
+        ("Attested", "TokenIssued", 0.1, ()),
+        ("TokenIssued", "CSRApproved", 1.9, ()),
+        ("CSRApproved", "NodeRegistered", 1.0, ()),
+        ("NodeRegistered", "Ready", 5.0, ()),
+        ("Ready", "InService", 1.0, ()),
+    ]
+    assert took(spans(booted()), Phase.READY) == Took(23_000, 0)
+
+
+def test_time_in_which_a_phase_was_never_heard_of_is_accounted_for_by_none() -> None:
+    parts = spans(booted(Phase.BOOTED, Phase.JOINING))
+    gap = Span("Switched", "Attested", START + 11_000, START + 18_000, ("Booted", "Joining"))
+    assert [part for part in parts if part.missing] == [gap]
+    assert took(parts, Phase.READY) == Took(23_000, 7_000)
+    origins = spans(booted(Phase.KERNEL_FETCHED, Phase.INITRD_FETCHED))
+    assert origins[0] == Span("ScriptServed", KERNEL, START, START + 3_000, ("KernelFetched", "InitrdFetched"))
+    assert took(origins, Phase.READY) == Took(23_000, 0), "what was before the kernel is not counted"
+
+
+def test_a_report_that_came_late_makes_no_phase_longer() -> None:
+    assert spans(booted(late=60_000)) == spans(booted())
+
+
+def test_without_an_uptime_there_is_no_start_of_the_kernel_and_nothing_is_measured() -> None:
+    trace = booted()
+    silent = trace.model_copy(
+        update={"reached": tuple(each.model_copy(update={"uptime_ms": None}) for each in trace.reached)}
+    )
+    assert KERNEL not in {part.step for part in spans(silent)}
+    assert all(not part.missing for part in spans(silent))
+    assert took(spans(silent), Phase.READY) is None
+    assert measured(silent, "Ready", "", None) is None
+    assert spans(apply(None, script("gpu-001", 0))) == ()
+
+
+def test_moments_that_contradict_each_other_are_put_in_the_order_of_phases() -> None:
+    trace = booted(Phase.BOOTED)
+    early = EventRecord(
+        at_ms=START + 19_000, boot=BOOT, machine="gpu-001", phase=Phase.BOOTED, uptime_ms=16_000, peer="192.0.2.7"
+    )
+    parts = {part.step: part.seconds for part in spans(apply(trace, early))}
+    assert (parts["Switched"], parts["Booted"], parts["Joining"], parts["Attested"]) == (8.0, 0.0, 0.0, 0.0)
+    assert took(spans(apply(trace, early)), Phase.READY) == Took(23_000, 0)
+
+
+@given(st.dictionaries(st.sampled_from(ORDER), st.integers(0, 10**7), min_size=1), st.integers(0, 10**6) | st.none())
+def test_parts_follow_each_other_without_gap_and_none_is_negative(at: dict[Phase, int], uptime: int | None) -> None:
+    trace: Trace | None = None
+    for phase, after in at.items():
+        record = EventRecord(
+            at_ms=START + after, boot=BOOT, machine="gpu-001", phase=phase, uptime_ms=uptime, peer="192.0.2.7"
+        )
+        trace = apply(trace, record)
+    assert trace is not None
+    parts = spans(trace)
+    assert all(part.end_ms >= part.begin_ms for part in parts)
+    assert all((a.end_ms, a.until) == (b.begin_ms, b.step) for a, b in pairwise(parts))
+    assert [part.step for part in parts] == sorted((part.step for part in parts), key=STEPS.index)
+    ready = took(parts, Phase.READY)
+    assert ready is None or 0 <= ready.unaccounted_ms <= ready.ms
+
+
+def test_a_boot_counts_in_each_bucket_that_it_fits_and_once_in_the_sums() -> None:
+    one = measured(booted(Phase.BOOTED), "Ready", "hgx", None)
+    assert one == Measured("Ready", "hgx", "a" * 12, 23_000, 5_500)
+    durations = Durations(target="Ready", hardware="hgx", image="a" * 12).plus(one).plus(one._replace(ms=15_000))
+    durations = durations.plus(one._replace(ms=3_600_001, unaccounted_ms=0))
+    assert durations.buckets()[:4] == [("15", 1), ("20", 1), ("25", 2), ("30", 2)]
+    assert durations.buckets()[-2:] == [("3600", 2), ("+Inf", 3)]
+    assert (durations.ms, durations.unaccounted_ms) == (23_000 + 15_000 + 3_600_001, 11_000)
+    assert len(durations.counts) == len(BUCKETS) + 1
