@@ -73,6 +73,12 @@ TABLE: dict[type[BaseException], Answer] = {
         "choose another image or channel; or say `force`, which sets it all the same",
         says=True,
     ),
+    lifecycle.NoSuchRolloutError: Answer(
+        404, "no-such-rollout", _DEBUG, "no such rollout", "see `netboot rollout history`", says=True
+    ),
+    lifecycle.RolloutRefusedError: Answer(
+        409, "rollout-refused", _INFO, "that cannot be", "see `netboot rollout status`", says=True
+    ),
     lifecycle.NotAuthenticatedError: Answer(
         401,
         "not-authenticated",

@@ -13,7 +13,6 @@ def declared_of(snapshot: Snapshot, clusters: Collection[str]) -> dict[str, Decl
     """Each machine by its name. `clusters`: those that are configured."""
     profiles = {profile.name: profile for profile in snapshot.inventory.profiles}
     classes = {one.name: one for one in snapshot.inventory.classes}
-    images = {name: digest for name, digest in snapshot.channels.items() if digest in snapshot.images}
     deadlines: dict[tuple[str, str | None], dict[str, Deadline]] = {}
     declared = {}
     for machine in snapshot.inventory.machines:
@@ -21,6 +20,7 @@ def declared_of(snapshot: Snapshot, clusters: Collection[str]) -> dict[str, Decl
         kind = (profile.name, hardware)
         if kind not in deadlines:  # machines of one kind share them
             deadlines[kind] = deadlines_of(profile, classes[hardware] if hardware is not None else None)
+        image, assigned = snapshot.digest_of(machine.name, profile.channel), snapshot.assigned.get(machine.name)
         declared[machine.name] = Declared(
             name=machine.name,
             cluster=cluster,
@@ -28,9 +28,10 @@ def declared_of(snapshot: Snapshot, clusters: Collection[str]) -> dict[str, Decl
             enabled=machine.enabled,
             joins=cluster in clusters,
             channel=profile.channel,
-            image=images.get(profile.channel),
+            image=image if image in snapshot.images else None,
             deadlines=deadlines[kind],
             places=Places(REPORTS, cluster_place(cluster), f"nodes/{cluster}/{hardware or ''}"),
+            rollout=assigned.rollout if assigned is not None else None,
         )
     return declared
 

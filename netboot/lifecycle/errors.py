@@ -8,6 +8,8 @@ LifecycleError
 ├── NoSuchImageError
 ├── ChannelPinnedError         the inventory says which image; edit it there
 ├── UnfitImageError            machines of the channel could not boot the image
+├── NoSuchRolloutError
+├── RolloutRefusedError        what is asked of a rollout cannot be, as it is now
 ├── TooOftenError              more than is written down for one boot, one address or all
 ├── NotAuthenticatedError      the operator's token is missing or wrong
 └── CannotTellError            right now; trying again is right
@@ -54,6 +56,14 @@ class InventoryChangedError(LifecycleError):
 
 class UnfitImageError(LifecycleError):
     """Machines of the channel could not boot the image."""
+
+
+class NoSuchRolloutError(LifecycleError):
+    """There is no rollout of that number."""
+
+
+class RolloutRefusedError(LifecycleError):
+    """What is asked of a rollout cannot be, as it is now."""
 
 
 class NotAuthenticatedError(LifecycleError):

@@ -44,6 +44,8 @@ class Declared(NamedTuple):
     image: str | None
     deadlines: Mapping[str, Deadline]
     places: Places
+    rollout: int | None = None
+    """The rollout that assigned `image`; None: it is its channel's."""
 
 
 @dataclass(frozen=True, slots=True)
