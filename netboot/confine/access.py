@@ -43,7 +43,8 @@ FOLDERS: Mapping[str, frozenset[str]] = {
 }
 """Read by the process itself. Nothing of `data` opens anything."""
 _LINKED = ("inventory", "join.tpm_roots")
-_ENROLS = frozenset({"join", "management"})
+_SHARED = {"enrolment.db": frozenset({"join", "management"}), "rollouts.db": frozenset({"management"})}
+"""Databases of `data` that are written by kinds of which none owns them."""
 _JOURNALS = frozenset({"approver", "boot", "join", "nodes"})
 _STORES = frozenset({"controllers", "fetcher", "management"})
 _WRITES = {
@@ -109,7 +110,7 @@ def access_of(kind: str, name: str, cluster: str, config: Config) -> Access:
         public_keys=frozenset(path for key in _of(kind, PUBLIC_KEYS) for path in values(config, key)),
         read=(*system(config), *folders),
         write=(Path("/dev/null"), data / "tmp" / name, *whole, *stores),
-        databases=tuple(databases + ([data / "enrolment.db"] if kind in _ENROLS else [])),
+        databases=(*databases, *(data / name for name, kinds in _SHARED.items() if kind in kinds)),
         connect=None if kind == "fetcher" else frozenset(ports),
         forks=kind in ("join", "management"),
         stores=tuple(stores),

@@ -20,8 +20,8 @@ from netboot.kube.kubeconfig import named_files
 from netboot.lifecycle.errors import StateUnavailableError
 from netboot.listeners import SharedAddress, bind
 from netboot.process import Kind, ProcessSpec
+from netboot.stores import enrolment_schema, rollouts
 from netboot.stores.bootkey import key_of
-from netboot.stores.enrolment_schema import connect
 from netboot.stores.lock import sole_instance
 from netboot.stores.status import wipe
 from netboot.supervise.broker import Broker
@@ -126,8 +126,8 @@ def _definition(
 def _walls(config: Config) -> Iterator[Broker]:
     """What processes need that may not open or make it themselves; says what is not kept from them.
 
-    The enrolments are kept open: SQLite removes and makes two files beside them with the last and the first who opens
-    them, and a process may write those that there were when it started.
+    Databases that several write are kept open: SQLite removes and makes two files beside a database with the last and
+    the first who opens it, and a process may write, or read, those that there were when it started.
     """
     for lack in shortcomings():
         log.warning("processes are not confined: this kernel cannot enforce %s", lack)
@@ -137,13 +137,20 @@ def _walls(config: Config) -> Iterator[Broker]:
         log.warning("%s", stray)
     broker = Broker()
     with ExitStack() as held:
-        try:
-            enrolments = held.enter_context(closing(connect(config.data / "enrolment.db")))
-            enrolments.execute("SELECT count(*) FROM machines").fetchone()
-        except (StateUnavailableError, sqlite3.Error, OSError) as error:
-            log.warning("%s: once it can be used, restart the service", error)
+        for path, make, table in _shared(config):
+            try:
+                database = held.enter_context(closing(make(path)))
+                database.execute(f"SELECT count(*) FROM {table}").fetchone()  # noqa: S608 - our own names
+            except (StateUnavailableError, sqlite3.Error, OSError) as error:
+                log.warning("%s: %s: once it can be used, restart the service", path, error)
         broker.start()
         yield broker
+
+
+def _shared(config: Config) -> Iterator[tuple[Path, Callable[[Path], sqlite3.Connection], str]]:
+    """Databases that several processes write, or must find: where, who makes them, and a table."""
+    yield config.data / "enrolment.db", enrolment_schema.connect, "machines"
+    yield config.data / "rollouts.db", rollouts.make, "rollouts"
 
 
 def _may(access: Access, path: Path) -> bool:

@@ -27,7 +27,7 @@ from netboot.stores import bootkey
 
 FORMAT = 1
 MANIFEST = "manifest.json"
-DATABASES = ("data/state.db", "data/enrolment.db")
+DATABASES = ("data/state.db", "data/enrolment.db", "data/rollouts.db")
 """Copied by SQLite itself, so that a service may run meanwhile."""
 PLAIN = r"[A-Za-z0-9_][A-Za-z0-9._-]{0,200}"
 
@@ -60,6 +60,7 @@ def places(config: Config, file: Path) -> dict[str, Path]:
         "config": file,
         "data/state.db": config.data / "state.db",
         "data/enrolment.db": config.data / "enrolment.db",
+        "data/rollouts.db": config.data / "rollouts.db",
         "data/boot-id.key": bootkey.file_of(config),
         "file/management.token_file": config.management.token_file,
     }

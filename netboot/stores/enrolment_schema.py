@@ -1,16 +1,9 @@
-"""The schema of `data/enrolment.db` and how an older one becomes it. What was released is never changed again.
+"""The schema of `data/enrolment.db` and how an older one becomes it. What was released is never changed again."""
 
-Several processes open it, and none of them is its owner: whoever comes first makes it, whole, under another name.
-"""
-
-import os
-import secrets
 import sqlite3
-from contextlib import closing, suppress
 from pathlib import Path
 
-from images.values.files import sync_folder
-from netboot.lifecycle.errors import StateUnavailableError
+from netboot.stores import shared_file
 
 _APPROVED_BY_NAME = """EXISTS (SELECT 1 FROM history AS h WHERE h.machine = machines.machine
     AND h.ek_sha256 = machines.ek_sha256 AND h.act IN ('approved', 'imported'))"""
@@ -52,8 +45,6 @@ MIGRATIONS = (
     ),
 )
 VERSION = len(MIGRATIONS)
-BUSY_SECONDS = 5.0
-_NEWER = "it was written by a newer netboot (schema {}, this one knows {}); run that version, or restore a backup"
 
 
 def connect(path: Path) -> sqlite3.Connection:
@@ -62,53 +53,4 @@ def connect(path: Path) -> sqlite3.Connection:
     Raises:
         StateUnavailableError: it is newer than this program. sqlite3.Error, OSError.
     """
-    if not path.exists():
-        _create(path)
-    db = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)
-    try:
-        db.execute("PRAGMA synchronous=FULL")
-        _migrate(db)
-    except BaseException:
-        db.close()
-        raise
-    return db
-
-
-def _migrate(db: sqlite3.Connection) -> None:
-    if _version(db) == VERSION:
-        return
-    if _version(db) > VERSION:
-        raise StateUnavailableError(_NEWER.format(_version(db), VERSION))
-    db.execute("BEGIN IMMEDIATE")
-    try:
-        version = _version(db)  # again: somebody else may have done it meanwhile
-        for statements in MIGRATIONS[version:]:
-            for statement in statements:
-                db.execute(statement)
-        db.execute(f"PRAGMA user_version = {VERSION}")
-        db.execute("COMMIT")
-    except BaseException:
-        if db.in_transaction:
-            db.execute("ROLLBACK")
-        raise
-
-
-def _version(db: sqlite3.Connection) -> int:
-    version: int = db.execute("PRAGMA user_version").fetchone()[0]
-    return version
-
-
-def _create(path: Path) -> None:
-    staged = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}")
-    os.close(os.open(staged, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
-    try:
-        with closing(sqlite3.connect(staged, isolation_level=None)) as db:
-            db.execute("PRAGMA synchronous=FULL")
-            _migrate(db)
-            db.execute("PRAGMA journal_mode=WAL")  # stays with the file
-        with suppress(FileExistsError):
-            path.hardlink_to(staged)  # unlike a rename, this never replaces one that somebody else has made meanwhile
-    finally:
-        for suffix in ("", "-wal", "-shm", "-journal"):
-            Path(f"{staged}{suffix}").unlink(missing_ok=True)
-    sync_folder(path.parent)
+    return shared_file.connect(path, MIGRATIONS)

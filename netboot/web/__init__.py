@@ -16,6 +16,7 @@ from netboot.web import (
     node_health,
     operators,
     readiness,
+    rollouts,
     watch,
 )
 from netboot.web.dependencies import EXTENSION, Dependencies
@@ -44,6 +45,12 @@ ROUTES: tuple[tuple[str, str, Callable[..., Response]], ...] = (
     ("GET", "/v1/channels", channels.listed),
     ("GET", "/v1/channels/<name>", channels.shown),
     ("PUT", "/v1/channels/<name>", channels.moved),
+    ("GET", "/v1/rollouts", rollouts.listed),
+    ("POST", "/v1/rollouts", rollouts.started),
+    ("GET", "/v1/rollouts/<int:number>", rollouts.shown),
+    ("POST", "/v1/rollouts/<int:number>/pause", rollouts.pause),
+    ("POST", "/v1/rollouts/<int:number>/resume", rollouts.resume),
+    ("POST", "/v1/rollouts/<int:number>/undo", rollouts.undo),
     ("GET", "/v1/inventory/diff", inventory.compared),
     ("POST", "/v1/inventory/accept", inventory.accepted),
     ("GET", "/v1/enrolments", enrolments.listed),

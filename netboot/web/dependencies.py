@@ -13,6 +13,7 @@ from netboot.join.register import Register
 from netboot.lifecycle.conditions import Conditions
 from netboot.lifecycle.image_repository import ImageRepository, ImageRepositoryWriter
 from netboot.lifecycle.ports import Clock, Sightings, States
+from netboot.lifecycle.rollout_store import RolloutStore
 from netboot.machines.values import Inventory
 from netboot.status import Condition
 from netboot.stores.acceptance import Acceptance
@@ -36,6 +37,7 @@ class Dependencies:
     states: States
     sightings: Sightings
     conditions: Conditions
+    rollouts: RolloutStore
     repository: ImageRepository
     repository_writer: ImageRepositoryWriter
     tokens: TokenFile

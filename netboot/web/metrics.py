@@ -25,12 +25,14 @@ from netboot.status import (
     ProcessStatus,
     ProjectionStatus,
     PublisherStatus,
+    RolloutsStatus,
     SupervisorStatus,
 )
 from netboot.stores.live import LiveView
 from netboot.stores.status import StatusFolder
 from netboot.web.dependencies import dependencies
 from netboot.web.metrics_lifecycle import lifecycle
+from netboot.web.metrics_rollouts import rollouts
 
 S = TypeVar("S", bound=Strict)
 _LABELLED = {
@@ -91,6 +93,8 @@ class Now(Collector):
             yield from _projection(projection)
         if (judged := self._read("lifecycle", LifecycleStatus)) is not None:
             yield from lifecycle(judged)
+        if (rolling := self._read("rollouts", RolloutsStatus)) is not None:
+            yield from rollouts(rolling)
         if (fetcher := self._read("fetcher", FetcherStatus)) is not None:
             yield from _fetcher(fetcher)
         if (supervisor := self._read("supervisor", SupervisorStatus)) is not None:

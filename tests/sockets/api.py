@@ -24,6 +24,8 @@ from netboot.status import (
     ProcessStatus,
     ProjectionStatus,
     PublisherStatus,
+    RolloutStatus,
+    RolloutsStatus,
     SupervisorStatus,
 )
 from netboot.stores.acceptance import Acceptance
@@ -31,6 +33,7 @@ from netboot.stores.conditions import JudgedFile, SqliteConditions
 from netboot.stores.image_repository import StoreImageRepository
 from netboot.stores.inventory import read_inventory
 from netboot.stores.live import LiveView
+from netboot.stores.rollouts import SqliteRollouts, make
 from netboot.stores.status import StatusFolder, write_status
 from netboot.web import create_app
 from netboot.web.dependencies import Dependencies
@@ -67,6 +70,13 @@ PROJECTION = ProjectionStatus(
 LIFECYCLE = LifecycleStatus(at_ms=NOW - 1_000, up_ms=UP_MS - 1_000, conditions=(), overdue={}, waiting=0, unseen=())
 
 
+ROLLOUTS = RolloutsStatus(
+    at_ms=NOW - 1_000,
+    up_ms=UP_MS - 1_000,
+    rollouts=(RolloutStatus(number=7, channel="stable", state="running", undoing=False, machines={"done": 3}),),
+)
+
+
 class Fixed:
     """A clock that stands still."""
 
@@ -82,6 +92,9 @@ class Api:
         self.config.data.mkdir()
         self.store, self.states = Store(self.config.store), MemoryStates()
         self.say(supervisor=SUPERVISOR, publisher=PUBLISHER, projection=PROJECTION, lifecycle=LIFECYCLE)
+        self.say(rollouts=ROLLOUTS)
+        make(self.config.data / "rollouts.db").close()
+        self.rollouts = SqliteRollouts(self.config.data / "rollouts.db")
         self.kept = JudgedFile(self.config.data / "conditions.db")
         assert self.kept.names() == set()  # makes the file
         self.probe = Condition(ok=True, message="answers")
@@ -133,6 +146,7 @@ class Api:
             states=self.states,
             sightings=self.states,
             conditions=SqliteConditions(self.config.data / "conditions.db"),
+            rollouts=self.rollouts,
             repository=self.repository,
             repository_writer=self.repository,
             tokens=TokenFile(self.config.management.token_file),

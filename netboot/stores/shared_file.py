@@ -1,0 +1,77 @@
+"""SQLite files that several processes open, none of which is their owner: whoever comes first makes one, whole, under
+another name, and brings an older one up to date."""
+
+import os
+import secrets
+import sqlite3
+from collections.abc import Sequence
+from contextlib import closing, suppress
+from pathlib import Path
+
+from images.values.files import sync_folder
+from netboot.lifecycle.errors import StateUnavailableError
+
+Migrations = Sequence[Sequence[str]]
+"""Statements, version by version. What was released is never changed again."""
+BUSY_SECONDS = 5.0
+_NEWER = "it was written by a newer netboot (schema {}, this one knows {}); run that version, or restore a backup"
+
+
+def connect(path: Path, migrations: Migrations) -> sqlite3.Connection:
+    """The file, made or brought up to date where that is needed, in autocommit mode, every commit durable.
+
+    Raises:
+        StateUnavailableError: it is newer than this program. sqlite3.Error, OSError.
+    """
+    if not path.exists():
+        _create(path, migrations)
+    db = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)
+    try:
+        db.execute("PRAGMA synchronous=FULL")
+        _migrate(db, migrations)
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def version_of(db: sqlite3.Connection) -> int:
+    """The schema's number; 0: an empty file."""
+    version: int = db.execute("PRAGMA user_version").fetchone()[0]
+    return version
+
+
+def _migrate(db: sqlite3.Connection, migrations: Migrations) -> None:
+    newest = len(migrations)
+    if version_of(db) == newest:
+        return
+    if version_of(db) > newest:
+        raise StateUnavailableError(_NEWER.format(version_of(db), newest))
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        version = version_of(db)  # again: somebody else may have done it meanwhile
+        for statements in migrations[version:]:
+            for statement in statements:
+                db.execute(statement)
+        db.execute(f"PRAGMA user_version = {newest}")
+        db.execute("COMMIT")
+    except BaseException:
+        if db.in_transaction:
+            db.execute("ROLLBACK")
+        raise
+
+
+def _create(path: Path, migrations: Migrations) -> None:
+    staged = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}")
+    os.close(os.open(staged, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+    try:
+        with closing(sqlite3.connect(staged, isolation_level=None)) as db:
+            db.execute("PRAGMA synchronous=FULL")
+            _migrate(db, migrations)
+            db.execute("PRAGMA journal_mode=WAL")  # stays with the file
+        with suppress(FileExistsError):
+            path.hardlink_to(staged)  # unlike a rename, this never replaces one that somebody else has made meanwhile
+    finally:
+        for suffix in ("", "-wal", "-shm", "-journal"):
+            Path(f"{staged}{suffix}").unlink(missing_ok=True)
+    sync_folder(path.parent)
