@@ -14,6 +14,7 @@ COMMANDS = {
     "image": "netboot.cli.image:group",
     "channel": "netboot.cli.channel:group",
     "rollout": "netboot.cli.rollout:group",
+    "drift": "netboot.cli.drift:command",
     "machine": "netboot.cli.machine:group",
     "node": "netboot.cli.node:group",
     "fabric": "netboot.cli.fabric:group",

@@ -13,19 +13,8 @@ from netboot.cli.times import moment
 
 NAMES_SHOWN = 10
 LOOK_SECONDS = 2.0
-COLUMNS = (
-    "rollout",
-    "channel",
-    "image",
-    "state",
-    "in service with it",
-    "to reboot",
-    "out",
-    "failed",
-    "began",
-    "ended",
-    "why",
-)
+_WHICH, _HOW_FAR = ("rollout", "channel", "image", "state"), ("in service with it", "to reboot", "out", "failed")
+COLUMNS = (*_WHICH, *_HOW_FAR, "began", "ended", "why")
 NEXT: Mapping[str, str] = {
     "pause": "machines that were not rebooted yet boot what they had",
     "resume": "it goes on",

@@ -12,7 +12,6 @@ from typing import Protocol
 from images.errors import ImageError
 from netboot.lifecycle.conditions import Judged
 from netboot.lifecycle.errors import CannotTellError
-from netboot.lifecycle.image_repository import ImageRepository, ImageRepositoryWriter
 from netboot.lifecycle.ports import Clock
 from netboot.lifecycle.rollout import Member, MemberState, Renewal, Rollout, RolloutState
 from netboot.lifecycle.rollout_engine import World, step
@@ -25,7 +24,7 @@ from netboot.status import LifecycleStatus, RolloutsStatus, RolloutStatus
 
 log = logging.getLogger(__name__)
 
-KEEP_MS = 60_000
+KEEP_MS = 10_000
 """How often a rollout's clock is written down where nothing else is: a crash sets its deadlines back by so much."""
 FRESH_MS = 10_000
 MOST_WAITING = 100
@@ -48,7 +47,8 @@ class Renewals(Protocol):
 
 class RolloutController:
     """`step` every few seconds. `judged(names)`: what was found of machines; `published()`: the snapshot in force;
-    `lifecycle()`: what the lifecycle's loop said last. `renewals` None: machines are rebooted by somebody else."""
+    `lifecycle()`: what the lifecycle's loop said last; `channel(name)`, `point(channel, image)`: where one points, and
+    moving it; both raise images.errors.ImageError. `renewals` None: machines are rebooted by somebody else."""
 
     def __init__(
         self,
@@ -56,14 +56,14 @@ class RolloutController:
         judged: Callable[[Sequence[str] | None], Mapping[str, Judged]],
         published: Callable[[], Snapshot | None],
         lifecycle: Callable[[], LifecycleStatus | None],
-        repository: ImageRepository,
-        writer: ImageRepositoryWriter,
+        channel: Callable[[str], str | None],
+        point: Callable[[str, str], object],
         clock: Clock,
         up_ms: Callable[[], int],
         renewals: Renewals | None = None,
     ) -> None:
         self._store, self._judged, self._published, self._lifecycle = store, judged, published, lifecycle
-        self._repository, self._writer, self._clock, self._up_ms = repository, writer, clock, up_ms
+        self._channel, self._point, self._clock, self._up_ms = channel, point, clock, up_ms
         self._renewals = renewals
         self._refused: Mapping[str, str] = {}
         self._clocks: dict[int, SeenTime] = {}
@@ -133,7 +133,7 @@ class RolloutController:
         _tell(looked, after, [now[name] for name in changed])
         if not after.under_way:
             if after.state is RolloutState.COMPLETE:
-                self._writer.point(rollout.channel, rollout.image)
+                self._point(rollout.channel, rollout.image)
             after = after.model_copy(update={"ended_ms": self._clock.now_ms()})
         return after, now
 
@@ -151,7 +151,7 @@ class RolloutController:
             return f"the inventory has no channel {rollout.channel} any more"
         if channel.image is not None:
             return f"channel {rollout.channel} is pinned to {channel.image[:12]} in the inventory now"
-        if (now := self._repository.channel(rollout.channel)) not in (rollout.base, rollout.image):
+        if (now := self._channel(rollout.channel)) not in (rollout.base, rollout.image):
             return f"channel {rollout.channel} was moved to {(now or 'nothing')[:12]} meanwhile"
         why = snapshot.unusable_images.get(rollout.image)
         return f"the image cannot be used: {why}" if why is not None else ""

@@ -6,6 +6,8 @@ record twice changes nothing: of each phase the first time is kept, and nothing 
 
 from typing import TypeVar
 
+from pydantic import Field
+
 from images.values.strict import Strict
 from images.values.types import Name, Sha256
 from netboot.lifecycle.events import BootId, CrashRecord, CrashText, SafeText, ScriptRecord, TraceRecord
@@ -67,6 +69,9 @@ class Script(Strict):
     profile: Name
     channel: Name
     peer: str
+    class_name: Name | None = Field(None, exclude_if=lambda name: name is None)
+    arguments: str | None = Field(None, exclude_if=lambda digest: digest is None)
+    """Both as `ScriptRecord` has them."""
 
 
 class Trace(Strict):
@@ -190,14 +195,7 @@ def _script(trace: Trace, record: ScriptRecord) -> Trace:
 
 
 def _decided(record: ScriptRecord) -> Script:
-    return Script(
-        at_ms=record.at_ms,
-        cluster=record.cluster,
-        image=record.image,
-        profile=record.profile,
-        channel=record.channel,
-        peer=record.peer,
-    )
+    return Script(**record.model_dump(include=set(Script.model_fields)))
 
 
 def _served(record: ScriptRecord) -> Reached:

@@ -79,8 +79,8 @@ def run(spec: ProcessSpec) -> None:
         SqliteConditions(config.data / "conditions.db").judged,
         lambda: publisher.published,
         partial(_said, status),
-        repository,
-        repository,
+        repository.channel,
+        repository.point,
         clock,
         up_ms,
     )

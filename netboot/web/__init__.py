@@ -7,6 +7,7 @@ from flask import Flask, Response, request
 from netboot.web import (
     boots,
     channels,
+    drift,
     enrolments,
     errors,
     inventory,
@@ -45,6 +46,7 @@ ROUTES: tuple[tuple[str, str, Callable[..., Response]], ...] = (
     ("GET", "/v1/channels", channels.listed),
     ("GET", "/v1/channels/<name>", channels.shown),
     ("PUT", "/v1/channels/<name>", channels.moved),
+    ("GET", "/v1/drift", drift.shown),
     ("GET", "/v1/rollouts", rollouts.listed),
     ("POST", "/v1/rollouts", rollouts.started),
     ("GET", "/v1/rollouts/<int:number>", rollouts.shown),

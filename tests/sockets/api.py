@@ -24,8 +24,8 @@ from netboot.status import (
     ProcessStatus,
     ProjectionStatus,
     PublisherStatus,
-    RolloutStatus,
     RolloutsStatus,
+    RolloutStatus,
     SupervisorStatus,
 )
 from netboot.stores.acceptance import Acceptance

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from netboot.lifecycle.bootid import belongs
+from netboot.lifecycle.drift import arguments_digest
 from netboot.lifecycle.events import DiscoveryRecord, ScriptRecord
 from tests.sockets.boot_server import (
     IMAGE,
@@ -67,6 +68,7 @@ def test_a_known_machine_gets_its_whole_script_and_the_record_is_durable_first(t
             image=IMAGE,
             profile="compute",
             channel="stable",
+            arguments=arguments_digest(("console=ttyS0", "quiet")),
             peer="127.0.0.1",
         )
 

@@ -10,6 +10,7 @@ import ipxe.render
 from netboot.boot.scripts import Catalogue, Ready, boot_values
 from netboot.lifecycle.bootid import Minter, belongs, mint
 from netboot.lifecycle.decide import Boot, Refused, Unknown
+from netboot.lifecycle.drift import arguments_digest
 from netboot.lifecycle.events import Record, ScriptRecord
 from netboot.lifecycle.phases import Phase
 from tests.records import KEY, boot_id
@@ -55,6 +56,7 @@ def test_a_record_put_together_ahead_is_the_record() -> None:
         image=IMAGE,
         profile="compute",
         channel="stable",
+        arguments=arguments_digest(("console=ttyS0", "quiet")),
         peer="2001:db8::1",
     )
     assert adapter.validate_json(ready.record(boot, 17, "2001:db8::1")) == record
