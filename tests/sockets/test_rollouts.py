@@ -112,13 +112,13 @@ def test_machines_come_to_another_image_canaries_first_and_a_killed_service_goes
     assert [site.image(name) for name in others] == [site.old, site.old]
     explained = site.netboot("explain", canaries[0])
     assert f"because rollout 1 of channel stable assigned image next {site.new[:12]}\n" in explained
-    assert 'netboot_rollout_machines{channel="stable",rollout="1",state="assigned"} 2.0' in site.service.text(
-        "/metrics"
-    )
+    counted = 'netboot_rollout_machines{channel="stable",rollout="1",state="assigned"} 2.0'
+    wait_for(lambda: counted in site.service.text("/metrics"))
     site.service.kill()
     site.service.start()
     for name in canaries:
         site.reboot(name)
+    wait_for(lambda: site.status()["to_reboot"] == others, 60)
     assert site.named(2) == others
     for name in others:
         site.reboot(name)
@@ -159,6 +159,7 @@ def test_it_is_paused_resumed_and_undone_and_a_channel_that_is_set_ends_it(site:
         "rollout 1 of channel stable is running: every machine boots what it had; `netboot rollout status` names those "
         "that are to be rebooted\n"
     )
+    wait_for(lambda: site.status()["to_reboot"] == [first], 60)
     assert site.named(1) == [first]
     site.reboot(first)
     wait_for(lambda: site.status()["state"] == "undone")
@@ -172,6 +173,19 @@ def test_it_is_paused_resumed_and_undone_and_a_channel_that_is_set_ends_it(site:
     )
     wait_for(lambda: all(site.image(name) == site.new for name in MACHINES))
     assert site.status()["why"].startswith("channel set by ")
+    drift = site.service.netboot("drift", "--output", "json")
+    assert drift.returncode == 1
+    told = [(each["machine"], each["what"], each["why"]) for each in json.loads(drift.stdout)["drift"]]
+    assert told == [(name, "image", f"channel stable is image next {site.new[:12]} now") for name in MACHINES]
+    for name in MACHINES:
+        site.reboot(name)
+    whole = site.service.netboot("drift")
+    assert (whole.returncode, whole.stdout) == (0, "no drift: 4 machines run what they would boot now\n")
+    file = site.service.config.inventory / "site.yaml"
+    file.write_text(file.read_text().replace("[quiet]", "[debug]"))
+    wait_for(lambda: site.service.netboot("drift").returncode == 1)
+    others = [(each["machine"], each["what"]) for each in site.service.api("/v1/drift")["drift"]]
+    assert others == [(name, "arguments") for name in MACHINES]
     nothing = site.service.netboot("rollout", "start", "stable", "next", "--on-next-boot")
     assert "channel stable is that image already: machines that run another take it when they are reb" in nothing.stderr
     pinned = site.service.netboot("rollout", "start", "fixed", "next", "--on-next-boot")

@@ -165,11 +165,12 @@ class Cut:
 def test_nobody_is_rebooted_before_what_it_is_assigned_is_published(tmp_path: Path) -> None:
     world = World(tmp_path, 24, 4, unlucky(0), minutes=8)
     world.start(canary=2, max_unavailable="4", bake="10m", deadline="30m")
-    old = world.snapshot
+    world.snapshot = world._publish()
+    assert {said.image for said in world.snapshot.assigned.values()} == {OLD}
     world.controller.step()
-    assert len(world.store.assigned()) == 24
-    assert world.wanted == {}
-    world.snapshot = old.model_copy(update={"assigned": world._publish().assigned})
+    assert [said.image for said in world.store.assigned().values()].count(NEW) == 2
+    assert world.wanted == {}, "boot servers have another image for them"
+    world.snapshot = world._publish()
     world.controller.step()
     assert len(world.wanted) == 2
     world.close()

@@ -27,9 +27,16 @@ NAMES = {
 ALLOWED: dict[str, set[str]] = {
     "boot": {"read nonce keys", "write own journal"},
     "management": {"read operators' tokens", "read issuer", "write enrolments", "connect apiserver"}
-    | {"write channel", "replace channel", "create in store"},
+    | {"write rollouts", "write channel", "replace channel", "create in store"},
     "controllers": {"write enrolments", "write snapshot", "replace snapshot", "write state", "write own journal"}
-    | {"write other journal", "write boot-id key", "write channel", "replace channel", "create in store"},
+    | {
+        "write rollouts",
+        "write other journal",
+        "write boot-id key",
+        "write channel",
+        "replace channel",
+        "create in store",
+    },
     "join": {"read join key", "read sealing keys", "read nonce keys", "read issuer"}
     | {"write enrolments", "write own journal", "connect apiserver"},
     "approver": {"read approver", "write own journal", "connect apiserver"},
@@ -74,6 +81,7 @@ def attempts(root: Path, kind: str, pids: Mapping[str, int], apiserver: int, oth
         "snapshot": data / "snapshot.json",
         "state": data / "state.db",
         "enrolments": data / "enrolment.db",
+        "rollouts": data / "rollouts.db",
         "boot-id key": data / "boot-id.key",
         "own journal": own if own.exists() else data / "journal" / "boot-0.db",
         "other journal": data / "journal" / f"{neighbour}.db",
