@@ -19,11 +19,15 @@ from images.store.store import Store
 from netboot.cli.main import main
 from netboot.config import load_config
 from netboot.join.enrolment import Act, Import
+from netboot.lifecycle.rollout import Assigned, Member
+from netboot.lifecycle.rollout_store import Note
 from netboot.stores.backup import BackupError
 from netboot.stores.enrolment import SqliteEnrolments
 from netboot.stores.lock import sole_instance
 from netboot.stores.restore import read_backup
+from netboot.stores.rollouts import SqliteRollouts, make
 from tests.commands import Run
+from tests.rollouts import rollout
 from tests.sites import add_image, make_site
 
 A = "a1" * 32
@@ -53,6 +57,9 @@ def site(tmp_path: Path) -> Path:
     (root / "roots/maker.pem").write_text("a root")
     config = load_config(root / "netboot.yaml")
     SqliteEnrolments(config.data / "enrolment.db").apply([("gpu-001", Import(A))], Act("alice"), 1_000)
+    make(config.data / "rollouts.db").close()
+    store = SqliteRollouts(config.data / "rollouts.db")
+    store.start(rollout(), {"gpu-001": Member(machine="gpu-001", previous=A)}, Note(1, "alice", "start"))
     with sqlite3.connect(config.data / "state.db") as db:
         db.execute("PRAGMA journal_mode=WAL")
         db.execute("CREATE TABLE boots (boot TEXT)")
@@ -88,17 +95,18 @@ def test_what_was_backed_up_comes_back(site: Path, tmp_path: Path, run: Run) -> 
     bundle = Store(site / "store").bundle()
     status, out, err = run("backup", file, "--config", site / "netboot.yaml")
     assert (status, err) == (0, "")
-    assert out == f"{file}: 19 files, {file.stat().st_size} bytes, mode 0600. It holds secrets.\n"
+    assert out == f"{file}: 20 files, {file.stat().st_size} bytes, mode 0600. It holds secrets.\n"
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     shutil.rmtree(site)
     shutil.rmtree(data)
     status, out, err = run("restore", file, "--config", site / "netboot.yaml")
     assert (status, err) == (0, "")
-    assert out == "restored 17 files of site test; next: `netboot config check`, then `netboot serve`\n"
+    assert out == "restored 18 files of site test; next: `netboot config check`, then `netboot serve`\n"
     assert everything(site, data) == before
     assert Store(site / "store").bundle() == bundle
     assert SqliteEnrolments(data / "enrolment.db").of("gpu-001").ek_sha256 == A
     assert SqliteEnrolments(data / "enrolment.db").history("gpu-001", 5)[0].operator == "alice"
+    assert SqliteRollouts(data / "rollouts.db").assigned() == {"gpu-001": Assigned("stable", A, 1)}
     assert boots(data) == ["one"]
     assert stat.S_IMODE((site / "secrets").stat().st_mode) == 0o700
     leftovers = [path.name for base in (site, data) for path in base.rglob(".*")]
@@ -153,10 +161,10 @@ def test_it_can_go_through_pipes(
     main(["backup", "-", "--config", str(site / "netboot.yaml")])
     written = out.getvalue()
     monkeypatch.undo()
-    assert capfdbinary.readouterr().err == b"19 files; it holds secrets\n"
+    assert capfdbinary.readouterr().err == b"20 files; it holds secrets\n"
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(written)))
     main(["restore", "-", "--check", "--config", str(site / "netboot.yaml")])
-    assert capfdbinary.readouterr().out == b"a whole backup of site test: 19 files\n"
+    assert capfdbinary.readouterr().out == b"a whole backup of site test: 20 files\n"
 
 
 def test_what_json_says_has_no_secret(site: Path, tmp_path: Path, run: Run) -> None:

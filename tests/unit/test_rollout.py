@@ -1,17 +1,22 @@
 """Rollouts, as tables and by the story: canaries, verdicts, budgets, deadlines, pause and undo."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from images.values.strict import FaultsError
 from netboot.lifecycle.errors import RolloutRefusedError
 from netboot.lifecycle.rollout import Assigned, Member, MemberState, RolloutState, assignments, images, target
 from netboot.lifecycle.rollout_orders import cancelled, paused, resumed, undone
+from netboot.machines.inventory import load_inventory
 from netboot.machines.strategy import Strategy
+from netboot.machines.values import Channel
 from tests.rollouts import NEW, OLD, OTHER, Fleet, rollout
 
 S = MemberState
+SHARES = "must be a number of machines, like 3, or a share of them, like 5%"
 
 
 def fleet(count: int = 40, racks: int = 4, **changed: Any) -> Fleet:
@@ -310,6 +315,22 @@ def test_a_pause_takes_back_what_has_not_begun_and_says_the_same_when_asked_agai
     assert resumed(going, members) == (going, members)
 
 
+@pytest.mark.parametrize("image", [None, OTHER])
+def test_who_comes_back_without_the_image_during_a_pause_waits_and_boots_what_it_had(image: str | None) -> None:
+    world = proved(max_unavailable="3")
+    name = world.assigned[0]
+    world.leave(name)
+    world.look(1)
+    world.rollout, world.members = paused(world.rollout, world.members, "alice")
+    if image is None:
+        world.machines[name].up = True
+    else:
+        world.come(name, image)
+    world.look(1)
+    assert world.members[name].state is S.WAITING
+    assert target(world.rollout, world.members[name]) == OLD
+
+
 def test_what_has_ended_takes_no_orders() -> None:
     ended = rollout().model_copy(update={"state": RolloutState.COMPLETE})
     members: Mapping[str, Member] = {}
@@ -402,5 +423,36 @@ def test_a_share_is_rounded_down_and_at_least_one(share: str, of: int, most: int
 
 @pytest.mark.parametrize("share", ["0%", "101%", "0", "-1", "5 %", "", "many", "1.5", True, None])
 def test_what_is_no_share(share: object) -> None:
-    with pytest.raises(ValueError, match="must be a number of machines, like 3, or a share of them, like 5%"):
+    with pytest.raises(ValueError, match=SHARES):
         Strategy.model_validate({"max_unavailable": share})
+
+
+def test_an_inventory_keeps_a_channel_s_strategy_and_one_without_is_written_as_before(tmp_path: Path) -> None:
+    said = "{canary: 3, max_unavailable: 2%, per_rack: 2, bake: 2h, deadline: 45m}"
+    (tmp_path / "site.yaml").write_text(f"channels: [{{name: a, strategy: {said}}}, {{name: b}}]\nmachines: []\n")
+    first, second = load_inventory(tmp_path).channels
+    expected = Strategy(canary=3, max_unavailable="2%", per_rack=2, bake=7200, deadline=2700)
+    assert (first.strategy, second.strategy) == (expected, None)
+    assert "strategy" not in second.model_dump_json()
+    assert Channel.model_validate_json(first.model_dump_json()) == first
+
+
+@pytest.mark.parametrize(
+    ("said", "key", "words"),
+    [
+        ("{canary: 1}", "canary", "Input should be greater than or equal to 2"),
+        ("{deadline: 30s}", "deadline", "Input should be greater than or equal to 60"),
+        ("{bake: soon}", "bake", "a whole number and s, m or h, like 90s, 30m or 2h"),
+        (
+            "{max_unavailable: 0%}",
+            "max_unavailable",
+            "must be a number of machines, like 3, or a share of them, like 5%",
+        ),
+        ("{canaries: 3}", "canaries", "unknown key; did you mean 'canary'?"),
+    ],
+)
+def test_a_strategy_with_faults(tmp_path: Path, said: str, key: str, words: str) -> None:
+    (tmp_path / "site.yaml").write_text(f"machines: []\nchannels:\n- name: a\n  strategy: {said}\n")
+    with pytest.raises(FaultsError) as raised:
+        load_inventory(tmp_path)
+    assert str(raised.value) == f"{tmp_path / 'site.yaml'}:4: channels[0].strategy.{key}: {words}"
