@@ -2,7 +2,7 @@
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from netboot.lifecycle.rollout import MOVING, Fact, Member, MemberState, Rollout
@@ -35,10 +35,14 @@ class Batch:
         out = Counter(each.rack for each in self.members.values() if self._out(each))
         room = len(self.members) if free else self.most - out.total()
         begun: dict[str, Member] = {}
-        for member in self._candidates():
-            if not free and (room <= 0 or (per_rack is not None and out[member.rack] >= per_rack)):
-                if room <= 0:
-                    break
+
+        def fits(member: Member) -> bool:
+            return free or per_rack is None or out[member.rack] < per_rack
+
+        for member in self._candidates(fits):
+            if room <= 0:
+                break
+            if not fits(member):
                 continue
             begun[member.machine] = self._begun(member)
             out[member.rack] += 1
@@ -54,22 +58,22 @@ class Batch:
         now = {"state": MemberState.ASSIGNED, "since": self.rollout.clock_ms, "canary": trying, "tries": 0}
         return member.model_copy(update={**now, "boot": self.facts[member.machine].boot})
 
-    def _candidates(self) -> Iterator[Member]:
+    def _candidates(self, fits: Callable[[Member], bool]) -> Iterator[Member]:
         waiting = [each for each in self.members.values() if each.state is MemberState.WAITING and not self._out(each)]
         waiting.sort(key=lambda each: lot(self.rollout.number, each.machine))
-        return iter(waiting) if self.rollout.rolling or self.rollout.undoing else self._canaries(waiting)
+        return iter(waiting) if self.rollout.rolling or self.rollout.undoing else self._canaries(waiting, fits)
 
-    def _canaries(self, waiting: list[Member]) -> Iterator[Member]:
+    def _canaries(self, waiting: list[Member], fits: Callable[[Member], bool]) -> Iterator[Member]:
         """So many as are wanted still, each where the fewest are: in another rack, then of another class. One in the
         rack of all others proves little: none is drawn beyond the number but for a second rack."""
         live = (*MOVING, MemberState.DONE)
         drawn = [each for each in self.members.values() if each.canary and each.state in live]
-        while waiting:
+        while able := [each for each in waiting if fits(each)]:
             racks, classes = Counter(each.rack for each in drawn), Counter(each.class_name for each in drawn)
             wants_rack = not self.rollout.unproven and len(racks) < 2
             if len(drawn) >= self.rollout.strategy.canary and not wants_rack:
                 return
-            choice = min(waiting, key=lambda each: (racks[each.rack], classes[each.class_name]))
+            choice = min(able, key=lambda each: (racks[each.rack], classes[each.class_name]))
             if len(drawn) >= self.rollout.strategy.canary and choice.rack in racks:
                 return
             waiting.remove(choice)

@@ -171,9 +171,11 @@ def _blocked(course: _Course) -> str:
     most = Batch(course.rollout, course.members, course.world.facts).most
     if not course.of(MemberState.DONE, MemberState.WAITING):
         return "no machine came into service with it"
-    if len(out) < most:
-        return "no machine of a second rack is in service, to try the image on"
-    return f"{len(out)} machines are out of service, of {most} that may be: {named(out)}"
+    if len(out) >= most:
+        return f"{len(out)} machines are out of service, of {most} that may be: {named(out)}"
+    if out and course.rollout.strategy.per_rack is not None:
+        return f"of each rack as many machines are out of service as may be: {named(out)}"
+    return "no machine of a second rack is in service, to try the image on"
 
 
 def named(machines: Collection[str], most: int = 3) -> str:

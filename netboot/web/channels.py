@@ -55,8 +55,13 @@ def moved(name: str) -> Response:
     deps, asked = dependencies(), _move()
     place = declared_at(deps.inventory, "channel", name) or str(deps.inventory)
     snapshot = deps.live.view().snapshot
-    ended = _end_rollouts(name, force=asked.force)
-    state = move(snapshot, deps.repository, deps.repository_writer, name, asked.image, place, force=asked.force)
+    ended = list[int]()
+
+    def first() -> None:
+        ended.extend(_end_rollouts(name, force=asked.force))
+
+    repository, writer = deps.repository, deps.repository_writer
+    state = move(snapshot, repository, writer, name, asked.image, place, force=asked.force, first=first)
     try:
         deps.rollouts.release(name)
     except CannotTellError:

@@ -166,6 +166,8 @@ def test_it_is_paused_resumed_and_undone_and_a_channel_that_is_set_ends_it(site:
     site.netboot("rollout", "start", "stable", "next", "--on-next-boot")
     second_refused = site.service.netboot("rollout", "start", "stable", "next", "--on-next-boot")
     assert "rollout 2 of channel stable is running: one at a time; let it end, or undo it" in second_refused.stderr
+    assert site.service.netboot("channel", "set", "stable", "nothing", "--force").returncode == 3
+    assert site.status()["state"] == "running", "what cannot be set ends nothing"
     said = site.netboot("channel", "set", "stable", "next", "--force")
     assert said.endswith(
         "rollout 2 is cancelled: it assigns nothing any more\n"

@@ -256,6 +256,25 @@ def test_where_the_budget_is_filled_by_others_it_waits_and_then_says_so() -> Non
     assert world.rollout.why.startswith("3 machines are out of service, of 3 that may be: m")
 
 
+def test_a_canary_is_not_wanted_of_a_rack_that_has_no_room() -> None:
+    world = fleet(40, 4, per_rack=1, max_unavailable="8")
+    full = {name for name, each in world.members.items() if each.rack in ("r0", "r1")}
+    for rack in ("r0", "r1"):
+        world.leave(next(name for name in sorted(full) if world.members[name].rack == rack))
+    world.look()
+    assert racks(world, world.assigned) == {"r2", "r3"}
+
+
+def test_where_each_rack_has_as_many_out_as_may_be_it_says_so() -> None:
+    world = proved(count=40, max_unavailable="8", per_rack=1)
+    for rack in ("r0", "r1", "r2", "r3"):
+        world.leave(next(name for name in world.of_state(S.WAITING) if world.members[name].rack == rack))
+    while world.assigned:
+        world.reboot(world.assigned[0])
+    world.look(600)
+    assert world.rollout.why.startswith("of each rack as many machines are out of service as may be: m0")
+
+
 def test_it_is_complete_when_each_is_in_service_with_the_image_or_out_for_reasons_of_its_own() -> None:
     world = proved(max_unavailable="30")
     away = world.of_state(S.WAITING, S.ASSIGNED)[-1]

@@ -147,4 +147,4 @@ class Rollouts(RuleBasedStateMachine):
 
 
 TestRollouts = Rollouts.TestCase
-TestRollouts.settings = settings(max_examples=250, stateful_step_count=50, deadline=None)
+TestRollouts.settings = settings(max_examples=300, stateful_step_count=50, deadline=None)
