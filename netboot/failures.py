@@ -79,6 +79,12 @@ TABLE: dict[type[BaseException], Answer] = {
     lifecycle.ActRefusedError: Answer(
         409, "act-refused", _INFO, "that cannot be wanted of this machine", "do what the message says first", says=True
     ),
+    lifecycle.NoSuchRolloutError: Answer(
+        404, "no-such-rollout", _DEBUG, "no such rollout", "see `netboot rollout history`", says=True
+    ),
+    lifecycle.RolloutRefusedError: Answer(
+        409, "rollout-refused", _INFO, "that cannot be", "see `netboot rollout status`", says=True
+    ),
     lifecycle.NotAuthenticatedError: Answer(
         401,
         "not-authenticated",

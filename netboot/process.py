@@ -16,9 +16,15 @@ _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 Kind = Literal["boot", "management", "controllers", "join", "approver", "nodes", "fetcher"]
 """What a process does: `netboot.processes` has a file of this name for each."""
 
-Loop = Literal["main loop", "publisher", "lifecycle", "arbiter"]
+Loop = Literal["main loop", "publisher", "lifecycle", "rollouts", "arbiter"]
 """What goes round in a process, and has to be heard for as long as it runs."""
-LOOPS: dict[Loop, bytes] = {"main loop": b"m", "publisher": b"p", "lifecycle": b"l", "arbiter": b"a"}
+LOOPS: dict[Loop, bytes] = {
+    "main loop": b"m",
+    "publisher": b"p",
+    "lifecycle": b"l",
+    "rollouts": b"r",
+    "arbiter": b"a",
+}
 """By what each writes to the pipe."""
 READY = b"1"
 BEAT_SECONDS = 1.0

@@ -145,6 +145,22 @@ class LifecycleStatus(LoopStatus):
     unseen: tuple[str, ...]
 
 
+class RolloutStatus(Strict):
+    """A rollout that is under way. `machines`: by their state in it."""
+
+    number: int
+    channel: str
+    state: str
+    undoing: bool
+    machines: dict[str, int]
+
+
+class RolloutsStatus(LoopStatus):
+    """The loop that drives rollouts."""
+
+    rollouts: tuple[RolloutStatus, ...]
+
+
 # -- processes that report one condition ------------------------------------------------------------------------------
 
 

@@ -15,8 +15,8 @@ class MemoryJudged:
         self.refuses = False
         self.writes = 0
 
-    def judged(self, names: Sequence[str]) -> dict[str, Judged]:
-        return {name: self.kept[name] for name in names if name in self.kept}
+    def judged(self, names: Sequence[str] | None = None) -> dict[str, Judged]:
+        return {name: each for name, each in self.kept.items() if names is None or name in names}
 
     def names(self) -> set[str]:
         return set(self.kept)

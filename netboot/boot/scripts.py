@@ -22,6 +22,7 @@ from netboot.boot.waiting import HEAD, Waiting
 from netboot.lifecycle import bootid, decided
 from netboot.lifecycle.claims import parse_claim
 from netboot.lifecycle.decide import Boot, Claim, Refused, Unavailable, Unknown, View, decide
+from netboot.lifecycle.drift import arguments_digest
 from netboot.lifecycle.errors import JournalUnavailableError
 from netboot.lifecycle.events import ScriptRecord
 from netboot.lifecycle.phases import Phase
@@ -214,17 +215,14 @@ class Catalogue:
 
 
 def _record_rest(decision: Boot, inputs: decided.Inputs, script: ipxe.render.Prepared) -> str:
-    fields = {
-        "machine": decision.machine.name,
-        "cluster": decision.machine.cluster,
-        "image": decision.image.digest,
-        "profile": decision.profile.name,
-        "channel": decision.channel,
-        "decision": inputs.digest(decision.machine, decision.image),
-        "script": decided.digest_of_script(script.fill("")),
-    }
+    machine, fields = decision.machine, dict[str, str | None]()
+    fields |= {"machine": machine.name, "cluster": machine.cluster, "image": decision.image.digest}
+    fields |= {"profile": decision.profile.name, "channel": decision.channel, "class_name": machine.class_name}
+    fields["arguments"] = arguments_digest(decision.kernel_arguments)
+    fields["decision"] = inputs.digest(machine, decision.image)
+    fields["script"] = decided.digest_of_script(script.fill(""))
     assert {"kind", "at_ms", "boot", "peer", *fields} == set(ScriptRecord.model_fields)
-    return "".join(f"{json.dumps(name)}:{json.dumps(value)}," for name, value in fields.items()) + '"peer":'
+    return "".join(f'"{name}":{json.dumps(value)},' for name, value in fields.items() if value is not None) + '"peer":'
 
 
 def boot_values(decision: Boot, snapshot: Snapshot, retry: tuple[int, int], *, nonce: bool = False) -> ipxe.values.Boot:

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 def backup(file: str, config: Path | None, output: str) -> None:
     """Write a backup of the site into FILE ('-': stdout): all that cannot be made again, but no images.
 
-    In it: configuration, inventory, enrolled TPMs (data/enrolment.db), who is held (data/intents.db), boots and traces
-    (data/state.db, data/history.db), the key of boot ids, signing keys, secrets, TLS, kubeconfigs, channels and the
-    signed site bundle; every file with its digest. The service may run meanwhile.
+    In it: configuration, inventory, enrolled TPMs (data/enrolment.db), who is held (data/intents.db), rollouts
+    (data/rollouts.db), boots and traces (data/state.db, data/history.db), the key of boot ids, signing keys, secrets,
+    TLS, kubeconfigs, channels and the signed site bundle; every file with its digest. The service may run meanwhile.
 
     IT HOLDS SECRETS: private keys, tokens, kubeconfigs. FILE gets mode 0600; encrypt it before it leaves this machine.
 

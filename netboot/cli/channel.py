@@ -45,10 +45,17 @@ def show_(channel: str, connection: Connection, output: str) -> None:
 @group.command("set")
 @click.argument("channel")
 @click.argument("image")
-@click.option("--force", is_flag=True, help="Also where machines of the channel cannot boot it, or lack the memory.")
+@click.option(
+    "--force",
+    is_flag=True,
+    help="Also where its machines cannot boot it, lack the memory, or a rollout is under way, which that ends.",
+)
 @api_command
 def set_(channel: str, image: str, force: bool, connection: Connection, output: str) -> None:
     """Let CHANNEL point to IMAGE: a digest, the beginning of one, or a recipe's name for its newest image.
+
+    All its machines boot it from their next boot on, at once and unproven: it is for the first image, and for
+    emergencies. `netboot rollout start` tries an image on a few machines first.
 
     The image must be signed by a key that the site trusts, and be whole. Where the site's configuration is here, it is
     judged by each class of the channel's machines: one of another architecture, or with too little memory for it
@@ -58,21 +65,37 @@ def set_(channel: str, image: str, force: bool, connection: Connection, output: 
       netboot channel set stable debian-12-minimal
     """
     client = connection.open()
-    judged = fit.judge(connection.config, channel, image)
-    for misfit in judged.misfits:
-        word, colour = _SAID[misfit.outcome]
-        click.secho(f"{word}: {misfit}", fg=colour, err=True)
+    judged = preflight(connection, channel, image, output, force=force)
     said = [misfit._asdict() for misfit in judged.misfits]
-    if judged.refused and not force:
-        if output == "json":
-            click.echo(json.dumps({"misfits": said}, indent=2, sort_keys=True))
-        raise ApiError(f"channel {channel} stays as it is", "choose another image, or say --force", NOT_ALLOWED)
     state = client.put(f"/v1/channels/{segment(channel)}", {"image": image} | ({"force": True} if force else {}))
     if judged.image != state["image"]:
         why = judged.why or f"the service's {image} is another image than the one in the store here"
         click.echo(f"not judged whether the machines of {channel} can boot it: {why}", err=True)
         said = []
     _show(output, state | {"misfits": said}, [state])
+    if output != "json":
+        for number in state["ended_rollouts"]:
+            click.echo(f"rollout {number} is cancelled: it assigns nothing any more")
+        count = f"{state['machines']} machine{'' if state['machines'] == 1 else 's'}"
+        click.echo(f"{count} of channel {channel} boot{'s' if state['machines'] == 1 else ''} it from the next boot on")
+
+
+def preflight(connection: Connection, channel: str, image: str, output: str, *, force: bool) -> fit.Judged:
+    """Whether the channel's machines can boot an image, as far as the store here tells; says what is wrong.
+
+    Raises:
+        ApiError: they cannot, and nobody said `force`.
+    """
+    judged = fit.judge(connection.config, channel, image)
+    for misfit in judged.misfits:
+        word, colour = _SAID[misfit.outcome]
+        click.secho(f"{word}: {misfit}", fg=colour, err=True)
+    if judged.refused and not force:
+        if output == "json":
+            said = [misfit._asdict() for misfit in judged.misfits]
+            click.echo(json.dumps({"misfits": said}, indent=2, sort_keys=True))
+        raise ApiError(f"channel {channel} stays as it is", "choose another image, or say --force", NOT_ALLOWED)
+    return judged
 
 
 def _show(output: str, value: Any, channels: list[dict[str, Any]]) -> None:

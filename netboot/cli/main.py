@@ -13,6 +13,8 @@ COMMANDS = {
     "key": "netboot.cli.key:group",
     "image": "netboot.cli.image:group",
     "channel": "netboot.cli.channel:group",
+    "rollout": "netboot.cli.rollout:group",
+    "drift": "netboot.cli.drift:command",
     "machine": "netboot.cli.machine:group",
     "node": "netboot.cli.node:group",
     "fabric": "netboot.cli.fabric:group",

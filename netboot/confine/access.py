@@ -44,7 +44,11 @@ FOLDERS: Mapping[str, frozenset[str]] = {
 }
 """Read by the process itself. Nothing of `data` opens anything."""
 _LINKED = ("inventory", "join.tpm_roots")
-_SHARED = {"enrolment.db": frozenset({"join", "management"}), "intents.db": frozenset({"management"})}
+_SHARED = {
+    "enrolment.db": frozenset({"join", "management"}),
+    "intents.db": frozenset({"management"}),
+    "rollouts.db": frozenset({"management"}),
+}
 """Databases of `data` that are written by kinds of which none owns them. Who lets machines in takes no hold off."""
 _JOURNALS = frozenset({"approver", "boot", "join", "nodes"})
 _STORES = frozenset({"controllers", "fetcher", "management"})

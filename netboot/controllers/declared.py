@@ -17,7 +17,6 @@ def declared_of(snapshot: Snapshot, clusters: Collection[str], going: Going = un
     """Each machine by its name. `clusters`: those that are configured."""
     profiles = {profile.name: profile for profile in snapshot.inventory.profiles}
     classes = {one.name: one for one in snapshot.inventory.classes}
-    images = {name: digest for name, digest in snapshot.channels.items() if digest in snapshot.images}
     limits: dict[tuple[str, str | None], tuple[dict[str, Deadline], BootLimit]] = {}
     places: dict[tuple[str, str | None], Places] = {}
     declared = {}
@@ -29,6 +28,7 @@ def declared_of(snapshot: Snapshot, clusters: Collection[str], going: Going = un
             limits[kind] = deadlines_of(profile, of_class), boot_limit_of(profile, of_class)
         if (cluster, hardware) not in places:
             places[cluster, hardware] = Places(REPORTS, cluster_place(cluster), f"nodes/{cluster}/{hardware or ''}")
+        image, assigned = snapshot.digest_of(machine.name, profile.channel), snapshot.assigned.get(machine.name)
         declared[machine.name] = Declared(
             name=machine.name,
             cluster=cluster,
@@ -36,10 +36,11 @@ def declared_of(snapshot: Snapshot, clusters: Collection[str], going: Going = un
             enabled=machine.enabled,
             joins=cluster in clusters,
             channel=profile.channel,
-            image=images.get(profile.channel),
+            image=image if image in snapshot.images else None,
             deadlines=limits[kind][0],
             places=places[cluster, hardware],
             boot_limit=limits[kind][1],
+            rollout=assigned.rollout if assigned is not None else None,
         )
     return declared
 

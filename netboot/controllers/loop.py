@@ -1,6 +1,6 @@
-"""The controllers' process: the projection in the main thread, publisher and lifecycle in others. No failure of one
-ends another: it is logged, that loop says of itself that it has met a defect, and goes on after a pause. To end the
-process instead would stop all for as long as the cause stays, and journals would fill up.
+"""The controllers' process: the projection in the main thread, publisher, lifecycle and rollouts in others. No failure
+of one ends another: it is logged, that loop says of itself that it has met a defect, and goes on after a pause. To end
+the process instead would stop all for as long as the cause stays, and journals would fill up.
 """
 
 import logging
@@ -15,6 +15,7 @@ from typing import NamedTuple, Protocol
 
 from netboot.controllers.pieces import Going, unheard
 from netboot.controllers.projection import ProjectionController
+from netboot.controllers.rollouts import RolloutController
 from netboot.controllers.snapshot_publisher import SnapshotPublisher
 from netboot.lifecycle.ports import Clock
 from netboot.logs import Trouble
@@ -28,6 +29,8 @@ STATUS_SECONDS = 1.0
 PROTECT_SECONDS = 20.0
 JUDGE_SECONDS = 0.5
 """Between two looks of the lifecycle, where nobody waits to be judged."""
+ROLL_SECONDS = 1.0
+"""Between two looks at rollouts."""
 REST_SECONDS = 5.0
 """How long a loop rests that failed for a reason that nobody foresaw."""
 
@@ -40,6 +43,7 @@ class Beats(NamedTuple):
     publisher: Callable[[], None]
     projection: Callable[[], None]
     lifecycle: Callable[[], None]
+    rollouts: Callable[[], None]
 
 
 class Lifecycle(Protocol):
@@ -55,7 +59,7 @@ class Lifecycle(Protocol):
 
 
 class Controllers:
-    """The three loops. `say(name, status)` publishes what one of them says of itself.
+    """The four loops. `say(name, status)` publishes what one of them says of itself.
 
     Signal handlers only set plain flags: an Event's lock may be held by the very thread that is interrupted.
     """
@@ -65,16 +69,19 @@ class Controllers:
         publisher: SnapshotPublisher,
         projection: ProjectionController,
         lifecycle: Lifecycle,
+        rollouts: RolloutController,
         say: Say,
         clock: Clock,
     ) -> None:
         self._publisher, self._projection, self._lifecycle = publisher, projection, lifecycle
+        self._rollouts = rollouts
         self._say, self._clock = say, clock
         self._stop = self._hurry = False
         self._status: dict[str, Callable[[], LoopStatus]] = {
             "publisher": publisher.status,
             "projection": lambda: projection.progress.status(clock.now_ms()),
             "lifecycle": lifecycle.status,
+            "rollouts": rollouts.status,
         }
         self._defects = {
             name: Trouble(log, f"the {name} failed; it is tried again", f"the {name} works again", logging.ERROR)
@@ -96,12 +103,15 @@ class Controllers:
         lifecycle = threading.Thread(
             target=self._judge_for_ever, args=(beats.lifecycle,), name="lifecycle", daemon=True
         )
+        rollouts = threading.Thread(target=self._roll_for_ever, args=(beats.rollouts,), name="rollouts", daemon=True)
         publisher.start()
         lifecycle.start()
+        rollouts.start()
         self._project_for_ever(beats.projection)
         self._projection.finish()
         publisher.join(5.0)
         lifecycle.join(5.0)
+        rollouts.join(5.0)
 
     def _heed(self, number: int, _frame: object) -> None:
         if number == signal.SIGHUP:
@@ -145,6 +155,18 @@ class Controllers:
             else:
                 # as long as it computed, not as long as others had the processor: it is to be heard again soon
                 time.sleep(time.thread_time() - worked if more else JUDGE_SECONDS)
+
+    def _roll_for_ever(self, beat: Callable[[], None]) -> None:
+        """At the same low priority, and at most half of the time."""
+        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+        while not self._stop:
+            beat()
+            began = time.thread_time()
+            if self._attempt("rollouts", self._rollouts.step):
+                self._report("rollouts", self._status["rollouts"]())
+                self._rest(beat, max(ROLL_SECONDS, time.thread_time() - began))
+            else:
+                self._rest(beat)
 
     def _project(self, beat: Callable[[], None]) -> None:
         reported = float("-inf")
@@ -202,8 +224,8 @@ class Controllers:
             now = {"at_ms": self._clock.now_ms(), "up_ms": up_ms()}
             self._report(name, self._said[name].model_copy(update={"problem": DEFECT, **now}))
 
-    def _rest(self, beat: Callable[[], None]) -> None:
-        until = time.monotonic() + REST_SECONDS
+    def _rest(self, beat: Callable[[], None], seconds: float | None = None) -> None:
+        until = time.monotonic() + (REST_SECONDS if seconds is None else seconds)
         while time.monotonic() < until and not self._stop:
             beat()
             time.sleep(LOOK_SECONDS)

@@ -12,6 +12,7 @@ from pathlib import Path
 from images.errors import BusyError, ImageError
 from images.values.strict import FaultsError
 from netboot.config import Config
+from netboot.controllers.assignments import Assignments
 from netboot.controllers.changes import Changes
 from netboot.controllers.inventory import InventoryInForce
 from netboot.lifecycle import publish
@@ -48,16 +49,19 @@ class SnapshotPublisher:
         *,
         in_background: bool = False,
         upstream: Callable[[], Mapping[str, str]] | None = None,
+        assignments: Assignments | None = None,
     ) -> None:
         """`in_background`: read the inventory's files in a thread, so that `step` returns soon while there is one in
         force. `windows(inventory, now_ms)`: the open boot windows by machine, or CannotTellError; None: there are none.
-        `upstream()`: digests of images that are not here, and why; None: none are fetched from anywhere."""
+        `upstream()`: digests of images that are not here, and why; None: none are fetched from anywhere.
+        `assignments` None: there are no rollouts."""
         self._config, self._states = config, states
         self._repository, self._repository_writer = repository, repository_writer
         self._clock, self._monotonic = clock, monotonic
         self._path = config.data / "snapshot.json"
         self._store_changes = Changes(self._store_files, by_content=False)
         self._window_changes = Changes(self._enrolment_files, by_content=False)
+        self._assignments = assignments
         self._windows_of = windows
         self._windows_trouble = Trouble(log, "boot windows", "boot windows: they can be told again")
         self._references = Trouble(log, "references of boots are not written", "references of boots are written again")
@@ -95,6 +99,8 @@ class SnapshotPublisher:
             self._due = True
         if self._windows_of is not None and self._window_changes.settled(now=True):
             self._due = True
+        if self._assignments is not None and self._assignments.changed():
+            self._due = True
         if self._upstream is not None and (absent := dict(self._upstream())) != self._absent:
             self._absent, self._due = absent, True
         if not self._due or self._inventory.value is None:
@@ -105,7 +111,9 @@ class SnapshotPublisher:
         facts = publish.SiteFacts.of(self._config)
         now = self._clock.now_ms()
         absent = self._why_absent if self._upstream is not None else None
-        snapshot = publish.compose(inventory, self._repository, facts, now, self._windows(inventory, now), absent)
+        windows = self._windows(inventory, now)
+        assigned = self._assignments.assigned(self._published) if self._assignments is not None else {}
+        snapshot = publish.compose(inventory, self._repository, facts, now, windows, absent, assigned)
         self._composed = self._monotonic()
         if publish.same(self._published, snapshot):
             self._due = False
@@ -142,11 +150,14 @@ class SnapshotPublisher:
         return windows
 
     def protect(self) -> None:
-        """Tell the store which images must outlive garbage collection: of boots, and those that the inventory pins."""
+        """Tell the store which images must outlive garbage collection: of boots, of rollouts, and those that the
+        inventory pins."""
         channels = self._inventory.value.channels if self._inventory.value is not None else ()
         try:
             present = {image.digest for image in self._repository.images()}
             self._repository_writer.keep("inventory", [image for image in publish.pinned(channels) if image in present])
+            if self._assignments is not None:
+                self._repository_writer.keep("rollouts", sorted(self._assignments.images() & present))
             self._repository_writer.keep("boots", sorted(self._states.images(BOOTS_LOOKED_AT) & present))
         except BusyError as error:
             log.debug("references: %s", error)

@@ -1,5 +1,7 @@
 """What a trace has beside phases: the script that was served, the certificates that were signed for the boot."""
 
+from pydantic import Field
+
 from images.values.strict import Strict
 from images.values.types import Name, Sha256
 from netboot.lifecycle.events import CertificateRecord, ScriptRecord
@@ -20,6 +22,9 @@ class Script(Strict):
     peer: str
     decision: str = ""
     script: str = ""
+    class_name: Name | None = Field(None, exclude_if=lambda name: name is None)
+    arguments: str | None = Field(None, exclude_if=lambda digest: digest is None)
+    """Both as `ScriptRecord` has them."""
 
 
 def decided(record: ScriptRecord) -> Script:

@@ -1,6 +1,6 @@
 """Channels, as operators see and move them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 from images.artifact.manifest import Manifest
@@ -107,9 +107,10 @@ def move(
     pinned_at: str,
     *,
     force: bool = False,
+    first: Callable[[], None] = lambda: None,
 ) -> ChannelState:
     """Let a channel point to an image that machines may boot. `pinned_at`: where the inventory declares the channel.
-    `force`: whatever the architecture of its machines is.
+    `force`: whatever the architecture of its machines is. `first()`: called once it is sure that it may, before it is.
 
     Raises:
         NoSuchChannelError, NoSuchImageError, ChannelPinnedError: see there.
@@ -126,6 +127,7 @@ def move(
         raise NoSuchImageError(str(error)) from None
     if not force:
         _fits(snapshot, name, manifest)
+    first()
     publisher.point(name, image.digest)
     states = {state.name: state for state in channel_states(snapshot, repository)}
     return states[name]

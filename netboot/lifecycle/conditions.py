@@ -62,6 +62,8 @@ class Judged(Strict):
     """The furthest of the boot that counts; empty: there is none."""
     boot: str = ""
     """Its id."""
+    image: str = ""
+    """What it was served; empty: not known."""
     trouble: Trouble = Trouble.NONE
 
     def condition(self, kind: ConditionType) -> MachineCondition | None:
@@ -78,6 +80,10 @@ class Conditions(Protocol):
         Raises:
             netboot.lifecycle.errors.StateUnavailableError: they cannot be read.
         """
+        ...
+
+    def judged(self, names: Sequence[str] | None = None) -> Mapping[str, Judged]:
+        """All that was found of them. Raises as `conditions`."""
         ...
 
 

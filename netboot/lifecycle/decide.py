@@ -185,17 +185,12 @@ def _known(view: View, machine: Machine, claim: Claim, because: tuple[str, ...])
 
 def _image(view: View, machine: Machine, profile: Profile, because: tuple[str, ...]) -> Decision:
     channel = profile.channel
-    why = view.snapshot.unusable.get(channel)
-    if why is not None:
-        return Unavailable(
-            reason="image-unusable", because=(*because, f"the image of channel {channel} cannot be used: {why}")
-        )
-    digest = view.snapshot.channels.get(channel)
-    image = view.snapshot.images.get(digest) if digest is not None else None
-    if image is None:
-        last = f"channel {channel} has no image yet: run `netboot channel set {channel} <image>`"
-        return Unavailable(reason="no-image", because=(*because, last))
-    because = (*because, f"channel {channel} is image {image.name} {image.digest[:12]}")
+    image = _chosen(view.snapshot, machine.name, channel)
+    if isinstance(image, Unavailable):
+        return image.model_copy(update={"because": (*because, *image.because)})
+    assigned = view.snapshot.assigned.get(machine.name)
+    by = f"channel {channel} is" if assigned is None else f"rollout {assigned.rollout} of channel {channel} assigned"
+    because = (*because, f"{by} image {image.name} {image.digest[:12]}")
     near = view.near(machine).items()
     because = (*because, *(f"{who} has origins of its own: {', '.join(urls)}" for who, urls in near))
     if image.architecture != machine.architecture:
@@ -215,6 +210,22 @@ def _image(view: View, machine: Machine, profile: Profile, because: tuple[str, .
         origins=view.origins(machine),
         because=because,
     )
+
+
+def _chosen(snapshot: Snapshot, machine: str, channel: str) -> ImageFacts | Unavailable:
+    """The image that was assigned to it, else its channel's."""
+    assigned = snapshot.assigned.get(machine)
+    why, whose = snapshot.unusable.get(channel), f"of channel {channel}"
+    if assigned is not None:
+        why = snapshot.unusable_images.get(assigned.image)
+        whose = f"{assigned.image[:12]} that rollout {assigned.rollout} of channel {channel} assigned"
+    if why is not None:
+        return Unavailable(reason="image-unusable", because=(f"the image {whose} cannot be used: {why}",))
+    image = snapshot.images.get(snapshot.digest_of(machine, channel) or "")
+    if image is not None:
+        return image
+    last = f"channel {channel} has no image yet: run `netboot channel set {channel} <image>`"
+    return Unavailable(reason="no-image", because=(last,))
 
 
 def _matched(match: Found) -> str:

@@ -42,13 +42,15 @@ class Inputs:
         self._shared: dict[tuple[str, str], str] = {}
 
     def digests(self, machine: Machine, image: ImageFacts) -> dict[str, str]:
-        """By what it is. A machine without a class or rack has none of it."""
+        """By what it is. A machine without a class, rack or assignment has none of it."""
         view, found = self._view, {"machine": _sha256([machine.model_dump_json()]), "image": image.digest}
         found["profile"] = self._of("profile", machine.profile, view.profiles[machine.profile])
         if machine.class_name is not None:
             found["class"] = self._of("class", machine.class_name, view.classes[machine.class_name])
         if machine.rack is not None:
             found["rack"] = self._of("rack", machine.rack, view.racks[machine.rack])
+        if (assigned := view.snapshot.assigned.get(machine.name)) is not None:
+            found["assignment"] = _sha256([assigned.model_dump_json()])
         return found | {"service": self._service}
 
     def digest(self, machine: Machine, image: ImageFacts) -> str:

@@ -10,6 +10,8 @@ LifecycleError
 ├── ActRefusedError            what an operator wants of a machine cannot be
 ├── NotAttestedError           a boot that did not attest has no proof
 ├── UnfitImageError            machines of the channel could not boot the image
+├── NoSuchRolloutError
+├── RolloutRefusedError        what is asked of a rollout cannot be, as it is now
 ├── TooOftenError              more than is written down for one boot, one address or all
 ├── NotAuthenticatedError      the operator's token is missing or wrong
 └── CannotTellError            right now; trying again is right
@@ -65,6 +67,14 @@ class UnfitImageError(LifecycleError):
 
 class ActRefusedError(LifecycleError):
     """What an operator wants of a machine cannot be; the words say why, and what to do first."""
+
+
+class NoSuchRolloutError(LifecycleError):
+    """There is no rollout of that number."""
+
+
+class RolloutRefusedError(LifecycleError):
+    """What is asked of a rollout cannot be, as it is now."""
 
 
 class NotAuthenticatedError(LifecycleError):

@@ -75,6 +75,12 @@ class ScriptRecord(Strict):
     channel: Name
     decision: Digits = ""
     script: Digits = ""
+    class_name: Name | None = Field(None, exclude_if=lambda name: name is None)
+    """The machine's class then."""
+    arguments: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16}$")] | None = Field(
+        None, exclude_if=lambda digest: digest is None
+    )
+    """What its kernel arguments were, by `netboot.lifecycle.drift.arguments_digest`; None: recorded before that was."""
     peer: str
     """Address that asked."""
 

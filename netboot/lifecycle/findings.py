@@ -139,12 +139,16 @@ def up_to_date(known: Known, subject: Subject | None) -> Finding:
         return Reason.NEVER_BOOTED, "no boot of it is known"
     if subject.trace.script is None:
         return Reason.IMAGE_UNKNOWN, f"what boot {subject.trace.boot} was served is not known (any more)"
+    by = f"rollout {declared.rollout} of channel {declared.channel}"
     if declared.image is None:
-        return Reason.NO_IMAGE, f"channel {declared.channel} has no image that can be used"
+        whose = f"channel {declared.channel}" if declared.rollout is None else by
+        return Reason.NO_IMAGE, f"{whose} has no image that can be used"
     has = subject.trace.script.image
     if has == declared.image:
-        return Reason.UP_TO_DATE, f"boot {subject.trace.boot} has the image of channel {declared.channel}"
-    would = f"channel {declared.channel} is image {declared.image[:12]} now"
+        whose = f"of channel {declared.channel}" if declared.rollout is None else f"that {by} assigned"
+        return Reason.UP_TO_DATE, f"boot {subject.trace.boot} has the image {whose}"
+    whose = f"channel {declared.channel} is" if declared.rollout is None else f"{by} assigned"
+    would = f"{whose} image {declared.image[:12]} now"
     return Reason.OTHER_IMAGE, f"boot {subject.trace.boot} has image {has[:12]}, and {would}: it takes a reboot"
 
 

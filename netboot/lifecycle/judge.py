@@ -87,6 +87,7 @@ def judge(known: Known, before: Judged | None, shows: Mapping[str, int], now_ms:
         timers=clocks.timers,
         step=str(subject.course.step) if subject else "",
         boot=subject.trace.boot if subject else "",
+        image=subject.trace.script.image if subject and subject.trace.script else "",
         trouble=subject.course.trouble if subject and Mark.RETIRED not in known.marks else Trouble.NONE,
     )
     return Verdict(judged, tuple(clocks.dues), lost="node" in clocks.over)

@@ -52,6 +52,8 @@ class Declared(NamedTuple):
     deadlines: Mapping[str, Deadline]
     places: Places
     boot_limit: BootLimit = BootLimit()
+    rollout: int | None = None
+    """The rollout that assigned `image`; None: it is its channel's."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,8 @@ from images.values.strict import Strict
 from images.values.types import HttpUrl
 from netboot.config import Config
 from netboot.lifecycle.image_repository import ImageRepository
-from netboot.lifecycle.snapshot import BootWindow, ImageFacts, Snapshot
+from netboot.lifecycle.rollout import Assigned
+from netboot.lifecycle.snapshot import Assignment, BootWindow, ImageFacts, Snapshot
 from netboot.machines.values import Channel, Inventory
 
 
@@ -43,21 +44,28 @@ def compose(
     now_ms: int,
     windows: Mapping[str, BootWindow] | None = None,
     absent: Callable[[str], str] | None = None,
+    assigned: Mapping[str, Assigned] | None = None,
 ) -> Snapshot:
     """The snapshot of this moment: images only where the signature, every blob's size and the epoch are in order.
 
     `windows`: open boot windows by machine. `absent`: why an image is not here that upstream may have; None: there is
-    no upstream.
+    no upstream. `assigned`: machine → what a rollout assigned to it; of one that left the channel it is none.
     """
     channels: dict[str, str | None] = {}
     unusable: dict[str, str] = {}
     images: dict[str, ImageFacts] = {}
     for channel in inventory.channels:
-        digest, fault = _resolved(channel, repository, images, facts.minimum_epoch, absent)
+        digest, fault = _channel(channel, repository, images, facts.minimum_epoch, absent)
         channels[channel.name] = digest
         if fault is not None:
             unusable[channel.name] = fault
-    in_force = set(channels.values())
+    assignments = _assignments(inventory, assigned or {})
+    faults = {
+        digest: fault
+        for digest in sorted({each.image for each in assignments.values()})
+        if (fault := _resolved(digest, repository, images, facts.minimum_epoch, None)) is not None
+    }
+    in_force = {*channels.values(), *(each.image for each in assignments.values())} - faults.keys()
     return Snapshot(
         site=facts.site,
         published_ms=now_ms,
@@ -69,10 +77,35 @@ def compose(
         origins=facts.origins,
         kernel_from_origins=facts.kernel_from_origins,
         windows=dict(windows or {}),
+        assigned=assignments,
+        unusable_images=faults,
     )
 
 
-def _resolved(
+def _assignments(inventory: Inventory, assigned: Mapping[str, Assigned]) -> dict[str, Assignment]:
+    """Of machines that still use the channel of which it was said."""
+    channels = {profile.name: profile.channel for profile in inventory.profiles} if assigned else {}
+    return {
+        machine.name: Assignment(image=said.image, rollout=said.rollout)
+        for machine in (inventory.machines if assigned else ())
+        if (said := assigned.get(machine.name)) is not None and said.channel == channels[machine.profile]
+    }
+
+
+def assigned_before(published: Snapshot | None) -> dict[str, Assigned]:
+    """What was assigned in a published snapshot."""
+    if published is None or not published.assigned:
+        return {}
+    before = {profile.name: profile.channel for profile in published.inventory.profiles}
+    channels = {machine.name: before[machine.profile] for machine in published.inventory.machines}
+    return {
+        name: Assigned(channels[name], said.image, said.rollout)
+        for name, said in published.assigned.items()
+        if name in channels
+    }
+
+
+def _channel(
     channel: Channel,
     repository: ImageRepository,
     images: dict[str, ImageFacts],
@@ -83,19 +116,32 @@ def _resolved(
 
     `images`: those verified so far; this one is added.
     """
-    digest: str | None = None
     try:
         digest = channel.image or repository.channel(channel.name)
-        if digest is None:
-            return None, None
+    except ImageError as error:
+        return None, str(error)
+    if digest is None:
+        return None, None
+    fault = _resolved(digest, repository, images, minimum_epoch, absent)
+    return (digest, None) if fault is None else (None, fault)
+
+
+def _resolved(
+    digest: str,
+    repository: ImageRepository,
+    images: dict[str, ImageFacts],
+    minimum_epoch: int,
+    absent: Callable[[str], str] | None,
+) -> str | None:
+    """Why an image cannot be used; None: it can, and is in `images` now."""
+    try:
         if digest not in images:
             images[digest] = image_facts(digest, repository.verified(digest))
     except ImageError as error:
-        if absent is not None and digest is not None and isinstance(error, NotFoundError | CorruptError):
-            return None, absent(digest)
-        return None, str(error)
-    old = _too_old(images[digest], minimum_epoch)
-    return (digest, None) if old is None else (None, old)
+        if absent is not None and isinstance(error, NotFoundError | CorruptError):
+            return absent(digest)
+        return str(error)
+    return _too_old(images[digest], minimum_epoch)
 
 
 def image_facts(digest: str, manifest: Manifest) -> ImageFacts:

@@ -33,6 +33,13 @@ class BootWindow(Strict):
     until_ms: int
 
 
+class Assignment(Strict):
+    """The image of one machine, over its channel's. `rollout`: the number of the one that assigned it."""
+
+    image: Sha256
+    rollout: int
+
+
 class Snapshot(Strict):
     """One consistent view: inventory, where each channel points, the facts of the images pointed to."""
 
@@ -52,3 +59,13 @@ class Snapshot(Strict):
     it is not so: versions before it read that."""
     windows: dict[Name, BootWindow] = Field(default_factory=dict)
     """Machine → its open boot window."""
+    assigned: dict[Name, Assignment] = Field(default_factory=dict, exclude_if=lambda assigned: not assigned)
+    """Machine → the image that a rollout assigned to it. Not written where there is none: versions before rollouts
+    read that."""
+    unusable_images: dict[Sha256, str] = Field(default_factory=dict, exclude_if=lambda unusable: not unusable)
+    """Image that is assigned → why it cannot be used, in words. Not written, as `assigned`."""
+
+    def digest_of(self, machine: str, channel: str) -> str | None:
+        """The image that a machine is to boot: what was assigned to it, else what its channel points to."""
+        assigned = self.assigned.get(machine)
+        return assigned.image if assigned is not None else self.channels.get(channel)

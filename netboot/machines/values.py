@@ -16,6 +16,7 @@ from netboot.machines.deadlines import Deadline, Deadlines, in_force
 from netboot.machines.health import Health
 from netboot.machines.identity import parse_mac, parse_serial, parse_uuid
 from netboot.machines.maintenance import Window
+from netboot.machines.strategy import Strategy
 
 AssuranceLevel = Literal["tpm", "nonce", "address"]
 """How a machine proves itself, the strongest first: a TPM's quote, the nonce of a boot window, its address alone."""
@@ -132,6 +133,8 @@ class Channel(Strict):
     name: Name
     description: str = ""
     image: Sha256 | None = None
+    strategy: Strategy | None = Field(None, exclude_if=lambda strategy: strategy is None)
+    """How its rollouts go where an operator does not say otherwise. Not written where there is none."""
 
 
 class Rack(Strict):

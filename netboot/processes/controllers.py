@@ -1,5 +1,6 @@
 """The process `controllers`: the publisher (inventory, channels and images → snapshot), the projection (journals →
-state), and the lifecycle (state and clocks → conditions). One process, for each is the only writer of its file."""
+state), the lifecycle (state and clocks → conditions), and rollouts (conditions → assignments). One process, for each
+but the last is the only writer of its file."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -10,26 +11,30 @@ from netboot.clock import SystemClock
 from netboot.config import Config
 from netboot.controllers import decisions
 from netboot.controllers.acts import RecordedActs
+from netboot.controllers.assignments import Assignments
 from netboot.controllers.boot_records import AndRecords, BootRecords, Noticed
 from netboot.controllers.declared import Published
 from netboot.controllers.lifecycle import LifecycleController
 from netboot.controllers.loop import Beats, Controllers
 from netboot.controllers.projection import ProjectionController
 from netboot.controllers.proofs import Prover
+from netboot.controllers.rollouts import RolloutController
 from netboot.controllers.sight import Eyes
 from netboot.controllers.snapshot_publisher import SnapshotPublisher
 from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.snapshot import BootWindow
 from netboot.machines.values import Inventory
 from netboot.process import ProcessSpec
-from netboot.status import FetcherStatus, up_ms
+from netboot.status import FetcherStatus, LifecycleStatus, up_ms
 from netboot.stores import proofkey
-from netboot.stores.conditions import JudgedFile
+from netboot.stores.conditions import JudgedFile, SqliteConditions
 from netboot.stores.enrolment import SqliteEnrolments
+from netboot.stores.freezes import SqliteFreezes
 from netboot.stores.history_writer import HistoryFile
 from netboot.stores.image_repository import open_image_repository
 from netboot.stores.intents import SqliteIntents
 from netboot.stores.register import open_register
+from netboot.stores.rollouts import SqliteRollouts
 from netboot.stores.state import SqliteStates
 from netboot.stores.state_writer import SqliteProjection
 from netboot.stores.status import StatusFile, StatusFolder
@@ -41,8 +46,17 @@ def run(spec: ProcessSpec) -> None:
     repository, states = open_image_repository(config), SqliteStates(config.data / "state.db")
     windows = partial(_boot_windows, config) if config.join is not None else None
     upstream = partial(_absent, config.data / "status") if config.upstream is not None else None
+    store = SqliteRollouts(config.data / "rollouts.db")
     publisher = SnapshotPublisher(
-        config, repository, repository, states, clock, windows=windows, in_background=True, upstream=upstream
+        config,
+        repository,
+        repository,
+        states,
+        clock,
+        windows=windows,
+        in_background=True,
+        upstream=upstream,
+        assignments=Assignments(config.data / "rollouts.db", store),
     )
     projection = SqliteProjection(config.data / "state.db")
     with suppress(CannotTellError):
@@ -78,9 +92,23 @@ def run(spec: ProcessSpec) -> None:
         told=judging.told,
         long_seconds=config.watchdog.controller_seconds / 4,
     )
-    beats = Beats(spec.heartbeat("publisher"), spec.heartbeat(), spec.heartbeat("lifecycle"))
-    files = {name: StatusFile(config.data / "status", name) for name in ("publisher", "projection", "lifecycle")}
-    loops = Controllers(publisher, controller, judging, lambda name, status: files[name].write(status), clock)
+    rollouts = RolloutController(
+        store,
+        SqliteConditions(config.data / "conditions.db").judged,
+        lambda: publisher.published,
+        partial(_said, status),
+        repository.channel,
+        repository.point,
+        SqliteFreezes(config.data / "intents.db"),
+        clock,
+        up_ms,
+    )
+    beats = Beats(
+        spec.heartbeat("publisher"), spec.heartbeat(), spec.heartbeat("lifecycle"), spec.heartbeat("rollouts")
+    )
+    names = ("publisher", "projection", "lifecycle", "rollouts")
+    files = {name: StatusFile(config.data / "status", name) for name in names}
+    loops = Controllers(publisher, controller, judging, rollouts, lambda name, status: files[name].write(status), clock)
     loops.run(spec.say_ready, beats)
     projection.close()
     kept.close()
@@ -93,6 +121,14 @@ def journals(config: Config) -> frozenset[str]:
     names += [f"join-{index}" for index in range(config.join.workers if config.join is not None else 0)]
     names += [f"{kind}-{cluster}" for kind in ("approver", "nodes") for cluster in config.clusters]
     return frozenset(f"{name}.db" for name in names)
+
+
+def _said(status: StatusFolder) -> LifecycleStatus | None:
+    """What the lifecycle's loop said last; None: nothing that can be read."""
+    try:
+        return status.read("lifecycle", LifecycleStatus)
+    except CannotTellError:
+        return None
 
 
 def _boot_windows(config: Config, inventory: Inventory, now_ms: int) -> Mapping[str, BootWindow]:

@@ -22,6 +22,7 @@ from netboot.stores.intents import SqliteIntents
 from netboot.stores.inventory import read_inventory
 from netboot.stores.live import LiveView
 from netboot.stores.register import open_register
+from netboot.stores.rollouts import SqliteRollouts
 from netboot.stores.state import SqliteStates
 from netboot.stores.status import StatusFolder, room
 from netboot.web import create_app
@@ -52,6 +53,7 @@ def compose(config: Config, stopping: Callable[[], bool]) -> Dependencies:
         sightings=states,
         conditions=SqliteConditions(config.data / "conditions.db"),
         history=history,
+        rollouts=SqliteRollouts(config.data / "rollouts.db"),
         repository=repository,
         repository_writer=repository,
         tokens=TokenFile(config.management.token_file),

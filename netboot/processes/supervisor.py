@@ -20,7 +20,7 @@ from netboot.kube.kubeconfig import named_files
 from netboot.lifecycle.errors import StateUnavailableError
 from netboot.listeners import SharedAddress, bind
 from netboot.process import Kind, ProcessSpec
-from netboot.stores import enrolment_schema, intents
+from netboot.stores import enrolment_schema, intents, rollouts
 from netboot.stores.bootkey import key_of
 from netboot.stores.lock import sole_instance
 from netboot.stores.status import wipe
@@ -126,8 +126,8 @@ def _definition(
 def _walls(config: Config) -> Iterator[Broker]:
     """What processes need that may not open or make it themselves; says what is not kept from them.
 
-    Enrolments and intents are kept open: SQLite removes and makes two files beside a database with the last and the
-    first who opens it, and a process may write, or read, those that there were when it started.
+    Databases that several write are kept open: SQLite removes and makes two files beside a database with the last and
+    the first who opens it, and a process may write, or read, those that there were when it started.
     """
     for lack in shortcomings():
         log.warning("processes are not confined: this kernel cannot enforce %s", lack)
@@ -153,6 +153,7 @@ def _shared(config: Config) -> Iterator[tuple[Path, Callable[[Path], sqlite3.Con
     """Databases that several processes write, or must find: where, who makes them, and a table."""
     yield config.data / "intents.db", intents.make, "intents"
     yield config.data / "enrolment.db", enrolment_schema.connect, "machines"
+    yield config.data / "rollouts.db", rollouts.make, "rollouts"
 
 
 def _may(access: Access, path: Path) -> bool:

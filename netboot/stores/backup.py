@@ -27,7 +27,7 @@ from netboot.stores import bootkey, proofkey
 
 FORMAT = 1
 MANIFEST = "manifest.json"
-DATABASES = ("data/state.db", "data/enrolment.db", "data/intents.db", "data/history.db")
+DATABASES = tuple(f"data/{name}.db" for name in ("state", "enrolment", "intents", "history", "rollouts"))
 """Copied by SQLite itself, so that a service may run meanwhile."""
 PLAIN = r"[A-Za-z0-9_][A-Za-z0-9._-]{0,200}"
 
@@ -62,6 +62,7 @@ def places(config: Config, file: Path) -> dict[str, Path]:
         "data/enrolment.db": config.data / "enrolment.db",
         "data/intents.db": config.data / "intents.db",
         "data/history.db": config.data / "history.db",
+        "data/rollouts.db": config.data / "rollouts.db",
         "data/boot-id.key": bootkey.file_of(config),
         "file/management.token_file": config.management.token_file,
         "file/proof_key": config.proof_key,

@@ -34,6 +34,9 @@ class SqliteConditions:
         self._path = path
 
     def conditions(self, names: Sequence[str] | None = None) -> dict[str, tuple[MachineCondition, ...]]:
+        return {name: judged.conditions for name, judged in self.judged(names).items()}
+
+    def judged(self, names: Sequence[str] | None = None) -> dict[str, Judged]:
         if not self._path.exists():
             raise StateUnavailableError(f"{self._path} is not there yet: the controllers make it within a minute")
         try:
@@ -41,7 +44,7 @@ class SqliteConditions:
                 lenient(db)
                 if _version(db) != VERSION:
                     raise StateUnavailableError(f"{self._path} is of another version: the controllers make it anew")
-                return {judged.machine: judged.conditions for judged in _read(db, names)}
+                return {judged.machine: judged for judged in _read(db, names)}
         except sqlite3.Error as error:
             raise StateUnavailableError(f"{self._path} cannot be read: {error}") from None
 

@@ -7,6 +7,7 @@ from flask import Flask, Response, request
 from netboot.web import (
     boots,
     channels,
+    drift,
     enrolments,
     errors,
     events,
@@ -20,6 +21,7 @@ from netboot.web import (
     operators,
     proofs,
     readiness,
+    rollouts,
     watch,
 )
 from netboot.web.dependencies import EXTENSION, Dependencies
@@ -51,6 +53,13 @@ ROUTES: tuple[tuple[str, str, Callable[..., Response]], ...] = (
     ("GET", "/v1/channels", channels.listed),
     ("GET", "/v1/channels/<name>", channels.shown),
     ("PUT", "/v1/channels/<name>", channels.moved),
+    ("GET", "/v1/drift", drift.shown),
+    ("GET", "/v1/rollouts", rollouts.listed),
+    ("POST", "/v1/rollouts", rollouts.started),
+    ("GET", "/v1/rollouts/<int:number>", rollouts.shown),
+    ("POST", "/v1/rollouts/<int:number>/pause", rollouts.pause),
+    ("POST", "/v1/rollouts/<int:number>/resume", rollouts.resume),
+    ("POST", "/v1/rollouts/<int:number>/undo", rollouts.undo),
     ("GET", "/v1/inventory/diff", inventory.compared),
     ("POST", "/v1/inventory/accept", inventory.accepted),
     ("GET", "/v1/enrolments", enrolments.listed),

@@ -9,7 +9,9 @@ from pydantic import StringConstraints, ValidationError
 from images.values.faults import first_fault
 from images.values.strict import Strict
 from netboot.lifecycle.channels import channel_states, declared, move
-from netboot.lifecycle.errors import BadClaimError
+from netboot.lifecycle.errors import BadClaimError, CannotTellError, RolloutRefusedError
+from netboot.lifecycle.rollout_orders import cancelled
+from netboot.lifecycle.rollout_store import Note
 from netboot.machines.inventory import declared_at
 from netboot.web import inputs, render
 from netboot.web.dependencies import dependencies
@@ -53,10 +55,46 @@ def moved(name: str) -> Response:
     deps, asked = dependencies(), _move()
     place = declared_at(deps.inventory, "channel", name) or str(deps.inventory)
     snapshot = deps.live.view().snapshot
-    state = move(snapshot, deps.repository, deps.repository_writer, name, asked.image, place, force=asked.force)
+    ended = list[int]()
+
+    def first() -> None:
+        ended.extend(_end_rollouts(name, force=asked.force))
+
+    repository, writer = deps.repository, deps.repository_writer
+    state = move(snapshot, repository, writer, name, asked.image, place, force=asked.force, first=first)
+    try:
+        deps.rollouts.release(name)
+    except CannotTellError:
+        if not asked.force:
+            raise
     fields = {"operator": operator().fingerprint, "peer": request.remote_addr, "channel": name, "image": state.image}
     log.info("channel moved", extra={"fields": fields})
-    return jsonify(render.plain(state))
+    return jsonify(render.plain(state) | {"ended_rollouts": ended})
+
+
+def _end_rollouts(channel: str, *, force: bool) -> list[int]:
+    """What rollouts would assign over what is set is ended first, so that none moves the channel back."""
+    deps = dependencies()
+    try:
+        under_way = [each for each in deps.rollouts.under_way() if each.channel == channel]
+        if under_way and not force:
+            raise RolloutRefusedError(
+                f"rollout {under_way[0].number} of channel {channel} is {under_way[0].state}: let it end or undo it; "
+                "`force` ends it, and all machines of the channel boot what is set from their next boot on"
+            )
+        who = operator().who
+        for each in under_way:
+            deps.rollouts.change(
+                each.number,
+                lambda rollout, members: (cancelled(rollout, f"channel set by {who}", deps.clock.now_ms()), members),
+                lambda *_: Note(deps.clock.now_ms(), who, "channel set"),
+            )
+    except CannotTellError as error:
+        if not force:
+            raise
+        log.warning("rollouts of channel %s: %s", channel, error)
+        return []
+    return [each.number for each in under_way]
 
 
 def _move() -> Move:

@@ -15,6 +15,7 @@ from netboot.lifecycle.history import History
 from netboot.lifecycle.image_repository import ImageRepository, ImageRepositoryWriter
 from netboot.lifecycle.intents import FreezeStore, IntentStore
 from netboot.lifecycle.ports import Clock, Sightings, States
+from netboot.lifecycle.rollout_store import RolloutStore
 from netboot.machines.values import Inventory
 from netboot.status import Condition
 from netboot.stores.acceptance import Acceptance
@@ -39,6 +40,7 @@ class Dependencies:
     sightings: Sightings
     conditions: Conditions
     history: History
+    rollouts: RolloutStore
     repository: ImageRepository
     repository_writer: ImageRepositoryWriter
     tokens: TokenFile

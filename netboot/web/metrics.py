@@ -27,6 +27,7 @@ from netboot.status import (
     ProcessStatus,
     ProjectionStatus,
     PublisherStatus,
+    RolloutsStatus,
     SupervisorStatus,
 )
 from netboot.stores.live import LiveView
@@ -36,6 +37,7 @@ from netboot.web.metrics_attention import Attention
 from netboot.web.metrics_gate import gates
 from netboot.web.metrics_lifecycle import lifecycle
 from netboot.web.metrics_objective import objective
+from netboot.web.metrics_rollouts import rollouts
 
 S = TypeVar("S", bound=Strict)
 _LABELLED = {
@@ -101,6 +103,8 @@ class Now(Collector):
             yield from _projection(projection)
         if (judged := self._read("lifecycle", LifecycleStatus)) is not None:
             yield from lifecycle(judged)
+        if (rolling := self._read("rollouts", RolloutsStatus)) is not None:
+            yield from rollouts(rolling)
         if (fetcher := self._read("fetcher", FetcherStatus)) is not None:
             yield from _fetcher(fetcher)
         if (supervisor := self._read("supervisor", SupervisorStatus)) is not None:

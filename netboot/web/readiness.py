@@ -13,6 +13,7 @@ from netboot.status import (
     LifecycleStatus,
     ProjectionStatus,
     PublisherStatus,
+    RolloutsStatus,
     SupervisorStatus,
     reporting_class,
 )
@@ -65,6 +66,7 @@ def assess(deps: Dependencies) -> Readiness:
         "projection": at_work("projection", projection, now, cause, _SLOW),
         "lifecycle": at_work("lifecycle", _read(deps, "lifecycle", LifecycleStatus), now, cause, _SLOW),
     }
+    details["rollouts"] = at_work("rollouts", _read(deps, "rollouts", RolloutsStatus), now, cause, _SLOW)
     for name in ("inventory", "images", "bundle"):
         said = _condition(getattr(publisher, name)) if isinstance(publisher, PublisherStatus) else _not_known()
         details[name] = _as_of(details["publisher"], "publisher", said)

@@ -24,6 +24,8 @@ from netboot.status import (
     ProcessStatus,
     ProjectionStatus,
     PublisherStatus,
+    RolloutsStatus,
+    RolloutStatus,
     SupervisorStatus,
 )
 from netboot.stores.acceptance import Acceptance
@@ -35,6 +37,7 @@ from netboot.stores.image_repository import StoreImageRepository
 from netboot.stores.intents import make as make_intents
 from netboot.stores.inventory import read_inventory
 from netboot.stores.live import LiveView
+from netboot.stores.rollouts import SqliteRollouts, make
 from netboot.stores.status import StatusFolder, write_status
 from netboot.web import create_app
 from netboot.web.dependencies import Dependencies
@@ -72,6 +75,13 @@ PROJECTION = ProjectionStatus(
 LIFECYCLE = LifecycleStatus(at_ms=NOW - 1_000, up_ms=UP_MS - 1_000, conditions=(), overdue={}, waiting=0, unseen=())
 
 
+ROLLOUTS = RolloutsStatus(
+    at_ms=NOW - 1_000,
+    up_ms=UP_MS - 1_000,
+    rollouts=(RolloutStatus(number=7, channel="stable", state="running", undoing=False, machines={"done": 3}),),
+)
+
+
 class Fixed:
     """A clock that stands still."""
 
@@ -87,6 +97,9 @@ class Api:
         self.config.data.mkdir()
         self.store, self.states = Store(self.config.store), MemoryStates()
         self.say(supervisor=SUPERVISOR, publisher=PUBLISHER, projection=PROJECTION, lifecycle=LIFECYCLE)
+        self.say(rollouts=ROLLOUTS)
+        make(self.config.data / "rollouts.db").close()
+        self.rollouts = SqliteRollouts(self.config.data / "rollouts.db")
         self.kept = JudgedFile(self.config.data / "conditions.db")
         self.history = HistoryFile(self.config.data / "history.db")
         assert (self.kept.names(), self.history.machines()) == (set(), set())  # makes the files
@@ -144,6 +157,7 @@ class Api:
             sightings=self.states,
             conditions=SqliteConditions(self.config.data / "conditions.db"),
             history=history,
+            rollouts=self.rollouts,
             repository=self.repository,
             repository_writer=self.repository,
             tokens=TokenFile(self.config.management.token_file),

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from netboot.lifecycle.bootid import belongs
+from netboot.lifecycle.drift import arguments_digest
 from netboot.lifecycle.events import DiscoveryRecord, ScriptRecord
 from tests.sockets.boot_server import (
     IMAGE,
@@ -70,6 +71,7 @@ def test_a_known_machine_gets_its_whole_script_and_the_record_is_durable_first(t
             channel="stable",
             decision=record.decision,
             script=hashlib.sha256(text.replace(boot, "").encode()).hexdigest()[:16],
+            arguments=arguments_digest(("console=ttyS0", "quiet")),
             peer="127.0.0.1",
         )
 

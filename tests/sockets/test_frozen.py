@@ -91,7 +91,7 @@ def replaced(service: Service, hang: dict[str, Callable[[int], None]]) -> None:
         after = service.status().processes
         return {name: after[name] for name in hang}
 
-    problem = re.compile("nothing is heard of its (main loop|publisher|lifecycle|arbiter)(: killed)?")
+    problem = re.compile("nothing is heard of its (main loop|publisher|lifecycle|rollouts|arbiter)(: killed)?")
     silent: set[str] = set()
 
     def all_said() -> bool:

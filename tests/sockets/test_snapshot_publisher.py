@@ -11,19 +11,24 @@ from images.artifact.signing import SigningKey
 from images.errors import BusyError
 from images.store.store import Store
 from netboot.config import Config, UpstreamPlace
+from netboot.controllers.assignments import Assignments
 from netboot.controllers.snapshot_publisher import SnapshotPublisher
 from netboot.join.enrolment import Act, OpenWindow
 from netboot.lifecycle.errors import StateUnavailableError
 from netboot.lifecycle.phases import Phase
-from netboot.lifecycle.snapshot import BootWindow, Snapshot
+from netboot.lifecycle.rollout import Member
+from netboot.lifecycle.rollout_store import Note
+from netboot.lifecycle.snapshot import Assignment, BootWindow, Snapshot
 from netboot.lifecycle.state import Batch
 from netboot.lifecycle.upstream import missing
 from netboot.machines.values import Inventory
 from netboot.status import Condition, InventoryStatus
 from netboot.stores.enrolment import SqliteEnrolments
 from netboot.stores.image_repository import StoreImageRepository
+from netboot.stores.rollouts import SqliteRollouts, make
 from netboot.stores.snapshot import read_snapshot
 from tests.records import event, script
+from tests.rollouts import rollout
 from tests.sites import INVENTORY, add_image, make_site
 from tests.states import MemoryStates
 
@@ -279,6 +284,57 @@ def test_a_busy_store_is_left_for_later(kept: Kept, caplog: pytest.LogCaptureFix
     with caplog.at_level(logging.INFO):
         publisher.protect()
     assert caplog.records == []
+
+
+def test_what_rollouts_assign_is_published_kept_from_gc_and_stays_where_it_cannot_be_read(
+    kept: Kept, caplog: pytest.LogCaptureFixture
+) -> None:
+    old, new = add_image(kept.config), add_image(kept.config, name="next", salt="2")
+    kept.store.set_channel("stable", old)
+    path = kept.config.data / "rollouts.db"
+    repository, store = StoreImageRepository(kept.store, KeyRing(kept.config.keys)), SqliteRollouts(path)
+    make(path).close()
+    publisher = SnapshotPublisher(
+        kept.config,
+        repository,
+        repository,
+        kept.states,
+        Fixed(),
+        monotonic=lambda: kept.now,
+        assignments=Assignments(path, store),
+    )
+    assert publisher.step()
+    assert kept.published().assigned == {}
+    assert "assigned" not in (kept.config.data / "snapshot.json").read_text(), "as versions before it read it"
+    names = {"gpu-001": new, "gpu-002": "d" * 64, "gone": new}
+    begun = rollout().model_copy(update={"image": new, "base": old})
+    store.start(begun, {name: Member(machine=name, previous=image) for name, image in names.items()}, Note(1, "a", "b"))
+    assert publisher.step()
+    assert kept.published().assigned == {
+        "gpu-001": Assignment(image=new, rollout=1),
+        "gpu-002": Assignment(image="d" * 64, rollout=1),
+    }
+    assert kept.published().images.keys() == {old, new}
+    assert list(kept.published().unusable_images) == ["d" * 64]
+    publisher.protect()
+    assert kept.store.references()["rollouts"] == {old, new}
+    path.rename(path.with_name("aside.db"))
+    kept.store.set_channel("stable", new)
+    publisher.step()
+    assert kept.published().channels == {"stable": new}
+    assert kept.published().assigned["gpu-001"] == Assignment(image=new, rollout=1)
+    again = [one.getMessage() for one in caplog.records if "assignments" in one.getMessage()]
+    assert again == [f"assignments: {path} cannot be used: it is not there; rollouts stand still"]
+    path.with_name("aside.db").rename(path)
+    kept.file.write_text(
+        INVENTORY.replace("serial: S2}, profile: compute", "serial: S2}, profile: spare").replace(
+            "profiles:", "profiles:\n  - {name: spare, channel: other}"
+        )
+        + "  - {name: other}\n"
+    )
+    publisher.step()
+    publisher.step()
+    assert kept.published().assigned.keys() == {"gpu-001"}, "who uses another channel left"
 
 
 class Windows:

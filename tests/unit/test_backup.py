@@ -20,6 +20,8 @@ from netboot.cli.main import main
 from netboot.config import load_config
 from netboot.join.enrolment import Act, Import
 from netboot.lifecycle.intents import PutOn
+from netboot.lifecycle.rollout import Assigned, Member
+from netboot.lifecycle.rollout_store import Note
 from netboot.lifecycle.transitions import Mark
 from netboot.stores.backup import BackupError
 from netboot.stores.enrolment import SqliteEnrolments
@@ -27,7 +29,9 @@ from netboot.stores.intents import SqliteIntents
 from netboot.stores.intents import make as make_intents
 from netboot.stores.lock import sole_instance
 from netboot.stores.restore import read_backup
+from netboot.stores.rollouts import SqliteRollouts, make
 from tests.commands import Run
+from tests.rollouts import rollout
 from tests.sites import add_image, make_site
 
 A = "a1" * 32
@@ -59,6 +63,9 @@ def site(tmp_path: Path) -> Path:
     SqliteEnrolments(config.data / "enrolment.db").apply([("gpu-001", Import(A))], Act("alice"), 1_000)
     make_intents(config.data / "intents.db").close()
     SqliteIntents(config.data / "intents.db").order("gpu-001", PutOn(Mark.HELD, "DIMM 4"), "alice", 1_000)
+    make(config.data / "rollouts.db").close()
+    store = SqliteRollouts(config.data / "rollouts.db")
+    store.start(rollout(), {"gpu-001": Member(machine="gpu-001", previous=A)}, Note(1, "alice", "start"))
     with sqlite3.connect(config.data / "state.db") as db:
         db.execute("PRAGMA journal_mode=WAL")
         db.execute("CREATE TABLE boots (boot TEXT)")
@@ -107,6 +114,7 @@ def test_what_was_backed_up_comes_back(site: Path, tmp_path: Path, run: Run) -> 
     assert SqliteEnrolments(data / "enrolment.db").history("gpu-001", 5)[0].operator == "alice"
     [held] = SqliteIntents(data / "intents.db").all(2_000)
     assert (held.machine, held.mark, held.who, held.reason) == ("gpu-001", Mark.HELD, "alice", "DIMM 4")
+    assert SqliteRollouts(data / "rollouts.db").assigned() == {"gpu-001": Assigned("stable", A, 1)}
     assert boots(data) == ["one"]
     assert stat.S_IMODE((site / "secrets").stat().st_mode) == 0o700
     leftovers = [path.name for base in (site, data) for path in base.rglob(".*")]

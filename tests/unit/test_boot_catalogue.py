@@ -12,6 +12,7 @@ from netboot.boot.scripts import Catalogue, Ready, boot_values
 from netboot.lifecycle.bootid import Minter, belongs, mint
 from netboot.lifecycle.decide import Boot, Refused, Unknown
 from netboot.lifecycle.decided import Inputs
+from netboot.lifecycle.drift import arguments_digest
 from netboot.lifecycle.events import Record, ScriptRecord
 from netboot.lifecycle.phases import Phase
 from tests.records import KEY, boot_id
@@ -64,6 +65,7 @@ def test_a_record_put_together_ahead_is_the_record() -> None:
         channel="stable",
         decision=inputs.digest(machine, catalogue.snapshot.images[IMAGE]),
         script=hashlib.sha256(ready.script.fill("")).hexdigest()[:16],
+        arguments=arguments_digest(("console=ttyS0", "quiet")),
         peer="2001:db8::1",
     )
     assert adapter.validate_json(ready.record(boot, 17, "2001:db8::1")) == record

@@ -52,7 +52,9 @@ def _signals(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         signal.signal(number, handler)
 
 
-def run(publisher: Faulty, projection: Faulty, lifecycle: Faulty | None = None) -> list[tuple[str, str]]:
+def run(
+    publisher: Faulty, projection: Faulty, lifecycle: Faulty | None = None, rollouts: Faulty | None = None
+) -> list[tuple[str, str]]:
     """What each said of itself, until SIGTERM: its name and its problem."""
     said: list[tuple[str, str]] = []
     ready: list[bool] = []
@@ -60,10 +62,11 @@ def run(publisher: Faulty, projection: Faulty, lifecycle: Faulty | None = None) 
         cast(Any, publisher),
         cast(Any, projection),
         cast(Any, lifecycle or Faulty(0)),
+        cast(Any, rollouts or Faulty(0)),
         lambda name, status: said.append((name, status.problem)),
         SystemClock(),
     )
-    controllers.run(lambda: ready.append(True), Beats(lambda: None, lambda: None, lambda: None))
+    controllers.run(lambda: ready.append(True), Beats(*[lambda: None] * 4))
     assert ready == [True]
     return said
 
@@ -110,6 +113,13 @@ def test_a_lifecycle_that_fails_ends_no_other_loop_and_goes_on(caplog: pytest.Lo
     assert "the lifecycle failed; it is tried again" in caplog.text
 
 
+def test_rollouts_that_fail_end_no_other_loop_and_go_on(caplog: pytest.LogCaptureFixture) -> None:
+    rollouts = Faulty(3)
+    said = run(Faulty(0), Faulty(0, stop_if(lambda: rollouts.worked > 0)), rollouts=rollouts)
+    assert [problem for name, problem in said if name == "rollouts"][:3] == [DEFECT, DEFECT, DEFECT]
+    assert "the rollouts failed; it is tried again" in caplog.text
+
+
 def test_a_publisher_that_cannot_even_say_how_it_is_is_said_to_have_met_a_defect() -> None:
     def fall_silent() -> None:
         publisher.mute = ("publisher", "") in said
@@ -122,9 +132,9 @@ def test_a_publisher_that_cannot_even_say_how_it_is_is_said_to_have_met_a_defect
         if ("publisher", DEFECT) in said:
             os.kill(os.getpid(), signal.SIGTERM)
 
-    Controllers(cast(Any, publisher), cast(Any, Faulty(0)), cast(Any, Faulty(0)), say, SystemClock()).run(
-        lambda: None, Beats(lambda: None, lambda: None, lambda: None)
-    )
+    projection, lifecycle, rollouts = (cast(Any, Faulty(0)) for _ in range(3))
+    controllers = Controllers(cast(Any, publisher), projection, lifecycle, rollouts, say, SystemClock())
+    controllers.run(lambda: None, Beats(*[lambda: None] * 4))
     of_publisher = [problem for name, problem in said if name == "publisher"]
     assert of_publisher[:2] == ["", DEFECT]
 

@@ -12,7 +12,7 @@ from ipxe.render import prepare
 from netboot.boot.scripts import boot_values
 from netboot.boot.waiting import waiting_values
 from netboot.lifecycle.decide import Boot, Claim, Decision, Refused, Unavailable, Unknown, View, decide, decide_machine
-from netboot.lifecycle.snapshot import ImageFacts, Snapshot
+from netboot.lifecycle.snapshot import Assignment, ImageFacts, Snapshot
 from netboot.machines.classes import Class
 from netboot.machines.values import Channel, Inventory, Machine, Profile, Rack
 
@@ -197,6 +197,48 @@ TABLE: list[tuple[str, Claim, Decision]] = [
 @pytest.mark.parametrize(("claim", "decision"), [row[1:] for row in TABLE], ids=[row[0] for row in TABLE])
 def test_the_decision(claim: Claim, decision: Decision) -> None:
     assert decide(VIEW, claim) == decision
+
+
+NEXT = IMAGE.model_copy(update={"digest": "e" * 64, "name": "next"})
+
+
+def rolling(**changed: object) -> View:
+    """A rollout has assigned another image to machine one."""
+    assigned = {"one": Assignment(image=NEXT.digest, rollout=7)}
+    images = {**VIEW.snapshot.images, NEXT.digest: NEXT}
+    return View.of(VIEW.snapshot.model_copy(update={"assigned": assigned, "images": images, **changed}))
+
+
+def test_what_a_rollout_assigned_is_over_the_channel_s_and_the_decision_says_whose_word_it_is() -> None:
+    decision = decide(rolling(), mac(1))
+    assert isinstance(decision, Boot)
+    assert decision.image == NEXT
+    assert decision.because == (
+        "MAC 52:54:00:00:00:01 is machine one (inventory)",
+        "profile default uses channel stable",
+        "rollout 7 of channel stable assigned image next eeeeeeeeeeee",
+    )
+    other = decide(rolling(), mac(2))
+    assert isinstance(other, Boot)
+    assert other.image == IMAGE
+
+
+def test_an_assigned_image_that_cannot_be_used_is_not_replaced_by_the_channel_s() -> None:
+    unusable = rolling(images={"a" * 64: IMAGE}, unusable_images={NEXT.digest: "its kernel is not there"})
+    assert decide(unusable, mac(1)) == Unavailable(
+        reason="image-unusable",
+        because=(
+            "MAC 52:54:00:00:00:01 is machine one (inventory)",
+            "profile default uses channel stable",
+            "the image eeeeeeeeeeee that rollout 7 of channel stable assigned cannot be used: its kernel is not there",
+        ),
+    )
+
+
+def test_a_machine_with_an_assignment_boots_though_its_channel_s_image_cannot_be_used() -> None:
+    broken = rolling(channels={"stable": None, "empty": None, "broken": None}, unusable={"stable": "it is damaged"})
+    assert isinstance(decide(broken, mac(1)), Boot)
+    assert isinstance(decide(broken, mac(2)), Unavailable)
 
 
 def test_without_an_inventory_nobody_can_tell() -> None:

@@ -26,18 +26,10 @@ NAMES = {
 }
 ALLOWED: dict[str, set[str]] = {
     "boot": {"read nonce keys", "write own journal"},
-    "management": {"read operators' tokens", "read issuer", "write enrolments", "write intents", "connect apiserver"}
-    | {"write channel", "replace channel", "create in store"},
-    "controllers": {
-        "read proof key",
-        "write enrolments",
-        "write intents",
-        "write snapshot",
-        "replace snapshot",
-        "write state",
-        "write own journal",
-    }
-    | {"write history"}
+    "management": {"read operators' tokens", "read issuer", "write enrolments", "write intents", "write rollouts"}
+    | {"write channel", "replace channel", "create in store", "connect apiserver"},
+    "controllers": {"read proof key", "write enrolments", "write intents", "write rollouts", "write history"}
+    | {"write snapshot", "replace snapshot", "write state", "write own journal"}
     | {"write other journal", "write boot-id key", "write channel", "replace channel", "create in store"},
     "join": {"read join key", "read sealing keys", "read nonce keys", "read issuer"}
     | {"write enrolments", "write own journal", "connect apiserver"},
@@ -86,6 +78,7 @@ def attempts(root: Path, kind: str, pids: Mapping[str, int], apiserver: int, oth
         "enrolments": data / "enrolment.db",
         "intents": data / "intents.db",
         "history": data / "history.db",
+        "rollouts": data / "rollouts.db",
         "boot-id key": data / "boot-id.key",
         "own journal": own if own.exists() else data / "journal" / "boot-0.db",
         "other journal": data / "journal" / f"{neighbour}.db",

@@ -1,0 +1,178 @@
+"""`netboot rollout`: bring a channel's machines to another image, a few at a time. Asks the running service."""
+
+from typing import Any
+
+import click
+
+from netboot.cli.channel import preflight
+from netboot.cli.client import UNKNOWN, ApiError, Client, Connection, api_command, segment
+from netboot.cli.output import show
+from netboot.cli.rollout_shown import COLUMNS, NEXT, follow, print_one, row, say
+from netboot.cli.times import moment
+
+HISTORY_SHOWN = 20
+
+
+@click.group()
+def group() -> None:
+    """Bring machines of a channel to another image, a few at a time.
+
+    First the canaries, in different racks, then everybody, never more of them out of service than you allow. It stops
+    by itself where machines do not come back.
+
+    \b
+      netboot rollout start stable debian-12-minimal --on-next-boot
+      netboot rollout status stable
+    """
+
+
+@group.command()
+@click.argument("channel")
+@click.argument("image")
+@click.option("--canary", type=click.IntRange(2, 1000), help="How many machines try it first.")
+@click.option("--max-unavailable", metavar="N|N%", help="How many machines may be out of service at once.")
+@click.option("--per-rack", type=click.IntRange(1), help="How many of one rack.")
+@click.option("--bake", metavar="TIME", help="How long the canaries have to be in service with it.")
+@click.option("--deadline", metavar="TIME", help="How long a machine may be out of service before it has failed.")
+@click.option("--on-next-boot", is_flag=True, help="Assign the image; somebody else reboots the machines.")
+@click.option("--dry-run", is_flag=True, help="Say what it would be, and change nothing.")
+@click.option("--force", is_flag=True, help="Also where machines of a class lack the memory for it.")
+@click.option("--reason", default="", help="Why, for its history.")
+@api_command
+def start(
+    channel: str, image: str, *, on_next_boot: bool, dry_run: bool, force: bool, reason: str, **options: Any
+) -> None:
+    """Begin to bring the machines of CHANNEL to IMAGE.
+
+    What is not said is as `strategy` of the channel has it in the inventory, else 2 canaries, 5% at once, 30m and 30m.
+    This service reboots no machine: --on-next-boot assigns the image, and whoever operates the machines reboots those
+    that `netboot rollout status` names. Until it is complete the channel points to the image before it, which new
+    machines boot.
+
+    \b
+      netboot rollout start stable debian-12-minimal --canary 2 --max-unavailable 5% --on-next-boot
+    """
+    connection, output = options.pop("connection"), options.pop("output")
+    client = connection.open()
+    preflight(connection, channel, image, output, force=force)
+    strategy = {name: value for name, value in options.items() if value is not None}
+    body = {"channel": channel, "image": image, "strategy": strategy, "on_next_boot": on_next_boot, "reason": reason}
+    begun = client.post("/v1/rollouts", body | {"dry_run": dry_run})
+    show(output, begun, (), (), "\n".join(say(begun, dry_run=dry_run)))
+
+
+@group.command()
+@click.argument("channel", required=False)
+@click.option("--follow", "watched", is_flag=True, help="Until it has ended or is paused, with a bar on a terminal.")
+@api_command
+def status(channel: str | None, watched: bool, connection: Connection, output: str) -> None:
+    """Show what is under way; of CHANNEL its last rollout, with the machines that are to be rebooted.
+
+    With --follow the status is 0 where it is complete (or undone, where it is being undone), else 1.
+
+    \b
+      netboot rollout status
+      netboot rollout status stable --follow
+    """
+    client = connection.open()
+    if channel is None:
+        if watched:
+            raise click.UsageError("--follow wants a channel")
+        under_way = [each for each in _all(client) if each["state"] in ("running", "paused")]
+        show(output, {"rollouts": under_way}, COLUMNS, map(row, under_way), "no rollout is under way")
+        return
+    number = _last(client, channel)["number"]
+    if watched:
+        follow(client, number)
+    rollout = client.get(f"/v1/rollouts/{number}")
+    print_one(output, rollout)
+    wanted = "undone" if rollout["undoing"] else "complete"
+    if watched and rollout["state"] != wanted:
+        raise click.exceptions.Exit(1)
+
+
+def _order(name: str, help_: str) -> click.Command:
+    @click.argument("channel")
+    @click.option("--reason", default="", help="Why, for its history.")
+    @api_command
+    def order(channel: str, reason: str, connection: Connection, output: str) -> None:
+        client = connection.open()
+        number = _last(client, channel)["number"]
+        rollout = client.post(f"/v1/rollouts/{number}/{segment(name)}", {"reason": reason})
+        words = f"rollout {number} of channel {channel} is {rollout['state']}: {NEXT[name]}"
+        show(output, rollout, (), (), words)
+
+    order.__doc__ = f"{help_}{order.__doc__ or ''}"
+    return click.command(name)(order)
+
+
+for _command in (
+    _order(
+        "pause",
+        """Let no further machine's turn come. Those that were not rebooted yet boot what they had; those that are on
+    their way are waited for.
+
+    \b
+      netboot rollout pause stable --reason "the network is being worked on"
+    """,
+    ),
+    _order(
+        "resume",
+        """Let it go on. Machines that failed until now stop it no more.
+
+    \b
+      netboot rollout resume stable
+    """,
+    ),
+    _order(
+        "undo",
+        """Let every machine boot what it had, from now on. Those that run the other image have to be rebooted: `netboot
+    rollout status` names them.
+
+    \b
+      netboot rollout undo stable
+    """,
+    ),
+):
+    group.add_command(_command)
+
+
+@group.command()
+@click.argument("channel", required=False)
+@click.option("--limit", type=click.IntRange(1, 200), default=HISTORY_SHOWN, show_default=True, help="How many.")
+@api_command
+def history(channel: str | None, limit: int, connection: Connection, output: str) -> None:
+    """List rollouts, the newest first; of CHANNEL alone with what was done to each.
+
+    \b
+      netboot rollout history
+      netboot rollout history stable
+    """
+    client = connection.open()
+    rollouts = client.get("/v1/rollouts", limit=200)["rollouts"]
+    if channel is None:
+        shown = rollouts[:limit]
+        show(output, {"rollouts": shown}, COLUMNS, map(row, shown), "there was no rollout yet")
+        return
+    of_channel = [each for each in rollouts if each["channel"] == channel][:limit]
+    full = [client.get(f"/v1/rollouts/{each['number']}") for each in of_channel]
+    for each in full:
+        del each["members"]
+    rows = [
+        (each["number"], moment(entry["at_ms"]), entry["who"], entry["act"], entry["said"])
+        for each in full
+        for entry in each["history"]
+    ]
+    show(output, {"rollouts": full}, ("rollout", "when", "who", "what", "why"), rows, "there was no rollout of it yet")
+
+
+def _all(client: Client) -> list[dict[str, Any]]:
+    rollouts: list[dict[str, Any]] = client.get("/v1/rollouts", limit=200)["rollouts"]
+    return rollouts
+
+
+def _last(client: Client, channel: str) -> dict[str, Any]:
+    for each in _all(client):
+        if each["channel"] == channel:
+            return each
+    raise ApiError(f"there was no rollout of channel {channel} yet", "see `netboot rollout history`", UNKNOWN)

@@ -1,0 +1,125 @@
+"""How `netboot rollout` shows a rollout."""
+
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import click
+
+from images.values.durations import in_words
+from netboot.cli.client import Client
+from netboot.cli.output import progress, show
+from netboot.cli.times import moment
+
+NAMES_SHOWN = 10
+LOOK_SECONDS = 2.0
+_WHICH, _HOW_FAR = ("rollout", "channel", "image", "state"), ("in service with it", "to reboot", "out", "failed")
+COLUMNS = (*_WHICH, *_HOW_FAR, "began", "ended", "why")
+NEXT: Mapping[str, str] = {
+    "pause": "machines that were not rebooted yet boot what they had",
+    "resume": "it goes on",
+    "undo": "every machine boots what it had; `netboot rollout status` names those that are to be rebooted",
+}
+
+
+def row(rollout: dict[str, Any]) -> tuple[object, ...]:
+    """One of a list."""
+    machines = rollout["machines"]
+    return (
+        rollout["number"],
+        rollout["channel"],
+        f"{rollout['image_name']} {rollout['image'][:12]}",
+        _state(rollout),
+        f"{machines['done']} of {rollout['of'] - machines['left']}",
+        machines["assigned"],
+        machines["out"],
+        machines["failed"],
+        moment(rollout["started_ms"]),
+        moment(rollout["ended_ms"]),
+        rollout["why"],
+    )
+
+
+def say(rollout: dict[str, Any], *, dry_run: bool) -> Iterator[str]:
+    """What was begun, or would be."""
+    strategy = rollout["strategy"]
+    image = f"{rollout['image_name']} {rollout['image'][:12]}"
+    what = f"channel {rollout['channel']} from {rollout['base'][:12]} to {image}"
+    name = "this would be a rollout" if dry_run else f"rollout {rollout['number']}"
+    yield f"{name} of {_count(rollout['of'])} of {what}"
+    if rollout["unproven"]:
+        yield (
+            "its machines are in fewer than two racks, so nothing proves the image: one machine at a time, and the "
+            "first failure stops it"
+        )
+    else:
+        per_rack = f", {strategy['per_rack']} of a rack" if strategy["per_rack"] is not None else ""
+        yield (
+            f"{strategy['canary']} canaries first, which bake {in_words(strategy['bake'])}; "
+            f"at most {rollout['most']} of {rollout['of']} machines are out at once{per_rack}"
+        )
+    if dry_run:
+        yield f"{rollout['up']} of them are in service now; nothing was changed"
+        return
+    yield "machines are assigned the image, and this service reboots none of them:"
+    yield f"reboot those that `netboot rollout status {rollout['channel']}` names, as it names them"
+
+
+def print_one(output: str, rollout: dict[str, Any]) -> None:
+    """All about one; of its machines those that are neither waiting nor done."""
+    members = [each for each in rollout["members"] if each["state"] not in ("waiting", "done")]
+    rows = [
+        (each["machine"], each["rack"], each["state"], "canary" if each["canary"] else "", each["why"])
+        for each in members
+    ]
+    if output != "json":
+        for name, text in _facts(rollout):
+            click.echo(f"{name:<15} {text}")
+        click.echo()
+    show(output, rollout, ("machine", "rack", "state", "", "why"), rows, "no machine is on its way")
+
+
+def follow(client: Client, number: int) -> None:
+    """Until it has ended, or somebody has to look; a bar on a terminal."""
+    rollout = client.get(f"/v1/rollouts/{number}")
+    whole = rollout["of"] - rollout["machines"]["left"]
+    with progress(f"rollout {number} of channel {rollout['channel']}", whole, after=0.0, in_bytes=False) as advance:
+        done = 0
+        while True:
+            now = rollout["machines"]["done"]
+            advance(now - done)
+            done = now
+            if rollout["state"] != "running":
+                return
+            time.sleep(LOOK_SECONDS)
+            rollout = client.get(f"/v1/rollouts/{number}")
+
+
+def _facts(rollout: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    machines, strategy = rollout["machines"], rollout["strategy"]
+    yield "rollout", f"{rollout['number']} of channel {rollout['channel']}, by {rollout['operator']}"
+    yield "image", f"{rollout['image_name']} {rollout['image'][:12]}; before it {rollout['base'][:12]}"
+    yield "state", _state(rollout) + (f": {rollout['why']}" if rollout["why"] else "")
+    yield "machines", ", ".join(f"{count} {state}" for state, count in machines.items() if count)
+    per_rack = f", {strategy['per_rack']} of a rack" if strategy["per_rack"] is not None else ""
+    unproven = "; unproven, for want of a second rack" if rollout["unproven"] else ""
+    yield "at once", f"{rollout['most']}{per_rack}{unproven}"
+    yield "deadline", in_words(strategy["deadline"])
+    if rollout["to_reboot"]:
+        names = rollout["to_reboot"]
+        more = f" and {len(names) - NAMES_SHOWN} more" if len(names) > NAMES_SHOWN else ""
+        yield "to be rebooted", ", ".join(names[:NAMES_SHOWN]) + more
+
+
+def _state(rollout: dict[str, Any]) -> str:
+    state: str = rollout["state"]
+    if state not in ("running", "paused"):
+        return state
+    if rollout["undoing"]:
+        return "undoing" if state == "running" else "paused while undoing"
+    stage = "everybody" if rollout["rolling"] else "canaries"
+    return f"{state} ({stage})"
+
+
+def _count(number: int) -> str:
+    return f"{number} machine{'' if number == 1 else 's'}"

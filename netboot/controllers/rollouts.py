@@ -1,0 +1,203 @@
+"""Drives rollouts: looks at their machines every few seconds, and writes down what became of them.
+
+Each look is one transaction, from what was written before to what is true now, so that a program that ends at any point
+of it goes on where it was. A channel is moved in the very transaction that ends its rollout: moving it again changes
+nothing.
+"""
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
+
+from images.errors import ImageError
+from netboot.lifecycle.conditions import Judged
+from netboot.lifecycle.errors import CannotTellError
+from netboot.lifecycle.intents import Freezes, permission
+from netboot.lifecycle.ports import Clock
+from netboot.lifecycle.rollout import Member, MemberState, Renewal, Rollout, RolloutState
+from netboot.lifecycle.rollout_engine import World, step
+from netboot.lifecycle.rollout_facts import facts_of, places_of
+from netboot.lifecycle.rollout_member import Moment
+from netboot.lifecycle.rollout_store import Members, Note, RolloutStore
+from netboot.lifecycle.seen_time import SeenTime
+from netboot.lifecycle.snapshot import Snapshot
+from netboot.status import LifecycleStatus, RolloutsStatus, RolloutStatus
+
+log = logging.getLogger(__name__)
+
+KEEP_MS = 10_000
+"""How often a rollout's clock is written down where nothing else is: a crash sets its deadlines back by so much."""
+FRESH_MS = 10_000
+MOST_WAITING = 100
+"""Machines that wait to be judged; with more of them, what is known is too old to tell who is late."""
+WHO = "netboot"
+
+
+class Renewals(Protocol):
+    """Drains and reboots machines, within what else holds them."""
+
+    def want(self, machines: Mapping[str, Renewal]) -> Mapping[str, str]:
+        """From now on these are to be renewed, and no others that were wanted before; told again it changes nothing.
+        Returns machine → why it will not be, in words.
+
+        Raises:
+            CannotTellError: not now.
+        """
+        ...
+
+
+class RolloutController:
+    """`step` every few seconds. `judged(names)`: what was found of machines; `published()`: the snapshot in force;
+    `lifecycle()`: what the lifecycle's loop said last; `channel(name)`, `point(channel, image)`: where one points, and
+    moving it; both raise images.errors.ImageError. `freezes`: whether the fleet is frozen. `renewals` None: machines
+    are rebooted by somebody else."""
+
+    def __init__(
+        self,
+        store: RolloutStore,
+        judged: Callable[[Sequence[str] | None], Mapping[str, Judged]],
+        published: Callable[[], Snapshot | None],
+        lifecycle: Callable[[], LifecycleStatus | None],
+        channel: Callable[[str], str | None],
+        point: Callable[[str, str], object],
+        freezes: Freezes,
+        clock: Clock,
+        up_ms: Callable[[], int],
+        renewals: Renewals | None = None,
+    ) -> None:
+        self._store, self._judged, self._published, self._lifecycle = store, judged, published, lifecycle
+        self._channel, self._point, self._clock, self._up_ms = channel, point, clock, up_ms
+        self._freezes, self._renewals = freezes, renewals
+        self._refused: Mapping[str, str] = {}
+        self._clocks: dict[int, SeenTime] = {}
+        self._status: tuple[RolloutStatus, ...] = ()
+        self._problem = ""
+
+    def step(self) -> None:
+        """Look at every rollout that is under way."""
+        try:
+            self._step()
+        except (CannotTellError, ImageError) as error:
+            self._problem = str(error)
+            return
+        self._problem = ""
+
+    def status(self) -> RolloutsStatus:
+        """For `/readyz` and metrics."""
+        return RolloutsStatus(at_ms=self._clock.now_ms(), problem=self._problem, rollouts=self._status)
+
+    def _step(self) -> None:
+        snapshot = self._published()
+        under_way = self._store.under_way()
+        self._clocks = {each.number: self._clocks[each.number] for each in under_way if each.number in self._clocks}
+        if snapshot is None:
+            return
+        wanted: dict[str, Renewal] = {}
+        said = []
+        for rollout in under_way:
+            after, members = self._drive(rollout.number, snapshot)
+            said.append(_status(after, members))
+            wanted |= _renewals(after, members, snapshot)
+        self._status = tuple(said)
+        if self._renewals is not None:
+            self._refused = self._renewals.want(wanted)
+
+    def _drive(self, number: int, snapshot: Snapshot) -> tuple[Rollout, Members]:
+        seen: Members = {}
+
+        def look(rollout: Rollout, members: Members) -> tuple[Rollout, Members]:
+            nonlocal seen
+            after, seen = self._look(rollout, members, snapshot)
+            return after, seen
+
+        def note(before: Rollout, now: Rollout) -> Note | None:
+            told = (before.state, before.rolling) != (now.state, now.rolling)
+            act = str(now.state) if before.state is not now.state else "the canaries are in service"
+            return Note(self._clock.now_ms(), WHO, act, now.why) if told else None
+
+        return self._store.change(number, look, note), seen
+
+    def _look(self, rollout: Rollout, members: Members, snapshot: Snapshot) -> tuple[Rollout, Members]:
+        if not rollout.under_way:  # it was ended meanwhile
+            return rollout, members
+        world = World(
+            facts=facts_of(snapshot, rollout.channel, members, self._judged(list(members))),
+            seeing=self._seeing(snapshot, members),
+            obstacle="" if rollout.undoing else self._obstacle(rollout, snapshot),
+            refused=self._refused,
+            withheld=self._withheld(snapshot),
+        )
+        clock = self._clocks.setdefault(rollout.number, SeenTime({"": rollout.clock_ms}, self._up_ms()))
+        clock.look([""] if world.seeing else [], self._up_ms())
+        looked = rollout.model_copy(update={"clock_ms": max(rollout.clock_ms, clock.values[""])})
+        after, now = step(looked, members, world)
+        changed = [name for name, each in now.items() if each is not members[name]]
+        if after == looked and not changed and looked.clock_ms - rollout.clock_ms < KEEP_MS:
+            return rollout, members
+        _tell(looked, after, [now[name] for name in changed])
+        if not after.under_way:
+            if after.state is RolloutState.COMPLETE:
+                self._point(rollout.channel, rollout.image)
+            after = after.model_copy(update={"ended_ms": self._clock.now_ms()})
+        return after, now
+
+    def _seeing(self, snapshot: Snapshot, members: Members) -> bool:
+        """Whether what was found of these machines is how they are (rule L11 of the lifecycle)."""
+        said = self._lifecycle()
+        if said is None or said.problem or abs(self._up_ms() - said.up_ms) > FRESH_MS or said.waiting > MOST_WAITING:
+            return False
+        return not places_of(snapshot, members) & set(said.unseen)
+
+    def _withheld(self, snapshot: Snapshot) -> str:
+        """Why nothing may begin now, by a freeze or the maintenance windows."""
+        said = permission(self._freezes, snapshot.inventory.maintenance, self._clock.now_ms())
+        return "" if said.may else f"nothing begins: {said.reason}"
+
+    def _obstacle(self, rollout: Rollout, snapshot: Snapshot) -> str:
+        """Why it cannot go on, whatever its machines do."""
+        channel = next((each for each in snapshot.inventory.channels if each.name == rollout.channel), None)
+        if channel is None:
+            return f"the inventory has no channel {rollout.channel} any more"
+        if channel.image is not None:
+            return f"channel {rollout.channel} is pinned to {channel.image[:12]} in the inventory now"
+        if (now := self._channel(rollout.channel)) not in (rollout.base, rollout.image):
+            return f"channel {rollout.channel} was moved to {(now or 'nothing')[:12]} meanwhile"
+        why = snapshot.unusable_images.get(rollout.image)
+        return f"the image cannot be used: {why}" if why is not None else ""
+
+
+def _renewals(rollout: Rollout, members: Members, snapshot: Snapshot) -> dict[str, Renewal]:
+    """Those whose turn it is, once their assignment is in the published snapshot: nobody is rebooted before."""
+    if rollout.on_next_boot or rollout.state is not RolloutState.RUNNING:
+        return {}
+    moment = Moment(rollout, seeing=True)
+    return {
+        name: Renewal(rollout.number, each.tries)
+        for name, each in members.items()
+        if each.state is MemberState.ASSIGNED
+        and name in snapshot.assigned
+        and snapshot.assigned[name].image == moment.goal(each)
+    }
+
+
+def _status(rollout: Rollout, members: Members) -> RolloutStatus:
+    counts = dict.fromkeys(map(str, MemberState), 0)
+    for each in members.values():
+        counts[each.state] += 1
+    return RolloutStatus(
+        number=rollout.number,
+        channel=rollout.channel,
+        state=str(rollout.state),
+        undoing=rollout.undoing,
+        machines=counts,
+    )
+
+
+def _tell(before: Rollout, now: Rollout, changed: Sequence[Member]) -> None:
+    about = f"rollout {now.number} of channel {now.channel}"
+    for each in changed:
+        if each.state in (MemberState.FAILED, MemberState.SKIPPED):
+            log.warning("%s: %s %s: %s", about, each.machine, each.state, each.why)
+    if before.state is not now.state:
+        level = logging.WARNING if now.state is RolloutState.PAUSED else logging.INFO
+        log.log(level, "%s is %s: %s", about, now.state, now.why)

@@ -1,0 +1,152 @@
+"""A rollout: how machines of a channel come to another image, a few at a time. Values, as they are kept; what becomes
+of them is in `rollout_engine` (facts) and `rollout_orders` (operators)."""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import NamedTuple
+
+from images.values.strict import Strict
+from images.values.types import Name, Sha256
+from netboot.machines.strategy import Strategy
+
+
+class RolloutState(StrEnum):
+    """RUNNING and PAUSED ones are under way; the others have ended for good."""
+
+    RUNNING = "running"
+    PAUSED = "paused"
+    COMPLETE = "complete"
+    UNDONE = "undone"
+    CANCELLED = "cancelled"
+
+
+UNDER_WAY = frozenset({RolloutState.RUNNING, RolloutState.PAUSED})
+
+
+class MemberState(StrEnum):
+    """Where a machine is on its way to the image that the rollout is bringing it to."""
+
+    WAITING = "waiting"
+    """Not its turn yet: it boots what it had."""
+    ASSIGNED = "assigned"
+    """It boots the image from its next boot on, and has not been rebooted."""
+    OUT = "out"
+    """It left service, and is expected back."""
+    DONE = "done"
+    """In service with the image."""
+    FAILED = "failed"
+    """It did not come back in time, or twice with another image: it boots what it had."""
+    SKIPPED = "skipped"
+    """It was not rebooted, or is held: that says nothing of the image."""
+    LEFT = "left"
+    """It uses another channel now, was retired or disabled, or is no longer in the inventory."""
+
+
+MOVING = frozenset({MemberState.ASSIGNED, MemberState.OUT})
+"""Those that fill a place of the budget, however they are."""
+SETTLED = frozenset({MemberState.DONE, MemberState.FAILED, MemberState.SKIPPED, MemberState.LEFT})
+
+
+class Member(Strict):
+    """A machine of a rollout, as it was when that began, and how far it is. `previous`: what it booted before; `since`:
+    what the rollout's clock showed when its state changed; `boot`: the boot that it had when its turn came; `tries`:
+    how often it came back with another image, or was not rebooted in time."""
+
+    machine: Name
+    rack: str = ""
+    class_name: str = ""
+    previous: Sha256
+    state: MemberState = MemberState.WAITING
+    canary: bool = False
+    tries: int = 0
+    since: int = 0
+    boot: str = ""
+    why: str = ""
+    accepted: bool = False
+    """It failed before an operator said that the rollout is to go on."""
+
+
+class Rollout(Strict):
+    """`base`: what the channel pointed to when it began, and points to until it is complete; `clock_ms`: time in which
+    machines could be seen; `undoing`: it brings machines back to what they had; `rolling`: the canaries have proved the
+    image; `unproven`: its machines are in fewer than two racks; `blocked`: the clock when it could first not go on."""
+
+    number: int
+    channel: Name
+    image: Sha256
+    image_name: str
+    base: Sha256
+    strategy: Strategy
+    on_next_boot: bool
+    unproven: bool
+    state: RolloutState = RolloutState.RUNNING
+    undoing: bool = False
+    rolling: bool = False
+    why: str = ""
+    clock_ms: int = 0
+    blocked: int | None = None
+    operator: str
+    reason: str = ""
+    started_ms: int
+    ended_ms: int | None = None
+
+    @property
+    def under_way(self) -> bool:
+        """Whether anything may come of it."""
+        return self.state in UNDER_WAY
+
+
+class Fact(NamedTuple):
+    """How a machine is now. `up`: in service, or, where it joins no cluster, booted; `image`, `boot`: of the boot that
+    counts; `held`: in words, that somebody keeps it out of service; `gone`: why it is no member any more."""
+
+    up: bool
+    image: str
+    boot: str
+    held: str = ""
+    gone: str = ""
+
+
+class Assigned(NamedTuple):
+    """What a rollout assigned to a machine, as long as that uses the channel."""
+
+    channel: str
+    image: str
+    rollout: int
+
+
+def target(rollout: Rollout, member: Member) -> str:
+    """The image that a machine is to boot while the rollout is under way."""
+    begun = member.state in MOVING or member.state is MemberState.DONE
+    return rollout.image if begun and not rollout.undoing else member.previous
+
+
+def assignments(rollout: Rollout, members: Mapping[str, Member]) -> dict[str, Assigned]:
+    """Every machine's that has not left. Of a rollout that has ended only where it is not what the channel points to
+    since: a machine that failed keeps what it had, until the next rollout or `channel set`."""
+    if rollout.state is RolloutState.CANCELLED:
+        return {}
+    after = {RolloutState.COMPLETE: rollout.image, RolloutState.UNDONE: rollout.base}.get(rollout.state)
+    targets = {name: target(rollout, each) for name, each in members.items() if each.state is not MemberState.LEFT}
+    absent = {
+        name
+        for name, each in members.items()
+        if rollout.state is RolloutState.COMPLETE and each.state in (MemberState.WAITING, MemberState.SKIPPED)
+    }
+    return {
+        name: Assigned(rollout.channel, image, rollout.number)
+        for name, image in targets.items()
+        if image != after and name not in absent
+    }
+
+
+def images(rollout: Rollout, members: Mapping[str, Member]) -> set[str]:
+    """Those that it may assign still, that undoing it needs, or going back to what was before it."""
+    return {rollout.image, rollout.base} | {each.previous for each in members.values()}
+
+
+class Renewal(NamedTuple):
+    """A wish that a machine be drained and rebooted. `attempt`: another one is another reboot."""
+
+    rollout: int
+    attempt: int

@@ -1,0 +1,61 @@
+"""How machines are now, as a rollout wants to know it: by the inventory in force, and by what was found. Pure."""
+
+from collections.abc import Collection, Iterable, Mapping
+
+from netboot.lifecycle.conditions import Judged
+from netboot.lifecycle.reasons import ConditionType, Reason
+from netboot.lifecycle.rollout import Fact
+from netboot.lifecycle.snapshot import Snapshot
+from netboot.machines.values import Machine
+
+_HELD = frozenset({Reason.HELD, Reason.QUARANTINED})
+
+
+def facts_of(snapshot: Snapshot, channel: str, names: Collection[str], judged: Mapping[str, Judged]) -> dict[str, Fact]:
+    """Of those of `names` that are known: one that was not judged yet is not in it, unless it is no member any more."""
+    channels = {profile.name: profile.channel for profile in snapshot.inventory.profiles}
+    machines = {machine.name: machine for machine in snapshot.inventory.machines}
+    found = {}
+    for name in names:
+        machine, judgement = machines.get(name), judged.get(name)
+        gone = _gone(machine, channel, channels, judgement)
+        if gone:
+            found[name] = Fact(up=False, image="", boot="", gone=gone)
+        elif judgement is not None:
+            found[name] = Fact(_up(judgement), judgement.image, judgement.boot, held=_held(judgement))
+    return found
+
+
+def places_of(snapshot: Snapshot, names: Iterable[str]) -> set[str]:
+    """The clocks of `SeenTime` that count for these machines: where their reports and their Nodes are seen."""
+    wanted = set(names)
+    machines = [machine for machine in snapshot.inventory.machines if machine.name in wanted]
+    return {"reports"} | {f"nodes/{machine.cluster}/{machine.class_name or ''}" for machine in machines}
+
+
+def _gone(machine: Machine | None, channel: str, channels: Mapping[str, str], judged: Judged | None) -> str:
+    if machine is None:
+        return "the inventory no longer has it"
+    if channels[machine.profile] != channel:
+        return f"it uses channel {channels[machine.profile]} now"
+    if not machine.enabled:
+        return "it is disabled"
+    return "it is retired" if _reason(judged) is Reason.RETIRED else ""
+
+
+def _up(judged: Judged) -> bool:
+    """In service; where it joins no cluster, up, by whoever says so: nothing else is to be had there."""
+    service, booted = judged.condition(ConditionType.IN_SERVICE), judged.condition(ConditionType.BOOTED)
+    if service is not None and service.reason is Reason.NO_CLUSTER:
+        return booted is not None and booted.status == "True"
+    return service is not None and service.status == "True"
+
+
+def _held(judged: Judged) -> str:
+    reason = _reason(judged)
+    return f"it is {reason.value.lower()}" if reason in _HELD else ""
+
+
+def _reason(judged: Judged | None) -> Reason | None:
+    service = judged.condition(ConditionType.IN_SERVICE) if judged is not None else None
+    return service.reason if service is not None else None

@@ -1,0 +1,82 @@
+"""Where rollouts are kept: the port. Management writes what operators ask, the controllers what became of it."""
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple, Protocol
+
+from images.values.strict import Strict
+from netboot.lifecycle.rollout import Assigned, Member, Rollout
+
+Members = dict[str, Member]
+Change = Callable[[Rollout, Members], tuple[Rollout, Members]]
+
+
+class Note(NamedTuple):
+    """A line of a rollout's history: who did what, and why."""
+
+    at_ms: int
+    who: str
+    act: str
+    said: str = ""
+
+
+class Entry(Strict):
+    """The same, as it is read."""
+
+    at_ms: int
+    rollout: int
+    who: str
+    act: str
+    said: str
+
+
+class RolloutStore(Protocol):
+    """Every method raises StateUnavailableError when it cannot be read, or written."""
+
+    def rollouts(self, limit: int) -> list[Rollout]:
+        """The newest first."""
+        ...
+
+    def under_way(self) -> list[Rollout]:
+        """Those that have not ended, by number."""
+        ...
+
+    def rollout(self, number: int) -> Rollout:
+        """Raises NoSuchRolloutError."""
+        ...
+
+    def members(self, number: int) -> Members:
+        """A rollout's machines, by name."""
+        ...
+
+    def history(self, number: int, limit: int) -> list[Entry]:
+        """What was done to a rollout, the newest first."""
+        ...
+
+    def assigned(self) -> Mapping[str, Assigned]:
+        """Machine → what a rollout assigned to it."""
+        ...
+
+    def images(self) -> set[str]:
+        """Images that are assigned, or that machines may have to go back to."""
+        ...
+
+    def start(self, rollout: Rollout, members: Members, note: Note) -> Rollout:
+        """Write a new one down; with its number.
+
+        Raises:
+            RolloutRefusedError: one of the channel is under way.
+        """
+        ...
+
+    def change(self, number: int, change: Change, note: Callable[[Rollout, Rollout], Note | None]) -> Rollout:
+        """Read, change and write, and nobody between; what `change` raises leaves all as it was. `note(before, after)`:
+        the line for its history; None: none.
+
+        Raises:
+            NoSuchRolloutError.
+        """
+        ...
+
+    def release(self, channel: str) -> None:
+        """What ended rollouts left assigned in this channel is assigned no more."""
+        ...

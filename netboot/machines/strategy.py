@@ -1,0 +1,51 @@
+"""How machines of a channel are brought to another image: its `strategy:`, and what an operator says over that."""
+
+from typing import Annotated
+
+from pydantic import BeforeValidator, Field
+
+from images.values.durations import duration
+from images.values.strict import Strict
+
+LONGEST = 7 * 86_400
+
+
+def _share(value: object) -> object:
+    if isinstance(value, str) and value.endswith("%"):
+        number = value[:-1]
+        if number.isascii() and number.isdigit() and 1 <= int(number) <= 100:
+            return f"{int(number)}%"
+    elif isinstance(value, int | str) and not isinstance(value, bool):
+        number = str(value)
+        if number.isascii() and number.isdigit() and len(number) < 7 and int(number) >= 1:
+            return str(int(number))
+    raise ValueError("must be a number of machines, like 3, or a share of them, like 5%")
+
+
+def _seconds(value: object) -> object:
+    if isinstance(value, str):
+        return duration(value)
+    return value
+
+
+Share = Annotated[str, BeforeValidator(_share)]
+"""`5%` or `3`: of machines, at least one."""
+Seconds = Annotated[int, Field(ge=0, le=LONGEST), BeforeValidator(_seconds)]
+
+
+class Strategy(Strict):
+    """`canary`: how many machines try the image first; `bake`: seconds for which all of them have to be in service with
+    it; `max_unavailable`, `per_rack`: how many may be out of service at once, in all and of one rack (None: as many);
+    `deadline`: seconds from when one leaves service until it is back."""
+
+    canary: Annotated[int, Field(ge=2, le=1000)] = 2
+    max_unavailable: Share = "5%"
+    per_rack: Annotated[int, Field(ge=1)] | None = None
+    bake: Seconds = 1800
+    deadline: Annotated[Seconds, Field(ge=60)] = 1800
+
+    def budget(self, machines: int) -> int:
+        """How many of so many machines may be out of service at once: rounded down, and at least one."""
+        if self.max_unavailable.endswith("%"):
+            return max(1, machines * int(self.max_unavailable[:-1]) // 100)
+        return int(self.max_unavailable)

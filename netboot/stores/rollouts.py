@@ -1,0 +1,195 @@
+"""Rollouts in `data/rollouts.db`: `netboot.lifecycle.rollout_store.RolloutStore`.
+
+The supervisor makes the file when the service starts, and nobody else: one that is gone while it runs is not made anew,
+for an empty one would say that nothing is assigned. Opened anew for each question, as that of enrolments is.
+"""
+
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from images.values.faults import first_fault
+from netboot.lifecycle.errors import NoSuchRolloutError, RolloutRefusedError, StateUnavailableError
+from netboot.lifecycle.rollout import UNDER_WAY, Assigned, Member, Rollout, assignments, images
+from netboot.lifecycle.rollout_store import Change, Entry, Members, Note
+from netboot.stores import shared_file
+
+MIGRATIONS = (
+    (
+        """CREATE TABLE rollouts (
+            number INTEGER PRIMARY KEY AUTOINCREMENT, channel TEXT NOT NULL, under_way INTEGER NOT NULL,
+            released INTEGER NOT NULL DEFAULT 0, body TEXT NOT NULL
+        )""",
+        "CREATE UNIQUE INDEX one_of_a_channel ON rollouts (channel) WHERE under_way",
+        """CREATE TABLE members (
+            rollout INTEGER NOT NULL, machine TEXT NOT NULL, body TEXT NOT NULL, PRIMARY KEY (rollout, machine)
+        ) WITHOUT ROWID""",
+        """CREATE TABLE history (
+            id INTEGER PRIMARY KEY AUTOINCREMENT, at_ms INTEGER NOT NULL, rollout INTEGER NOT NULL, who TEXT NOT NULL,
+            act TEXT NOT NULL, said TEXT NOT NULL
+        )""",
+        "CREATE INDEX history_of_rollout ON history (rollout, id)",
+    ),
+)
+VERSION = len(MIGRATIONS)
+KEPT = 200
+"""Rollouts of which everything is kept."""
+_IN_FORCE = (
+    "SELECT number, body FROM rollouts WHERE number IN "
+    "(SELECT max(number) FROM rollouts GROUP BY channel) AND NOT released"
+)
+"""Of each channel the newest: no older one has a say."""
+
+
+def make(path: Path) -> sqlite3.Connection:
+    """The file, made or brought up to date; whoever keeps it open keeps SQLite's files beside it.
+
+    Raises:
+        StateUnavailableError: it is newer than this program. sqlite3.Error, OSError.
+    """
+    return shared_file.connect(path, MIGRATIONS)
+
+
+class SqliteRollouts:
+    """Safe for threads and processes: every change is one transaction that reads, decides and writes."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def rollouts(self, limit: int) -> list[Rollout]:
+        with self._open("ro") as db:
+            return _rollouts(db, "SELECT number, body FROM rollouts ORDER BY number DESC LIMIT ?", limit)
+
+    def under_way(self) -> list[Rollout]:
+        with self._open("ro") as db:
+            return _rollouts(db, "SELECT number, body FROM rollouts WHERE under_way ORDER BY number")
+
+    def rollout(self, number: int) -> Rollout:
+        with self._open("ro") as db:
+            return _one(db, number)
+
+    def members(self, number: int) -> Members:
+        with self._open("ro") as db:
+            return _members(db, number)
+
+    def history(self, number: int, limit: int) -> list[Entry]:
+        names = tuple(Entry.model_fields)
+        query = f"SELECT {', '.join(names)} FROM history WHERE rollout = ? ORDER BY id DESC LIMIT ?"  # noqa: S608
+        with self._open("ro") as db:
+            rows = db.execute(query, (number, limit)).fetchall()
+        return [Entry.model_validate(dict(zip(names, row, strict=True))) for row in rows]
+
+    def assigned(self) -> Mapping[str, Assigned]:
+        found: dict[str, Assigned] = {}
+        with self._open("ro") as db:
+            for rollout in _rollouts(db, _IN_FORCE):
+                found |= assignments(rollout, _members(db, rollout.number))
+        return found
+
+    def images(self) -> set[str]:
+        found = set[str]()
+        with self._open("ro") as db:
+            for rollout in _rollouts(db, _IN_FORCE):
+                found |= images(rollout, _members(db, rollout.number))
+        return found
+
+    def start(self, rollout: Rollout, members: Members, note: Note) -> Rollout:
+        with self._open("rw") as db:
+            db.execute("BEGIN IMMEDIATE")
+            query = "SELECT number, body FROM rollouts WHERE under_way AND channel = ?"
+            if there := _rollouts(db, query, rollout.channel):
+                why = f"rollout {there[0].number} of channel {rollout.channel} is {there[0].state}"
+                raise RolloutRefusedError(f"{why}: one at a time; let it end, or undo it")
+            row = db.execute(
+                "INSERT INTO rollouts (channel, under_way, body) VALUES (?, 1, ?)", (rollout.channel, "")
+            ).lastrowid
+            begun = rollout.model_copy(update={"number": row})
+            _write(db, begun, members.values())
+            _note(db, begun.number, note)
+            _forget(db)
+            db.execute("COMMIT")
+        return begun
+
+    def change(self, number: int, change: Change, note: Callable[[Rollout, Rollout], Note | None]) -> Rollout:
+        with self._open("rw") as db:
+            db.execute("BEGIN IMMEDIATE")
+            was, before = _one(db, number), _members(db, number)
+            rollout, members = change(was, before)
+            changed = [each for name, each in members.items() if each is not before[name]]
+            said = note(was, rollout)
+            if rollout != was or changed:
+                _write(db, rollout, changed)
+            if said is not None:
+                _note(db, number, said)
+            db.execute("COMMIT")  # an error before it closes the connection, which rolls back
+        return rollout
+
+    def release(self, channel: str) -> None:
+        with self._open("rw") as db:
+            db.execute("UPDATE rollouts SET released = 1 WHERE channel = ? AND NOT under_way", (channel,))
+
+    @contextmanager
+    def _open(self, mode: str) -> Iterator[sqlite3.Connection]:
+        uri = f"{self._path.absolute().as_uri()}?mode={mode}"
+        try:
+            with closing(sqlite3.connect(uri, uri=True, timeout=shared_file.BUSY_SECONDS, isolation_level=None)) as db:
+                if mode == "rw":
+                    db.execute("PRAGMA synchronous=FULL")
+                if (version := shared_file.version_of(db)) != VERSION:
+                    raise StateUnavailableError(
+                        f"{self._path} has schema {version}, and this netboot knows {VERSION}: restart the service"
+                    )
+                yield db
+        except ValidationError as error:
+            fault = first_fault(error)
+            raise StateUnavailableError(
+                f"{self._path} holds what cannot be read ({fault.key}: {fault.message}): restore a backup"
+            ) from None
+        except (sqlite3.Error, OSError) as error:
+            why = "it is not there" if not self._path.exists() else error
+            raise StateUnavailableError(f"{self._path} cannot be used: {why}; rollouts stand still") from None
+
+
+def _rollouts(db: sqlite3.Connection, query: str, *values: object) -> list[Rollout]:
+    return [Rollout.model_validate_json(body) for _, body in db.execute(query, values).fetchall()]
+
+
+def _one(db: sqlite3.Connection, number: int) -> Rollout:
+    found = _rollouts(db, "SELECT number, body FROM rollouts WHERE number = ?", number)
+    if not found:
+        raise NoSuchRolloutError(f"there is no rollout {number}")
+    return found[0]
+
+
+def _members(db: sqlite3.Connection, number: int) -> Members:
+    rows = db.execute("SELECT machine, body FROM members WHERE rollout = ?", (number,)).fetchall()
+    return {name: Member.model_validate_json(body) for name, body in rows}
+
+
+def _write(db: sqlite3.Connection, rollout: Rollout, members: Iterable[Member]) -> None:
+    db.execute(
+        "UPDATE rollouts SET under_way = ?, body = ? WHERE number = ?",
+        (rollout.state in UNDER_WAY, rollout.model_dump_json(), rollout.number),
+    )
+    db.executemany(
+        "INSERT OR REPLACE INTO members (rollout, machine, body) VALUES (?, ?, ?)",
+        [(rollout.number, each.machine, each.model_dump_json()) for each in members],
+    )
+
+
+def _note(db: sqlite3.Connection, number: int, note: Note) -> None:
+    query = "INSERT INTO history (at_ms, rollout, who, act, said) VALUES (?, ?, ?, ?, ?)"
+    db.execute(query, (note.at_ms, number, note.who, note.act, note.said))
+
+
+def _forget(db: sqlite3.Connection) -> None:
+    """What ended longest ago, and has no say any more."""
+    newest = db.execute("SELECT max(number) FROM rollouts").fetchone()[0]
+    newest_of_each = "SELECT max(number) FROM rollouts GROUP BY channel"
+    old = f"(SELECT number FROM rollouts WHERE number <= ? AND number NOT IN ({newest_of_each}))"  # noqa: S608
+    db.execute(f"DELETE FROM members WHERE rollout IN {old}", (newest - KEPT,))  # noqa: S608 - our own text
+    db.execute(f"DELETE FROM history WHERE rollout IN {old}", (newest - KEPT,))  # noqa: S608 - our own text
+    db.execute(f"DELETE FROM rollouts WHERE number IN {old}", (newest - KEPT,))  # noqa: S608 - our own text

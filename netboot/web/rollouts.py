@@ -1,0 +1,168 @@
+"""`/v1/rollouts[/<number>[/<act>]]`: bringing a channel's machines to another image, a few at a time."""
+
+from contextlib import suppress
+from typing import Annotated, Any
+
+from flask import Response, jsonify
+from pydantic import Field, StringConstraints, ValidationError
+
+from images.errors import ImageError, NotFoundError
+from images.values.faults import first_fault
+from images.values.strict import Strict
+from images.values.types import Name
+from netboot.lifecycle.channels import declared, resolve
+from netboot.lifecycle.errors import BadClaimError, ChannelPinnedError, NoSuchImageError, RolloutRefusedError
+from netboot.lifecycle.publish import image_facts
+from netboot.lifecycle.rollout import Fact, MemberState, Rollout
+from netboot.lifecycle.rollout_batch import Batch
+from netboot.lifecycle.rollout_facts import facts_of
+from netboot.lifecycle.rollout_orders import REBOOTS_NOTHING, Wish, begin, paused, resumed, undone
+from netboot.lifecycle.rollout_store import Change, Members, Note
+from netboot.lifecycle.snapshot import ImageFacts, Snapshot
+from netboot.machines.inventory import declared_at
+from netboot.machines.strategy import Strategy
+from netboot.machines.values import Channel
+from netboot.web import inputs, render
+from netboot.web.dependencies import dependencies
+from netboot.web.operators import audit, operator
+
+SHOWN, MOST = 20, 200
+Reason = Annotated[str, StringConstraints(max_length=500, strip_whitespace=True)]
+
+
+class Start(Strict):
+    """The body of a POST. `image`: as `Move` has it; `strategy`: over the channel's, key by key; `on_next_boot`:
+    machines are assigned the image, and somebody else reboots them."""
+
+    channel: Name
+    image: Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9.-]{0,63}$")]
+    strategy: dict[str, Any] = Field(default_factory=dict)
+    on_next_boot: bool = False
+    dry_run: bool = False
+    reason: Reason = ""
+
+
+class Order(Strict):
+    """The body of `pause`, `resume` and `undo`."""
+
+    reason: Reason = ""
+
+
+def listed() -> Response:
+    """The newest first."""
+    inputs.only(("limit",))
+    store = dependencies().rollouts
+    rollouts = store.rollouts(inputs.whole("limit", SHOWN, 1, MOST))
+    return jsonify({"rollouts": [_view(each, store.members(each.number)) for each in rollouts]})
+
+
+def shown(number: int) -> Response:
+    """One, with its machines and what was done to it."""
+    inputs.only(())
+    store = dependencies().rollouts
+    rollout = store.rollout(number)
+    members = store.members(number)
+    return jsonify(
+        {
+            **_view(rollout, members),
+            "members": [render.plain(members[name]) for name in sorted(members)],
+            "history": [render.plain(entry) for entry in store.history(number, MOST)],
+        }
+    )
+
+
+def started() -> Response:
+    """Begin one, or say what it would be."""
+    inputs.only(())
+    deps, body = dependencies(), inputs.parsed(Start)
+    view = deps.live.view()
+    channel = declared(view.snapshot, body.channel)
+    if channel.image is not None:
+        place = declared_at(deps.inventory, "channel", body.channel) or str(deps.inventory)
+        said = f"channel {body.channel} is pinned to {channel.image[:12]} in {place}"
+        raise ChannelPinnedError(f"{said}, and its machines boot that: a rollout needs a channel that is not pinned")
+    if not body.on_next_boot:
+        raise RolloutRefusedError(REBOOTS_NOTHING)
+    wish = Wish(body.channel, _image(body.image), _strategy(channel, body), True, operator().who, body.reason)
+    now, base = deps.clock.now_ms(), deps.repository.channel(body.channel)
+    facts = _facts(view.snapshot, body.channel)
+    rollout, members = begin(wish, view, deps.rollouts.assigned(), facts, base, now)
+    if body.dry_run:
+        return jsonify(_view(rollout, members) | {"up": sum(name in facts and facts[name].up for name in members)})
+    rollout = deps.rollouts.start(rollout, members, Note(now, wish.operator, "start", body.reason))
+    with suppress(ImageError):  # the controllers do it too, in a moment
+        present = {image.digest for image in deps.repository.images()}
+        deps.repository_writer.keep("rollouts", sorted(deps.rollouts.images() & present))
+    audit("rollout-start", rollout=rollout.number, channel=rollout.channel, image=rollout.image, reason=body.reason)
+    return jsonify(_view(rollout, members))
+
+
+def pause(number: int) -> Response:
+    """Nobody's turn comes any more."""
+    return _ordered(number, "pause")
+
+
+def resume(number: int) -> Response:
+    """It goes on."""
+    return _ordered(number, "resume")
+
+
+def undo(number: int) -> Response:
+    """Machines boot what they had."""
+    return _ordered(number, "undo")
+
+
+def _ordered(number: int, act: str) -> Response:
+    inputs.only(())
+    deps, body, who = dependencies(), inputs.parsed(Order), operator().who
+
+    def halted(rollout: Rollout, members: Members) -> tuple[Rollout, Members]:
+        return paused(rollout, members, who)
+
+    acts: dict[str, Change] = {"pause": halted, "resume": resumed, "undo": undone}
+
+    def note(before: Rollout, after: Rollout) -> Note | None:
+        return Note(deps.clock.now_ms(), who, act, body.reason) if before != after else None
+
+    rollout = deps.rollouts.change(number, acts[act], note)
+    audit(f"rollout-{act}", rollout=number, channel=rollout.channel, reason=body.reason)
+    return jsonify(_view(rollout, deps.rollouts.members(number)))
+
+
+def _image(reference: str) -> ImageFacts:
+    repository = dependencies().repository
+    digest = resolve(repository.images(), reference).digest
+    try:
+        return image_facts(digest, repository.verified(digest))
+    except NotFoundError as error:
+        raise NoSuchImageError(str(error)) from None
+
+
+def _strategy(channel: Channel, body: Start) -> Strategy:
+    by_channel = (channel.strategy or Strategy()).model_dump()
+    try:
+        return Strategy.model_validate(by_channel | body.strategy)
+    except ValidationError as error:
+        fault = first_fault(error)
+        raise BadClaimError(f"strategy.{fault.key}: {fault.message}") from None
+
+
+def _facts(snapshot: Snapshot, channel: str) -> dict[str, Fact]:
+    profiles = {profile.name for profile in snapshot.inventory.profiles if profile.channel == channel}
+    names = [machine.name for machine in snapshot.inventory.machines if machine.profile in profiles]
+    return facts_of(snapshot, channel, names, dependencies().conditions.judged(names))
+
+
+def _view(rollout: Rollout, members: Members) -> dict[str, Any]:
+    """With what follows from it. `most`: how many may be out of service at once."""
+    counts = dict.fromkeys(map(str, MemberState), 0)
+    for each in members.values():
+        counts[each.state] += 1
+    return {
+        **render.plain(rollout),
+        "machines": counts,
+        "of": len(members),
+        "racks": len({each.rack for each in members.values()}),
+        "most": Batch(rollout, members, {}).most,
+        "to_reboot": sorted(name for name, each in members.items() if each.state is MemberState.ASSIGNED),
+    }

@@ -1,0 +1,186 @@
+"""A whole fleet at the ports of the controller that drives rollouts: what was found of machines, the snapshot, clocks;
+and something that drains and reboots them, as one day an adapter will."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from images.artifact.manifest import Artifact
+from netboot.controllers.rollouts import RolloutController
+from netboot.lifecycle.conditions import Judged, MachineCondition
+from netboot.lifecycle.decide import View
+from netboot.lifecycle.errors import StateUnavailableError
+from netboot.lifecycle.reasons import ConditionType, Reason
+from netboot.lifecycle.rollout import Renewal, Rollout
+from netboot.lifecycle.rollout_facts import facts_of
+from netboot.lifecycle.rollout_orders import Wish, begin
+from netboot.lifecycle.rollout_store import Note
+from netboot.lifecycle.snapshot import Assignment, ImageFacts, Snapshot
+from netboot.machines.maintenance import Freeze
+from netboot.machines.strategy import Strategy
+from netboot.machines.values import Channel, Inventory, Machine, Profile, Rack
+from netboot.status import LifecycleStatus
+from netboot.stores.rollouts import SqliteRollouts, make
+from tests.rollouts import NEW, OLD
+
+TICK = 10
+"""Seconds between two looks; a look every second, as the service has it, sees the same a little earlier."""
+
+
+def facts(digest: str) -> ImageFacts:
+    blob = Artifact(sha256="e" * 64, size=1)
+    return ImageFacts(digest=digest, name="next", architecture="amd64", epoch=1, kernel=blob, initrd=blob, ram_mib=512)
+
+
+class World:
+    """`count` machines in racks of `per_rack`. `good(machine, image)`: whether it comes up with that image. A reboot
+    takes `minutes`, a drain one."""
+
+    def __init__(
+        self, folder: Path, count: int, per_rack: int, good: Callable[[str, str], bool], minutes: int, tick: int = TICK
+    ) -> None:
+        self.tick_seconds, self.looked = tick, 0.0
+        self.names = [f"m{number:04}" for number in range(count)]
+        self.good, self.seconds = good, minutes * 60
+        self.up = dict.fromkeys(self.names, True)
+        self.image = dict.fromkeys(self.names, OLD)
+        self.boot = dict.fromkeys(self.names, 1)
+        self.found: dict[tuple[str, bool, int], Judged] = {}
+        self.back: dict[str, int] = {}
+        """Machines that are rebooting: when they are through."""
+        self.done: dict[str, int] = {}
+        """What was rebooted for which attempt."""
+        self.channel, self.pointed = OLD, 0
+        self.now, self.most_out, self.most_of_rack = 0, 0, 0
+        self.harmed: set[str] = set()
+        self.freeze: Freeze | None = None
+        self.freezes_lost = False
+        self.seeing, self.wanted = True, dict[str, Renewal]()
+        self.store = SqliteRollouts(folder / "rollouts.db")
+        self.file = make(folder / "rollouts.db")
+        self.inventory = Inventory(
+            machines=tuple(
+                Machine.model_validate(
+                    {"name": name, "match": {"serial": name}, "profile": "p", "rack": f"r{number // per_rack}"}
+                )
+                for number, name in enumerate(self.names)
+            ),
+            profiles=(Profile(name="p", channel="stable"),),
+            channels=(Channel(name="stable"),),
+            racks=tuple(Rack(name=f"r{number}") for number in range(count // per_rack + 1)),
+        )
+        self.rack = {machine.name: machine.rack for machine in self.inventory.machines}
+        self.snapshot = self._publish()
+        self.controller = self.again()
+
+    def again(self) -> RolloutController:
+        """The program is started anew."""
+        self.controller = RolloutController(
+            self.store,
+            self.judged,
+            lambda: self.snapshot,
+            self.lifecycle,
+            lambda _channel: self.channel,
+            self.point,
+            self,
+            self,
+            lambda: self.now,
+            self,
+        )
+        return self.controller
+
+    # -- the ports
+
+    def judged(self, names: Sequence[str] | None = None) -> Mapping[str, Judged]:
+        return {name: self._judged(name) for name in (self.names if names is None else names)}
+
+    def _judged(self, name: str) -> Judged:
+        key = name, self.up[name], self.boot[name]
+        if key not in self.found:
+            self.found[key] = self._find(name)
+        return self.found[key]
+
+    def _find(self, name: str) -> Judged:
+        reason = Reason.IN_SERVICE if self.up[name] else Reason.NODE_NOT_READY
+        condition = MachineCondition.of(ConditionType.IN_SERVICE, reason, "", 1)
+        boot = f"{name} {self.boot[name]}"
+        return Judged(machine=name, conditions=(condition,), timers={}, boot=boot, image=self.image[name])
+
+    def lifecycle(self) -> LifecycleStatus:
+        unseen = () if self.seeing else ("reports",)
+        return LifecycleStatus(at_ms=1, up_ms=self.now, conditions=(), overdue={}, waiting=0, unseen=unseen)
+
+    def standing(self, now_ms: int) -> Freeze | None:
+        if self.freezes_lost:
+            raise StateUnavailableError("intents.db is torn")
+        return self.freeze if self.freeze is not None and self.freeze.stands(now_ms) else None
+
+    def now_ms(self) -> int:
+        return 1_700_000_000_000 + self.now
+
+    def point(self, channel: str, digest: str) -> str | None:
+        before, self.channel = self.channel, digest
+        self.pointed += 1
+        return before
+
+    def want(self, machines: Mapping[str, Renewal]) -> Mapping[str, str]:
+        self.wanted = dict(machines)
+        return {}
+
+    # -- what happens
+
+    def start(self, **strategy: object) -> Rollout:
+        view = View.of(self.snapshot)
+        wish = Wish("stable", facts(NEW), Strategy.model_validate(strategy), False, "alice", "")
+        known = facts_of(self.snapshot, "stable", self.names, self.judged())
+        rollout, members = begin(wish, view, {}, known, OLD, 1)
+        return self.store.start(rollout, members, Note(1, "alice", "start"))
+
+    def tick(self) -> None:
+        """Seconds pass; machines reboot as they are wanted; a look; what is assigned is published."""
+        self.now += self.tick_seconds * 1000
+        for name, renewal in self.wanted.items():
+            if self.done.get(name) != renewal.attempt and name not in self.back:
+                self.done[name], self.up[name] = renewal.attempt, False
+                self.back[name] = self.now + (60 + self.seconds) * 1000
+        for name in [name for name, at in self.back.items() if at <= self.now]:
+            assigned = self.snapshot.assigned.get(name)
+            self.image[name] = assigned.image if assigned is not None else self.channel
+            self.boot[name] += 1
+            if self.good(name, self.image[name]):
+                self.up[name] = True
+                del self.back[name]
+            else:
+                self.harmed.add(name)
+                self.back[name] = self.now + self.seconds * 1000  # it tries again, by itself
+        out = [name for name in self.names if not self.up[name]]
+        self.most_out = max(self.most_out, len(out))
+        racks = [self.rack[name] for name in out]
+        self.most_of_rack = max([self.most_of_rack, *map(racks.count, set(racks))])
+        began = time.process_time()
+        self.controller.step()
+        self.looked += time.process_time() - began
+        assert self.controller.status().problem == ""
+        self.snapshot = self._publish()
+
+    def rollout(self) -> Rollout:
+        return self.store.rollouts(1)[0]
+
+    def _publish(self) -> Snapshot:
+        assigned = {
+            name: Assignment(image=said.image, rollout=said.rollout) for name, said in self.store.assigned().items()
+        }
+        return Snapshot.model_construct(
+            site="test",
+            published_ms=1,
+            inventory=self.inventory,
+            channels={"stable": self.channel},
+            unusable={},
+            images={OLD: facts(OLD), NEW: facts(NEW)},
+            url="http://192.0.2.1",
+            origins=(),
+            assigned=assigned,
+        )
+
+    def close(self) -> None:
+        self.file.close()
