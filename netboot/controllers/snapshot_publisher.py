@@ -14,6 +14,7 @@ from images.values.strict import FaultsError
 from netboot.config import Config
 from netboot.controllers.assignments import Assignments
 from netboot.controllers.changes import Changes
+from netboot.controllers.decisions import AT_HAND
 from netboot.controllers.inventory import InventoryInForce
 from netboot.lifecycle import publish
 from netboot.lifecycle.errors import CannotTellError, NotReadyError
@@ -66,11 +67,11 @@ class SnapshotPublisher:
         self._windows_trouble = Trouble(log, "boot windows", "boot windows: they can be told again")
         self._references = Trouble(log, "references of boots are not written", "references of boots are written again")
         self._upstream, self._absent = upstream, dict[str, str]()
-        self._published = _last(self._path)
-        self._former: Snapshot | None = None
-        """The one before: boots under way had their scripts by it (`netboot.controllers.decisions`)."""
+        self._at_hand: list[Snapshot] = _last(self._path)
+        """What was published last, and before it: boots under way had their scripts by that one, and it is freed here
+        (`netboot.controllers.decisions`)."""
         self._inventory = InventoryInForce(
-            config, self._published.inventory if self._published else None, monotonic, in_background=in_background
+            config, self.published.inventory if self.published else None, monotonic, in_background=in_background
         )
         self._composed = float("-inf")
         self._due: bool = True
@@ -84,7 +85,7 @@ class SnapshotPublisher:
     @property
     def published(self) -> Snapshot | None:
         """What was published last."""
-        return self._published
+        return self._at_hand[0] if self._at_hand else None
 
     def inventory(self) -> Inventory | None:
         """What is in force; None: nothing yet."""
@@ -112,10 +113,10 @@ class SnapshotPublisher:
         now = self._clock.now_ms()
         absent = self._why_absent if self._upstream is not None else None
         windows = self._windows(inventory, now)
-        assigned = self._assignments.assigned(self._published) if self._assignments is not None else {}
+        assigned = self._assignments.assigned(self.published) if self._assignments is not None else {}
         snapshot = publish.compose(inventory, self._repository, facts, now, windows, absent, assigned)
         self._composed = self._monotonic()
-        if publish.same(self._published, snapshot):
+        if publish.same(self.published, snapshot):
             self._due = False
             self._inventory.published()
             return False
@@ -127,8 +128,8 @@ class SnapshotPublisher:
             )
             return False
         self._trouble.note(None)
-        _tell(self._published, snapshot)
-        self._former, self._published, self._due = self._published, snapshot, False
+        _tell(self.published, snapshot)
+        self._at_hand, self._due = [snapshot, *self._at_hand][:AT_HAND], False
         self._inventory.published()
         return True
 
@@ -145,7 +146,7 @@ class SnapshotPublisher:
             windows = self._windows_of(inventory, now_ms)
         except CannotTellError as error:
             self._windows_trouble.note(str(error))
-            return self._published.windows if self._published is not None else {}
+            return self.published.windows if self.published is not None else {}
         self._windows_trouble.note(None)
         return windows
 
@@ -176,7 +177,7 @@ class SnapshotPublisher:
         )
 
     def _images_status(self) -> ImagesStatus:
-        unusable = self._published.unusable if self._published is not None else {}
+        unusable = self.published.unusable if self.published is not None else {}
         if not unusable:
             return ImagesStatus(ok=True, message="every channel that is set can be used", unusable={})
         message = f"cannot be used: the images of {', '.join(sorted(unusable))}"
@@ -203,7 +204,7 @@ class SnapshotPublisher:
         yield from (root / "channels").glob("*.json")
         yield from self._config.keys.glob("*.pub")
         yield root / "images"
-        for image in self._published.images.values() if self._published is not None else ():
+        for image in self.published.images.values() if self.published is not None else ():
             yield root / "images" / image.digest / "manifest.json"
             yield root / "blobs" / image.kernel.sha256
             yield root / "blobs" / image.initrd.sha256
@@ -213,13 +214,13 @@ class SnapshotPublisher:
         return path, path.with_name(path.name + "-wal")
 
 
-def _last(path: Path) -> Snapshot | None:
+def _last(path: Path) -> list[Snapshot]:
     try:
-        return read_snapshot(path)
+        return [read_snapshot(path)]
     except NotReadyError as error:
         if path.exists():
             log.warning("snapshot: %s; it is made anew from the inventory", error)
-        return None
+        return []
 
 
 def _tell(before: Snapshot | None, now: Snapshot) -> None:

@@ -17,7 +17,7 @@ from netboot.lifecycle.errors import StateUnavailableError
 from netboot.lifecycle.phases import Phase
 from netboot.lifecycle.proof import ProofOfBoot, verified
 from netboot.lifecycle.reasons import ConditionType, Reason
-from netboot.lifecycle.snapshot import ImageFacts, Snapshot
+from netboot.lifecycle.snapshot import Assignment, ImageFacts, Snapshot
 from netboot.lifecycle.state import Batch
 from netboot.machines.classes import Class
 from netboot.machines.values import Machine, Profile
@@ -262,6 +262,21 @@ def test_a_decision_by_the_snapshot_before_is_kept_and_one_by_an_older_is_not(wo
     world.take(served.model_copy(update={"decision": digest}), *rest)
     world.step()
     assert world.shown.decided(digest) is None
+
+
+def test_what_a_rollout_assigned_is_part_of_what_was_decided_from(world: World) -> None:
+    by_channel, image = decided_by(world), next(iter(world.snapshot.images))
+    assignment = Assignment(image=image, rollout=7)
+    world.snapshot = world.snapshot.model_copy(update={"assigned": {"gpu-001": assignment}})
+    world.step()
+    served, *rest = ready()
+    world.take(served.model_copy(update={"decision": decided_by(world)}), *rest)
+    world.step()
+    assert decided_by(world) != by_channel
+    kept = world.shown.decided(decided_by(world))
+    assert kept is not None
+    assert kept.because[-1] == f"rollout 7 of channel stable assigned image tiny {image[:12]}"
+    assert "assignment" in kept.inputs
 
 
 def other(old: Snapshot) -> tuple[Machine, ImageFacts]:
