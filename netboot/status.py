@@ -36,9 +36,6 @@ class Timed(Strict):
     up_ms: int = Field(default_factory=up_ms)
 
 
-# -- the supervisor ---------------------------------------------------------------------------------------------------
-
-
 class ProcessStatus(Strict):
     """One process as the supervisor sees it. `pid` None: it is down at the moment; `last_exit`: how it ended last;
     `problem`: why it is not ready though it runs."""
@@ -196,8 +193,8 @@ class ApproverStatus(Condition, Timed):
 
 class NodesStatus(Condition, Timed):
     """The node collector: Nodes of machines of the inventory, and how many of them are Ready. Their gates: how many are
-    `open`, `shut`, `closed`; how many were `opened` and `closed` since it started; Nodes that would be closed but for
-    the budget; why gates are not moved, empty: they are."""
+    `open`, `shut`, `closed`; how many were moved since it started; how many more would be closed but for the budget;
+    why gates are not moved, empty: they are."""
 
     unavailable: int
     registered: int
@@ -224,8 +221,7 @@ class ClusterStatus(Condition):
 
 
 class JoinStatus(Condition, Timed):
-    """A join server: its clusters by name. `certificate_expires_ms`: when its listener's certificate does, milliseconds
-    since 1970; None: it has none that can be used."""
+    """A join server: its clusters by name. `certificate_expires_ms`: in ms since 1970; None: it has none to be used."""
 
     clusters: dict[str, ClusterStatus]
     certificate_expires_ms: int | None = None

@@ -217,10 +217,9 @@ class Catalogue:
 def _record_rest(decision: Boot, inputs: decided.Inputs, script: ipxe.render.Prepared) -> str:
     machine, fields = decision.machine, dict[str, str | None]()
     fields |= {"machine": machine.name, "cluster": machine.cluster, "image": decision.image.digest}
-    fields |= {"profile": decision.profile.name, "channel": decision.channel, "class_name": machine.class_name}
-    fields["arguments"] = arguments_digest(decision.kernel_arguments)
-    fields["decision"] = inputs.digest(machine, decision.image)
-    fields["script"] = decided.digest_of_script(script.fill(""))
+    fields |= {"profile": decision.profile.name, "channel": decision.channel}
+    fields |= {"decision": inputs.digest(machine, decision.image), "script": decided.digest_of_script(script.fill(""))}
+    fields |= {"class_name": machine.class_name, "arguments": arguments_digest(decision.kernel_arguments)}
     assert {"kind", "at_ms", "boot", "peer", *fields} == set(ScriptRecord.model_fields)
     return "".join(f'"{name}":{json.dumps(value)},' for name, value in fields.items() if value is not None) + '"peer":'
 

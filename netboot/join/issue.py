@@ -75,8 +75,7 @@ def issue(
     what its TPM signed.
 
     Raises:
-        HeldError, RefusedError: another credential stands in the way, or the machine is in quarantine. CannotTellError:
-            try again.
+        HeldError, RefusedError: another credential stands in the way, or quarantine does. CannotTellError: try again.
     """
     cluster = issuer.cluster_of(machine)
     is_held = held(issuer.intents, machine.name, issuer.now_ms())

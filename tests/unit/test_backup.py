@@ -101,7 +101,7 @@ def test_what_was_backed_up_comes_back(site: Path, tmp_path: Path, run: Run) -> 
     bundle = Store(site / "store").bundle()
     status, out, err = run("backup", file, "--config", site / "netboot.yaml")
     assert (status, err) == (0, "")
-    assert out == f"{file}: 20 files, {file.stat().st_size} bytes, mode 0600. It holds secrets.\n"
+    assert out == f"{file}: 21 files, {file.stat().st_size} bytes, mode 0600. It holds secrets.\n"
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     shutil.rmtree(site)
     shutil.rmtree(data)
@@ -169,10 +169,10 @@ def test_it_can_go_through_pipes(
     main(["backup", "-", "--config", str(site / "netboot.yaml")])
     written = out.getvalue()
     monkeypatch.undo()
-    assert capfdbinary.readouterr().err == b"20 files; it holds secrets\n"
+    assert capfdbinary.readouterr().err == b"21 files; it holds secrets\n"
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(written)))
     main(["restore", "-", "--check", "--config", str(site / "netboot.yaml")])
-    assert capfdbinary.readouterr().out == b"a whole backup of site test: 20 files\n"
+    assert capfdbinary.readouterr().out == b"a whole backup of site test: 21 files\n"
 
 
 def test_what_json_says_has_no_secret(site: Path, tmp_path: Path, run: Run) -> None:
