@@ -107,7 +107,7 @@ def test_what_was_backed_up_comes_back(site: Path, tmp_path: Path, run: Run) -> 
     shutil.rmtree(data)
     status, out, err = run("restore", file, "--config", site / "netboot.yaml")
     assert (status, err) == (0, "")
-    assert out == "restored 18 files of site test; next: `netboot config check`, then `netboot serve`\n"
+    assert out == "restored 19 files of site test; next: `netboot config check`, then `netboot serve`\n"
     assert everything(site, data) == before
     assert Store(site / "store").bundle() == bundle
     assert SqliteEnrolments(data / "enrolment.db").of("gpu-001").ek_sha256 == A
