@@ -16,7 +16,7 @@ from tests.soft_tpm import PCRS
 def site(
     control_plane: Cluster, accounts: dict[str, Path], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[LiveSite]:
-    machines = [Chassis(f"k-{number:02}", number) for number in range(1, 41)]
+    machines = [Chassis(f"k-{number:02}", number) for number in (*range(1, 41), *range(100, 130))]
     machines += [Chassis("pcr-41", 41, declared={"pcrs": {"7": [PCRS[7].hex()]}})]
     machines += [Chassis(f"new-{number}", number, on_record=False) for number in range(51, 57)]
     machines += [

@@ -77,9 +77,9 @@ class LiveSite:
 
     def fresh(self, kind: str = "k") -> Chassis:
         """A machine that no other test has."""
-        chassis = next(
-            one for one in self.machines.values() if one.name.startswith(f"{kind}-") and one.name not in self._taken
-        )
+        left = [one for one in self.machines.values() if one.name.startswith(f"{kind}-")]
+        chassis = next((one for one in left if one.name not in self._taken), None)
+        assert chassis is not None, f"tests took all {len(left)} machines {kind}-…: declare more of them"
         self._taken.add(chassis.name)
         return chassis
 
