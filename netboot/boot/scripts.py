@@ -22,7 +22,6 @@ from netboot.boot.waiting import HEAD, Waiting
 from netboot.lifecycle import bootid, decided
 from netboot.lifecycle.claims import parse_claim
 from netboot.lifecycle.decide import Boot, Claim, Refused, Unavailable, Unknown, View, decide
-from netboot.lifecycle.drift import arguments_digest
 from netboot.lifecycle.errors import JournalUnavailableError
 from netboot.lifecycle.events import ScriptRecord
 from netboot.lifecycle.phases import Phase
@@ -219,7 +218,7 @@ def _record_rest(decision: Boot, inputs: decided.Inputs, script: ipxe.render.Pre
     fields |= {"machine": machine.name, "cluster": machine.cluster, "image": decision.image.digest}
     fields |= {"profile": decision.profile.name, "channel": decision.channel}
     fields |= {"decision": inputs.digest(machine, decision.image), "script": decided.digest_of_script(script.fill(""))}
-    fields |= {"class_name": machine.class_name, "arguments": arguments_digest(decision.kernel_arguments)}
+    fields |= {"class_name": machine.class_name, "arguments": decided.arguments_digest(decision.kernel_arguments)}
     assert {"kind", "at_ms", "boot", "peer", *fields} == set(ScriptRecord.model_fields)
     return "".join(f'"{name}":{json.dumps(value)},' for name, value in fields.items() if value is not None) + '"peer":'
 

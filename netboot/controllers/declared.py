@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection
 
 from netboot.controllers.pieces import Going, in_pieces, unheard
 from netboot.controllers.sight import REPORTS, cluster_place
+from netboot.lifecycle.decide import image_of
 from netboot.lifecycle.known import Declared, Places
 from netboot.lifecycle.snapshot import Snapshot
 from netboot.machines.boot_limit import BootLimit
@@ -28,7 +29,7 @@ def declared_of(snapshot: Snapshot, clusters: Collection[str], going: Going = un
             limits[kind] = deadlines_of(profile, of_class), boot_limit_of(profile, of_class)
         if (cluster, hardware) not in places:
             places[cluster, hardware] = Places(REPORTS, cluster_place(cluster), f"nodes/{cluster}/{hardware or ''}")
-        image, assigned = snapshot.digest_of(machine.name, profile.channel), snapshot.assigned.get(machine.name)
+        image, assigned = image_of(snapshot, machine.name, profile.channel), snapshot.assigned.get(machine.name)
         declared[machine.name] = Declared(
             name=machine.name,
             cluster=cluster,

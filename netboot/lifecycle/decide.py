@@ -212,6 +212,12 @@ def _image(view: View, machine: Machine, profile: Profile, because: tuple[str, .
     )
 
 
+def image_of(snapshot: Snapshot, machine: str, channel: str) -> str | None:
+    """Digest of the image that a machine is to boot: what was assigned to it, else what its channel points to."""
+    assigned = snapshot.assigned.get(machine)
+    return assigned.image if assigned is not None else snapshot.channels.get(channel)
+
+
 def _chosen(snapshot: Snapshot, machine: str, channel: str) -> ImageFacts | Unavailable:
     """The image that was assigned to it, else its channel's."""
     assigned = snapshot.assigned.get(machine)
@@ -221,7 +227,7 @@ def _chosen(snapshot: Snapshot, machine: str, channel: str) -> ImageFacts | Unav
         whose = f"{assigned.image[:12]} that rollout {assigned.rollout} of channel {channel} assigned"
     if why is not None:
         return Unavailable(reason="image-unusable", because=(f"the image {whose} cannot be used: {why}",))
-    image = snapshot.images.get(snapshot.digest_of(machine, channel) or "")
+    image = snapshot.images.get(image_of(snapshot, machine, channel) or "")
     if image is not None:
         return image
     last = f"channel {channel} has no image yet: run `netboot channel set {channel} <image>`"

@@ -6,6 +6,7 @@ had the same.
 """
 
 import hashlib
+from collections.abc import Sequence
 
 from images.values.strict import Strict
 from images.values.types import Name, Sha256
@@ -82,6 +83,11 @@ def decided(view: View, inputs: Inputs, machine: Machine) -> Decided | None:
         because=decision.because,
         inputs=digests,
     )
+
+
+def arguments_digest(words: Sequence[str]) -> str:
+    """What tells two command lines apart, as records have it."""
+    return hashlib.sha256("\0".join(words).encode()).hexdigest()[:DIGITS]
 
 
 def digest_of_script(script: bytes) -> str:

@@ -4,14 +4,14 @@ What a boot was served is by our own record of its script. Of boots that an olde
 are not known, and not compared.
 """
 
-import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
 from images.values.strict import Strict
 from netboot.lifecycle.boot_facts import Script
 from netboot.lifecycle.conditions import MachineCondition
-from netboot.lifecycle.decide import View
+from netboot.lifecycle.decide import View, image_of
+from netboot.lifecycle.decided import arguments_digest
 from netboot.lifecycle.reasons import ConditionType, Reason
 from netboot.lifecycle.state import MachineState
 from netboot.lifecycle.trace import Trace
@@ -41,11 +41,6 @@ class Drifts(Strict):
     untold: tuple[str, ...]
 
 
-def arguments_digest(words: Sequence[str]) -> str:
-    """What tells two command lines apart, in 16 digits."""
-    return hashlib.sha256("\0".join(words).encode()).hexdigest()[:16]
-
-
 def drifts(
     view: View, states: Mapping[str, MachineState], conditions: Mapping[str, Sequence[MachineCondition]]
 ) -> Drifts:
@@ -67,7 +62,7 @@ def drifts(
 def _of(
     view: View, machine: Machine, boot: Trace, script: Script, conditions: Sequence[MachineCondition]
 ) -> Iterator[Drift]:
-    wanted = view.snapshot.digest_of(machine.name, view.profiles[machine.profile].channel)
+    wanted = image_of(view.snapshot, machine.name, view.profiles[machine.profile].channel)
     same_image = wanted == script.image
     if wanted is not None and not same_image:
         why, since = _by(view, machine, wanted), _since(boot, conditions)

@@ -80,7 +80,7 @@ class ScriptRecord(Strict):
     arguments: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16}$")] | None = Field(
         None, exclude_if=lambda digest: digest is None
     )
-    """What its kernel arguments were, by `netboot.lifecycle.drift.arguments_digest`; None: recorded before that was."""
+    """Its kernel arguments, by `netboot.lifecycle.decided.arguments_digest`; None: recorded before that was."""
     peer: str
     """Address that asked."""
 

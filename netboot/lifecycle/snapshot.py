@@ -64,8 +64,3 @@ class Snapshot(Strict):
     read that."""
     unusable_images: dict[Sha256, str] = Field(default_factory=dict, exclude_if=lambda unusable: not unusable)
     """Image that is assigned → why it cannot be used, in words. Not written, as `assigned`."""
-
-    def digest_of(self, machine: str, channel: str) -> str | None:
-        """The image that a machine is to boot: what was assigned to it, else what its channel points to."""
-        assigned = self.assigned.get(machine)
-        return assigned.image if assigned is not None else self.channels.get(channel)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from netboot.lifecycle.bootid import belongs
-from netboot.lifecycle.drift import arguments_digest
+from netboot.lifecycle.decided import arguments_digest
 from netboot.lifecycle.events import DiscoveryRecord, ScriptRecord
 from tests.sockets.boot_server import (
     IMAGE,

@@ -11,8 +11,7 @@ import ipxe.render
 from netboot.boot.scripts import Catalogue, Ready, boot_values
 from netboot.lifecycle.bootid import Minter, belongs, mint
 from netboot.lifecycle.decide import Boot, Refused, Unknown
-from netboot.lifecycle.decided import Inputs
-from netboot.lifecycle.drift import arguments_digest
+from netboot.lifecycle.decided import Inputs, arguments_digest
 from netboot.lifecycle.events import Record, ScriptRecord
 from netboot.lifecycle.phases import Phase
 from tests.records import KEY, boot_id

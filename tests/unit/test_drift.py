@@ -6,7 +6,8 @@ import pytest
 
 from netboot.lifecycle.conditions import MachineCondition
 from netboot.lifecycle.decide import View
-from netboot.lifecycle.drift import Drift, arguments_digest, drifts
+from netboot.lifecycle.decided import arguments_digest
+from netboot.lifecycle.drift import Drift, drifts
 from netboot.lifecycle.phases import Phase
 from netboot.lifecycle.reasons import ConditionType, Reason
 from netboot.lifecycle.snapshot import Assignment, Snapshot
