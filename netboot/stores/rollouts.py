@@ -138,10 +138,7 @@ class SqliteRollouts:
             with closing(sqlite3.connect(uri, uri=True, timeout=shared_file.BUSY_SECONDS, isolation_level=None)) as db:
                 if mode == "rw":
                     db.execute("PRAGMA synchronous=FULL")
-                if (version := shared_file.version_of(db)) != VERSION:
-                    raise StateUnavailableError(
-                        f"{self._path} has schema {version}, and this netboot knows {VERSION}: restart the service"
-                    )
+                shared_file.known(self._path, db, VERSION)
                 yield db
         except ValidationError as error:
             fault = first_fault(error)

@@ -179,7 +179,7 @@ def test_nothing_is_said_of_nobody_where_it_cannot_be_told(api: Api, run: Run) -
     assert detail == {
         "ok": False,
         "message": "data/intents.db cannot be used: it is not there; what is held cannot be told",
-        "remedy": "restore data/intents.db from a backup, or restart the service, which makes it anew: docs/acts.md",
+        "remedy": "restore data/intents.db from a backup, or remove it and restart the service: docs/acts.md",
     }
     api.intents.broken = False
     api.intents.order("gpu-001", PutOn(Mark.HELD, "x"), "bob", NOW)
