@@ -25,16 +25,15 @@ def connect(path: Path, migrations: Migrations) -> sqlite3.Connection:
     """The file, made or brought up to date where that is needed, in autocommit mode, every commit durable.
 
     Raises:
-        StateUnavailableError: it is newer than this program, or is there and has nothing in it: what it said is lost, and
-            must not be taken for nothing. sqlite3.Error, OSError.
+        StateUnavailableError: it is newer than this program; or it is there and has nothing in it, which is not to be
+            taken for a file that says nothing. sqlite3.Error, OSError.
     """
     if not path.exists():
         _create(path, migrations)
     db = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)
     try:
         db.execute("PRAGMA synchronous=FULL")
-        if version_of(db) == 0:
-            raise StateUnavailableError(EMPTY)
+        _refuse_empty(db)
         _migrate(db, migrations)
     except BaseException:
         db.close()
@@ -59,6 +58,11 @@ def known(path: Path, db: sqlite3.Connection, version: int) -> None:
         raise StateUnavailableError(f"{path} cannot be used: {EMPTY}")
     if found != version:
         raise StateUnavailableError(f"{path} has schema {found}, and this netboot knows {version}: restart the service")
+
+
+def _refuse_empty(db: sqlite3.Connection) -> None:
+    if version_of(db) == 0:
+        raise StateUnavailableError(EMPTY)
 
 
 def _migrate(db: sqlite3.Connection, migrations: Migrations) -> None:

@@ -316,6 +316,12 @@ def test_what_rollouts_assign_is_published_kept_from_gc_and_stays_where_it_canno
     }
     assert kept.published().images.keys() == {old, new}
     assert list(kept.published().unusable_images) == ["d" * 64]
+    images = publisher.status().images
+    assert (images.ok, images.message) == (
+        False,
+        f"cannot be used: image dddddddddddd, which a rollout assigned (there is no image {'d' * 64})",
+    )
+    assert images.remedy == "set the channel to a usable image; `--force` ends its rollout"
     publisher.protect()
     assert kept.store.references()["rollouts"] == {old, new}
     path.rename(path.with_name("aside.db"))
@@ -335,6 +341,16 @@ def test_what_rollouts_assign_is_published_kept_from_gc_and_stays_where_it_canno
     publisher.step()
     publisher.step()
     assert kept.published().assigned.keys() == {"gpu-001"}, "who uses another channel left"
+    text = kept.file.read_text()
+    kept.file.write_text(text.replace("{name: stable,", f"{{name: stable, image: {old},"))
+    publisher.step()
+    publisher.step()
+    pinned = kept.published()
+    assert (pinned.assigned, pinned.digest_of("gpu-001", "stable")) == ({}, old), "the inventory says what it boots"
+    kept.file.write_text(text)
+    publisher.step()
+    publisher.step()
+    assert kept.published().assigned.keys() == {"gpu-001"}
 
 
 class Windows:
@@ -438,18 +454,20 @@ def test_upstream_does_not_help_against_a_signature(kept: Kept) -> None:
     publisher = fetching(kept, {})
     assert publisher.step()
     assert "which is not trusted here" in kept.published().unusable["stable"]
-    assert missing(kept.published().inventory, StoreImageRepository(kept.store, KeyRing(kept.config.keys))) == []
+    assert missing(kept.published(), StoreImageRepository(kept.store, KeyRing(kept.config.keys))) == []
 
 
 def test_what_is_to_be_fetched(kept: Kept) -> None:
     repository = StoreImageRepository(kept.store, KeyRing(kept.config.keys))
     kept.publisher.step()
-    inventory = kept.published().inventory
-    assert missing(inventory, repository) == []  # not set
+    snapshot = kept.published()
+    assert missing(snapshot, repository) == []  # not set
     digest = add_image(kept.config)
     kept.store.set_channel("stable", digest)
-    assert missing(inventory, repository) == []
+    assert missing(snapshot, repository) == []
     kept.store.blob_path(kept.store.manifest(digest).artifacts.root.sha256).unlink()
-    assert missing(inventory, repository) == [digest]
+    assert missing(snapshot, repository) == [digest]
     (kept.config.store / "channels" / "stable.json").write_text("{")
-    assert missing(inventory, repository) == []  # nobody can tell what it was
+    assert missing(snapshot, repository) == []  # nobody can tell what it was
+    assigned = {"gpu-001": Assignment(image=digest, rollout=1), "gpu-002": Assignment(image="d" * 64, rollout=1)}
+    assert missing(snapshot.model_copy(update={"assigned": assigned}), repository) == [digest, "d" * 64]
