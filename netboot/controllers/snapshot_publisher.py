@@ -157,9 +157,9 @@ class SnapshotPublisher:
         try:
             present = {image.digest for image in self._repository.images()}
             self._repository_writer.keep("inventory", [image for image in publish.pinned(channels) if image in present])
+            self._repository_writer.keep("boots", sorted(self._states.images(BOOTS_LOOKED_AT) & present))
             if self._assignments is not None:
                 self._repository_writer.keep("rollouts", sorted(self._assignments.images() & present))
-            self._repository_writer.keep("boots", sorted(self._states.images(BOOTS_LOOKED_AT) & present))
         except BusyError as error:
             log.debug("references: %s", error)
         except (ImageError, CannotTellError) as error:

@@ -77,6 +77,12 @@ def begin(
     return rollout, members
 
 
+def another(there: Rollout) -> str:
+    """Why none can begin beside one that is under way."""
+    said = f"rollout {there.number} of channel {there.channel} is {there.state}"
+    return f"{said}: one at a time; let it end, or undo it"
+
+
 def _takes_part(view: View, wish: Wish, machine: Machine, facts: Mapping[str, Fact]) -> bool:
     fact = facts.get(machine.name)
     of_channel = view.profiles[machine.profile].channel == wish.channel

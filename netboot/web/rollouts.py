@@ -5,7 +5,7 @@ from contextlib import suppress
 from typing import Annotated, Any
 
 from flask import Response, jsonify
-from pydantic import Field, StringConstraints, ValidationError
+from pydantic import AfterValidator, Field, StringConstraints, ValidationError
 
 from images.errors import ImageError, NotFoundError
 from images.values.faults import first_fault
@@ -24,7 +24,7 @@ from netboot.lifecycle.rollout import Fact, MemberState, Rollout
 from netboot.lifecycle.rollout_batch import Batch
 from netboot.lifecycle.rollout_facts import facts_of
 from netboot.lifecycle.rollout_member import due
-from netboot.lifecycle.rollout_orders import REBOOTS_NOTHING, Wish, begin, paused, resumed, undone
+from netboot.lifecycle.rollout_orders import REBOOTS_NOTHING, Wish, another, begin, paused, resumed, undone
 from netboot.lifecycle.rollout_store import Change, Members, Note
 from netboot.lifecycle.snapshot import Assignment, ImageFacts, Snapshot
 from netboot.machines.inventory import declared_at
@@ -35,7 +35,7 @@ from netboot.web.dependencies import dependencies
 from netboot.web.operators import audit, operator
 
 SHOWN, MOST = 20, 200
-Reason = Annotated[str, StringConstraints(max_length=500, strip_whitespace=True)]
+Reason = Annotated[str, StringConstraints(max_length=500, strip_whitespace=True), AfterValidator(inputs.one_line)]
 
 
 class Start(Strict):
@@ -98,10 +98,13 @@ def started() -> Response:
     now, base = deps.clock.now_ms(), deps.repository.channel(body.channel)
     facts = _facts(view.snapshot, body.channel)
     rollout, members = begin(wish, view, deps.rollouts.assigned(), facts, base, now)
+    for there in deps.rollouts.under_way():
+        if there.channel == body.channel:
+            raise RolloutRefusedError(another(there))
     if body.dry_run:
         return jsonify(_view(rollout, members) | {"up": sum(name in facts and facts[name].up for name in members)})
     rollout = deps.rollouts.start(rollout, members, Note(now, wish.operator, "start", body.reason))
-    with suppress(ImageError):  # the controllers do it too, in a moment
+    with suppress(ImageError, CannotTellError):  # the controllers do it too, in a moment
         present = {image.digest for image in deps.repository.images()}
         deps.repository_writer.keep("rollouts", sorted(deps.rollouts.images() & present))
     audit("rollout-start", rollout=rollout.number, channel=rollout.channel, image=rollout.image, reason=body.reason)

@@ -16,6 +16,7 @@ from netboot.controllers.snapshot_publisher import SnapshotPublisher
 from netboot.join.enrolment import Act, OpenWindow
 from netboot.lifecycle.errors import StateUnavailableError
 from netboot.lifecycle.phases import Phase
+from netboot.lifecycle.publish import fault_of
 from netboot.lifecycle.rollout import Member
 from netboot.lifecycle.rollout_store import Note
 from netboot.lifecycle.snapshot import Assignment, BootWindow, Snapshot
@@ -319,7 +320,7 @@ def test_what_rollouts_assign_is_published_kept_from_gc_and_stays_where_it_canno
     images = publisher.status().images
     assert (images.ok, images.message) == (
         False,
-        f"cannot be used: image dddddddddddd, which a rollout assigned (there is no image {'d' * 64})",
+        f"cannot be used: image dddddddddddd, which a rollout assigned (no image {'d' * 64} in {kept.store.root})",
     )
     assert images.remedy == "set the channel to a usable image; `--force` ends its rollout"
     publisher.protect()
@@ -327,6 +328,10 @@ def test_what_rollouts_assign_is_published_kept_from_gc_and_stays_where_it_canno
     path.rename(path.with_name("aside.db"))
     kept.store.set_channel("stable", new)
     publisher.step()
+    booted = script("gpu-001", 1).model_copy(update={"image": new})
+    kept.states.take(Batch("boot-0.db", 1, 3, [booted, event("gpu-001", 1, Phase.BOOTED)]))
+    publisher.protect()
+    assert kept.store.references()["boots"] == {new}, "whatever rollouts say"
     assert kept.published().channels == {"stable": new}
     assert kept.published().assigned["gpu-001"] == Assignment(image=new, rollout=1)
     again = [one.getMessage() for one in caplog.records if "assignments" in one.getMessage()]
@@ -454,6 +459,9 @@ def test_upstream_does_not_help_against_a_signature(kept: Kept) -> None:
     publisher = fetching(kept, {})
     assert publisher.step()
     assert "which is not trusted here" in kept.published().unusable["stable"]
+    untrusted = StoreImageRepository(kept.store, KeyRing(kept.config.keys))
+    assert "which is not trusted here" in (fault_of(digest, untrusted, 0, fetched=True) or "")
+    assert fault_of("d" * 64, untrusted, 0, fetched=True) is None
     assert missing(kept.published(), StoreImageRepository(kept.store, KeyRing(kept.config.keys))) == []
 
 

@@ -452,6 +452,9 @@ def test_an_inventory_keeps_a_channel_s_strategy_and_one_without_is_written_as_b
             "max_unavailable",
             "must be a number of machines, like 3, or a share of them, like 5%",
         ),
+        ("{bake: true}", "bake", "Input should be a valid integer"),
+        ("{per_rack: true}", "per_rack", "Input should be a valid integer"),
+        ("{canary: 2.0}", "canary", "Input should be a valid integer"),
         ("{canaries: 3}", "canaries", "unknown key; did you mean 'canary'?"),
     ],
 )
