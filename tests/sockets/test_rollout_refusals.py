@@ -63,6 +63,18 @@ def test_a_channel_that_is_set_by_force_says_where_assignments_stay(api: Site, r
     assert image.image == api.old, "it is set all the same"
 
 
+@pytest.mark.parametrize("unreadable", ["under_way", "release"])
+def test_a_file_that_cannot_be_read_for_a_moment_is_enough_for_that(
+    api: Site, monkeypatch: pytest.MonkeyPatch, unreadable: str
+) -> None:
+    def cannot(*_: object) -> None:
+        raise StateUnavailableError
+
+    monkeypatch.setattr(api.rollouts, unreadable, cannot)
+    answer = api.put("/v1/channels/stable", {"image": "next", "force": True})
+    assert (answer.status_code, answer.json["assignments_kept"]) == (200, True)
+
+
 def test_nothing_is_undone_to_an_image_that_cannot_be_used(api: Site, run: Run) -> None:
     begun(api, previous="d" * 64)
     ran = run("rollout", "undo", "stable")

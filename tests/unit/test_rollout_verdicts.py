@@ -122,6 +122,23 @@ def test_canaries_that_begin_one_boot_after_the_other_are_a_verdict() -> None:
     assert world.machines[first].image == OLD
 
 
+def test_what_was_counted_with_the_image_does_not_count_on_the_way_back() -> None:
+    world = fleet(bake=600)
+    world.look()
+    for name in world.assigned:
+        world.reboot(name)
+    first, second = world.of_state(S.DONE)
+    crash(world, first)
+    crash(world, first)
+    assert world.members[first].again == 2
+    world.rollout, world.members = undone(world.rollout, world.members)
+    world.look(1)
+    for name in (first, second):
+        world.reboot(name)
+    assert {name: world.machines[name].image for name in (first, second)} == {first: OLD, second: OLD}
+    assert (world.rollout.state, world.rollout.why) == (RolloutState.UNDONE, "40 done")
+
+
 def test_a_boot_that_nobody_saw_it_leave_service_for_counts_too_and_a_moment_s_absence_does_not() -> None:
     world = fleet(bake=600)
     world.look()
