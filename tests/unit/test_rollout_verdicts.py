@@ -131,10 +131,12 @@ def test_what_was_counted_with_the_image_does_not_count_on_the_way_back() -> Non
     crash(world, first)
     crash(world, first)
     assert world.members[first].again == 2
+    world.leave(first)
+    world.look(1)
     world.rollout, world.members = undone(world.rollout, world.members)
     world.look(1)
-    for name in (first, second):
-        world.reboot(name)
+    world.come(first)
+    world.reboot(second)
     assert {name: world.machines[name].image for name in (first, second)} == {first: OLD, second: OLD}
     assert (world.rollout.state, world.rollout.why) == (RolloutState.UNDONE, "40 done")
 
