@@ -116,7 +116,12 @@ TABLE: dict[type[BaseException], Answer] = {
         503, "journal-unavailable", _ERROR, "cannot be written down right now", _AGAIN, retry_after=10
     ),
     lifecycle.StateUnavailableError: Answer(
-        503, "state-unavailable", _ERROR, "the state cannot be read right now", _AGAIN, retry_after=5
+        503,
+        "state-unavailable",
+        _ERROR,
+        "the state cannot be read right now",
+        "try again; where it stays so, `netboot doctor` and the log of the service say which file it is",
+        retry_after=5,
     ),
     lifecycle.InventoryUnreadError: Answer(
         503,

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from netboot.lifecycle.rollout import Fact, Member, MemberState, Rollout, target
 from netboot.lifecycle.rollout_engine import World, step
@@ -52,6 +53,7 @@ class Fleet:
     obstacle: str = ""
     refused: dict[str, str] = field(default_factory=dict)
     withheld: str = ""
+    unseen: str = ""
 
     @classmethod
     def of(cls, begun: Rollout, count: int, racks: Callable[[int], str]) -> "Fleet":
@@ -67,7 +69,7 @@ class Fleet:
         if self.seeing:
             clock = self.rollout.clock_ms + seconds * 1000
             self.rollout = self.rollout.model_copy(update={"clock_ms": clock})
-        world = World(self.facts(), self.seeing, self.obstacle, self.refused, self.withheld)
+        world = World(self.facts(), self.seeing, self.obstacle, self.refused, self.withheld, self.unseen)
         self.rollout, self.members = step(self.rollout, self.members, world)
 
     def of_state(self, *states: MemberState) -> list[str]:
@@ -94,3 +96,17 @@ class Fleet:
         self.look(1)
         self.come(name, image)
         self.look(1)
+
+
+def fleet(count: int = 40, racks: int = 4, **changed: Any) -> Fleet:
+    return Fleet.of(rollout(**changed), count, lambda number: f"r{number % racks}")
+
+
+def proved(**changed: Any) -> Fleet:
+    """Its canaries are in service for as long as they have to be."""
+    world = fleet(**changed)
+    world.look()
+    for name in world.assigned:
+        world.reboot(name)
+    world.look(60)
+    return world

@@ -21,7 +21,7 @@ dry_run_option = click.option("--dry-run", is_flag=True, help="Say what would ha
 @dry_run_option
 @api_command
 def hold(machine: str, reason: str, until: dict[str, int], dry_run: bool, connection: Connection, output: str) -> None:
-    """Hold MACHINE: from its next boot on its node takes no new work, whatever it boots and however often.
+    """Hold MACHINE: within seconds its node takes no new work, whatever it boots and however often.
 
     A cordon (`kubectl cordon`) goes with the Node, which each boot makes anew; a hold is the machine's, and no boot
     takes it off. Holding again with a later end moves the end; nobody's hold is cut short so.

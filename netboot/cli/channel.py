@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from netboot.cli import fit
-from netboot.cli.client import NOT_ALLOWED, ApiError, Connection, api_command, segment
+from netboot.cli.client import CANNOT_TELL, NOT_ALLOWED, ApiError, Connection, api_command, segment
 from netboot.cli.output import show
 
 _SAID = {"refuse": ("does not fit", "red"), "warn": ("warning", "yellow")}
@@ -78,6 +78,10 @@ def set_(channel: str, image: str, force: bool, connection: Connection, output: 
             click.echo(f"rollout {number} is cancelled: it assigns nothing any more")
         count = f"{state['machines']} machine{'' if state['machines'] == 1 else 's'}"
         click.echo(f"{count} of channel {channel} boot{'s' if state['machines'] == 1 else ''} it from the next boot on")
+    if state["assignments_kept"]:
+        what = f"the rollouts of channel {channel} cannot be read: whom one assigned an image boots that still"
+        remedy = f"see `netboot doctor`; once data/rollouts.db can be read, run `netboot channel set {channel}` again"
+        raise ApiError(what, remedy, CANNOT_TELL)
 
 
 def preflight(connection: Connection, channel: str, image: str, output: str, *, force: bool) -> fit.Judged:

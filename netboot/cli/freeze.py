@@ -77,10 +77,16 @@ def _rows(answer: dict[str, Any]) -> list[tuple[object, ...]]:
             each["start"],
             each["end"],
             each["time_zone"],
-            f"open until {moment(each['closes_ms'])}" if each["closes_ms"] else f"opens {moment(each['opens_ms'])}",
+            _now(each),
         )
         for each in answer["windows"]
     ]
+
+
+def _now(window: dict[str, Any]) -> str:
+    if window["closes_ms"]:
+        return f"open until {moment(window['closes_ms'])}"
+    return f"opens {moment(window['opens_ms'])}" if window["opens_ms"] else "shut: its time zone is not known here"
 
 
 def _permission(answer: dict[str, Any]) -> str:

@@ -14,7 +14,7 @@ def facts(explained: dict[str, Any]) -> Iterator[tuple[str, str]]:
         digest = f", sha256 {script['script']}… without the boot id" if script["script"] else ""
         yield "script", f"asked for at {moment(script['at_ms'])}{by}{digest}"
         yield "image", f"{script['image']} (assigned; what runs is the machine's word)"
-        yield "assigned by", f"channel {script['channel']} of profile {script['profile']}"
+        yield "profile", f"{script['profile']}, of channel {script['channel']}"
     yield from _decided(explained)
     for name, key, nothing in (
         ("proof", "attested", "it has not proven itself to join"),

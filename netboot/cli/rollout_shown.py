@@ -31,7 +31,7 @@ def row(rollout: dict[str, Any]) -> tuple[object, ...]:
         f"{rollout['image_name']} {rollout['image'][:12]}",
         _state(rollout),
         f"{machines['done']} of {rollout['of'] - machines['left']}",
-        machines["assigned"],
+        len(rollout["to_reboot"]),
         machines["out"],
         machines["failed"],
         moment(rollout["started_ms"]),

@@ -75,7 +75,14 @@ def _end(_context: click.Context, _option: click.Parameter, value: str | None) -
         when = datetime.fromisoformat(value)
     except ValueError:
         raise click.BadParameter("a duration from now like 90m or 48h, or a moment like 2026-11-24T08:00") from None
-    return {"until_ms": round(when.timestamp() * 1000)}  # without an offset it is the time of here
+    try:
+        seconds = when.timestamp()  # without an offset it is the time of here
+        there_is = when.tzinfo is not None or datetime.fromtimestamp(seconds) == when  # noqa: DTZ006 - of here
+    except (ValueError, OverflowError, OSError):
+        raise click.BadParameter("a moment of these years") from None
+    if not there_is:
+        raise click.BadParameter("there is no such time here: clocks are put forward over it")
+    return {"until_ms": round(seconds * 1000)}
 
 
 until_option = click.option(

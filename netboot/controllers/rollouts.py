@@ -17,7 +17,7 @@ from netboot.lifecycle.ports import Clock
 from netboot.lifecycle.rollout import Member, MemberState, Renewal, Rollout, RolloutState
 from netboot.lifecycle.rollout_engine import World, step
 from netboot.lifecycle.rollout_facts import facts_of, places_of
-from netboot.lifecycle.rollout_member import Moment
+from netboot.lifecycle.rollout_member import due
 from netboot.lifecycle.rollout_store import Members, Note, RolloutStore
 from netboot.lifecycle.seen_time import SeenTime
 from netboot.lifecycle.snapshot import Snapshot
@@ -31,6 +31,7 @@ FRESH_MS = 10_000
 MOST_WAITING = 100
 """Machines that wait to be judged; with more of them, what is known is too old to tell who is late."""
 WHO = "netboot"
+STANDS_STILL = "it stands still"
 
 
 class Renewals(Protocol):
@@ -77,28 +78,32 @@ class RolloutController:
         """Look at every rollout that is under way."""
         try:
             self._step()
-        except (CannotTellError, ImageError) as error:
+        except CannotTellError as error:
             self._problem = str(error)
-            return
-        self._problem = ""
 
     def status(self) -> RolloutsStatus:
         """For `/readyz` and metrics."""
         return RolloutsStatus(at_ms=self._clock.now_ms(), problem=self._problem, rollouts=self._status)
 
     def _step(self) -> None:
-        snapshot = self._published()
-        under_way = self._store.under_way()
+        snapshot, under_way = self._published(), self._store.under_way()
+        self._problem = ""
         self._clocks = {each.number: self._clocks[each.number] for each in under_way if each.number in self._clocks}
         if snapshot is None:
             return
         wanted: dict[str, Renewal] = {}
-        said = []
+        said = {each.number: each for each in self._status}
+        problems = []
         for rollout in under_way:
-            after, members = self._drive(rollout.number, snapshot)
-            said.append(_status(after, members))
+            try:
+                after, members = self._drive(rollout.number, snapshot)
+            except (CannotTellError, ImageError) as error:  # the others go on
+                problems.append(f"rollout {rollout.number} of channel {rollout.channel}: {error}")
+                continue
+            said[rollout.number] = _status(after, members)
             wanted |= _renewals(after, members, snapshot)
-        self._status = tuple(said)
+        self._status = tuple(said[each.number] for each in under_way if each.number in said)
+        self._problem = "; ".join(problems)
         if self._renewals is not None:
             self._refused = self._renewals.want(wanted)
 
@@ -120,10 +125,12 @@ class RolloutController:
     def _look(self, rollout: Rollout, members: Members, snapshot: Snapshot) -> tuple[Rollout, Members]:
         if not rollout.under_way:  # it was ended meanwhile
             return rollout, members
+        unseen = self._unseen(snapshot, members)
         world = World(
             facts=facts_of(snapshot, rollout.channel, members, self._judged(list(members))),
-            seeing=self._seeing(snapshot, members),
-            obstacle="" if rollout.undoing else self._obstacle(rollout, snapshot),
+            seeing=not unseen,
+            unseen=unseen,
+            obstacle=self._obstacle(rollout, snapshot),
             refused=self._refused,
             withheld=self._withheld(snapshot),
         )
@@ -141,12 +148,17 @@ class RolloutController:
             after = after.model_copy(update={"ended_ms": self._clock.now_ms()})
         return after, now
 
-    def _seeing(self, snapshot: Snapshot, members: Members) -> bool:
-        """Whether what was found of these machines is how they are (rule L11 of the lifecycle)."""
+    def _unseen(self, snapshot: Snapshot, members: Members) -> str:
+        """Why what was found of these machines may not be how they are (rule L11 of the lifecycle); empty: it is."""
         said = self._lifecycle()
-        if said is None or said.problem or abs(self._up_ms() - said.up_ms) > FRESH_MS or said.waiting > MOST_WAITING:
-            return False
-        return not places_of(snapshot, members) & set(said.unseen)
+        if said is None or abs(self._up_ms() - said.up_ms) > FRESH_MS:
+            return f"{STANDS_STILL}: the lifecycle loop is silent"
+        if said.problem:
+            return f"{STANDS_STILL}: the lifecycle loop says: {said.problem}"
+        if said.waiting > MOST_WAITING:
+            return f"{STANDS_STILL}: more than {MOST_WAITING} machines wait to be judged"
+        places = sorted(place.rstrip("/") for place in places_of(snapshot, members) & set(said.unseen))
+        return f"{STANDS_STILL}: {', '.join(places)} cannot be looked at" if places else ""
 
     def _withheld(self, snapshot: Snapshot) -> str:
         """Why nothing may begin now, by a freeze or the maintenance windows."""
@@ -157,9 +169,11 @@ class RolloutController:
         """Why it cannot go on, whatever its machines do."""
         channel = next((each for each in snapshot.inventory.channels if each.name == rollout.channel), None)
         if channel is None:
-            return f"the inventory has no channel {rollout.channel} any more"
+            return "" if rollout.undoing else f"the inventory has no channel {rollout.channel} any more"
         if channel.image is not None:
             return f"channel {rollout.channel} is pinned to {channel.image[:12]} in the inventory now"
+        if rollout.undoing:
+            return ""
         if (now := self._channel(rollout.channel)) not in (rollout.base, rollout.image):
             return f"channel {rollout.channel} was moved to {(now or 'nothing')[:12]} meanwhile"
         why = snapshot.unusable_images.get(rollout.image)
@@ -167,17 +181,9 @@ class RolloutController:
 
 
 def _renewals(rollout: Rollout, members: Members, snapshot: Snapshot) -> dict[str, Renewal]:
-    """Those whose turn it is, once their assignment is in the published snapshot: nobody is rebooted before."""
     if rollout.on_next_boot or rollout.state is not RolloutState.RUNNING:
         return {}
-    moment = Moment(rollout, seeing=True)
-    return {
-        name: Renewal(rollout.number, each.tries)
-        for name, each in members.items()
-        if each.state is MemberState.ASSIGNED
-        and name in snapshot.assigned
-        and snapshot.assigned[name].image == moment.goal(each)
-    }
+    return {name: Renewal(rollout.number, members[name].tries) for name in due(rollout, members, snapshot.assigned)}
 
 
 def _status(rollout: Rollout, members: Members) -> RolloutStatus:

@@ -157,9 +157,9 @@ class SnapshotPublisher:
         try:
             present = {image.digest for image in self._repository.images()}
             self._repository_writer.keep("inventory", [image for image in publish.pinned(channels) if image in present])
+            self._repository_writer.keep("boots", sorted(self._states.images(BOOTS_LOOKED_AT) & present))
             if self._assignments is not None:
                 self._repository_writer.keep("rollouts", sorted(self._assignments.images() & present))
-            self._repository_writer.keep("boots", sorted(self._states.images(BOOTS_LOOKED_AT) & present))
         except BusyError as error:
             log.debug("references: %s", error)
         except (ImageError, CannotTellError) as error:
@@ -178,10 +178,13 @@ class SnapshotPublisher:
 
     def _images_status(self) -> ImagesStatus:
         unusable = self.published.unusable if self.published is not None else {}
-        if not unusable:
+        assigned = self.published.unusable_images if self.published is not None else {}
+        if not unusable and not assigned:
             return ImagesStatus(ok=True, message="every channel that is set can be used", unusable={})
-        message = f"cannot be used: the images of {', '.join(sorted(unusable))}"
-        return ImagesStatus(ok=False, message=message, unusable=unusable, remedy="set the channel to a usable image")
+        said = [f"the images of {', '.join(sorted(unusable))}"] if unusable else []
+        said += [f"image {digest[:12]}, which a rollout assigned ({why})" for digest, why in sorted(assigned.items())]
+        remedy = "set the channel to a usable image" + ("; `--force` ends its rollout" if assigned else "")
+        return ImagesStatus(ok=False, message=f"cannot be used: {'; '.join(said)}", unusable=unusable, remedy=remedy)
 
     def _bundle_status(self) -> Condition:
         remedy = "run `netboot config bundle`, where the private key is"
@@ -229,5 +232,9 @@ def _tell(before: Snapshot | None, now: Snapshot) -> None:
     for channel, why in now.unusable.items():
         if known.get(channel) != why:
             log.error("channel %s cannot be used: %s", channel, why)
+    before_images = before.unusable_images if before is not None else {}
+    for digest, why in now.unusable_images.items():
+        if before_images.get(digest) != why:
+            log.error("image %s, which a rollout assigned, cannot be used: %s", digest[:12], why)
     for channel in known.keys() - now.unusable.keys():
         log.warning("channel %s can be used again", channel)

@@ -34,29 +34,32 @@ class Drift(Strict):
 
 
 class Drifts(Strict):
-    """`machines`: how many were looked at; `untold`: of these what their boot was served is not known."""
+    """`machines`: how many were looked at; `untold`: of these what their boot was served is not known; `unknown`: those
+    that may boot and of which no boot is known."""
 
     machines: int
     drift: tuple[Drift, ...]
     untold: tuple[str, ...]
+    unknown: tuple[str, ...]
 
 
 def drifts(
     view: View, states: Mapping[str, MachineState], conditions: Mapping[str, Sequence[MachineCondition]]
 ) -> Drifts:
-    """Of every machine that has a boot."""
+    """Of every machine of which a boot is known."""
     found: list[Drift] = []
-    untold, looked = [], 0
+    untold, unknown, looked = [], [], 0
     for machine in view.snapshot.inventory.machines:
         state = states.get(machine.name)
         if state is None or state.current is None:
+            unknown += [machine.name] if machine.enabled else []
             continue
         looked += 1
         if state.current.script is None:
             untold.append(machine.name)
             continue
         found += _of(view, machine, state.current, state.current.script, conditions.get(machine.name, ()))
-    return Drifts(machines=looked, drift=tuple(found), untold=tuple(untold))
+    return Drifts(machines=looked, drift=tuple(found), untold=tuple(untold), unknown=tuple(unknown))
 
 
 def _of(

@@ -49,7 +49,8 @@ def compose(
     """The snapshot of this moment: images only where the signature, every blob's size and the epoch are in order.
 
     `windows`: open boot windows by machine. `absent`: why an image is not here that upstream may have; None: there is
-    no upstream. `assigned`: machine → what a rollout assigned to it; of one that left the channel it is none.
+    no upstream. `assigned`: machine → what a rollout assigned to it; of one that left the channel, or where the
+    inventory pins that, it is none.
     """
     channels: dict[str, str | None] = {}
     unusable: dict[str, str] = {}
@@ -63,7 +64,7 @@ def compose(
     faults = {
         digest: fault
         for digest in sorted({each.image for each in assignments.values()})
-        if (fault := _resolved(digest, repository, images, facts.minimum_epoch, None)) is not None
+        if (fault := _resolved(digest, repository, images, facts.minimum_epoch, absent)) is not None
     }
     in_force = {*channels.values(), *(each.image for each in assignments.values())} - faults.keys()
     return Snapshot(
@@ -83,12 +84,15 @@ def compose(
 
 
 def _assignments(inventory: Inventory, assigned: Mapping[str, Assigned]) -> dict[str, Assignment]:
-    """Of machines that still use the channel of which it was said."""
+    """Of machines that still use the channel of which it was said, unless the inventory pins that."""
+    pins = {channel.name for channel in inventory.channels if channel.image is not None}
     channels = {profile.name: profile.channel for profile in inventory.profiles} if assigned else {}
     return {
         machine.name: Assignment(image=said.image, rollout=said.rollout)
         for machine in (inventory.machines if assigned else ())
-        if (said := assigned.get(machine.name)) is not None and said.channel == channels[machine.profile]
+        if (said := assigned.get(machine.name)) is not None
+        and said.channel == channels[machine.profile]
+        and said.channel not in pins
     }
 
 
@@ -142,6 +146,11 @@ def _resolved(
             return absent(digest)
         return str(error)
     return _too_old(images[digest], minimum_epoch)
+
+
+def fault_of(digest: str, repository: ImageRepository, minimum_epoch: int, *, fetched: bool = False) -> str | None:
+    """Why an image cannot be used, in words; None: it can. `fetched`: one that is not here would be, from upstream."""
+    return _resolved(digest, repository, {}, minimum_epoch, (lambda _: "") if fetched else None) or None
 
 
 def image_facts(digest: str, manifest: Manifest) -> ImageFacts:

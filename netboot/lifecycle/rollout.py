@@ -35,9 +35,11 @@ class MemberState(StrEnum):
     DONE = "done"
     """In service with the image."""
     FAILED = "failed"
-    """It did not come back in time, or twice with another image: it boots what it had."""
+    """It did not come back in time, came back twice with another image, or begins one boot after the other: it boots
+    what it had."""
     SKIPPED = "skipped"
-    """It was not rebooted, or is held: that says nothing of the image."""
+    """It was not rebooted, is held, or left service long after it had come into it with the image: that says nothing of
+    the image."""
     LEFT = "left"
     """It uses another channel now, was retired or disabled, or is no longer in the inventory."""
 
@@ -62,8 +64,18 @@ class Member(Strict):
     since: int = 0
     boot: str = ""
     why: str = ""
+    served: str = ""
+    """The boot with which it was in service with the image last."""
+    again: int = 0
+    """How many boots it began after one of those, with which it came into service too."""
+    proved: bool = False
+    """It was in service with the image for as long as canaries have to be."""
     accepted: bool = False
     """It failed before an operator said that the rollout is to go on."""
+
+
+ANEW: Mapping[str, object] = {"served": "", "again": 0, "proved": False}
+"""Of a machine that is brought to an image, from now on: nothing was seen with that."""
 
 
 class Rollout(Strict):
@@ -117,7 +129,8 @@ class Assigned(NamedTuple):
 
 def target(rollout: Rollout, member: Member) -> str:
     """The image that a machine is to boot while the rollout is under way."""
-    begun = member.state in MOVING or member.state is MemberState.DONE
+    proved = member.state is MemberState.SKIPPED and member.proved
+    begun = member.state in MOVING or member.state is MemberState.DONE or proved
     return rollout.image if begun and not rollout.undoing else member.previous
 
 

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from netboot.lifecycle.rollout import MOVING, Fact, Member, MemberState, Rollout
+from netboot.lifecycle.rollout import ANEW, MOVING, Fact, Member, MemberState, Rollout
 
 
 def racks_of(members: Iterable[Member]) -> set[str]:
@@ -56,7 +56,7 @@ class Batch:
     def _begun(self, member: Member) -> Member:
         trying = not self.rollout.rolling and not self.rollout.undoing
         now = {"state": MemberState.ASSIGNED, "since": self.rollout.clock_ms, "canary": trying, "tries": 0}
-        return member.model_copy(update={**now, "boot": self.facts[member.machine].boot})
+        return member.model_copy(update={**now, **ANEW, "boot": self.facts[member.machine].boot})
 
     def _candidates(self, fits: Callable[[Member], bool]) -> Iterator[Member]:
         waiting = [each for each in self.members.values() if each.state is MemberState.WAITING and not self._out(each)]

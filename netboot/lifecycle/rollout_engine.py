@@ -18,15 +18,16 @@ TWO = 2
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """`seeing`: whether facts are fresh; else nobody is late and nobody's turn comes. `obstacle`: why the rollout
-    cannot go on, in words. `refused`: machine → why it will not be rebooted. `withheld`: why nobody's turn may come
-    now, though nothing is wrong."""
+    """`seeing`: whether facts are fresh; else nobody is late and nobody's turn comes, and `unseen` says why.
+    `obstacle`: why the rollout cannot go on, in words. `refused`: machine → why it will not be rebooted.
+    `withheld`: why nobody's turn may come now, though nothing is wrong."""
 
     facts: Mapping[str, Fact]
     seeing: bool = True
     obstacle: str = ""
     refused: Mapping[str, str] = field(default_factory=dict)
     withheld: str = ""
+    unseen: str = ""
 
 
 @dataclass(slots=True)
@@ -57,24 +58,45 @@ def step(rollout: Rollout, members: Mapping[str, Member], world: World) -> tuple
         },
         world,
     )
+    _note_racks(course)
     if rollout.state is RolloutState.RUNNING and world.seeing:
         _go_on(course)
+    elif rollout.state is RolloutState.RUNNING:
+        _say(course, world.unseen)
     return course.rollout, course.members
+
+
+def _say(course: _Course, why: str) -> None:
+    """What its status says of it, while it is not stopped."""
+    if course.rollout.why != why:
+        course.rollout = course.rollout.model_copy(update={"why": why})
+
+
+def _note_racks(course: _Course) -> None:
+    """Machines may leave, and with them the second rack, before the canaries have proved the image."""
+    rollout = course.rollout
+    there = [each for each in course.members.values() if each.state is not MemberState.LEFT]
+    if not (rollout.rolling or rollout.undoing or rollout.unproven) and len(racks_of(there)) < TWO:
+        course.rollout = rollout.model_copy(update={"unproven": True})
 
 
 def _go_on(course: _Course) -> None:
     if stop := _stop(course):
         _pause(course, stop)
         return
-    if ended := _ended(course):
+    ended, failed, done = _ended(course), course.of(MemberState.FAILED), course.of(MemberState.DONE)
+    if ended is RolloutState.COMPLETE and len(failed) > len(done):
+        _pause(course, f"{len(failed)} machines failed, and {len(done)} are in service with it: undo it")
+        return
+    if ended:
         course.rollout = course.rollout.model_copy(update={"state": ended, "blocked": None, "why": _summary(course)})
         return
     if not course.rollout.undoing and not course.rollout.rolling and _proved(course):
         course.rollout = course.rollout.model_copy(update={"rolling": True})
-    if course.rollout.why != course.world.withheld:
-        course.rollout = course.rollout.model_copy(update={"why": course.world.withheld})
+    _say(course, course.world.withheld)
     if course.world.withheld:  # nor is it blocked: it is told when it may go on
         course.rollout = course.rollout.model_copy(update={"blocked": None})
+        course.members = withdrawn(course.rollout, course.members)
         return
     batch = Batch(course.rollout, course.members, course.world.facts)
     begun = batch.begin()
@@ -116,7 +138,14 @@ def _stop(course: _Course) -> str:
     most = max(TWO, Batch(rollout, course.members, course.world.facts).most)
     if len(failed) >= most:
         return f"{len(failed)} machines failed, and {most} stop it; {first}"
+    later, served = _behind_canaries(failed), _behind_canaries(course.of(MemberState.DONE))
+    if rollout.rolling and len(later) >= max(TWO, len(served)):  # whatever the budget: it may be the whole fleet
+        return f"{len(later)} machines failed after the canaries, and {len(served)} came into service with it; {first}"
     return ""
+
+
+def _behind_canaries(members: list[Member]) -> list[Member]:
+    return [each for each in members if not each.canary]
 
 
 def _ended(course: _Course) -> RolloutState | None:
@@ -178,8 +207,10 @@ def _blocked(course: _Course) -> str:
     most = Batch(course.rollout, course.members, course.world.facts).most
     if not course.of(MemberState.DONE, MemberState.WAITING):
         return "no machine came into service with it"
+    unknown = [name for name in out if name not in course.world.facts]
+    of_these = f"; of these no boot is known: {named(unknown)}" if unknown else ""
     if len(out) >= most:
-        return f"{len(out)} machines are out of service, of {most} that may be: {named(out)}"
+        return f"{len(out)} machines are out of service, of {most} that may be: {named(out)}{of_these}"
     if out and course.rollout.strategy.per_rack is not None:
         return f"of each rack as many machines are out of service as may be: {named(out)}"
     return "no machine of a second rack is in service, to try the image on"

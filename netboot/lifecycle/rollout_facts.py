@@ -12,7 +12,8 @@ _HELD = frozenset({Reason.HELD, Reason.QUARANTINED})
 
 
 def facts_of(snapshot: Snapshot, channel: str, names: Collection[str], judged: Mapping[str, Judged]) -> dict[str, Fact]:
-    """Of those of `names` that are known: one that was not judged yet is not in it, unless it is no member any more."""
+    """Of those of `names` that are known: one that was not judged yet, or of which no boot is known (any more: the
+    state may be lost, and its Node be Ready), is not in it, unless it is no member any more."""
     channels = {profile.name: profile.channel for profile in snapshot.inventory.profiles}
     machines = {machine.name: machine for machine in snapshot.inventory.machines}
     found = {}
@@ -21,7 +22,7 @@ def facts_of(snapshot: Snapshot, channel: str, names: Collection[str], judged: M
         gone = _gone(machine, channel, channels, judgement)
         if gone:
             found[name] = Fact(up=False, image="", boot="", gone=gone)
-        elif judgement is not None:
+        elif judgement is not None and judgement.boot:
             found[name] = Fact(_up(judgement), judgement.image, judgement.boot, held=_held(judgement))
     return found
 

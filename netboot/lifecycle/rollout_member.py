@@ -1,8 +1,13 @@
 """What becomes of one machine of a rollout with what is known of it now. Pure."""
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from netboot.lifecycle.rollout import Fact, Member, MemberState, Rollout, RolloutState
+from netboot.lifecycle.snapshot import Assignment
+
+AGAIN = 3
+"""Boots after one that had come into service with the image; a machine that begins so many does not run it."""
 
 
 class Moment(NamedTuple):
@@ -20,24 +25,57 @@ class Moment(NamedTuple):
         return self.seeing and self.rollout.clock_ms - member.since >= self.rollout.strategy.deadline * 1000
 
 
+def due(rollout: Rollout, members: Mapping[str, Member], assigned: Mapping[str, Assignment]) -> list[str]:
+    """Those that are to be rebooted now: it is their turn, and what they are to boot is in the published snapshot."""
+    moment = Moment(rollout, seeing=True)
+    return sorted(
+        name
+        for name, each in members.items()
+        if each.state is MemberState.ASSIGNED and name in assigned and assigned[name].image == moment.goal(each)
+    )
+
+
 def after(member: Member, fact: Fact | None, moment: Moment, refused: str = "") -> Member:
     """The machine after a look at it; the very same where nothing changed. `fact` None: nothing is known of it, which
-    alters nothing."""
-    if member.state is MemberState.LEFT or fact is None:
+    alters nothing; one that left service and is not known by its deadline is waited for no more."""
+    if member.state is MemberState.LEFT:
         return member
+    if fact is None:
+        lost = member.state is MemberState.OUT and moment.late(member)
+        return _to(member, MemberState.SKIPPED, moment, "no boot of it is known any more") if lost else member
     if fact.gone:
         return _to(member, MemberState.LEFT, moment, fact.gone)
     if fact.up and fact.image == moment.goal(member):
-        return member if member.state is MemberState.DONE else _to(member, MemberState.DONE, moment)
+        return _in_service(member, fact, moment)
     match member.state:
         case MemberState.ASSIGNED:
             return _assigned(member, fact, moment, refused)
         case MemberState.OUT:
             return _out(member, fact, moment)
         case MemberState.DONE:
-            return _returned(member, fact, moment) if fact.up else _to(member, MemberState.OUT, moment)
+            return _returned(member, fact, moment) if fact.up else _left_service(member, moment)
         case _:
             return member
+
+
+def _in_service(member: Member, fact: Fact, moment: Moment) -> Member:
+    """It is in service with the image. A machine that begins one boot after the other since comes into service too,
+    again and again, and does not run it."""
+    if member.state is MemberState.FAILED and member.again >= AGAIN:
+        return member
+    again = member.again + (member.served not in ("", fact.boot))
+    if member.state is MemberState.DONE and again == member.again:
+        return member
+    if again >= AGAIN:
+        why = f"it began {again} more boots since it came into service with it"
+        return _to(member, MemberState.FAILED, moment, why).model_copy(update={"again": again})
+    return _to(member, MemberState.DONE, moment).model_copy(update={"served": fact.boot, "again": again})
+
+
+def _left_service(member: Member, moment: Moment) -> Member:
+    """One that ran the image for as long as canaries have to is out for another reason than the image, it seems."""
+    proved = moment.rollout.clock_ms - member.since >= moment.rollout.strategy.bake * 1000
+    return _to(member, MemberState.OUT, moment).model_copy(update={"proved": member.proved or proved})
 
 
 def _assigned(member: Member, fact: Fact, moment: Moment, refused: str) -> Member:
@@ -65,6 +103,8 @@ def _out(member: Member, fact: Fact, moment: Moment) -> Member:
         return member
     if fact.held:
         return _to(member, MemberState.SKIPPED, moment, fact.held)
+    if member.proved:
+        return _to(member, MemberState.SKIPPED, moment, "it left service after it had run the image for long enough")
     return _to(member, MemberState.FAILED, moment, "it was not back in service in time")
 
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from netboot.lifecycle.decide import View
 from netboot.lifecycle.errors import RolloutRefusedError
-from netboot.lifecycle.rollout import Assigned, Fact, Member, MemberState, Rollout, RolloutState
+from netboot.lifecycle.rollout import ANEW, Assigned, Fact, Member, MemberState, Rollout, RolloutState
 from netboot.lifecycle.rollout_batch import racks_of
 from netboot.lifecycle.rollout_engine import named, withdrawn
 from netboot.lifecycle.snapshot import ImageFacts
@@ -77,6 +77,12 @@ def begin(
     return rollout, members
 
 
+def another(there: Rollout) -> str:
+    """Why none can begin beside one that is under way."""
+    said = f"rollout {there.number} of channel {there.channel} is {there.state}"
+    return f"{said}: one at a time; let it end, or undo it"
+
+
 def _takes_part(view: View, wish: Wish, machine: Machine, facts: Mapping[str, Fact]) -> bool:
     fact = facts.get(machine.name)
     of_channel = view.profiles[machine.profile].channel == wish.channel
@@ -139,7 +145,7 @@ def _back(member: Member, clock_ms: int) -> Member:
     gone = member.state in (MemberState.OUT, MemberState.FAILED)
     state = MemberState.OUT if gone else MemberState.WAITING
     return member.model_copy(
-        update={"state": state, "since": clock_ms, "tries": 0, "canary": False, "why": "", "accepted": False}
+        update={**ANEW, "state": state, "since": clock_ms, "tries": 0, "canary": False, "why": "", "accepted": False}
     )
 
 

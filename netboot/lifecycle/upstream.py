@@ -1,11 +1,12 @@
 """What the service needs of the place that has images which are not here yet. Adapter: `netboot.stores.upstream`."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Protocol
 
 from images.errors import CorruptError, ImageError, NotFoundError
 from netboot.lifecycle.image_repository import ImageRepository
-from netboot.machines.values import Inventory
+from netboot.lifecycle.snapshot import Snapshot
 
 
 class Upstream(Protocol):
@@ -32,16 +33,11 @@ def fetching(where: str) -> str:
     return f"it is not here yet: being fetched from {where}"
 
 
-def missing(inventory: Inventory, repository: ImageRepository) -> list[str]:
-    """The images of channels that are not in the store, or not whole there: what is to be fetched."""
+def missing(snapshot: Snapshot, repository: ImageRepository) -> list[str]:
+    """The images of channels, and those that rollouts assigned, that are not in the store, or not whole there: what is
+    to be fetched."""
     digests = dict[str, None]()
-    for channel in inventory.channels:
-        try:
-            digest = channel.image or repository.channel(channel.name)
-        except ImageError:  # nobody can tell what was meant
-            continue
-        if digest is None or digest in digests:
-            continue
+    for digest in _wanted(snapshot, repository):
         try:
             repository.verified(digest)
         except (NotFoundError, CorruptError):
@@ -49,3 +45,14 @@ def missing(inventory: Inventory, repository: ImageRepository) -> list[str]:
         except ImageError:  # signed by nobody whom we trust, or the store cannot be read: fetching would not mend it
             continue
     return list(digests)
+
+
+def _wanted(snapshot: Snapshot, repository: ImageRepository) -> list[str]:
+    """Each once."""
+    said = dict[str, None]()
+    for channel in snapshot.inventory.channels:
+        with suppress(ImageError):  # nobody can tell what was meant
+            digest = channel.image or repository.channel(channel.name)
+            if digest is not None:
+                said[digest] = None
+    return list(said | dict.fromkeys(assignment.image for assignment in snapshot.assigned.values()))

@@ -16,8 +16,8 @@ def _none(value: object) -> object:
     return NONE if value == "none" else value
 
 
-Boots = Annotated[int, Field(ge=NONE, le=MOST), BeforeValidator(_none)]
-"""What a class or profile declares."""
+Boots = Annotated[int, Field(ge=NONE, le=MOST, strict=True), BeforeValidator(_none)]
+"""What a class or profile declares; its files say `none` for `NONE` (`netboot.machines.judged`)."""
 
 
 class BootLimit(NamedTuple):

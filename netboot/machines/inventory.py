@@ -20,6 +20,7 @@ from netboot.machines.joining import (
     weakened_taints,
 )
 from netboot.machines.judged import unknown_names
+from netboot.machines.maintenance import unknown_zones
 from netboot.machines.values import Inventory, Machine, PcrPolicy
 
 
@@ -50,6 +51,7 @@ def load_inventory(folder: Path, joining: Joining | None = None) -> Inventory:
     faults += addresses_of_others(items, joining)
     faults += misunderstood(items)
     faults += unknown_names(items)
+    faults += unknown_zones(items)
     if not faults_of_files:  # what an unreadable file declares is unknown, not undeclared
         faults += _unknown_references(items)
         faults += _other_architectures(items)

@@ -10,6 +10,7 @@ from images.node.health.floors import FLOORS
 from images.node.health.names import ALWAYS, CHECKS, TESTS
 from images.node.health.thresholds import THRESHOLDS
 from images.values.strict import Fault
+from netboot.machines.boot_limit import NONE
 from netboot.machines.deadlines import DEFAULTS
 from netboot.machines.declared import Declared
 
@@ -25,6 +26,8 @@ def unknown_names(items: list[Declared]) -> Iterator[Fault]:
             for name in item.inner("deadlines"):
                 if isinstance(name, str) and name not in DEFAULTS:
                     yield item.fault(_no("deadline", name, DEFAULTS), "deadlines", name)
+            if item.value.get("boot_limit") == NONE:
+                yield item.fault("from 1 to 15 boots; or none, and no loop is told", "boot_limit")
         if item.kind in ("profile", "machine"):
             yield from _thresholds(item, item.inner("health").get("thresholds"), ("health", "thresholds"))
         elif item.kind == "class":

@@ -2,67 +2,89 @@
 end by the clock of a place, as kured and Rancher's system-upgrade-controller have it (docs/decisions/121). Pure.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import date, datetime, time, timedelta
 from typing import Annotated, Literal, NamedTuple, get_args
 from zoneinfo import ZoneInfo
 
 from pydantic import AfterValidator, Field
 
-from images.values.strict import Strict
+from images.values.strict import Fault, Strict
 from images.values.types import Matching, Name
+from netboot.machines.declared import Declared
 
 Day = Literal["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"]
 DAYS: tuple[Day, ...] = get_args(Day)
 Hour = Annotated[str, Matching(r"([01]\d|2[0-3]):[0-5]\d", 'must be a time of day like "22:00", in quotes')]
-_AHEAD = 8
-"""Days: a window that opens once a week opens within them."""
+_AHEAD = 15
+"""Days: a window that opens once a week, and not in the hour that clocks leave out, opens within them."""
+_NO_NAMES = frozenset({"localtime", "posixrules", "Factory"})
+"""Files beside those of places: what they say is another thing on each host."""
 
 
-def _zone(name: str) -> str:
+def _zone(name: str) -> ZoneInfo | None:
     try:
-        ZoneInfo(name)
+        return ZoneInfo(name)
     except (ValueError, OSError, LookupError):  # ZoneInfoNotFoundError is a KeyError
-        raise ValueError(
-            "no such time zone is known here: a name of the IANA database, like Europe/Berlin or UTC"
-        ) from None
-    return name
+        return None
+
+
+def unknown_zones(items: Sequence[Declared]) -> Iterator[Fault]:
+    """Time zones of windows that are no names of places here. Asked of the inventory's files alone: what is in force
+    already stays so, and boots machines, on a host whose database lacks one."""
+    for item in items:
+        name = item.value.get("time_zone", "UTC") if item.kind == "window" else "UTC"
+        if isinstance(name, str) and (name in _NO_NAMES or _zone(name) is None):
+            said = "no such time zone is known here: a name of the IANA database, like Europe/Berlin or UTC"
+            yield item.fault(said, "time_zone")
+
+
+def _once(days: tuple[Day, ...]) -> tuple[Day, ...]:
+    if len(set(days)) < len(days):
+        raise ValueError("each day once")
+    return days
 
 
 class Window(Strict):
     """Open on these days from `start` to `end`, by the clocks of `time_zone`. One whose end is not after its start ends
-    on the next day."""
+    on the next day. An hour that clocks leave out is taken as the next one, of one that they repeat the first counts.
+    Where the time zone is not known (any more) it is shut."""
 
     name: Name
-    days: Annotated[tuple[Day, ...], Field(min_length=1, max_length=7)] = DAYS
+    days: Annotated[tuple[Day, ...], Field(min_length=1, max_length=7), AfterValidator(_once)] = DAYS
     start: Hour
     end: Hour
-    time_zone: Annotated[str, AfterValidator(_zone)] = "UTC"
+    time_zone: str = "UTC"
 
     def opened(self, now_ms: int) -> int | None:
         """When it closes, in ms since 1970, while it is open; else None."""
-        now = datetime.fromtimestamp(now_ms / 1000, ZoneInfo(self.time_zone))
+        zone = _zone(self.time_zone)
+        if zone is None:
+            return None
+        now = datetime.fromtimestamp(now_ms / 1000, zone)
         for day in (now.date() - timedelta(days=1), now.date()):
-            begins, ends = self._on(day)
-            if DAYS[day.weekday()] in self.days and begins <= now.replace(tzinfo=None) < ends:
-                return self._moment(ends.replace(fold=now.fold))
+            begins, ends = self._on(day, zone)
+            if DAYS[day.weekday()] in self.days and begins <= now_ms < ends:
+                return ends
         return None
 
-    def opens(self, now_ms: int) -> int:
-        """When it opens next, in ms since 1970, after this moment."""
-        today = datetime.fromtimestamp(now_ms / 1000, ZoneInfo(self.time_zone)).date()
+    def opens(self, now_ms: int) -> int | None:
+        """When it opens next, in ms since 1970, after this moment; None: that cannot be told."""
+        zone = _zone(self.time_zone)
+        if zone is None:
+            return None
+        today = datetime.fromtimestamp(now_ms / 1000, zone).date()
         days = [today + timedelta(days=ahead) for ahead in range(_AHEAD)]
-        moments = (self._moment(self._on(day)[0]) for day in days if DAYS[day.weekday()] in self.days)
-        return next(moment for moment in moments if moment > now_ms)
+        spans = (self._on(day, zone) for day in days if DAYS[day.weekday()] in self.days)
+        return next(begins for begins, ends in spans if now_ms < begins < ends)
 
-    def _on(self, day: date) -> tuple[datetime, datetime]:
-        """Its start and end on a day, by the clocks there."""
+    def _on(self, day: date, zone: ZoneInfo) -> tuple[int, int]:
+        """Its start and end on a day, in ms since 1970."""
         begins = datetime.combine(day, time.fromisoformat(self.start))
         ends = datetime.combine(day, time.fromisoformat(self.end))
-        return begins, ends if ends > begins else ends + timedelta(days=1)
-
-    def _moment(self, local: datetime) -> int:
-        return round(local.replace(tzinfo=ZoneInfo(self.time_zone)).timestamp() * 1000)
+        ends = ends if ends > begins else ends + timedelta(days=1)
+        first, last = (round(each.replace(tzinfo=zone).timestamp() * 1000) for each in (begins, ends))
+        return first, last
 
 
 class Freeze(Strict):
@@ -107,5 +129,11 @@ def may_act(windows: Sequence[Window], freeze: Freeze | None, now_ms: int) -> Pe
     if closing:
         until_ms, name = max(closing)
         return Permission(may=True, reason=f"maintenance window {name} is open", until_ms=until_ms)
-    opens_ms, name = min((window.opens(now_ms), window.name) for window in windows)
+    coming = [(opens, window.name) for window in windows if (opens := window.opens(now_ms)) is not None]
+    if not coming:
+        names = ", ".join(window.name for window in windows)
+        return Permission(
+            may=False, reason=f"no maintenance window is open; the time zone of {names} is not known here"
+        )
+    opens_ms, name = min(coming)
     return Permission(may=False, reason=f"no maintenance window is open; the next one is {name}", until_ms=opens_ms)

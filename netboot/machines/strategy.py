@@ -30,7 +30,7 @@ def _seconds(value: object) -> object:
 
 Share = Annotated[str, BeforeValidator(_share)]
 """`5%` or `3`: of machines, at least one."""
-Seconds = Annotated[int, Field(ge=0, le=LONGEST), BeforeValidator(_seconds)]
+Seconds = Annotated[int, Field(ge=0, le=LONGEST, strict=True), BeforeValidator(_seconds)]
 
 
 class Strategy(Strict):
@@ -38,9 +38,9 @@ class Strategy(Strict):
     it; `max_unavailable`, `per_rack`: how many may be out of service at once, in all and of one rack (None: as many);
     `deadline`: seconds from when one leaves service until it is back."""
 
-    canary: Annotated[int, Field(ge=2, le=1000)] = 2
+    canary: Annotated[int, Field(ge=2, le=1000, strict=True)] = 2
     max_unavailable: Share = "5%"
-    per_rack: Annotated[int, Field(ge=1)] | None = None
+    per_rack: Annotated[int, Field(ge=1, strict=True)] | None = None
     bake: Seconds = 1800
     deadline: Annotated[Seconds, Field(ge=60)] = 1800
 

@@ -1,4 +1,4 @@
-"""The process `fetcher`, with `upstream`: images of channels that are not in the store (docs/registry.md)."""
+"""The process `fetcher`, with `upstream`: what machines are to boot and the store does not have (docs/registry.md)."""
 
 from netboot.clock import SystemClock
 from netboot.controllers import runner
@@ -17,5 +17,5 @@ def run(spec: ProcessSpec) -> None:
     live, repository = LiveView(config.data / "snapshot.json"), open_image_repository(config)
     fetcher: Fetcher
     upstream = StoreUpstream(config, lambda seconds: fetcher.pause(seconds))
-    fetcher = Fetcher(upstream, lambda: missing(live.view().snapshot.inventory, repository), SystemClock())
+    fetcher = Fetcher(upstream, lambda: missing(live.view().snapshot, repository), SystemClock())
     runner.run(fetcher, StatusFile(config.data / "status", spec.name).write, spec.say_ready, spec.heartbeat())

@@ -10,6 +10,7 @@ from netboot.config import Config
 from netboot.join.issue import Issuer
 from netboot.join.register import Register
 from netboot.lifecycle.intents import Intents
+from netboot.lifecycle.publish import fault_of
 from netboot.process import ProcessSpec
 from netboot.status import up_ms
 from netboot.stores import bootkey
@@ -54,6 +55,12 @@ def compose(config: Config, stopping: Callable[[], bool]) -> Dependencies:
         conditions=SqliteConditions(config.data / "conditions.db"),
         history=history,
         rollouts=SqliteRollouts(config.data / "rollouts.db"),
+        unusable=partial(
+            fault_of,
+            repository=repository,
+            minimum_epoch=config.minimum_epoch,
+            fetched=config.upstream is not None,
+        ),
         repository=repository,
         repository_writer=repository,
         tokens=TokenFile(config.management.token_file),

@@ -109,10 +109,7 @@ def opened(path: Path, mode: Literal["ro", "rw"]) -> Iterator[sqlite3.Connection
         with closing(sqlite3.connect(uri, uri=True, timeout=shared_file.BUSY_SECONDS, isolation_level=None)) as db:
             if mode == "rw":
                 db.execute("PRAGMA synchronous=FULL")
-            if (version := shared_file.version_of(db)) != VERSION:
-                raise StateUnavailableError(
-                    f"{path} has schema {version}, and this netboot knows {VERSION}: restart the service"
-                )
+            shared_file.known(path, db, VERSION)
             yield db
     except ValidationError as error:
         fault = first_fault(error)

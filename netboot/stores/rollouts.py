@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from images.values.faults import first_fault
 from netboot.lifecycle.errors import NoSuchRolloutError, RolloutRefusedError, StateUnavailableError
 from netboot.lifecycle.rollout import UNDER_WAY, Assigned, Member, Rollout, assignments, images
+from netboot.lifecycle.rollout_orders import another
 from netboot.lifecycle.rollout_store import Change, Entry, Members, Note
 from netboot.stores import shared_file
 
@@ -101,8 +102,7 @@ class SqliteRollouts:
             db.execute("BEGIN IMMEDIATE")
             query = "SELECT number, body FROM rollouts WHERE under_way AND channel = ?"
             if there := _rollouts(db, query, rollout.channel):
-                why = f"rollout {there[0].number} of channel {rollout.channel} is {there[0].state}"
-                raise RolloutRefusedError(f"{why}: one at a time; let it end, or undo it")
+                raise RolloutRefusedError(another(there[0]))
             row = db.execute(
                 "INSERT INTO rollouts (channel, under_way, body) VALUES (?, 1, ?)", (rollout.channel, "")
             ).lastrowid
@@ -138,10 +138,7 @@ class SqliteRollouts:
             with closing(sqlite3.connect(uri, uri=True, timeout=shared_file.BUSY_SECONDS, isolation_level=None)) as db:
                 if mode == "rw":
                     db.execute("PRAGMA synchronous=FULL")
-                if (version := shared_file.version_of(db)) != VERSION:
-                    raise StateUnavailableError(
-                        f"{self._path} has schema {version}, and this netboot knows {VERSION}: restart the service"
-                    )
+                shared_file.known(self._path, db, VERSION)
                 yield db
         except ValidationError as error:
             fault = first_fault(error)
@@ -158,7 +155,8 @@ def _rollouts(db: sqlite3.Connection, query: str, *values: object) -> list[Rollo
 
 
 def _one(db: sqlite3.Connection, number: int) -> Rollout:
-    found = _rollouts(db, "SELECT number, body FROM rollouts WHERE number = ?", number)
+    can_be = number < 2**63  # SQLite's integers
+    found = _rollouts(db, "SELECT number, body FROM rollouts WHERE number = ?", number) if can_be else []
     if not found:
         raise NoSuchRolloutError(f"there is no rollout {number}")
     return found[0]

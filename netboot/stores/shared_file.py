@@ -14,6 +14,10 @@ from netboot.lifecycle.errors import StateUnavailableError
 Migrations = Sequence[Sequence[str]]
 """Statements, version by version. What was released is never changed again."""
 BUSY_SECONDS = 5.0
+EMPTY = (
+    "it has nothing in it, as after a full disk or a copy that was cut short: restore a backup; or remove it and "
+    "restart the service, which makes one that says nothing"
+)
 _NEWER = "it was written by a newer netboot (schema {}, this one knows {}); run that version, or restore a backup"
 
 
@@ -21,13 +25,15 @@ def connect(path: Path, migrations: Migrations) -> sqlite3.Connection:
     """The file, made or brought up to date where that is needed, in autocommit mode, every commit durable.
 
     Raises:
-        StateUnavailableError: it is newer than this program. sqlite3.Error, OSError.
+        StateUnavailableError: it is newer than this program; or it is there and has nothing in it, which is not to be
+            taken for a file that says nothing. sqlite3.Error, OSError.
     """
     if not path.exists():
         _create(path, migrations)
     db = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)
     try:
         db.execute("PRAGMA synchronous=FULL")
+        _refuse_empty(db)
         _migrate(db, migrations)
     except BaseException:
         db.close()
@@ -39,6 +45,24 @@ def version_of(db: sqlite3.Connection) -> int:
     """The schema's number; 0: an empty file."""
     version: int = db.execute("PRAGMA user_version").fetchone()[0]
     return version
+
+
+def known(path: Path, db: sqlite3.Connection, version: int) -> None:
+    """Go on with a file of this schema alone.
+
+    Raises:
+        StateUnavailableError: it has another one, or nothing in it. sqlite3.Error.
+    """
+    found = version_of(db)
+    if found == 0:
+        raise StateUnavailableError(f"{path} cannot be used: {EMPTY}")
+    if found != version:
+        raise StateUnavailableError(f"{path} has schema {found}, and this netboot knows {version}: restart the service")
+
+
+def _refuse_empty(db: sqlite3.Connection) -> None:
+    if version_of(db) == 0:
+        raise StateUnavailableError(EMPTY)
 
 
 def _migrate(db: sqlite3.Connection, migrations: Migrations) -> None:

@@ -55,10 +55,13 @@ def moved(name: str) -> Response:
     deps, asked = dependencies(), _move()
     place = declared_at(deps.inventory, "channel", name) or str(deps.inventory)
     snapshot = deps.live.view().snapshot
-    ended = list[int]()
+    ended, kept = list[int](), False
 
     def first() -> None:
-        ended.extend(_end_rollouts(name, force=asked.force))
+        nonlocal kept
+        there = _end_rollouts(name, force=asked.force)
+        kept = there is None
+        ended.extend(there or ())
 
     repository, writer = deps.repository, deps.repository_writer
     state = move(snapshot, repository, writer, name, asked.image, place, force=asked.force, first=first)
@@ -67,13 +70,15 @@ def moved(name: str) -> Response:
     except CannotTellError:
         if not asked.force:
             raise
+        kept = True
     fields = {"operator": operator().fingerprint, "peer": request.remote_addr, "channel": name, "image": state.image}
     log.info("channel moved", extra={"fields": fields})
-    return jsonify(render.plain(state) | {"ended_rollouts": ended})
+    return jsonify(render.plain(state) | {"ended_rollouts": ended, "assignments_kept": kept})
 
 
-def _end_rollouts(channel: str, *, force: bool) -> list[int]:
-    """What rollouts would assign over what is set is ended first, so that none moves the channel back."""
+def _end_rollouts(channel: str, *, force: bool) -> list[int] | None:
+    """What rollouts would assign over what is set is ended first, so that none moves the channel back. None: with
+    `force`, where it cannot be told what they assigned."""
     deps = dependencies()
     try:
         under_way = [each for each in deps.rollouts.under_way() if each.channel == channel]
@@ -93,7 +98,7 @@ def _end_rollouts(channel: str, *, force: bool) -> list[int]:
         if not force:
             raise
         log.warning("rollouts of channel %s: %s", channel, error)
-        return []
+        return None
     return [each.number for each in under_way]
 
 

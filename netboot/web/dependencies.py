@@ -41,6 +41,8 @@ class Dependencies:
     conditions: Conditions
     history: History
     rollouts: RolloutStore
+    unusable: Callable[[str], str | None]
+    """Why an image cannot be used, in words; None: it can, or would be fetched."""
     repository: ImageRepository
     repository_writer: ImageRepositoryWriter
     tokens: TokenFile

@@ -25,6 +25,17 @@ def parsed(model: type[M]) -> M:
         raise BadClaimError(f"{fault.key or 'the body'}: {fault.message}") from None
 
 
+def one_line(text: str) -> str:
+    """What people say, and other people's terminals show: no control characters, no second line.
+
+    Raises:
+        ValueError: it has some.
+    """
+    if not text.isprintable():
+        raise ValueError("must be one line of printable text")
+    return text
+
+
 def only(names: Collection[str]) -> None:
     """Refuse parameters that are not there: a misspelt filter must not look like an answer.
 

@@ -1,15 +1,16 @@
 """What operators want of machines: `POST /v1/machines/<name>/{hold,unhold,quarantine,readmit}`, `/v1/intents`,
 `/v1/machines/<name>/intents`. Held and in quarantine are what a machine *is* whatever it boots: docs/acts.md."""
 
+from collections.abc import Sequence
 from typing import Annotated
 
 from flask import Response, jsonify
-from pydantic import Field, StringConstraints, model_validator
+from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
 from images.values.strict import Strict
 from netboot.lifecycle.errors import ActRefusedError, BadClaimError, NoSuchMachineError
 from netboot.lifecycle.intent_rules import decide
-from netboot.lifecycle.intents import LONGEST_MS, LONGEST_REASON, Order, PutOn, TakeOff
+from netboot.lifecycle.intents import LONGEST_MS, LONGEST_REASON, Intent, Order, PutOn, TakeOff, marks_of
 from netboot.lifecycle.transitions import Mark
 from netboot.lifecycle.views import machine_named
 from netboot.web import inputs, render
@@ -19,8 +20,14 @@ from netboot.web.operators import audit, operator
 
 HISTORY_SHOWN = 20
 
-Why = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_REASON, strip_whitespace=True)]
-MayBeWhy = Annotated[str, StringConstraints(max_length=LONGEST_REASON, strip_whitespace=True)]
+MayBeWhy = Annotated[
+    str, StringConstraints(max_length=LONGEST_REASON, strip_whitespace=True), AfterValidator(inputs.one_line)
+]
+Why = Annotated[
+    str,
+    StringConstraints(min_length=1, max_length=LONGEST_REASON, strip_whitespace=True),
+    AfterValidator(inputs.one_line),
+]
 Seconds = Annotated[int, Field(ge=60, le=LONGEST_MS // 1000)]
 
 
@@ -132,6 +139,7 @@ def _do(name: str, act: str, order: Order, *, dry_run: bool) -> Response:
         change = deps.intents.order(name, order, who, now)
         until = order.until_ms if isinstance(order, PutOn) else None
         audit(act, machine=name, reason=order.reason, until_ms=until, changed=bool(change.act))
+    standing = deps.intents.of(name, now)
     return jsonify(
         {
             "machine": name,
@@ -139,8 +147,8 @@ def _do(name: str, act: str, order: Order, *, dry_run: bool) -> Response:
             "did": change.act,
             "dry_run": dry_run,
             "concerned": [render.plain(each) for each in change.concerned],
-            "consequence": _CONSEQUENCES[act] if change.act else "",
-            "intents": [render.plain(each) for each in deps.intents.of(name, now)],
+            "consequence": _consequence(act, standing) if change.act else "",
+            "intents": [render.plain(each) for each in standing],
         }
     )
 
@@ -153,6 +161,18 @@ _CONSEQUENCES = {
     "so no Node of it registers; Pods that run there run on",
     "readmit": "it may join again, as before",
 }
+
+
+_OVERRULED = {
+    ("hold", Mark.QUARANTINED): "its Node has netboot.dev/held=Quarantined:NoSchedule; once it is readmitted, Held",
+    ("unhold", Mark.QUARANTINED): "its Node keeps the taint netboot.dev/held, for it is in quarantine",
+    ("readmit", Mark.HELD): "it may join again; its Node has netboot.dev/held=Held:NoSchedule, for it is held",
+}
+"""Where the other mark is on the machine too: a Node shows the gravest."""
+
+
+def _consequence(act: str, standing: Sequence[Intent]) -> str:
+    return next((_OVERRULED[act, mark] for mark in marks_of(standing) if (act, mark) in _OVERRULED), _CONSEQUENCES[act])
 
 
 def _known(name: str) -> None:

@@ -113,7 +113,7 @@ def _intents(deps: Dependencies) -> Detail:
     try:
         marked = len({each.machine for each in deps.intents.all(deps.clock.now_ms())})
     except CannotTellError as error:
-        remedy = "restore data/intents.db from a backup, or restart the service, which makes it anew: docs/acts.md"
+        remedy = "restore data/intents.db from a backup, or remove it and restart the service: docs/acts.md"
         return Detail(ok=False, message=str(error), remedy=remedy)
     return Detail(ok=True, message=f"machines held or in quarantine: {marked}")
 

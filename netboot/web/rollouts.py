@@ -1,24 +1,32 @@
 """`/v1/rollouts[/<number>[/<act>]]`: bringing a channel's machines to another image, a few at a time."""
 
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Annotated, Any
 
 from flask import Response, jsonify
-from pydantic import Field, StringConstraints, ValidationError
+from pydantic import AfterValidator, Field, StringConstraints, ValidationError
 
 from images.errors import ImageError, NotFoundError
 from images.values.faults import first_fault
 from images.values.strict import Strict
 from images.values.types import Name
 from netboot.lifecycle.channels import declared, resolve
-from netboot.lifecycle.errors import BadClaimError, ChannelPinnedError, NoSuchImageError, RolloutRefusedError
+from netboot.lifecycle.errors import (
+    BadClaimError,
+    CannotTellError,
+    ChannelPinnedError,
+    NoSuchImageError,
+    RolloutRefusedError,
+)
 from netboot.lifecycle.publish import image_facts
 from netboot.lifecycle.rollout import Fact, MemberState, Rollout
 from netboot.lifecycle.rollout_batch import Batch
 from netboot.lifecycle.rollout_facts import facts_of
-from netboot.lifecycle.rollout_orders import REBOOTS_NOTHING, Wish, begin, paused, resumed, undone
+from netboot.lifecycle.rollout_member import due
+from netboot.lifecycle.rollout_orders import REBOOTS_NOTHING, Wish, another, begin, paused, resumed, undone
 from netboot.lifecycle.rollout_store import Change, Members, Note
-from netboot.lifecycle.snapshot import ImageFacts, Snapshot
+from netboot.lifecycle.snapshot import Assignment, ImageFacts, Snapshot
 from netboot.machines.inventory import declared_at
 from netboot.machines.strategy import Strategy
 from netboot.machines.values import Channel
@@ -27,7 +35,7 @@ from netboot.web.dependencies import dependencies
 from netboot.web.operators import audit, operator
 
 SHOWN, MOST = 20, 200
-Reason = Annotated[str, StringConstraints(max_length=500, strip_whitespace=True)]
+Reason = Annotated[str, StringConstraints(max_length=500, strip_whitespace=True), AfterValidator(inputs.one_line)]
 
 
 class Start(Strict):
@@ -83,14 +91,20 @@ def started() -> Response:
         raise ChannelPinnedError(f"{said}, and its machines boot that: a rollout needs a channel that is not pinned")
     if not body.on_next_boot:
         raise RolloutRefusedError(REBOOTS_NOTHING)
-    wish = Wish(body.channel, _image(body.image), _strategy(channel, body), True, operator().who, body.reason)
+    image = _image(body.image)
+    if (fault := deps.unusable(image.digest)) is not None:
+        raise RolloutRefusedError(f"image {image.name} {image.digest[:12]} cannot be used: {fault}")
+    wish = Wish(body.channel, image, _strategy(channel, body), True, operator().who, body.reason)
     now, base = deps.clock.now_ms(), deps.repository.channel(body.channel)
     facts = _facts(view.snapshot, body.channel)
     rollout, members = begin(wish, view, deps.rollouts.assigned(), facts, base, now)
+    for there in deps.rollouts.under_way():
+        if there.channel == body.channel:
+            raise RolloutRefusedError(another(there))
     if body.dry_run:
         return jsonify(_view(rollout, members) | {"up": sum(name in facts and facts[name].up for name in members)})
     rollout = deps.rollouts.start(rollout, members, Note(now, wish.operator, "start", body.reason))
-    with suppress(ImageError):  # the controllers do it too, in a moment
+    with suppress(ImageError, CannotTellError):  # the controllers do it too, in a moment
         present = {image.digest for image in deps.repository.images()}
         deps.repository_writer.keep("rollouts", sorted(deps.rollouts.images() & present))
     audit("rollout-start", rollout=rollout.number, channel=rollout.channel, image=rollout.image, reason=body.reason)
@@ -119,7 +133,7 @@ def _ordered(number: int, act: str) -> Response:
     def halted(rollout: Rollout, members: Members) -> tuple[Rollout, Members]:
         return paused(rollout, members, who)
 
-    acts: dict[str, Change] = {"pause": halted, "resume": resumed, "undo": undone}
+    acts: dict[str, Change] = {"pause": halted, "resume": resumed, "undo": _brought_back}
 
     def note(before: Rollout, after: Rollout) -> Note | None:
         return Note(deps.clock.now_ms(), who, act, body.reason) if before != after else None
@@ -127,6 +141,19 @@ def _ordered(number: int, act: str) -> Response:
     rollout = deps.rollouts.change(number, acts[act], note)
     audit(f"rollout-{act}", rollout=number, channel=rollout.channel, reason=body.reason)
     return jsonify(_view(rollout, deps.rollouts.members(number)))
+
+
+def _brought_back(rollout: Rollout, members: Members) -> tuple[Rollout, Members]:
+    """Undone, unless a machine would be given an image that does not boot."""
+    deps = dependencies()
+    back = undone(rollout, members)
+    for digest in sorted({each.previous for each in members.values() if each.state is not MemberState.LEFT}):
+        if (fault := deps.unusable(digest)) is not None:
+            raise RolloutRefusedError(
+                f"machines would have to go back to image {digest[:12]}, which cannot be used: {fault}; "
+                f"`netboot channel set {rollout.channel} IMAGE --force` gives all of them another one"
+            )
+    return back
 
 
 def _image(reference: str) -> ImageFacts:
@@ -164,5 +191,13 @@ def _view(rollout: Rollout, members: Members) -> dict[str, Any]:
         "of": len(members),
         "racks": len({each.rack for each in members.values()}),
         "most": Batch(rollout, members, {}).most,
-        "to_reboot": sorted(name for name, each in members.items() if each.state is MemberState.ASSIGNED),
+        "to_reboot": due(rollout, members, _published()),
     }
+
+
+def _published() -> Mapping[str, Assignment]:
+    """What boot servers know of assignments: nobody is rebooted before they do."""
+    try:
+        return dependencies().live.view().snapshot.assigned
+    except CannotTellError:
+        return {}

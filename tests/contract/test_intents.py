@@ -15,6 +15,7 @@ from netboot.lifecycle.errors import StateUnavailableError
 from netboot.lifecycle.intents import Change, Intent, IntentStore, Order, PutOn, TakeOff, marks_of
 from netboot.lifecycle.transitions import Mark
 from netboot.stores.intents import HISTORY_KEPT, VERSION, SqliteIntents, make
+from netboot.stores.shared_file import EMPTY
 from tests.intents import MemoryIntents
 
 NOW = 1_790_000_000_000
@@ -174,7 +175,10 @@ def test_a_file_that_is_gone_or_damaged_says_nothing_of_nobody(tmp_path: Path) -
     assert cannot_tell(store) == f"{path} cannot be used: it is not there; what is held cannot be told"
     assert not path.exists()
     path.write_bytes(b"")
-    assert cannot_tell(store) == f"{path} has schema 0, and this netboot knows {VERSION}: restart the service"
+    assert cannot_tell(store) == f"{path} cannot be used: {EMPTY}"
+    with pytest.raises(StateUnavailableError) as refused:
+        make(path)
+    assert (str(refused.value), path.read_bytes()) == (EMPTY, b""), "nor is it made into one that says that"
     path.write_bytes(b"this is not a database" * 100)
     assert cannot_tell(store) == f"{path} cannot be used: file is not a database; what is held cannot be told"
     with pytest.raises(sqlite3.DatabaseError, match="file is not a database"):

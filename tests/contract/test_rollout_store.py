@@ -139,6 +139,11 @@ def test_what_cannot_be_read_is_said(store: SqliteRollouts, tmp_path: Path) -> N
 
 def test_what_is_no_database_cannot_be_used(tmp_path: Path) -> None:
     path = tmp_path / "rollouts.db"
+    path.write_bytes(b"")
+    with pytest.raises(StateUnavailableError, match=r"rollouts\.db cannot be used: it has nothing in it"):
+        SqliteRollouts(path).under_way()
+    with pytest.raises(StateUnavailableError, match="it has nothing in it, as after a full disk"):
+        make(path)
     path.write_bytes(b"this is not a database" * 1000)
     with pytest.raises(StateUnavailableError, match="file is not a database; rollouts stand still"):
         SqliteRollouts(path).under_way()

@@ -16,6 +16,7 @@ from netboot.controllers.snapshot_publisher import SnapshotPublisher
 from netboot.join.issue import Issuer
 from netboot.join.ports import ClusterAccess
 from netboot.join.register import Register
+from netboot.lifecycle.publish import fault_of
 from netboot.status import (
     Condition,
     ImagesStatus,
@@ -158,6 +159,7 @@ class Api:
             conditions=SqliteConditions(self.config.data / "conditions.db"),
             history=history,
             rollouts=self.rollouts,
+            unusable=partial(fault_of, repository=self.repository, minimum_epoch=self.config.minimum_epoch),
             repository=self.repository,
             repository_writer=self.repository,
             tokens=TokenFile(self.config.management.token_file),

@@ -46,7 +46,7 @@ def test_a_past_boot_is_explained_by_what_was_written_down_then(service: Service
         "gpu-001 boot BOOT, proven",
         "  script         asked for at MOMENT, by 127.0.0.1, sha256 DIGEST… without the boot id",
         "  image          DIGEST (assigned; what runs is the machine's word)",
-        "  assigned by    channel stable of profile compute",
+        "  profile        compute, of channel stable",
         "  because        machine gpu-001 (inventory)",
         "  because        profile compute uses channel stable",
         "  because        channel stable is image tiny DIGEST",

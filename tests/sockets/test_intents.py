@@ -85,6 +85,37 @@ def test_quarantine_and_back(api: Api, run: Run) -> None:
     assert api.intents.all(NOW) == []
 
 
+def test_what_a_node_shows_where_both_are_on_a_machine(api: Api, run: Run) -> None:
+    api.intents.order("gpu-001", PutOn(Mark.QUARANTINED, "breach"), "bob", NOW)
+    assert said(run, "hold", "gpu-001", "--reason", "DIMM 4") == (
+        "gpu-001 is held until it is taken off. Its Node has netboot.dev/held=Quarantined:NoSchedule; once it is "
+        "readmitted, Held.\n"
+    )
+    assert said(run, "unhold", "gpu-001", "--dry-run").startswith(
+        "gpu-001 would be held no more. Its Node keeps the taint netboot.dev/held, for it is in quarantine. "
+    )
+    assert said(run, "readmit", "gpu-001", "--reason", "found").startswith(
+        "gpu-001 is in quarantine no more. It may join again; its Node has netboot.dev/held=Held:NoSchedule, for it is "
+    )
+
+
+@pytest.mark.parametrize(
+    ("until", "words"),
+    [
+        ("0001-01-01", "a moment of these years"),
+        ("2024-03-31T02:30", "there is no such time here: clocks are put forward over it"),
+    ],
+)
+def test_a_moment_that_there_is_not_is_no_end(
+    api: Api, run: Run, monkeypatch: pytest.MonkeyPatch, until: str, words: str
+) -> None:
+    monkeypatch.setenv("TZ", "Europe/Berlin")
+    time.tzset()
+    ran = run("machine", "hold", "gpu-001", "--reason", "x", "--until", until)
+    assert (ran.status, ran.err.splitlines()[-1]) == (2, f"Error: Invalid value for '--until': {words}")
+    assert api.intents.all(NOW) == []
+
+
 def test_a_dry_run_says_what_would_be_and_does_nothing(api: Api, run: Run) -> None:
     assert said(run, "hold", "gpu-001", "--reason", "DIMM 4", "--dry-run") == (
         "gpu-001 would be held until it is taken off. Its Node, and that of each boot to come, has "
@@ -179,7 +210,7 @@ def test_nothing_is_said_of_nobody_where_it_cannot_be_told(api: Api, run: Run) -
     assert detail == {
         "ok": False,
         "message": "data/intents.db cannot be used: it is not there; what is held cannot be told",
-        "remedy": "restore data/intents.db from a backup, or restart the service, which makes it anew: docs/acts.md",
+        "remedy": "restore data/intents.db from a backup, or remove it and restart the service: docs/acts.md",
     }
     api.intents.broken = False
     api.intents.order("gpu-001", PutOn(Mark.HELD, "x"), "bob", NOW)

@@ -86,3 +86,8 @@ def test_a_site_whose_file_is_lost_between_two_starts_is_told(tmp_path: Path) ->
         )
         assert service.readyz()["details"]["intents"]["ok"] is False
         assert service.stop() == 0
+        (config.data / "intents.db").write_bytes(b"")
+        service.start()
+        assert f"{config.data}/intents.db: it has nothing in it, as after a full disk" in service.log
+        assert "it has nothing in it" in service.readyz()["details"]["intents"]["message"]
+        assert service.stop() == 0

@@ -16,6 +16,7 @@ from netboot.controllers.snapshot_publisher import SnapshotPublisher
 from netboot.join.enrolment import Act, OpenWindow
 from netboot.lifecycle.errors import StateUnavailableError
 from netboot.lifecycle.phases import Phase
+from netboot.lifecycle.publish import fault_of
 from netboot.lifecycle.rollout import Member
 from netboot.lifecycle.rollout_store import Note
 from netboot.lifecycle.snapshot import Assignment, BootWindow, Snapshot
@@ -316,11 +317,21 @@ def test_what_rollouts_assign_is_published_kept_from_gc_and_stays_where_it_canno
     }
     assert kept.published().images.keys() == {old, new}
     assert list(kept.published().unusable_images) == ["d" * 64]
+    images = publisher.status().images
+    assert (images.ok, images.message) == (
+        False,
+        f"cannot be used: image dddddddddddd, which a rollout assigned (no image {'d' * 64} in {kept.store.root})",
+    )
+    assert images.remedy == "set the channel to a usable image; `--force` ends its rollout"
     publisher.protect()
     assert kept.store.references()["rollouts"] == {old, new}
     path.rename(path.with_name("aside.db"))
     kept.store.set_channel("stable", new)
     publisher.step()
+    booted = script("gpu-001", 1).model_copy(update={"image": new})
+    kept.states.take(Batch("boot-0.db", 1, 3, [booted, event("gpu-001", 1, Phase.BOOTED)]))
+    publisher.protect()
+    assert kept.store.references()["boots"] == {new}, "whatever rollouts say"
     assert kept.published().channels == {"stable": new}
     assert kept.published().assigned["gpu-001"] == Assignment(image=new, rollout=1)
     again = [one.getMessage() for one in caplog.records if "assignments" in one.getMessage()]
@@ -335,6 +346,16 @@ def test_what_rollouts_assign_is_published_kept_from_gc_and_stays_where_it_canno
     publisher.step()
     publisher.step()
     assert kept.published().assigned.keys() == {"gpu-001"}, "who uses another channel left"
+    text = kept.file.read_text()
+    kept.file.write_text(text.replace("{name: stable,", f"{{name: stable, image: {old},"))
+    publisher.step()
+    publisher.step()
+    pinned = kept.published()
+    assert (pinned.assigned, pinned.digest_of("gpu-001", "stable")) == ({}, old), "the inventory says what it boots"
+    kept.file.write_text(text)
+    publisher.step()
+    publisher.step()
+    assert kept.published().assigned.keys() == {"gpu-001"}
 
 
 class Windows:
@@ -438,18 +459,23 @@ def test_upstream_does_not_help_against_a_signature(kept: Kept) -> None:
     publisher = fetching(kept, {})
     assert publisher.step()
     assert "which is not trusted here" in kept.published().unusable["stable"]
-    assert missing(kept.published().inventory, StoreImageRepository(kept.store, KeyRing(kept.config.keys))) == []
+    untrusted = StoreImageRepository(kept.store, KeyRing(kept.config.keys))
+    assert "which is not trusted here" in (fault_of(digest, untrusted, 0, fetched=True) or "")
+    assert fault_of("d" * 64, untrusted, 0, fetched=True) is None
+    assert missing(kept.published(), StoreImageRepository(kept.store, KeyRing(kept.config.keys))) == []
 
 
 def test_what_is_to_be_fetched(kept: Kept) -> None:
     repository = StoreImageRepository(kept.store, KeyRing(kept.config.keys))
     kept.publisher.step()
-    inventory = kept.published().inventory
-    assert missing(inventory, repository) == []  # not set
+    snapshot = kept.published()
+    assert missing(snapshot, repository) == []  # not set
     digest = add_image(kept.config)
     kept.store.set_channel("stable", digest)
-    assert missing(inventory, repository) == []
+    assert missing(snapshot, repository) == []
     kept.store.blob_path(kept.store.manifest(digest).artifacts.root.sha256).unlink()
-    assert missing(inventory, repository) == [digest]
+    assert missing(snapshot, repository) == [digest]
     (kept.config.store / "channels" / "stable.json").write_text("{")
-    assert missing(inventory, repository) == []  # nobody can tell what it was
+    assert missing(snapshot, repository) == []  # nobody can tell what it was
+    assigned = {"gpu-001": Assignment(image=digest, rollout=1), "gpu-002": Assignment(image="d" * 64, rollout=1)}
+    assert missing(snapshot.model_copy(update={"assigned": assigned}), repository) == [digest, "d" * 64]

@@ -113,7 +113,7 @@ def test_a_limit_of_boots_is_by_default_by_class_and_by_profile(tmp_path: Path) 
     assert "boot_limit" not in loaded(tmp_path).model_dump_json()
 
 
-@pytest.mark.parametrize("said", ["-1", "16", "many", "1.5"])
+@pytest.mark.parametrize("said", ["-1", "0", "16", "many", "1.5", "true"])
 def test_what_is_no_limit_of_boots_is_a_fault_with_its_place(tmp_path: Path, said: str) -> None:
     with pytest.raises(FaultsError) as caught:
         loaded(tmp_path, FILE.replace("{name: hgx,", f"{{name: hgx, boot_limit: {said},"))

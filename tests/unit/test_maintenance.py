@@ -1,6 +1,7 @@
 """Maintenance windows and the freeze, by the clocks of places that change theirs."""
 
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,7 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from images.values.strict import FaultsError
+from netboot.machines.inventory import load_inventory
 from netboot.machines.maintenance import DAYS, Freeze, Permission, Window, frozen, may_act
+from netboot.machines.values import Inventory
 
 NIGHTS = Window(name="nights", days=("Mon", "Tue", "Wed", "Thu"), start="22:00", end="04:00", time_zone="Europe/Berlin")
 
@@ -66,7 +70,10 @@ def test_what_is_said_of_a_window_agrees(days: Any, start: Any, end: Any, zone: 
     window = Window(name="w", days=tuple(days), start=f"{start:%H:%M}", end=f"{end:%H:%M}", time_zone=zone)
     now = round(moment.replace(tzinfo=UTC).timestamp() * 1000)
     until, opens = window.opened(now), window.opens(now)
-    assert now < opens <= now + timedelta(days=8) / timedelta(milliseconds=1)
+    assert opens is not None
+    assert now < opens <= now + timedelta(days=15) / timedelta(milliseconds=1)
+    assert window.opened(opens) is not None
+    assert until is None or window.opened(until - 1) == until
     if until is not None:
         assert now < until <= now + timedelta(hours=26) / timedelta(milliseconds=1)
     allowed = may_act([window], None, now)
@@ -75,12 +82,56 @@ def test_what_is_said_of_a_window_agrees(days: Any, start: Any, end: Any, zone: 
 
 @pytest.mark.parametrize(
     ("field", "value"),
-    [("time_zone", "Berlin"), ("time_zone", "../etc/passwd"), ("start", "24:00"), ("start", "9:00"), ("days", []),
-     ("days", ["Mo"])],
-)  # fmt: skip
+    [("start", "24:00"), ("start", "9:00"), ("days", []), ("days", ["Mo"]), ("days", ["Mon", "Mon"])],
+)
 def test_what_is_no_window(field: str, value: Any) -> None:
     with pytest.raises(ValidationError):
         Window.model_validate({"name": "w", "start": "22:00", "end": "04:00", field: value})
+
+
+@pytest.mark.parametrize("zone", ["Berlin", "../etc/passwd", "localtime", "posixrules", ""])
+def test_a_time_zone_that_is_not_known_is_a_fault_of_the_file_and_shuts_what_is_in_force(
+    zone: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "site.yaml"
+    file.write_text(f'maintenance:\n- {{name: w, start: "22:00", end: "04:00", time_zone: "{zone}"}}\n')
+    with pytest.raises(FaultsError) as raised:
+        load_inventory(tmp_path)
+    assert str(raised.value) == (
+        f"{file}:2: maintenance[0].time_zone: no such time zone is known here: a name of the IANA database, like "
+        "Europe/Berlin or UTC"
+    )
+
+
+def test_a_window_that_is_in_force_where_its_time_zone_is_not_known_is_shut_and_keeps_nobody_from_booting() -> None:
+    text = (
+        '{"machines": [], "maintenance": [{"name": "w", "start": "22:00", "end": "04:00", "time_zone": "Mars/Base"}]}'
+    )
+    windows = Inventory.model_validate_json(text).maintenance
+    assert (windows[0].opened(NOW), windows[0].opens(NOW)) == (None, None)
+    assert may_act(windows, None, NOW) == Permission(
+        False, "no maintenance window is open; the time zone of w is not known here"
+    )
+    assert may_act([*windows, NIGHTS], None, NOW).until_ms == NIGHTS.opens(NOW)
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "moment", "until", "opens"),
+    [
+        # clocks go from two to three on 2026-03-29: an hour that is left out is the next one
+        ("02:10", "02:50", "2026-03-29T01:20", "2026-03-29T01:50", "2026-03-30T00:10"),
+        ("02:30", "03:10", "2026-03-29T01:05", None, "2026-03-30T00:30"),  # it would end before it begins
+        # and from three to two on 2026-10-25: the first half past two ends it, for good
+        ("01:00", "02:30", "2026-10-25T00:29", "2026-10-25T00:30", "2026-10-26T00:00"),
+        ("01:00", "02:30", "2026-10-25T01:05", None, "2026-10-26T00:00"),
+    ],
+)
+def test_hours_that_clocks_leave_out_or_repeat(
+    start: str, end: str, moment: str, until: str | None, opens: str
+) -> None:
+    window = Window(name="w", start=start, end=end, time_zone="Europe/Berlin")
+    assert window.opened(at(moment)) == (at(until) if until else None)
+    assert window.opens(at(moment)) == at(opens)
 
 
 NOW = at("2026-11-23T12:00")

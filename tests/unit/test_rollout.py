@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -13,14 +12,10 @@ from netboot.lifecycle.rollout_orders import cancelled, paused, resumed, undone
 from netboot.machines.inventory import load_inventory
 from netboot.machines.strategy import Strategy
 from netboot.machines.values import Channel
-from tests.rollouts import NEW, OLD, OTHER, Fleet, rollout
+from tests.rollouts import NEW, OLD, OTHER, Fleet, fleet, proved, rollout
 
 S = MemberState
 SHARES = "must be a number of machines, like 3, or a share of them, like 5%"
-
-
-def fleet(count: int = 40, racks: int = 4, **changed: Any) -> Fleet:
-    return Fleet.of(rollout(**changed), count, lambda number: f"r{number % racks}")
 
 
 def state(world: Fleet) -> RolloutState:
@@ -29,16 +24,6 @@ def state(world: Fleet) -> RolloutState:
 
 def racks(world: Fleet, names: list[str]) -> set[str]:
     return {world.members[name].rack for name in names}
-
-
-def proved(**changed: Any) -> Fleet:
-    """Its canaries are in service for as long as they have to be."""
-    world = fleet(**changed)
-    world.look()
-    for name in world.assigned:
-        world.reboot(name)
-    world.look(60)
-    return world
 
 
 def test_canaries_are_drawn_in_two_racks_and_everybody_else_keeps_what_it_has() -> None:
@@ -467,6 +452,9 @@ def test_an_inventory_keeps_a_channel_s_strategy_and_one_without_is_written_as_b
             "max_unavailable",
             "must be a number of machines, like 3, or a share of them, like 5%",
         ),
+        ("{bake: true}", "bake", "Input should be a valid integer"),
+        ("{per_rack: true}", "per_rack", "Input should be a valid integer"),
+        ("{canary: 2.0}", "canary", "Input should be a valid integer"),
         ("{canaries: 3}", "canaries", "unknown key; did you mean 'canary'?"),
     ],
 )

@@ -8,12 +8,16 @@ from pathlib import Path
 
 import pytest
 
+from images.errors import CorruptError
 from netboot.lifecycle import seen_time
 from netboot.lifecycle.errors import StateUnavailableError
-from netboot.lifecycle.rollout import MemberState, RolloutState
+from netboot.lifecycle.rollout import Member, MemberState, RolloutState
+from netboot.lifecycle.rollout_orders import undone
+from netboot.lifecycle.rollout_store import Note
 from netboot.machines.maintenance import Freeze
+from netboot.machines.values import Channel
 from tests.rollout_world import TICK, World
-from tests.rollouts import NEW, OLD
+from tests.rollouts import NEW, OLD, OTHER, rollout
 
 HOURS = 3600 // TICK
 
@@ -185,6 +189,7 @@ def test_while_the_lifecycle_cannot_see_nobody_is_late_and_nobody_s_turn_comes(t
     world.seeing = False
     for _ in range(180):
         world.tick()
+    assert world.rollout().why == "it stands still: reports cannot be looked at"
     members = world.store.members(1).values()
     assert [each.state for each in members].count(MemberState.OUT) == 2
     assert world.rollout().state is RolloutState.RUNNING
@@ -223,4 +228,67 @@ def test_a_freeze_and_a_file_that_cannot_be_read_keep_turns_from_coming(tmp_path
     world.freezes_lost = False
     run(world, 12)
     assert world.rollout().state is RolloutState.COMPLETE
+    world.close()
+
+
+def declare(world: World, *channels: Channel) -> None:
+    """Another inventory is in force."""
+    world.inventory = world.inventory.model_copy(update={"channels": channels})
+    world.snapshot = world._publish()
+
+
+def test_what_cannot_be_told_of_one_channel_keeps_no_other_s_rollout_from_going_on(tmp_path: Path) -> None:
+    world = World(tmp_path, 24, 4, unlucky(0), minutes=8)
+    broken = rollout(on_next_boot=False).model_copy(update={"channel": "broken"})
+    world.store.start(broken, {"m0000": Member(machine="m0000", previous=OLD)}, Note(1, "alice", "start"))
+    world.start(canary=2, max_unavailable="4", bake="10m", deadline="30m")
+    declare(world, Channel(name="broken"), Channel(name="stable"))
+
+    def channel(name: str) -> str:
+        if name == "broken":
+            raise CorruptError("its file says nothing")
+        return world.channel
+
+    world.controller._channel = channel
+    world.controller.step()
+    world.snapshot = world._publish()
+    world.controller.step()
+    status = world.controller.status()
+    assert status.problem == "rollout 1 of channel broken: its file says nothing"
+    assert [each.number for each in status.rollouts] == [2]
+    assert [renewal.rollout for renewal in world.wanted.values()] == [2, 2]
+    world.close()
+
+
+def test_a_channel_that_is_pinned_pauses_its_rollout_and_its_undoing(tmp_path: Path) -> None:
+    world = World(tmp_path, 24, 4, unlucky(0), minutes=8)
+    world.start(canary=2, max_unavailable="4", bake="10m", deadline="30m")
+    world.tick()
+    declare(world, Channel(name="stable", image=OTHER))
+    world.controller.step()
+    said = "channel stable is pinned to cccccccccccc in the inventory now"
+    assert (world.rollout().state, world.rollout().why) == (RolloutState.PAUSED, said)
+    world.store.change(1, undone, lambda *_: None)
+    world.controller.step()
+    assert (world.rollout().state, world.rollout().undoing, world.rollout().why) == (RolloutState.PAUSED, True, said)
+    world.close()
+
+
+@pytest.mark.parametrize(
+    ("changed", "why"),
+    [
+        (None, "the lifecycle loop is silent"),
+        ({"up_ms": -20_000}, "the lifecycle loop is silent"),
+        ({"problem": "state.db is torn"}, "the lifecycle loop says: state.db is torn"),
+        ({"waiting": 101}, "more than 100 machines wait to be judged"),
+        ({"unseen": ("nodes/default/", "nodes/elsewhere/")}, "nodes/default cannot be looked at"),
+    ],
+)
+def test_why_it_stands_still_is_said(tmp_path: Path, changed: dict[str, object] | None, why: str) -> None:
+    world = World(tmp_path, 24, 4, unlucky(0), minutes=8)
+    world.start(canary=2, max_unavailable="4", bake="10m", deadline="30m")
+    said = world.lifecycle()
+    world.controller._lifecycle = lambda: None if changed is None else said.model_copy(update=changed)
+    world.controller.step()
+    assert (world.rollout().why, world.wanted) == (f"it stands still: {why}", {})
     world.close()

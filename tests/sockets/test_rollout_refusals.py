@@ -1,0 +1,135 @@
+"""What rollouts, channels and drift say where something cannot be, or cannot be told: against the API."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from netboot.lifecycle.errors import StateUnavailableError
+from netboot.lifecycle.phases import Phase
+from netboot.lifecycle.rollout import Member, MemberState
+from netboot.lifecycle.rollout_store import Note
+from netboot.lifecycle.state import Batch
+from tests.commands import Run
+from tests.records import event
+from tests.rollouts import rollout
+from tests.sites import add_image
+from tests.sockets.api import Api
+from tests.sockets.served import runner, served
+
+NOTE = Note(1, "alice", "start")
+
+
+class Site(Api):
+    """Two images; the channel is the first."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        self.old, self.new = add_image(self.config), add_image(self.config, name="next", salt="2")
+        self.store.set_channel("stable", self.old)
+        assert self.publisher.step()
+
+
+@pytest.fixture
+def api(tmp_path: Path) -> Site:
+    return Site(tmp_path)
+
+
+@pytest.fixture
+def run(api: Site, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
+    with served(api) as address:
+        yield runner(address, api, capsys, monkeypatch)
+
+
+def begun(api: Site, *, state: MemberState = MemberState.WAITING, previous: str = "") -> None:
+    """A rollout of one machine."""
+    member = Member(machine="gpu-001", previous=previous or api.old, state=state)
+    api.rollouts.start(rollout().model_copy(update={"image": api.new, "base": api.old}), {"gpu-001": member}, NOTE)
+
+
+def test_a_channel_that_is_set_by_force_says_where_assignments_stay(api: Site, run: Run) -> None:
+    assert run("channel", "set", "stable", "next", "-o", "json").json["assignments_kept"] is False
+    path = api.config.data / "rollouts.db"
+    path.rename(path.with_name("aside.db"))
+    assert run("channel", "set", "stable", "tiny").status == 5, "without --force it is not set"
+    ran = run("channel", "set", "stable", "tiny", "--force")
+    assert ran.status == 5
+    assert ran.err.splitlines()[-2:] == [
+        "Error: the rollouts of channel stable cannot be read: whom one assigned an image boots that still",
+        "Remedy: see `netboot doctor`; once data/rollouts.db can be read, run `netboot channel set stable` again",
+    ]
+    image = api.store.channel("stable")
+    assert image is not None
+    assert image.image == api.old, "it is set all the same"
+
+
+@pytest.mark.parametrize("unreadable", ["under_way", "release"])
+def test_a_file_that_cannot_be_read_for_a_moment_is_enough_for_that(
+    api: Site, monkeypatch: pytest.MonkeyPatch, unreadable: str
+) -> None:
+    def cannot(*_: object) -> None:
+        raise StateUnavailableError
+
+    monkeypatch.setattr(api.rollouts, unreadable, cannot)
+    answer = api.put("/v1/channels/stable", {"image": "next", "force": True})
+    assert (answer.status_code, answer.json["assignments_kept"]) == (200, True)
+
+
+def test_nothing_is_undone_to_an_image_that_cannot_be_used(api: Site, run: Run) -> None:
+    begun(api, previous="d" * 64)
+    ran = run("rollout", "undo", "stable")
+    words = (
+        f"Error: machines would have to go back to image dddddddddddd, which cannot be used: no image {'d' * 64} in "
+        f"{api.store.root}; `netboot channel set stable IMAGE --force` gives all of them another one"
+    )
+    assert (ran.status, ran.err.splitlines()[0]) == (4, words)
+    assert not api.rollouts.rollout(1).undoing
+
+
+def test_a_rollout_is_begun_once_and_what_follows_from_it_does_not_fail_it(
+    api: Site, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start = ("rollout", "start", "stable", "next", "--on-next-boot")
+
+    def cannot() -> set[str]:
+        raise StateUnavailableError
+
+    monkeypatch.setattr(api.rollouts, "images", cannot)
+    assert run(*start).status == 0, "it has begun: the controllers keep its images in a moment"
+    ran = run(*start, "--dry-run")
+    assert (ran.status, ran.err.splitlines()[0]) == (
+        4,
+        "Error: rollout 1 of channel stable is running: one at a time; let it end, or undo it",
+    )
+
+
+def test_whom_boot_servers_do_not_know_of_is_not_to_be_rebooted(api: Site) -> None:
+    begun(api, state=MemberState.ASSIGNED)
+    assert api.get("/v1/rollouts/1").json["to_reboot"] == []
+
+
+def test_a_number_that_no_rollout_can_have(api: Site) -> None:
+    for number in (2**63, 10**20):
+        answer = api.get(f"/v1/rollouts/{number}")
+        assert (answer.status_code, answer.json["error"]["code"]) == (404, "no-such-rollout")
+
+
+@pytest.mark.parametrize("reason", ["a\nb", "a\x1b[2Jb", "a\u202eb"])
+def test_what_a_terminal_obeys_is_no_reason(api: Site, reason: str) -> None:
+    begun(api)
+    for path in ("/v1/machines/gpu-001/hold", "/v1/machines/gpu-001/readmit", "/v1/freeze", "/v1/rollouts/1/pause"):
+        answer = api.post(path, {"reason": reason})
+        said = answer.json["error"]["message"]
+        assert (answer.status_code, said) == (400, "reason: must be one line of printable text"), path
+
+
+def test_drift_that_cannot_be_told_is_not_none(api: Site, run: Run) -> None:
+    ran = run("drift")
+    assert (ran.status, ran.out) == (5, "no drift: 0 machines run what they would boot now\n")
+    assert ran.err.startswith("no boot is known of: gpu-001, gpu-002")
+    api.states.take(Batch("boot-0.db", 1, 3, [event("gpu-001", 1, Phase.BOOTED)]))
+    ran = run("drift")
+    assert ran.status == 5
+    assert ran.err.startswith(
+        "what these boots were served is not known (any more): gpu-001\nno boot is known of: gpu-0"
+    )
