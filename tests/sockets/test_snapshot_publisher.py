@@ -14,6 +14,7 @@ from netboot.config import Config, UpstreamPlace
 from netboot.controllers.assignments import Assignments
 from netboot.controllers.snapshot_publisher import SnapshotPublisher
 from netboot.join.enrolment import Act, OpenWindow
+from netboot.lifecycle.decide import image_of
 from netboot.lifecycle.errors import StateUnavailableError
 from netboot.lifecycle.phases import Phase
 from netboot.lifecycle.publish import fault_of
@@ -351,7 +352,7 @@ def test_what_rollouts_assign_is_published_kept_from_gc_and_stays_where_it_canno
     publisher.step()
     publisher.step()
     pinned = kept.published()
-    assert (pinned.assigned, pinned.digest_of("gpu-001", "stable")) == ({}, old), "the inventory says what it boots"
+    assert (pinned.assigned, image_of(pinned, "gpu-001", "stable")) == ({}, old), "the inventory says what it boots"
     kept.file.write_text(text)
     publisher.step()
     publisher.step()
