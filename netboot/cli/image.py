@@ -42,6 +42,9 @@ _ELSEWHERE = {
     "promote": "netboot.cli.publish:promote",
     "export": "netboot.cli.publish:export_",
     "import": "netboot.cli.publish:import_",
+    "revoke": "netboot.cli.revoke:revoke",
+    "unrevoke": "netboot.cli.revoke:unrevoke",
+    "revocations": "netboot.cli.revoke:list_",
 }
 
 

@@ -5,7 +5,7 @@ from typing import Protocol
 
 from images.errors import CorruptError, ImageError, NotFoundError
 from netboot.lifecycle.image_repository import ImageRepository
-from netboot.machines.values import Inventory
+from netboot.lifecycle.snapshot import Snapshot
 
 
 class Upstream(Protocol):
@@ -32,15 +32,15 @@ def fetching(where: str) -> str:
     return f"it is not here yet: being fetched from {where}"
 
 
-def missing(inventory: Inventory, repository: ImageRepository) -> list[str]:
-    """The images of channels that are not in the store, or not whole there: what is to be fetched."""
+def missing(snapshot: Snapshot, repository: ImageRepository) -> list[str]:
+    """The images of channels that are not in the store, or not whole there, and not revoked: what is to be fetched."""
     digests = dict[str, None]()
-    for channel in inventory.channels:
+    for channel in snapshot.inventory.channels:
         try:
             digest = channel.image or repository.channel(channel.name)
         except ImageError:  # nobody can tell what was meant
             continue
-        if digest is None or digest in digests:
+        if digest is None or digest in digests or digest in snapshot.revocations.images:
             continue
         try:
             repository.verified(digest)

@@ -17,5 +17,5 @@ def run(spec: ProcessSpec) -> None:
     live, repository = LiveView(config.data / "snapshot.json"), open_image_repository(config)
     fetcher: Fetcher
     upstream = StoreUpstream(config, lambda seconds: fetcher.pause(seconds))
-    fetcher = Fetcher(upstream, lambda: missing(live.view().snapshot.inventory, repository), SystemClock())
+    fetcher = Fetcher(upstream, lambda: missing(live.view().snapshot, repository), SystemClock())
     runner.run(fetcher, StatusFile(config.data / "status", spec.name).write, spec.say_ready, spec.heartbeat())

@@ -13,6 +13,7 @@ from images.values.types import Name
 from netboot.lifecycle.channels import declared, resolve
 from netboot.lifecycle.errors import BadClaimError, ChannelPinnedError, NoSuchImageError, RolloutRefusedError
 from netboot.lifecycle.publish import image_facts
+from netboot.lifecycle.revocation import refuse
 from netboot.lifecycle.rollout import Fact, MemberState, Rollout
 from netboot.lifecycle.rollout_batch import Batch
 from netboot.lifecycle.rollout_facts import facts_of
@@ -83,7 +84,8 @@ def started() -> Response:
         raise ChannelPinnedError(f"{said}, and its machines boot that: a rollout needs a channel that is not pinned")
     if not body.on_next_boot:
         raise RolloutRefusedError(REBOOTS_NOTHING)
-    wish = Wish(body.channel, _image(body.image), _strategy(channel, body), True, operator().who, body.reason)
+    image = _image(body.image, view.snapshot)
+    wish = Wish(body.channel, image, _strategy(channel, body), True, operator().who, body.reason)
     now, base = deps.clock.now_ms(), deps.repository.channel(body.channel)
     facts = _facts(view.snapshot, body.channel)
     rollout, members = begin(wish, view, deps.rollouts.assigned(), facts, base, now)
@@ -129,9 +131,10 @@ def _ordered(number: int, act: str) -> Response:
     return jsonify(_view(rollout, deps.rollouts.members(number)))
 
 
-def _image(reference: str) -> ImageFacts:
+def _image(reference: str, snapshot: Snapshot) -> ImageFacts:
     repository = dependencies().repository
     digest = resolve(repository.images(), reference).digest
+    refuse(digest, snapshot, repository)
     try:
         return image_facts(digest, repository.verified(digest))
     except NotFoundError as error:
