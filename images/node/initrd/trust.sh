@@ -33,7 +33,6 @@ establish_trust() {
 }
 
 look_again() { # the root image took its time: a newer bundle, if it is to be had at once, may have revoked it meanwhile
-  rm -f "$RUN/newer.json"
   (
     small() { timeout 5 "$BUSYBOX" wget -q -O "$2" "$1" 2>/dev/null; }
     signed_document "$REPORT/v1/site/bundle" "$RUN/newer"
