@@ -54,6 +54,9 @@ def test_who_boots_it_cannot_be_told_so_it_has_to_be_said_that_nobody_matters(co
         f"image {digest[:12]} is revoked: the site bundle says so, signed now\n",
         f"warning: who boots it cannot be told: {away}\n",
     )
+    assert [(each["image"], each["revoked"]) for each in run("image", "list", "-o", "json").json] == [(digest, True)]
+    assert run("image", "list").out.endswith("  revoked\n")
+    assert "\nrevoked       see `netboot image revocations` " in run("image", "show", digest).out
     assert run("image", "revoke", OTHER, *CVE).status == 0  # not in the store
     assert bundle(config).images_revoked == tuple(sorted((digest, OTHER)))
     rows = {line.split(" ")[0]: line for line in listed(run)[1:]}
