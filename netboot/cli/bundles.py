@@ -9,8 +9,8 @@ import click
 from images.artifact.bundle import SiteBundle, read_bundle
 from images.artifact.keyring import KeyRing
 from images.artifact.signing import sign, signers_of
-from images.errors import ImageError, NotFoundError
-from images.store import revocations
+from images.errors import BusyError, ImageError, NotFoundError
+from images.store import revocations, site
 from images.store.check import check_bundle
 from images.store.store import Store
 from images.values.strict import FaultsError
@@ -70,15 +70,25 @@ def install(config: Config, taken_back: frozenset[str] = _NONE) -> bool:
     if right and set(signers_of(store.bundle()[1])) == {key.public.id for key in keys}:
         return False
     new = unsigned(config, taken_back)
-    store.set_bundle(new, sign(new, keys))
+    signature = sign(new, keys)
+    with store.writing():  # the other one may not know what this one revokes, nor this one what that does
+        if _issued(store) >= read_bundle(new).issued:
+            raise BusyError("another site bundle was signed meanwhile: give the command again")
+        site.replace(store.root, new, signature)
     return True
+
+
+def _issued(store: Store) -> int:
+    """When the bundle of the store was; -1: there is none, or a damaged one."""
+    try:
+        return read_bundle(store.bundle()[0]).issued
+    except ImageError:
+        return -1
 
 
 def unsigned(config: Config, taken_back: frozenset[str] = _NONE) -> bytes:
     """The bundle of a configuration, to be signed: issued now, and later than the one that is there."""
-    issued = int(time())
-    with contextlib.suppress(ImageError):  # none, or a damaged one: it is replaced
-        issued = max(issued, read_bundle(Store(config.store).bundle()[0]).issued + 1)
+    issued = max(int(time()), _issued(Store(config.store)) + 1)
     return config.site_bundle(issued, tuple(sorted(revoked(config) - taken_back))).to_bytes()
 
 

@@ -2,15 +2,18 @@
 
 import json
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from images.artifact.bundle import MOST_REVOKED, SiteBundle, read_bundle
 from images.artifact.keyring import KeyRing
+from images.artifact.signing import SigningKey, sign
 from images.store import revocations
 from images.store.revocations import Revocation
 from images.store.store import Store
+from netboot.cli import bundles
 from netboot.config import Config
 from tests.commands import Ran, Run
 from tests.sites import add_image, make_site
@@ -99,6 +102,11 @@ def test_a_revocation_outlives_a_new_bundle_a_lost_file_and_a_damaged_bundle(con
     assert bundle(config).images_revoked == (digest,)
     assert listed(run)[1] == f"{digest[:12]} tiny not known in force not written down"
 
+    (old,) = KeyRing(config.keys).trusted()
+    assert (run("key", "rotate").status, run("key", "retire", old.id).status) == (0, 0)  # nobody trusts the bundle now
+    assert run("config", "bundle").status == 0
+    assert bundle(config).images_revoked == (digest,)
+
     run("image", "revoke", digest, *CVE)
     signed = config.store / "site" / "bundle.json"
     signed.chmod(0o644)
@@ -157,6 +165,22 @@ def test_where_the_key_is_elsewhere_the_bundle_goes_there_and_back(config: Confi
     run("config", "bundle", "--keys", vault, "--sign", "test-bundle.json")
     assert run("config", "bundle", "--signature", "test-bundle.sig").status == 0
     assert bundle(config).images_revoked == ()
+
+
+def test_two_who_revoke_at_once_lose_nothing(config: Config, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second signs while the first does: the first is told to begin again, and has both then."""
+
+    def interrupted(data: bytes, keys: Sequence[SigningKey]) -> bytes:
+        monkeypatch.setattr(bundles, "sign", sign)
+        assert run("image", "revoke", OTHER, *CVE).status == 0
+        return sign(data, keys)
+
+    monkeypatch.setattr(bundles, "sign", interrupted)
+    ran = run("image", "revoke", "a" * 64, *CVE)
+    assert (ran.status, bundle(config).images_revoked) == (1, ("a" * 64, OTHER))
+    assert ran.err.endswith("error: another site bundle was signed meanwhile: give the command again\n")
+    assert run("image", "revoke", "a" * 64, *CVE).status == 0
+    assert bundle(config).images_revoked == ("a" * 64, OTHER)
 
 
 def test_a_full_bundle_and_a_damaged_file_are_said(config: Config, run: Run) -> None:

@@ -1,10 +1,13 @@
 """Revoked images: what a bundle may say, what stays in force, and who has to do with an image."""
 
 import json
+from typing import Annotated, Literal
 
 import pytest
+from pydantic import Field
 
 from images.artifact.bundle import MOST_REVOKED, SiteBundle, read_bundle
+from images.artifact.manifest import Signed, read_signed
 from images.errors import CorruptError
 from images.values.digests import canonical
 from netboot.lifecycle.revocation import in_force
@@ -47,6 +50,27 @@ def test_a_list_of_nothing_is_no_list(revoked: object) -> None:
     value = json.loads(bundle().to_bytes()) | {"images_revoked": revoked}
     with pytest.raises(CorruptError):
         read_bundle(canonical(value))
+
+
+class Before(Signed):
+    """The keys that every bundle has."""
+
+    called = "a site bundle"
+    schema_: Annotated[Literal["netboot.dev/site/v1"], Field(alias="schema")] = "netboot.dev/site/v1"
+    site: str
+    issued: int
+    minimum_epoch: int
+    origins: tuple[str, ...]
+    report: str
+    join_url: str | None = None
+    join_authorities: tuple[str, ...] = ()
+
+
+def test_a_netboot_of_before_knows_no_bundle_that_revokes() -> None:
+    """It says so, and does not pass over the key; nothing is otherwise for it where there are no revocations."""
+    assert read_signed(bundle().to_bytes(), Before).issued == 5
+    with pytest.raises(CorruptError, match="not a site bundle: images_revoked: Extra inputs are not permitted"):
+        read_signed(bundle(5, A).to_bytes(), Before)
 
 
 @pytest.mark.parametrize(
