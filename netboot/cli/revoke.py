@@ -73,7 +73,9 @@ def revoke(
     uses = _uses(connection, digest, force=force_nothing_boots)
     moves = _moves(settings, store, digest, uses, replace_with)
     if dry_run:
-        show(output, uses | {"dry_run": True}, (), (), "\n".join([*_said(uses), "nothing was changed"]))
+        would = [f"channel {move.channel} would be image {move.image[:12]}" for move in moves]
+        summary = "\n".join([*_said(uses), *would, "nothing was changed"])
+        show(output, uses | {"dry_run": True, "moves": dict(moves)}, (), (), summary)
         return
     if uses["boots"] and not moves and not force_nothing_boots:
         raise ApiError(
@@ -200,7 +202,10 @@ def _moves(settings: Config, store: Store, digest: str, uses: dict[str, Any], gi
 def _move(connection: Connection, output: str, moves: list[_Moves]) -> list[str]:
     """All are looked at before the first is moved; what was done, in sentences."""
     for move in moves:
-        preflight(connection, move.channel, move.image, output, force=False)
+        judged = preflight(connection, move.channel, move.image, output, force=False)
+        if judged.image != move.image:
+            why = f"whether machines of channel {move.channel} can boot {move.image[:12]} cannot be told: {judged.why}"
+            raise ApiError(why, "see `netboot config check`; nothing was changed", NOT_ALLOWED)
     return [_moved(connection.open(), move) for move in moves]
 
 

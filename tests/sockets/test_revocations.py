@@ -51,6 +51,10 @@ def test_machines_that_would_not_boot_are_named_and_another_image_takes_its_plac
         "1 machine booted it, and may run it until rebooted: gpu-002\n"
     )
     assert run("image", "revoke", "bad", *CVE, "--dry-run") == Ran(0, f"{said}nothing was changed\n", "")
+    would = f"channel stable would be image {good[:12]}\nchannel spare would be image {good[:12]}\n"
+    assert run("image", "revoke", "bad", *CVE, "--dry-run", "--replace-with", "good").out == (
+        f"{said}{would}nothing was changed\n"
+    )
     assert run("image", "revoke", "bad", *CVE) == Ran(
         4,
         "",
@@ -126,6 +130,21 @@ def test_an_image_that_does_not_fit_moves_no_channel(api: Api, run: Run) -> None
     assert (ran.status, pointed(api, "stable")) == (4, bad)
     assert ran.err.endswith("Error: channel stable stays as it is\nRemedy: choose another image, or say --force\n")
     assert run("image", "revocations").out == "no image is revoked\n"
+
+
+def test_where_nobody_can_tell_whether_it_fits_nothing_is_moved(api: Api, run: Run) -> None:
+    bad = add_image(api.config, name="bad")
+    good = add_image(api.config, name="good", salt="2")
+    api.store.set_channel("stable", bad)
+    api.publisher.step()
+    (api.config.inventory / "broken.yaml").write_text("machines: 1\n")  # the service goes by the one before
+    assert run("image", "revoke", "bad", *CVE, "--replace-with", "good") == Ran(
+        4,
+        "",
+        f"Error: whether machines of channel stable can boot {good[:12]} cannot be told: the site has faults, see "
+        "`netboot config check`\nRemedy: see `netboot config check`; nothing was changed\n",
+    )
+    assert pointed(api, "stable") == bad
 
 
 def test_what_is_no_digest_is_no_image(api: Api) -> None:
