@@ -210,7 +210,8 @@ def revoked_in_the_middle(site: Site) -> None:
         "these machines would not boot, so nothing was changed\n"
         "Remedy: say what they are to boot with --replace-with IMAGE, or --force-nothing-boots\n"
     )
-    assert site.netboot("image", "revoke", "tiny", "--reason", "CVE", "--replace-with", "next") == (
+    add_image(site.service.config, name="third", salt="3")
+    assert site.netboot("image", "revoke", "tiny", "--reason", "CVE", "--replace-with", "third") == (
         f"image {site.old[:12]} is revoked: the site bundle says so, signed now\n"
         f"channel stable is image {site.new[:12]} now, for 4 machines; rollout 3 is cancelled\n"
     )
