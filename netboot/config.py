@@ -209,8 +209,9 @@ class Config(Strict):
         ssh = self.ssh and _under(folder, self.ssh, "authorities")
         return outer.model_copy(update={**inner, "journal": journal, "ssh": ssh, "upstream": upstream})
 
-    def site_bundle(self, issued: int) -> SiteBundle:
-        """What the machines of this site are told, to be signed; `issued` in seconds since 1970.
+    def site_bundle(self, issued: int, images_revoked: tuple[str, ...] = ()) -> SiteBundle:
+        """What the machines of this site are told, to be signed; `issued` in seconds since 1970. What is revoked is no
+        part of the configuration: `images.store.revocations`.
 
         Raises:
             images.values.strict.FaultsError: a file of authorities cannot be read.
@@ -218,6 +219,7 @@ class Config(Strict):
         return SiteBundle(
             site=self.site,
             issued=issued,
+            images_revoked=images_revoked,
             minimum_epoch=self.minimum_epoch,
             origins=self.all_origins,
             report=self.provisioning.url,

@@ -76,6 +76,14 @@ TABLE: dict[type[BaseException], Answer] = {
         "choose another image or channel; or say `force`, which sets it all the same",
         says=True,
     ),
+    lifecycle.RevokedImageError: Answer(
+        422,
+        "revoked-image",
+        _INFO,
+        "that image is revoked",
+        "see `netboot image revocations`",
+        says=True,
+    ),
     lifecycle.ActRefusedError: Answer(
         409, "act-refused", _INFO, "that cannot be wanted of this machine", "do what the message says first", says=True
     ),

@@ -16,7 +16,7 @@ from netboot.join.ports import ClusterAccess, Enrolments, Leases, Nodes, Tokens
 from netboot.lifecycle.bootid import belongs, mint
 from netboot.lifecycle.decide import View
 from netboot.lifecycle.events import EventRecord
-from netboot.lifecycle.snapshot import Snapshot
+from netboot.lifecycle.snapshot import Revocations, Snapshot
 from netboot.machines.values import Channel, Inventory, Machine, Profile
 from tests import soft_tpm
 from tests.enrolments import MemoryEnrolments
@@ -79,6 +79,10 @@ class Stage:
     keys: list[SealingKey] = field(default_factory=lambda: [SealingKey(b"s" * 32)])
     records: list[EventRecord] = field(default_factory=list)
     preflight: Callable[[], None] = lambda: None
+    revoked: tuple[str, ...] = ()
+    booted: dict[str, str] = field(default_factory=dict)
+    """The images of boots."""
+    image_of: Callable[[str], str | None] | None = None
     addresses_attest: bool = False
     boot_key: bytes = KEY
     journal: Callable[[EventRecord], None] | None = None
@@ -111,12 +115,15 @@ class Stage:
         return Exchange(
             issuer=issuer,
             site="test",
-            view=lambda: View.of(snapshot_of(*self.machines)),
+            view=lambda: View.of(
+                snapshot_of(*self.machines).model_copy(update={"revocations": Revocations(images=self.revoked)})
+            ),
             keyset=lambda: Keyset(tuple(self.keys)),
             nonce_keyset=lambda: Keyset((NONCE_KEY,)),
             belongs=lambda boot, machine: belongs(self.boot_key, boot, machine),
             random=os.urandom,
             token_seconds=300,
+            image_of=self.image_of or self.booted.get,
             addresses_attest=self.addresses_attest,
         )
 

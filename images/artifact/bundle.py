@@ -3,13 +3,14 @@
 The very same image digest boots in staging and in production because all that differs is in here.
 """
 
+import itertools
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from images.artifact.manifest import Signed, read_signed
 from images.values.digests import canonical
-from images.values.types import HttpUrl, Matching, Name
+from images.values.types import HttpUrl, Matching, Name, Sha256
 
 TimeServer = Annotated[
     str,
@@ -30,7 +31,24 @@ Principal = Annotated[
         "must be a principal of ssh certificates: 1 to 64 letters, digits and ._@-, beginning with a letter or digit",
     ),
 ]
-_LEFT_OUT = ("journal_authorities", "journal_url", "ssh_authorities", "ssh_principals", "time_servers")
+MOST_REVOKED = 512
+"""Images that a bundle revokes; older ones `minimum_epoch` withdraws for less."""
+
+
+def _ascending(digests: tuple[str, ...]) -> tuple[str, ...]:
+    if any(left >= right for left, right in itertools.pairwise(digests)):
+        raise ValueError("must be in ascending order, each digest once")
+    return digests
+
+
+_LEFT_OUT = (
+    "images_revoked",
+    "journal_authorities",
+    "journal_url",
+    "ssh_authorities",
+    "ssh_principals",
+    "time_servers",
+)
 """Keys that a bundle without them does not have: those of before there were any keep their bytes."""
 
 
@@ -50,6 +68,8 @@ class SiteBundle(Signed):
     join_authorities: tuple[str, ...] = ()
     """PEM certificates that join's TLS listener may chain to; several, so that they can overlap."""
 
+    images_revoked: Annotated[tuple[Sha256, ...], AfterValidator(_ascending), Field(max_length=MOST_REVOKED)] = ()
+    """Images that no machine of the site boots. Its name sorts before `issued`: no initrd of before it stumbles."""
     journal_url: HttpUrl | None = None
     """A systemd-journal-remote that takes the machines' journals."""
     journal_authorities: tuple[str, ...] = ()

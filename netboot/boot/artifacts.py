@@ -6,7 +6,7 @@ choose: a request for several ranges, and a malformed one, is answered with the 
 """
 
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from contextlib import suppress
 from pathlib import Path
 from typing import Literal
@@ -34,8 +34,16 @@ Whole = Callable[[str, str, str, str], Awaitable[None]]
 class Artifacts:
     """Answers `/v1/blobs/…`, `/v1/images/…`, `/v1/site/…` from the folder of a store."""
 
-    def __init__(self, store: Path, counters: Counters, whole: Whole, stall_seconds: float) -> None:
-        self._store, self._counters, self._whole = f"{store}/", counters, whole
+    def __init__(
+        self,
+        store: Path,
+        counters: Counters,
+        whole: Whole,
+        stall_seconds: float,
+        revoked: Callable[[], Collection[str]],
+    ) -> None:
+        """`revoked()`: images of which no manifest is sent."""
+        self._store, self._counters, self._whole, self._revoked = f"{store}/", counters, whole, revoked
         self._stall_seconds = stall_seconds
         self.transfers: set[Transfer] = set()
         """Those under way."""
@@ -60,6 +68,8 @@ class Artifacts:
         if match is None:
             return answers.text(404, "no such file of an image: it has manifest.json and manifest.sig")
         digest, kind = match.groups()
+        if digest in self._revoked():  # an initrd of before there were revocations stops here
+            return answers.text(404, "this image is revoked at this site")
         name = f"manifest.{kind}"
         with open_file(f"{self._store}images/{digest}/{name}", f"{name} of image {digest}") as file:
             if kind == "json":

@@ -1,12 +1,16 @@
-"""The site bundle on disk: is it there, signed by a trusted key, and what the configuration says?"""
+"""The site bundle on disk: is it there, signed by a trusted key, and what the configuration and revocations say?"""
 
 import contextlib
+from pathlib import Path
 from time import time
+
+import click
 
 from images.artifact.bundle import SiteBundle, read_bundle
 from images.artifact.keyring import KeyRing
 from images.artifact.signing import sign, signers_of
-from images.errors import ImageError, NotFoundError
+from images.errors import BusyError, ImageError, NotFoundError
+from images.store import revocations, site
 from images.store.check import check_bundle
 from images.store.store import Store
 from images.values.strict import FaultsError
@@ -14,46 +18,99 @@ from netboot.config import Config
 from netboot.lifecycle import publish
 
 _RUN = "run `netboot config bundle`"
+_NONE = frozenset[str]()
 
 
 def differences(bundle: SiteBundle, config: Config) -> list[str]:
-    """What a bundle says otherwise than the configuration, in words."""
-    return publish.differences(bundle, config.site_bundle(bundle.issued))
+    """What a bundle says otherwise than configuration and revocations, in words.
+
+    Raises:
+        ImageError: the revocations cannot be read. FaultsError: a file of authorities cannot be.
+    """
+    unsaid = sorted(revocations.read(config.store).keys() - set(bundle.images_revoked))
+    return [
+        *publish.differences(bundle, config.site_bundle(bundle.issued)),
+        *(f"image {digest[:12]} is to be revoked, and the bundle does not do it" for digest in unsaid),
+    ]
 
 
 def faults_of_bundle(config: Config) -> list[str]:
     """Everything that is wrong with the signed bundle of the store, each with its remedy."""
     try:
-        data, signature = Store(config.store).bundle()
-        bundle = check_bundle(data, signature, KeyRing(config.keys).trusted())
+        bundle = trusted_bundle(config)
+        return [f"{difference}; {_RUN}" for difference in differences(bundle, config)]
     except NotFoundError as error:
         return [str(error)]
     except ImageError as error:
         return [f"{error}; {_RUN}"]
-    try:
-        return [f"{difference}; {_RUN}" for difference in differences(bundle, config)]
     except FaultsError:
         return []  # join's authorities, which have a fault of their own
 
 
-def install(config: Config) -> bool:
-    """Write, sign and install the bundle of a configuration; False: the one that is there is right already.
+def trusted_bundle(config: Config) -> SiteBundle:
+    """The bundle of the store.
 
     Raises:
-        NotFoundError: no private key here. SignatureError, BusyError, StoreError.
+        NotFoundError, StoreError, CorruptError, SignatureError.
+    """
+    data, signature = Store(config.store).bundle()
+    return check_bundle(data, signature, KeyRing(config.keys).trusted())
+
+
+def install(config: Config, taken_back: frozenset[str] = _NONE) -> bool:
+    """Write, sign and install the bundle of a configuration; False: the one that is there is right already.
+    `taken_back`: images that it does not revoke any more.
+
+    Raises:
+        NotFoundError: no private key here. CorruptError: revocations. SignatureError, BusyError, StoreError.
     """
     store = Store(config.store)
     keys = KeyRing(config.keys).signing_keys()  # all: machines of older images believe none but the older key
-    if not faults_of_bundle(config) and set(signers_of(store.bundle()[1])) == {key.public.id for key in keys}:
+    right = not taken_back and not faults_of_bundle(config)
+    if right and set(signers_of(store.bundle()[1])) == {key.public.id for key in keys}:
         return False
-    new = unsigned(config)
-    store.set_bundle(new, sign(new, keys))
+    new = unsigned(config, taken_back)
+    signature = sign(new, keys)
+    with store.writing():  # the other one may not know what this one revokes, nor this one what that does
+        if _issued(store) >= read_bundle(new).issued:
+            raise BusyError("another site bundle was signed meanwhile: give the command again")
+        site.replace(store.root, new, signature)
     return True
 
 
-def unsigned(config: Config) -> bytes:
+def _issued(store: Store) -> int:
+    """When the bundle of the store was; -1: there is none, or a damaged one."""
+    try:
+        return read_bundle(store.bundle()[0]).issued
+    except ImageError:
+        return -1
+
+
+def unsigned(config: Config, taken_back: frozenset[str] = _NONE) -> bytes:
     """The bundle of a configuration, to be signed: issued now, and later than the one that is there."""
-    issued = int(time())
-    with contextlib.suppress(ImageError):  # none, or a damaged one: it is replaced
-        issued = max(issued, read_bundle(Store(config.store).bundle()[0]).issued + 1)
-    return config.site_bundle(issued).to_bytes()
+    issued = max(int(time()), _issued(Store(config.store)) + 1)
+    return config.site_bundle(issued, tuple(sorted(revoked(config) - taken_back))).to_bytes()
+
+
+def revoked(config: Config) -> frozenset[str]:
+    """Images that the next bundle revokes: those that are written down, and all that the one of now does, whoever
+    signed it. So none is lost with either; a damaged bundle names none.
+
+    Raises:
+        CorruptError, StoreError: what is written down cannot be read.
+    """
+    known = frozenset(revocations.read(config.store))
+    with contextlib.suppress(ImageError):
+        known |= frozenset(read_bundle(Store(config.store).bundle()[0]).images_revoked)
+    return known
+
+
+def not_signed(config: Config, error: NotFoundError, taken_back: frozenset[str] = _NONE) -> click.ClickException:
+    """Where no private key is: leave the bundle unsigned in this folder, and say how it comes to be signed."""
+    path = Path(f"{config.site}-bundle.json")
+    path.write_bytes(unsigned(config, taken_back))
+    return click.ClickException(
+        f"not signed: {error}\n"
+        f"The bundle is in {path}. Where the key is: `netboot config bundle --sign {path}`; "
+        f"then here: `netboot config bundle --signature {path.with_suffix('.sig')}`"
+    )

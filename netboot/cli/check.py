@@ -13,6 +13,7 @@ from images.values import files, strict
 from images.values.strict import Fault, FaultsError
 from netboot.cli import command_lines, fit, joining
 from netboot.cli.bundles import faults_of_bundle
+from netboot.cli.bundles import revoked as revoked_of
 from netboot.config import Config, UpstreamPlace, load_config
 from netboot.config_nodes import told
 from netboot.lifecycle.errors import StateUnavailableError
@@ -58,6 +59,7 @@ def check_site(path: Path) -> Findings:
             *joining.faults(findings.config, findings.inventory),
         ]
     if findings.config is not None and findings.inventory is not None:
+        findings.faults += _revoked(findings.config, findings.inventory)
         findings.faults += command_lines.faults(findings.config, findings.inventory)
         _fit(findings, findings.config, findings.inventory)
     return findings
@@ -138,6 +140,22 @@ def _pinned(inventory: Inventory | None, store: Store, *, upstream: bool) -> Ite
             if upstream and isinstance(error, NotFoundError):  # it is fetched when the service runs
                 continue
             yield Fault(str(store.root), 0, "", f"channel {channel.name} is pinned to it in the inventory: {error}")
+
+
+def _revoked(config: Config, inventory: Inventory) -> Iterator[Fault]:
+    """Channels whose machines have nothing to boot, because their image is revoked."""
+    store = Store(config.store)
+    try:
+        revoked = revoked_of(config)
+        set_ = {name: state.image for name, state in store.channels().items()} if revoked else {}
+    except ImageError:  # said elsewhere
+        return
+    for channel in inventory.channels:
+        if (image := channel.image or set_.get(channel.name)) in revoked and image is not None:
+            remedy = f"`netboot channel set {channel.name} IMAGE`"
+            remedy = "edit the inventory, which pins it" if channel.image is not None else remedy
+            message = f"channel {channel.name} is image {image[:12]}, which is revoked: {remedy}"
+            yield Fault(str(config.store / "channels"), 0, "", message)
 
 
 def _fit(findings: Findings, config: Config, inventory: Inventory) -> None:

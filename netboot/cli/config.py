@@ -3,6 +3,7 @@
 All but `diff` and `accept` (`netboot.cli.pending`) work on local files.
 """
 
+import contextlib
 import dataclasses
 import json
 from collections.abc import Iterator
@@ -13,7 +14,7 @@ import click
 from images.artifact import signing
 from images.artifact.bundle import read_bundle
 from images.artifact.keyring import KeyRing
-from images.errors import CorruptError, NotFoundError
+from images.errors import CorruptError, ImageError, NotFoundError
 from images.store.check import check_bundle
 from images.store.store import Store
 from images.values.strict import FaultsError
@@ -114,7 +115,7 @@ def bundle(config: Path | None, keys: Path | None, sign: Path | None, signature:
     try:
         written = bundles.install(settings)
     except NotFoundError as error:
-        raise _unsigned(settings, error) from None
+        raise bundles.not_signed(settings, error) from None
     click.echo(f"{'signed and installed' if written else 'nothing to do:'} the site bundle of {settings.site}")
 
 
@@ -151,17 +152,15 @@ def _install_signed(config: Config, signature: Path) -> None:
     differences = bundles.differences(bundle, config)
     if differences:
         raise click.ClickException("that bundle is not of this configuration: " + "; ".join(differences))
-    Store(config.store).set_bundle(data, signed)
-
-
-def _unsigned(config: Config, error: NotFoundError) -> click.ClickException:
-    path = Path(f"{config.site}-bundle.json")
-    path.write_bytes(bundles.unsigned(config))
-    return click.ClickException(
-        f"not signed: {error}\n"
-        f"The bundle is in {path}. Where the key is: `netboot config bundle --sign {path}`; "
-        f"then here: `netboot config bundle --signature {path.with_suffix('.sig')}`"
-    )
+    store = Store(config.store)
+    with contextlib.suppress(ImageError):  # none, or a damaged one: it is replaced
+        before = read_bundle(store.bundle()[0]).issued
+        if bundle.issued < before:  # it does not know what was revoked since
+            raise click.ClickException(
+                f"that bundle was written at {bundle.issued}, and the one in force at {before}: write it anew with "
+                "`netboot config bundle`"
+            )
+    store.set_bundle(data, signed)
 
 
 def _require_bundle(path: Path, data: bytes) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from images.artifact.bundle import read_bundle
 from images.artifact.keyring import KeyRing
 from images.artifact.signing import Verdict, examine
 from images.errors import ImageError
@@ -42,6 +43,9 @@ _ELSEWHERE = {
     "promote": "netboot.cli.publish:promote",
     "export": "netboot.cli.publish:export_",
     "import": "netboot.cli.publish:import_",
+    "revoke": "netboot.cli.revoke:revoke",
+    "unrevoke": "netboot.cli.revoke:unrevoke",
+    "revocations": "netboot.cli.revoke:list_",
 }
 
 
@@ -85,7 +89,7 @@ def list_(paths: Paths, output: str) -> None:
     Example:  netboot image list --output json
     """
     opened = _store(paths)
-    images, why = opened.images(), needed(opened)
+    images, why, revoked = opened.images(), needed(opened), _revoked(opened)
     rows = [
         (
             image.digest[:12],
@@ -93,14 +97,17 @@ def list_(paths: Paths, output: str) -> None:
             image.manifest.kernel_version,
             _mib(image.size),
             strftime("%Y-%m-%d %H:%M", localtime(image.added)),
-            "; ".join(why.get(image.digest, ())),
+            "; ".join((*(("revoked",) if image.digest in revoked else ()), *why.get(image.digest, ()))),
         )
         for image in images
     ]
     damaged = sorted(set(opened.digests()) - {image.digest for image in images})
     rows += [(digest[:12], "damaged", "", "", "", f"see `netboot image verify {digest[:12]}`") for digest in damaged]
     columns = ("image", "recipe", "kernel", "size", "added", "in use")
-    value = [_facts(image) | {"in_use": list(why.get(image.digest, ()))} for image in images]
+    value = [
+        _facts(image) | {"in_use": list(why.get(image.digest, ())), "revoked": image.digest in revoked}
+        for image in images
+    ]
     value += [{"image": digest, "damaged": True} for digest in damaged]
     show(output, value, columns, rows, "no images yet: `netboot image build debian-12-minimal` makes one")
 
@@ -142,6 +149,7 @@ def show_(image: str, paths: Paths, output: str) -> None:
         ("size", f"{_mib(stored.size):>11}  in all, compressed"),
         ("memory", f"{manifest.ram_mib:>7} MiB  at least, in the machine"),
         ("in use", "; ".join(why) or "by nobody"),
+        *([("revoked", "see `netboot image revocations`")] if stored.digest in _revoked(opened) else []),
     ]
     channels = [name for name, state in opened.channels().items() if state.image == stored.digest]
     value = _facts(stored) | {"signer": signer, "verified": problem is None, "problem": problem}
@@ -192,6 +200,14 @@ def rm(image: str, paths: Paths, output: str) -> None:
 
 def _store(paths: Paths) -> Store:
     return Store(paths.store, wait=_WAIT_SECONDS)
+
+
+def _revoked(store: Store) -> frozenset[str]:
+    """What the bundle here says, whoever signed it: enough to say so beside an image."""
+    try:
+        return frozenset(read_bundle(store.bundle()[0]).images_revoked)
+    except ImageError:
+        return frozenset()
 
 
 def _facts(image: Image) -> dict[str, Any]:

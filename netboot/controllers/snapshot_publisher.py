@@ -16,11 +16,11 @@ from netboot.controllers.assignments import Assignments
 from netboot.controllers.changes import Changes
 from netboot.controllers.decisions import AT_HAND
 from netboot.controllers.inventory import InventoryInForce
-from netboot.lifecycle import publish
+from netboot.lifecycle import publish, revocation
 from netboot.lifecycle.errors import CannotTellError, NotReadyError
 from netboot.lifecycle.image_repository import ImageRepository, ImageRepositoryWriter
 from netboot.lifecycle.ports import Clock, States
-from netboot.lifecycle.snapshot import BootWindow, Snapshot
+from netboot.lifecycle.snapshot import NO_REVOCATIONS, BootWindow, Snapshot
 from netboot.lifecycle.upstream import fetching
 from netboot.logs import Trouble
 from netboot.machines.values import Inventory
@@ -114,7 +114,9 @@ class SnapshotPublisher:
         absent = self._why_absent if self._upstream is not None else None
         windows = self._windows(inventory, now)
         assigned = self._assignments.assigned(self.published) if self._assignments is not None else {}
-        snapshot = publish.compose(inventory, self._repository, facts, now, windows, absent, assigned)
+        known = self.published.revocations if self.published is not None else NO_REVOCATIONS
+        revoked = revocation.looked_up(known, self._repository)
+        snapshot = publish.compose(inventory, self._repository, facts, now, windows, absent, assigned, revoked)
         self._composed = self._monotonic()
         if publish.same(self.published, snapshot):
             self._due = False
@@ -199,6 +201,8 @@ class SnapshotPublisher:
             differences = publish.differences(bundle, self._config.site_bundle(bundle.issued))
         except FaultsError as error:
             return Condition(ok=False, message=f"the site bundle: {error}", remedy="see `netboot config check`")
+        if self.published is not None and bundle.issued < self.published.revocations.issued:
+            differences.append("it is older than one that revoked images, which stay revoked")
         message = "; ".join(differences) or "fits the configuration"
         return Condition(ok=not differences, message=message, remedy=remedy)
 
@@ -207,6 +211,7 @@ class SnapshotPublisher:
         yield from (root / "channels").glob("*.json")
         yield from self._config.keys.glob("*.pub")
         yield root / "images"
+        yield root / "site" / "bundle.json"
         for image in self.published.images.values() if self.published is not None else ():
             yield root / "images" / image.digest / "manifest.json"
             yield root / "blobs" / image.kernel.sha256

@@ -1,5 +1,6 @@
 """What both steps of an exchange, hello and attest, stand on: what they are given, and what must hold for each."""
 
+import logging
 import struct
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,6 +18,8 @@ from netboot.lifecycle.decide import View
 from netboot.lifecycle.errors import BadClaimError
 from tokens.errors import MalformedError, TpmError
 from tokens.sealed import Keyset
+
+log = logging.getLogger(__name__)
 
 DAY_MS = 86_400_000
 FIRMWARE_PCRS = tuple(range(8))
@@ -44,6 +47,8 @@ class Exchange:
     belongs: Callable[[str, str], bool]
     random: Callable[[int], bytes]
     token_seconds: int
+    image_of: Callable[[str], str | None]
+    """The image that the script of a boot named; None: not known here. Raises CannotTellError."""
     addresses_attest: bool = False
     boot_days: int = 90
 
@@ -52,8 +57,8 @@ def settle(exchange: Exchange, known: Identified, boot: str) -> None:
     """What must hold for every assurance level.
 
     Raises:
-        RefusedError: not a boot of this machine, too old a one, or a cluster that is not known. CannotTellError: not
-            fit to be used.
+        RefusedError: not a boot of this machine, too old a one, of a revoked image, or a cluster that is not known.
+            CannotTellError: not fit to be used.
     """
     name = known.machine.name
     if not exchange.belongs(boot, name):
@@ -62,7 +67,16 @@ def settle(exchange: Exchange, known: Identified, boot: str) -> None:
     if days >= exchange.boot_days:
         most = f"{exchange.boot_days} are the most (join.boot_days)"
         raise RefusedError(f"the boot {boot} of {name} began {days} days ago, and {most}: reboot the machine")
+    _not_revoked(exchange, name, boot)
     exchange.issuer.cluster_of(known.machine).preflight()
+
+
+def _not_revoked(exchange: Exchange, machine: str, boot: str) -> None:
+    """By what the boot's script named; what another host served is not known here, and its initrd has looked too."""
+    revoked = exchange.view().snapshot.revocations.images
+    if revoked and (image := exchange.image_of(boot)) in revoked:
+        log.warning("%s does not join: its boot %s has image %s, which is revoked", machine, boot, image)
+        raise RefusedError(f"the image that {machine} booted is revoked: reboot it")
 
 
 def public_key(spki: bytes) -> ec.EllipticCurvePublicKey:

@@ -8,6 +8,7 @@ from images.errors import CorruptError, NotFoundError
 from images.values.strict import Strict
 from netboot.lifecycle.errors import ChannelPinnedError, NoSuchChannelError, NoSuchImageError, UnfitImageError
 from netboot.lifecycle.image_repository import ImageRepository, ImageRepositoryWriter, ListedImage
+from netboot.lifecycle.revocation import refuse
 from netboot.lifecycle.snapshot import Snapshot
 from netboot.machines.fit import Candidate, misfits
 from netboot.machines.values import Channel
@@ -114,13 +115,14 @@ def move(
 
     Raises:
         NoSuchChannelError, NoSuchImageError, ChannelPinnedError: see there.
-        UnfitImageError: machines of another architecture use the channel.
+        RevokedImageError: whatever is forced. UnfitImageError: machines of another architecture use the channel.
         images.errors.ImageError: the image cannot be used (signature, missing or damaged blobs), or the store is busy.
     """
     channel = declared(snapshot, name)
     if channel.image is not None:
         raise ChannelPinnedError(f"channel {name} is pinned to {channel.image[:12]} in {pinned_at}: edit it there")
     image = resolve(repository.images(), reference)
+    refuse(image.digest, snapshot, repository)
     try:
         manifest = repository.verified(image.digest)
     except NotFoundError as error:

@@ -10,6 +10,7 @@ LifecycleError
 ├── ActRefusedError            what an operator wants of a machine cannot be
 ├── NotAttestedError           a boot that did not attest has no proof
 ├── UnfitImageError            machines of the channel could not boot the image
+├── RevokedImageError          the signed site bundle revokes the image
 ├── NoSuchRolloutError
 ├── RolloutRefusedError        what is asked of a rollout cannot be, as it is now
 ├── TooOftenError              more than is written down for one boot, one address or all
@@ -63,6 +64,10 @@ class InventoryChangedError(LifecycleError):
 
 class UnfitImageError(LifecycleError):
     """Machines of the channel could not boot the image."""
+
+
+class RevokedImageError(LifecycleError):
+    """The signed site bundle revokes the image."""
 
 
 class ActRefusedError(LifecycleError):

@@ -1,7 +1,7 @@
 """From what is declared and what the store holds to the snapshot that is published. Pure but for the store's port."""
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Self
 
 from images.artifact.bundle import SiteBundle
@@ -11,8 +11,9 @@ from images.values.strict import Strict
 from images.values.types import HttpUrl
 from netboot.config import Config
 from netboot.lifecycle.image_repository import ImageRepository
+from netboot.lifecycle.revocation import REVOKED
 from netboot.lifecycle.rollout import Assigned
-from netboot.lifecycle.snapshot import Assignment, BootWindow, ImageFacts, Snapshot
+from netboot.lifecycle.snapshot import NO_REVOCATIONS, Assignment, BootWindow, ImageFacts, Revocations, Snapshot
 from netboot.machines.values import Channel, Inventory
 
 
@@ -45,18 +46,20 @@ def compose(
     windows: Mapping[str, BootWindow] | None = None,
     absent: Callable[[str], str] | None = None,
     assigned: Mapping[str, Assigned] | None = None,
+    revocations: Revocations = NO_REVOCATIONS,
 ) -> Snapshot:
-    """The snapshot of this moment: images only where the signature, every blob's size and the epoch are in order.
+    """The snapshot of this moment: images only where the signature, every blob's size and the epoch are in order, and
+    that are not revoked.
 
     `windows`: open boot windows by machine. `absent`: why an image is not here that upstream may have; None: there is
     no upstream. `assigned`: machine → what a rollout assigned to it; of one that left the channel, or where the
     inventory pins that, it is none.
     """
+    usable = _Usable(repository, facts.minimum_epoch, revocations.images)
     channels: dict[str, str | None] = {}
     unusable: dict[str, str] = {}
-    images: dict[str, ImageFacts] = {}
     for channel in inventory.channels:
-        digest, fault = _channel(channel, repository, images, facts.minimum_epoch, absent)
+        digest, fault = _channel(channel, usable, absent)
         channels[channel.name] = digest
         if fault is not None:
             unusable[channel.name] = fault
@@ -64,7 +67,7 @@ def compose(
     faults = {
         digest: fault
         for digest in sorted({each.image for each in assignments.values()})
-        if (fault := _resolved(digest, repository, images, facts.minimum_epoch, absent)) is not None
+        if (fault := usable.fault(digest, absent)) is not None
     }
     in_force = {*channels.values(), *(each.image for each in assignments.values())} - faults.keys()
     return Snapshot(
@@ -73,13 +76,14 @@ def compose(
         inventory=inventory,
         channels=channels,
         unusable=unusable,
-        images={digest: image for digest, image in images.items() if digest in in_force},
+        images={digest: image for digest, image in usable.images.items() if digest in in_force},
         url=facts.url,
         origins=facts.origins,
         kernel_from_origins=facts.kernel_from_origins,
         windows=dict(windows or {}),
         assigned=assignments,
         unusable_images=faults,
+        revocations=revocations,
     )
 
 
@@ -109,48 +113,50 @@ def assigned_before(published: Snapshot | None) -> dict[str, Assigned]:
     }
 
 
-def _channel(
-    channel: Channel,
-    repository: ImageRepository,
-    images: dict[str, ImageFacts],
-    minimum_epoch: int,
-    absent: Callable[[str], str] | None,
-) -> tuple[str | None, str | None]:
-    """The image that machines of the channel get, and why the one that is set cannot be used; both None: none is set.
+class _Usable:
+    """Looks at each image once. `images`: those verified so far."""
 
-    `images`: those verified so far; this one is added.
-    """
+    def __init__(self, repository: ImageRepository, minimum_epoch: int, revoked: Collection[str]) -> None:
+        self.repository, self._minimum_epoch, self._revoked = repository, minimum_epoch, frozenset(revoked)
+        self.images: dict[str, ImageFacts] = {}
+
+    def fault(self, digest: str, absent: Callable[[str], str] | None) -> str | None:
+        """Why an image cannot be used; None: it can, and is in `images` now."""
+        if digest in self._revoked:
+            return REVOKED
+        try:
+            if digest not in self.images:
+                self.images[digest] = image_facts(digest, self.repository.verified(digest))
+        except ImageError as error:
+            if absent is not None and isinstance(error, NotFoundError | CorruptError):
+                return absent(digest)
+            return str(error)
+        return _too_old(self.images[digest], self._minimum_epoch)
+
+
+def _channel(channel: Channel, usable: _Usable, absent: Callable[[str], str] | None) -> tuple[str | None, str | None]:
+    """The image that machines of the channel get, and why what is set cannot be used; both None: none is set."""
     try:
-        digest = channel.image or repository.channel(channel.name)
+        digest = channel.image or usable.repository.channel(channel.name)
     except ImageError as error:
         return None, str(error)
     if digest is None:
         return None, None
-    fault = _resolved(digest, repository, images, minimum_epoch, absent)
+    fault = usable.fault(digest, absent)
     return (digest, None) if fault is None else (None, fault)
 
 
-def _resolved(
+def fault_of(
     digest: str,
     repository: ImageRepository,
-    images: dict[str, ImageFacts],
     minimum_epoch: int,
-    absent: Callable[[str], str] | None,
+    revoked: Callable[[], Collection[str]],
+    *,
+    fetched: bool = False,
 ) -> str | None:
-    """Why an image cannot be used; None: it can, and is in `images` now."""
-    try:
-        if digest not in images:
-            images[digest] = image_facts(digest, repository.verified(digest))
-    except ImageError as error:
-        if absent is not None and isinstance(error, NotFoundError | CorruptError):
-            return absent(digest)
-        return str(error)
-    return _too_old(images[digest], minimum_epoch)
-
-
-def fault_of(digest: str, repository: ImageRepository, minimum_epoch: int, *, fetched: bool = False) -> str | None:
     """Why an image cannot be used, in words; None: it can. `fetched`: one that is not here would be, from upstream."""
-    return _resolved(digest, repository, {}, minimum_epoch, (lambda _: "") if fetched else None) or None
+    usable = _Usable(repository, minimum_epoch, revoked())
+    return usable.fault(digest, (lambda _: "") if fetched else None) or None
 
 
 def image_facts(digest: str, manifest: Manifest) -> ImageFacts:
@@ -184,9 +190,9 @@ def pinned(channels: Sequence[Channel]) -> list[str]:
 
 
 def differences(signed: SiteBundle, configured: SiteBundle) -> list[str]:
-    """Where the signed bundle is not what the configuration says, in words."""
+    """Where the signed bundle is not what the configuration says, in words. Of revocations it says nothing."""
     is_now, should_be = signed.model_dump(mode="json"), configured.model_dump(mode="json")
-    names = [name for name in SiteBundle.model_fields if name not in ("schema_", "issued")]
+    names = [name for name in SiteBundle.model_fields if name not in ("schema_", "issued", "images_revoked")]
     return [
         f"{name} is {_shown(is_now[name])} in the bundle and {_shown(should_be[name])} in the configuration"
         for name in names

@@ -40,6 +40,16 @@ class Assignment(Strict):
     rollout: int
 
 
+class Revocations(Strict):
+    """Images that nobody boots, by the bundle that was issued then (seconds since 1970)."""
+
+    issued: int = 0
+    images: tuple[Sha256, ...] = ()
+
+
+NO_REVOCATIONS = Revocations()
+
+
 class Snapshot(Strict):
     """One consistent view: inventory, where each channel points, the facts of the images pointed to."""
 
@@ -64,3 +74,5 @@ class Snapshot(Strict):
     read that."""
     unusable_images: dict[Sha256, str] = Field(default_factory=dict, exclude_if=lambda unusable: not unusable)
     """Image that is assigned → why it cannot be used, in words. Not written, as `assigned`."""
+    revocations: Revocations = Field(default_factory=Revocations, exclude_if=lambda known: not known.images)
+    """Not written where there are none, as `assigned`."""

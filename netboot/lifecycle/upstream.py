@@ -34,10 +34,12 @@ def fetching(where: str) -> str:
 
 
 def missing(snapshot: Snapshot, repository: ImageRepository) -> list[str]:
-    """The images of channels, and those that rollouts assigned, that are not in the store, or not whole there: what is
-    to be fetched."""
+    """The images of channels, and those that rollouts assigned, that are not in the store, or not whole there, and not
+    revoked: what is to be fetched."""
     digests = dict[str, None]()
     for digest in _wanted(snapshot, repository):
+        if digest in snapshot.revocations.images:
+            continue
         try:
             repository.verified(digest)
         except (NotFoundError, CorruptError):

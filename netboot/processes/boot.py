@@ -29,6 +29,7 @@ from netboot.config import Config
 from netboot.connections import allow_files
 from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.ports import Clock
+from netboot.lifecycle.snapshot import Snapshot
 from netboot.process import ProcessSpec
 from netboot.status import BootStatus
 from netboot.stores import bootkey
@@ -69,7 +70,9 @@ def compose(config: Config, index: int, clock: Clock, seal: Seal | None = None) 
     ingest = Ingest(limits.ingest_kib_per_second)
     waiting = Waiting(config, live, counters)
     reports = Reports(key, live, journal, clock, counters, ingest, limits.body_seconds)
-    artifacts = Artifacts(config.store, counters, reports.fetched, limits.send_stall_seconds)
+    artifacts = Artifacts(
+        config.store, counters, reports.fetched, limits.send_stall_seconds, lambda: _revoked(live.snapshot)
+    )
     app = App(
         Scripts(key, live, journal, clock, counters, discoveries, ingest, waiting),
         waiting,
@@ -99,6 +102,10 @@ def compose(config: Config, index: int, clock: Clock, seal: Seal | None = None) 
         if before is not None:
             server.go_on(before)
     return server
+
+
+def _revoked(snapshot: Snapshot | None) -> tuple[str, ...]:
+    return snapshot.revocations.images if snapshot is not None else ()
 
 
 def _nonces(site: str, path: Path) -> Seal:

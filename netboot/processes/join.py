@@ -31,6 +31,7 @@ from netboot.stores.intents import SqliteIntents
 from netboot.stores.live import LiveView
 from netboot.stores.register import open_register
 from netboot.stores.sealing import NONCES, sealing_keys
+from netboot.stores.state import SqliteStates
 from netboot.stores.status import StatusFile
 from netboot.web.join import preflight
 from netboot.web.join.app import Dependencies, create_app, readiness
@@ -116,9 +117,15 @@ def _exchange(config: Config, join: Join, issuer: Issuer, live: LiveView, keys: 
         belongs=lambda boot, machine: belongs(key.current(), boot, machine),
         random=os.urandom,
         token_seconds=join.token_seconds,
+        image_of=partial(_image_of, SqliteStates(config.data / "state.db")),
         addresses_attest=join.addresses_attest,
         boot_days=join.boot_days,
     )
+
+
+def _image_of(states: SqliteStates, boot: str) -> str | None:
+    trace = states.boot(boot)
+    return trace.script.image if trace is not None and trace.script is not None else None
 
 
 def _clean(live: LiveView, cluster: ClusterAccess, now_ms: int) -> None:

@@ -59,6 +59,7 @@ def compose(config: Config, stopping: Callable[[], bool]) -> Dependencies:
             fault_of,
             repository=repository,
             minimum_epoch=config.minimum_epoch,
+            revoked=lambda: live.view().snapshot.revocations.images,
             fetched=config.upstream is not None,
         ),
         repository=repository,

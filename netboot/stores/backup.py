@@ -20,6 +20,7 @@ from typing import Annotated, BinaryIO
 
 from pydantic import Field, StringConstraints
 
+from images.store import revocations
 from images.values.strict import Strict
 from images.values.types import Sha256
 from netboot.config import Config
@@ -58,6 +59,7 @@ def places(config: Config, file: Path) -> dict[str, Path]:
     """Where each single file of a site belongs, by name, whether it is there or not."""
     paths = {
         "config": file,
+        "revocations": config.store / revocations.FILE,
         "data/state.db": config.data / "state.db",
         "data/enrolment.db": config.data / "enrolment.db",
         "data/intents.db": config.data / "intents.db",

@@ -20,6 +20,7 @@ from netboot.lifecycle.errors import (
     RolloutRefusedError,
 )
 from netboot.lifecycle.publish import image_facts
+from netboot.lifecycle.revocation import refuse
 from netboot.lifecycle.rollout import Fact, MemberState, Rollout
 from netboot.lifecycle.rollout_batch import Batch
 from netboot.lifecycle.rollout_facts import facts_of
@@ -91,7 +92,7 @@ def started() -> Response:
         raise ChannelPinnedError(f"{said}, and its machines boot that: a rollout needs a channel that is not pinned")
     if not body.on_next_boot:
         raise RolloutRefusedError(REBOOTS_NOTHING)
-    image = _image(body.image)
+    image = _image(body.image, view.snapshot)
     if (fault := deps.unusable(image.digest)) is not None:
         raise RolloutRefusedError(f"image {image.name} {image.digest[:12]} cannot be used: {fault}")
     wish = Wish(body.channel, image, _strategy(channel, body), True, operator().who, body.reason)
@@ -156,9 +157,10 @@ def _brought_back(rollout: Rollout, members: Members) -> tuple[Rollout, Members]
     return back
 
 
-def _image(reference: str) -> ImageFacts:
+def _image(reference: str, snapshot: Snapshot) -> ImageFacts:
     repository = dependencies().repository
     digest = resolve(repository.images(), reference).digest
+    refuse(digest, snapshot, repository)
     try:
         return image_facts(digest, repository.verified(digest))
     except NotFoundError as error:

@@ -1,5 +1,6 @@
 """What goes wrong on the way: origins, images that must not be believed, a service that dies."""
 
+import itertools
 import json
 import re
 from pathlib import Path
@@ -63,7 +64,7 @@ def test_a_rack_of_an_origin_that_dies_one_that_lies_and_a_sound_one(built: Buil
 
 
 def test_what_must_not_be_believed_does_not_boot_until_it_is_put_right(built: BuiltImage, folder: Path) -> None:
-    """A manifest signed by a stranger; then a flipped byte in the stored root image; then all is well again.
+    """A manifest signed by a stranger; the image revoked in mid-boot; a flipped byte in its stored root; all is well.
 
     The service trusts the stranger, so that it is the machine itself that refuses: its initrd does not know the key.
     """
@@ -84,6 +85,14 @@ def test_what_must_not_be_believed_does_not_boot_until_it_is_put_right(built: Bu
             here.wait_for_trace(mine.name, "InitrdStarted")
             assert here.latest(mine.name)["state"] == "Failed"
 
+            here.site.netboot("image", "revoke", built.digest, "--reason", "CVE-2026-1234", "--force-nothing-boots")
+            refused = here.service.wait_for(mine.name, "Failed", BOOT_SECONDS, "revoked")
+            assert refused["detail"] == f"ImageRefused: image {built.digest} is revoked at this site"
+            machine.wait_for_console(rf"netboot: FAILED \(\d of 10\): {refused['detail']}", LOG_SECONDS)
+            with pytest.raises(CommandFailedError, match="cannot be used: it is revoked at this site"):
+                here.site.netboot("explain", mine.name)
+            here.site.netboot("image", "unrevoke", built.digest)
+
             flip(blob, 2 * CHUNK + 1)
             with pytest.raises(CommandFailedError) as named:
                 here.site.netboot("image", "verify", built.digest)
@@ -100,7 +109,8 @@ def test_what_must_not_be_believed_does_not_boot_until_it_is_put_right(built: Bu
             assert "every byte" in here.site.netboot("image", "verify", built.digest)
             here.service.wait_for(mine.name, "Booted", BOOT_SECONDS)
             here.wait_for_trace(mine.name)
-            assert len(here.latest(mine.name)["failures"]) == 2
+            details = (one["detail"] for one in here.latest(mine.name)["failures"])
+            assert len([detail for detail, _ in itertools.groupby(details)]) == 3
             assert here.latest(mine.name)["state"] == "Booted"
 
 

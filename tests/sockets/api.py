@@ -159,7 +159,12 @@ class Api:
             conditions=SqliteConditions(self.config.data / "conditions.db"),
             history=history,
             rollouts=self.rollouts,
-            unusable=partial(fault_of, repository=self.repository, minimum_epoch=self.config.minimum_epoch),
+            unusable=partial(
+                fault_of,
+                repository=self.repository,
+                minimum_epoch=self.config.minimum_epoch,
+                revoked=lambda: self.live.view().snapshot.revocations.images,
+            ),
             repository=self.repository,
             repository_writer=self.repository,
             tokens=TokenFile(self.config.management.token_file),

@@ -9,6 +9,8 @@ import pytest
 
 from netboot.boot import server as boot_server
 from netboot.boot import transfers
+from netboot.lifecycle.snapshot import Revocations
+from netboot.stores.snapshot import read_snapshot, write_snapshot
 from tests.sockets.boot_server import IMAGE, INITRD, KERNEL, MAC1, ROOT, RunningBootServer, close, digest_of, serve
 
 BLOB = f"/v1/blobs/{digest_of(ROOT)}"
@@ -37,6 +39,24 @@ def test_head_says_what_get_would_and_ignores_range(tmp_path: Path) -> None:
             assert (answer.status, answer.body) == (200, b"")
             assert answer.headers["content-length"] == str(len(ROOT))
             assert answer.headers["etag"] == TAG
+
+    serve(tmp_path, use)
+
+
+def test_no_manifest_of_a_revoked_image(tmp_path: Path) -> None:
+    """So an initrd that knows no revocations stops; blobs go out, for another image may have the same."""
+
+    async def use(server: RunningBootServer) -> None:
+        place = f"/v1/images/{IMAGE}/manifest"
+        assert [(await server.ask(f"{place}.{kind}")).status for kind in ("json", "sig")] == [200, 200]
+        file = server.config.data / "snapshot.json"
+        revoked = {"revocations": Revocations(issued=1, images=(IMAGE,))}
+        write_snapshot(file, read_snapshot(file).model_copy(update=revoked))
+        await server.internals.live.refresh(force=True)
+        for kind in ("json", "sig"):
+            answer = await server.ask(f"{place}.{kind}")
+            assert (answer.status, answer.body) == (404, b"this image is revoked at this site\n")
+        assert (await server.ask(BLOB)).status == 200
 
     serve(tmp_path, use)
 

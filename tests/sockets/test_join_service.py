@@ -95,6 +95,25 @@ def test_a_boot_that_this_service_did_not_mint_is_refused(service: Service) -> N
     assert said["error"]["message"].startswith(f"{MACHINE.boot} is not a boot of gpu-001")
 
 
+def test_a_boot_of_an_image_that_was_revoked_since_is_refused(service: Service) -> None:
+    """By what the state says of its script, which a join process reads within its walls."""
+    MACHINE.boot = service.boot("52:54:00:00:00:01")
+    image = service.api("/v1/channels/stable")["image"]
+    wait_for(lambda: service.api(f"/v1/boots/{MACHINE.boot}").get("machine"))
+    done = service.netboot("image", "revoke", image, "--reason", "CVE-2026-1234", "--force-nothing-boots")
+    assert done.returncode == 0, done.stderr
+    wait_for(lambda: service.outcome("52:54:00:00:00:01") == "unavailable")
+    status, said = ask(service, "POST", "/v1/join/hello", MACHINE.hello())
+    assert (status, said["error"]["code"]) == (403, "refused")
+    assert said["error"]["message"] == "the image that gpu-001 booted is revoked: reboot it"
+    why = f"gpu-001 does not join: its boot {MACHINE.boot} has image {image}, which is revoked"
+    wait_for(lambda: why in service.log)
+    assert service.netboot("image", "unrevoke", image).returncode == 0
+    wait_for(lambda: service.outcome("52:54:00:00:00:01") == "boot")
+    status, said = ask(service, "POST", "/v1/join/hello", MACHINE.hello())
+    assert (status, said["error"]["code"]) == (503, "cluster-unavailable")
+
+
 def test_a_join_process_that_dies_is_started_again_and_its_journal_followed(service: Service) -> None:
     before = processes(service)["join-0"].pid
     assert before is not None

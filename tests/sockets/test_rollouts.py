@@ -193,6 +193,35 @@ def test_it_is_paused_resumed_and_undone_and_a_channel_that_is_set_ends_it(site:
     pinned = site.service.netboot("rollout", "start", "fixed", "next", "--on-next-boot")
     assert "channel fixed is pinned to dddddddddddd in " in pinned.stderr
     assert "and its machines boot that: a rollout needs a channel that is not pinned\n" in pinned.stderr
+    revoked_in_the_middle(site)
+
+
+def revoked_in_the_middle(site: Site) -> None:
+    """A rollout back to the first image, which is then revoked: its machines boot what the channel points to."""
+    site.netboot("rollout", "start", "stable", "tiny", "--on-next-boot")
+    wait_for(lambda: len(site.status()["to_reboot"]) == 2, 60)
+    canaries = ", ".join(site.status()["to_reboot"])
+    wait_for(lambda: canaries in site.netboot("image", "revoke", "tiny", "--reason", "CVE", "--dry-run"))
+    refused = site.service.netboot("image", "revoke", "tiny", "--reason", "CVE")
+    assert refused.returncode == 4
+    assert refused.stderr == (
+        f"Error: image {site.old[:12]} is what 2 machines boot next: {canaries}\n"
+        "rollouts of channel stable assigned it to 2 machines\n"
+        "these machines would not boot, so nothing was changed\n"
+        "Remedy: say what they are to boot with --replace-with IMAGE, or --force-nothing-boots\n"
+    )
+    add_image(site.service.config, name="third", salt="3")
+    assert site.netboot("image", "revoke", "tiny", "--reason", "CVE", "--replace-with", "third") == (
+        f"image {site.old[:12]} is revoked: the site bundle says so, signed now\n"
+        f"channel stable is image {site.new[:12]} now, for 4 machines; rollout 3 is cancelled\n"
+    )
+    wait_for(lambda: all(site.image(name) == site.new for name in MACHINES))
+    site.netboot("image", "revoke", "next", "--reason", "CVE", "--force-nothing-boots")
+    wait_for(lambda: all(site.service.outcome(mac) == "unavailable" for mac in MACHINES.values()))
+    why = site.service.readyz()["details"]["images"]["unusable"]["stable"]
+    assert why == "it is revoked at this site: `netboot image revocations` says why"
+    site.netboot("image", "unrevoke", site.new)
+    wait_for(lambda: all(site.service.outcome(mac) == "boot" for mac in MACHINES.values()))
 
 
 def test_a_file_of_rollouts_that_cannot_be_read_is_said_and_machines_boot_what_they_were_assigned(site: Site) -> None:

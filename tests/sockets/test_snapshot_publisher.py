@@ -20,7 +20,7 @@ from netboot.lifecycle.phases import Phase
 from netboot.lifecycle.publish import fault_of
 from netboot.lifecycle.rollout import Member
 from netboot.lifecycle.rollout_store import Note
-from netboot.lifecycle.snapshot import Assignment, BootWindow, Snapshot
+from netboot.lifecycle.snapshot import Assignment, BootWindow, Revocations, Snapshot
 from netboot.lifecycle.state import Batch
 from netboot.lifecycle.upstream import missing
 from netboot.machines.values import Inventory
@@ -262,6 +262,53 @@ def test_the_bundle_must_fit_the_configuration(kept: Kept) -> None:
     assert kept.publisher.status().bundle.message == "there is no signed site bundle: machines will wait for one"
 
 
+def sign(kept: Kept, issued: int, *revoked: str) -> None:
+    """The site bundle of this moment."""
+    data = kept.config.site_bundle(issued, revoked).to_bytes()
+    kept.store.set_bundle(data, KeyRing(kept.config.keys).signing_key().sign(data))
+
+
+def test_a_revoked_image_is_not_admitted_until_a_newer_bundle_takes_it_back(kept: Kept) -> None:
+    digest, issued = add_image(kept.config), 1_700_000_000
+    kept.store.set_channel("stable", digest)
+    kept.publisher.step()
+    assert kept.published().channels == {"stable": digest}
+    assert "revocations" not in (kept.config.data / "snapshot.json").read_text()
+    sign(kept, issued + 10, digest)
+    assert kept.publisher.step()
+    assert unusable(kept) == "it is revoked at this site: `netboot image revocations` says why"
+    assert kept.published().revocations == Revocations(issued=issued + 10, images=(digest,))
+    assert kept.publisher.status().bundle.ok
+    sign(kept, issued + 11)
+    assert kept.publisher.step()
+    assert kept.published().channels == {"stable": digest}
+    assert kept.published().revocations == Revocations()
+
+
+def test_no_bundle_that_is_older_damaged_a_strangers_or_gone_takes_a_revocation_back(kept: Kept) -> None:
+    digest, issued = add_image(kept.config), 1_700_000_000
+    kept.store.set_channel("stable", digest)
+    sign(kept, issued + 10, digest)
+    kept.publisher.step()
+    before = kept.published()
+    sign(kept, issued)  # replayed
+    kept.again().step()
+    assert kept.publisher.status().bundle == Condition(
+        ok=False,
+        message="it is older than one that revoked images, which stay revoked",
+        remedy="run `netboot config bundle`, where the private key is",
+    )
+    data = kept.config.site_bundle(issued + 11).to_bytes()
+    kept.store.set_bundle(data, SigningKey.generate().sign(data))
+    kept.again().step()
+    (kept.config.store / "site" / "bundle.json").chmod(0o644)
+    (kept.config.store / "site" / "bundle.json").write_text("{")
+    kept.again().step()
+    (kept.config.store / "site" / "bundle.json").unlink()
+    kept.again().step()
+    assert kept.published().model_copy(update={"published_ms": before.published_ms}) == before
+
+
 def test_images_of_boots_and_of_pinned_channels_outlive_garbage_collection(kept: Kept) -> None:
     booted, pinned = add_image(kept.config), add_image(kept.config, salt="pinned")
     kept.file.write_text(INVENTORY + f"  - {{name: frozen, image: {pinned}}}\n")
@@ -461,8 +508,9 @@ def test_upstream_does_not_help_against_a_signature(kept: Kept) -> None:
     assert publisher.step()
     assert "which is not trusted here" in kept.published().unusable["stable"]
     untrusted = StoreImageRepository(kept.store, KeyRing(kept.config.keys))
-    assert "which is not trusted here" in (fault_of(digest, untrusted, 0, fetched=True) or "")
-    assert fault_of("d" * 64, untrusted, 0, fetched=True) is None
+    assert "which is not trusted here" in (fault_of(digest, untrusted, 0, tuple, fetched=True) or "")
+    assert fault_of("d" * 64, untrusted, 0, tuple, fetched=True) is None
+    assert fault_of("d" * 64, untrusted, 0, lambda: ["d" * 64], fetched=True) is not None
     assert missing(kept.published(), StoreImageRepository(kept.store, KeyRing(kept.config.keys))) == []
 
 
@@ -476,6 +524,8 @@ def test_what_is_to_be_fetched(kept: Kept) -> None:
     assert missing(snapshot, repository) == []
     kept.store.blob_path(kept.store.manifest(digest).artifacts.root.sha256).unlink()
     assert missing(snapshot, repository) == [digest]
+    revoked = snapshot.model_copy(update={"revocations": Revocations(issued=1, images=(digest,))})
+    assert missing(revoked, repository) == []
     (kept.config.store / "channels" / "stable.json").write_text("{")
     assert missing(snapshot, repository) == []  # nobody can tell what it was
     assigned = {"gpu-001": Assignment(image=digest, rollout=1), "gpu-002": Assignment(image="d" * 64, rollout=1)}

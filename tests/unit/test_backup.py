@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from images.store import revocations
 from images.store.store import Store
 from netboot.cli.main import main
 from netboot.config import load_config
@@ -61,6 +62,7 @@ def site(tmp_path: Path) -> Path:
     (root / "roots/maker.pem").write_text("a root")
     config = load_config(root / "netboot.yaml")
     SqliteEnrolments(config.data / "enrolment.db").apply([("gpu-001", Import(A))], Act("alice"), 1_000)
+    revocations.write(Store(config.store), {A: revocations.Revocation(reason="CVE-2026-1234", at=1)})
     make_intents(config.data / "intents.db").close()
     SqliteIntents(config.data / "intents.db").order("gpu-001", PutOn(Mark.HELD, "DIMM 4"), "alice", 1_000)
     make(config.data / "rollouts.db").close()
@@ -101,13 +103,13 @@ def test_what_was_backed_up_comes_back(site: Path, tmp_path: Path, run: Run) -> 
     bundle = Store(site / "store").bundle()
     status, out, err = run("backup", file, "--config", site / "netboot.yaml")
     assert (status, err) == (0, "")
-    assert out == f"{file}: 21 files, {file.stat().st_size} bytes, mode 0600. It holds secrets.\n"
+    assert out == f"{file}: 22 files, {file.stat().st_size} bytes, mode 0600. It holds secrets.\n"
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     shutil.rmtree(site)
     shutil.rmtree(data)
     status, out, err = run("restore", file, "--config", site / "netboot.yaml")
     assert (status, err) == (0, "")
-    assert out == "restored 19 files of site test; next: `netboot config check`, then `netboot serve`\n"
+    assert out == "restored 20 files of site test; next: `netboot config check`, then `netboot serve`\n"
     assert everything(site, data) == before
     assert Store(site / "store").bundle() == bundle
     assert SqliteEnrolments(data / "enrolment.db").of("gpu-001").ek_sha256 == A
@@ -169,10 +171,10 @@ def test_it_can_go_through_pipes(
     main(["backup", "-", "--config", str(site / "netboot.yaml")])
     written = out.getvalue()
     monkeypatch.undo()
-    assert capfdbinary.readouterr().err == b"21 files; it holds secrets\n"
+    assert capfdbinary.readouterr().err == b"22 files; it holds secrets\n"
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(written)))
     main(["restore", "-", "--check", "--config", str(site / "netboot.yaml")])
-    assert capfdbinary.readouterr().out == b"a whole backup of site test: 21 files\n"
+    assert capfdbinary.readouterr().out == b"a whole backup of site test: 22 files\n"
 
 
 def test_what_json_says_has_no_secret(site: Path, tmp_path: Path, run: Run) -> None:

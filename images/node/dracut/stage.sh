@@ -65,7 +65,7 @@ case $1 in
   start) start ;;
   mount)
     PANIC=$(cat "$RUN/panic")
-    take read_command_line network_is_up establish_trust send_crashes fetch_root verify_root mount_root
+    take read_command_line network_is_up establish_trust send_crashes fetch_root verify_root look_again mount_root
     leave_initrd
     mount --move /new "$2"
     ;;

@@ -18,6 +18,7 @@ establish_trust() {
   # shellcheck disable=SC2086 # words
   [ -n "$(without_tls $site)" ] || because "ImageRefused: the site bundle names no origin with plain HTTP" || return 1
 
+  not_revoked "$RUN/bundle.json" || return 1
   REFUSED='' UNREACHED=''
   for origin in $(each_once "$REPORT" "$ORIGINS"); do manifest_from "$origin" && break; done
   [ -s "$RUN/manifest.json" ] || refused_or_unreached "manifest of image $IMAGE" || return 1
@@ -29,6 +30,22 @@ establish_trust() {
   [ "$COUNT" -gt 0 ] && [ "$COUNT" -eq $(((SIZE + CHUNK - 1) / CHUNK)) ] ||
     because "ImageRefused: the manifest has $COUNT chunk digests for $SIZE bytes" || return 1
   say "image $IMAGE is signed by a trusted key, epoch $epoch (minimum $minimum)"
+}
+
+look_again() { # the root image took its time: a newer bundle, if it is to be had at once, may have revoked it meanwhile
+  (
+    small() { timeout 5 "$BUSYBOX" wget -q -O "$2" "$1" 2>/dev/null; }
+    signed_document "$REPORT/v1/site/bundle" "$RUN/newer"
+  )
+  [ -s "$RUN/newer.json" ] && [ "$(number issued "$RUN/newer.json")" -gt "$(number issued "$RUN/bundle.json")" ] || return 0
+  not_revoked "$RUN/newer.json"
+}
+
+not_revoked() { # BUNDLE: a list that cannot be read refuses too
+  grep -q '"images_revoked":' "$1" || return 0
+  revoked=$(bundle_revoked "$1")
+  case $revoked in '') because "ImageRefused: the site bundle revokes images in a way that this initrd cannot read" || return 1 ;; esac
+  ! echo "$revoked" | grep -qxF "$IMAGE" || because "ImageRefused: image $IMAGE is revoked at this site"
 }
 
 arrange_origins() { # SITE'S ORIGINS: sets ORIGINS, the most preferred first, and PREFERRED, how many of them are preferred alike
@@ -127,6 +144,11 @@ number() { # KEY FILE
 
 bundle_origins() { # FILE: one a line; the key after `origins` is `report`
   sed -n 's/.*"origins":\["\(.*\)"\],"report":".*/\1/p' "$1" | sed 's/","/\n/g'
+}
+
+bundle_revoked() { # FILE: one a line; nothing if what it says is no list of digests in ascending order
+  sed -n 's/.*"images_revoked":\["\([0-9a-f",]*\)"\],"issued":.*/\1/p' "$1" | sed 's/","/\n/g' |
+    awk '!/^[0-9a-f]+$/ || length != 64 || $0 "" <= last "" { bad = 1 } { last = $0; all = all $0 "\n" } END { if (!bad) printf "%s", all }'
 }
 
 bundle_report() { # FILE

@@ -6,11 +6,13 @@ from contextlib import ExitStack
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from images.artifact.bundle import SiteBundle
 from images.artifact.manifest import CHUNK_SIZE, Artifact, Artifacts, ContainerImage, Manifest
 from images.artifact.signing import MOST, SigningKey, verify
 from images.errors import SignatureError
+from images.values.digests import canonical
 from tests.tools.images.boot_stage import Stage
 from tests.tools.images.origin import Origin, serving
 
@@ -51,10 +53,17 @@ class Site:
         for key in (OTHER, KEY):
             (stage.folder / f"keys/{key.public.id}.pub").write_bytes(key.public.to_bytes())
 
-    def bundle(self, minimum_epoch: int = 3, report: str | None = None) -> SiteBundle:
+    def bundle(
+        self, minimum_epoch: int = 3, report: str | None = None, issued: int = 1, revoked: tuple[str, ...] = ()
+    ) -> SiteBundle:
         origins = (self.first.url, "https://127.0.0.1:9", f"{self.second.url}/")
         return SiteBundle(
-            site="lab", issued=1, minimum_epoch=minimum_epoch, origins=origins, report=report or self.service.url
+            site="lab",
+            issued=issued,
+            minimum_epoch=minimum_epoch,
+            origins=origins,
+            report=report or self.service.url,
+            images_revoked=revoked,
         )
 
     def offer(self, origin: Origin, image: Manifest, key: SigningKey = KEY, name: str | None = None) -> None:
@@ -284,6 +293,48 @@ def test_an_epoch_below_the_minimum(site: Site, minimum: int, refused: bool) -> 
     assert (site.trust(image) == words) is refused
 
 
+def test_a_revoked_image_is_refused_before_its_manifest_is_asked_for(site: Site) -> None:
+    image, others = manifest(), ("0" * 64, "f" * 64)
+    site.offer_bundle(site.service, site.bundle(revoked=others))
+    site.offer(site.service, image)
+    assert site.trust(image) == site.trusted()
+    site.offer_bundle(site.service, site.bundle(revoked=tuple(sorted((*others, image.digest)))))
+    site.service.asked.clear()
+    assert site.trust(image) == f"ImageRefused: image {image.digest} is revoked at this site"
+    assert not any("/images/" in path for path, _ in site.service.asked)
+
+
+LOOK = 'cp "$RUN/now" "$RUN/bundle.json"; look_again && echo goes on || echo "$REASON"'
+
+
+@pytest.mark.parametrize(
+    ("issued", "revoked", "key", "goes_on"),
+    [
+        (2, True, KEY, False),
+        (2, False, KEY, True),
+        (1, True, KEY, True),  # the very bundle that was looked at
+        (0, True, KEY, True),  # an older one
+        (2, True, STRANGER, True),
+    ],
+)
+def test_a_newer_bundle_may_have_revoked_it_meanwhile(
+    site: Site, issued: int, revoked: bool, key: SigningKey, goes_on: bool
+) -> None:
+    image = "a" * 64
+    (site.stage.run_folder / "now").write_bytes(site.bundle().to_bytes())
+    site.offer_bundle(site.service, site.bundle(issued=issued, revoked=(image,) if revoked else ()), key)
+    done = site.stage.sh(LOOK, REPORT=site.service.url, IMAGE=image)
+    said = "goes on" if goes_on else f"ImageRefused: image {image} is revoked at this site"
+    assert done.stdout.splitlines()[-1] == said
+
+
+def test_a_service_that_is_away_when_it_is_looked_again_stops_no_boot(site: Site) -> None:
+    (site.stage.run_folder / "now").write_bytes(site.bundle().to_bytes())
+    (site.stage.run_folder / "newer.json").write_bytes(site.bundle(issued=9, revoked=("a" * 64,)).to_bytes())
+    done = site.stage.sh(LOOK, REPORT="http://127.0.0.1:9", IMAGE="a" * 64)
+    assert done.stdout == "goes on\n"
+
+
 @pytest.mark.parametrize(
     ("root", "message"),
     [
@@ -358,6 +409,7 @@ bundles = st.builds(
     report=urls,
     join_url=st.none() | urls,
     join_authorities=st.lists(nasty, max_size=3).map(tuple),
+    images_revoked=st.sets(DIGESTS, max_size=5).map(lambda digests: tuple(sorted(digests))),
 )
 
 
@@ -365,8 +417,51 @@ bundles = st.builds(
 @given(bundles)
 def test_the_shell_reads_bundles_as_python_does(stage: Stage, bundle: SiteBundle) -> None:
     (stage.folder / "b").write_bytes(bundle.to_bytes())
-    done = stage.sh("number minimum_epoch b; bundle_report b; bundle_origins b")
-    assert done.stdout.splitlines() == [str(bundle.minimum_epoch), bundle.report, *bundle.origins]
+    done = stage.sh("number minimum_epoch b; number issued b; bundle_report b; bundle_origins b; bundle_revoked b")
+    numbers = [str(bundle.minimum_epoch), str(bundle.issued)]
+    assert done.stdout.splitlines() == [*numbers, bundle.report, *bundle.origins, *bundle.images_revoked]
+
+
+lists = st.one_of(
+    st.lists(st.sampled_from(["a" * 64, "b" * 64, "A" * 64, "c" * 63, "1" * 64, "", "0" * 64, "é"]), max_size=4),
+    st.sampled_from(["a" * 64, None, 1, [1], [["a" * 64]], {"a" * 64: 1}, [None]]),
+)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(lists)
+def test_the_shell_refuses_every_image_by_a_list_that_python_refuses(stage: Stage, revoked: object) -> None:
+    """And by one that Python reads those of the list, and no other."""
+    url = "http://192.0.2.1"
+    plain = SiteBundle(site="lab", issued=1, minimum_epoch=0, origins=(url,), report=url).model_dump(by_alias=True)
+    data = canonical(plain | {"images_revoked": revoked})
+    try:
+        read = SiteBundle.model_validate_json(data).images_revoked
+        known = read if read == tuple(revoked) and read else None  # type: ignore[arg-type]
+    except ValidationError:
+        known = None
+    (stage.folder / "b").write_bytes(data)
+    script = "".join(
+        f"IMAGE={image}; not_revoked b && echo boots || echo refused; " for image in ("a" * 64, "b" * 64, "e" * 64)
+    )
+    expected = ["refused" if known is None or image * 64 in known else "boots" for image in "abe"]
+    assert stage.sh(script).stdout.split() == expected
+
+
+BEFORE = r"""
+number() { sed -n 's/.*"'"$1"'":\([0-9]*\)[,}].*/\1/p' "$2"; }
+bundle_origins() { sed -n 's/.*"origins":\["\(.*\)"\],"report":".*/\1/p' "$1" | sed 's/","/\n/g'; }
+bundle_report() { sed -n 's/.*"report":"\([^"]*\)","schema":.*/\1/p' "$1"; }
+number minimum_epoch b; bundle_report b; bundle_origins b
+"""
+"""What initrds have that were built before there were revocations: they go on booting, and know of none."""
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(bundles)
+def test_an_initrd_of_before_reads_a_bundle_that_revokes_as_ever(stage: Stage, bundle: SiteBundle) -> None:
+    (stage.folder / "b").write_bytes(bundle.to_bytes())
+    assert stage.sh(BEFORE).stdout.splitlines() == [str(bundle.minimum_epoch), bundle.report, *bundle.origins]
 
 
 def test_a_site_whose_origins_all_want_tls(site: Site) -> None:

@@ -39,6 +39,39 @@ def held(stage: Stage) -> Credential:
     return stage.cluster.credentials["default", "gpu-001"]
 
 
+def test_a_boot_of_a_revoked_image_does_not_join(
+    stage: Stage, machine: Machine, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Said by what its script named: to the machine no more than what to do, to operators which boot and image."""
+    image = "b" * 64
+    stage.booted = {BOOT: image}
+    stage.revoked = ("a" * 64,)
+    answer = stage.hello(machine)
+    stage.revoked = ("a" * 64, image)
+    refused = "the image that gpu-001 booted is revoked: reboot it"
+    with pytest.raises(RefusedError) as at_attest:
+        stage.attest(machine, answer)
+    with pytest.raises(RefusedError) as at_hello:
+        stage.hello(machine)
+    assert (str(at_attest.value), str(at_hello.value)) == (refused, refused)
+    said = f"gpu-001 does not join: its boot {BOOT} has image {image}, which is revoked"
+    assert [record.getMessage() for record in caplog.records] == [said, said]
+    assert stage.cluster.secrets == {}
+    stage.booted = {}  # another host served its script
+    assert stage.join(machine)["node_name"] == "gpu-001"
+
+
+def test_a_boot_whose_image_cannot_be_told_waits_where_images_are_revoked(stage: Stage, machine: Machine) -> None:
+    def unread(_boot: str) -> str:
+        raise CannotTellError("state.db cannot be read")
+
+    stage.image_of = unread
+    assert stage.join(machine)["node_name"] == "gpu-001"
+    stage.revoked = ("a" * 64,)
+    with pytest.raises(CannotTellError):
+        stage.hello(machine)
+
+
 @pytest.mark.parametrize("ecc", [False, True])
 def test_a_good_exchange_ends_with_a_token_for_this_key_alone(ecc: bool) -> None:
     machine = Machine(BOOT, ek=other_tpm()) if ecc else Machine(BOOT)
