@@ -56,6 +56,21 @@ def read_key(path: Path) -> SigningKey | None:
         raise StateUnavailableError(f"the key of proofs {path}: {error}") from None
 
 
+def signing_key(path: Path, folder: Path) -> SigningKey | None:
+    """The key for who signs; None: this site never had one.
+
+    Raises:
+        StateUnavailableError: as `read_key`; or the key is not there, and a public half says that there was one.
+    """
+    key = read_key(path)
+    if key is None and any(folder.glob("*.pub")):
+        raise StateUnavailableError(
+            f"the key of proofs {path} is not there, and {folder} has public halves: put it back, or "
+            "`netboot key proofs rotate`"
+        )
+    return key
+
+
 def rotate(path: Path, folder: Path) -> PublicKey:
     """A new key, which signs from now on. Its public half is there before it signs anything.
 

@@ -94,8 +94,10 @@ def test_a_restart_of_the_service_moves_no_condition_while_nodes_are_being_liste
     world.start()
     world.nodes = {}
     world.pass_seconds(5)
+    watched = world.loop.watched
     world.nodes = listed
     world.pass_seconds(5)
+    assert (watched, world.loop.watched) == (False, True)
     assert world.kept.conditions()["gpu-001"] == before
     world.start()
     world.nodes = {}
@@ -105,7 +107,9 @@ def test_a_restart_of_the_service_moves_no_condition_while_nodes_are_being_liste
 
 def test_where_nothing_happens_nobody_is_judged_and_little_is_written() -> None:
     world = World(*(f"gpu-{number}" for number in range(3 * MOST)))
+    watched = world.loop.watched
     assert world.judge() == 3
+    assert (watched, world.loop.watched) == (False, True)
     assert len(world.kept.kept) == 3 * MOST
     asked: list[Any] = []
     world.states.machines = lambda names=None: asked.append(names) or {}  # type: ignore[method-assign,func-returns-value]
