@@ -82,6 +82,9 @@ class LifecycleController:
             overdue=self._found.overdue(),
             waiting=len(self._waiting),
             unseen=self._unseen,
+            behind_seconds=round(self._waiting.longest_seconds(), 1),
+            long_gated=self._found.long_gated(self._clock.now_ms()),
+            unhealthy=self._found.unhealthy,
         )
 
     def _step(self, going: Going) -> bool:
