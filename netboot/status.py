@@ -73,9 +73,6 @@ class BootStatus(Timed):
     journal_lag: int
 
 
-# -- the controllers --------------------------------------------------------------------------------------------------
-
-
 class PendingInventory(Strict):
     """An inventory that waits for an operator's word, for it removes `removed` of the `of` machines in force.
 
@@ -160,9 +157,6 @@ class RolloutsStatus(LoopStatus):
     """The loop that drives rollouts."""
 
     rollouts: tuple[RolloutStatus, ...]
-
-
-# -- processes that report one condition ------------------------------------------------------------------------------
 
 
 class Transfer(Strict):
