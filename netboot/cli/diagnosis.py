@@ -46,7 +46,7 @@ def store(config: Config) -> Iterator[Diagnosis]:
 def proofs(config: Config) -> Iterator[Diagnosis]:
     """What keeps boots from being proven, where they are to be."""
     try:
-        proofkey.signing_key(config.proof_key, proofkey.folder_of(config))
+        proofkey.signing_key(config.proof_key, lambda: any(proofkey.folder_of(config).glob("*.pub")))
     except CannotTellError as error:
         yield Diagnosis("join", "proof_key", "warn", str(error), "see docs/proof.md#keys; boots are proven later")
 

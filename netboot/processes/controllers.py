@@ -76,7 +76,7 @@ def run(spec: ProcessSpec) -> None:
         clock,
         up_ms,
     )
-    key = partial(proofkey.signing_key, config.proof_key, proofkey.folder_of(config))
+    key = partial(proofkey.signing_key, config.proof_key, history.has_proofs)
     records = BootRecords(
         states,
         noticed,

@@ -149,6 +149,11 @@ class HistoryFile:
                     db.execute(_PRUNE_ALL_PROOFS, (PROOFS_IN_ALL,))
             db.executemany("UPDATE boots SET proven = 1 WHERE boot = ?", [(boot,) for boot in proven])
 
+    def has_proofs(self) -> bool:
+        """Whether any boot was ever proven."""
+        with self._usable() as db:
+            return db.execute("SELECT 1 FROM proofs LIMIT 1").fetchone() is not None
+
     def close(self) -> None:
         """Close the file; it is opened again when used again."""
         if self._db is not None:

@@ -9,10 +9,8 @@ from typing import Any
 
 import pytest
 
-from images.artifact.signing import SigningKey
 from netboot.controllers import boot_records
 from netboot.controllers.boot_records import AT_MOST_MS
-from netboot.lifecycle.errors import StateUnavailableError
 from netboot.lifecycle.phases import Phase
 from netboot.lifecycle.reasons import Reason
 from netboot.stores.proofkey import rotate, signing_key
@@ -257,16 +255,30 @@ def test_a_key_that_cannot_be_read_keeps_nothing_from_being_counted_and_is_tried
     assert (world.records.problem, world.history.under_way()) == ("", [])
 
 
-def test_a_key_that_is_gone_is_no_site_without_one(tmp_path: Path) -> None:
-    path, folder = tmp_path / "proof.key", tmp_path / "proofs"
-    assert signing_key(path, folder) is None
-    key = rotate(path, folder)
-    signing = signing_key(path, folder)
-    assert isinstance(signing, SigningKey)
-    assert signing.public == key
+def test_a_key_that_is_gone_is_no_site_without_one(world: World) -> None:
+    path, folder = world.root / "proof.key", world.root / "proofs"
+    world.sign = lambda: signing_key(path, world.history.has_proofs)  # type: ignore[method-assign]
+    world.start()
+    world.take(*ready())
+    in_service(world)
+    world.step()
+    assert (moments(world), world.history.under_way()) == ("", []), "it never had one"
+    rotate(path, folder)
+    world.take(*ready(60))
+    world.judge(Reason.IN_SERVICE, 60)
+    world.step()
+    assert moments(world, 60) != ""
     path.unlink()
-    with pytest.raises(StateUnavailableError, match=r"is not there, and .*proofs has public halves: put it back, or"):
-        signing_key(path, folder)
+    world.take(*ready(120))
+    world.judge(Reason.IN_SERVICE, 120)
+    for _ in range(2):
+        world.look()
+        world.pass_time(MINUTE)
+    gone = f"the key of proofs {path} is gone: put it back, or make another by `netboot key proofs rotate`"
+    assert world.records.problem == gone
+    rotate(path, folder)
+    world.step(600.0)
+    assert moments(world, 120) != ""
 
 
 def test_counts_that_are_damaged_begin_anew_and_keep_no_others_from_being_shown(world: World) -> None:

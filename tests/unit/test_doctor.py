@@ -204,4 +204,4 @@ def test_a_key_of_proofs_that_is_gone_or_open_to_others(run: Run, site: Path) ->
     assert words.startswith(f"others can read the key of proofs {config.proof_key} (mode 0644)")
     config.proof_key.unlink()
     [words] = said()
-    assert words.startswith(f"the key of proofs {config.proof_key} is not there, and ")
+    assert words.startswith(f"the key of proofs {config.proof_key} is gone: ")
