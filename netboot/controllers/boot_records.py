@@ -14,8 +14,8 @@ from netboot.controllers.pieces import Going, in_pieces, unheard
 from netboot.controllers.proofs import Proofs
 from netboot.controllers.waiting import Waiting
 from netboot.lifecycle.conditions import Judged
-from netboot.lifecycle.errors import CannotTellError, HistoryLostError
-from netboot.lifecycle.history import Found, HistoryWriter, KnownBoot, ProvenBoots, Seen
+from netboot.lifecycle.errors import CannotTellError
+from netboot.lifecycle.history import Found, HistoryLostError, HistoryWriter, KnownBoot, ProvenBoots, Seen
 from netboot.lifecycle.judge import Due
 from netboot.lifecycle.objective import measured
 from netboot.lifecycle.phases import Phase

@@ -97,10 +97,6 @@ class StateUnavailableError(CannotTellError):
     """The state cannot be read."""
 
 
-class HistoryLostError(StateUnavailableError):
-    """The file is not the one that was written before: it was removed or replaced."""
-
-
 class InventoryUnreadError(CannotTellError):
     """The inventory's files change all the time, or cannot be read to their end."""
 

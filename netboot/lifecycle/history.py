@@ -7,6 +7,7 @@ from typing import NamedTuple, Protocol
 from images.values.strict import Strict
 from netboot.lifecycle.conditions import Judged
 from netboot.lifecycle.decided import Decided
+from netboot.lifecycle.errors import StateUnavailableError
 from netboot.lifecycle.objective import Durations, Measured
 from netboot.lifecycle.proof import SignedProof
 from netboot.lifecycle.reasons import ConditionType, Reason, Status
@@ -24,6 +25,10 @@ PROOFS_IN_ALL = 1_000_000
 """The latest: else names that come and go would fill the disk. Each has a kilobyte or less."""
 DECISIONS_KEPT = 200_000
 """The latest; each has some 400 bytes."""
+
+
+class HistoryLostError(StateUnavailableError):
+    """For who writes: the file is not the one that was written before; it was removed or replaced."""
 
 
 class Transition(Strict):

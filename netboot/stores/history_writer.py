@@ -7,7 +7,7 @@ from pathlib import Path
 
 from netboot.lifecycle.conditions import Judged
 from netboot.lifecycle.decided import Decided
-from netboot.lifecycle.errors import HistoryLostError, StateUnavailableError
+from netboot.lifecycle.errors import StateUnavailableError
 from netboot.lifecycle.history import (
     BOOTS_KEPT,
     DECISIONS_KEPT,
@@ -17,6 +17,7 @@ from netboot.lifecycle.history import (
     TRANSITIONS_KEPT,
     Begun,
     Found,
+    HistoryLostError,
     KnownBoot,
     Seen,
     Transition,

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from netboot.lifecycle.conditions import Judged, MachineCondition
-from netboot.lifecycle.errors import HistoryLostError, StateUnavailableError
-from netboot.lifecycle.history import PROOFS_KEPT, TRANSITIONS_KEPT, Found, KnownBoot, Seen
+from netboot.lifecycle.errors import StateUnavailableError
+from netboot.lifecycle.history import PROOFS_KEPT, TRANSITIONS_KEPT, Found, HistoryLostError, KnownBoot, Seen
 from netboot.lifecycle.objective import MOST_SERIES, Durations, Measured
 from netboot.lifecycle.proof import SignedProof
 from netboot.lifecycle.reasons import ConditionType, Reason
