@@ -73,9 +73,6 @@ class BootStatus(Timed):
     journal_lag: int
 
 
-# -- the controllers --------------------------------------------------------------------------------------------------
-
-
 class PendingInventory(Strict):
     """An inventory that waits for an operator's word, for it removes `removed` of the `of` machines in force.
 
@@ -133,13 +130,17 @@ class ProjectionStatus(LoopStatus):
 
 class LifecycleStatus(LoopStatus):
     """The loop that judges machines. `conditions`: condition, reason, and how many machines; `overdue`: boots past a
-    deadline by their furthest phase; `waiting`: machines to be looked at; `unseen`: places that cannot be looked at
-    now, whose deadlines stand still."""
+    deadline by their furthest phase; `waiting`: machines to be looked at, the first of them for `behind_seconds`;
+    `unseen`: places that cannot be looked at now, whose deadlines stand still; `long_gated`, `unhealthy`: machines, as
+    `netboot.controllers.found` counts them."""
 
     conditions: tuple[tuple[str, str, int], ...]
     overdue: dict[str, int]
     waiting: int
     unseen: tuple[str, ...]
+    behind_seconds: float = 0.0
+    long_gated: int = 0
+    unhealthy: int = 0
 
 
 class RolloutStatus(Strict):
@@ -156,9 +157,6 @@ class RolloutsStatus(LoopStatus):
     """The loop that drives rollouts."""
 
     rollouts: tuple[RolloutStatus, ...]
-
-
-# -- processes that report one condition ------------------------------------------------------------------------------
 
 
 class Transfer(Strict):

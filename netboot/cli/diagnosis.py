@@ -6,6 +6,8 @@ from typing import Literal, NamedTuple
 
 from images.store import modes
 from netboot.config import Config
+from netboot.lifecycle.errors import CannotTellError
+from netboot.stores import proofkey
 
 
 class Diagnosis(NamedTuple):
@@ -39,6 +41,14 @@ def store(config: Config) -> Iterator[Diagnosis]:
         yield Diagnosis("service", "store", "warn", words, f"`chmod -R a+rX {config.store}`, if one shall")
     if not closed and not unread:
         yield Diagnosis("service", "store", "ok", f"{user} can write to it, and everybody read")
+
+
+def proofs(config: Config) -> Iterator[Diagnosis]:
+    """What keeps boots from being proven, where they are to be."""
+    try:
+        proofkey.signing_key(config.proof_key, lambda: any(proofkey.folder_of(config).glob("*.pub")))
+    except CannotTellError as error:
+        yield Diagnosis("join", "proof_key", "warn", str(error), "see docs/proof.md#keys; boots are proven later")
 
 
 def _some(paths: tuple[Path, ...]) -> str:

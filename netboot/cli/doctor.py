@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from images.store.store import Store
 from netboot.cli import archives
 from netboot.cli.check import check_site
-from netboot.cli.diagnosis import Diagnosis, store
+from netboot.cli.diagnosis import Diagnosis, proofs, store
 from netboot.cli.output import output_option
 from netboot.cli.paths import config_file, config_option
 from netboot.cli.times import moment
@@ -89,7 +89,7 @@ def diagnose(path: Path) -> list[Diagnosis]:
     diagnoses += [Diagnosis("images", "fit", "warn", words) for words in site.warnings]
     ending = archives.ending(Store(site.config.store), time())
     diagnoses += [Diagnosis("images", "keys of archives", "warn", words) for words in ending]
-    checks = (_confinement, store, _service, _join, _clusters)
+    checks = (_confinement, store, _service, _join, proofs, _clusters)
     return [*diagnoses, *(diagnosis for check in checks for diagnosis in check(site.config))]
 
 

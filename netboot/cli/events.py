@@ -1,6 +1,7 @@
 """`netboot machine events`: what happened to a machine, as one timeline. Asks the running service."""
 
 import json
+from collections.abc import Iterable
 from typing import Any
 
 import click
@@ -32,13 +33,25 @@ def command(machine: str, limit: int, follow: bool, connection: Connection, outp
         rows = [(moment(event["at_ms"]), *_facts(event)) for event in listed["events"]]
         columns = ("time", "kind", "what", "by", "detail")
         show(output, listed, columns, rows, "nothing has happened to it yet")
+        _missing(listed["problems"])
         return
     for event in listed["events"]:
         _say(event, output)
+    said = _missing(listed["problems"])
     for line in client.lines(f"{path}/watch", since=listed["since"]):
         if "event" in line:
             _say(line["event"], output)
+        elif line.get("problem", "") != said:
+            said = _missing(filter(None, [line.get("problem", "")]))
     raise click.ClickException("the service ended the stream; it is stopping, or was restarted")
+
+
+def _missing(problems: Iterable[str]) -> str:
+    """Say what is not shown; returns that."""
+    said = "; ".join(problems)
+    if said:
+        click.echo(f"not all is shown: {said}", err=True)
+    return said
 
 
 def _say(event: dict[str, Any], output: str) -> None:

@@ -1,98 +1,47 @@
-"""What is written down of a boot once it has proven itself: how long it took, counted once; and of machines, when their
-conditions changed. In the lifecycle's loop, after it has judged.
+"""What is written down of a boot once it has proven itself: how long it took, counted once, then its proof; and of
+machines, when their conditions changed. In the lifecycle's loop, after it has judged.
 
-Boots come from the state, so that one which no judgement came to see is not missed. Each is looked at until it was seen
-in service, or a later boot of its machine has proven itself.
+Boots come from the state, so that one which no judgement came to see is not missed. Each is looked at when something
+came of its machine, and when what it waits for is due: journals that are read to their end, a key, the end of a week.
 """
 
-import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from itertools import islice
+from collections.abc import Callable, Iterable, Sequence
 
-from images.values.backoff import Backoff
 from netboot.controllers.decisions import Snapshots
-from netboot.controllers.lifecycle import LifecycleController
-from netboot.controllers.pieces import Going, unheard
-from netboot.controllers.proofs import Prover
-from netboot.lifecycle.conditions import Judged, JudgedMachines
+from netboot.controllers.noticed import Noticed
+from netboot.controllers.pieces import Going, in_pieces, unheard
+from netboot.controllers.proofs import Proofs
+from netboot.controllers.waiting import Waiting
+from netboot.lifecycle.conditions import Judged
 from netboot.lifecycle.errors import CannotTellError
-from netboot.lifecycle.history import Found, HistoryWriter, KnownBoot, ProvenBoots
+from netboot.lifecycle.history import Found, HistoryLostError, HistoryWriter, KnownBoot, ProvenBoots, Seen
+from netboot.lifecycle.judge import Due
 from netboot.lifecycle.objective import measured
 from netboot.lifecycle.phases import Phase
 from netboot.lifecycle.ports import Clock
+from netboot.lifecycle.reasons import ConditionType, Reason
 from netboot.lifecycle.trace import Trace
-from netboot.status import LifecycleStatus
 
 MOST = 100
 """Boots looked at with one transaction."""
 MOST_MACHINES = 500
-"""Whose boots are looked for at once; after a start it is all that have any."""
-LOOKS = Backoff(first=0.5, longest=60.0)
-"""Between two looks at a boot of which nothing is heard by the way."""
+"""Whose boots are looked for, or whose changes are written down, with one transaction."""
+PIECE = 20
+"""Boots between two times that `going` is called: each takes some 0.1 ms of a processor, of which there may be a
+three-hundredth."""
 SETTLE_SECONDS = 3.0
 """Between learning that a boot is Ready and counting it: a journal whose file looks unchanged is read each second."""
 LATE_SECONDS = 60.0
-"""A journal that is never read to its end does not keep a boot from being counted for longer."""
+"""A journal that is never read to its end does not keep a boot from being counted for longer, from when there was
+something to count: facts may be much older, where nobody took them over."""
+AGAIN_SECONDS = 5.0
+"""Between two looks at whether journals are read to their end."""
 AT_MOST_MS = 7 * 86_400_000
 """After which a boot that was never in service is no longer waited for."""
-
-
-class Noticed(JudgedMachines):
-    """What was found of machines, as `kept` keeps it; what changed is handed on besides, until it is taken."""
-
-    def __init__(self, kept: JudgedMachines, clock: Clock) -> None:
-        self._kept, self._clock = kept, clock
-        self._changed: dict[str, tuple[Judged, int]] = {}
-        self._gone: set[str] = set()
-
-    def judged(self, names: Sequence[str]) -> dict[str, Judged]:
-        return self._kept.judged(names)
-
-    def names(self) -> set[str]:
-        return self._kept.names()
-
-    def seen_time(self) -> dict[str, int]:
-        return self._kept.seen_time()
-
-    def keep(self, judged: Sequence[Judged], forget: Collection[str], seen_time: Mapping[str, int]) -> None:
-        self._kept.keep(judged, forget, seen_time)
-        self.put(((each, self._clock.now_ms()) for each in judged), forget)
-
-    def put(self, judged: Iterable[tuple[Judged, int]], gone: Iterable[str] = ()) -> None:
-        """Hand these on (again)."""
-        self._gone.update(gone)
-        self._changed |= {each.machine: (each, at_ms) for each, at_ms in judged}
-
-    def take(self) -> tuple[list[tuple[Judged, int]], set[str]]:
-        """What changed since this was asked last, and when that was found; and who is judged no more."""
-        taken = list(self._changed.values()), self._gone
-        self._changed, self._gone = {}, set()
-        return taken
-
-
-class AndRecords:
-    """The lifecycle's loop with what is written down of it."""
-
-    def __init__(self, lifecycle: LifecycleController, records: "BootRecords") -> None:
-        self._lifecycle, self._records = lifecycle, records
-
-    def told(self, machines: Iterable[str]) -> None:
-        """Something came of these; called by other threads."""
-        names = set(machines)
-        self._records.told(names)
-        self._lifecycle.told(names)
-
-    def step(self, going: Going = unheard) -> bool:
-        """Judge, then write down; whether there are more to be judged."""
-        more = self._lifecycle.step(going)
-        self._records.step()
-        return more
-
-    def status(self) -> LifecycleStatus:
-        """The lifecycle's; where that is in order, what keeps records from being written."""
-        status = self._lifecycle.status()
-        return status.model_copy(update={"problem": status.problem or self._records.problem})
+SWEEP_SECONDS = 3_600.0
+"""Between two looks at all that is under way, for those of which nothing comes any more."""
+_CLOCK = "monotonic"
 
 
 class BootRecords:
@@ -104,137 +53,194 @@ class BootRecords:
         noticed: Noticed,
         history: HistoryWriter,
         snapshots: Snapshots,
-        prover: Prover,
+        proofs: Proofs,
         caught_up: Callable[[], bool],
         clock: Clock,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._boots, self._noticed, self._history = boots, noticed, history
-        self._snapshots, self._prover, self._caught_up = snapshots, prover, caught_up
-        self._clock, self._monotonic = clock, monotonic
-        self._told: set[str] = set()
-        self._lock = threading.Lock()
-        self._due: dict[str, float] = {}
-        self._looks: dict[str, int] = {}
-        self._ready_since: dict[str, float] = {}
-        """When each was first seen to be Ready, by the monotonic clock."""
-        self._began = False
-        self.problem = ""
-        """Why nothing could be written down last; empty: it could."""
+        self._snapshots, self._proofs, self._caught_up = snapshots, proofs, caught_up
+        self._clock, self._monotonic, self._started_ms = clock, monotonic, clock.now_ms()
+        self._told, self._swept, self._due = Waiting(), Waiting(), Waiting()
+        """Machines of which something came; those to be looked at besides; boots to be looked at."""
+        self._since: dict[str, float] = {}
+        """When there was first something to count of each, by the monotonic clock."""
+        self._problem = ""
+        self._began = self._forgot = False
+        self._sweep_at = 0.0
+
+    @property
+    def problem(self) -> str:
+        """Why something could not be written down last; empty: all could."""
+        return self._problem or self._proofs.problem
 
     def told(self, machines: Iterable[str]) -> None:
         """Something came of these; called by other threads."""
-        with self._lock:
-            self._told.update(machines)
+        self._told.tell(machines)
 
-    def step(self) -> None:
-        """Write down what there is."""
+    def step(self, going: Going = unheard, *, watched: bool = True) -> None:
+        """Write down what there is. `watched`: what was found since the last step was found as soon as it was so;
+        else nobody may have looked for a while. `going` is called again and again."""
         try:
-            self._step()
+            self._step(going, watched=watched)
         except CannotTellError as error:
-            self.problem = str(error)
+            self._problem = str(error)
+            self._began = self._began and not isinstance(error, HistoryLostError)
         else:
-            self.problem = ""
+            self._problem = ""
 
-    def _step(self) -> None:
+    def _step(self, going: Going, *, watched: bool) -> None:
         self._snapshots.look()
         if not self._began:
             self._begin()
-        self._take_proven()
-        changed, gone = self._noticed.take()
-        if changed or gone:
-            try:
-                self._history.note(changed, gone)
-            except BaseException:
-                self._noticed.put(changed, gone)
-                raise
-            self._hurry(each.boot for each, _ in changed if each.boot in self._due)
-        now = self._monotonic()
-        due = [boot for boot, at in self._due.items() if at <= now][:MOST]
-        if due:
-            self._look(due, now)
+        elif self._monotonic() >= self._sweep_at:
+            self._sweep(())
+        if not self._forgot and self._caught_up():
+            self._forget(going)
+        self._take_proven(going)
+        self._note(going, watched=watched)
+        self._look(going)
 
     def _begin(self) -> None:
-        """After a start: boots that proved themselves meanwhile, what is still under way, and what was found of its
-        machines and perhaps not written down."""
-        machines = self._boots.proven_machines()
-        self._history.forget(self._history.machines() - machines)
-        self.told(machines)
-        under_way = self._history.under_way()
-        names, now = sorted({each.machine for each in under_way}), self._clock.now_ms()
-        self._noticed.put((each, now) for each in self._noticed.judged(names).values())
-        self._hurry(each.boot for each in under_way)
+        """After a start: whose boots may have proven themselves meanwhile; and whose conditions nobody judges any more,
+        where a crash kept that from being written down."""
+        if names := self._noticed.names():
+            self._noticed.put((), self._history.judged() - names)
+        self._sweep(self._boots.proven_machines())
         self._began = True
 
-    def _take_proven(self) -> None:
-        with self._lock:
-            told = set(islice(self._told, MOST_MACHINES))
-            self._told -= told
-        if not told:
+    def _sweep(self, more: Iterable[str]) -> None:
+        self._swept.tell(sorted({each.machine for each in self._history.under_way()}.union(more)))
+        self._sweep_at = self._monotonic() + SWEEP_SECONDS
+
+    def _forget(self, going: Going) -> None:
+        """Machines of which the state has no boot, once it has all; a state that has none at all was lost."""
+        if known := self._boots.proven_machines():
+            gone = sorted(self._history.machines() - known)
+            for begin in range(0, len(gone), MOST_MACHINES):
+                self._history.forget(gone[begin : begin + MOST_MACHINES])
+                going()
+            self._forgot = True
+
+    def _take_proven(self, going: Going) -> None:
+        told, left = self._told.take(MOST_MACHINES), list[str]()
+        if len(self._due) < MOST:  # who is new does not wait behind all that was there before
+            left = self._swept.take(MOST_MACHINES - len(told))
+        if not (names := sorted({*told, *left})):
             return
         try:
-            proven = self._boots.proven(sorted(told))
-            begun = self._history.begin(proven) if proven else []
+            proven = self._boots.proven(names)
+            going()
+            begun = self._history.begin({name: proven.get(name, ()) for name in names})
+            going()
+            found = {each.machine for each in begun.under_way}.intersection(left)
+            now = self._clock.now_ms()
+            self._noticed.put((each, now) for each in self._noticed.judged(sorted(found)).values())
+            self._keep_decisions(begun.new, going)
         except BaseException:
-            self.told(told)
+            self._told.tell(told)
+            self._swept.tell(left)
             raise
-        if begun:
-            self._keep_decisions(begun)
-            machines = {each.machine for each in self._history.under_way(begun)}
-            others = self._history.under_way(list(self._due))
-            self._hurry([*begun, *(each.boot for each in others if each.machine in machines)])
+        self._due.tell(each.boot for each in begun.under_way)
 
-    def _keep_decisions(self, begun: Iterable[str]) -> None:
+    def _keep_decisions(self, boots: Iterable[str], going: Going) -> None:
         """What was decided for these boots, while what it was decided from is at hand."""
-        traces = filter(None, map(self._boots.boot, begun))
-        wanted = {trace.script.decision: trace.machine for trace in traces if trace.script and trace.script.decision}
+        wanted = dict[str, str]()
+        for boot in in_pieces(boots, going, PIECE):
+            trace = self._boots.boot(boot)
+            if trace is not None and trace.script is not None and trace.script.decision:
+                wanted[trace.script.decision] = trace.machine
         unknown = self._history.undecided(wanted)
         found = self._snapshots.decided({digest: wanted[digest] for digest in unknown})
+        going()
         if found:
             self._history.keep(found)
 
-    def _hurry(self, boots: Iterable[str]) -> None:
-        for boot in boots:
-            self._due[boot] = self._monotonic()
-            self._looks.pop(boot, None)
+    def _note(self, going: Going, *, watched: bool) -> None:
+        while True:
+            changed, gone = self._noticed.take(MOST_MACHINES)
+            if not changed and not gone:
+                return
+            try:
+                seen = self._seen(changed, going, watched=watched)
+                self._history.note(changed, gone, seen)
+            except BaseException:
+                self._noticed.put(changed, gone)
+                raise
+            self._due.tell(each.boot for each in seen)
+            going()
 
-    def _look(self, due: Sequence[str], now: float) -> None:
-        found = Found()
-        known = {each.boot: each for each in self._history.under_way(due)}
-        for boot in due:
-            if boot not in known or self._settled(known[boot], found):
-                found.done.append(boot)
-        self._history.count(found)
-        for boot in due:
-            self._looks[boot] = self._looks.get(boot, 0) + 1
-            self._due[boot] = now + LOOKS.bound(self._looks[boot])
-        for boot in found.done:
-            del self._due[boot], self._looks[boot]
-            self._ready_since.pop(boot, None)
+    def _seen(self, changed: Sequence[tuple[Judged, int]], going: Going, *, watched: bool) -> list[Seen]:
+        """Boots that are in service, and since when. Of what was so before the boot began, or began while nobody
+        looked, it is only known when it was found."""
+        found = []
+        for judged, at_ms in in_pieces(changed, going, PIECE):
+            condition = judged.condition(ConditionType.IN_SERVICE)
+            if judged.boot and condition is not None and condition.reason is Reason.IN_SERVICE:
+                trace, since = self._boots.boot(judged.boot), condition.since_ms
+                ready = trace.phase(Phase.READY) if trace is not None else None
+                unseen = not watched and ready is not None and ready.at_ms < self._started_ms <= since
+                own = trace is None or since >= trace.started_ms
+                found.append(Seen(judged.boot, judged.machine, since if own else at_ms, exact=own and not unseen))
+        return found
 
-    def _all_told(self, trace: Trace) -> bool:
-        """Whether nothing of a boot that is Ready waits in a journal; or it has waited for too long."""
-        since = self._ready_since.setdefault(trace.boot, self._monotonic())
-        settled = self._monotonic() - since >= SETTLE_SECONDS and self._caught_up()
-        return settled or self._clock.now_ms() - trace.last_ms >= LATE_SECONDS * 1000
+    def _look(self, going: Going) -> None:
+        self._due.pass_time({_CLOCK: self._now_ms()})
+        taken = self._due.take(MOST)
+        try:
+            known = {each.boot: each for each in self._history.under_way(taken)}
+            found, ended = Found(), list[tuple[KnownBoot, Trace | None]]()
+            for boot in in_pieces(known.values(), going, PIECE):
+                trace = self._boots.boot(boot.boot)
+                if boot.counted or self._is_all(boot, trace, found):
+                    ended.append((boot, trace))
+            if found.measured or found.ready or found.counted:
+                self._history.count(found)
+            again = self._proofs.make(ended, going)
+        except BaseException:
+            self._due.tell(taken)
+            raise
+        self._proofs.forget(unknown := set(taken) - known.keys())
+        for name in unknown.union(each.boot for each, _ in ended):
+            self._since.pop(name, None)
+        for name, seconds in again.items():
+            self._plan(name, seconds)
 
-    def _settled(self, boot: KnownBoot, found: Found) -> bool:
-        """Add what can be written down of a boot; whether there will be no more."""
-        trace = self._boots.boot(boot.boot)
-        if trace is None:
-            return True
-        hardware = self._snapshots.hardware(boot.machine)
-        reached, now = trace.phase(Phase.READY), self._clock.now_ms()
-        if reached is not None and not self._all_told(trace):
+    def _is_all(self, boot: KnownBoot, trace: Trace | None, found: Found) -> bool:
+        """Add what can be counted of a boot; whether there will be no more."""
+        reached = trace.phase(Phase.READY) if trace is not None else None
+        served = reached is not None and boot.in_service_ms is not None
+        ended = served or boot.over or trace is None or self._clock.now_ms() - trace.last_ms >= AT_MOST_MS
+        if (reached is None and not ended) or not self._all_told(boot.boot):
             return False
-        if reached is not None and not boot.ready:
+        if trace is not None and reached is not None:
+            self._measure(boot, trace, found)
+        if ended:
+            found.counted.append(boot.boot)
+        return ended
+
+    def _measure(self, boot: KnownBoot, trace: Trace, found: Found) -> None:
+        script = trace.script
+        known = script is not None and script.arguments is not None  # then its record names the class, or there is none
+        hardware = (script.class_name or "") if script and known else self._snapshots.hardware(boot.machine)
+        if not boot.ready:
             found.measured += filter(None, [measured(trace, "Ready", hardware, None)])
             found.ready.append(boot.boot)
-        served = reached is not None and boot.in_service_ms is not None
-        if served:
+        if boot.exact:
             found.measured += filter(None, [measured(trace, "InService", hardware, boot.in_service_ms)])
-        if not (served or boot.over or now - trace.last_ms >= AT_MOST_MS):
-            return False
-        if (proof := self._prover.proof(trace, boot.in_service_ms)) is not None:
-            found.proofs[boot.boot, boot.machine] = proof
-        return True
+
+    def _all_told(self, boot: str) -> bool:
+        """Whether nothing of a boot waits in a journal; or it has waited for too long."""
+        now = self._monotonic()
+        waited = now - self._since.setdefault(boot, now)
+        if waited >= LATE_SECONDS or (waited >= SETTLE_SECONDS and self._caught_up()):
+            return True
+        wait = SETTLE_SECONDS - waited if waited < SETTLE_SECONDS else AGAIN_SECONDS
+        self._plan(boot, min(wait, LATE_SECONDS - waited))
+        return False
+
+    def _plan(self, boot: str, seconds: float) -> None:
+        self._due.plan(boot, (Due(_CLOCK, self._now_ms() + round(seconds * 1000)),))
+
+    def _now_ms(self) -> int:
+        return round(self._monotonic() * 1000)

@@ -25,8 +25,9 @@ class _Said:
         if snapshot is None:
             return []
         names = set(wanted.values())
-        machines = [each for each in snapshot.inventory.machines if each.name in names]
-        view = View.of(snapshot)
+        machines = tuple(each for each in snapshot.inventory.machines if each.name in names)
+        of_these = {"inventory": snapshot.inventory.model_copy(update={"machines": machines})}
+        view = View.of(snapshot.model_copy(update=of_these))  # an index of 50,000 would be made for a few
         inputs = Inputs(view)
         found = filter(None, (decided(view, inputs, machine) for machine in machines))
         return [each for each in found if each.digest in wanted]

@@ -4,7 +4,7 @@ import logging
 from collections import Counter
 
 from netboot.lifecycle.conditions import Judged
-from netboot.lifecycle.reasons import Reason
+from netboot.lifecycle.reasons import ConditionType, Reason
 from netboot.lifecycle.transitions import Trouble
 
 log = logging.getLogger(__name__)
@@ -13,6 +13,10 @@ TROUBLES = frozenset(
     {Reason.STUCK, Reason.BOOT_LOOP, Reason.FAILED, Reason.LOST, Reason.CHECKS_FAILED, Reason.NODE_NOT_READY}
 )
 """Reasons that the log says when they come and when they go; a fleet that boots would fill it with the others."""
+
+LONG_GATED_MS = 3_600_000
+"""Since a machine was last in service: no check and no boot takes as long."""
+_UNHEALTHY = frozenset({Reason.CHECKS_FAILED, Reason.REPORT_STALE})
 
 _Counted = tuple[tuple[str, str], ...]
 
@@ -24,6 +28,9 @@ class Found:
         self._of: dict[str, tuple[_Counted, str]] = {}
         self._conditions: Counter[tuple[str, str]] = Counter()
         self._overdue: Counter[str] = Counter()
+        self._gated: dict[str, int] = {}
+        """Machines that the gate keeps from work, and since when they have not been in service."""
+        self._unhealthy: set[str] = set()
         self._shared: dict[_Counted, _Counted] = {}
         """So that 50,000 machines of which the same is true share it."""
 
@@ -36,12 +43,19 @@ class Found:
         self._of[judged.machine] = (counted, overdue)
         self._conditions.update(counted)
         self._overdue[overdue] += 1
+        in_service = judged.condition(ConditionType.IN_SERVICE)
+        if in_service is not None and in_service.reason is Reason.HEALTH_GATED:
+            self._gated[judged.machine] = in_service.since_ms
+        if _is_unhealthy(judged):
+            self._unhealthy.add(judged.machine)
 
     def drop(self, machine: str) -> None:
         """There is no such machine any more."""
         counted, overdue = self._of.pop(machine, ((), ""))
         self._conditions.subtract(counted)
         self._overdue[overdue] -= 1
+        self._gated.pop(machine, None)
+        self._unhealthy.discard(machine)
 
     def conditions(self) -> tuple[tuple[str, str, int], ...]:
         """Condition, reason, and how many machines."""
@@ -50,6 +64,23 @@ class Found:
     def overdue(self) -> dict[str, int]:
         """Phase, and how many boots are past the deadline for what comes after it."""
         return {step: count for step, count in sorted(self._overdue.items()) if step and count > 0}
+
+    def long_gated(self, now_ms: int) -> int:
+        """Machines that the gate keeps from work and that have not been in service for `LONG_GATED_MS`."""
+        return sum(now_ms - since_ms >= LONG_GATED_MS for since_ms in self._gated.values())
+
+    @property
+    def unhealthy(self) -> int:
+        """Machines that are up, are not retired, and whose checks fail or are heard of no more."""
+        return len(self._unhealthy)
+
+
+def _is_unhealthy(judged: Judged) -> bool:
+    booted, healthy = judged.condition(ConditionType.BOOTED), judged.condition(ConditionType.HEALTHY)
+    in_service = judged.condition(ConditionType.IN_SERVICE)
+    up = booted is not None and booted.status == "True"
+    retired = in_service is not None and in_service.reason is Reason.RETIRED
+    return up and not retired and healthy is not None and healthy.reason in _UNHEALTHY
 
 
 def tell(before: Judged | None, now: Judged) -> None:

@@ -55,6 +55,8 @@ class LifecycleController:
         self._problem = ""
         self._missing = False
         """Whether some of what was kept may be gone."""
+        self.watched = False
+        """Whether all machines have been judged since the start: what is found from then on was so a moment ago."""
 
     def told(self, machines: Iterable[str]) -> None:
         """Something came of these; called by other threads."""
@@ -80,6 +82,9 @@ class LifecycleController:
             overdue=self._found.overdue(),
             waiting=len(self._waiting),
             unseen=self._unseen,
+            behind_seconds=round(self._waiting.longest_seconds(), 1),
+            long_gated=self._found.long_gated(self._clock.now_ms()),
+            unhealthy=self._found.unhealthy,
         )
 
     def _step(self, going: Going) -> bool:
@@ -105,7 +110,9 @@ class LifecycleController:
             self._at_once = max(1, len(names) // 2)  # one that cannot be judged keeps none of the others waiting
             raise
         self._at_once = min(MOST, 2 * self._at_once)
-        return len(self._waiting) > 0
+        more = len(self._waiting) > 0
+        self.watched = self.watched or not more
+        return more
 
     def _compare(self, declared: Mapping[str, Declared], sight: Sight, going: Going) -> None:
         before = self._surroundings.declared

@@ -9,11 +9,11 @@ T = TypeVar("T")
 Going = Callable[[], None]
 
 
-def in_pieces(items: Iterable[T], going: Going) -> Iterator[T]:
+def in_pieces(items: Iterable[T], going: Going, piece: int = PIECE) -> Iterator[T]:
     """The same items; `going` is called between two pieces of them."""
     for number, item in enumerate(items, 1):
         yield item
-        if number % PIECE == 0:
+        if number % piece == 0:
             going()
 
 

@@ -2,7 +2,8 @@
 
 import heapq
 import threading
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Callable, Iterable, Mapping
 
 from netboot.lifecycle.judge import Due
 
@@ -10,9 +11,10 @@ from netboot.lifecycle.judge import Due
 class Waiting:
     """Safe for threads. A machine waits once, however much is told of it, behind those that waited before."""
 
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._told: dict[str, None] = {}
+    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._lock, self._monotonic = threading.Lock(), monotonic
+        self._told: dict[str, float] = {}
+        """Since when each waits."""
         self._dues: dict[str, frozenset[Due]] = {}
         self._heaps: dict[str, list[tuple[int, str]]] = {}
 
@@ -21,8 +23,16 @@ class Waiting:
 
     def tell(self, machines: Iterable[str]) -> None:
         """Something came of these."""
+        now = self._monotonic()
         with self._lock:
-            self._told.update(dict.fromkeys(machines))
+            for machine in machines:
+                self._told.setdefault(machine, now)
+
+    def longest_seconds(self) -> float:
+        """For how long the first of them has waited."""
+        with self._lock:
+            first = next(iter(self._told.values()), None)
+        return self._monotonic() - first if first is not None else 0.0
 
     def take(self, most: int) -> list[str]:
         """Those that have waited longest; they wait no more."""

@@ -7,6 +7,7 @@ from typing import NamedTuple, Protocol
 from images.values.strict import Strict
 from netboot.lifecycle.conditions import Judged
 from netboot.lifecycle.decided import Decided
+from netboot.lifecycle.errors import StateUnavailableError
 from netboot.lifecycle.objective import Durations, Measured
 from netboot.lifecycle.proof import SignedProof
 from netboot.lifecycle.reasons import ConditionType, Reason, Status
@@ -14,14 +15,20 @@ from netboot.lifecycle.trace import Trace
 
 TRANSITIONS_KEPT = 200
 """Of each machine, the latest."""
-TRANSITIONS_IN_ALL = 200_000
-"""The latest; who follows reads them as they come."""
+TRANSITIONS_IN_ALL = 1_000_000
+"""The latest: twenty of each machine where there are 50,000. Each has some 400 bytes."""
 BOOTS_KEPT = 100
 """Of each machine, the latest: more than the state keeps of those that proved themselves, so none is counted twice."""
 PROOFS_KEPT = 200
 """Of each machine, the latest, whatever becomes of the machine."""
+PROOFS_IN_ALL = 1_000_000
+"""The latest: else names that come and go would fill the disk. Each has a kilobyte or less."""
 DECISIONS_KEPT = 200_000
 """The latest; each has some 400 bytes."""
+
+
+class HistoryLostError(StateUnavailableError):
+    """For who writes: the file is not the one that was written before; it was removed or replaced."""
 
 
 class Transition(Strict):
@@ -38,24 +45,41 @@ class Transition(Strict):
 
 class KnownBoot(NamedTuple):
     """A proven boot of which something is still to be written down. `ready`: that it was Ready is counted;
-    `in_service_ms`: when it was first seen to be in service; `over`: a later boot of its machine has proven itself."""
+    `in_service_ms`: when it was first seen to be in service; `exact`: that is when it came into service; `over`: a
+    later boot of its machine has proven itself; `counted`: nothing more is counted of it, and its proof is missing."""
 
     boot: str
     machine: str
     ready: bool
     in_service_ms: int | None
+    exact: bool
     over: bool
+    counted: bool
+
+
+class Begun(NamedTuple):
+    """Boots of some machines: those that are new, and all of which something is to be written down."""
+
+    new: list[str]
+    under_way: list[KnownBoot]
+
+
+class Seen(NamedTuple):
+    """A boot is in service. `exact`: since that moment; else it was found then, and may have been so for longer."""
+
+    boot: str
+    machine: str
+    at_ms: int
+    exact: bool
 
 
 @dataclass
 class Found:
-    """What is to be written down of boots: durations; boots that are counted as Ready; those of which this is all; and
-    proofs of some of these, by boot and machine."""
+    """What is to be counted of boots: durations; those that are counted as Ready; and those of which this is all."""
 
     measured: list[Measured] = field(default_factory=list)
     ready: list[str] = field(default_factory=list)
-    done: list[str] = field(default_factory=list)
-    proofs: dict[tuple[str, str], SignedProof] = field(default_factory=dict)
+    counted: list[str] = field(default_factory=list)
 
 
 class History(Protocol):
@@ -100,11 +124,12 @@ class ProvenBoots(Protocol):
 
 
 class HistoryWriter(Protocol):
-    """The same for the one process that writes it. Every method raises StateUnavailableError, and then did nothing."""
+    """The same for the one process that writes it. Every method raises StateUnavailableError, and then did nothing;
+    HistoryLostError: the file is another than before, and all that is under way is to be begun anew."""
 
-    def begin(self, proven: Mapping[str, Sequence[str]]) -> list[str]:
-        """These are the proven boots of these machines, in their order. Returns those of which something is to be
-        written down: of a machine of which none was known, the last alone."""
+    def begin(self, proven: Mapping[str, Sequence[str]]) -> Begun:
+        """These are the proven boots of these machines, in their order. Of a machine of which none was known, the last
+        alone is new."""
         ...
 
     def forget(self, machines: Collection[str]) -> None:
@@ -115,11 +140,17 @@ class HistoryWriter(Protocol):
         """Those of which a boot is known."""
         ...
 
+    def judged(self) -> set[str]:
+        """Those of which it is known how their conditions were last."""
+        ...
+
     def under_way(self, boots: Sequence[str] | None = None) -> list[KnownBoot]:
         """Those of these, or all, of which something is still to be written down."""
         ...
 
-    def note(self, judged: Iterable[tuple[Judged, int]], gone: Collection[str] = ()) -> None:
+    def note(
+        self, judged: Iterable[tuple[Judged, int]], gone: Collection[str] = (), in_service: Iterable[Seen] = ()
+    ) -> None:
         """What was found of machines, and when: transitions, and boots that are in service. `gone`: nobody judges these
         any more."""
         ...
@@ -132,6 +163,10 @@ class HistoryWriter(Protocol):
         """These decisions, each once."""
         ...
 
-    def count(self, found: "Found") -> None:
+    def count(self, found: Found) -> None:
         """Write all of this down."""
+        ...
+
+    def prove(self, proofs: Mapping[tuple[str, str], SignedProof], proven: Collection[str]) -> None:
+        """Proofs by boot and machine. `proven`: nothing more is to be proven of these boots."""
         ...

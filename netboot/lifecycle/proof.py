@@ -16,7 +16,7 @@ from images.values.digests import canonical
 from images.values.strict import Strict
 from images.values.types import Name, Sha256
 from netboot.lifecycle.errors import LifecycleError
-from netboot.lifecycle.events import BootId, HealthRecord
+from netboot.lifecycle.events import BootId, HealthRecord, SafeText
 from netboot.lifecycle.phases import Phase
 from netboot.lifecycle.spans import IN_SERVICE
 from netboot.lifecycle.trace import Trace
@@ -33,8 +33,8 @@ class Image(Strict):
 
     sha256: Sha256
     known_by: Literal["measured", "reported"]
-    decision: str
-    script: str
+    decision: SafeText
+    script: SafeText
     """Digests, as the script's record has them."""
 
 
@@ -42,25 +42,25 @@ class Checks(Strict):
     """The machine's own word on its health, the latest before the record was made: check → status."""
 
     at_ms: int
-    status: str
-    checks: dict[str, str]
+    status: SafeText
+    checks: dict[SafeText, SafeText]
 
 
 class ProofOfBoot(Strict):
     """`attested`: how it proved itself, in words; `quote_sha256`: of what its TPM signed, "" where it has none;
     `certificate_sha256`: of its node's first client certificate, "" where none is known; `moments`: step → milliseconds
-    since 1970, by this service's clock."""
+    since 1970, by this service's clock. Texts are safe on a terminal, whoever made the file."""
 
     kind: Literal["netboot.dev/proof-of-boot/v1"]
     site: Name
     boot: BootId
     machine: Name
-    attested: str
+    attested: SafeText
     quote_sha256: Sha256 | Literal[""]
     image: Image | None
     checks: Checks | None
     certificate_sha256: Sha256 | Literal[""]
-    moments: dict[str, int]
+    moments: dict[SafeText, int]
     made_ms: int
 
 

@@ -89,4 +89,4 @@ def _moments(trace: Trace, in_service_ms: int | None) -> dict[str, int]:
 def _moment(reached: Reached, kernel_ms: int | None) -> int:
     if kernel_ms is None or reached.uptime_ms is None or reached.source is not Source.REPORTED:
         return reached.at_ms
-    return kernel_ms + reached.uptime_ms
+    return min(reached.at_ms, kernel_ms + reached.uptime_ms)

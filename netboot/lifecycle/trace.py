@@ -135,10 +135,13 @@ class Trace(Strict):
 
     @property
     def kernel_ms(self) -> int | None:
-        """When its kernel started, by our clock: the first report that says its uptime, less that uptime."""
-        return next(
-            (reached.at_ms - reached.uptime_ms for reached in self.reached if reached.uptime_ms is not None), None
-        )
+        """When its kernel started, by our clock: the earliest that its reports' uptimes say, for by one that came late
+        it started later; never before its script was served, whatever uptime somebody reports."""
+        said = [reached.at_ms - reached.uptime_ms for reached in self.reached if reached.uptime_ms is not None]
+        if not said:
+            return None
+        served = self.phase(Phase.SCRIPT_SERVED)
+        return min(said) if served is None else max(min(said), served.at_ms)
 
     @property
     def seconds_to_ready(self) -> float | None:
@@ -202,11 +205,11 @@ def _served(record: ScriptRecord) -> Reached:
 
 
 def _with(reached: tuple[Reached, ...], new: Reached) -> tuple[Reached, ...]:
-    """Of two reports of one phase the earlier stays, with the digest that either has; the rest of the key only makes
-    ties the same in any order."""
+    """Of two reports of one phase the earlier stays, as it is; the rest of the key only makes ties the same in any
+    order, with the one that has a digest first."""
     kept = {entry.phase: entry for entry in reached}
     old = kept.get(new.phase, new)
-    kept[new.phase] = min(old, new, key=_age).model_copy(update={"sha256": max(old.sha256, new.sha256)})
+    kept[new.phase] = min(old, new, key=lambda entry: (entry.at_ms, not entry.sha256, *_age(entry), entry.sha256))
     return tuple(kept[phase] for phase in ORDER if phase in kept)
 
 

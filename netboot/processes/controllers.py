@@ -12,12 +12,14 @@ from netboot.config import Config
 from netboot.controllers import decisions
 from netboot.controllers.acts import RecordedActs
 from netboot.controllers.assignments import Assignments
-from netboot.controllers.boot_records import AndRecords, BootRecords, Noticed
+from netboot.controllers.boot_records import BootRecords
 from netboot.controllers.declared import Published
+from netboot.controllers.judging import AndRecords
 from netboot.controllers.lifecycle import LifecycleController
 from netboot.controllers.loop import Beats, Controllers
+from netboot.controllers.noticed import Noticed
 from netboot.controllers.projection import ProjectionController
-from netboot.controllers.proofs import Prover
+from netboot.controllers.proofs import Proofs, Prover
 from netboot.controllers.rollouts import RolloutController
 from netboot.controllers.sight import Eyes
 from netboot.controllers.snapshot_publisher import SnapshotPublisher
@@ -74,12 +76,13 @@ def run(spec: ProcessSpec) -> None:
         clock,
         up_ms,
     )
+    key = partial(proofkey.signing_key, config.proof_key, history.has_proofs)
     records = BootRecords(
         states,
         noticed,
         history,
         decisions.Snapshots(lambda: publisher.published),
-        Prover(config.site, partial(proofkey.read_key, config.proof_key), states.health, clock),
+        Proofs(Prover(config.site, key, states.health, clock), history),
         lambda: controller.caught_up(),
         clock,
     )

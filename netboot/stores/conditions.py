@@ -94,7 +94,7 @@ class JudgedFile:
             self._require_same()
             if self._db is None:
                 self._db = self._open()
-                self._opened = _which(self._path)
+                self._opened = which(self._path)
             yield self._db
         except (sqlite3.Error, OSError) as error:
             self.close()
@@ -107,7 +107,7 @@ class JudgedFile:
 
     def _require_same(self) -> None:
         """The file that is open is the one that others find."""
-        if self._db is not None and _which(self._path) != self._opened:
+        if self._db is not None and which(self._path) != self._opened:
             self.close()
             self._remove("it was removed or replaced while it was in use")
             raise StateUnavailableError(f"{self._path} was removed or replaced; it is made anew")
@@ -129,8 +129,8 @@ class JudgedFile:
                 self._path.with_name(self._path.name + suffix).unlink(missing_ok=True)
 
 
-def _which(path: Path) -> tuple[int, int] | None:
-    """Which file is there; None: none is."""
+def which(path: Path) -> tuple[int, int] | None:
+    """Which file is there, by device and inode; None: none is."""
     try:
         found = path.stat()
     except FileNotFoundError:

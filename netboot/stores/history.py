@@ -18,15 +18,17 @@ log = logging.getLogger(__name__)
 
 SCHEMA = (
     """
-    -- boots that proved themselves, as they became known; `ready`: counted as such; `over`: a later one has proven
-    -- itself; `done`: nothing more is written down of it
+    -- boots that proved themselves, as they became known; `begun`: 0 while only a judgement has named it; `ready`:
+    -- counted as such; `over`: a later one has proven itself; `counted`: nothing more is counted of it; `proven`: its
+    -- proof is made, or will never be; `exact`: whether `in_service_ms` is when it came into service
     CREATE TABLE boots (
         number INTEGER PRIMARY KEY AUTOINCREMENT, boot TEXT NOT NULL UNIQUE, machine TEXT NOT NULL,
-        ready INTEGER NOT NULL DEFAULT 0, over INTEGER NOT NULL DEFAULT 0, done INTEGER NOT NULL DEFAULT 0,
-        in_service_ms INTEGER
+        begun INTEGER NOT NULL DEFAULT 0, ready INTEGER NOT NULL DEFAULT 0, over INTEGER NOT NULL DEFAULT 0,
+        counted INTEGER NOT NULL DEFAULT 0, proven INTEGER NOT NULL DEFAULT 0,
+        in_service_ms INTEGER, exact INTEGER NOT NULL DEFAULT 0
     );
     CREATE INDEX boots_of_machine ON boots (machine, number);
-    CREATE INDEX boots_under_way ON boots (boot) WHERE done = 0;
+    CREATE INDEX boots_under_way ON boots (machine) WHERE begun = 1 AND (counted = 0 OR proven = 0);
     CREATE TABLE transitions (
         id INTEGER PRIMARY KEY AUTOINCREMENT, machine TEXT NOT NULL, type TEXT NOT NULL, body TEXT NOT NULL
     );
@@ -84,7 +86,7 @@ class SqliteHistory:
     def durations(self) -> list[Durations]:
         with self._open() as db:
             rows = db.execute("SELECT body FROM durations ORDER BY target, hardware, image").fetchall()
-        return [Durations.model_validate_json(body) for (body,) in rows]
+        return [each for each in (durations_in(body) for (body,) in rows) if each is not None]
 
     def decided(self, digest: str) -> Decided | None:
         with self._open() as db:
@@ -108,6 +110,37 @@ class SqliteHistory:
                 yield db
         except (sqlite3.Error, ValueError) as error:
             raise StateUnavailableError(f"{self._path} cannot be read: {error}") from None
+
+
+def opened(path: Path) -> sqlite3.Connection:
+    """For the one process that writes it: made where there is none, its schema brought up to date."""
+    db = sqlite3.connect(path, timeout=2.0, isolation_level=None, check_same_thread=False)
+    try:
+        lenient(db)
+        db.execute("PRAGMA journal_mode=WAL")
+        db.execute("PRAGMA synchronous=FULL")
+        _migrate(db, path)
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def _migrate(db: sqlite3.Connection, path: Path) -> None:
+    version = version_of(db)
+    if version > VERSION:
+        raise StateUnavailableError(f"{path} was written by a newer netboot (schema {version}); run that version")
+    for number in range(version, VERSION):
+        db.executescript(f"BEGIN IMMEDIATE; {SCHEMA[number]}; PRAGMA user_version = {number + 1}; COMMIT")
+
+
+def durations_in(body: str) -> Durations | None:
+    """What was counted; None: it is damaged, which the log says."""
+    try:
+        return Durations.model_validate_json(body)
+    except ValueError as error:
+        log.warning("durations that were counted cannot be read and are left out: %s", why(error))
+        return None
 
 
 def _readable(rows: Sequence[tuple[int, str]]) -> Iterator[Transition]:

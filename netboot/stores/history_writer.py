@@ -11,23 +11,34 @@ from netboot.lifecycle.errors import StateUnavailableError
 from netboot.lifecycle.history import (
     BOOTS_KEPT,
     DECISIONS_KEPT,
+    PROOFS_IN_ALL,
     PROOFS_KEPT,
     TRANSITIONS_IN_ALL,
     TRANSITIONS_KEPT,
+    Begun,
     Found,
+    HistoryLostError,
     KnownBoot,
+    Seen,
     Transition,
 )
 from netboot.lifecycle.objective import MOST_SERIES, Durations, Measured
-from netboot.lifecycle.reasons import ConditionType, Reason
-from netboot.stores.history import SCHEMA, VERSION, version_of
+from netboot.lifecycle.proof import SignedProof
+from netboot.stores.conditions import which
+from netboot.stores.history import durations_in, opened
 from netboot.stores.packing import pack
-from netboot.stores.state_rows import lenient
 
-_UNDER_WAY = "SELECT boot, machine, ready, in_service_ms, over FROM boots WHERE done = 0"
+_UNDER_WAY = (
+    "SELECT boot, machine, ready, in_service_ms, exact, over, counted FROM boots "
+    "WHERE begun = 1 AND (counted = 0 OR proven = 0)"
+)
+_BEGIN = (
+    "INSERT INTO boots (boot, machine, begun, counted, proven) VALUES (?1, ?2, 1, ?3, ?3) "
+    "ON CONFLICT (boot) DO UPDATE SET begun = 1, counted = ?3, proven = ?3"
+)
 _IN_SERVICE = (
-    "INSERT INTO boots (boot, machine, in_service_ms) VALUES (?, ?, ?) "
-    "ON CONFLICT (boot) DO UPDATE SET in_service_ms = coalesce(in_service_ms, excluded.in_service_ms)"
+    "INSERT INTO boots (boot, machine, in_service_ms, exact) VALUES (?, ?, ?, ?) ON CONFLICT (boot) DO UPDATE "
+    "SET in_service_ms = excluded.in_service_ms, exact = excluded.exact WHERE in_service_ms IS NULL"
 )
 _PRUNE_ALL_TRANSITIONS = "DELETE FROM transitions WHERE id <= (SELECT max(id) FROM transitions) - ?"
 _PROOF = "INSERT OR IGNORE INTO proofs (boot, machine, proof, signature) VALUES (?, ?, ?, ?)"
@@ -35,6 +46,11 @@ _PRUNE_PROOFS = (
     "DELETE FROM proofs WHERE machine = ?1 AND number <= "
     "(SELECT number FROM proofs WHERE machine = ?1 ORDER BY number DESC LIMIT 1 OFFSET ?2)"
 )
+_PRUNE_ALL_PROOFS = (
+    "DELETE FROM proofs WHERE number <= (SELECT number FROM proofs ORDER BY number DESC LIMIT 1 OFFSET ?)"
+)
+SELDOM = 1_000
+"""Proofs between two looks at how many there are in all, which reads as many rows of an index."""
 _PRUNE_DECISIONS = "DELETE FROM decisions WHERE number <= (SELECT max(number) FROM decisions) - ?"
 _PRUNE_BOOTS = (
     "DELETE FROM boots WHERE machine = ?1 AND number <= "
@@ -57,24 +73,24 @@ class HistoryFile:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._db: sqlite3.Connection | None = None
+        self._which: dict[Path, tuple[int, int] | None] = {}
+        """The file that is open, and what SQLite keeps beside it."""
 
-    def begin(self, proven: Mapping[str, Sequence[str]]) -> list[str]:
-        begun: list[str] = []
+    def begin(self, proven: Mapping[str, Sequence[str]]) -> Begun:
+        new: list[str] = []
         with self._transaction() as db:
             for machine, boots in proven.items():
-                rows = db.execute("SELECT boot FROM boots WHERE machine = ?", (machine,)).fetchall()
+                rows = db.execute("SELECT boot FROM boots WHERE machine = ? AND begun = 1", (machine,)).fetchall()
                 known = {boot for (boot,) in rows}
-                new = [boot for boot in boots if boot not in known]
-                worth = new if known else new[-1:]
-                db.executemany(
-                    "INSERT INTO boots (boot, machine, done) VALUES (?, ?, ?)",
-                    [(boot, machine, boot not in worth) for boot in new],
-                )
+                unknown = [boot for boot in boots if boot not in known]
+                worth = unknown if known else unknown[-1:]
+                db.executemany(_BEGIN, [(boot, machine, boot not in worth) for boot in unknown])
                 over = [(boot,) for boot in boots[:-1]]
-                db.executemany("UPDATE boots SET over = 1 WHERE boot = ? AND done = 0", over)
-                db.execute(_PRUNE_BOOTS, (machine, BOOTS_KEPT))
-                begun += worth
-        return begun
+                db.executemany("UPDATE boots SET over = 1 WHERE boot = ? AND over = 0 AND counted = 0", over)
+                if unknown:
+                    db.execute(_PRUNE_BOOTS, (machine, BOOTS_KEPT))
+                new += worth
+            return Begun(new, _under_way(db, "machine", proven))
 
     def forget(self, machines: Collection[str]) -> None:
         with self._transaction() as db:
@@ -85,24 +101,24 @@ class HistoryFile:
         with self._usable() as db:
             return {name for (name,) in db.execute("SELECT DISTINCT machine FROM boots")}
 
+    def judged(self) -> set[str]:
+        with self._usable() as db:
+            return {name for (name,) in db.execute("SELECT DISTINCT machine FROM conditions")}
+
     def under_way(self, boots: Sequence[str] | None = None) -> list[KnownBoot]:
         with self._usable() as db:
-            if boots is None:
-                rows = db.execute(_UNDER_WAY).fetchall()
-            else:
-                rows = [row for boot in boots for row in db.execute(f"{_UNDER_WAY} AND boot = ?", (boot,))]
-        return [KnownBoot(boot, name, bool(ready), at_ms, bool(over)) for boot, name, ready, at_ms, over in rows]
+            return _under_way(db, "boot", boots)
 
-    def note(self, judged: Iterable[tuple[Judged, int]], gone: Collection[str] = ()) -> None:
+    def note(
+        self, judged: Iterable[tuple[Judged, int]], gone: Collection[str] = (), in_service: Iterable[Seen] = ()
+    ) -> None:
         with self._transaction() as db:
             db.executemany("DELETE FROM conditions WHERE machine = ?", [(name,) for name in gone])
             for one, at_ms in judged:
                 changed = _transitions(db, one, at_ms)
                 if changed:
                     db.execute(_PRUNE_TRANSITIONS, (one.machine, TRANSITIONS_KEPT))
-                condition = one.condition(ConditionType.IN_SERVICE)
-                if one.boot and condition is not None and condition.reason is Reason.IN_SERVICE:
-                    db.execute(_IN_SERVICE, (one.boot, one.machine, at_ms))
+            db.executemany(_IN_SERVICE, list(in_service))
             db.execute(_PRUNE_ALL_TRANSITIONS, (TRANSITIONS_IN_ALL,))
 
     def undecided(self, digests: Collection[str]) -> set[str]:
@@ -117,17 +133,27 @@ class HistoryFile:
             db.execute(_PRUNE_DECISIONS, (DECISIONS_KEPT,))
 
     def count(self, found: Found) -> None:
-        measured, ready, done = found.measured, found.ready, found.done
         with self._transaction() as db:
-            for one in measured:
+            for one in found.measured:
                 _count(db, one)
-            for (boot, machine), proof in found.proofs.items():
-                db.execute(_PROOF, (boot, machine, proof.proof, proof.signature))
-                db.execute(_PRUNE_PROOFS, (machine, PROOFS_KEPT))
-            db.executemany("UPDATE boots SET ready = 1 WHERE boot = ?", [(boot,) for boot in ready])
-            db.executemany("UPDATE boots SET done = 1 WHERE boot = ?", [(boot,) for boot in done])
-            if measured:
+            db.executemany("UPDATE boots SET ready = 1 WHERE boot = ?", [(boot,) for boot in found.ready])
+            db.executemany("UPDATE boots SET counted = 1 WHERE boot = ?", [(boot,) for boot in found.counted])
+            if found.measured:
                 db.execute(_PRUNE_SERIES, (MOST_SERIES,))
+
+    def prove(self, proofs: Mapping[tuple[str, str], SignedProof], proven: Collection[str]) -> None:
+        with self._transaction() as db:
+            for (boot, machine), proof in proofs.items():
+                made = db.execute(_PROOF, (boot, machine, proof.proof, proof.signature))
+                db.execute(_PRUNE_PROOFS, (machine, PROOFS_KEPT))
+                if made.rowcount > 0 and (made.lastrowid or 0) % SELDOM == 0:
+                    db.execute(_PRUNE_ALL_PROOFS, (PROOFS_IN_ALL,))
+            db.executemany("UPDATE boots SET proven = 1 WHERE boot = ?", [(boot,) for boot in proven])
+
+    def has_proofs(self) -> bool:
+        """Whether any boot was ever proven."""
+        with self._usable() as db:
+            return db.execute("SELECT 1 FROM proofs LIMIT 1").fetchone() is not None
 
     def close(self) -> None:
         """Close the file; it is opened again when used again."""
@@ -146,8 +172,11 @@ class HistoryFile:
     @contextmanager
     def _usable(self) -> Iterator[sqlite3.Connection]:
         try:
+            self._require_same()
             if self._db is None:
-                self._db = _opened(self._path)
+                self._db = opened(self._path)
+                beside = (self._path.with_name(self._path.name + suffix) for suffix in ("-wal", "-shm"))
+                self._which = {path: which(path) for path in (self._path, *beside)}
             yield self._db
         except (sqlite3.Error, OSError) as error:
             self.close()
@@ -156,26 +185,28 @@ class HistoryFile:
             self.close()  # rolls back
             raise
 
-
-def _opened(path: Path) -> sqlite3.Connection:
-    db = sqlite3.connect(path, timeout=2.0, isolation_level=None, check_same_thread=False)
-    try:
-        lenient(db)
-        db.execute("PRAGMA journal_mode=WAL")
-        db.execute("PRAGMA synchronous=FULL")
-        _migrate(db, path)
-    except BaseException:
-        db.close()
-        raise
-    return db
+    def _require_same(self) -> None:
+        """The file that is open is the one that others find."""
+        if self._db is None or which(self._path) == self._which[self._path]:
+            return
+        self.close()
+        for path, known in self._which.items():  # what was beside it would be read into another file
+            if path != self._path and which(path) == known:
+                path.unlink(missing_ok=True)
+        raise HistoryLostError(f"{self._path} was removed or replaced while it was in use")
 
 
-def _migrate(db: sqlite3.Connection, path: Path) -> None:
-    version = version_of(db)
-    if version > VERSION:
-        raise StateUnavailableError(f"{path} was written by a newer netboot (schema {version}); run that version")
-    for number in range(version, VERSION):
-        db.executescript(f"BEGIN IMMEDIATE; {SCHEMA[number]}; PRAGMA user_version = {number + 1}; COMMIT")
+def _under_way(db: sqlite3.Connection, column: str, values: Iterable[str] | None) -> list[KnownBoot]:
+    """All, or those of which a column has one of these values."""
+    if values is None:
+        rows = db.execute(_UNDER_WAY).fetchall()
+    else:
+        query = f"{_UNDER_WAY} AND {column} = ?"  # the column is one of ours
+        rows = [row for value in values for row in db.execute(query, (value,))]
+    return [
+        KnownBoot(boot, machine, bool(ready), at_ms, bool(exact), bool(over), bool(counted))
+        for boot, machine, ready, at_ms, exact, over, counted in rows
+    ]
 
 
 def _transitions(db: sqlite3.Connection, judged: Judged, at_ms: int) -> bool:
@@ -202,7 +233,7 @@ def _count(db: sqlite3.Connection, one: Measured) -> None:
     query = "SELECT body FROM durations WHERE target = ? AND hardware = ? AND image = ?"
     row = db.execute(query, key).fetchone()
     known = Durations(target=one.target, hardware=one.hardware, image=one.image)
-    durations = (Durations.model_validate_json(row[0]) if row else known).plus(one)
+    durations = ((durations_in(row[0]) if row else None) or known).plus(one)
     db.execute(
         "INSERT OR REPLACE INTO durations (target, hardware, image, body, last) "
         "VALUES (?, ?, ?, ?, (SELECT coalesce(max(last), 0) + 1 FROM durations))",

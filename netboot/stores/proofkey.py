@@ -6,6 +6,7 @@ the public half of the one before, by which what it signed is verified for ever.
 
 import os
 import stat
+from collections.abc import Callable
 from pathlib import Path
 
 from images.artifact.keyring import KeyRing
@@ -54,6 +55,20 @@ def read_key(path: Path) -> SigningKey | None:
         return SigningKey.from_pem(data)
     except SignatureError as error:
         raise StateUnavailableError(f"the key of proofs {path}: {error}") from None
+
+
+def signing_key(path: Path, was_there: Callable[[], bool]) -> SigningKey | None:
+    """The key for who signs; None: this site never had one. `was_there()`: whether anything shows that it had.
+
+    Raises:
+        StateUnavailableError: as `read_key`; or the key is gone.
+    """
+    key = read_key(path)
+    if key is None and was_there():
+        raise StateUnavailableError(
+            f"the key of proofs {path} is gone: put it back, or make another by `netboot key proofs rotate`"
+        )
+    return key
 
 
 def rotate(path: Path, folder: Path) -> PublicKey:

@@ -98,6 +98,11 @@ MIGRATIONS = (
     CREATE TRIGGER crashes_go_with_their_boot AFTER DELETE ON boots
         BEGIN DELETE FROM crashes WHERE boot = old.boot; END;
     """,
+    """
+    -- traces say what was decided, and have certificates: a program of before would set each of them aside, so it is to
+    -- refuse the file
+    SELECT 1;
+    """,
 )
 VERSION = len(MIGRATIONS)
 _NEWER = "it was written by a newer netboot (schema {}, this one knows {}); run that version, or restore a backup"

@@ -4,14 +4,14 @@ Phases, failures and crashes of its boots; changes of its conditions, and so of 
 identity; alerts. Moments are those of whoever found it, by this host's clock.
 """
 
-from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 from flask import Response, jsonify, request
 
 from netboot.join.enrolment import Alert, Entry
-from netboot.lifecycle.errors import BadClaimError
-from netboot.lifecycle.history import Transition
+from netboot.lifecycle.errors import BadClaimError, CannotTellError
+from netboot.lifecycle.history import TRANSITIONS_KEPT, Transition
 from netboot.lifecycle.state import FeedEntry
 from netboot.lifecycle.trace import Trace
 from netboot.lifecycle.views import machine_named
@@ -23,20 +23,25 @@ MOST = 1_000
 BOOTS = 50
 """Boots whose phases are in the timeline."""
 Event = dict[str, Any]
+T = TypeVar("T")
 
 
 def listed(name: str) -> Response:
-    """The latest, in order; `since`: from where to watch without a gap."""
+    """The latest, in order; `since`: from where to watch without a gap; `problems`: what cannot be read now, so that it
+    is not in there."""
     inputs.only(("limit",))
     deps, limit = dependencies(), inputs.whole("limit", 100, 1, MOST)
     machine_named(deps.live.view(), name)
-    since = Place.now(deps, name)  # before the rest is read: what comes meanwhile is told twice, never not at all
-    found = [event for trace in deps.states.boots(name, BOOTS) for event in _of_trace(trace)]
-    found += map(_of_transition, deps.history.transitions(name, None, limit))
-    found += map(_of_entry, deps.register.store.history(name, limit))
-    found += map(_of_alert, deps.register.store.alerts(name))
+    tried = _Tried()
+    since = Place.now(
+        deps, name, tried
+    )  # before the rest is read: what comes meanwhile is told twice, never not at all
+    found = [event for trace in tried.read(lambda: deps.states.boots(name, BOOTS)) for event in _of_trace(trace)]
+    found += map(_of_transition, tried.read(lambda: deps.history.transitions(name, None, limit)))
+    found += map(_of_entry, tried.read(lambda: deps.register.store.history(name, limit)))
+    found += map(_of_alert, tried.read(lambda: deps.register.store.alerts(name)))
     found.sort(key=lambda event: event["at_ms"])
-    return jsonify({"events": found[-limit:], "since": str(since)})
+    return jsonify({"events": found[-limit:], "since": str(since), "problems": sorted(tried.problems)})
 
 
 def watched(name: str) -> Response:
@@ -44,20 +49,40 @@ def watched(name: str) -> Response:
     inputs.only(("since",))
     deps, text = dependencies(), request.args.get("since")
     machine_named(deps.live.view(), name)
-    place = Place.now(deps, name) if text is None else Place.parse(text)
+    place = Place.now(deps, name, _Tried()) if text is None else Place.parse(text)
     return stream(deps, _Timeline(deps, name, place))
 
 
-class Place(NamedTuple):
-    """How far a timeline was read: ids of the feed, of transitions, of enrolment's history; alerts' last moment."""
+class _Tried:
+    """Reads from several places, of which one that cannot be read hides none of the others."""
 
-    feed: int
-    transition: int
-    entry: int
-    alert_ms: int
+    def __init__(self) -> None:
+        self.problems: set[str] = set()
+
+    def read(self, read: Callable[[], Sequence[T]]) -> Sequence[T]:
+        """What is there; nothing where it cannot be read."""
+        return self.newest(read) or ()
+
+    def newest(self, read: Callable[[], T]) -> T | None:
+        """The same; None: it cannot be read."""
+        try:
+            return read()
+        except CannotTellError as error:
+            self.problems.add(str(error))
+            return None
+
+
+class Place(NamedTuple):
+    """How far a timeline was read: ids of the feed, of transitions, of enrolment's history; alerts' last moment. None:
+    from where it is when that can be read again."""
+
+    feed: int | None
+    transition: int | None
+    entry: int | None
+    alert_ms: int | None
 
     def __str__(self) -> str:
-        return ".".join(map(str, self))
+        return ".".join("-" if each is None else str(each) for each in self)
 
     @classmethod
     def parse(cls, text: str) -> "Place":
@@ -67,18 +92,20 @@ class Place(NamedTuple):
             BadClaimError: it was not.
         """
         parts = text.split(".")
-        if len(parts) != len(cls._fields) or not all(part.isdecimal() and len(part) < 19 for part in parts):
+        known = all(part == "-" or (part.isdecimal() and len(part) < 19) for part in parts)
+        if len(parts) != len(cls._fields) or not known:
             raise BadClaimError("since must be what an earlier answer gave as `since`")
-        return cls(*map(int, parts))
+        return cls(*(None if part == "-" else int(part) for part in parts))
 
     @classmethod
-    def now(cls, deps: Dependencies, name: str) -> "Place":
+    def now(cls, deps: Dependencies, name: str, tried: _Tried) -> "Place":
         """Behind everything that is there."""
+        store = deps.register.store
         return cls(
-            max((entry.id for entry in deps.sightings.feed(None, 1)), default=0),
-            max((each.id for each in deps.history.transitions(name, None, 1)), default=0),
-            max((entry.id for entry in deps.register.store.history(name, 1)), default=0),
-            max((alert.last_ms for alert in deps.register.store.alerts(name)), default=0),
+            tried.newest(lambda: max((entry.id for entry in deps.sightings.feed(None, 1)), default=0)),
+            tried.newest(lambda: max((each.id for each in deps.history.transitions(None, None, 1)), default=0)),
+            tried.newest(lambda: max((entry.id for entry in store.history(name, 1)), default=0)),
+            tried.newest(lambda: max((alert.last_ms for alert in store.alerts(name)), default=0)),
         )
 
 
@@ -87,6 +114,7 @@ class _Timeline:
 
     def __init__(self, deps: Dependencies, name: str, place: Place) -> None:
         self._deps, self._name, self._place = deps, name, place
+        self.problem = ""
 
     @property
     def since(self) -> str:
@@ -94,21 +122,49 @@ class _Timeline:
 
     def more(self) -> tuple[list[Event], bool]:
         """What came to any of the places where it is kept, in the order of moments."""
-        deps, name, place = self._deps, self._name, self._place
-        feed = deps.sightings.feed(place.feed, PAGE)
-        transitions = deps.history.transitions(name, place.transition, PAGE)
-        entries = [each for each in deps.register.store.history(name, PAGE) if each.id > place.entry]
-        alerts = [each for each in deps.register.store.alerts(name) if each.last_ms > place.alert_ms]
+        deps, name, tried, before = self._deps, self._name, _Tried(), self._place
+        now = Place.now(deps, name, tried) if None in before else before
+        place = Place(*(one if one is not None else other for one, other in zip(before, now, strict=True)))
+        feed = tried.read(lambda: deps.sightings.feed(place.feed, PAGE) if place.feed is not None else [])
+        changes = tried.newest(lambda: _changes(deps, name, place.transition)) or _Changes([], place.transition)
+        entries, alerts = list[Entry](), list[Alert]()
+        if (entry := place.entry) is not None:
+            found = tried.read(lambda: deps.register.store.history(name, PAGE))
+            entries = [each for each in found if each.id > entry]
+        if (alert_ms := place.alert_ms) is not None:
+            entries_of = tried.read(lambda: deps.register.store.alerts(name))
+            alerts = [each for each in entries_of if each.last_ms > alert_ms]
         self._place = Place(
             max((each.id for each in feed), default=place.feed),
-            max((each.id for each in transitions), default=place.transition),
+            changes.place,
             max((each.id for each in entries), default=place.entry),
             max((each.last_ms for each in alerts), default=place.alert_ms),
         )
-        found = _told(_of_feed, (entry for entry in feed if entry.machine == name))
-        found += _told(_of_transition, transitions) + _told(_of_entry, entries) + _told(_of_alert, alerts)
-        found.sort(key=lambda event: event["at_ms"])
-        return found, PAGE in (len(feed), len(transitions))
+        self.problem = "; ".join(sorted(tried.problems))
+        told = _told(_of_feed, (entry for entry in feed if entry.machine == name))
+        told += changes.events + _told(_of_entry, entries) + _told(_of_alert, alerts)
+        told.sort(key=lambda event: event["at_ms"])
+        return told, len(feed) == PAGE
+
+
+class _Changes(NamedTuple):
+    events: list[Event]
+    place: int | None
+
+
+def _changes(deps: Dependencies, name: str, place: int | None) -> _Changes:
+    """Of conditions, from there on; the first of them is a gap where some may not be kept any more."""
+    if place is None:
+        return _Changes([], None)
+    newest = max((each.id for each in deps.history.transitions(None, None, 1)), default=0)
+    oldest = min((each.id for each in deps.history.transitions(None, 0, 1)), default=0)
+    found = deps.history.transitions(name, place, PAGE)
+    events = _told(_of_transition, found)
+    if oldest > place + 1 or len(found) >= TRANSITIONS_KEPT:
+        at_ms = found[0].at_ms if found else deps.clock.now_ms()
+        detail = "changes of conditions before this may not be kept any more"
+        events.insert(0, _event(at_ms, "gap", "Gap", "netboot", detail))
+    return _Changes(events, max([newest, place, *(each.id for each in found)]))
 
 
 def _told(tell: Callable[[Any], Event], things: Iterable[object]) -> list[Event]:

@@ -19,11 +19,9 @@ from netboot.lifecycle.health import STALE_MS
 from netboot.lifecycle.history import History
 from netboot.lifecycle.ports import Clock, States
 from netboot.status import (
-    ApproverStatus,
     BootStatus,
     FetcherStatus,
     LifecycleStatus,
-    NodesStatus,
     ProcessStatus,
     ProjectionStatus,
     PublisherStatus,
@@ -34,7 +32,7 @@ from netboot.stores.live import LiveView
 from netboot.stores.status import StatusFolder
 from netboot.web.dependencies import dependencies
 from netboot.web.metrics_attention import Attention
-from netboot.web.metrics_gate import gates
+from netboot.web.metrics_clusters import clusters
 from netboot.web.metrics_lifecycle import lifecycle
 from netboot.web.metrics_objective import objective
 from netboot.web.metrics_rollouts import rollouts
@@ -110,7 +108,7 @@ class Now(Collector):
         if (supervisor := self._read("supervisor", SupervisorStatus)) is not None:
             yield from _processes(supervisor.processes)
             yield from self._boot_servers(supervisor.processes)
-            yield from self._clusters(sorted(supervisor.processes))
+            yield from clusters(sorted(supervisor.processes), self._read)
 
     def _read(self, process: str, model: type[S]) -> S | None:
         try:
@@ -166,30 +164,6 @@ class Now(Collector):
         present = [status for name, status in said.items() if status is not None and processes[name].ready]
         for field, (name, text) in _PRESENT.items():
             yield _gauge(name, text, sum(getattr(status, field) for status in present))
-
-    def _clusters(self, processes: Iterable[str]) -> Iterator[Metric]:
-        text = "Certificate requests by what the approver did, since it was started; reason, or purpose if approved."
-        decided = CounterMetricFamily("netboot_certificate_requests", text, labels=["cluster", "outcome", "reason"])
-        text = "Times that the cluster could not be asked, since the process was started."
-        unavailable = CounterMetricFamily("netboot_cluster_unavailable", text, labels=["process"])
-        text = "Requests that the approver has to see to."
-        waiting = GaugeMetricFamily("netboot_certificate_requests_waiting", text, labels=["cluster"])
-        text = "Nodes of machines of the inventory, as the cluster has them."
-        nodes = GaugeMetricFamily("netboot_nodes", text, labels=["cluster", "state"])
-        collectors: dict[str, NodesStatus] = {}
-        for process in processes:
-            kind, _, cluster = process.partition("-")
-            if kind == "approver" and (approver := self._read(process, ApproverStatus)) is not None:
-                unavailable.add_metric([process], approver.unavailable)
-                waiting.add_metric([cluster], approver.waiting)
-                for outcome, reason, count in approver.decided:
-                    decided.add_metric([cluster, outcome, reason], count)
-            elif kind == "nodes" and (collector := self._read(process, NodesStatus)) is not None:
-                collectors[cluster] = collector
-                unavailable.add_metric([process], collector.unavailable)
-                nodes.add_metric([cluster, "registered"], collector.registered)
-                nodes.add_metric([cluster, "ready"], collector.ready)
-        yield from (decided, unavailable, waiting, nodes, *gates(collectors))
 
 
 def _sum(counts: Iterable[Mapping[str, int]]) -> Counter[str]:

@@ -26,4 +26,10 @@ def lifecycle(status: LifecycleStatus) -> Iterator[Metric]:
     waiting = GaugeMetricFamily("netboot_lifecycle_waiting_machines", text, value=status.waiting)
     text = "Places that cannot be looked at now, so that deadlines stand still."
     unseen = GaugeMetricFamily("netboot_lifecycle_unseen_places", text, value=len(status.unseen))
-    yield from (conditions, overdue, waiting, unseen)
+    text = "For how long the machine waits that has waited longest."
+    behind = GaugeMetricFamily("netboot_lifecycle_behind_seconds", text, value=status.behind_seconds)
+    text = "Machines that the gate keeps from work and that have not been in service for an hour."
+    gated = GaugeMetricFamily("netboot_machines_long_gated", text, value=status.long_gated)
+    text = "Machines that are up, are not retired, and whose checks fail or are heard of no more."
+    unhealthy = GaugeMetricFamily("netboot_machines_unhealthy", text, value=status.unhealthy)
+    yield from (conditions, overdue, waiting, unseen, behind, gated, unhealthy)

@@ -28,6 +28,11 @@ class Source(Protocol):
         """The place: who watches later from there misses nothing."""
         ...
 
+    @property
+    def problem(self) -> str:
+        """What could not be read last, though the rest was; empty: nothing."""
+        ...
+
     def more(self) -> tuple[list[dict[str, Any]], bool]:
         """What came since, and the place moves on; and whether there is more at once. Raises CannotTellError."""
         ...
@@ -61,6 +66,8 @@ def stream(deps: Dependencies, source: Source) -> Response:
 class Feed:
     """Boots, of one machine or of all."""
 
+    problem = ""
+
     def __init__(self, deps: Dependencies, machine: str | None, since: int) -> None:
         self._deps, self._machine, self.since = deps, machine, since
 
@@ -80,6 +87,7 @@ class _Lines:
         self._deps, self._source, self._release = deps, source, release
         self._lines = self._generate()
         self._open = True
+        self._problem = ""
 
     def __iter__(self) -> Iterator[bytes]:
         return self._lines
@@ -98,15 +106,19 @@ class _Lines:
                 yield _line({"event": event})
             if time.monotonic() - beat >= HEARTBEAT_SECONDS:
                 beat = time.monotonic()
-                yield _line({"heartbeat": self._deps.clock.now_ms(), "since": self._source.since})
+                line = {"heartbeat": self._deps.clock.now_ms(), "since": self._source.since}
+                yield _line(line | ({"problem": self._problem} if self._problem else {}))
             if not more:
                 time.sleep(LOOK_SECONDS)
 
     def _read(self) -> tuple[list[dict[str, Any]], bool]:
         try:
-            return self._source.more()
-        except CannotTellError:
-            return [], False  # the heartbeat goes on; the watcher sees what happened when it can be read again
+            found = self._source.more()
+        except CannotTellError as error:  # the watcher sees what happened when it can be read again
+            self._problem = str(error)
+            return [], False
+        self._problem = self._source.problem
+        return found
 
 
 def _line(value: object) -> bytes:

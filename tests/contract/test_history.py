@@ -9,7 +9,7 @@ import pytest
 
 from netboot.lifecycle.conditions import Judged, MachineCondition
 from netboot.lifecycle.errors import StateUnavailableError
-from netboot.lifecycle.history import PROOFS_KEPT, TRANSITIONS_KEPT, Found, KnownBoot
+from netboot.lifecycle.history import PROOFS_KEPT, TRANSITIONS_KEPT, Found, HistoryLostError, KnownBoot, Seen
 from netboot.lifecycle.objective import MOST_SERIES, Durations, Measured
 from netboot.lifecycle.proof import SignedProof
 from netboot.lifecycle.reasons import ConditionType, Reason
@@ -34,14 +34,17 @@ def test_of_a_machine_that_is_new_the_last_boot_alone_is_under_way_and_later_eve
     both: tuple[HistoryFile, SqliteHistory],
 ) -> None:
     kept, _ = both
-    assert kept.begin({"a": ["1", "2", "3"], "b": ["7"]}) == ["3", "7"]
-    assert kept.begin({"a": ["1", "2", "3"], "b": ["7"]}) == []
-    assert kept.begin({"a": ["2", "3", "4", "5"]}) == ["4", "5"]
+    assert kept.begin({"a": ["1", "2", "3"], "b": ["7"]}).new == ["3", "7"]
+    assert kept.begin({"a": ["1", "2", "3"], "b": ["7"]}).new == []
+    assert kept.begin({"a": ["2", "3", "4", "5"]}).new == ["4", "5"]
     under_way = {each.boot: each.over for each in kept.under_way()}
     assert under_way == {"3": True, "4": True, "5": False, "7": False}
-    kept.count(Found(ready=["3"], done=["4"]))
-    assert kept.under_way(["3", "4", "9"]) == [KnownBoot("3", "a", ready=True, in_service_ms=None, over=True)]
-    assert kept.begin({"a": ["3", "4", "5"]}) == [], "what is done is not begun again"
+    kept.count(Found(ready=["3"], counted=["4"]))
+    kept.prove({}, ["4"])
+    three = KnownBoot("3", "a", ready=True, in_service_ms=None, exact=False, over=True, counted=False)
+    assert kept.under_way(["3", "4", "9"]) == [three]
+    begun = kept.begin({"a": ["3", "4", "5"], "z": []})
+    assert (begun.new, [each.boot for each in begun.under_way]) == ([], ["3", "5"]), "what is done is not begun again"
     assert kept.machines() == {"a", "b"}
     kept.forget(["a"])
     assert kept.machines() == {"b"}
@@ -49,13 +52,24 @@ def test_of_a_machine_that_is_new_the_last_boot_alone_is_under_way_and_later_eve
 
 def test_a_boot_is_in_service_since_it_was_first_seen_so(both: tuple[HistoryFile, SqliteHistory]) -> None:
     kept, shown = both
-    kept.begin({"a": ["1"]})
-    kept.note([(judged("a", Reason.HEALTH_GATED, "1"), 10)])
+    kept.note([(judged("a", Reason.IN_SERVICE, "1"), 10)])
     assert shown.in_service(["1"]) == {}
-    for at_ms, reason in ((20, Reason.IN_SERVICE), (30, Reason.NODE_NOT_READY), (40, Reason.IN_SERVICE)):
-        kept.note([(judged("a", reason, "1"), at_ms)])
-    kept.note([(judged("b", Reason.IN_SERVICE), 50)])
-    assert (shown.in_service(["1", "2"]), kept.under_way()[0].in_service_ms) == ({"1": 20}, 20)
+    for at_ms, exact in ((20, False), (30, True)):
+        kept.note((), (), [Seen("1", "a", at_ms, exact)])
+    assert shown.in_service(["1", "2"]) == {"1": 20}
+    assert kept.under_way() == [], "nobody has said that it proved itself"
+    [known] = kept.begin({"a": ["1"]}).under_way
+    assert (known.in_service_ms, known.exact) == (20, False)
+
+
+def test_a_boot_that_is_counted_is_under_way_until_it_is_proven(both: tuple[HistoryFile, SqliteHistory]) -> None:
+    kept, shown = both
+    kept.begin({"a": ["1"]})
+    kept.count(Found(counted=["1"]))
+    [known] = kept.under_way()
+    assert known.counted
+    kept.prove({("1", "a"): SignedProof(proof="1", signature="s")}, ["1"])
+    assert (kept.under_way(), shown.proof("1")) == ([], SignedProof(proof="1", signature="s"))
 
 
 def test_only_another_status_or_reason_is_a_transition(both: tuple[HistoryFile, SqliteHistory]) -> None:
@@ -158,9 +172,43 @@ def test_a_proof_is_kept_once_outlives_its_machine_and_is_bounded(both: tuple[Hi
     kept, shown = both
     for number in range(PROOFS_KEPT + 1):
         proof = SignedProof(proof=f"{number}", signature="s")
-        kept.count(Found(proofs={(f"b{number}", "a"): proof, ("other", "z"): SignedProof(proof="z", signature="s")}))
-    kept.count(Found(proofs={("b7", "a"): SignedProof(proof="another", signature="s")}))
+        kept.prove({(f"b{number}", "a"): proof, ("other", "z"): SignedProof(proof="z", signature="s")}, ())
+    kept.prove({("b7", "a"): SignedProof(proof="another", signature="s")}, ())
     kept.forget(["a"])
     assert shown.proof("b7") == SignedProof(proof="7", signature="s"), "the first stays"
     assert (shown.proof("b0"), shown.proof("nobody")) == (None, None)
     assert shown.proof("other") is not None
+
+
+def test_proofs_of_names_that_come_and_go_are_bounded_together(
+    both: tuple[HistoryFile, SqliteHistory], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(history_writer, "PROOFS_IN_ALL", 3)
+    monkeypatch.setattr(history_writer, "SELDOM", 1)
+    kept, shown = both
+    for number in range(5):
+        kept.prove({(f"b{number}", f"m{number}"): SignedProof(proof="p", signature="s")}, ())
+    assert [number for number in range(5) if shown.proof(f"b{number}") is not None] == [2, 3, 4]
+    monkeypatch.setattr(history_writer, "SELDOM", 9)
+    for number in range(5, 8):
+        kept.prove({(f"b{number}", f"m{number}"): SignedProof(proof="p", signature="s")}, ())
+    assert shown.proof("b2") is not None, "how many there are is looked at seldom"
+
+
+def test_a_file_that_was_removed_or_replaced_is_said_once_and_then_used(
+    both: tuple[HistoryFile, SqliteHistory], tmp_path: Path
+) -> None:
+    kept, shown = both
+    kept.begin({"a": ["1"]})
+    (tmp_path / "history.db").unlink()
+    with pytest.raises(HistoryLostError, match=r"history\.db was removed or replaced while it was in use"):
+        kept.machines()
+    assert kept.machines() == set()
+    other = HistoryFile(tmp_path / "other.db")
+    other.begin({"b": ["2"]})
+    other.close()
+    (tmp_path / "other.db").replace(tmp_path / "history.db")
+    with pytest.raises(HistoryLostError):
+        kept.machines()
+    assert kept.machines() == {"b"}
+    assert shown.durations() == []

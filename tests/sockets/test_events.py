@@ -15,6 +15,7 @@ from netboot.lifecycle.known import Node
 from netboot.lifecycle.phases import Phase
 from netboot.lifecycle.reasons import ConditionType, Reason
 from netboot.lifecycle.state import Batch
+from netboot.stores import history_writer
 from tests.processes import environment, wait_for
 from tests.records import START, boot_id, event, found_crash, script
 from tests.sockets.api import Api
@@ -102,6 +103,42 @@ def test_watching_goes_on_where_the_list_ended_and_tells_of_this_machine_alone(a
     ]
     assert len(told) == 9, "from the beginning: everything, once"
     answer.close()
+
+
+def test_what_cannot_be_read_hides_nothing_else_and_is_said(api: Api, tmp_path: Path) -> None:
+    happened(api)
+    api.history.close()
+    [history] = tmp_path.rglob("history.db")
+    history.write_bytes(b"no database, as long as a page of one" * 200)
+    listed = api.get("/v1/machines/gpu-001/events").json
+    assert {each["kind"] for each in listed["events"]} == {"phase", "crash", "enrolment", "alert"}
+    [problem] = listed["problems"]
+    assert problem.endswith("history.db cannot be read: file is not a database")
+    assert listed["since"].split(".")[1] == "-"
+    answer = api.get(f"/v1/machines/gpu-001/events/watch?since={listed['since']}")
+    assert json.loads(next(iter(answer.response)))["problem"] == problem
+    answer.close()
+    history.unlink()
+    api.history.note([(judged(Reason.CHECKS_WARN), START + 9_000)])
+    answer = api.get(f"/v1/machines/gpu-001/events/watch?since={listed['since']}")
+    assert "problem" not in json.loads(next(iter(answer.response)))
+    answer.close()
+
+
+def test_who_watches_from_longer_ago_than_is_kept_is_told_of_the_gap(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(history_writer, "TRANSITIONS_IN_ALL", 2)
+    happened(api)
+    since = api.get("/v1/machines/gpu-001/events").json["since"]
+    for number, why in enumerate((Reason.CHECKS_PASSED, Reason.CHECKS_WARN, Reason.CHECKS_PASSED)):
+        api.history.note([(judged(why), START + 20_000 + number)])
+    answer = api.get(f"/v1/machines/gpu-001/events/watch?since={since}")
+    lines = [json.loads(line) for line, _ in zip(answer.response, range(4), strict=False)]
+    answer.close()
+    assert brief([line["event"] for line in lines if "event" in line]) == [
+        ("gap", "Gap", "netboot", "changes of conditions before this may not be kept any more"),
+        ("condition", "Healthy=True", "ChecksWarn", "said ChecksWarn"),
+        ("condition", "Healthy=True", "ChecksPassed", "said ChecksPassed"),
+    ]
 
 
 @pytest.mark.parametrize("since", ["", "1", "1.2.3", "1.2.3.x", "1.2.3.-4", "1.2.3.4.5", "1.2.3." + "9" * 40])

@@ -21,11 +21,8 @@ from tests.sites import JOINING, add_image, free_ports
 from tests.sockets.join_site import make_whole_site
 from tests.sockets.proven import MAC, joined, node, reported
 from tests.sockets.service import serving
-from tests.sockets.test_metrics import documented
 
 MONITORING = Path(__file__).parents[2] / "deploy" / "monitoring"
-NEVER = frozenset({"netboot_certificate_requests_total"})
-"""No samples here, for nothing answers where the cluster should be: the labels of these are the page's."""
 
 
 @pytest.fixture(scope="module")
@@ -73,19 +70,17 @@ def test_there_is_each_metric_that_is_asked_for_with_its_labels_and_their_values
     for metric in exposed:
         for sample in metric.samples:
             samples.setdefault(sample.name, []).append(sample.labels)
-    families = {f"{metric.name}_total" if metric.type == "counter" else metric.name for metric in exposed}
     asked = 0
     for expression in expressions():
         labels = set[str]()
         for name, matchers in selectors(expression):
             asked += 1
-            assert name in samples or name in families & NEVER, expression
-            have = [set(each) for each in samples.get(name, ())] or [set(documented()[name][1])]
+            assert name in samples, expression
+            have = [set(each) for each in samples[name]]
             assert all(set(matchers) <= each for each in have), expression
             labels |= have[0]
             wanted = {label: value for label, value in matchers.items() if value and label not in ("target", "le")}
-            if name not in NEVER:
-                assert any(wanted.items() <= each.items() for each in samples[name]), expression
+            assert any(wanted.items() <= each.items() for each in samples[name]), expression
         assert grouped(expression) <= labels, expression
     assert asked > 50
 

@@ -6,92 +6,17 @@ from typing import Any
 
 import pytest
 
-from images.artifact.signing import SigningKey
-from netboot.controllers.boot_records import AT_MOST_MS, BootRecords, Noticed
-from netboot.controllers.decisions import Snapshots
-from netboot.controllers.proofs import Prover
-from netboot.lifecycle.conditions import Judged, MachineCondition
+from netboot.controllers.boot_records import AT_MOST_MS, LATE_SECONDS
 from netboot.lifecycle.decide import View
 from netboot.lifecycle.decided import Inputs
 from netboot.lifecycle.errors import StateUnavailableError
 from netboot.lifecycle.phases import Phase
 from netboot.lifecycle.proof import ProofOfBoot, verified
-from netboot.lifecycle.reasons import ConditionType, Reason
+from netboot.lifecycle.reasons import Reason
 from netboot.lifecycle.snapshot import Assignment, ImageFacts, Snapshot
-from netboot.lifecycle.state import Batch
-from netboot.machines.classes import Class
-from netboot.machines.values import Machine, Profile
-from netboot.stores.history import SqliteHistory
-from netboot.stores.history_writer import HistoryFile
-from tests.conditions import MemoryJudged
-from tests.records import START, boot_id, checked, event, script
-from tests.sockets.boot_server import MAC1, MAC2
-from tests.sockets.boot_server import snapshot as served_snapshot
-from tests.states import MemoryStates
-
-
-class World:
-    """A service in which time passes when it is told so."""
-
-    def __init__(self, root: Path) -> None:
-        self.states, self.root = MemoryStates(), root
-        self.noticed = Noticed(MemoryJudged(), self)
-        self.shown = SqliteHistory(root / "history.db")
-        self.caught_up = True
-        self.now = START
-        self.seconds = 0.0
-        self.snapshot = snapshot()
-        self.key: SigningKey | None = SigningKey.generate()
-        self.key_problem = ""
-        self.taken = 0
-        self.start()
-
-    def start(self) -> None:
-        self.history = HistoryFile(self.root / "history.db")
-        self.records = BootRecords(
-            self.states,
-            self.noticed,
-            self.history,
-            Snapshots(lambda: self.snapshot),
-            Prover("test", self.sign, self.states.health, self),
-            lambda: self.caught_up,
-            self,
-            lambda: self.seconds,
-        )
-
-    def sign(self) -> SigningKey | None:
-        if self.key_problem:
-            raise StateUnavailableError(self.key_problem)
-        return self.key
-
-    def now_ms(self) -> int:
-        return self.now
-
-    def take(self, *records: Any) -> None:
-        self.taken += len(records)
-        self.states.take(Batch("boot-0.db", 1, self.taken, list(records)))
-        self.records.told({record.machine for record in records})
-
-    def step(self, seconds: float = 0.0) -> None:
-        """Twice, a minute apart by the monotonic clock alone: what is new has settled."""
-        self.seconds += seconds
-        self.now += int(seconds * 1000)
-        for _ in range(2):
-            self.records.step()
-            assert self.records.problem == ""
-            self.seconds += 60.0
-
-    def judge(self, reason: Reason, number: int, machine: str = "gpu-001") -> None:
-        condition = MachineCondition.of(ConditionType.IN_SERVICE, reason, "said", self.now)
-        boot = boot_id(machine, number)
-        self.noticed.keep([Judged(machine=machine, conditions=(condition,), timers={}, boot=boot)], (), {})
-
-    def counted(self) -> dict[tuple[str, str], tuple[int, int, int]]:
-        """Target and class → boots, milliseconds, and of these unaccounted for."""
-        return {
-            (each.target, each.hardware): (sum(each.counts), each.ms, each.unaccounted_ms)
-            for each in self.shown.durations()
-        }
+from netboot.machines.values import Machine
+from tests.boot_world import MINUTE, World, ready, snapshot
+from tests.records import START, boot_id, checked, event
 
 
 @pytest.fixture
@@ -101,33 +26,11 @@ def world(tmp_path: Path) -> Iterator[World]:
     world.history.close()
 
 
-def snapshot(*arguments: str) -> Snapshot:
-    """What is in force: gpu-001 has a class, gpu-002 none."""
-    machines = tuple(
-        Machine.model_validate({"name": name, "match": {"macs": [mac]}, "profile": "compute", "class": hardware})
-        for name, mac, hardware in (("gpu-001", MAC1, "hgx"), ("gpu-002", MAC2, None))
-    )
-    profile = Profile(name="compute", channel="stable", kernel_arguments=arguments)
-    served = served_snapshot(80)
-    declared = {"machines": machines, "profiles": (profile,), "classes": (Class(name="hgx"),)}
-    return served.model_copy(update={"inventory": served.inventory.model_copy(update=declared)})
-
-
 def decided_by(world: World, machine: str = "gpu-001") -> str:
     view = View.of(world.snapshot)
     found = view.index.named(machine)
     assert found is not None
     return Inputs(view).digest(found, next(iter(world.snapshot.images.values())))
-
-
-def ready(number: int = 0, machine: str = "gpu-001") -> list[Any]:
-    """A boot that is Ready 20 s after its script, and of which nothing is known between its initrd and that."""
-    return [
-        script(machine, number),
-        event(machine, number, Phase.INITRD_STARTED, 4_000),
-        event(machine, number, Phase.ATTESTED, 15_000),
-        event(machine, number, Phase.READY, 20_000),
-    ]
 
 
 def test_a_boot_is_counted_as_ready_and_later_as_in_service_and_once_each(world: World) -> None:
@@ -153,16 +56,14 @@ def test_a_boot_is_counted_as_ready_and_later_as_in_service_and_once_each(world:
 def test_a_restart_in_between_counts_nothing_twice_and_forgets_nothing(world: World) -> None:
     world.take(*ready()[:3])
     world.step()
-    world.history.close()
-    world.start()
+    world.restart()
     world.take(ready()[3])
     world.step()
     assert world.counted() == {("Ready", "hgx"): (1, 20_000, 16_000)}
-    world.history.close()
-    world.start()
+    world.restart()
     world.step()
-    world.judge(Reason.IN_SERVICE, 0)
     world.now += 25_000
+    world.judge(Reason.IN_SERVICE, 0)
     world.step()
     assert {key: count for key, (count, _, _) in world.counted().items()} == {
         ("Ready", "hgx"): 1,
@@ -173,24 +74,23 @@ def test_a_restart_in_between_counts_nothing_twice_and_forgets_nothing(world: Wo
 def test_what_was_judged_just_before_a_crash_is_found_after_it(world: World) -> None:
     world.take(*ready())
     world.step()
-    kept = MemoryJudged()
-    world.judge(Reason.IN_SERVICE, 0)
-    kept.kept = {each.machine: each for each, _ in world.noticed.take()[0]}
-    world.noticed = Noticed(kept, world)
-    world.history.close()
-    world.start()
     world.now = START + 30_000
+    world.judge(Reason.IN_SERVICE, 0)
+    world.now += 3_600_000
+    world.restart()
     world.step()
-    assert world.counted()["InService", "hgx"] == (1, 30_000, 16_000)
+    assert world.counted()["InService", "hgx"] == (1, 30_000, 16_000), "since when it was so, not since it is found"
 
 
 def test_a_boot_waits_for_journals_that_are_not_read_to_their_end_but_not_for_ever(world: World) -> None:
     world.caught_up = False
     world.take(*ready())
-    world.now = START + 21_000
-    world.step()
+    world.look()
+    world.pass_time(LATE_SECONDS - 1)
+    world.look()
     assert world.counted() == {}
-    world.step(60.0)
+    world.pass_time(1)
+    world.look()
     assert world.counted() == {("Ready", "hgx"): (1, 20_000, 16_000)}
 
 
@@ -212,15 +112,18 @@ def test_a_disk_that_refuses_loses_nothing(world: World, monkeypatch: pytest.Mon
         raise StateUnavailableError("no space left")
 
     world.take(*ready())
-    for method in ("begin", "note", "count"):
+    for method in ("begin", "note", "count", "prove"):
+        if method == "note":
+            world.judge(Reason.IN_SERVICE, 0)
+        elif method == "count":
+            world.look()
+            world.pass_time(MINUTE)
         with monkeypatch.context() as patched:
             patched.setattr(world.history, method, refused)
-            if method == "note":
-                world.judge(Reason.IN_SERVICE, 0)
-            world.records.step()
+            world.look()
             assert world.records.problem == "no space left"
-    world.seconds += 60
     world.step()
+    assert proof(world, 0) is not None
     assert {key: count for key, (count, _, _) in world.counted().items()} == {
         ("Ready", "hgx"): 1,
         ("InService", "hgx"): 1,
@@ -331,7 +234,7 @@ def test_a_key_that_cannot_be_read_is_waited_for_and_without_one_nothing_is_prov
     world.seconds += 60
     world.records.step()
     assert world.records.problem == "others can read the key of proofs"
-    assert world.counted() == {}
+    assert world.counted()["InService", "hgx"][0] == 1, "what is counted waits for no key"
     world.key_problem = ""
     world.step(60.0)
     assert proof(world, 0) is not None
@@ -346,7 +249,7 @@ def test_a_key_that_cannot_be_read_is_waited_for_and_without_one_nothing_is_prov
 def test_a_report_that_the_projection_reads_a_second_after_the_ready_node_is_counted_too(world: World) -> None:
     served, started, attested, up = ready()
     world.take(served, started, attested, up)
-    world.records.step()
+    world.look()
     assert world.counted() == {}
     world.take(event("gpu-001", 0, Phase.BOOTED, 10_000), event("gpu-001", 0, Phase.JOINING, 11_000))
     world.step(3.0)

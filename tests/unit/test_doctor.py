@@ -17,6 +17,7 @@ from netboot.cli.tls import pair_fault
 from netboot.config import load_config
 from netboot.confine import landlock
 from netboot.kube.manifests import manifest_text, manifests
+from netboot.stores.proofkey import folder_of, rotate
 from tests.commands import Ran, Run
 from tests.sites import add_image
 
@@ -187,3 +188,20 @@ def test_a_store_that_nobody_else_can_look_into(run: Run, site: Path) -> None:
     assert f"WARN  service: store: {words}\n      → `chmod -R a+rX {site}/store`, if one shall\n" in run("doctor").out
     (site / "store/blobs").chmod(0o755)
     assert "ok    service: store: " in run("doctor").out
+
+
+def test_a_key_of_proofs_that_is_gone_or_open_to_others(run: Run, site: Path) -> None:
+    def said() -> list[str]:
+        found = json.loads(run("doctor", "--output", "json").out)
+        return [each["words"] for each in found if each["name"] == "proof_key"]
+
+    config = load_config(site / "netboot.yaml")
+    assert said() == []
+    rotate(config.proof_key, folder_of(config))
+    assert said() == []
+    config.proof_key.chmod(0o644)
+    [words] = said()
+    assert words.startswith(f"others can read the key of proofs {config.proof_key} (mode 0644)")
+    config.proof_key.unlink()
+    [words] = said()
+    assert words.startswith(f"the key of proofs {config.proof_key} is gone: ")

@@ -8,6 +8,7 @@ import pytest
 
 from netboot.config import Config
 from netboot.controllers.declared import Published
+from netboot.controllers.found import LONG_GATED_MS
 from netboot.controllers.lifecycle import FIRST_MS, KEEP_MS, MOST
 from netboot.controllers.nodes.observed import ObservedFile, ObservedNodes
 from netboot.controllers.pieces import PIECE
@@ -94,8 +95,10 @@ def test_a_restart_of_the_service_moves_no_condition_while_nodes_are_being_liste
     world.start()
     world.nodes = {}
     world.pass_seconds(5)
+    watched = world.loop.watched
     world.nodes = listed
     world.pass_seconds(5)
+    assert (watched, world.loop.watched) == (False, True)
     assert world.kept.conditions()["gpu-001"] == before
     world.start()
     world.nodes = {}
@@ -105,7 +108,11 @@ def test_a_restart_of_the_service_moves_no_condition_while_nodes_are_being_liste
 
 def test_where_nothing_happens_nobody_is_judged_and_little_is_written() -> None:
     world = World(*(f"gpu-{number}" for number in range(3 * MOST)))
-    assert world.judge() == 3
+    watched = [world.loop.watched]
+    world.loop.step()
+    watched.append(world.loop.watched)
+    assert world.judge() == 2
+    assert [*watched, world.loop.watched] == [False, False, True]
     assert len(world.kept.kept) == 3 * MOST
     asked: list[Any] = []
     world.states.machines = lambda names=None: asked.append(names) or {}  # type: ignore[method-assign,func-returns-value]
@@ -438,3 +445,32 @@ def test_nodes_are_read_when_they_changed_and_what_is_torn_leaves_what_was(tmp_p
     assert said.eyes.look(1).nodes["default"] == {"a": Node.GATED}
     (said.folder / "observed-default.json").write_text("{")
     assert said.eyes.look(1).nodes["default"] == {"a": Node.GATED}
+
+
+def test_machines_that_the_gate_keeps_long_from_work_and_those_that_are_up_and_unhealthy_are_counted() -> None:
+    names = ("gpu-001", "gpu-002", "gpu-003")
+    world = World(*names)
+    phases = (Phase.BOOTED, Phase.ATTESTED, Phase.NODE_REGISTERED, Phase.READY)
+    for name in names:
+        world.take(script(name, 1), *(event(name, 1, phase) for phase in phases), checked(name, 1, "fail"))
+    world.acts = {"gpu-002": (Act.RETIRE,)}
+    world.nodes = {"default": dict.fromkeys(names, Node.GATED) | {"gpu-003": Node.NOT_READY}}
+    world.judge()
+    assert (world.loop.status().long_gated, world.loop.status().unhealthy) == (0, 2)
+    world.now_ms_ += LONG_GATED_MS
+    assert world.loop.status().long_gated == 1, "who is retired, or not Ready, is none of them"
+    world.nodes = {"default": dict.fromkeys(names, Node.IN_SERVICE)}
+    world.judge()
+    assert world.loop.status().long_gated == 0
+
+
+def test_who_waits_is_told_since_it_waits_and_keeps_its_place() -> None:
+    at = 0.0
+    waiting = Waiting(lambda: at)
+    assert waiting.longest_seconds() == 0.0
+    waiting.tell(["a", "b"])
+    at = 7.0
+    waiting.tell(["a", "c"])
+    assert waiting.longest_seconds() == 7.0
+    assert waiting.take(2) == ["a", "b"]
+    assert waiting.longest_seconds() == 0.0

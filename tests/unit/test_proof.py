@@ -133,3 +133,18 @@ def test_signify_itself_verifies_it(tmp_path: Path) -> None:
     assert subprocess.run(command, cwd=tmp_path, capture_output=True, check=True).stdout == b"Signature Verified\n"
     (tmp_path / "proof").write_text(GOOD.proof + " ")
     assert subprocess.run(command, cwd=tmp_path, capture_output=True, check=False).returncode != 0
+
+
+@pytest.mark.parametrize("of", ["attested", "checks", "moments"])
+def test_a_stranger_s_text_that_would_act_on_a_terminal_is_no_proof(of: str) -> None:
+    document = proof().model_dump(mode="json")
+    clear = "\x1b[2Jit holds"
+    altered: dict[str, Any] = {
+        "attested": clear,
+        "checks": {"at_ms": 1, "status": "pass", "checks": {clear: "pass"}},
+        "moments": {clear: 1},
+    }
+    document[of] = altered[of]
+    text = canonical(document)
+    given = SignedProof(proof=text.decode(), signature=KEY.sign(text).decode())
+    assert said(given, KEY) == "what is signed is no proof of a boot that this version knows"

@@ -32,12 +32,17 @@ AT = {
 """Milliseconds after the script; the kernel starts 3 s after it."""
 
 
-def booted(*without: Phase, late: int = 0, **others: Any) -> Trace:
+def booted(*without: Phase, late: int = 0, late_first: int = 0, lie_ms: int = 0, **others: Any) -> Trace:
+    """`late`: each report but the first; `late_first`: the first; `lie_ms`: what the report of Booted adds to its
+    uptime."""
     trace = apply(None, script("gpu-001", 0))
     for phase, after in AT.items():
         if phase not in without:
             uptime = after - 3_000 if phase in REPORTED_PHASES else None
-            at = START + after + (late if phase is not Phase.INITRD_STARTED and uptime is not None else 0)
+            at = START + after
+            if uptime is not None:
+                at += late_first if phase is Phase.INITRD_STARTED else late
+                uptime += lie_ms if phase is Phase.BOOTED else 0
             record = EventRecord(
                 at_ms=at, boot=BOOT, machine="gpu-001", phase=phase, uptime_ms=uptime, peer="192.0.2.7", **others
             )
@@ -79,6 +84,15 @@ def test_time_in_which_a_phase_was_never_heard_of_is_accounted_for_by_none() -> 
 
 def test_a_report_that_came_late_makes_no_phase_longer() -> None:
     assert spans(booted(late=60_000)) == spans(booted())
+
+
+def test_the_first_report_may_come_late_too() -> None:
+    assert spans(booted(late_first=40_000)) == spans(booted())
+
+
+def test_no_uptime_makes_a_boot_longer_than_since_what_it_fetched() -> None:
+    assert took(spans(booted(lie_ms=10**11)), Phase.READY) == Took(24_000, 0), "from what was fetched last"
+    assert booted(lie_ms=10**11).seconds_to_ready == 26.0
 
 
 def test_without_an_uptime_there_is_no_start_of_the_kernel_and_nothing_is_measured() -> None:

@@ -1,5 +1,6 @@
 """The fold from records to traces: no order, no duplicate and no late arrival changes what is known."""
 
+from itertools import permutations
 from random import Random
 
 import pytest
@@ -58,6 +59,22 @@ WHOLE = (
     event(13000, Phase.SWITCHED, uptime_ms=6000),
     event(20000, Phase.BOOTED, uptime_ms=13000),
 )
+
+
+def test_how_a_boot_attested_is_never_the_words_of_one_time_and_the_digest_of_another() -> None:
+    first = event(15_000, Phase.ATTESTED, "without a TPM")
+    later = [event(at, Phase.ATTESTED, "by its TPM") for at in (99_000, 98_000)]
+    quoted = [each.model_copy(update={"sha256": digit * 64}) for each, digit in zip(later, "f1", strict=True)]
+    found = set()
+    for order in permutations([first, *quoted]):
+        trace = None
+        for record in order:
+            trace = apply(trace, record)
+        assert trace is not None
+        found.add(trace.phase(Phase.ATTESTED))
+    [attested] = found
+    assert attested is not None
+    assert (attested.at_ms, attested.detail, attested.sha256) == (15_000, "without a TPM", "")
 
 
 def test_a_whole_boot() -> None:

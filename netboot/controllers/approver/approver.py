@@ -7,13 +7,13 @@ look at all of them, is recorded, and its token deleted then. Doing so twice cha
 
 import logging
 import threading
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import NamedTuple
 
 from netboot.controllers.approver.approvals import Approvals, Facts
 from netboot.controllers.approver.backlog import Backlog, Recent, Remembered, Task
+from netboot.controllers.approver.counts import Counts
 from netboot.controllers.approver.decision import OTHER_BOOT, TOO_MANY, Deny, LeaveAlone, decide, purpose_of, token_of
 from netboot.controllers.approver.knowledge import Knowledge
 from netboot.controllers.approver.signing import SigningDuration
@@ -68,7 +68,7 @@ class Approver:
         self._backlog = Backlog()
         self._reflector = Reflector("certificate requests", self._watch, self._seen, ROUND_SECONDS)
         self._lock = threading.Lock()
-        self._counts: Counter[tuple[str, str]] = Counter()
+        self._counts = Counts()
         self._unavailable = 0
         self._approvals = Approvals(facts, clock)
         self._finished, self._noted = Remembered(), Remembered()
@@ -91,7 +91,6 @@ class Approver:
         """For `/readyz` and metrics."""
         waiting, oldest = len(self._backlog), self._backlog.oldest_seconds()
         with self._lock:
-            decided = tuple((outcome, what, count) for (outcome, what), count in sorted(self._counts.items()))
             unavailable = self._unavailable + self._reflector.unavailable
         problem = self._reflector.problem or self._signing.problem or self._alerts.latest() or self._defects.latest()
         if problem is None and oldest > SLOW_SECONDS:
@@ -101,7 +100,7 @@ class Approver:
             ok=problem is None,
             message=problem or "certificate requests are decided",
             remedy="see the log of the approver; `netboot doctor` names what the cluster lacks",
-            decided=decided,
+            decided=self._counts.all(),
             unavailable=unavailable,
             waiting=waiting,
             oldest_seconds=round(oldest, 1),
@@ -179,14 +178,14 @@ class Approver:
             if decision.reason == OTHER_BOOT and not last:
                 raise NotOnRecordError(decision.message)
             api.requests.deny(csr, decision.reason, decision.message)
-            self._count("denied", decision.reason)
+            self._counts.add("denied", decision.reason)
             log.warning("denied: %s", decision.message, extra={"fields": {**fields, "reason": decision.reason}})
             if decision.reason == TOO_MANY:
                 self._alerts.say(csr.name, decision.message)
         else:
             self._signing.check(csr, decision.purpose, api.certificates)
             api.requests.approve(csr, decision.reason, decision.message)
-            self._count("approved", decision.purpose)
+            self._counts.add("approved", decision.purpose)
             log.info("approved: %s", decision.message, extra={"fields": {**fields, "purpose": decision.purpose}})
             if decision.purpose == "client":
                 self._approvals.tell_if_possible(csr, decision.machine, decision.boot)
@@ -238,7 +237,3 @@ class Approver:
             if held is not None and held.token_id == token:
                 self._approvals.tell(csr, held.machine, held.boot)
         self._finished.add(csr.uid)
-
-    def _count(self, outcome: str, what: str) -> None:
-        with self._lock:
-            self._counts[outcome, what] += 1

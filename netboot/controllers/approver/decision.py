@@ -22,7 +22,7 @@ Purpose = Literal["client", "renewal", "serving"]
 _TOKEN = "system:bootstrap:"  # noqa: S105 - the beginning of a user's name
 _NODE = "system:node:"
 MALFORMED, OTHER_BOOT, TOO_MANY = "NetbootMalformed", "NetbootOtherBoot", "NetbootTooMany"
-_REASONS: dict[type[CsrError], str] = {
+REASONS: dict[type[CsrError], str] = {
     BindingError: "NetbootNotBound",
     ForeignNameError: "NetbootForeignName",
     NotAllowedError: "NetbootNotAllowed",
@@ -149,7 +149,7 @@ def decide(csr: Csr, known: Known) -> Decision:
     try:
         return _approve(csr, purpose, known)
     except CsrError as error:
-        return Deny(purpose, _REASONS.get(type(error), MALFORMED), str(error) + _remedy(error, known))
+        return Deny(purpose, REASONS.get(type(error), MALFORMED), str(error) + _remedy(error, known))
 
 
 def _approve(csr: Csr, purpose: Purpose, known: Known) -> Approve:
