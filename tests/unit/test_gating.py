@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from netboot.controllers.nodes import reports
+from images.values.backoff import Backoff
+from netboot.controllers.nodes import gating, reports
 from netboot.controllers.nodes.gating import OPENINGS, OPENINGS_SECONDS, GateController, GateStatus
 from netboot.controllers.nodes.reports import LATELY_MS, MOST_WORDS, STALE_MS
 from netboot.join.errors import ClusterUnavailableError
@@ -336,6 +337,18 @@ def test_nodes_that_cannot_be_changed_hinder_no_other_and_are_named(caplog: pyte
     assert len(stage.with_taints()) == 9
 
 
+def test_where_all_are_refused_few_are_tried_and_the_others_come_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gating, "AGAIN", Backoff(first=0.1, longest=0.1))
+    stage = Stage(machines=9)
+    refusing = stage.cluster.nodes = Refusing(stage.cluster, *stage.names)
+    for name in stage.names:
+        stage.say(name)
+    for _ in range(3):
+        with pytest.raises(CannotTellError):
+            stage.step()
+    assert refusing.tried == dict.fromkeys(stage.names, 1)
+
+
 def test_one_that_cannot_be_changed_and_need_not_be_any_more_is_no_trouble() -> None:
     stage = Stage()
     stage.cluster.nodes = Refusing(stage.cluster, "n-1")
@@ -482,7 +495,7 @@ def test_where_checks_take_long_who_falls_silent_is_still_found() -> None:
     """Ten minutes of checks, and each second report is written."""
     stage = Stage(machines=5)
     stage.pass_minutes(1, *stage.names)
-    stage.pass_minutes(72, *stage.names[1:], every=18)
+    stage.pass_minutes(38, *stage.names[1:], every=18)
     assert stage.with_taints(STALE) == ["n-1"]
 
 

@@ -16,8 +16,8 @@ from netboot.lifecycle.seen_time import SeenTime
 
 STALE_MS = 30 * 60_000
 """A node says how it is every ten to twelve minutes, and every eighteen at least where its checks take long."""
-LATELY_MS = 20 * 60_000
-"""Within which one that works has said it again, by our clock, which nobody sets."""
+LATELY_MS = 15 * 60_000
+"""Within which at least half of those that work have said it again, by our clock, which nobody sets."""
 COUNT_MS = 5_000
 """How often it is counted who has said something lately: that costs as much as there are Nodes."""
 MOST_WORDS = 8
