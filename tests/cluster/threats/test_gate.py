@@ -212,12 +212,6 @@ def admin(site: LiveSite) -> requests.Session:
     return session
 
 
-def break_glass(site: LiveSite) -> requests.Session:
-    session = site._session()
-    session.cert = (str(site.cluster.folder / "break-glass.crt"), str(site.cluster.folder / "break-glass.key"))
-    return session
-
-
 def test_how_healthy_a_node_is_nobody_else_says(node: Node, another: Node, admin: requests.Session) -> None:
     why = FOR_ITSELF.format(node.name)
     denied(node.patch(admin, said("False", node.credential)), why)
@@ -263,7 +257,7 @@ def test_what_is_ours_on_a_node_neither_it_nor_an_administrator_changes(node: No
     assert node.patch(admin, {"spec": {"taints": None}}, "", MERGE).status_code == 200
 
 
-def test_a_node_brings_nothing_of_ours_that_it_was_not_given(site: LiveSite, admin: requests.Session) -> None:
+def test_a_node_brings_nothing_of_ours_that_it_was_not_given(site: LiveSite) -> None:
     why = "a node registers with no taint, label or annotation under netboot.dev/ but those that netboot gives it"
     chassis = site.fresh()
     _, session = site.join(site.power_on(chassis))
@@ -276,14 +270,6 @@ def test_a_node_brings_nothing_of_ours_that_it_was_not_given(site: LiveSite, adm
         {"metadata": plain["metadata"] | {"annotations": {"netboot.dev/gate": "manual"}}},
     ):
         denied(session.post(url, json=plain | change, timeout=30), why)
-    begins = "a Node of netboot's begins with the taint netboot.dev/unchecked:NoExecute, once and without a value"
-    closed = {**REGISTERED, "value": "ChecksFailed", "effect": "NoSchedule"}
-    for taints in ([REGISTERED, closed], [closed], [REGISTERED, {**REGISTERED, "effect": "NoSchedule"}]):
-        denied(session.post(url, json=plain | {"spec": {"taints": taints}}, timeout=30), begins)
-    for taints in ([], [closed], [{**REGISTERED, "effect": "PreferNoSchedule"}]):
-        denied(admin.post(url, json=plain | {"spec": {"taints": taints}}, timeout=30), begins)
-    glass = break_glass(site)
-    assert glass.post(url, json=plain | {"spec": {"taints": [closed]}}, timeout=30).status_code == 201
     healthy = said("True", "X509SHA256=" + "0" * 64)
     healthy["metadata"] |= plain["metadata"]
     denied(session.post(url, json=plain | healthy, timeout=30), CREDENTIAL)
@@ -294,7 +280,8 @@ def test_break_glass_takes_a_gate_into_its_own_hands(site: LiveSite) -> None:
     """As docs/gate.md has it: the service lives, and knows less than the person does."""
     node = Node(site)
     assert node.say("False").status_code == 200
-    glass = break_glass(site)
+    glass = site._session()
+    glass.cert = (str(site.cluster.folder / "break-glass.crt"), str(site.cluster.folder / "break-glass.key"))
     by_hand = {"metadata": {"annotations": {"netboot.dev/gate": "manual"}}}
     assert node.patch(glass, by_hand).status_code == 200
     taken = [one for one in node.get()["spec"]["taints"] if one["key"] != "netboot.dev/unchecked"]
@@ -317,16 +304,10 @@ def test_break_glass_takes_a_gate_into_its_own_hands(site: LiveSite) -> None:
     ids=["taints", "annotations"],
 )
 def test_a_node_grows_only_so_far(node: Node, admin: requests.Session, grown: Callable[[Node], Any]) -> None:
-    why = "a Node of netboot's has at most 16 taints, 64 annotations and 64 conditions"
-    denied(node.patch(admin, grown(node), ""), why)
-
-
-def test_a_node_that_is_full_of_taints_takes_ours(site: LiveSite, admin: requests.Session) -> None:
-    full = [REGISTERED, *({"key": f"example.com/{n}", "effect": "NoSchedule"} for n in range(15))]
-    node, one = Node(site, tuple(full)), {"key": "netboot.dev/held", "value": "me", "effect": "NoSchedule"}
-    assert node.patch(break_glass(site), {"spec": {"taints": [one]}}, "").status_code == 200
-    assert node.say().status_code == 200
-    wait_for(lambda: UNCHECKED not in node.taints())
+    denied(
+        node.patch(admin, grown(node), ""),
+        "a Node of netboot's has at most 16 taints, 64 annotations and 64 conditions",
+    )
 
 
 def test_a_node_as_large_as_it_may_be_is_still_written_to(another: Node, admin: requests.Session) -> None:
