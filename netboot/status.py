@@ -119,13 +119,15 @@ class PublisherStatus(LoopStatus):
 class ProjectionStatus(LoopStatus):
     """The projection. `taken`, `set_aside`, `replaced`: since it started. `set_aside`: rows that could not be read, by
     where they were: a journal's file name, or `state.db`; `replaced`: how often a journal was found to be an older copy
-    of itself. The others by the journal's file name."""
+    of itself; `joins_read_up_ms`: what join wrote down before that moment of `up_ms` is in the state. The others by the
+    journal's file name."""
 
     taken: int
     set_aside: dict[str, int]
     replaced: dict[str, int]
     lag_records: dict[str, int]
     problems: dict[str, str]
+    joins_read_up_ms: int = 0
 
 
 class LifecycleStatus(LoopStatus):
@@ -190,9 +192,9 @@ class ApproverStatus(Condition, Timed):
 
 
 class NodesStatus(Condition, Timed):
-    """The node collector: Nodes of machines of the inventory, and how many of them are Ready. Their gates: how many are
-    `open`, `shut`, `closed`; how many were moved since it started; how many more would be closed but for the budget;
-    why gates are not moved, empty: they are."""
+    """The node collector: Nodes of machines of the inventory, and how many of them are Ready; `followed`: they are
+    seen, and what becomes of them is written down. Their gates: how many are `open`, `shut`, `closed`; how many were
+    moved since it started; how many more would be closed but for the budget; why they, or one of them, are not."""
 
     unavailable: int
     registered: int
@@ -201,6 +203,7 @@ class NodesStatus(Condition, Timed):
     gates_moved: dict[str, int] = Field(default_factory=dict)
     gates_withheld: int = 0
     gate_problem: str = ""
+    followed: bool = True
 
 
 class FindingStatus(Strict):

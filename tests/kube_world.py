@@ -54,10 +54,17 @@ class RealWorld:
 
     def make_node(self, name: str, *, ready: bool = False, boot_id: str = "") -> None:
         if self._admin("GET", f"{NODES}/{name}").status_code == 404:
-            self._create(NODES, {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": MARK}})
+            self._create(NODES, {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}})
         condition = {"type": "Ready", "status": str(ready), "lastTransitionTime": "2026-01-01T00:00:00Z"}
         for _ in range(20):  # the controllers write to it, too
             node = self._admin("GET", f"{NODES}/{name}").json()
+            labels = node["metadata"].setdefault("labels", {})
+            if not MARK.items() <= labels.items():  # one that has it from the beginning has to be shut, too
+                labels |= MARK
+                answer = self._admin("PUT", f"{NODES}/{name}", node)
+                if answer.status_code != 200:
+                    continue
+                node = answer.json()
             node["status"] |= {"conditions": [condition], "nodeInfo": {"bootID": boot_id}}
             answer = self._admin("PUT", f"{NODES}/{name}/status", node)
             if answer.status_code == 200:

@@ -34,10 +34,14 @@ class Progress:
     replaced: Counter[str] = field(default_factory=Counter)
     lag: dict[str, int] = field(default_factory=dict)
     problems: dict[str, str] = field(default_factory=dict)
+    joins_read_up_ms: int = 0
 
-    def note(self, journals: Mapping[str, Followed], owned: Collection[str] = ()) -> None:
+    def note(
+        self, journals: Mapping[str, Followed], owned: Collection[str] = (), read_up_ms: int | None = None
+    ) -> None:
         """Where each journal is, by name; of one that has not been read yet nothing is known, which is a problem, and
-        so is one of `owned` that is not there."""
+        so is one of `owned` that is not there. `read_up_ms`: before that moment of `netboot.status.up_ms` everything
+        had been written that was found since; None: not all journals have been looked at since."""
         self.lag = {name: journal.lag for name, journal in journals.items() if journal.lag is not None}
         self.problems = {
             name: journal.problem or f"the journal {name} has not been read yet"
@@ -47,6 +51,9 @@ class Progress:
             name: f"the journal {name} is not there: its process has not made it, or its folder is gone"
             for name in sorted(set(owned) - journals.keys())
         }
+        behind = self.problems.keys() | {name for name, lag in self.lag.items() if lag}
+        if read_up_ms is not None and not any(name.startswith("join-") for name in behind):
+            self.joins_read_up_ms = read_up_ms
 
     def caught_up(self) -> bool:
         """Whether every journal has been read to its end, so that what is not in the state has not been heard."""
@@ -61,4 +68,5 @@ class Progress:
             replaced=dict(self.replaced),
             lag_records=self.lag,
             problems=self.problems,
+            joins_read_up_ms=self.joins_read_up_ms,
         )

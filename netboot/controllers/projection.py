@@ -18,6 +18,7 @@ from netboot.lifecycle.state import Batch, SetAside
 from netboot.machines.difference import names
 from netboot.machines.values import Inventory
 from netboot.reread import look
+from netboot.status import up_ms
 from netboot.stores import journal_reader
 from netboot.stores.journal_reader import Row
 from netboot.stores.state_rows import raw, why
@@ -82,7 +83,7 @@ class ProjectionController:
     def step(self, going: Callable[[], None] = lambda: None) -> bool:
         """Look at every journal once; whether there is more to take at once. `going` is called between any two pieces
         of work that wait for a disk."""
-        began = self._monotonic()
+        began, began_up_ms = self._monotonic(), up_ms()
         paths = {path.name: path for path in sorted(self._folder.glob("*.db"))}
         for gone in self._followed.keys() - paths.keys():
             del self._followed[gone]
@@ -102,7 +103,7 @@ class ProjectionController:
             for work in (self._inspect, self._declare):
                 going()
                 work()
-        self.progress.note(self._followed, self._owned)
+        self.progress.note(self._followed, self._owned, began_up_ms - round(LOOK_SECONDS * 1000))
         return more
 
     def _try_to_follow(self, followed: Followed) -> bool:

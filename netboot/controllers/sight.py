@@ -66,7 +66,7 @@ class Eyes:
             said = self._status.read(process, model)
         except CannotTellError:
             return False
-        well = said.followed if isinstance(said, ApproverStatus) else not isinstance(said, NodesStatus) or said.ok
+        well = not isinstance(said, ApproverStatus | NodesStatus) or said.followed
         return said is not None and well and abs(up_ms - said.up_ms) <= FRESH_MS  # it may say so while we look
 
     def _read_nodes(self, cluster: str) -> None:

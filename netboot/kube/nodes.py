@@ -1,5 +1,6 @@
 """`netboot.join.ports.Nodes`."""
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
@@ -14,6 +15,8 @@ from netboot.kube.connection import Connection, milliseconds
 from netboot.kube.errors import StatusError
 from netboot.machines.values import UNCHECKED
 
+log = logging.getLogger(__name__)
+
 _HEALTHY = "netboot.dev/Healthy"
 _CREDENTIAL, _CHECKS = "netboot.dev/health-credential", "netboot.dev/health-checks"
 MOST_MESSAGE = 300
@@ -25,6 +28,8 @@ class KubeNodes:
 
     def __init__(self, connection: Connection) -> None:
         self._connection, self._api = connection, client.CoreV1Api(connection.api)
+        self._unread: set[str] = set()
+        """Names of Nodes that could not be read when they came last."""
 
     def node(self, name: str) -> NodeView | None:
         try:
@@ -39,7 +44,22 @@ class KubeNodes:
 
     def watch(self, seconds: float) -> Iterator[NodeView]:
         for node in self._connection.follow(self._api.list_node, "/api/v1/nodes", seconds):
-            yield _view(node)
+            view = self._read(node)
+            if view is not None:
+                yield view
+
+    def _read(self, node: dict[str, Any]) -> NodeView | None:
+        """None: it cannot be read, which is said once, and hinders no other."""
+        name = str(node["metadata"]["name"])
+        try:
+            view = _view(node)
+        except (ValueError, KeyError, TypeError, AttributeError):
+            if name not in self._unread:
+                log.exception("the Node %s cannot be read, so it is left as it is", name)
+            self._unread.add(name)
+            return None
+        self._unread.discard(name)
+        return view
 
     def taint(self, node: NodeView, taints: Sequence[Mapping[str, str]]) -> NodeView:
         # A list of taints is replaced whole: the version makes this a change of the very list that was looked at.
@@ -68,11 +88,19 @@ def _health(node: dict[str, Any]) -> HealthSaid | None:
     )
 
 
+def _moment(text: str | None) -> int | None:
+    """What a node wrote of a time; None: nothing that can be read. Go knows years that Python does not (0, 10000)."""
+    try:
+        return milliseconds(text) if text else None
+    except ValueError:
+        return None
+
+
 def _view(node: dict[str, Any]) -> NodeView:
     metadata, status = node["metadata"], node.get("status") or {}
     conditions = {condition["type"]: condition for condition in status.get("conditions") or ()}
     ready = conditions.get("Ready") or {}
-    since = ready.get("lastTransitionTime")
+    since = _moment(ready.get("lastTransitionTime"))
     is_ready = ready.get("status") == "True"
     taints = tuple((node.get("spec") or {}).get("taints") or ())
     return NodeView(
@@ -81,7 +109,7 @@ def _view(node: dict[str, Any]) -> NodeView:
         ready=is_ready,
         boot_id=str((status.get("nodeInfo") or {}).get("bootID") or ""),
         created_ms=milliseconds(metadata["creationTimestamp"]),
-        ready_since_ms=milliseconds(since) if is_ready and since else None,
+        ready_since_ms=since if is_ready else None,
         marked=MARK.items() <= (metadata.get("labels") or {}).items(),
         gated=any(taint["key"] == UNCHECKED for taint in taints),
         taints=taints,

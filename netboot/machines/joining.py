@@ -49,14 +49,18 @@ _REMEDY = (
 
 
 def weakened_taints(items: Sequence[Declared]) -> Iterator[Fault]:
-    """Taints that are declared in the place of join's own, with an effect that keeps too few Pods off: admission would
-    refuse such a node for ever, or it would run what nobody has checked it for."""
+    """Taints that are declared in the place of join's own, with a value or an effect that keeps too few Pods off:
+    admission would refuse such a node for ever, or it would run what nobody has checked it for."""
     for item in items:
         listed = item.inner("node").get("taints") if item.kind == "machine" else None
         for number, taint in enumerate(listed if isinstance(listed, list) else []):
             key, _, effect = str(taint).partition(":")
-            key = key.partition("=")[0]
-            if key == UNCHECKED and effect != "NoExecute":
+            key, _, value = key.partition("=")
+            if key == UNCHECKED and value:
+                yield item.fault(
+                    f"{key}={value}: this taint has no value but what the gate gives it", "node", "taints", number
+                )
+            elif key == UNCHECKED and effect != "NoExecute":
                 words = f"{key} with {effect} lets Pods of the boot before start: write NoExecute, or leave it to join"
                 yield item.fault(words, "node", "taints", number)
             elif key == UNATTESTED and effect == "PreferNoSchedule":

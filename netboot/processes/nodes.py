@@ -6,6 +6,7 @@ import functools
 from netboot.clock import SystemClock
 from netboot.controllers import runner
 from netboot.controllers.approver.knowledge import Machines
+from netboot.controllers.nodes.caught_up import joins_read_up_ms
 from netboot.controllers.nodes.collector import Collector
 from netboot.controllers.nodes.gating import GateController
 from netboot.controllers.nodes.holds import JudgedHolds
@@ -24,7 +25,7 @@ from netboot.stores.conditions import SqliteConditions
 from netboot.stores.facts import Facts
 from netboot.stores.live import LiveView
 from netboot.stores.state import SqliteStates
-from netboot.stores.status import StatusFile
+from netboot.stores.status import StatusFile, StatusFolder
 
 
 def run(spec: ProcessSpec) -> None:
@@ -52,9 +53,12 @@ def run(spec: ProcessSpec) -> None:
         conditions = config.data / "conditions.db"
         return JudgedNow(conditions, SqliteConditions(conditions), names)
 
+    def joins_read() -> int:
+        return joins_read_up_ms(StatusFolder(config.data / "status"))
+
     gate = GateController(nodes, machines.all, classes, states, JudgedHolds(judged().found), up_ms)
     teller = Teller(events, judged().found, gate.nodes, SystemClock().now_ms)
-    collector = Collector(nodes, machines.all, states, facts, gate, SystemClock())
+    collector = Collector(nodes, machines.all, states, facts, gate, SystemClock(), joins_read)
     observed, status = ObservedFile(config.data / "status", cluster), StatusFile(config.data / "status", spec.name)
 
     def say(said: Reporting) -> None:

@@ -16,7 +16,7 @@ def gates(collectors: Mapping[str, NodesStatus]) -> Iterator[Metric]:
     moved = CounterMetricFamily("netboot_gate_moves", text, labels=["cluster", "move"])
     text = "Nodes that would be closed, but for the budget of closings."
     withheld = GaugeMetricFamily("netboot_gate_withheld_nodes", text, labels=["cluster"])
-    text = "1: gates are not moved at the moment; the log of the node collector says why."
+    text = "1: gates, or that of one Node, are not moved at the moment; the log of the node collector says why."
     failing = GaugeMetricFamily("netboot_gate_failing", text, labels=["cluster"])
     for cluster, status in collectors.items():
         for state, count in status.gates.items():

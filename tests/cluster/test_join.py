@@ -82,7 +82,8 @@ def test_the_token_authenticates_and_opens_nothing_but_certificate_requests(
 def test_the_node_of_the_boot_before_is_gone_before_the_token(
     stage: Stage, as_admin: Admin, cluster: ClusterAccess
 ) -> None:
-    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "join-two", "labels": MARK}}
+    node: dict[str, Any] = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "join-two", "labels": MARK}}
+    node["spec"] = {"taints": [{"key": "netboot.dev/unchecked", "effect": "NoExecute"}]}
     assert as_admin("POST", NODE, node).status_code == 201
     order: list[str] = []
 

@@ -13,6 +13,7 @@ from netboot.kube.nodes import KubeNodes
 from netboot.lifecycle.phases import Phase
 from netboot.lifecycle.state import Batch
 from netboot.machines.values import Machine, Match
+from netboot.status import up_ms
 from tests.kube_world import NODES, RealWorld
 from tests.processes import wait_for
 from tests.records import event
@@ -28,7 +29,9 @@ def test_a_node_that_was_there_before_the_boot_attested_does_not_count(
 ) -> None:
     states, connection = MemoryStates(), connect(accounts["nodes"])
     journal, now = Journal(states), time.time_ns() // 1_000_000
-    collector = Collector(lambda: KubeNodes(connection), lambda: MACHINES, states, journal, NoGate(), SystemClock())
+    collector = Collector(
+        lambda: KubeNodes(connection), lambda: MACHINES, states, journal, NoGate(), SystemClock(), up_ms
+    )
     world.make_node("before", ready=True)
     attested = [
         event("before", 1, Phase.ATTESTED).model_copy(update={"at_ms": now + 60_000}),

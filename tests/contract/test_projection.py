@@ -567,6 +567,38 @@ def test_of_which_machines_facts_were_taken_over_is_told_and_whether_any_are_wai
     site.projection.close()
 
 
+def test_up_to_when_what_join_wrote_down_is_in_the_state_whatever_becomes_of_other_journals(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site, now = Site(tmp_path), 100_000
+    monkeypatch.setattr("netboot.controllers.projection.up_ms", lambda: now)
+    owned = {"boot-0.db", "join-0.db"}
+    site.controller = ProjectionController(
+        site.journals, site.projection, owned=owned, most_rows=2, monotonic=lambda: now / 1000
+    )
+    progress = site.controller.progress
+
+    def read_up_ms() -> int:
+        site.controller.step()
+        return progress.status(1).joins_read_up_ms
+
+    assert read_up_ms() == 0, "its journal is not there yet"
+    join = JournalFile(site.journals / "join-0.db", 100, 2**20)
+    for number in range(5):
+        join.commit([(1, event("gpu-001", number, Phase.ATTESTED).model_dump_json())])
+    assert read_up_ms() == 0
+    now += 2_000
+    assert read_up_ms() == 0
+    now += 2_000
+    assert read_up_ms() == now - 1_000, "a file that looks as it did is not looked into for so long"
+    assert progress.problems.keys() == {"boot-0.db"}
+    join.commit([(1, event("gpu-001", 9, Phase.ATTESTED).model_dump_json()) for _ in range(3)])
+    now += 2_000
+    assert read_up_ms() == now - 3_000
+    join.close()
+    site.projection.close()
+
+
 def test_machines_that_left_the_inventory_are_told_to_the_state(tmp_path: Path) -> None:
     site = Site(tmp_path)
     in_force = [load_inventory(make_site(tmp_path / "site").inventory)]

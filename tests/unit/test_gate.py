@@ -70,6 +70,20 @@ def known(**more: Any) -> Known:
             "the node has not said for half an hour how healthy it is",
             ({**CLOSED, "value": "ReportStale"},),
         ),
+        (
+            node(REGISTERED, health=said()),
+            known(often=True),
+            "OpenedOften",
+            "it was opened too often of late: some minutes later it is again",
+            (REGISTERED,),
+        ),
+        (
+            node(health=said("False")),
+            known(hold="Held"),
+            "ChecksFailed",
+            "it is False",
+            ({**RETIRED, "value": "Held"},),
+        ),
         (node(health=said("False")), known(gate=Gate(on_failure="report")), "ChecksFailed", "it is False", ()),
         (node(health=said("Unknown")), known(), "ChecksUnknown", "it is Unknown", ()),
         (
@@ -139,6 +153,7 @@ facts = st.builds(
     ),
     stale=st.booleans(),
     hold=st.sampled_from([None, "", "Held", "Retired", "Quarantined"]),
+    often=st.booleans(),
 )
 
 
@@ -155,6 +170,7 @@ def test_whatever_comes(view: NodeView, how: Known) -> None:
         assert (view.health.status, view.health.credential in how.certificates) == ("True", True)
         assert set(how.gate.required) <= {"cpus"}
         assert not how.stale
+        assert not how.often
     assert decision.closes is (is_shut(decision.taints) and not is_shut(view.taints))
     if decision.closes:
         assert decision.reason in CLOSING
@@ -176,3 +192,17 @@ def _others_stay(view: NodeView, decision: Decision) -> None:
 @pytest.mark.parametrize(("of", "most"), [(0, 1), (1, 1), (9, 1), (10, 1), (19, 1), (20, 2), (437, 43), (5_000, 500)])
 def test_a_tenth_may_be_closed_and_one_in_any_case(of: int, most: int) -> None:
     assert [may_close(closed, of) for closed in (0, most - 1, most, most + 1)] == [True, True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("taints", "closed"),
+    [
+        ((), False),
+        ((REGISTERED,), False),
+        ((FOREIGN, CLOSED), True),
+        ((REGISTERED, CLOSED), False),
+        (({**CLOSED, "value": "else"},), False),
+    ],
+)
+def test_closed_is_what_the_gate_itself_has_shut(taints: tuple[dict[str, str], ...], closed: bool) -> None:
+    assert was_closed(taints) is closed

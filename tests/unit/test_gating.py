@@ -1,19 +1,27 @@
 """The gate's loop over a cluster in memory: whom it lets in, whom it shuts out, and when it stands still."""
 
+import contextlib
 import logging
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
 
-from netboot.controllers.nodes.gating import GateController, GateStatus
-from netboot.controllers.nodes.reports import LATELY_MS, STALE_MS
+from images.values.backoff import Backoff
+from netboot.controllers.nodes import gating, reports
+from netboot.controllers.nodes.gating import OPENINGS, OPENINGS_SECONDS, GateController, GateStatus
+from netboot.controllers.nodes.reports import LATELY_MS, MOST_WORDS, STALE_MS
+from netboot.join.errors import ClusterUnavailableError
 from netboot.join.node_said import HealthSaid
 from netboot.join.ports import NodeView
+from netboot.lifecycle.errors import CannotTellError
+from netboot.lifecycle.outage import Outages
 from netboot.lifecycle.phases import Phase
 from netboot.lifecycle.state import Batch
 from netboot.machines.classes import Class, Gate
 from netboot.machines.values import Machine, Match
-from tests.kube_fake import FakeCluster
+from tests.kube_fake import FakeCluster, FakeNodes
 from tests.records import certified, event, script
 from tests.states import MemoryStates
 
@@ -42,20 +50,25 @@ class Stage:
             name: Machine.model_validate({"name": name, "match": Match(serial=name), "profile": "p", "class": "hgx"})
             for name in self.names
         }
+        self.classes = {"hgx": kind}
         self._taken, self._heartbeat = 0, 0
+        self.start()
+        for name in self.names:
+            self.know(script(name, 1), event(name, 1, Phase.ATTESTED), certified(name, 1, of(name)))
+            self.register(name)
+            self.note(name, 1)
+
+    def start(self) -> None:
+        """The process begins anew, and knows nothing."""
         self.gate = GateController(
             lambda: self.cluster.nodes,
             lambda: self.machines,
-            lambda: {"hgx": kind},
+            lambda: self.classes,
             self.states,
             self,
             lambda: round(self.seconds * 1000),
             lambda: self.seconds,
         )
-        for name in self.names:
-            self.know(script(name, 1), event(name, 1, Phase.ATTESTED), certified(name, 1, of(name)))
-            self.register(name)
-            self.note(name, 1)
 
     def register(self, name: str) -> None:
         """A kubelet makes its Node, after join has deleted the one of the boot before."""
@@ -78,7 +91,7 @@ class Stage:
         """A node writes onto its Node."""
         self._heartbeat += 1
         health = HealthSaid(status, "r", f"{name} is {status}", credential or of(name), {}, str(self._heartbeat))
-        self.cluster.put_node(self.node(name)._replace(health=health))
+        self.gate.take(self.cluster.put_node(self.node(name)._replace(health=health)))
 
     def node(self, name: str) -> NodeView:
         return self.cluster._nodes[name]
@@ -90,10 +103,10 @@ class Stage:
             self.gate.take(self.node(name))
         self.gate.step(followed=self.followed)
 
-    def pass_minutes(self, minutes: int, *talking: str) -> None:
-        """These say every ten minutes that all is well."""
-        for minute in range(minutes * 10):
-            for name in talking if minute % 100 == 0 else ():
+    def pass_minutes(self, minutes: int, *talking: str, every: int = 10) -> None:
+        """These say `every` so many minutes that all is well."""
+        for tenth in range(minutes * 10):
+            for name in talking if tenth % (every * 10) == 0 else ():
                 self.say(name)
             self.step(6.0)
 
@@ -282,3 +295,220 @@ def test_a_node_of_no_machine_and_one_that_is_gone_are_nobody_s_to_move() -> Non
     stage.step()
     stage.gate.begin_round(well=True)
     assert stage.gate.status().gates == {"open": 0, "shut": 0, "closed": 0}
+
+
+class Refusing(FakeNodes):
+    """An API server that refuses to change these Nodes; `tried`: how often it was asked to."""
+
+    def __init__(self, cluster: FakeCluster, *names: str) -> None:
+        super().__init__(cluster)
+        self.names, self.tried = set(names), Counter[str]()
+
+    def taint(self, node: NodeView, taints: Sequence[Mapping[str, str]]) -> NodeView:
+        if node.name in self.names:
+            self.tried[node.name] += 1
+            raise ClusterUnavailableError("the apiserver refused a request of ours (422 Invalid): at most 16 taints")
+        return super().taint(node, taints)
+
+
+def test_nodes_that_cannot_be_changed_hinder_no_other_and_are_named(caplog: pytest.LogCaptureFixture) -> None:
+    stage = Stage(machines=9)
+    refusing = stage.cluster.nodes = Refusing(stage.cluster, "n-1", "n-2", "n-3", "n-4")
+    for name in stage.names:
+        stage.say(name)
+    problems = []
+    for _ in range(240):
+        with pytest.raises(CannotTellError) as caught:
+            stage.step()
+        problems.append(str(caught.value))
+    assert stage.with_taints() == ["n-5", "n-6", "n-7", "n-8", "n-9"]
+    why = "the apiserver refused a request of ours (422 Invalid): at most 16 taints"
+    assert set(problems) == {f"the taints of the Node n-1 cannot be changed: {why}"}
+    assert {name: 5 <= tried <= 9 for name, tried in refusing.tried.items()} == dict.fromkeys(
+        sorted(refusing.names), True
+    )
+    assert [line for line in lines(caplog) if "n-4" in line] == [f"the gate of n-4 cannot be changed: {why}"]
+    refusing.names.clear()
+    for _ in range(8):
+        stage.seconds += 60.0
+        with contextlib.suppress(CannotTellError):
+            stage.step()
+    stage.step()
+    assert len(stage.with_taints()) == 9
+
+
+def test_where_all_are_refused_few_are_tried_and_the_others_come_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gating, "AGAIN", Backoff(first=0.1, longest=0.1))
+    stage = Stage(machines=9)
+    refusing = stage.cluster.nodes = Refusing(stage.cluster, *stage.names)
+    for name in stage.names:
+        stage.say(name)
+    for _ in range(3):
+        with pytest.raises(CannotTellError):
+            stage.step()
+    assert refusing.tried == dict.fromkeys(stage.names, 1)
+
+
+def test_one_that_cannot_be_changed_and_need_not_be_any_more_is_no_trouble() -> None:
+    stage = Stage()
+    stage.cluster.nodes = Refusing(stage.cluster, "n-1")
+    stage.say("n-1")
+    with pytest.raises(CannotTellError):
+        stage.step()
+    stage.cluster.put_node(stage.node("n-1")._replace(taints=()))
+    stage.step()
+    with pytest.raises(CannotTellError):
+        stage.say("n-1", "False")
+        stage.step(60.0)
+    del stage.machines["n-1"]
+    stage.step()
+
+
+@pytest.mark.parametrize("forgotten", [False, True], ids=["a restart", "an inventory without it came and went"])
+def test_a_gate_that_was_closed_for_silence_opens_by_new_words_alone(forgotten: bool) -> None:
+    stage = Stage(machines=5)
+    stage.pass_minutes(1, *stage.names)
+    stage.pass_minutes(35, *stage.names[1:])
+    assert stage.with_taints(STALE) == ["n-1"]
+    if forgotten:
+        machines = stage.machines.copy()
+        stage.machines.clear()
+        for _ in range(2):
+            stage.gate.begin_round(well=True)
+            stage.step()
+        stage.machines.update(machines)
+    else:
+        stage.start()
+    for minutes in (1, 20, 20):
+        stage.pass_minutes(minutes, *stage.names[1:])
+        assert stage.with_taints(STALE) == ["n-1"]
+    stage.say("n-1", credential="f" * 64)
+    stage.step()
+    assert stage.with_taints(STALE) == ["n-1"], "a stranger's are none"
+    stage.say("n-1")
+    stage.step()
+    assert len(stage.with_taints()) == 5
+
+
+def test_what_is_written_over_under_another_certificate_still_counts() -> None:
+    """Who has the key of an earlier boot writes right after the node, each time."""
+    stage = Stage(machines=5)
+    for status, taints in (("True", []), ("False", [CLOSED]), ("True", [])):
+        stage.say("n-1", status)
+        stage.say("n-1", "False" if status == "True" else "True", credential="f" * 64)
+        for _ in range(8):
+            stage.step()
+        assert stage.taints("n-1") == taints
+    stage.cluster.put_node(stage.node("n-1")._replace(health=None))
+    stage.step()
+    assert stage.taints("n-1") == []
+    for name in stage.names[1:]:
+        stage.say(name)
+    for tenth in range(320):
+        stage.say("n-1", credential="f" * 64)
+        for name in stage.names[1:] if tenth % 100 == 0 else ():
+            stage.say(name)
+        stage.step(6.0)
+    assert stage.taints("n-1") == [STALE], "it is alive by nobody else's word"
+
+
+def test_of_what_is_said_under_many_certificates_the_latest_is_kept() -> None:
+    stage = Stage()
+    for number in range(1_000):
+        stage.say("n-1", credential=f"{number:064}")
+    stage.say("n-1", credential=of("n-1", 7))
+    stage.step()
+    (entry,) = stage.gate._reports.entries.values()
+    assert len(entry.words) == MOST_WORDS
+    stage.know(certified("n-1", 1, of("n-1", 7)))
+    for _ in range(4):
+        stage.step()
+    assert (stage.taints(), entry.words) == ([], {})
+
+
+def test_a_change_of_class_makes_nobody_stale_and_nobody_fresh() -> None:
+    """Classes' clocks show what they like; how long ago something was is the same by each."""
+    stage = Stage(machines=12)
+    new, old = stage.names[6:], stage.names[:6]
+    for name in new:
+        stage.machines[name] = stage.machines[name].model_copy(update={"class_name": "new"})
+    stage.pass_minutes(120, *old)
+    stage.pass_minutes(11, *stage.names)
+    stage.machines["n-12"] = stage.machines["n-12"].model_copy(update={"class_name": "hgx"})
+    stage.step(6.0)
+    assert stage.taints("n-12") == []
+    stage.machines["n-1"] = stage.machines["n-1"].model_copy(update={"class_name": "new"})
+    stage.pass_minutes(31, *stage.names[1:])
+    assert stage.with_taints(STALE) == ["n-1"]
+
+
+def test_who_is_held_takes_nothing_of_what_may_be_closed() -> None:
+    """One closed machine that waits for its repair would keep every other of a small class open."""
+    stage = Stage(machines=5)
+    for status in ("True", "False"):
+        for name in stage.names[:2]:
+            stage.say(name, status)
+        stage.step()
+    assert stage.with_taints(CLOSED) == ["n-1"]
+    assert stage.gate.status().withheld == 1
+    stage.held = {"n-1": "Retired"}
+    stage.step(6.0)
+    stage.step(6.0)
+    assert (stage.taints("n-1"), stage.taints("n-2")) == ([CLOSED, RETIRED], [CLOSED])
+
+
+def test_who_registers_as_a_gate_that_was_closed_takes_nothing_of_what_may_be_closed() -> None:
+    stage = Stage(machines=5)
+    for status in ("True", "False"):
+        stage.cluster.put_node(stage.node("n-1")._replace(taints=(REGISTERED, CLOSED)))
+        stage.say("n-2", status)
+        stage.step()
+    assert stage.taints("n-2") == [CLOSED]
+
+
+def test_one_that_left_the_inventory_is_not_withheld_any_more() -> None:
+    stage = Stage(machines=5)
+    for status in ("True", "False"):
+        for name in stage.names[:3]:
+            stage.say(name, status)
+        stage.step()
+    assert stage.gate.status().withheld == 2
+    del stage.machines["n-3"]
+    stage.step()
+    assert stage.gate.status().withheld == 1
+
+
+def test_a_node_whose_checks_come_and_go_is_written_to_no_more_than_so_often() -> None:
+    stage = Stage(machines=2)
+    for _ in range(100):
+        for status in ("True", "False"):
+            stage.say("n-1", status)
+            stage.step()
+    assert stage.gate.status().moved == {"opened": OPENINGS, "closed": OPENINGS}
+    stage.say("n-1")
+    stage.step()
+    assert stage.taints("n-1") == [CLOSED]
+    stage.step(OPENINGS_SECONDS)
+    assert stage.taints("n-1") == []
+
+
+def test_where_checks_take_long_who_falls_silent_is_still_found() -> None:
+    """Ten minutes of checks, and each second report is written."""
+    stage = Stage(machines=5)
+    stage.pass_minutes(1, *stage.names)
+    stage.pass_minutes(38, *stage.names[1:], every=18)
+    assert stage.with_taints(STALE) == ["n-1"]
+
+
+def test_who_said_something_lately_is_counted_every_few_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = list[Outages]()
+
+    def outages() -> Outages:
+        made.append(Outages())
+        return made[-1]
+
+    monkeypatch.setattr(reports, "Outages", outages)
+    stage = Stage()
+    for _ in range(121):
+        stage.step()
+    assert len(made) == 13

@@ -69,13 +69,15 @@ def test_where_nobody_joins_nobody_is_asked(tmp_path: Path) -> None:
 
 def test_netboot_s_own_taints_keep_pods_off(tmp_path: Path) -> None:
     weak = '"netboot.dev/unchecked:NoSchedule", "netboot.dev/unattested=x:PreferNoSchedule", "a:PreferNoSchedule"'
+    valued = '"netboot.dev/unchecked=ChecksFailed:NoExecute"'
     sound = '"netboot.dev/unchecked:NoExecute", "netboot.dev/unattested:NoSchedule"'
-    site(tmp_path, f", node: {{taints: [{sound}]}}", f", node: {{taints: [{weak}]}}", ", node: {taints: 1}")
+    site(tmp_path, f", node: {{taints: [{sound}]}}", f", node: {{taints: [{weak}, {valued}]}}", ", node: {taints: 1}")
     at, leave = "a.yaml:6: machines[1].node.taints", "or leave it to join"
     unattested = "netboot.dev/unattested with PreferNoSchedule keeps no Pod off"
-    assert faults(tmp_path)[:2] == [
+    assert faults(tmp_path)[:3] == [
         f"{at}[0]: netboot.dev/unchecked with NoSchedule lets Pods of the boot before start: write NoExecute, {leave}",
         f"{at}[1]: {unattested}: write NoSchedule or NoExecute, {leave}",
+        f"{at}[3]: netboot.dev/unchecked=ChecksFailed: this taint has no value but what the gate gives it",
     ]
 
 

@@ -318,6 +318,28 @@ def test_a_watch_goes_on_where_the_last_one_ended(server: Server, connection: Co
     assert all("allowWatchBookmarks=true" in path for path in server.asked if "watch=1" in path)
 
 
+@pytest.mark.parametrize("moment", ["0000-01-01T00:00:00Z", "10000-01-01T11:59:59Z", "x", None])
+def test_a_time_that_a_node_wrote_and_nobody_can_read_is_none(
+    server: Server, connection: Connection, moment: str | None
+) -> None:
+    """A node writes onto its own Node what it likes, and Go takes the years 0 and 10000."""
+    ready = {"type": "Ready", "status": "True", "lastTransitionTime": moment}
+    server.answer = lambda _method, _path: (200, node("n", "1") | {"status": {"conditions": [ready]}})
+    view = KubeNodes(connection).node("n")
+    assert view is not None
+    assert (view.ready, view.ready_since_ms) == (True, None)
+
+
+def test_a_node_that_cannot_be_read_hinders_no_other(
+    server: Server, connection: Connection, caplog: pytest.LogCaptureFixture
+) -> None:
+    odd = event("MODIFIED", "a", "8")
+    odd["object"]["status"] = {"conditions": [{"status": "True"}]}
+    events = [odd, event("ADDED", "b", "9"), odd, event("MODIFIED", "a", "10")]
+    assert watched(server, connection, ("list", ([], "7")), ("watch", events)) == ["b", "a"]
+    assert [record.getMessage() for record in caplog.records] == ["the Node a cannot be read, so it is left as it is"]
+
+
 @pytest.mark.parametrize("gone", [410, [GONE], [event("ADDED", "b", "8"), GONE]], ids=["status", "event", "later"])
 def test_a_watch_whose_place_is_forgotten_lists_again(server: Server, connection: Connection, gone: Any) -> None:
     names = watched(server, connection, ("list", (["a"], "7")), ("watch", gone), ("list", (["a", "c"], "30")))

@@ -388,11 +388,12 @@ class Said:
         zero = dict.fromkeys(("bytes_sent", "refused", "discoveries_dropped", "open_connections", "journal_lag"), 0)
         write_status(self.folder, f"boot-{index}", BootStatus(at_ms=1, up_ms=up_ms, **counts, **zero))
 
-    def cluster(self, up_ms: int, *, ok: bool = True, alert: bool = False, followed: bool = True) -> None:
+    def cluster(self, up_ms: int, *, nodes: bool = True, alert: bool = False, followed: bool = True) -> None:
         common: dict[str, Any] = {"at_ms": 1, "up_ms": up_ms, "message": "so", "unavailable": 0}
         counts: dict[str, Any] = {"decided": (), "waiting": 0, "oldest_seconds": 0.0, "followed": followed}
         write_status(self.folder, "approver-default", ApproverStatus(**common, ok=not alert, **counts))
-        write_status(self.folder, "nodes-default", NodesStatus(**common, ok=ok, registered=0, ready=0))
+        of_nodes = {"ok": nodes and not alert, "followed": nodes, "registered": 0, "ready": 0}
+        write_status(self.folder, "nodes-default", NodesStatus(**common, **of_nodes))
 
 
 def test_who_is_silent_cannot_be_seen_by(tmp_path: Path) -> None:
@@ -406,10 +407,11 @@ def test_who_is_silent_cannot_be_seen_by(tmp_path: Path) -> None:
     assert said.eyes.look(20_000).seeing == {"reports"}, "its Nodes have not been listed yet"
     write_status(said.folder, "observed-default", ObservedNodes())
     assert said.eyes.look(20_000).seeing == {"reports", "cluster/default"}
-    for blind in ({"ok": False}, {"followed": False}):
+    for blind in ({"nodes": False}, {"followed": False}):
         said.cluster(20_000, **blind)
         assert said.eyes.look(20_000).seeing == {"reports"}
-    said.cluster(20_000, alert=True)  # one Node asks for too many certificates: the others are seen all the same
+    # one Node asks for too many certificates, or its gate cannot be moved: the others are seen all the same
+    said.cluster(20_000, alert=True)
     assert said.eyes.look(20_000).seeing == {"reports", "cluster/default"}
     said.cluster(20_000)
     assert said.eyes.look(30_000).seeing == {"reports", "cluster/default"}

@@ -1,6 +1,8 @@
 """The node collector: to which boot a Node belongs, and what is written down of it, once."""
 
+import dataclasses
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -10,8 +12,11 @@ from images.values.backoff import Backoff
 from netboot.controllers import reflector
 from netboot.controllers.nodes import collector as module
 from netboot.controllers.nodes.attribution import SKEW_MS, belongs, facts, seen
+from netboot.controllers.nodes.caught_up import joins_read_up_ms
 from netboot.controllers.nodes.collector import Collector
 from netboot.controllers.nodes.gating import GateStatus
+from netboot.controllers.progress import Progress
+from netboot.join.errors import ClusterUnavailableError
 from netboot.join.ports import NodeView
 from netboot.lifecycle.errors import JournalUnavailableError
 from netboot.lifecycle.events import EventRecord
@@ -20,6 +25,8 @@ from netboot.lifecycle.phases import Phase
 from netboot.lifecycle.state import Batch
 from netboot.lifecycle.trace import Trace, apply
 from netboot.machines.values import Machine, Match
+from netboot.status import up_ms
+from netboot.stores.status import StatusFolder, write_status
 from tests.kube_fake import FakeCluster
 from tests.processes import wait_for
 from tests.records import START, boot_id, event, script
@@ -129,8 +136,11 @@ class NoGate:
     def take(self, node: NodeView) -> None:
         pass
 
+    problem = ""
+
     def step(self, *, followed: bool) -> None:
-        pass
+        if self.problem:
+            raise ClusterUnavailableError(self.problem)
 
     def status(self) -> GateStatus:
         return GateStatus({}, {}, 0)
@@ -144,18 +154,26 @@ class Stage:
         self.journal = Journal(self.states)
         self.now = ATTESTED + 4_000
         self._taken = 0
+        self.read_up_ms, self.gate = up_ms, NoGate()
         self.collector = self.again()
 
     def now_ms(self) -> int:
         return self.now
 
-    def again(self) -> Collector:
-        """A collector that has just started."""
+    def again(self, *, start: bool = True) -> Collector:
+        """A collector that has just started, or is about to."""
         machines = {"gpu-001": MACHINE}
         self.collector = Collector(
-            lambda: self.cluster.nodes, lambda: machines, self.states, self.journal, NoGate(), self
+            lambda: self.cluster.nodes,
+            lambda: machines,
+            self.states,
+            self.journal,
+            self.gate,
+            self,
+            lambda: self.read_up_ms(),
         )
-        self.collector.start()
+        if start:
+            self.collector.start()
         return self.collector
 
     def know(self, *records: object) -> None:
@@ -225,6 +243,44 @@ def test_the_state_may_learn_of_the_attestation_later_than_the_cluster_of_the_no
     assert stage.journal.records == []
     stage.know(script("gpu-001", 1), event("gpu-001", 1, Phase.ATTESTED))
     wait_for(lambda: len(stage.journal.records) == 2)
+
+
+def test_a_node_that_the_state_may_not_know_the_boot_of_is_not_given_to_the_one_before(stage: Stage) -> None:
+    """The boot before attested and never registered; of the next, whose Node this is, the state hears later."""
+    stage.collector.stop()
+    read_up_ms, collector = up_ms() - 1, stage.again(start=False)
+    stage.read_up_ms = lambda: read_up_ms
+    stage.know(script("gpu-001", 1), event("gpu-001", 1, Phase.ATTESTED))
+    collector.take(stage.cluster.make_node("gpu-001", created_ms=START + 2_000 + 105_000))
+    collector.step()
+    assert stage.phases() == []
+    first = up_ms()
+    wait_for(lambda: up_ms() > first)
+    collector.take(stage.cluster.make_node("gpu-001", ready=True))  # as it is seen later it is no other
+    stage.know(event("gpu-001", 2, Phase.ATTESTED, 100_000))
+    read_up_ms = first
+    collector.step()
+    assert stage.phases() == [(SECOND, Phase.NODE_REGISTERED), (SECOND, Phase.READY)]
+
+
+def test_how_far_the_state_is_the_projection_says(tmp_path: Path) -> None:
+    assert joins_read_up_ms(StatusFolder(tmp_path)) == 0
+    write_status(tmp_path, "projection", dataclasses.replace(Progress(), joins_read_up_ms=7).status(1))
+    assert joins_read_up_ms(StatusFolder(tmp_path)) == 7
+    (tmp_path / "projection.json").write_text("{")
+    assert joins_read_up_ms(StatusFolder(tmp_path)) == 0
+
+
+def test_a_gate_that_cannot_be_moved_is_said_and_nodes_are_followed_all_the_same(stage: Stage) -> None:
+    wait_for(lambda: stage.collector.status().ok)
+    stage.gate.problem = "the taints of the Node gpu-001 cannot be changed: 422"
+    wait_for(lambda: not stage.collector.status().ok)
+    said = stage.collector.status()
+    assert (said.message, said.gate_problem, said.followed) == (stage.gate.problem, stage.gate.problem, True)
+    stage.cluster.down = "the apiserver does not answer"
+    stage.cluster.make_node("gpu-001", created_ms=stage.now)
+    wait_for(lambda: not stage.collector.status().followed)
+    assert stage.collector.status().message == "the apiserver does not answer"
 
 
 def test_a_disk_that_refuses_and_an_apiserver_that_does_not_answer(stage: Stage) -> None:

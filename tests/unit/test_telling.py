@@ -1,5 +1,9 @@
 """Events on Nodes: one for each time that a condition becomes another, in the words of the condition."""
 
+from collections import deque
+
+import pytest
+
 from netboot.controllers.nodes import telling
 from netboot.controllers.nodes.telling import Teller
 from netboot.join.errors import ClusterUnavailableError, ConflictError
@@ -90,6 +94,20 @@ def test_what_cannot_be_written_is_tried_again_up_to_a_number() -> None:
         try_to_step(stage)
     stage.down = ""
     assert stage.becomes(found(Reason.FAILED)) == [("Booted", "Failed")]
+
+
+def test_what_there_is_no_room_for_is_said(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    stage = Stage()
+    stage.teller._waiting = deque(maxlen=3)
+    monkeypatch.setattr(telling, "MOST_WAITING", 3)
+    stage.becomes(found(Reason.BOOTING))
+    stage.down = "no route to host"
+    for reason in (Reason.STUCK, Reason.BOOTED, Reason.FAILED, Reason.BOOTING, Reason.STUCK):
+        stage.found = found(reason)
+        try_to_step(stage)
+    assert [record.getMessage() for record in caplog.records] == [
+        "1 events are not written, the oldest: more than 3 wait"
+    ] * 2
 
 
 def try_to_step(stage: Stage) -> None:

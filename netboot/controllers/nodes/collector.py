@@ -22,7 +22,7 @@ from netboot.lifecycle.ports import Clock, States
 from netboot.lifecycle.trace import Trace
 from netboot.logs import Trouble
 from netboot.machines.values import Machine
-from netboot.status import DEFECT, NodesStatus
+from netboot.status import DEFECT, NodesStatus, up_ms
 
 log = logging.getLogger(__name__)
 
@@ -68,11 +68,14 @@ class _Open:
 
     seen: Seen
     due: float
+    up_ms: int
+    """When it was seen first."""
     looks: int = 0
 
 
 class Collector:
-    """Of one cluster. `machines`: its machines by the name of their node. Memory: an entry for each of their Nodes."""
+    """Of one cluster. `machines`: its machines by the name of their node; `joins_read_up_ms`: what join wrote down
+    before that moment of `netboot.status.up_ms` is in the state. Memory: an entry for each of their Nodes."""
 
     def __init__(
         self,
@@ -82,8 +85,10 @@ class Collector:
         facts: Facts,
         gate: Gate,
         clock: Clock,
+        joins_read_up_ms: Callable[[], int],
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
+        self._joins_read_up_ms = joins_read_up_ms
         self._connect, self._machines, self._states, self._facts = connect, machines, states, facts
         self._gate, self._clock, self._monotonic = gate, clock, monotonic
         self._nodes: Nodes | None = None
@@ -122,7 +127,8 @@ class Collector:
 
     def status(self) -> NodesStatus:
         """For `/readyz` and metrics."""
-        problem, gates = self._reflector.problem or self._trouble.problem, self._gate.status()
+        blind, gates = self._reflector.problem or self._trouble.problem, self._gate.status()
+        problem = blind or self._gate_trouble.problem
         with self._lock:
             registered, ready = len(self._known), sum(is_ready for _, is_ready in self._known.values())
         return NodesStatus(
@@ -137,6 +143,7 @@ class Collector:
             gates_moved=dict(gates.moved),
             gates_withheld=gates.withheld,
             gate_problem=self._gate_trouble.problem or "",
+            followed=blind is None,
         )
 
     def nodes(self) -> dict[str, Node] | None:
@@ -160,11 +167,13 @@ class Collector:
             if self._closed.get(node.name) == node.uid:
                 return
             before = self._open.get(node.name)
-            entry = _Open(seen(before.seen if before else None, node, self._clock.now_ms()), self._monotonic())
-            self._open[node.name] = entry
+            view = seen(before.seen if before else None, node, self._clock.now_ms())
+            known = before is not None and before.seen.node.uid == node.uid
+            first = before.up_ms if before is not None and known else up_ms()
+            self._open[node.name] = _Open(view, self._monotonic(), first)
 
     def step(self) -> None:
-        """Write down what can be.
+        """Write down what can be: of a Node that the state may not know the boot of yet, nothing.
 
         Raises:
             CannotTellError: the inventory, the state or the journal; it is tried again.
@@ -172,6 +181,8 @@ class Collector:
         now = self._monotonic()
         with self._lock:
             due = {name: entry for name, entry in self._open.items() if entry.due <= now}
+        known_up_ms = self._joins_read_up_ms() if due else 0  # before the state is read
+        due = {name: entry for name, entry in due.items() if entry.up_ms <= known_up_ms}
         if not due:
             return
         machines = self._machines()

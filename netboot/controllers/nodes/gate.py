@@ -27,6 +27,7 @@ class Reason(StrEnum):
     CHECKS_UNKNOWN = "ChecksUnknown"
     CHECKS_FAILED = "ChecksFailed"
     REPORT_STALE = "ReportStale"
+    OPENED_OFTEN = "OpenedOften"
 
 
 CLOSING = frozenset({Reason.CHECKS_FAILED, Reason.REPORT_STALE})
@@ -40,12 +41,13 @@ another value is somebody else's, and stays."""
 class Known(NamedTuple):
     """What is known of a Node besides itself. `certificates`: fingerprints of those of its machine's current boot;
     `stale`: its last word that counts is too old; `hold`: what is on its machine, of HOLDS; "": nothing, None: it
-    cannot be told."""
+    cannot be told; `often`: it was opened so often of late that it is to stay shut for a while."""
 
     certificates: Collection[str]
     gate: Gate
     stale: bool = False
     hold: str | None = None
+    often: bool = False
 
 
 class Decision(NamedTuple):
@@ -65,12 +67,14 @@ def decide(node: NodeView, known: Known) -> Decision:
         why = "somebody has taken the gate of this Node into their own hands" if node.by_hand else "it is not netboot's"
         return Decision(node.taints, reason, why)
     shut = is_shut(node.taints)
-    taints, closes = tuple(node.taints), False
-    if shut and reason is Reason.HEALTHY:
+    taints, closes = _held(tuple(node.taints), known.hold), False
+    if shut and reason is Reason.HEALTHY and known.often:
+        reason, words = Reason.OPENED_OFTEN, "it was opened too often of late: some minutes later it is again"
+    elif shut and reason is Reason.HEALTHY:
         taints = tuple(taint for taint in taints if taint["key"] != UNCHECKED)
-    elif not shut and reason in CLOSING and known.gate.on_failure == "taint":
+    elif not shut and reason in CLOSING and known.gate.on_failure == "taint" and not is_held(taints):
         taints, closes = (*taints, {"key": UNCHECKED, "value": reason.value, "effect": "NoSchedule"}), True
-    return Decision(_held(taints, known.hold), reason, words, closes)
+    return Decision(taints, reason, words, closes)
 
 
 def judged(said: HealthSaid | None, known: Known) -> tuple[Reason, str]:
@@ -97,8 +101,21 @@ def is_shut(taints: Sequence[Taint]) -> bool:
 
 
 def was_closed(taints: Sequence[Taint]) -> bool:
-    """Whether it was closed by this gate, after it had been open."""
-    return any(taint["key"] == UNCHECKED and taint.get("value") in CLOSING for taint in taints)
+    """Whether it was closed by this gate, after it had been open: then no other taint shut it."""
+    values = [taint.get("value") for taint in taints if taint["key"] == UNCHECKED]
+    return bool(values) and CLOSING.issuperset(values)
+
+
+def closed_for_silence(taints: Sequence[Taint]) -> bool:
+    """Whether it was closed by this gate, for the node had said nothing for too long."""
+    return was_closed(taints) and any(
+        taint["key"] == UNCHECKED and taint.get("value") == Reason.REPORT_STALE for taint in taints
+    )
+
+
+def is_held(taints: Sequence[Taint]) -> bool:
+    """Whether its machine is, as our taint says."""
+    return any(_is_hold(taint) for taint in taints)
 
 
 def may_close(closed: int, of: int) -> bool:

@@ -12,10 +12,12 @@ from typing import NamedTuple, Protocol
 
 from images.values.backoff import Backoff
 from netboot.controllers.nodes.attribution import registered
-from netboot.controllers.nodes.gate import Decision, Known, decide, is_shut, may_close, was_closed
+from netboot.controllers.nodes.budget import Budget
+from netboot.controllers.nodes.gate import Decision, Known, decide, is_shut, was_closed
 from netboot.controllers.nodes.reports import Entry, Reports
 from netboot.join.errors import ConflictError
 from netboot.join.ports import Nodes, NodeView
+from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.ports import States
 from netboot.machines.classes import Class, Gate
 from netboot.machines.values import Machine
@@ -31,6 +33,13 @@ SWEEP_SECONDS = 5.0
 NEVER_CLOSES = Gate(on_failure="report")
 MOST = 50
 """Nodes whose taints are changed with one step."""
+MOST_REFUSED = 3
+"""Of these, that the API server refuses or does not answer for: then it may be so with all."""
+AGAIN = Backoff(first=1.0, longest=60.0)
+"""Until the taints of a Node are tried again that could not be changed."""
+OPENINGS, OPENINGS_SECONDS = 3, 300.0
+"""A gate that was opened so often within this stays shut for the rest of it: a node whose checks pass and fail in turn,
+or that writes what it likes, has no more writes of ours."""
 
 
 class Holds(Protocol):
@@ -49,18 +58,6 @@ class GateStatus(NamedTuple):
     gates: Mapping[str, int]
     moved: Mapping[str, int]
     withheld: int
-
-
-class Budget(NamedTuple):
-    """By class: how many Nodes there are, and how many of them are closed."""
-
-    of: Counter[str]
-    closed: Counter[str]
-
-    def allows(self, place: str) -> bool:
-        """Whether this class, and its cluster, may have one more that is closed."""
-        cluster = may_close(self.closed.total(), self.of.total())
-        return cluster and may_close(self.closed[place], self.of[place])
 
 
 class GateController:
@@ -84,6 +81,8 @@ class GateController:
         self._swept = float("-inf")
         self._moved: Counter[str] = Counter({"opened": 0, "closed": 0})
         self._withheld: frozenset[str] = frozenset()
+        self._refused: dict[str, str] = {}
+        """Nodes whose taints cannot be changed, and why."""
 
     def begin_round(self, *, well: bool) -> None:
         """All Nodes come anew; `well`: the round before brought every one there is."""
@@ -109,7 +108,8 @@ class GateController:
         """Decide what there is to decide. `followed`: Nodes are seen as they are.
 
         Raises:
-            CannotTellError: the inventory, the state or the API server cannot be asked; it is tried again.
+            CannotTellError: the inventory, the state or the API server cannot be asked, or a Node cannot be written to,
+                which hinders no other; it is tried again.
         """
         up_ms, now, machines = self._up_ms(), self._monotonic(), self._machines()
         with self._lock:
@@ -117,11 +117,16 @@ class GateController:
             if now - self._swept >= SWEEP_SECONDS:
                 self._due.update(self._reports.entries)
                 self._swept = now
-            self._due &= self._reports.entries.keys() & machines.keys()
+            ours = self._reports.entries.keys() & machines.keys()
+            self._due &= ours
+            self._withheld &= ours
             due = {name: self._reports.entries[name] for name in self._due}
         self._look_up({name: entry for name, entry in due.items() if not entry.counts and entry.look_at <= now}, up_ms)
         if followed and due:
-            self._act(due)
+            self._act(due, now)
+        self._refused = {name: why for name, why in self._refused.items() if name in ours}
+        for name, why in sorted(self._refused.items()):
+            raise CannotTellError(f"the taints of the Node {name} cannot be changed: {why}")
 
     def nodes(self) -> dict[str, tuple[str, str]]:
         """Machine → name and uid of its Node; one without a Node has the name that it would have, and no uid."""
@@ -139,7 +144,7 @@ class GateController:
 
     def _look_up(self, entries: Mapping[str, Entry], up_ms: int) -> None:
         """Which certificates are of their boots now, where what they say is new, or does not count yet."""
-        said = {name: entry for name, entry in entries.items() if entry.node.health is not None}
+        said = {name: entry for name, entry in entries.items() if entry.words or entry.node.health is not None}
         states = self._states.machines([entry.machine for entry in said.values()]) if said else {}
         for entry in said.values():
             state = states.get(entry.machine)
@@ -150,63 +155,82 @@ class GateController:
             with self._lock:
                 self._reports.receive(entry, frozenset(each.sha256 for each in signed), up_ms)
 
-    def _act(self, due: Mapping[str, Entry]) -> None:
+    def _act(self, due: Mapping[str, Entry], now: float) -> None:
         holds, classes, budget = self._holds.holds(), self._classes(), self._budget()
-        withheld, changed = set[str](), 0
-        for name, entry in sorted(due.items()):
-            node, known = entry.node, self._known(entry, classes, holds)
-            decision = decide(node, known)
+        withheld, tried, refused = set[str](), 0, 0
+        for name, entry in sorted(due.items(), key=_in_turn):
+            node, known = entry.node, self._known(entry, classes, holds, now)
+            decision = decide(entry.judged(node), known)
             if decision.closes and not budget.allows(entry.place):
                 withheld.add(name)
                 _say(entry, f"stays open, for as many as may be are closed: {decision.words}", logging.ERROR)
-                decision = decide(node, known._replace(gate=NEVER_CLOSES))
-            if decision.taints != node.taints:
-                if changed == MOST:
-                    return  # the others wait, and so does what is known of the budget
-                changed += 1
-                self._move(entry, node, decision)
+                decision = decide(entry.judged(node), known._replace(gate=NEVER_CLOSES))
+            if decision.taints == node.taints:
+                self._refused.pop(name, None)
+                if is_shut(node.taints):
+                    _say(entry, f"waits ({decision.reason}): {decision.words}", logging.INFO)
+            elif entry.again_at > now:
+                continue
+            elif tried == MOST or refused == MOST_REFUSED:
+                return  # the others wait, and so does what is known of the budget
+            else:
+                tried += 1
+                if not self._move(entry, node, decision, now):
+                    refused += 1
+                    continue
                 budget.closed[entry.place] += decision.closes
-            elif is_shut(node.taints):
-                _say(entry, f"waits ({decision.reason}): {decision.words}", logging.INFO)
             with self._lock:
                 if entry.node is node and not (entry.counts is False and entry.looks < LOOKED_OFTEN):
                     self._due.discard(name)
         self._withheld = frozenset(withheld | (self._withheld - due.keys()))
 
-    def _known(self, entry: Entry, classes: Mapping[str, Class], holds: Mapping[str, str] | None) -> Known:
+    def _known(self, entry: Entry, classes: Mapping[str, Class], holds: Mapping[str, str] | None, now: float) -> Known:
         hardware = classes.get(entry.place)
         return Known(
             certificates=entry.certificates,
             gate=hardware.gate if hardware is not None else Gate(),
             stale=self._reports.is_stale(entry),
             hold=holds.get(entry.machine) if holds is not None else None,
+            often=len(entry.opened) == OPENINGS and now - entry.opened[0] < OPENINGS_SECONDS,
         )
 
     def _budget(self) -> Budget:
         with self._lock:
-            every = [
-                (each.place, was_closed(each.node.taints))
-                for each in self._reports.entries.values()
-                if each.node.marked
-            ]
-        return Budget(Counter(place for place, _ in every), Counter(place for place, closed in every if closed))
+            return Budget.of_nodes([(each.place, each.node) for each in self._reports.entries.values()])
 
-    def _move(self, entry: Entry, node: NodeView, decision: Decision) -> None:
+    def _move(self, entry: Entry, node: NodeView, decision: Decision, now: float) -> bool:
+        """Whether it may be right now, or will be looked at again as it is since."""
         try:
             after = self._nodes().taint(node, decision.taints)
         except ConflictError:
-            return  # what it is since comes with the watch, and is due then
+            return True  # what it is since comes with the watch, and is due then
+        except CannotTellError as error:
+            self._refused[node.name] = str(error)
+            entry.failures += 1
+            entry.again_at = now + AGAIN.bound(entry.failures)
+            _say(entry, f"cannot be changed: {error}", logging.ERROR)
+            return False
+        self._refused.pop(node.name, None)
         with self._lock:
+            entry.failures = 0
             # Where the watch was quicker, what it brought may be older: its version keeps us from writing by it.
             entry.node = after if entry.node is node else entry.node._replace(taints=after.taints)
         if is_shut(node.taints) and not is_shut(after.taints):
             self._moved["opened"] += 1
+            entry.opened = (*entry.opened, now)[-OPENINGS:]
             _say(entry, f"is open: {decision.words}", logging.INFO)
         elif decision.closes:
             self._moved["closed"] += 1
             _say(entry, f"is closed ({decision.reason}): {decision.words}", logging.WARNING)
         else:
             _say(entry, "its hold is as that of its machine", logging.INFO)
+        return True
+
+
+def _in_turn(due: tuple[str, Entry]) -> tuple[int, int, str]:
+    """Who was refused, or opened lately, comes after the others: they must not wait for those."""
+    name, entry = due
+    return entry.failures, len(entry.opened), name
 
 
 def _say(entry: Entry, words: str, level: int) -> None:

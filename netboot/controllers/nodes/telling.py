@@ -69,7 +69,10 @@ class Teller:
         if found is not None and found is not self._seen:
             before, self._seen = self._seen, found
             if before is not None:  # what is so already when the service starts is nobody's news
-                self._waiting.extend(self._news(before, found))
+                news = self._news(before, found)
+                if lost := max(0, len(self._waiting) + len(news) - MOST_WAITING):
+                    log.error("%d events are not written, the oldest: more than %d wait", lost, MOST_WAITING)
+                self._waiting.extend(news)
         for _ in range(min(AT_ONCE, len(self._waiting))):
             self._tries += 1
             if self._tries <= MOST_TRIES:
