@@ -133,8 +133,7 @@ class ProjectionStatus(LoopStatus):
 class LifecycleStatus(LoopStatus):
     """The loop that judges machines. `conditions`: condition, reason, and how many machines; `overdue`: boots past a
     deadline by their furthest phase; `waiting`: machines to be looked at, the first of them for `behind_seconds`;
-    `unseen`: places that cannot be looked at now, whose deadlines stand still; `long_gated`, `unhealthy`: machines, as
-    `netboot.controllers.found` counts them."""
+    `unseen`: places that cannot be looked at now, whose deadlines stand still; the last two: `controllers.found`."""
 
     conditions: tuple[tuple[str, str, int], ...]
     overdue: dict[str, int]
