@@ -3,14 +3,13 @@ call it makes: for what drains and reboots."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from images.node.orders.order import Here, judged
 from netboot.controllers.drains import settle
 from netboot.controllers.nodes.drainer import Drainer, ProvenBoots
-from netboot.controllers.nodes.draining import DRAIN
 from netboot.join.errors import ConflictError
-from netboot.join.node_drains import DrainedNode, Pod
+from netboot.join.node_drains import DRAIN, DrainedNode, Pod
 from netboot.join.ports import MARK
 from netboot.lifecycle.drains import Drain, DrainsStatus
 from netboot.lifecycle.phases import Phase
@@ -21,6 +20,7 @@ from tests.drains import drain as order
 from tests.records import boot_id, event, script
 from tests.states import MemoryStates
 
+T = TypeVar("T")
 FOREIGN = {"key": "example.com/busy", "effect": "NoSchedule"}
 BUDGET = "Cannot evict pod as it would violate the pod's disruption budget."
 SECOND = 1_000
@@ -124,7 +124,7 @@ class World:
         self.version += 1
         self.node_ = self.node_._replace(version=str(self.version), **fields)
 
-    def _called(self, act: Callable[[], Any]) -> Any:
+    def _called(self, act: Callable[[], T]) -> T:
         self.calls += 1
         if self.kill == (self.calls, True):
             raise KilledError

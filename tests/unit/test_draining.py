@@ -110,7 +110,7 @@ def test_what_would_be_lost_blocks_and_disturbs_nobody(blocking: Any, allow: str
     world.run(20)
     assert world.evicted == []
     assert states(world) == ("draining", f"{words}--allow-{'bare' if allow == 'bare' else 'local-data'}")
-    world.order(**{allow: True})
+    world.order(bare=allow == "bare", local=allow == "local")
     world.run(20)
     assert sorted(world.evicted) == ["a", "b", blocking.name]
     assert world.value() == "Drained"
