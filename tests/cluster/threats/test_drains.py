@@ -101,7 +101,7 @@ def a_budget(site: LiveSite) -> None:
 
     def counted() -> bool:
         status = site.admin("GET", f"{BUDGETS}/b").json().get("status", {})
-        return status.get("currentHealthy") == 1 and status.get("disruptionsAllowed") == 0
+        return (status.get("currentHealthy"), status.get("disruptionsAllowed")) == (1, 0)
 
     wait_for(counted, 60)
 
@@ -139,7 +139,7 @@ def cordoned(machine: Kubelet) -> bool:
     """Somebody cordons it, as `kubectl cordon` does; False: somebody else wrote meanwhile."""
     node = machine.node()
     node["spec"]["unschedulable"] = True
-    return bool(machine.site.admin("PUT", f"{NODES}/{machine.name}", node).ok)
+    return bool(machine.site.admin("PUT", f"{NODES}/{machine.name}", node).status_code == 200)
 
 
 def killed(site: LiveSite) -> None:
