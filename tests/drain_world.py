@@ -54,7 +54,9 @@ class World:
     def register(self) -> None:
         """The machine's Node of this boot, and what is written down of it."""
         uid = f"node-{self.boot}"
-        self.node_: DrainedNode | None = DrainedNode("n-1", uid, True, False, (FOREIGN,), {}, dict(MARK), "1")
+        self.node_: DrainedNode | None = DrainedNode(
+            "n-1", uid, self.now_ms(), True, False, (FOREIGN,), {}, dict(MARK), "1"
+        )
         self.know(script("n-1", self.boot), event("n-1", self.boot, Phase.ATTESTED))
         self.know(event("n-1", self.boot, Phase.NODE_REGISTERED, 700, f"node n-1 uid {uid}"))
 

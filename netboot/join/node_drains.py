@@ -18,6 +18,7 @@ class DrainedNode(NamedTuple):
 
     name: str
     uid: str
+    created_ms: int
     ready: bool
     cordoned: bool
     taints: tuple[Mapping[str, str], ...]

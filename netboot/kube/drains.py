@@ -10,7 +10,7 @@ from kubernetes import client
 
 from netboot.join.errors import ConflictError
 from netboot.join.node_drains import DrainedNode, Pod
-from netboot.kube.connection import Connection
+from netboot.kube.connection import Connection, milliseconds
 from netboot.kube.errors import StatusError
 
 _MIRROR = "kubernetes.io/config.mirror"
@@ -66,6 +66,7 @@ def _node(node: dict[str, Any]) -> DrainedNode:
     return DrainedNode(
         name=str(metadata["name"]),
         uid=str(metadata["uid"]),
+        created_ms=milliseconds(metadata["creationTimestamp"]),
         ready=(conditions.get("Ready") or {}).get("status") == "True",
         cordoned=bool(spec.get("unschedulable")),
         taints=tuple(spec.get("taints") or ()),

@@ -186,15 +186,26 @@ def test_a_pod_that_comes_between_two_looks_is_seen_before_the_machine_is_told()
     assert (world.reboots, states(world)[0]) == ([], "draining")
 
 
-def test_a_drain_outlives_a_boot_and_has_no_deadline_there() -> None:
+def test_a_drain_outlives_a_boot_and_has_as_long_again_there() -> None:
     world = World(*PODS)
     world.order(deadline_ms=START + MINUTE)
-    world.run(50)
+    world.run(120)
     world.boot = 2
     world.register()
     world.pods_["c"] = pod("c")
+    world.refuses = {"c"}
+    world.run(30)
+    assert (world.value(), world.last().end) == ("Draining", None)
+    world.refuses = set()
+    world.run(9)
+    assert "c" not in world.pods_
     world.run(120)
-    assert (world.value(), world.last().end, "c" in world.pods_) == ("Drained", None, False)
+    assert (world.value(), world.last().end) == ("Drained", None)
+    world.boot, world.refuses = 3, {"d"}
+    world.register()
+    world.pods_["d"] = pod("d")
+    world.run(62)
+    assert (world.value(), world.last().end, "d" in world.pods_) == (None, "undone", True)
 
 
 def test_a_reboot_that_came_by_itself_is_the_one_that_was_wanted() -> None:

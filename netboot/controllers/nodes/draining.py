@@ -53,15 +53,13 @@ class Known(NamedTuple):
 
 def decide(drain: Drain, node: DrainedNode | None, known: Known, now_ms: int, last: str = "") -> Step:
     """What to do before its Pods are looked at. `last`: what was said of it last, "" after a restart."""
-    same, value = known.boot == drain.boot, value_of(node)
-    if not same and drain.what == "reboot":
+    value = value_of(node)
+    if known.boot != drain.boot and drain.what == "reboot":
         return Step("rebooted", f"its boot is {known.boot} now", undone(node))
     if node is not None and (expires := ordered(node, drain.id)) is not None:
         return _told(node, expires, now_ms)
     why = waits_for(node, known)
-    # Without a Node that is known to be of its boot it may be on its way already, by this very order.
-    deadline = drain.deadline_ms + (0 if node is not None and known.its else ORDER_MS)
-    if same and now_ms >= deadline and (drain.what == "reboot" or value != DRAINED):
+    if now_ms >= _deadline(drain, node, known) and (drain.what == "reboot" or value != DRAINED):
         words = why or last
         return Step("undone", f"it was not drained by its deadline{': ' if words else ''}{words}", undone(node))
     if why:
@@ -70,6 +68,15 @@ def decide(drain: Drain, node: DrainedNode | None, known: Known, now_ms: int, la
     if value is None:
         return Step("draining", "its Node takes no new Pods", Write(tainted(node, DRAINING)))
     return Step(value.lower(), "", look=drain.what == "reboot" or value != DRAINED)
+
+
+def _deadline(drain: Drain, node: DrainedNode | None, known: Known) -> int:
+    """By when it has to be drained; as long again after its Node of a later boot was made."""
+    if node is None or not known.its:
+        return drain.deadline_ms + ORDER_MS  # it may be on its way already, by this very order
+    if known.boot == drain.boot:
+        return drain.deadline_ms
+    return max(drain.deadline_ms, node.created_ms + drain.deadline_ms - drain.since_ms)
 
 
 def waits_for(node: DrainedNode | None, known: Known) -> str:
