@@ -4,7 +4,10 @@ program on the machine that takes the order, and who else may write one."""
 import json
 import os
 import signal
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +27,7 @@ REGISTERED = {"key": "netboot.dev/unchecked", "effect": "NoExecute"}
 PODS, SETS = "/api/v1/namespaces/default/pods", "/apis/apps/v1/namespaces/default/replicasets"
 BUDGETS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
 LABELS = {"app": "drained"}
+FOR_OURS = "annotations under netboot.dev/ are for netboot's nodes account, or the group netboot:break-glass, to write"
 CONTAINERS = [{"name": "work", "image": "localhost/pause:1"}]
 
 
@@ -39,19 +43,39 @@ class Kubelet:
         self.handed.mkdir()
         (self.handed / "kubeconfig").write_bytes((root / kubelet.KUBECONFIG[1:]).read_bytes())
         (self.handed / "pair").write_bytes((root / kubelet.PAIR[1:]).read_bytes())
-        self.session = requests.Session()
-        self.session.trust_env, self.session.cert = False, str(self.handed / "pair")
-        self.session.verify = str(site.cluster.folder / "ca.crt")
         node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": self.name, "labels": MARK}}
         self.ask("POST", NODES, node | {"spec": {"taints": [REGISTERED]}}, 201)
-        self.ask("PATCH", f"{NODES}/{self.name}/status", {"status": {"conditions": [condition("Ready")]}}, 200)
+        self.beat()
 
     def ask(self, method: str, path: str, body: Any, status: int) -> Any:
         kind = "application/strategic-merge-patch+json" if method == "PATCH" else "application/json"
-        url, headers = self.site.cluster.url + path, {"Content-Type": kind}
-        answer = self.session.request(method, url, data=json.dumps(body), headers=headers, timeout=30)
+        with requests.Session() as session:
+            session.trust_env, session.cert = False, str(self.handed / "pair")
+            session.verify, session.headers["Content-Type"] = str(self.site.cluster.folder / "ca.crt"), kind
+            answer = session.request(method, self.site.cluster.url + path, data=json.dumps(body), timeout=30)
         assert answer.status_code == status, answer.text
         return answer.json()
+
+    def beat(self) -> None:
+        """It is Ready, now."""
+        self.ask("PATCH", f"{NODES}/{self.name}/status", {"status": {"conditions": [condition("Ready")]}}, 200)
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """It says so now and then, or it would not be Ready after some fifty seconds."""
+        ends = threading.Event()
+
+        def beat() -> None:
+            while not ends.wait(5.0):
+                self.beat()
+
+        beating = threading.Thread(target=beat, daemon=True)
+        beating.start()
+        try:
+            yield
+        finally:
+            ends.set()
+            beating.join(60)
 
     def reboot(self) -> int:
         """The program that systemd starts when an order is there; 0: the machine reboots."""
@@ -62,6 +86,11 @@ class Kubelet:
 
     def node(self) -> Any:
         return self.site.admin("GET", f"{NODES}/{self.name}").json()
+
+    def told(self) -> str | None:
+        """The order on its Node."""
+        annotations: dict[str, str] = self.node()["metadata"].get("annotations", {})
+        return annotations.get(ORDER)
 
     def drained(self) -> str | None:
         """The value of our taint."""
@@ -77,7 +106,8 @@ def condition(kind: str) -> dict[str, str]:
 def a_pod_of_a_set(machine: Kubelet) -> str:
     """A ReplicaSet's one Pod, which runs on the machine; its name."""
     site = machine.site
-    template = {"metadata": {"labels": LABELS}, "spec": {"containers": CONTAINERS}}
+    tolerations = [{"key": "netboot.dev/unchecked", "operator": "Exists"}]  # its gate is shut all the time
+    template = {"metadata": {"labels": LABELS}, "spec": {"containers": CONTAINERS, "tolerations": tolerations}}
     spec = {"replicas": 1, "selector": {"matchLabels": LABELS}, "template": template}
     body = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": "s"}, "spec": spec}
     made = site.admin("POST", SETS, body)
@@ -114,7 +144,7 @@ def a_mirror_pod(machine: Kubelet) -> None:
         "annotations": {"kubernetes.io/config.mirror": "1"},
         "ownerReferences": [owner],
     }
-    spec = {"nodeName": machine.name, "containers": CONTAINERS, "automountServiceAccountToken": False}
+    spec = {"nodeName": machine.name, "containers": CONTAINERS, "tolerations": [{"operator": "Exists"}]}
     machine.ask("POST", PODS, {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}, 201)
 
 
@@ -154,6 +184,17 @@ def test_a_machine_is_drained_within_budgets_told_to_reboot_and_let_go_in_its_ne
 ) -> None:
     chassis = site.fresh()
     machine = Kubelet(site, chassis, tmp_path / "first")
+    with machine.running():
+        drained_and_told(site, machine)
+    again = Kubelet(site, chassis, tmp_path / "second")
+    over = f"{machine.name} is not to be drained"
+    wait_for(lambda: over in order(site, "undrain", machine.name, "--dry-run"), 60, 1.0)
+    assert "reboot          done " in order(site, "show", machine.name)
+    assert (again.drained(), again.reboot()) == (None, 1)
+
+
+def drained_and_told(site: LiveSite, machine: Kubelet) -> None:
+    """Until the program on it says that it is to reboot."""
     wait_for(lambda: "NodeRegistered" in site.phases(chassis_boot(site, machine.name)), 60)
     pod = a_pod_of_a_set(machine)
     a_mirror_pod(machine)
@@ -167,19 +208,15 @@ def test_a_machine_is_drained_within_budgets_told_to_reboot_and_let_go_in_its_ne
     assert machine.reboot() == 1, "it is not drained"
     assert site.admin("DELETE", f"{BUDGETS}/b").status_code == 200
     wait_for(lambda: site.admin("GET", f"{PODS}/{pod}").json()["metadata"].get("deletionTimestamp"), 60)
-    assert machine.node()["metadata"]["annotations"].get(ORDER) is None, "who is leaving is waited for"
+    assert machine.told() is None, "who is leaving is waited for"
     machine.ask("DELETE", f"{PODS}/{pod}", {"gracePeriodSeconds": 0}, 200)
-    told = wait_for(lambda: machine.node()["metadata"]["annotations"].get(ORDER), 60)
+    told = wait_for(lambda: machine.told(), 60)
     assert machine.drained() == "Drained"
     assert site.admin("GET", f"{PODS}/static-{machine.name}").status_code == 200
     killed(site)
-    assert machine.node()["metadata"]["annotations"][ORDER] == told, "the same order, to the letter"
+    assert machine.told() == told, "the same order, to the letter"
     assert [machine.reboot(), machine.reboot()] == [0, 1]
     site.admin("DELETE", f"{SETS}/s")
-    again = Kubelet(site, chassis, tmp_path / "second")
-    wait_for(lambda: f"{machine.name} is not to be drained" in order(site, "undrain", machine.name), 60)
-    assert "reboot          done " in order(site, "show", machine.name)
-    assert (again.drained(), again.reboot()) == (None, 1)
 
 
 def chassis_boot(site: LiveSite, name: str) -> str:
@@ -189,17 +226,18 @@ def chassis_boot(site: LiveSite, name: str) -> str:
 
 def test_a_drain_is_taken_off_and_nobody_else_writes_an_order(site: LiveSite, tmp_path: Path) -> None:
     machine = Kubelet(site, site.fresh(), tmp_path)
-    wait_for(lambda: "NodeRegistered" in site.phases(chassis_boot(site, machine.name)), 60)
-    order(site, "drain", machine.name, "--reason", "DIMM 4")
-    wait_for(lambda: machine.drained() == "Drained", 60)
-    forged = {"metadata": {"annotations": {ORDER: "{}"}}}
-    why = "annotations under netboot.dev/ are for netboot's nodes account, or the group netboot:break-glass, to write"
-    for at in ("", "/status"):
-        assert why in machine.ask("PATCH", f"{NODES}/{machine.name}{at}", forged, 422)["message"]
-    wait_for(lambda: cordoned(machine))
-    order(site, "reboot", machine.name, "--reason", "new image")
-    wait_for(lambda: "somebody cordoned it" in words(site, machine.name), 60)
-    assert machine.reboot() == 1
-    order(site, "undrain", machine.name)
-    wait_for(lambda: machine.drained() is None, 60)
-    assert machine.node()["spec"]["unschedulable"] is True, "what others put on stays"
+    with machine.running():
+        wait_for(lambda: "NodeRegistered" in site.phases(chassis_boot(site, machine.name)), 60)
+        order(site, "drain", machine.name, "--reason", "DIMM 4")
+        wait_for(lambda: machine.drained() == "Drained", 60)
+        forged = {"metadata": {"annotations": {ORDER: "{}"}}}
+        for at in ("", "/status"):
+            said = machine.ask("PATCH", f"{NODES}/{machine.name}{at}", forged, 422)["message"]
+            assert said.endswith(FOR_OURS)
+        wait_for(lambda: cordoned(machine))
+        order(site, "reboot", machine.name, "--reason", "new image")
+        wait_for(lambda: "somebody cordoned it" in words(site, machine.name), 60)
+        assert machine.reboot() == 1
+        order(site, "undrain", machine.name)
+        wait_for(lambda: machine.drained() is None, 60)
+        assert machine.node()["spec"]["unschedulable"] is True, "what others put on stays"
