@@ -8,8 +8,6 @@ from typing import Any
 
 import pytest
 
-from images.node.agent import kubelet
-from lab.kube.authority import Authority
 from lab.site import free_port
 from lab.work import ROOT
 from tests.boot.data_centre import BuiltImage
@@ -54,7 +52,7 @@ def found(built_node: BuiltImage, work: Path) -> Iterator[dict[str, Any]]:
     """What was found inside, by name."""
     folder = work / "unit"
     tree = folder / "tree"
-    ports = {name: free_port("127.0.0.1") for name in ("apiserver", "node", "other")}
+    ports = {name: free_port("127.0.0.1") for name in ("apiserver", "other")}
     config = walled_site(tree / "srv/netboot", ports["apiserver"])
     (config.data / "intruder").mkdir()
     installed(tree, built_node)
@@ -67,29 +65,11 @@ def found(built_node: BuiltImage, work: Path) -> Iterator[dict[str, Any]]:
     write(tree / "etc/systemd/system/netboot.service.d/break-in.conf", DROP_IN)
     write(tree / "etc/systemd/system/break-in.service", BREAK_IN)
     enable(tree, "break-in.service")
-    joined(tree, inside, ports["node"])
     with switched_on(folder, built_node, tree, MASKED) as machine:
         machine.output.wait_for(r'^\{"(end|failed)": .*\n', SECONDS)
         lines = machine.output.text.splitlines()
-        found = {name: what for line in lines if line.startswith("{") for name, what in json.loads(line).items()}
-        if "failed" not in found:
-            found["status"] |= {"machine": machine.process.wait(SECONDS)}
     shutil.rmtree(tree)
-    yield found | {"console": (folder / "console.log").read_text(errors="replace")}
-
-
-def joined(tree: Path, inside: Path, port: int) -> None:
-    """What the agent and the kubelet leave, and the key of the apiserver there."""
-    authority = Authority("cluster")
-    pair = authority.issue("system:node:n1", ("system:nodes",))
-    server = authority.issue("apiserver", server=("127.0.0.1",))
-    for path, data in (
-        (kubelet.CA, authority.pair.certificate),
-        (kubelet.PAIR, pair.certificate + pair.key),
-        (kubelet.KUBECONFIG, kubelet.kubeconfig(f"https://127.0.0.1:{port}").encode()),
-    ):
-        write(tree / path[1:], data.decode())
-    write(inside / "tests/boot/apiserver.pem", (server.certificate + server.key).decode())
+    yield {name: what for line in lines if line.startswith("{") for name, what in json.loads(line).items()}
 
 
 def test_whatever_runs_in_a_process_of_the_unit_can_do_what_it_needs_and_nothing_else(found: dict[str, Any]) -> None:
@@ -133,10 +113,3 @@ def test_addresses_that_the_unit_denies_are_denied_to_who_may_connect_anywhere(f
     before, after = found["addresses"]
     assert before == {"here": "done", "elsewhere": "done"}
     assert after == {"here": "done", "elsewhere": "timed out"}  # what is denied is dropped
-
-
-def test_systemd_reboots_the_machine_that_its_own_node_orders_to(found: dict[str, Any]) -> None:
-    """The shipped units, as the image has them; QEMU ends where a machine would begin anew."""
-    assert found["status"]["machine"] == 0
-    assert "netboot-reboot: rebooting, by order 5f0c" in found["console"]
-    assert "reboot: Restarting system" in found["console"]

@@ -1,16 +1,12 @@
 """Run inside a virtual machine, as root, when systemd has started the shipped unit: breaks into each of its processes,
-and asks systemd how the unit is. What it finds goes to the second serial port, a line of JSON for each finding. At
-last the machine, whose image is a node's, reboots by an order on its own Node."""
+and asks systemd how the unit is. What it finds goes to the second serial port, a line of JSON for each finding."""
 
-import http.server
 import json
 import os
 import signal
 import socket
-import ssl
 import subprocess
 import sys
-import time
 import tty
 import urllib.request
 from collections.abc import Callable
@@ -27,7 +23,6 @@ SECONDS = 180.0
 PAUSE = 1.0
 """Before systemd is asked again: a program has to start for it."""
 ASKED = ("Type", "NotifyAccess", "WatchdogUSec", "NoNewPrivileges", "User", "ProtectSystem", "NRestarts", "Result")
-BOOT = "018bcfe5-6800-8fff-bfff-c8dd6b13e782"
 ELSEWHERE = "198.51.100.1"
 """An address of this machine that is none of loopback's."""
 
@@ -100,36 +95,6 @@ def watchdog(say: Callable[[str, Any], None], main_pid: int, pids: dict[str, int
     say("watchdog", {"left": left, "same": int(shown("MainPID")) == main_pid, "restarts": shown("NRestarts")})
 
 
-class OwnNode(http.server.BaseHTTPRequestHandler):
-    """An apiserver that knows one Node, which is drained and whose machine is told to reboot."""
-
-    def do_GET(self) -> None:
-        order = {"machine": "n1", "boot": BOOT, "slot": "5f0c", "what": "reboot", "expires": int(time.time()) + 600}
-        taint = {"key": "netboot.dev/drain", "value": "Drained", "effect": "NoSchedule"}
-        annotations = {"netboot.dev/order": json.dumps(order)}
-        body = json.dumps({"metadata": {"annotations": annotations}, "spec": {"taints": [taint]}}).encode()
-        self.send_response(200 if self.path == "/api/v1/nodes/n1" else 404)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-
-def ordered() -> None:
-    """The units of a node look for an order, and find one. systemd reboots, so nothing comes after this."""
-    Path("/run/netboot").mkdir(exist_ok=True)
-    Path("/run/netboot/boot.env").write_text(f"BOOT={BOOT}\nNAME=n1\n")
-    Path("/run/netboot/kubelet.env").write_text("NODE_NAME=n1\n")
-    ports = json.loads((Path(__file__).parent / "ports.json").read_text())
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", ports["node"]), OwnNode)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(Path(__file__).parent / "apiserver.pem")
-    context.load_verify_locations("/etc/kubernetes/pki/ca.crt")
-    context.verify_mode = ssl.CERT_REQUIRED
-    server.socket = context.wrap_socket(server.socket, server_side=True)
-    run("systemctl", "start", "netboot-orders.service")
-    server.serve_forever()
-
-
 if __name__ == "__main__":
     with open(sys.argv[1], "wb", buffering=0) as port:
         tty.setraw(port.fileno())
@@ -143,4 +108,3 @@ if __name__ == "__main__":
             say("failed", f"{type(error).__name__}: {error}\n{run('journalctl', '-u', UNIT, '-n', '60', '--no-pager')}")
             raise
         say("end", "")
-    ordered()
