@@ -11,11 +11,13 @@ from cryptography.x509.oid import NameOID
 
 from lab.kube.accounts import Admin
 from netboot.join.certificates import IssuedCertificates
+from netboot.join.node_drains import NodeDrains
 from netboot.join.node_events import NodeEvents
 from netboot.join.ports import MARK, CertificateRequests, Leases, Nodes, Tokens
 from netboot.join.self_check import Preconditions
 from netboot.kube.certificates import KubeIssuedCertificates
 from netboot.kube.connection import Connection
+from netboot.kube.drains import KubeDrains
 from netboot.kube.events import KubeNodeEvents
 from netboot.kube.leases import KubeLeases
 from netboot.kube.nodes import KubeNodes
@@ -43,6 +45,7 @@ class RealWorld:
         self.tokens: Tokens = KubeTokens(issuer)
         self.nodes: Nodes = KubeNodes(issuer)
         self.collector: Nodes = KubeNodes(connections["nodes"])
+        self.drains: NodeDrains = KubeDrains(connections["nodes"])
         self.events: NodeEvents = KubeNodeEvents(connections["nodes"], "test")
         self.requests: CertificateRequests = KubeCertificateRequests(connections["approver"])
         self.served: Tokens = KubeTokens(connections["approver"])

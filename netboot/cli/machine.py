@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from netboot.cli import acts, conditions, enrolment, events, hardware, health, identity
+from netboot.cli import acts, conditions, drains, enrolment, events, hardware, health, identity
 from netboot.cli.client import Client, Connection, api_command, segment
 from netboot.cli.output import show
 from netboot.cli.times import ago, boot_line, moment, state
@@ -29,10 +29,12 @@ def group() -> None:
       netboot machine hold gpu-001 --reason "DIMM 4"         its node takes no new work
       netboot machine quarantine gpu-001 --reason "breach"   it joins nothing
       netboot machine holds                                  who is, since when, by whom and why
+      netboot machine drain gpu-001 --reason "DIMM 4"        its Pods go elsewhere
+      netboot machine reboot gpu-001 --reason "new image"    the same, and then it reboots
     """
 
 
-for _command in (*enrolment.COMMANDS, *acts.COMMANDS, health.command, events.command):
+for _command in (*enrolment.COMMANDS, *acts.COMMANDS, *drains.COMMANDS, health.command, events.command):
     group.add_command(_command)
 
 
@@ -88,6 +90,7 @@ def show_(machine: str, connection: Connection, output: str) -> None:
         ("scripts served", f"{detail['claims']['served']}, last {moment(detail['claims']['last_ms']) or 'never'}"),
         *health.facts(detail["checked"]),
         *acts.facts(detail),
+        *drains.facts(detail),
         *conditions.deadlines(detail),
         *identity.facts(detail),
     ]

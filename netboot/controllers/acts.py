@@ -1,5 +1,5 @@
 """What was done to machines and is so still, from where that is on record: enrolment says who is retired, intents who
-is held or in quarantine."""
+is held, in quarantine or to be drained."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -9,6 +9,7 @@ from pathlib import Path
 from netboot.controllers.changes import Changes
 from netboot.controllers.surroundings import Acts
 from netboot.join.enrolment import EnrolmentStore
+from netboot.lifecycle.drains import Drains
 from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.intents import Intents
 from netboot.lifecycle.transitions import EFFECTS, Act, Mark
@@ -54,10 +55,12 @@ class RecordedActs:
         data: Path,
         enrolments: EnrolmentStore,
         intents: Intents,
+        drains: Drains,
         now_ms: Callable[[], int],
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._now_ms, self._monotonic, self._intents = now_ms, monotonic, intents
+        self._drains = drains
         self._retired = _Record(data / "enrolment.db", lambda: _retired(enrolments))
         self._wanted = _Record(data / "intents.db", self._read_intents)
         self._looked = float("-inf")
@@ -86,7 +89,8 @@ class RecordedActs:
     def _read_intents(self) -> list[tuple[str, Act]]:
         intents = self._intents.all(self._now_ms())
         self._next_end = min((one.until_ms for one in intents if one.until_ms is not None), default=None)
-        return [(one.machine, _PUT_ON[one.mark]) for one in intents]
+        draining = [(one.machine, Act.DRAIN) for one in self._drains.standing()]
+        return [*((one.machine, _PUT_ON[one.mark]) for one in intents), *draining]
 
 
 def _retired(enrolments: EnrolmentStore) -> list[tuple[str, Act]]:

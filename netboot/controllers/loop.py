@@ -15,11 +15,10 @@ from typing import NamedTuple, Protocol
 
 from netboot.controllers.pieces import Going, unheard
 from netboot.controllers.projection import ProjectionController
-from netboot.controllers.rollouts import RolloutController
 from netboot.controllers.snapshot_publisher import SnapshotPublisher
 from netboot.lifecycle.ports import Clock
 from netboot.logs import Trouble
-from netboot.status import DEFECT, LifecycleStatus, LoopStatus, up_ms
+from netboot.status import DEFECT, LifecycleStatus, LoopStatus, RolloutsStatus, up_ms
 
 log = logging.getLogger(__name__)
 
@@ -58,6 +57,18 @@ class Lifecycle(Protocol):
         ...
 
 
+class Rollouts(Protocol):
+    """Drives rollouts, and ends orders that were carried out."""
+
+    def step(self) -> None:
+        """Look at all."""
+        ...
+
+    def status(self) -> RolloutsStatus:
+        """For `/readyz` and metrics."""
+        ...
+
+
 class Controllers:
     """The four loops. `say(name, status)` publishes what one of them says of itself.
 
@@ -69,7 +80,7 @@ class Controllers:
         publisher: SnapshotPublisher,
         projection: ProjectionController,
         lifecycle: Lifecycle,
-        rollouts: RolloutController,
+        rollouts: Rollouts,
         say: Say,
         clock: Clock,
     ) -> None:

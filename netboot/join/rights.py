@@ -56,6 +56,8 @@ RIGHTS: dict[str, tuple[Right, ...]] = {
     ),
     "nodes": (
         *(Right(verb, "", "nodes") for verb in ("list", "watch", "patch")),
+        Right("list", "", "pods"),
+        Right("create", "", "pods", "eviction"),
         *(Right(verb, "events.k8s.io", "events", namespace="default") for verb in ("create", "patch")),
     ),
 }

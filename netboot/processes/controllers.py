@@ -14,6 +14,7 @@ from netboot.controllers.acts import RecordedActs
 from netboot.controllers.assignments import Assignments
 from netboot.controllers.boot_records import BootRecords
 from netboot.controllers.declared import Published
+from netboot.controllers.drains import AndDrains
 from netboot.controllers.judging import AndRecords
 from netboot.controllers.lifecycle import LifecycleController
 from netboot.controllers.loop import Beats, Controllers
@@ -23,6 +24,7 @@ from netboot.controllers.proofs import Proofs, Prover
 from netboot.controllers.rollouts import RolloutController
 from netboot.controllers.sight import Eyes
 from netboot.controllers.snapshot_publisher import SnapshotPublisher
+from netboot.lifecycle.drains import DrainsStatus
 from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.snapshot import BootWindow
 from netboot.machines.values import Inventory
@@ -30,6 +32,7 @@ from netboot.process import ProcessSpec
 from netboot.status import FetcherStatus, LifecycleStatus, up_ms
 from netboot.stores import proofkey
 from netboot.stores.conditions import JudgedFile, SqliteConditions
+from netboot.stores.drains import SqliteDrains
 from netboot.stores.enrolment import SqliteEnrolments
 from netboot.stores.freezes import SqliteFreezes
 from netboot.stores.history_writer import HistoryFile
@@ -67,11 +70,12 @@ def run(spec: ProcessSpec) -> None:
     noticed = Noticed(kept, clock)
     status = StatusFolder(config.data / "status")
     enrolments = SqliteEnrolments(config.data / "enrolment.db")
+    drains = SqliteDrains(config.data / "intents.db")
     lifecycle = LifecycleController(
         states,
         noticed,
         Published(lambda: publisher.published, config.clusters).declared,
-        RecordedActs(config.data, enrolments, SqliteIntents(config.data / "intents.db"), clock.now_ms).acts,
+        RecordedActs(config.data, enrolments, SqliteIntents(config.data / "intents.db"), drains, clock.now_ms).acts,
         Eyes(config, status, lambda: controller.caught_up()).look,
         clock,
         up_ms,
@@ -106,12 +110,13 @@ def run(spec: ProcessSpec) -> None:
         clock,
         up_ms,
     )
+    settling = AndDrains(rollouts, drains, partial(_drained, config, status), clock)
     beats = Beats(
         spec.heartbeat("publisher"), spec.heartbeat(), spec.heartbeat("lifecycle"), spec.heartbeat("rollouts")
     )
     names = ("publisher", "projection", "lifecycle", "rollouts")
     files = {name: StatusFile(config.data / "status", name) for name in names}
-    loops = Controllers(publisher, controller, judging, rollouts, lambda name, status: files[name].write(status), clock)
+    loops = Controllers(publisher, controller, judging, settling, lambda name, status: files[name].write(status), clock)
     loops.run(spec.say_ready, beats)
     projection.close()
     kept.close()
@@ -132,6 +137,15 @@ def _said(status: StatusFolder) -> LifecycleStatus | None:
         return status.read("lifecycle", LifecycleStatus)
     except CannotTellError:
         return None
+
+
+def _drained(config: Config, status: StatusFolder) -> list[DrainsStatus]:
+    """What node collectors say of the orders that they carry out."""
+    said = []
+    for cluster in config.clusters:
+        with suppress(CannotTellError):
+            said += [status.read(f"drains-{cluster}", DrainsStatus)]
+    return [each for each in said if each is not None]
 
 
 def _boot_windows(config: Config, inventory: Inventory, now_ms: int) -> Mapping[str, BootWindow]:

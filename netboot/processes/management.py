@@ -16,6 +16,7 @@ from netboot.status import up_ms
 from netboot.stores import bootkey
 from netboot.stores.acceptance import Acceptance
 from netboot.stores.conditions import SqliteConditions
+from netboot.stores.drains import SqliteDrains
 from netboot.stores.freezes import SqliteFreezes
 from netboot.stores.history import SqliteHistory
 from netboot.stores.image_repository import open_image_repository
@@ -78,6 +79,7 @@ def compose(config: Config, stopping: Callable[[], bool]) -> Dependencies:
         register=register,
         intents=intents,
         freezes=SqliteFreezes(config.data / "intents.db"),
+        drains=SqliteDrains(config.data / "intents.db"),
         issuer=_issuer(config, register, intents) if config.clusters else None,
         boot_key=partial(bootkey.key_of, config),
         up_ms=up_ms,

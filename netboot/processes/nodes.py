@@ -1,27 +1,31 @@
 """The processes `nodes-<cluster>`: which boots have become Nodes, which of those are Ready (docs/approver.md), and
 which may take work (docs/gate.md)."""
 
-import functools
+from functools import cache, partial
 
 from netboot.clock import SystemClock
 from netboot.controllers import runner
 from netboot.controllers.approver.knowledge import Machines
 from netboot.controllers.nodes.caught_up import joins_read_up_ms
 from netboot.controllers.nodes.collector import Collector
+from netboot.controllers.nodes.drainer import Drainer, ProvenBoots
 from netboot.controllers.nodes.gating import GateController
 from netboot.controllers.nodes.holds import JudgedHolds
 from netboot.controllers.nodes.judged import JudgedNow
 from netboot.controllers.nodes.observed import ObservedFile
 from netboot.controllers.nodes.telling import Teller
+from netboot.join.node_drains import DRAIN
 from netboot.join.node_events import NodeEvents
 from netboot.join.ports import Nodes
 from netboot.kube.connection import connect
+from netboot.kube.drains import KubeDrains
 from netboot.kube.events import KubeNodeEvents
 from netboot.kube.nodes import KubeNodes
 from netboot.machines.classes import Class
 from netboot.process import ProcessSpec
 from netboot.status import Reporting, up_ms
 from netboot.stores.conditions import SqliteConditions
+from netboot.stores.drains import SqliteDrains
 from netboot.stores.facts import Facts
 from netboot.stores.live import LiveView
 from netboot.stores.state import SqliteStates
@@ -36,7 +40,7 @@ def run(spec: ProcessSpec) -> None:
     machines = Machines(cluster, live.view)
     states = SqliteStates(config.data / "state.db")
 
-    @functools.cache
+    @cache
     def nodes() -> Nodes:
         return KubeNodes(connect(config.clusters[cluster].nodes))
 
@@ -59,6 +63,15 @@ def run(spec: ProcessSpec) -> None:
     gate = GateController(nodes, machines.all, classes, states, JudgedHolds(judged().found), up_ms)
     teller = Teller(events, judged().found, gate.nodes, SystemClock().now_ms)
     collector = Collector(nodes, machines.all, states, facts, gate, SystemClock(), joins_read)
+    drainer = Drainer(
+        connect=lambda: KubeDrains(connect(config.clusters[cluster].nodes)),
+        orders=SqliteDrains(config.data / "intents.db").standing,
+        machines=machines.all,
+        marked=partial(gate.with_taint, DRAIN),
+        boots=ProvenBoots(states),
+        say=StatusFile(config.data / "status", f"drains-{cluster}").write,
+        now_ms=SystemClock().now_ms,
+    )
     observed, status = ObservedFile(config.data / "status", cluster), StatusFile(config.data / "status", spec.name)
 
     def say(said: Reporting) -> None:
@@ -66,5 +79,6 @@ def run(spec: ProcessSpec) -> None:
             status.write(said)
 
     teller.start()
+    drainer.start()
     runner.run(collector, say, spec.say_ready, spec.heartbeat())
     facts.close()

@@ -34,6 +34,14 @@ MIGRATIONS = (
             until_ms INTEGER
         )""",
     ),
+    (
+        """CREATE TABLE drains (
+            id TEXT NOT NULL UNIQUE, machine TEXT NOT NULL, what TEXT NOT NULL, boot TEXT NOT NULL, who TEXT NOT NULL,
+            reason TEXT NOT NULL, since_ms INTEGER NOT NULL, deadline_ms INTEGER NOT NULL, bare INTEGER NOT NULL,
+            local INTEGER NOT NULL, end TEXT, ended_ms INTEGER, words TEXT NOT NULL
+        )""",
+        "CREATE UNIQUE INDEX drains_standing ON drains (machine) WHERE end IS NULL",
+    ),
 )
 VERSION = len(MIGRATIONS)
 HISTORY_KEPT = 500

@@ -11,6 +11,7 @@ from flask import current_app
 from netboot.join.issue import Issuer
 from netboot.join.register import Register
 from netboot.lifecycle.conditions import Conditions
+from netboot.lifecycle.drains import DrainStore
 from netboot.lifecycle.history import History
 from netboot.lifecycle.image_repository import ImageRepository, ImageRepositoryWriter
 from netboot.lifecycle.intents import FreezeStore, IntentStore
@@ -60,6 +61,7 @@ class Dependencies:
     register: Register
     intents: IntentStore
     freezes: FreezeStore
+    drains: DrainStore
     issuer: Issuer | None
     boot_key: Callable[[], bytes]
     up_ms: Callable[[], int]

@@ -13,7 +13,7 @@ from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.state import MachineState
 from netboot.lifecycle.views import machine_detail, machine_named, machine_views
 from netboot.machines.values import Machine, boot_limit_of
-from netboot.web import inputs, node_health, past_boots, render
+from netboot.web import drains, inputs, node_health, past_boots, render
 from netboot.web.dependencies import dependencies
 from netboot.web.enrolments import pcr_policy
 
@@ -62,6 +62,7 @@ def shown(name: str) -> Response:
             "conditions": render.conditions(_conditions([name]), name),
             "deadlines": _deadlines(view, detail.machine),
             "intents": _intents(name),
+            "drains": _drains(name),
             "boot_limit": _boot_limit(view, detail.machine),
             **_hardware(view, detail.machine),
             **_identity(detail.machine),
@@ -111,6 +112,15 @@ def _intents(name: str) -> list[dict[str, Any]] | None:
         return [render.plain(each) for each in deps.intents.of(name, deps.clock.now_ms())]
     except CannotTellError as error:
         log.warning("intents: %s", error)
+        return None
+
+
+def _drains(name: str) -> list[dict[str, Any]] | None:
+    """What was ordered of it that takes its Pods away; None where that cannot be told."""
+    try:
+        return drains.of(name)
+    except CannotTellError as error:
+        log.warning("drains: %s", error)
         return None
 
 

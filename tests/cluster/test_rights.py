@@ -11,6 +11,7 @@ import yaml
 from lab.kube.accounts import Admin
 from lab.kube.cluster import Cluster
 from netboot.join.certificates import BootCertificates
+from netboot.join.node_drains import Pod
 from netboot.join.node_events import NodeEvent
 from netboot.join.ports import Csr
 from netboot.join.rights import CSR_GROUP, CSRS, OURS, POLICIES, RIGHTS, Right
@@ -119,6 +120,9 @@ def taint_a_node(world: RealWorld) -> Callable[[], object]:
     return lambda: tainted(world, "tainted", lambda node: node.taints)
 
 
+POD = Pod("default", "nobody", "u", "ReplicaSet", mirror=False, local=False, over=False, leaving=False)
+
+
 def watch_nodes(world: RealWorld) -> Callable[[], object]:
     return lambda: list(world.collector.watch(0.3))
 
@@ -170,6 +174,8 @@ NEEDED: dict[str, list[tuple[Prepare, Right]]] = {
         (watch_nodes, Right("list", "", "nodes")),
         (watch_nodes, Right("watch", "", "nodes")),
         (taint_a_node, Right("patch", "", "nodes")),
+        (lambda w: lambda: w.drains.pods("n"), Right("list", "", "pods")),
+        (lambda w: lambda: w.drains.evict(POD), Right("create", "", "pods", "eviction")),
         (lambda w: lambda: w.events.create(EVENT), Right("create", "events.k8s.io", "events", namespace="default")),
         (count_an_event, Right("patch", "events.k8s.io", "events", namespace="default")),
     ],

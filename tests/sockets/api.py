@@ -31,6 +31,7 @@ from netboot.status import (
 )
 from netboot.stores.acceptance import Acceptance
 from netboot.stores.conditions import JudgedFile, SqliteConditions
+from netboot.stores.drains import SqliteDrains
 from netboot.stores.freezes import SqliteFreezes
 from netboot.stores.history import SqliteHistory
 from netboot.stores.history_writer import HistoryFile
@@ -117,6 +118,7 @@ class Api:
         self.enrolments, self.intents = MemoryEnrolments(), MemoryIntents()
         make_intents(self.config.data / "intents.db").close()
         self.freezes = SqliteFreezes(self.config.data / "intents.db")
+        self.drains = SqliteDrains(self.config.data / "intents.db")
         self.register = Register(self.enrolments, lambda: self.live.view().snapshot.inventory)
         self.cluster = FakeCluster()
         self.issuer = self._issuer() if clusters else None
@@ -181,6 +183,7 @@ class Api:
             register=self.register,
             intents=self.intents,
             freezes=self.freezes,
+            drains=self.drains,
             issuer=self.issuer,
             boot_key=lambda: bytes(32),
             up_ms=lambda: UP_MS,

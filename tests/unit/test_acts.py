@@ -10,6 +10,7 @@ from netboot.join.enrolment import Approve, Import, Record, Reinstate, Retire
 from netboot.lifecycle.errors import StateUnavailableError
 from netboot.lifecycle.intents import PutOn, TakeOff
 from netboot.lifecycle.transitions import Act, Mark, marks_after
+from tests.drains import MemoryDrains, drain
 from tests.enrolments import MemoryEnrolments
 from tests.intents import MemoryIntents
 
@@ -35,8 +36,8 @@ class Site:
 
     def __init__(self, data: Path) -> None:
         self.data, self.enrolments, self.intents = data, Records(), MemoryIntents()
-        self.up, self.now_ms = 0.0, 1_000
-        self.acts = RecordedActs(data, self.enrolments, self.intents, lambda: self.now_ms, lambda: self.up)
+        self.up, self.now_ms, self.drains = 0.0, 1_000, MemoryDrains()
+        self.acts = RecordedActs(data, self.enrolments, self.intents, self.drains, lambda: self.now_ms, lambda: self.up)
         for name in ("enrolment.db", "intents.db"):
             self.touch(name)
 
@@ -127,3 +128,13 @@ def test_a_record_that_cannot_be_told_leaves_in_force_what_was(site: Site) -> No
     assert site.later() == {"a": (Act.RETIRE,)}
     site.enrolments.broken = False
     assert site.later() == {"a": (Act.RETIRE,)}
+
+
+def test_who_is_to_be_drained_is_so_until_the_order_ends(site: Site) -> None:
+    site.order(PutOn(Mark.HELD, "DIMM 4"))
+    site.drains.order(drain("b", "1"))
+    site.touch("intents.db")
+    assert site.later() == {"a": (Act.HOLD,), "b": (Act.DRAIN,)}
+    site.drains.finish("1", "undone", "x", 2_000)
+    site.touch("intents.db")
+    assert site.later() == {"a": (Act.HOLD,)}

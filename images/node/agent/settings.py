@@ -36,7 +36,7 @@ def read_settings(root: Path) -> Settings:
     Raises:
         SettingsError: a file is not there, or not what the initrd writes.
     """
-    env = _environment(root / RUN / "boot.env")
+    env = environment(root / RUN / "boot.env")
     site = _site(root / RUN / "site.json")
     report = _url(env.get("REPORT"), "REPORT")
     here = (env["BOOT"], report, env.get("MAC", ""), env.get("NAME", ""))
@@ -53,7 +53,12 @@ def read_settings(root: Path) -> Settings:
     return Settings(*here, url, "\n".join(authorities), issued)
 
 
-def _environment(path: Path) -> dict[str, str]:
+def environment(path: Path) -> dict[str, str]:
+    """What the initrd wrote of this boot, in `boot.env`.
+
+    Raises:
+        SettingsError: it is not there, or names no boot.
+    """
     data = small(path, 4096)
     if data is None:
         raise SettingsError(f"cannot read {path}: this system was not started by netboot's initrd")

@@ -5,16 +5,14 @@ systemd hands over what belongs to root: `$CREDENTIALS_DIRECTORY` has the kubele
 certificate and key, as they were when this was started; after some minutes it ends, and is started with newer ones.
 """
 
-import hashlib
 import os
 import random
-import re
-import ssl
 import sys
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from ..agent.apiserver import UnusableError, apiserver
 from ..agent.errors import AgentError, RefusedError
 from ..agent.files import small
 from ..agent.net import Server, plain
@@ -27,38 +25,11 @@ TRY_SECONDS = 300.0
 LONGEST_PAUSE = 30.0
 _NOT_YET = 404
 _PATCH = {"Content-Type": "application/strategic-merge-patch+json"}
-_SERVER = re.compile(r"(?m)^ +server: (https://[^\s/]+)$")
-_AUTHORITY = re.compile(r"(?m)^ +certificate-authority: (/[^\s]+)$")
-_CERTIFICATE = re.compile(rb"-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----\n")
-
-
-class UnusableError(Exception):
-    """What was handed over is not what the agent and the kubelet leave."""
 
 
 def say(line: str) -> None:
     """One line for the journal."""
     print(f"netboot-status: {line}", file=sys.stderr, flush=True)
-
-
-def apiserver(root: Path, handed: Path) -> tuple[Server, str]:
-    """The apiserver as this node, and by which certificate that is: `X509SHA256=<hex>`, as the apiserver has it in
-    `authentication.kubernetes.io/credential-id` (kubernetes.io: User extra).
-
-    Raises:
-        UnusableError: what was handed over is not what the agent writes.
-    """
-    text = (small(handed / "kubeconfig", 65536) or b"").decode("ascii", "replace")
-    server, authority = _SERVER.search(text), _AUTHORITY.search(text)
-    certificate = _CERTIFICATE.search(small(handed / "pair", 262144) or b"")
-    if server is None or authority is None or certificate is None:
-        raise UnusableError("the kubeconfig or the certificate of the kubelet is not what netboot-join leaves")
-    authorities = small(root / authority[1][1:], 1024 * 1024)
-    if authorities is None:
-        raise UnusableError(f"cannot read {authority[1]}")
-    der = ssl.PEM_cert_to_DER_cert(certificate[0].decode("ascii"))
-    to = Server(server[1], authorities.decode("ascii", "replace"), pair=str(handed / "pair"))
-    return to, f"X509SHA256={hashlib.sha256(der).hexdigest()}"
 
 
 def uptime() -> float:

@@ -44,10 +44,10 @@ def belongs(node: NodeView, boot: Trace, others: Sequence[Trace]) -> bool:
     return node.uid not in _uids(others)
 
 
-def registered(node: NodeView, boot: Trace) -> bool:
-    """Whether this very Node is on record as the boot's. A state that has not heard yet of the machine's next boot has
-    it with none: the Node of the next one is another."""
-    return node.uid in _uids([boot])
+def registered(uid: str, boot: Trace) -> bool:
+    """Whether the Node of this uid is on record as the boot's. A state that has not heard yet of the machine's next
+    boot has it with none: the Node of the next one is another."""
+    return uid in _uids([boot])
 
 
 def facts(node: Seen, boot: Trace) -> list[EventRecord]:

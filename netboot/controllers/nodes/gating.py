@@ -135,6 +135,12 @@ class GateController:
             uids = {name: entry.node.uid for name, entry in self._reports.entries.items()}
         return {machine.name: (name, uids.get(name, "")) for name, machine in machines.items()}
 
+    def with_taint(self, key: str) -> list[str]:
+        """Names of Nodes that have such a taint."""
+        with self._lock:
+            nodes = [entry.node for entry in self._reports.entries.values()]
+        return [node.name for node in nodes if any(taint["key"] == key for taint in node.taints)]
+
     def status(self) -> GateStatus:
         """For metrics."""
         with self._lock:
@@ -149,7 +155,7 @@ class GateController:
         for entry in said.values():
             state = states.get(entry.machine)
             boot = state.current if state is not None else None
-            signed = boot.certificates if boot is not None and registered(entry.node, boot) else ()
+            signed = boot.certificates if boot is not None and registered(entry.node.uid, boot) else ()
             entry.looks += 1
             entry.look_at = self._monotonic() + LOOKS.bound(entry.looks)
             with self._lock:

@@ -99,18 +99,22 @@ def test_it_is_written_again_when_it_is_new_or_old_and_the_status_keeps_its_mome
 
 
 class Apiserver(http.server.BaseHTTPRequestHandler):
-    """Answers PATCH as `server.answers` say, 200 once they are used up."""
+    """Answers PATCH, and GET with `server.node`, as `server.answers` say, 200 once they are used up."""
 
     protocol_version = "HTTP/1.1"
 
-    def do_PATCH(self) -> None:
-        body = self.rfile.read(int(self.headers["Content-Length"]))
+    def do_GET(self) -> None:
+        server: Any = self.server
+        self.do_PATCH(json.dumps(server.node).encode())
+
+    def do_PATCH(self, node: bytes = b"") -> None:
+        body = self.rfile.read(int(self.headers.get("Content-Length", "0"))) or b"null"
         der = self.connection.getpeercert(binary_form=True)
         server: Any = self.server
         who = hashlib.sha256(der).hexdigest()
         server.asked.append((self.path, self.headers["Content-Type"], who, json.loads(body)))
         code = server.answers.pop(0) if server.answers else 200
-        answer = json.dumps({"message": f"it is {code}"}).encode()
+        answer = node if node and code == 200 else json.dumps({"message": f"it is {code}"}).encode()
         self.send_response(code)
         self.send_header("Content-Length", str(len(answer)))
         self.end_headers()
@@ -121,12 +125,13 @@ class Apiserver(http.server.BaseHTTPRequestHandler):
 
 
 class Server(http.server.ThreadingHTTPServer):
-    """`asked`: what came; `answers`: statuses of what is answered next."""
+    """`asked`: what came; `answers`: statuses of what is answered next; `node`: what is there to be read."""
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Apiserver)
         self.asked: list[Any] = []
         self.answers: list[int] = []
+        self.node: Any = {}
 
 
 class Machine:

@@ -1,0 +1,1 @@
+"""What this machine is ordered to do, on its own Node: docs/drain.md."""

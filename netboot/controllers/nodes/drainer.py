@@ -1,0 +1,188 @@
+"""Carries orders to drain and to reboot out, on the Nodes of one cluster, and says how far each is
+(`data/status/drains-<cluster>.json`). It keeps nothing that must survive: see `draining`.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import NamedTuple
+
+from netboot.controllers.nodes.attribution import registered
+from netboot.controllers.nodes.draining import Known, Step, Write, after_pods, decide, sorted_out, undone
+from netboot.join.errors import ConflictError
+from netboot.join.node_drains import DrainedNode, NodeDrains, Pod
+from netboot.lifecycle.drains import Drain, DrainsStatus, State
+from netboot.lifecycle.errors import CannotTellError
+from netboot.lifecycle.ports import States
+from netboot.logs import Trouble
+from netboot.machines.values import Machine
+from netboot.status import DEFECT
+
+log = logging.getLogger(__name__)
+
+LOOK_SECONDS = 1.0
+DRIVE_SECONDS = 5.0
+"""Between two looks at a machine's Node and Pods, and two tries at an eviction, as kubectl has it (drain.go)."""
+STATUS_SECONDS = 30.0
+SETTLED = ("undone", "rebooted")
+"""Of these nothing more is to come: whoever keeps the orders ends them."""
+
+
+class ProvenBoots(NamedTuple):
+    """Which boots machines have."""
+
+    states: States
+
+    def known(self, machine: str, node: DrainedNode | None) -> Known | None:
+        """The current one, and whether the Node is of it; None: it has none. Raises CannotTellError."""
+        state = self.states.machines([machine]).get(machine)
+        if state is None or state.current is None:
+            return None
+        return Known(state.current.boot, its=node is not None and registered(node.uid, state.current))
+
+
+@dataclass(slots=True)
+class _Under:
+    """An order that is being carried out."""
+
+    drain: Drain
+    due: float = 0.0
+    empty: bool = False
+    """The last look found no Pod that is to go."""
+    state: State | None = None
+
+
+@dataclass(slots=True)
+class Drainer:
+    """`orders()`: those that stand, of all machines (raises CannotTellError); `machines()`: of this cluster by the name
+    of their node; `marked()`: names of Nodes that have our taint; `say`: publishes. One thread's."""
+
+    connect: Callable[[], NodeDrains]
+    orders: Callable[[], list[Drain]]
+    machines: Callable[[], Mapping[str, Machine]]
+    marked: Callable[[], Collection[str]]
+    boots: ProvenBoots
+    say: Callable[[DrainsStatus], object]
+    now_ms: Callable[[], int]
+    monotonic: Callable[[], float] = time.monotonic
+    _nodes: NodeDrains | None = None
+    _under: dict[str, _Under] = field(default_factory=dict)
+    _said: dict[str, State] | None = None
+    _said_at: float = float("-inf")
+    _trouble: Trouble = field(default_factory=lambda: Trouble(log, "drains", "drains: in order again", logging.ERROR))
+
+    def start(self) -> None:
+        """Begin; the thread ends with the process."""
+        threading.Thread(target=self._for_ever, name="drains", daemon=True).start()
+
+    def step(self) -> None:
+        """Do what is due.
+
+        Raises:
+            CannotTellError: the orders, the inventory, the state or the API server; it is tried again.
+        """
+        nodes = {machine.name: name for name, machine in self.machines().items()}
+        drains = {drain.id: drain for drain in self.orders() if drain.machine in nodes}
+        self._under = {name: self._under.get(name) or _Under(drain) for name, drain in drains.items()}
+        now = self.monotonic()
+        if self._nodes is None and (self._under or self.marked()):
+            self._nodes = self.connect()
+        problems = []
+        for under in self._under.values():
+            if under.due <= now and (under.state is None or under.state.state not in SETTLED):
+                under.due = now + DRIVE_SECONDS
+                problems += _tried(partial(self._drive, under, nodes[under.drain.machine]))
+        wanted = {nodes[drain.machine] for drain in drains.values()}
+        for name in sorted(set(self.marked()) - wanted):
+            problems += _tried(partial(self._clear, name))
+        self._publish(problems[0] if problems else "")
+        if problems:
+            raise CannotTellError(problems[0])
+
+    def _drive(self, under: _Under, name: str) -> None:
+        nodes, drain = self._nodes, under.drain
+        assert nodes is not None  # there is an order, so it was connected
+        node = nodes.node(name)
+        known = self.boots.known(drain.machine, node) or Known(drain.boot, its=False)
+        last = under.state.words if under.state is not None else ""
+        step = decide(drain, node, known, self.now_ms(), last)
+        if step.look and node is not None:
+            step = self._look(under, node)
+        else:
+            under.empty = False
+        if step.write is not None and node is not None and not _written(nodes, node, step.write):
+            return  # somebody wrote meanwhile: the next look decides anew
+        self._note(under, step)
+
+    def _look(self, under: _Under, node: DrainedNode) -> Step:
+        nodes, drain = self._nodes, under.drain
+        assert nodes is not None
+        pods = sorted_out(drain, nodes.pods(node.name))
+        refused: dict[Pod, str] = {}
+        for pod in pods.evict:
+            if why := nodes.evict(pod):
+                refused[pod] = why
+        step = after_pods(drain, node, pods, refused, self.now_ms(), empty_before=under.empty)
+        under.empty = not pods.left
+        return step
+
+    def _clear(self, name: str) -> None:
+        """The Node has our taint, and nobody wants it drained."""
+        nodes = self._nodes
+        assert nodes is not None
+        node = nodes.node(name)
+        write = undone(node)
+        if node is not None and write is not None and _written(nodes, node, write):
+            log.info("%s is drained no more", name, extra={"fields": {"node": name}})
+
+    def _note(self, under: _Under, step: Step) -> None:
+        before, drain = under.state, under.drain
+        if before is not None and (before.state, before.words) == (step.state, step.words):
+            return
+        since = before.since_ms if before is not None and before.state == step.state else self.now_ms()
+        under.state = State.model_validate(
+            {"id": drain.id, "state": step.state, "words": step.words, "since_ms": since}
+        )
+        level = logging.WARNING if step.state == "undone" else logging.INFO
+        words = f"{step.state}{': ' if step.words else ''}{step.words}"
+        fields = {"machine": drain.machine, "order": drain.id}
+        log.log(level, "%s of %s: %s", drain.what, drain.machine, words, extra={"fields": fields})
+
+    def _publish(self, problem: str) -> None:
+        states = {under.drain.machine: under.state for under in self._under.values() if under.state is not None}
+        late = self.monotonic() - self._said_at >= STATUS_SECONDS
+        if states != self._said or problem or late:
+            self.say(DrainsStatus(at_ms=self.now_ms(), problem=problem, drains=states))
+            self._said, self._said_at = states, self.monotonic()
+
+    def _for_ever(self) -> None:
+        pause = threading.Event()
+        while not pause.wait(LOOK_SECONDS):
+            try:
+                self.step()
+                self._trouble.note(None)
+            except CannotTellError as error:
+                self._trouble.note(str(error))
+            except Exception as error:  # noqa: BLE001 - whatever it is, the next look is tried
+                self._trouble.note(DEFECT, error)
+                pause.wait(DRIVE_SECONDS)
+
+
+def _tried(act: Callable[[], None]) -> list[str]:
+    """Of one machine: what hinders it hinders no other."""
+    try:
+        act()
+    except CannotTellError as error:
+        return [str(error)]
+    return []
+
+
+def _written(nodes: NodeDrains, node: DrainedNode, write: Write) -> bool:
+    try:
+        nodes.change(node, write.taints, write.annotations)
+    except ConflictError:
+        return False
+    return True

@@ -1,0 +1,60 @@
+"""What people ordered that takes Pods away, in `data/intents.db`: `netboot.lifecycle.drains.DrainStore`."""
+
+import sqlite3
+from pathlib import Path
+
+from netboot.lifecycle.drains import Change, Drain, End, decide
+from netboot.stores.intents import opened
+
+KEPT = 100
+"""Of each machine."""
+_COLUMNS = tuple(Drain.model_fields)
+_SELECT = f"SELECT {', '.join(_COLUMNS)} FROM drains"  # noqa: S608 - our own names of columns
+_INSERT = f"INSERT INTO drains ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(_COLUMNS))})"  # noqa: S608
+_END = "UPDATE drains SET end = ?, ended_ms = ?, words = ? WHERE id = ? AND end IS NULL"
+_FORGET = (
+    "DELETE FROM drains WHERE machine = ?1 AND end IS NOT NULL AND rowid <= "
+    "(SELECT rowid FROM drains WHERE machine = ?1 ORDER BY rowid DESC LIMIT 1 OFFSET ?2)"
+)
+
+
+class SqliteDrains:
+    """Safe for threads and processes: every change is one transaction that reads, decides and writes."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def standing(self) -> list[Drain]:
+        with opened(self._path, "ro") as db:
+            return _read(db, f"{_SELECT} WHERE end IS NULL ORDER BY machine")
+
+    def of(self, machine: str, limit: int) -> list[Drain]:
+        with opened(self._path, "ro") as db:
+            return _read(db, f"{_SELECT} WHERE machine = ? ORDER BY rowid DESC LIMIT ?", machine, limit)
+
+    def order(self, asked: Drain) -> Change:
+        with opened(self._path, "rw") as db:
+            db.execute("BEGIN IMMEDIATE")
+            stands = _read(db, f"{_SELECT} WHERE machine = ? AND end IS NULL", asked.machine)
+            change = decide(stands[0] if stands else None, asked)
+            if change.did:
+                if change.replaced is not None:
+                    words = f"{asked.what} was ordered by {asked.who}"
+                    db.execute(_END, ("replaced", asked.since_ms, words, change.replaced.id))
+                db.execute(_INSERT, [getattr(asked, column) for column in _COLUMNS])
+                db.execute(_FORGET, (asked.machine, KEPT))
+            db.execute("COMMIT")  # an error before it closes the connection, which rolls back
+        return change
+
+    def finish(self, drain: str, end: End, words: str, now_ms: int) -> Drain | None:
+        with opened(self._path, "rw") as db:
+            db.execute("BEGIN IMMEDIATE")
+            done = db.execute(_END, (end, now_ms, words, drain)).rowcount > 0
+            found = _read(db, f"{_SELECT} WHERE id = ?", drain) if done else []
+            db.execute("COMMIT")
+        return found[0] if found else None
+
+
+def _read(db: sqlite3.Connection, query: str, *values: object) -> list[Drain]:
+    rows = [dict(zip(_COLUMNS, row, strict=True)) for row in db.execute(query, values).fetchall()]
+    return [Drain.model_validate(row | {name: bool(row[name]) for name in ("bare", "local")}) for row in rows]

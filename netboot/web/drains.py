@@ -1,0 +1,179 @@
+"""What operators order that takes a machine's Pods away: `POST /v1/machines/<name>/{drain,reboot,undrain}`,
+`/v1/drains`, `/v1/machines/<name>/drains` (docs/drain.md)."""
+
+import secrets
+from typing import Annotated, Any
+
+from flask import Response, jsonify
+from pydantic import Field
+
+from images.values.strict import Strict
+from netboot.lifecycle.drains import LONGEST_MS, SHORTEST_MS, Change, Drain, DrainsStatus, State, What, decide
+from netboot.lifecycle.errors import ActRefusedError, CannotTellError
+from netboot.lifecycle.phases import Phase
+from netboot.lifecycle.views import machine_named
+from netboot.web import inputs, render
+from netboot.web.dependencies import dependencies
+from netboot.web.inputs import parsed
+from netboot.web.intents import MayBeWhy, Why
+from netboot.web.operators import audit, operator
+
+SHOWN = 20
+FRESH_MS = 120_000
+"""How old what a node collector says may be."""
+Deadline = Annotated[int, Field(ge=SHORTEST_MS // 1000, le=LONGEST_MS // 1000)]
+
+
+class Ordering(Strict):
+    """The body of `drain` and `reboot`. `seconds`: by when it has to be drained, from now."""
+
+    reason: Why
+    seconds: Deadline = 1800
+    bare: bool = False
+    local: bool = False
+    dry_run: bool = False
+
+
+class Undraining(Strict):
+    """The body of `undrain`."""
+
+    reason: MayBeWhy = ""
+    dry_run: bool = False
+
+
+def drain(name: str) -> Response:
+    """Move its Pods away."""
+    return _order(name, "drain")
+
+
+def reboot(name: str) -> Response:
+    """Move its Pods away, then reboot it."""
+    return _order(name, "reboot")
+
+
+def undrain(name: str) -> Response:
+    """Let it take Pods again, and forget the order to reboot, if it was not taken yet."""
+    inputs.only(())
+    body, deps, who = parsed(Undraining), dependencies(), operator().who
+    stands = _standing(name)
+    if stands is None:
+        machine_named(deps.live.view(), name)  # 404, where it is not there at all
+    elif not body.dry_run:
+        words = f"by {who}{': ' if body.reason else ''}{body.reason}"
+        stands = deps.drains.finish(stands.id, "taken-off", words, deps.clock.now_ms())
+    if not body.dry_run:
+        audit("undrain", machine=name, reason=body.reason, changed=stands is not None)
+    did = "taken-off" if stands is not None else ""
+    return _answer(name, "undrain", did, stands, dry_run=body.dry_run)
+
+
+def listed() -> Response:
+    """All that stand, and how far each is."""
+    inputs.only(())
+    states, problems = _states()
+    drains = [_shown(one, states) for one in dependencies().drains.standing()]
+    return jsonify({"drains": drains, "problems": problems})
+
+
+def shown(name: str) -> Response:
+    """What stands of one machine, and what ended, the latest first."""
+    inputs.only(())
+    drains = of(name)
+    if not drains:
+        machine_named(dependencies().live.view(), name)
+    return jsonify({"machine": name, "drains": drains})
+
+
+def of(name: str) -> list[dict[str, Any]]:
+    """Of one machine, the latest first. Raises CannotTellError."""
+    states, _ = _states()
+    return [_shown(one, states) for one in dependencies().drains.of(name, SHOWN)]
+
+
+def _order(name: str, what: What) -> Response:
+    inputs.only(())
+    body, deps, who = parsed(Ordering), dependencies(), operator().who
+    now = deps.clock.now_ms()
+    asked = Drain(
+        id=secrets.token_hex(8),
+        machine=name,
+        what=what,
+        boot=_boot(name),
+        who=who,
+        reason=body.reason,
+        since_ms=now,
+        deadline_ms=now + body.seconds * 1000,
+        bare=body.bare,
+        local=body.local,
+    )
+    if body.dry_run:
+        change = decide(_standing(name), asked)
+    else:
+        change = deps.drains.order(asked)
+        audit(what, machine=name, reason=body.reason, deadline_ms=asked.deadline_ms, changed=change.did)
+    return _answer(name, what, _did(change), change.drain, dry_run=body.dry_run)
+
+
+def _boot(name: str) -> str:
+    """The boot of a machine that has a Node, to which an order is bound.
+
+    Raises:
+        NoSuchMachineError, ActRefusedError.
+    """
+    deps = dependencies()
+    machine = machine_named(deps.live.view(), name)
+    if deps.issuer is None or machine.cluster not in set(deps.issuer.clusters):
+        raise ActRefusedError(f"{name} joins no cluster, so nothing can be drained, and nobody there takes an order")
+    state = deps.states.machines([name]).get(name)
+    if state is None or state.current is None or state.current.phase(Phase.NODE_REGISTERED) is None:
+        raise ActRefusedError(f"{name} has no Node in its current boot: see `netboot machine show {name}`")
+    return state.current.boot
+
+
+def _standing(name: str) -> Drain | None:
+    return next((one for one in dependencies().drains.of(name, 1) if one.end is None), None)
+
+
+def _did(change: Change) -> str:
+    if not change.did:
+        return ""
+    return "ordered" if change.replaced is None else "replaced"
+
+
+def _answer(name: str, act: str, did: str, drain: Drain | None, *, dry_run: bool) -> Response:
+    states, _ = _states()
+    return jsonify(
+        {
+            "machine": name,
+            "act": act,
+            "did": did,
+            "dry_run": dry_run,
+            "drain": _shown(drain, states) if drain is not None else None,
+        }
+    )
+
+
+def _shown(drain: Drain, states: dict[str, State]) -> dict[str, Any]:
+    """With how far it is: null where that is not known, or it has ended."""
+    state = states.get(drain.machine) if drain.end is None else None
+    if state is not None and state.id != drain.id:
+        state = None  # of the one before
+    return {**render.plain(drain), "state": render.plain(state) if state is not None else None}
+
+
+def _states() -> tuple[dict[str, State], list[str]]:
+    """By machine, and what hinders whom from carrying orders out."""
+    deps, states, problems = dependencies(), dict[str, State](), list[str]()
+    now = deps.clock.now_ms()
+    for cluster in deps.issuer.clusters if deps.issuer is not None else ():
+        try:
+            said = deps.status.read(f"drains-{cluster}", DrainsStatus)
+        except CannotTellError as error:
+            problems.append(str(error))
+            continue
+        if said is None or abs(now - said.at_ms) > FRESH_MS:
+            problems.append(f"nodes-{cluster} has not said for a while how far it is")
+        if said is not None:
+            states |= said.drains
+            problems += [f"cluster {cluster}: {said.problem}"] if said.problem else []
+    return states, problems

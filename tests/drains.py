@@ -1,0 +1,53 @@
+"""Orders to drain and to reboot, and where they are kept in memory."""
+
+from typing import Any
+
+from netboot.lifecycle.drains import Change, Drain, End, decide
+
+BOOT = "018bcfe5-6800-8fff-bfff-c8dd6b13e782"
+START = 1_767_225_600_000
+MINUTE = 60_000
+
+
+def drain(machine: str, name: str, what: str = "drain", **more: Any) -> Drain:
+    """An order of half an hour."""
+    values = {
+        "id": name,
+        "machine": machine,
+        "what": what,
+        "boot": BOOT,
+        "who": "alice",
+        "reason": "DIMM 4",
+        "since_ms": START,
+        "deadline_ms": START + 30 * MINUTE,
+    }
+    return Drain.model_validate(values | more)
+
+
+class MemoryDrains:
+    """`netboot.lifecycle.drains.DrainStore`."""
+
+    def __init__(self) -> None:
+        self._all: list[Drain] = []
+
+    def standing(self) -> list[Drain]:
+        return sorted((one for one in self._all if one.end is None), key=lambda one: one.machine)
+
+    def of(self, machine: str, limit: int) -> list[Drain]:
+        return [one for one in reversed(self._all) if one.machine == machine][:limit]
+
+    def order(self, asked: Drain) -> Change:
+        change = decide(next((one for one in self.standing() if one.machine == asked.machine), None), asked)
+        if change.did:
+            if change.replaced is not None:
+                words = f"{asked.what} was ordered by {asked.who}"
+                self.finish(change.replaced.id, "replaced", words, asked.since_ms)
+            self._all.append(asked)
+        return change
+
+    def finish(self, drain: str, end: End, words: str, now_ms: int) -> Drain | None:
+        for place, one in enumerate(self._all):
+            if one.id == drain and one.end is None:
+                self._all[place] = one.model_copy(update={"end": end, "words": words, "ended_ms": now_ms})
+                return self._all[place]
+        return None

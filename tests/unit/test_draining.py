@@ -1,0 +1,252 @@
+"""Draining and rebooting, by a service that is killed at each call it makes: no second reboot, nothing held for
+good."""
+
+from typing import Any
+
+import pytest
+
+from netboot.controllers.nodes.draining import KURED, Known, decide, ordered, sorted_out
+from tests.drain_world import BUDGET, FOREIGN, World, pod
+from tests.drains import MINUTE, START, drain
+from tests.records import boot_id
+
+PODS = (pod("a"), pod("b"), pod("agent", "DaemonSet", local=True), pod("static", "Node", mirror=True))
+
+
+def states(world: World) -> tuple[str, str]:
+    state = world.said.drains["n-1"]
+    return state.state, state.words
+
+
+def test_a_drain_takes_what_may_go_and_stays_until_it_is_taken_off() -> None:
+    world = World(*PODS, pod("done", "", over=True))
+    one = world.order()
+    world.run(1)
+    assert (world.value(), world.evicted) == ("Draining", []), "no new Pods first"
+    world.run(20)
+    assert sorted(world.evicted) == ["a", "b"]
+    assert sorted(world.pods_) == ["agent", "done", "static"]
+    assert (world.value(), states(world)[0]) == ("Drained", "drained")
+    world.run(40 * 60)
+    assert (world.value(), world.reboots, world.last().end) == ("Drained", [], None), "the deadline is over"
+    world.drains.finish(one.id, "taken-off", "", world.now_ms())
+    world.run(2)
+    assert world.node_ is not None
+    assert world.node_.taints == (FOREIGN,)
+
+
+def test_a_reboot_drains_tells_the_machine_once_and_ends_with_its_next_boot() -> None:
+    world = World(*PODS)
+    one = world.order("reboot")
+    world.run(180)
+    assert world.reboots == [boot_id("n-1", 1)]
+    assert (world.last().id, world.last().end) == (one.id, "rebooted")
+    assert world.last().words == f"its boot is {boot_id('n-1', 2)} now"
+    assert world.node_ is not None
+    assert (world.node_.taints, world.node_.annotations) == ((FOREIGN,), {})
+    world.run(40 * 60)
+    assert world.reboots == [boot_id("n-1", 1)]
+
+
+def calls_of(what: str) -> int:
+    world = World(*PODS)
+    world.order(what)
+    world.run(300)
+    return world.calls
+
+
+@pytest.mark.parametrize("before", [True, False], ids=["before", "after"])
+def test_killed_at_any_call_of_a_reboot_it_reboots_once_and_is_let_go(before: bool) -> None:
+    for call in range(1, calls_of("reboot") + 1):
+        world = World(*PODS, kill=(call, before))
+        world.order("reboot")
+        world.run(300)
+        assert world.reboots == [boot_id("n-1", 1)], call
+        assert (world.last().end, world.value()) == ("rebooted", None), call
+        assert world.calls >= call
+
+
+@pytest.mark.parametrize("before", [True, False], ids=["before", "after"])
+def test_killed_at_any_call_of_a_drain_that_comes_to_nothing_it_is_undone(before: bool) -> None:
+    def run(kill: tuple[int, bool] | None) -> World:
+        world = World(*PODS, kill=kill)
+        world.refuses = {"b"}
+        world.order("reboot", deadline_ms=START + MINUTE)
+        world.run(90)
+        return world
+
+    for call in range(1, run(None).calls + 1):
+        world = run((call, before))
+        assert (world.last().end, world.value(), world.reboots) == ("undone", None, []), call
+        assert "b" in world.pods_, "nothing is forced"
+
+
+def test_past_its_deadline_a_drain_is_undone_and_says_what_was_in_its_way() -> None:
+    world = World(*PODS)
+    world.refuses = {"b"}
+    world.order(deadline_ms=START + MINUTE)
+    world.run(30)
+    refused = f"default/b are left; default/b may not go now: {BUDGET}"
+    assert states(world) == ("draining", refused)
+    assert world.evicted.count("b") > 3, "it is tried again"
+    world.run(40, settling=False)
+    assert (world.last().end, world.value()) == (None, None), "nobody has ended the order yet"
+    world.run(1)
+    assert world.last().end == "undone"
+    assert world.last().words == f"it was not drained by its deadline: {refused}"
+    world.refuses = set()
+    world.run(60)
+    assert "b" in world.pods_
+
+
+@pytest.mark.parametrize(
+    ("blocking", "allow", "words"),
+    [
+        (pod("bare", ""), "bare", "default/bare have no controller that would start them elsewhere: only with "),
+        (pod("db", "StatefulSet", local=True), "local", "default/db have data in an emptyDir: only with "),
+    ],
+)
+def test_what_would_be_lost_blocks_and_disturbs_nobody(blocking: Any, allow: str, words: str) -> None:
+    world = World(*PODS, blocking)
+    world.order()
+    world.run(20)
+    assert world.evicted == []
+    assert states(world) == ("draining", f"{words}--allow-{'bare' if allow == 'bare' else 'local-data'}")
+    world.order(bare=allow == "bare", local=allow == "local")
+    world.run(20)
+    assert sorted(world.evicted) == ["a", "b", blocking.name]
+    assert world.value() == "Drained"
+
+
+@pytest.mark.parametrize(
+    ("taken", "words"),
+    [
+        ({"annotations": {KURED: "2026-01-01"}}, f"kured reboots it (annotation {KURED})"),
+        ({"cordoned": True}, "somebody cordoned it (kubectl uncordon)"),
+        (
+            {"labels": {"netboot.dev/managed-by": "netboot", "dgxc.nvidia.com/nvsentinel-state": "draining"}},
+            "NVSentinel has it (dgxc.nvidia.com/nvsentinel-state)",
+        ),
+        (
+            {"annotations": {"netboot.dev/gate": "manual"}},
+            "somebody has taken it into their own hands (annotation netboot.dev/gate=manual)",
+        ),
+    ],
+)
+def test_a_node_that_somebody_else_has_is_left_alone_and_by_whom_is_said(taken: dict[str, Any], words: str) -> None:
+    world = World(*PODS)
+    assert world.node_ is not None
+    before = world.node_
+    world.alter(**taken)
+    world.order("reboot")
+    world.run(60)
+    assert (world.evicted, world.value(), world.reboots) == ([], None, [])
+    assert states(world) == ("waiting", f"{words}: netboot leaves the Node alone until it is let go")
+    world.alter(annotations=before.annotations, labels=before.labels, cordoned=False)
+    world.run(60)
+    assert world.reboots == [boot_id("n-1", 1)]
+
+
+def test_a_node_that_is_not_ready_is_never_drained() -> None:
+    world = World(*PODS)
+    world.alter(ready=False)
+    world.order("reboot", deadline_ms=START + 5 * MINUTE)
+    world.run(60)
+    assert (world.evicted, world.value()) == ([], None)
+    assert states(world) == ("waiting", "its Node is not Ready: nothing there could answer")
+    world.run(300)
+    assert (world.last().end, world.evicted, world.reboots) == ("undone", [], [])
+
+
+def test_an_order_that_nobody_takes_is_undone_and_one_that_was_taken_is_waited_for() -> None:
+    world = World(*PODS)
+    world.deaf = True
+    world.order("reboot", deadline_ms=START + 5 * MINUTE)
+    world.run(390)
+    assert states(world) == ("ordered", "its Node is drained, and it is told to reboot")
+    world.run(60)
+    assert (world.last().end, world.value()) == ("undone", None)
+    assert world.last().words.startswith("it did not take the order to reboot: ")
+    slow = World(*PODS)
+    slow.order("reboot", deadline_ms=START + MINUTE)
+    slow.run(40)
+    assert slow.starting
+    slow.starting += 3600
+    slow.run(3000)
+    assert states(slow) == ("ordered", "it was told to reboot, and its Node is not Ready: it is on its way")
+    slow.run(900)
+    assert (slow.last().end, len(slow.reboots)) == ("rebooted", 1)
+
+
+def test_a_pod_that_comes_between_two_looks_is_seen_before_the_machine_is_told() -> None:
+    world = World()
+    world.order("reboot")
+    world.run(6)
+    world.pods_["late"] = pod("late")
+    world.refuses = {"late"}
+    world.run(60)
+    assert (world.reboots, states(world)[0]) == ([], "draining")
+
+
+def test_a_drain_outlives_a_boot_and_has_as_long_again_there() -> None:
+    world = World(*PODS)
+    world.order(deadline_ms=START + MINUTE)
+    world.run(120)
+    world.boot = 2
+    world.register()
+    world.pods_["c"] = pod("c")
+    world.refuses = {"c"}
+    world.run(30)
+    assert (world.value(), world.last().end) == ("Draining", None)
+    world.refuses = set()
+    world.run(9)
+    assert "c" not in world.pods_
+    world.run(120)
+    assert (world.value(), world.last().end) == ("Drained", None)
+    world.boot, world.refuses = 3, {"d"}
+    world.register()
+    world.pods_["d"] = pod("d")
+    world.run(62)
+    assert (world.value(), world.last().end, "d" in world.pods_) == (None, "undone", True)
+
+
+def test_a_reboot_that_came_by_itself_is_the_one_that_was_wanted() -> None:
+    world = World(*PODS)
+    world.refuses = {"a"}
+    world.order("reboot")
+    world.run(20)
+    world.boot = 2
+    world.register()
+    world.run(20)
+    assert (world.last().end, world.reboots, world.value()) == ("rebooted", [], None)
+
+
+def test_an_order_that_is_taken_off_leaves_nothing_on_the_node_whoever_reads_it_late() -> None:
+    world = World()
+    world.deaf = True
+    one = world.order("reboot")
+    world.run(30)
+    assert world.node_ is not None
+    assert ordered(world.node_, one.id) is not None
+    world.drains.finish(one.id, "taken-off", "", world.now_ms())
+    world.run(3)
+    assert (world.node_.taints, world.node_.annotations) == ((FOREIGN,), {})
+    world.deaf = False
+    world.run(60)
+    assert world.reboots == []
+
+
+def test_a_node_of_another_boot_is_never_written_to_and_its_machine_is_waited_for() -> None:
+    world = World(*PODS)
+    one = drain("n-1", "1", "reboot", boot=boot_id("n-1", 1))
+    known = Known(boot_id("n-1", 1), its=False)
+    for now, state in ((START, "waiting"), (START + 39 * MINUTE, "waiting"), (START + 40 * MINUTE, "undone")):
+        step = decide(one, world.node_, known, now)
+        assert (step.state, step.write) == (state, None), now
+
+
+def test_pods_are_sorted_by_what_may_become_of_them() -> None:
+    pods = [*PODS, pod("gone", "", leaving=True), pod("job", "Job", over=True)]
+    found = sorted_out(drain("n-1", "1"), pods)
+    assert [one.name for one in found.evict] == ["a", "b"]
+    assert [one.name for one in found.left] == ["a", "b", "gone"]
