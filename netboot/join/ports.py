@@ -88,7 +88,8 @@ MARK = {"netboot.dev/managed-by": "netboot"}
 
 class NodeView(NamedTuple):
     """What a Node object says. `boot_id` is the kernel's (`status.nodeInfo.bootID`); `marked`: it has MARK;
-    `gated`: it has the taint UNCHECKED; `taints`: all, as they are; `by_hand`: it has BY_HAND; `version`: opaque."""
+    `gated`: it has the taint UNCHECKED; `cordoned`: somebody set `spec.unschedulable`, which netboot never writes;
+    `taints`: all, as they are; `by_hand`: it has BY_HAND; `version`: opaque."""
 
     name: str
     uid: str
@@ -98,6 +99,7 @@ class NodeView(NamedTuple):
     ready_since_ms: int | None = None
     marked: bool = False
     gated: bool = False
+    cordoned: bool = False
     taints: tuple[Mapping[str, str], ...] = ()
     health: HealthSaid | None = None
     by_hand: bool = False

@@ -74,7 +74,8 @@ def _view(node: dict[str, Any]) -> NodeView:
     ready = conditions.get("Ready") or {}
     since = ready.get("lastTransitionTime")
     is_ready = ready.get("status") == "True"
-    taints = tuple((node.get("spec") or {}).get("taints") or ())
+    spec = node.get("spec") or {}
+    taints = tuple(spec.get("taints") or ())
     return NodeView(
         name=str(metadata["name"]),
         uid=str(metadata["uid"]),
@@ -84,6 +85,7 @@ def _view(node: dict[str, Any]) -> NodeView:
         ready_since_ms=milliseconds(since) if is_ready and since else None,
         marked=MARK.items() <= (metadata.get("labels") or {}).items(),
         gated=any(taint["key"] == UNCHECKED for taint in taints),
+        cordoned=spec.get("unschedulable") is True,
         taints=taints,
         health=_health(node),
         by_hand=(metadata.get("annotations") or {}).get(BY_HAND[0]) == BY_HAND[1],

@@ -141,7 +141,9 @@ def test_it_closes_when_a_check_fails_and_opens_when_the_cause_is_gone(site: Liv
         node.becomes(*taints)
 
 
-def test_what_becomes_of_a_machine_is_an_event_on_its_node_in_the_words_of_the_api(site: LiveSite) -> None:
+def test_what_becomes_of_a_machine_is_an_event_on_its_node_in_the_words_of_the_api(
+    site: LiveSite, admin: requests.Session
+) -> None:
     node = Node(site)
     now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     ready = {"type": "Ready", "status": "True", "lastHeartbeatTime": now, "lastTransitionTime": now}
@@ -164,6 +166,14 @@ def test_what_becomes_of_a_machine_is_an_event_on_its_node_in_the_words_of_the_a
         return [(one["type"], one["reason"], one["note"]) for one in found]
 
     wait_for(lambda: ("Normal", *condition()) in events(), 60)
+    assert node.patch(admin, {"spec": {"unschedulable": True}}, "").status_code == 200
+    wait_for(lambda: condition()[0] == "Cordoned", 60)
+    wait_for(lambda: ("Warning", *condition()) in events(), 60)
+    assert node.say("False").status_code == 200
+    node.becomes(CLOSED)
+    assert node.say().status_code == 200
+    node.becomes()
+    assert node.get()["spec"]["unschedulable"] is True, "who cordons it uncordons it"
 
 
 def test_a_certificate_of_the_boot_before_opens_nothing_and_a_renewed_one_does(site: LiveSite) -> None:
