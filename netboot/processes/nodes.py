@@ -2,6 +2,7 @@
 which may take work (docs/gate.md)."""
 
 import functools
+from collections.abc import Mapping
 
 from netboot.clock import SystemClock
 from netboot.controllers import runner
@@ -12,12 +13,15 @@ from netboot.controllers.nodes.holds import JudgedHolds
 from netboot.controllers.nodes.judged import JudgedNow
 from netboot.controllers.nodes.observed import ObservedFile
 from netboot.controllers.nodes.telling import Teller
+from netboot.join.labels import written
 from netboot.join.node_events import NodeEvents
 from netboot.join.ports import Nodes
 from netboot.kube.connection import connect
 from netboot.kube.events import KubeNodeEvents
 from netboot.kube.nodes import KubeNodes
 from netboot.machines.classes import Class
+from netboot.machines.topology import NOWHERE
+from netboot.machines.values import Machine
 from netboot.process import ProcessSpec
 from netboot.status import Reporting, up_ms
 from netboot.stores.conditions import SqliteConditions
@@ -52,7 +56,11 @@ def run(spec: ProcessSpec) -> None:
         conditions = config.data / "conditions.db"
         return JudgedNow(conditions, SqliteConditions(conditions), names)
 
-    gate = GateController(nodes, machines.all, classes, states, JudgedHolds(judged().found), up_ms)
+    def labels(machine: Machine) -> Mapping[str, str]:
+        rack = live.view().racks[machine.rack].topology if machine.rack is not None else NOWHERE
+        return written(machine, rack, config.clusters[cluster].labels)
+
+    gate = GateController(nodes, machines.all, classes, states, JudgedHolds(judged().found), labels, up_ms)
     teller = Teller(events, judged().found, gate.nodes, SystemClock().now_ms)
     collector = Collector(nodes, machines.all, states, facts, gate, SystemClock())
     observed, status = ObservedFile(config.data / "status", cluster), StatusFile(config.data / "status", spec.name)

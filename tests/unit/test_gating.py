@@ -36,6 +36,7 @@ class Stage:
     def __init__(self, machines: int = 1, gate: Gate | None = None) -> None:
         self.cluster, self.states, self.seconds, self.followed = FakeCluster(), MemoryStates(), 0.0, True
         self.held: dict[str, str] | None = None
+        self.labels: dict[str, str] = {}
         self.names = [f"n-{number}" for number in range(1, machines + 1)]
         kind = Class(name="hgx", gate=gate or Gate())
         self.machines = {
@@ -49,6 +50,7 @@ class Stage:
             lambda: {"hgx": kind},
             self.states,
             self,
+            lambda _machine: self.labels,
             lambda: round(self.seconds * 1000),
             lambda: self.seconds,
         )
@@ -282,3 +284,60 @@ def test_a_node_of_no_machine_and_one_that_is_gone_are_nobody_s_to_move() -> Non
     stage.step()
     stage.gate.begin_round(well=True)
     assert stage.gate.status().gates == {"open": 0, "shut": 0, "closed": 0}
+
+
+def test_labels_come_with_the_write_that_opens_the_gate() -> None:
+    stage = Stage()
+    stage.labels = {"zone": "a", "tier": "leaf-1"}
+    stage.say("n-1")
+    stage.cluster.calls.clear()
+    stage.step()
+    assert (stage.taints(), dict(stage.node("n-1").labels)) == ([], {"zone": "a", "tier": "leaf-1"})
+    assert [call for call in stage.cluster.calls if call.startswith("nodes.taint")] == ["nodes.taint n-1"]
+
+
+def test_labels_follow_the_inventory_and_those_of_others_stay() -> None:
+    stage = Stage()
+    stage.cluster.put_node(stage.node("n-1")._replace(labels={"theirs": "1", "zone": "of somebody"}))
+    stage.labels = {"zone": "a", "tier": "leaf-1"}
+    stage.step()
+    assert stage.taints() == [REGISTERED], "it says where it stands before it may take work"
+    assert dict(stage.node("n-1").labels) == {"theirs": "1", "zone": "a", "tier": "leaf-1"}
+    stage.labels = {"zone": "b"}
+    stage.step(6.0)
+    assert dict(stage.node("n-1").labels) == {"theirs": "1", "zone": "b"}
+    stage.cluster.put_node(stage.node("n-1")._replace(labels={"zone": "moved"}))
+    stage.step()
+    assert dict(stage.node("n-1").labels) == {"zone": "b"}
+    stage.labels = {}
+    stage.step(6.0)
+    assert (dict(stage.node("n-1").labels), stage.node("n-1").written) == ({}, ())
+    stage.cluster.calls.clear()
+    stage.step(6.0)
+    assert stage.cluster.calls == []
+
+
+def test_a_node_without_our_mark_gets_no_label() -> None:
+    stage = Stage()
+    stage.cluster.put_node(stage.node("n-1")._replace(marked=False))
+    stage.labels = {"zone": "a"}
+    stage.step()
+    assert dict(stage.node("n-1").labels) == {}
+
+
+def test_a_node_that_has_no_room_for_labels_is_closed_all_the_same_and_hinders_no_other(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    stage = Stage(2)
+    for name in stage.names:
+        stage.say(name)
+    stage.step()
+    stage.cluster.full, stage.labels = True, {"zone": "a"}
+    stage.step(6.0)
+    words = "cannot be moved, for the apiserver does not take it: metadata.annotations: Too long: may not be more than"
+    assert [line for line in lines(caplog) if words in line] == [
+        f"the gate of {name} {words} 262144 bytes" for name in stage.names
+    ]
+    stage.say("n-1", "False")
+    stage.step()
+    assert stage.taints("n-1") == [CLOSED]

@@ -14,7 +14,8 @@ from images.values.backoff import Backoff
 from netboot.controllers.nodes.attribution import registered
 from netboot.controllers.nodes.gate import Decision, Known, decide, is_shut, may_close, was_closed
 from netboot.controllers.nodes.reports import Entry, Reports
-from netboot.join.errors import ConflictError
+from netboot.join.errors import ConflictError, InvalidError
+from netboot.join.labels import differ
 from netboot.join.ports import Nodes, NodeView
 from netboot.lifecycle.ports import States
 from netboot.machines.classes import Class, Gate
@@ -64,7 +65,8 @@ class Budget(NamedTuple):
 
 
 class GateController:
-    """Of one cluster. `take` and `begin_round` are called by who watches its Nodes, `step` by one other thread."""
+    """Of one cluster. `labels`: those that the service writes of a machine's Node. `take` and `begin_round` are called
+    by who watches its Nodes, `step` by one other thread."""
 
     def __init__(
         self,
@@ -73,11 +75,13 @@ class GateController:
         classes: Callable[[], Mapping[str, Class]],
         states: States,
         holds: Holds,
+        labels: Callable[[Machine], Mapping[str, str]],
         up_ms: Callable[[], int],
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._nodes, self._machines, self._classes = nodes, machines, classes
         self._states, self._holds, self._up_ms, self._monotonic = states, holds, up_ms, monotonic
+        self._labels = labels
         self._lock = threading.Lock()
         self._reports, self._round = Reports(), 0
         self._due: set[str] = set()
@@ -121,7 +125,7 @@ class GateController:
             due = {name: self._reports.entries[name] for name in self._due}
         self._look_up({name: entry for name, entry in due.items() if not entry.counts and entry.look_at <= now}, up_ms)
         if followed and due:
-            self._act(due)
+            self._act(due, machines)
 
     def nodes(self) -> dict[str, tuple[str, str]]:
         """Machine → name and uid of its Node; one without a Node has the name that it would have, and no uid."""
@@ -150,7 +154,7 @@ class GateController:
             with self._lock:
                 self._reports.receive(entry, frozenset(each.sha256 for each in signed), up_ms)
 
-    def _act(self, due: Mapping[str, Entry]) -> None:
+    def _act(self, due: Mapping[str, Entry], machines: Mapping[str, Machine]) -> None:
         holds, classes, budget = self._holds.holds(), self._classes(), self._budget()
         withheld, changed = set[str](), 0
         for name, entry in sorted(due.items()):
@@ -160,11 +164,12 @@ class GateController:
                 withheld.add(name)
                 _say(entry, f"stays open, for as many as may be are closed: {decision.words}", logging.ERROR)
                 decision = decide(node, known._replace(gate=NEVER_CLOSES))
-            if decision.taints != node.taints:
+            labels = self._labels(machines[name]) if node.marked else {}
+            if decision.taints != node.taints or (node.marked and differ(node, labels)):
                 if changed == MOST:
                     return  # the others wait, and so does what is known of the budget
                 changed += 1
-                self._move(entry, node, decision)
+                self._move(entry, node, decision, labels)
                 budget.closed[entry.place] += decision.closes
             elif is_shut(node.taints):
                 _say(entry, f"waits ({decision.reason}): {decision.words}", logging.INFO)
@@ -191,11 +196,15 @@ class GateController:
             ]
         return Budget(Counter(place for place, _ in every), Counter(place for place, closed in every if closed))
 
-    def _move(self, entry: Entry, node: NodeView, decision: Decision) -> None:
+    def _move(self, entry: Entry, node: NodeView, decision: Decision, labels: Mapping[str, str]) -> None:
+        """Taints and labels with one write, so that no Pod is given to a Node before it says where it stands."""
         try:
-            after = self._nodes().taint(node, decision.taints)
+            after = self._write(node, decision, labels)
         except ConflictError:
             return  # what it is since comes with the watch, and is due then
+        except InvalidError as error:
+            _say(entry, f"cannot be moved, for the apiserver does not take it: {error}", logging.ERROR)
+            return
         with self._lock:
             # Where the watch was quicker, what it brought may be older: its version keeps us from writing by it.
             entry.node = after if entry.node is node else entry.node._replace(taints=after.taints)
@@ -205,8 +214,21 @@ class GateController:
         elif decision.closes:
             self._moved["closed"] += 1
             _say(entry, f"is closed ({decision.reason}): {decision.words}", logging.WARNING)
-        else:
+        elif decision.taints != node.taints:
             _say(entry, "its hold is as that of its machine", logging.INFO)
+
+    def _write(self, node: NodeView, decision: Decision, labels: Mapping[str, str]) -> NodeView:
+        """A Node that has no room for labels has no way to stay open by that.
+
+        Raises:
+            ConflictError, InvalidError.
+        """
+        try:
+            return self._nodes().taint(node, decision.taints, labels if differ(node, labels) else None)
+        except InvalidError:
+            if decision.taints == node.taints:
+                raise
+            return self._nodes().taint(node, decision.taints)
 
 
 def _say(entry: Entry, words: str, level: int) -> None:

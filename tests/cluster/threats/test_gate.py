@@ -16,6 +16,7 @@ from images.node.agent import kubelet
 from images.node.status import __main__ as status
 from lab.kube.accounts import Admin
 from netboot.join.ports import MARK
+from tests.cluster.threats.conftest import ROLE
 from tests.cluster.threats.live_site import NODES, LiveSite
 from tests.kubelets import pem, renewal, serving
 from tests.processes import wait_for
@@ -44,16 +45,16 @@ def credential_of(session: requests.Session) -> str:
 class Node:
     """A machine that has joined, its Node, and its kubelet's session."""
 
-    def __init__(self, site: LiveSite, taints: tuple[dict[str, str], ...] = (REGISTERED,)) -> None:
-        self.site, self.chassis = site, site.fresh()
+    def __init__(self, site: LiveSite, taints: tuple[dict[str, str], ...] = (REGISTERED,), kind: str = "k") -> None:
+        self.site, self.chassis = site, site.fresh(kind)
         self.name = self.chassis.name
         self.boot(taints)
 
     def boot(self, taints: tuple[dict[str, str], ...] = (REGISTERED,)) -> None:
-        """Power on, join, register."""
-        _, self.session = self.site.join(self.site.power_on(self.chassis))
+        """Power on, join, register with the labels that it is told."""
+        told, self.session = self.site.join(self.site.power_on(self.chassis))
         self.credential = credential_of(self.session)
-        metadata = {"name": self.name, "labels": MARK}
+        metadata = {"name": self.name, "labels": told["labels"]}
         body = {"apiVersion": "v1", "kind": "Node", "metadata": metadata, "spec": {"taints": list(taints)}}
         made = self.session.post(f"{self.site.cluster.url}{NODES}", json=body, timeout=30)
         assert made.status_code == 201, made.text
@@ -174,6 +175,40 @@ def test_what_becomes_of_a_machine_is_an_event_on_its_node_in_the_words_of_the_a
     assert node.say().status_code == 200
     node.becomes()
     assert node.get()["spec"]["unschedulable"] is True, "who cordons it uncordons it"
+
+
+def test_where_a_machine_stands_is_on_its_node_before_its_gate_opens(site: LiveSite, admin: requests.Session) -> None:
+    """What a kubelet may not write the service does; and what the service wrote the node does not change."""
+    node = Node(site, kind="top")
+    stands = {
+        "topology.kubernetes.io/zone": "hall-2",
+        "example.com/site": "eu-1",
+        "fabric.topograph.run/tier-0": "leaf-7",
+        "fabric.topograph.run/tier-1": "spine-1",
+        "accelerator.topograph.run/domain": "nvl-3",
+        ROLE: "",
+    }
+
+    def labels() -> dict[str, str]:
+        found = node.get()["metadata"]["labels"]
+        return {key: value for key, value in found.items() if key not in ("beta.kubernetes.io/os", "kubernetes.io/os")}
+
+    wait_for(lambda: labels() == {"pool": "a"} | MARK | stands, 60)
+    assert node.taints() == [UNCHECKED]
+    why = (
+        "where a node stands it does not say itself: labels that the annotation netboot.dev/labels names are netboot's "
+        "to write"
+    )
+    for key in ("topology.kubernetes.io/zone", "fabric.topograph.run/tier-1"):
+        for value in ("elsewhere", None):
+            for at in ("", "/status"):
+                denied(node.patch(node.session, {"metadata": {"labels": {key: value}}}, at), why)
+    forbidden = node.patch(node.session, {"metadata": {"labels": {ROLE: None}}}, "")
+    assert (forbidden.status_code, "is not allowed to modify labels: " + ROLE in forbidden.text) == (403, True)
+    assert node.patch(node.session, {"metadata": {"labels": {"pool": "b"}}}).status_code == 200
+    moved = {"metadata": {"labels": {"topology.kubernetes.io/zone": "elsewhere"}}}
+    assert node.patch(admin, moved, "").status_code == 200
+    wait_for(lambda: labels() == {"pool": "b"} | MARK | stands, 60)
 
 
 def test_a_certificate_of_the_boot_before_opens_nothing_and_a_renewed_one_does(site: LiveSite) -> None:
