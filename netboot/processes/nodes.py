@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from netboot.clock import SystemClock
 from netboot.controllers import runner
 from netboot.controllers.approver.knowledge import Machines
+from netboot.controllers.nodes.accepted import AcceptedNow
 from netboot.controllers.nodes.collector import Collector
 from netboot.controllers.nodes.gating import GateController
 from netboot.controllers.nodes.holds import JudgedHolds
@@ -26,6 +27,7 @@ from netboot.process import ProcessSpec
 from netboot.status import Reporting, up_ms
 from netboot.stores.conditions import SqliteConditions
 from netboot.stores.facts import Facts
+from netboot.stores.intents import SqliteIntents
 from netboot.stores.live import LiveView
 from netboot.stores.state import SqliteStates
 from netboot.stores.status import StatusFile
@@ -60,8 +62,11 @@ def run(spec: ProcessSpec) -> None:
         rack = live.view().racks[machine.rack].topology if machine.rack is not None else NOWHERE
         return written(machine, rack, config.clusters[cluster].labels)
 
-    gate = GateController(nodes, machines.all, classes, states, JudgedHolds(judged().found), labels, up_ms)
-    teller = Teller(events, judged().found, gate.nodes, SystemClock().now_ms)
+    now_ms, wanted = SystemClock().now_ms, config.data / "intents.db"
+    accepted = AcceptedNow(wanted, SqliteIntents(wanted), now_ms).machines
+    held = JudgedHolds(judged().found)
+    gate = GateController(nodes, machines.all, classes, states, held, labels, accepted, up_ms)
+    teller = Teller(events, judged().found, gate.nodes, now_ms)
     collector = Collector(nodes, machines.all, states, facts, gate, SystemClock())
     observed, status = ObservedFile(config.data / "status", cluster), StatusFile(config.data / "status", spec.name)
 

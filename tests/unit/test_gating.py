@@ -37,6 +37,7 @@ class Stage:
         self.cluster, self.states, self.seconds, self.followed = FakeCluster(), MemoryStates(), 0.0, True
         self.held: dict[str, str] | None = None
         self.labels: dict[str, str] = {}
+        self.accepted: set[str] | None = set()
         self.names = [f"n-{number}" for number in range(1, machines + 1)]
         kind = Class(name="hgx", gate=gate or Gate())
         self.machines = {
@@ -51,6 +52,7 @@ class Stage:
             self.states,
             self,
             lambda _machine: self.labels,
+            lambda: self.accepted,
             lambda: round(self.seconds * 1000),
             lambda: self.seconds,
         )
@@ -341,3 +343,84 @@ def test_a_node_that_has_no_room_for_labels_is_closed_all_the_same_and_hinders_n
     stage.say("n-1", "False")
     stage.step()
     assert stage.taints("n-1") == [CLOSED]
+
+
+def test_an_acceptance_opens_a_gate_in_spite_of_checks_and_its_end_shuts_it(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    stage = Stage()
+    stage.say("n-1", "False")
+    stage.accepted = {"n-1"}
+    stage.labels = {"zone": "a"}
+    stage.step()
+    assert (stage.taints(), dict(stage.node("n-1").labels)) == ([], {"zone": "a", "netboot.dev/accepted": "true"})
+    words = "the gate of n-1 is open, for its machine is accepted, and in spite of this: n-1 is False"
+    assert [line for line in lines(caplog) if "is open" in line] == [words]
+    stage.pass_minutes(40)
+    assert stage.taints() == [], "nor does it close for silence"
+    stage.accepted = None
+    stage.step(6.0)
+    assert stage.taints() == [], "it cannot be told that it ended"
+    stage.accepted = set()
+    stage.step(6.0)
+    assert (stage.taints(), dict(stage.node("n-1").labels)) == ([STALE], {"zone": "a"})
+
+
+def test_who_said_nothing_is_shut_again_when_its_acceptance_ends() -> None:
+    stage = Stage()
+    stage.accepted = {"n-1"}
+    stage.step()
+    assert stage.taints() == []
+    stage.accepted = set()
+    stage.step(6.0)
+    assert stage.taints() == [{**CLOSED, "value": "AcceptanceEnded"}]
+    stage.say("n-1")
+    stage.step()
+    assert stage.taints() == []
+
+
+def test_who_is_in_order_meanwhile_stays_open_when_its_acceptance_ends() -> None:
+    stage = Stage()
+    stage.accepted = {"n-1"}
+    stage.step()
+    stage.say("n-1")
+    stage.step()
+    assert (stage.taints(), dict(stage.node("n-1").labels)) == ([], {})
+    stage.accepted = set()
+    stage.step(6.0)
+    assert stage.taints() == []
+
+
+def test_an_acceptance_opens_no_node_that_is_not_of_a_boot_that_proved_itself() -> None:
+    """Another Node under its name, as somebody may make who deleted the one that the boot registered."""
+    stage = Stage()
+    stage.register("n-1")
+    stage.accepted = {"n-1"}
+    stage.say("n-1", "False")
+    for _ in range(20):
+        stage.step(6.0)
+    assert stage.taints() == [REGISTERED]
+    stage.register("n-1")
+    for _ in range(20):
+        stage.step(6.0)
+    assert stage.taints() == [REGISTERED], "nor one that says nothing"
+
+
+def test_what_was_opened_by_an_acceptance_closes_within_the_budget() -> None:
+    stage = Stage(3)
+    stage.accepted = set(stage.names)
+    stage.step()
+    assert stage.with_taints() == stage.names
+    stage.accepted = set()
+    stage.step(6.0)
+    assert len(stage.with_taints()) == 2
+    assert stage.gate.status().withheld == 2
+    stage.accepted = set(stage.names)
+    stage.step(6.0)
+    assert (stage.with_taints(), stage.gate.status().withheld) == (stage.names, 0)
+
+
+def test_a_node_that_has_no_room_for_the_label_is_not_let_in() -> None:
+    stage = Stage()
+    stage.cluster.full, stage.accepted = True, {"n-1"}
+    stage.step()
+    assert stage.taints() == [REGISTERED]

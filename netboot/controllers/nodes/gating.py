@@ -7,15 +7,16 @@ import logging
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import NamedTuple, Protocol
 
 from images.values.backoff import Backoff
 from netboot.controllers.nodes.attribution import registered
-from netboot.controllers.nodes.gate import Decision, Known, decide, is_shut, may_close, was_closed
+from netboot.controllers.nodes.gate import Budget, Decision, Known, decide, is_shut, was_closed
 from netboot.controllers.nodes.reports import Entry, Reports
 from netboot.join.errors import ConflictError, InvalidError
 from netboot.join.labels import differ
+from netboot.join.node_said import ACCEPTED
 from netboot.join.ports import Nodes, NodeView
 from netboot.lifecycle.ports import States
 from netboot.machines.classes import Class, Gate
@@ -29,7 +30,6 @@ LOOKED_OFTEN = 6
 """Looks that are taken as soon as they are due; the later ones with the next sweep."""
 SWEEP_SECONDS = 5.0
 """How often every Node is decided about; one of which something came, at once."""
-NEVER_CLOSES = Gate(on_failure="report")
 MOST = 50
 """Nodes whose taints are changed with one step."""
 
@@ -52,21 +52,10 @@ class GateStatus(NamedTuple):
     withheld: int
 
 
-class Budget(NamedTuple):
-    """By class: how many Nodes there are, and how many of them are closed."""
-
-    of: Counter[str]
-    closed: Counter[str]
-
-    def allows(self, place: str) -> bool:
-        """Whether this class, and its cluster, may have one more that is closed."""
-        cluster = may_close(self.closed.total(), self.of.total())
-        return cluster and may_close(self.closed[place], self.of[place])
-
-
 class GateController:
-    """Of one cluster. `labels`: those that the service writes of a machine's Node. `take` and `begin_round` are called
-    by who watches its Nodes, `step` by one other thread."""
+    """Of one cluster. `labels`: those that the service writes of a machine's Node; `accepted()`: machines whose gates
+    open in spite of their checks, None: it cannot be told. `take` and `begin_round` are called by who watches its
+    Nodes, `step` by one other thread."""
 
     def __init__(
         self,
@@ -76,12 +65,13 @@ class GateController:
         states: States,
         holds: Holds,
         labels: Callable[[Machine], Mapping[str, str]],
+        accepted: Callable[[], Collection[str] | None],
         up_ms: Callable[[], int],
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._nodes, self._machines, self._classes = nodes, machines, classes
         self._states, self._holds, self._up_ms, self._monotonic = states, holds, up_ms, monotonic
-        self._labels = labels
+        self._labels, self._accepted = labels, accepted
         self._lock = threading.Lock()
         self._reports, self._round = Reports(), 0
         self._due: set[str] = set()
@@ -123,9 +113,11 @@ class GateController:
                 self._swept = now
             self._due &= self._reports.entries.keys() & machines.keys()
             due = {name: self._reports.entries[name] for name in self._due}
-        self._look_up({name: entry for name, entry in due.items() if not entry.counts and entry.look_at <= now}, up_ms)
+        accepted = self._accepted()
+        asked = {name: entry for name, entry in due.items() if not entry.counts and entry.look_at <= now}
+        self._look_up({name: each for name, each in asked.items() if _speaks(each, accepted)}, up_ms)
         if followed and due:
-            self._act(due, machines)
+            self._act(due, machines, accepted)
 
     def nodes(self) -> dict[str, tuple[str, str]]:
         """Machine → name and uid of its Node; one without a Node has the name that it would have, and no uid."""
@@ -143,9 +135,8 @@ class GateController:
 
     def _look_up(self, entries: Mapping[str, Entry], up_ms: int) -> None:
         """Which certificates are of their boots now, where what they say is new, or does not count yet."""
-        said = {name: entry for name, entry in entries.items() if entry.node.health is not None}
-        states = self._states.machines([entry.machine for entry in said.values()]) if said else {}
-        for entry in said.values():
+        states = self._states.machines([entry.machine for entry in entries.values()]) if entries else {}
+        for entry in entries.values():
             state = states.get(entry.machine)
             boot = state.current if state is not None else None
             signed = boot.certificates if boot is not None and registered(entry.node, boot) else ()
@@ -154,17 +145,18 @@ class GateController:
             with self._lock:
                 self._reports.receive(entry, frozenset(each.sha256 for each in signed), up_ms)
 
-    def _act(self, due: Mapping[str, Entry], machines: Mapping[str, Machine]) -> None:
+    def _act(self, due: Mapping[str, Entry], machines: Mapping[str, Machine], accepted: Collection[str] | None) -> None:
         holds, classes, budget = self._holds.holds(), self._classes(), self._budget()
         withheld, changed = set[str](), 0
         for name, entry in sorted(due.items()):
-            node, known = entry.node, self._known(entry, classes, holds)
+            node, known = entry.node, self._known(entry, classes, holds, accepted)
             decision = decide(node, known)
             if decision.closes and not budget.allows(entry.place):
                 withheld.add(name)
                 _say(entry, f"stays open, for as many as may be are closed: {decision.words}", logging.ERROR)
-                decision = decide(node, known._replace(gate=NEVER_CLOSES))
-            labels = self._labels(machines[name]) if node.marked else {}
+                decision = decide(node, known._replace(may_close=False))
+            labels = dict(self._labels(machines[name])) if node.marked else {}
+            labels |= dict([ACCEPTED]) if decision.accepted else {}
             if decision.taints != node.taints or (node.marked and differ(node, labels)):
                 if changed == MOST:
                     return  # the others wait, and so does what is known of the budget
@@ -178,13 +170,20 @@ class GateController:
                     self._due.discard(name)
         self._withheld = frozenset(withheld | (self._withheld - due.keys()))
 
-    def _known(self, entry: Entry, classes: Mapping[str, Class], holds: Mapping[str, str] | None) -> Known:
+    def _known(
+        self,
+        entry: Entry,
+        classes: Mapping[str, Class],
+        holds: Mapping[str, str] | None,
+        accepted: Collection[str] | None,
+    ) -> Known:
         hardware = classes.get(entry.place)
         return Known(
             certificates=entry.certificates,
             gate=hardware.gate if hardware is not None else Gate(),
             stale=self._reports.is_stale(entry),
             hold=holds.get(entry.machine) if holds is not None else None,
+            accepted=entry.machine in accepted if accepted is not None else None,
         )
 
     def _budget(self) -> Budget:
@@ -210,7 +209,8 @@ class GateController:
             entry.node = after if entry.node is node else entry.node._replace(taints=after.taints)
         if is_shut(node.taints) and not is_shut(after.taints):
             self._moved["opened"] += 1
-            _say(entry, f"is open: {decision.words}", logging.INFO)
+            by = "is open, for its machine is accepted, and in spite of this" if decision.accepted else "is open"
+            _say(entry, f"{by}: {decision.words}", logging.INFO)
         elif decision.closes:
             self._moved["closed"] += 1
             _say(entry, f"is closed ({decision.reason}): {decision.words}", logging.WARNING)
@@ -226,9 +226,14 @@ class GateController:
         try:
             return self._nodes().taint(node, decision.taints, labels if differ(node, labels) else None)
         except InvalidError:
-            if decision.taints == node.taints:
+            if decision.taints == node.taints or decision.accepted:
                 raise
             return self._nodes().taint(node, decision.taints)
+
+
+def _speaks(entry: Entry, accepted: Collection[str] | None) -> bool:
+    """Whether it matters which certificates are of its boot."""
+    return entry.node.health is not None or entry.machine in (accepted or ())
 
 
 def _say(entry: Entry, words: str, level: int) -> None:

@@ -1,6 +1,7 @@
 """The gate before a real control plane: nodes write with their own certificates, the service moves the taint; and who
 may write what of a Node, each refusal as it is said."""
 
+import functools
 import hashlib
 import json
 import ssl
@@ -52,9 +53,14 @@ class Node:
 
     def boot(self, taints: tuple[dict[str, str], ...] = (REGISTERED,)) -> None:
         """Power on, join, register with the labels that it is told."""
-        told, self.session = self.site.join(self.site.power_on(self.chassis))
-        self.credential = credential_of(self.session)
-        metadata = {"name": self.name, "labels": told["labels"]}
+        machine = self.site.power_on(self.chassis)
+        told, self.session = self.site.join(machine)
+        self.credential, self.boot_id, self.labels = credential_of(self.session), machine.boot, told["labels"]
+        self.register(taints)
+
+    def register(self, taints: tuple[dict[str, str], ...] = (REGISTERED,)) -> None:
+        """As its kubelet does."""
+        metadata = {"name": self.name, "labels": self.labels}
         body = {"apiVersion": "v1", "kind": "Node", "metadata": metadata, "spec": {"taints": list(taints)}}
         made = self.session.post(f"{self.site.cluster.url}{NODES}", json=body, timeout=30)
         assert made.status_code == 201, made.text
@@ -338,6 +344,36 @@ def test_break_glass_takes_a_gate_into_its_own_hands(site: LiveSite) -> None:
     assert node.taints() == [], "the gate has had its time"
     assert node.patch(glass, {"metadata": {"annotations": {"netboot.dev/gate": None}}}).status_code == 200
     node.becomes(CLOSED)
+
+
+def test_an_operator_accepts_a_machine_in_spite_of_its_checks_until_no_more(site: LiveSite) -> None:
+    """And no Node that the machine's boot did not register."""
+
+    def order(act: str, node: Node, *more: str) -> None:
+        done = site.service.netboot("machine", act, node.name, "--reason", "fan 3", *more)
+        assert done.returncode == 0, done.stderr
+
+    def unlabelled(node: Node) -> bool:
+        return "netboot.dev/accepted" not in node.get()["metadata"]["labels"]
+
+    failing, silent, other = Node(site), Node(site), Node(site)
+    assert failing.say("False").status_code == 200
+    wait_for(lambda: "NodeRegistered" in site.phases(other.boot_id), 60)
+    assert site.admin("DELETE", f"{NODES}/{other.name}").status_code == 200
+    other.register()
+    for node in (failing, silent, other):
+        order("accept", node, "--until", "1h")
+    for node in (failing, silent):
+        node.becomes()
+        assert not unlabelled(node)
+    for node, value in ((failing, "ChecksFailed"), (silent, "AcceptanceEnded")):
+        order("unaccept", node)
+        node.becomes(("netboot.dev/unchecked", value, "NoSchedule"))
+        wait_for(functools.partial(unlabelled, node), 60)
+        assert node.say().status_code == 200
+        node.becomes()
+    assert other.taints() == [UNCHECKED], "the gate has had its time"
+    order("unaccept", other)
 
 
 @pytest.mark.parametrize(
