@@ -86,7 +86,7 @@ class RecordedActs:
     def _read_intents(self) -> list[tuple[str, Act]]:
         intents = self._intents.all(self._now_ms())
         self._next_end = min((one.until_ms for one in intents if one.until_ms is not None), default=None)
-        return [(one.machine, _PUT_ON[one.mark]) for one in intents]
+        return [(one.machine, _PUT_ON[one.mark]) for one in intents if isinstance(one.mark, Mark)]
 
 
 def _retired(enrolments: EnrolmentStore) -> list[tuple[str, Act]]:

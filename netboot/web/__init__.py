@@ -79,6 +79,8 @@ ROUTES: tuple[tuple[str, str, Callable[..., Response]], ...] = (
     ("POST", "/v1/machines/<name>/unhold", intents.unhold),
     ("POST", "/v1/machines/<name>/quarantine", intents.quarantine),
     ("POST", "/v1/machines/<name>/readmit", intents.readmit),
+    ("POST", "/v1/machines/<name>/accept", intents.accept),
+    ("POST", "/v1/machines/<name>/unaccept", intents.unaccept),
     ("GET", "/v1/tokens", join_tokens.listed),
     ("POST", "/v1/tokens", join_tokens.created),
     ("DELETE", "/v1/tokens/<token_id>", join_tokens.revoked),
