@@ -17,8 +17,8 @@ from netboot.kube.errors import ClusterRefusedError
 from netboot.kube.leases import KubeLeases, lease_name
 from netboot.kube.preconditions import KubePreconditions
 from netboot.kube.secrets import KubeTokens
-from tests.kube_contract import CASES, World, credential, manifest
-from tests.kube_world import CONFIG_MAPS, LEASES, RealWorld
+from tests.kube_contract import CASES, World, credential, manifest, tainted
+from tests.kube_world import CONFIG_MAPS, LEASES, NODES, RealWorld
 from tests.processes import wait_for
 from tokens.bootstrap import mint
 
@@ -154,3 +154,27 @@ def test_no_secret_is_logged_or_shown(world: RealWorld, connections: dict[str, C
     for secret in (token.secret, base64.b64encode(token.secret.encode()).decode(), bearer):
         assert secret not in caplog.text
     assert token.secret not in shown
+
+
+@pytest.mark.parametrize("moment", ["0000-01-01T00:00:00Z", "9999-12-31T23:59:59-12:00"])
+def test_a_node_that_wrote_a_time_which_nobody_can_read_is_seen_and_hinders_no_other(
+    world: RealWorld, as_admin: Admin, moment: str
+) -> None:
+    world.make_node("odd")
+    for _ in range(20):  # the controllers write to it, too
+        node = as_admin("GET", f"{NODES}/odd").json()
+        node["status"]["conditions"] = [{"type": "Ready", "status": "True", "lastTransitionTime": moment}]
+        answer = as_admin("PUT", f"{NODES}/odd/status", node)
+        if answer.status_code == 200:
+            break
+    print(moment, answer.status_code, answer.json()["status"].get("conditions"))
+    world.make_node("even")
+    seen = {node.name: node for node in world.collector.watch(0.5)}
+    print(seen["odd"])
+    assert seen.keys() >= {"odd", "even"}
+    try:
+        print(
+            tainted(world, "odd", lambda node: [*node.taints, {"key": "example.com/x", "effect": "NoSchedule"}]).taints
+        )
+    except ClusterRefusedError as error:
+        print(repr(error))

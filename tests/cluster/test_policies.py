@@ -6,9 +6,11 @@ from typing import Any
 import pytest
 
 from lab.kube.accounts import Admin
+from netboot.join.ports import MARK
 from netboot.kube.connection import Connection
 from netboot.kube.errors import ClusterRefusedError
 from netboot.kube.secrets import KubeTokens
+from tests.kube_contract import tainted
 from tests.kube_world import NODES, SECRETS, RealWorld
 from tokens.binding import PREFIX, binding_group
 from tokens.bootstrap import BootstrapToken, mint, secret_manifest
@@ -18,6 +20,7 @@ KUBEADM = "system:bootstrappers:kubeadm:default-node-token"
 GROUPS = f"auth-extra-groups must be {PREFIX} and one binding {PREFIX}:v1:<64 hex digits>"
 EXPIRY = "expiration must be there, and at most 15 minutes away by the apiserver's clock"
 UNCHECKED = {"key": "netboot.dev/unchecked", "effect": "NoExecute"}
+CLOSED = {"key": "netboot.dev/unchecked", "value": "ChecksFailed", "effect": "NoSchedule"}
 
 
 def token_secret(token: BootstrapToken, **data: str | None) -> dict[str, Any]:
@@ -199,3 +202,47 @@ def test_a_node_that_an_administrator_makes_needs_no_taint(as_admin: Admin) -> N
     node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "vap-2"}}
     assert as_admin("POST", NODES, node).status_code == 201
     assert as_admin("DELETE", f"{NODES}/vap-2").status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("taints", "kubelet"),
+    [
+        ((), False),
+        ((UNCHECKED | {"effect": "PreferNoSchedule"},), False),
+        ((CLOSED,), True),
+        ((UNCHECKED, CLOSED), True),
+        ((UNCHECKED, UNCHECKED | {"effect": "NoSchedule"}), True),
+    ],
+    ids=["open", "a weak one", "as if closed", "twice, as if closed", "twice"],
+)
+def test_a_node_of_ours_begins_shut_whoever_makes_it(
+    as_admin: Admin, break_glass: Admin, taints: tuple[dict[str, str], ...], kubelet: bool
+) -> None:
+    """`kubelet`: what `netboot-nodes` has nothing against."""
+    node: dict[str, Any] = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "vap-3", "labels": MARK}}
+    node["spec"], path = {"taints": list(taints)}, f"{NODES}?dryRun=All"
+    answers = [as_admin("POST", path, node)]
+    if kubelet:
+        answers.append(as_admin("POST", path, node, user="system:node:vap-3", group="system:nodes"))
+    why = "a Node of netboot's begins with the taint netboot.dev/unchecked:NoExecute, once and without a value"
+    by = "nodes \"vap-3\" is forbidden: ValidatingAdmissionPolicy 'netboot-gate' with binding 'netboot-gate'"
+    for answer in answers:
+        assert (answer.status_code, answer.json()["message"]) == (422, f"{by} denied request: {why}")
+    assert break_glass("POST", path, node).status_code == 201
+    sound = node | {"spec": {"taints": [UNCHECKED]}}
+    assert as_admin("POST", path, sound).status_code == 201
+
+
+def test_a_node_that_is_full_of_taints_takes_ours_and_no_others(world: RealWorld, as_admin: Admin) -> None:
+    world.make_node("vap-4")
+
+    def others(count: int) -> list[dict[str, str]]:
+        return [{"key": f"example.com/{number}", "effect": "NoSchedule"} for number in range(count)]
+
+    full = tainted(world, "vap-4", lambda node: [*node.taints, *others(17 - len(node.taints))])
+    assert len(full.taints) == 17
+    node = as_admin("GET", f"{NODES}/vap-4").json()
+    node["spec"]["taints"].append({"key": "example.com/more", "effect": "NoSchedule"})
+    answer = as_admin("PUT", f"{NODES}/vap-4", node)
+    why = "a Node of netboot's has at most 16 taints, 64 annotations and 64 conditions"
+    assert (answer.status_code, why in answer.text) == (422, True)
