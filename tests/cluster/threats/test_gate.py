@@ -148,6 +148,36 @@ def test_it_closes_when_a_check_fails_and_opens_when_the_cause_is_gone(site: Liv
         node.becomes(*taints)
 
 
+def test_an_operator_accepts_a_machine_in_spite_of_its_checks_until_no_more(site: LiveSite) -> None:
+    """And no Node that the machine's boot did not register."""
+
+    def order(act: str, node: Node, *more: str) -> None:
+        done = site.service.netboot("machine", act, node.name, "--reason", "fan 3", *more)
+        assert done.returncode == 0, done.stderr
+
+    def unlabelled(node: Node) -> bool:
+        return "netboot.dev/accepted" not in node.get()["metadata"]["labels"]
+
+    failing, silent, other = Node(site), Node(site), Node(site)
+    assert failing.say("False").status_code == 200
+    wait_for(lambda: "NodeRegistered" in site.phases(other.boot_id), 60)
+    assert site.admin("DELETE", f"{NODES}/{other.name}").status_code == 200
+    other.register()
+    for node in (failing, silent, other):
+        order("accept", node, "--until", "1h")
+    for node in (failing, silent):
+        node.becomes()
+        assert not unlabelled(node)
+    for node, value in ((failing, "ChecksFailed"), (silent, "AcceptanceEnded")):
+        order("unaccept", node)
+        node.becomes(("netboot.dev/unchecked", value, "NoSchedule"))
+        wait_for(functools.partial(unlabelled, node), 60)
+        assert node.say().status_code == 200
+        node.becomes()
+    assert other.taints() == [UNCHECKED], "the gate has had its time"
+    order("unaccept", other)
+
+
 def test_what_becomes_of_a_machine_is_an_event_on_its_node_in_the_words_of_the_api(
     site: LiveSite, admin: requests.Session
 ) -> None:
@@ -344,36 +374,6 @@ def test_break_glass_takes_a_gate_into_its_own_hands(site: LiveSite) -> None:
     assert node.taints() == [], "the gate has had its time"
     assert node.patch(glass, {"metadata": {"annotations": {"netboot.dev/gate": None}}}).status_code == 200
     node.becomes(CLOSED)
-
-
-def test_an_operator_accepts_a_machine_in_spite_of_its_checks_until_no_more(site: LiveSite) -> None:
-    """And no Node that the machine's boot did not register."""
-
-    def order(act: str, node: Node, *more: str) -> None:
-        done = site.service.netboot("machine", act, node.name, "--reason", "fan 3", *more)
-        assert done.returncode == 0, done.stderr
-
-    def unlabelled(node: Node) -> bool:
-        return "netboot.dev/accepted" not in node.get()["metadata"]["labels"]
-
-    failing, silent, other = Node(site), Node(site), Node(site)
-    assert failing.say("False").status_code == 200
-    wait_for(lambda: "NodeRegistered" in site.phases(other.boot_id), 60)
-    assert site.admin("DELETE", f"{NODES}/{other.name}").status_code == 200
-    other.register()
-    for node in (failing, silent, other):
-        order("accept", node, "--until", "1h")
-    for node in (failing, silent):
-        node.becomes()
-        assert not unlabelled(node)
-    for node, value in ((failing, "ChecksFailed"), (silent, "AcceptanceEnded")):
-        order("unaccept", node)
-        node.becomes(("netboot.dev/unchecked", value, "NoSchedule"))
-        wait_for(functools.partial(unlabelled, node), 60)
-        assert node.say().status_code == 200
-        node.becomes()
-    assert other.taints() == [UNCHECKED], "the gate has had its time"
-    order("unaccept", other)
 
 
 @pytest.mark.parametrize(
