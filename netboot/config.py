@@ -19,7 +19,7 @@ from images.values.strict import Strict
 from images.values.types import Name
 from netboot.addresses import Address, Listen, MachineUrl, TlsUrl, Url
 from netboot.authorities import read_authorities
-from netboot.config_nodes import Journal, Ssh, told
+from netboot.config_nodes import Journal, NodeLabels, Ssh, told
 from netboot.watchdog import Watchdog
 
 
@@ -111,6 +111,7 @@ class Cluster(Strict):
     issuer: Path = Path("secrets/issuer.kubeconfig")
     approver: Path = Path("secrets/approver.kubeconfig")
     nodes: Path = Path("secrets/nodes.kubeconfig")
+    labels: NodeLabels = NodeLabels()
 
 
 def parse_upstream(value: str) -> str:

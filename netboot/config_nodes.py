@@ -1,5 +1,7 @@
-"""Sections of `netboot.yaml` that machines are told in the site bundle: where their journals go, who may log in."""
+"""Sections of `netboot.yaml` about nodes: where their journals go and who may log in, of which machines are told in the
+site bundle, and by which keys their Nodes are labelled."""
 
+import re
 from pathlib import Path
 from typing import Annotated, Any, Self
 from urllib.parse import urlsplit
@@ -16,6 +18,46 @@ def _some(value: tuple[str, ...]) -> tuple[str, ...]:
     if not value:
         raise ValueError("must name at least one: without any nobody could log in")
     return value
+
+
+def _label_key(value: str) -> str:
+    prefix, slash, name = value.rpartition("/")
+    if not re.fullmatch(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?", name):
+        raise ValueError("must be the key of a label, like topology.kubernetes.io/zone")
+    if slash and not (len(prefix) <= 253 and re.fullmatch(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?", prefix)):
+        raise ValueError("must be the key of a label: before the / stands the name of a domain")
+    if prefix == "netboot.dev":
+        raise ValueError("must not be under netboot.dev/: those are netboot's own")
+    return value
+
+
+def _tier_key(value: str) -> str:
+    if value.count("{n}") != 1:
+        raise ValueError("must have {n} once, where the number of the tier is to stand")
+    _label_key(value.replace("{n}", "0"))
+    return value
+
+
+LabelKey = Annotated[str, AfterValidator(_label_key)]
+
+
+class NodeLabels(Strict):
+    """Keys of the labels that say where a machine stands; null: no label. The defaults are Kubernetes' well-known ones,
+    and those of Topograph 1.0, whose tier 0 is the switch that is nearest to the machine."""
+
+    zone: LabelKey | None = "topology.kubernetes.io/zone"
+    region: LabelKey | None = "topology.kubernetes.io/region"
+    tier: Annotated[str, AfterValidator(_tier_key)] | None = "fabric.topograph.run/tier-{n}"
+    accelerator_domain: LabelKey | None = "accelerator.topograph.run/domain"
+
+    @model_validator(mode="after")
+    def _different(self) -> Self:
+        keys = [self.zone, self.region, self.accelerator_domain]
+        keys += [self.tier.replace("{n}", str(n)) for n in range(8)] if self.tier is not None else []
+        given = [key for key in keys if key is not None]
+        if len(set(given)) != len(given):
+            raise ValueError("two of them have the same key")
+        return self
 
 
 class Journal(Strict):

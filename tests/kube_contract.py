@@ -225,6 +225,33 @@ def a_node_is_tainted_as_it_was_read(world: World) -> None:
         world.collector.taint(opened, [])
 
 
+def a_node_gets_labels_with_its_taints(world: World) -> None:
+    """Those that are ours, and no other's; what is not wanted any more goes."""
+    world.make_node("labelled")
+
+    def write(labels: Mapping[str, str] | None) -> NodeView:
+        for _ in range(20):
+            node = world.nodes.node("labelled")
+            assert node is not None
+            with suppress(ConflictError):
+                return world.collector.taint(node, node.taints, labels)
+        raise AssertionError("somebody writes to it all the time")
+
+    before = world.nodes.node("labelled")
+    assert before is not None
+    others = dict(before.labels)
+    first = {"topology.kubernetes.io/zone": "a", "node-role.kubernetes.io/gpu": ""}
+    assert (dict(write(first).labels), write(None).written) == (others | first, tuple(sorted(first)))
+    second = {"topology.kubernetes.io/zone": "b"}
+    after = write(second)
+    assert (dict(after.labels), after.written) == (others | second, tuple(second))
+    found = world.nodes.node("labelled")
+    assert found is not None
+    assert (dict(found.labels), found.written) == (others | second, tuple(second))
+    gone = write({})
+    assert (dict(gone.labels), gone.written) == (others, ())
+
+
 def nodes_are_watched(world: World) -> None:
     world.make_node("old")
     watch = world.collector.watch(30)
@@ -360,6 +387,7 @@ CASES: list[Callable[[World], None]] = [
     a_node_is_seen_as_it_is,
     exactly_that_node_is_deleted,
     a_node_is_tainted_as_it_was_read,
+    a_node_gets_labels_with_its_taints,
     nodes_are_watched,
     a_watch_ends,
     requests_of_the_kubelets_signers_are_watched,

@@ -11,7 +11,7 @@ from time import monotonic
 from typing import Any, TypeVar
 
 from netboot.join.certificates import BootCertificates
-from netboot.join.errors import ClusterUnavailableError, ConflictError
+from netboot.join.errors import ClusterUnavailableError, ConflictError, InvalidError
 from netboot.join.ports import Credential, Csr, NodeView
 from netboot.join.rights import POLICIES
 from netboot.join.self_check import PolicyState
@@ -32,6 +32,8 @@ class FakeCluster:
     """So many calls raise ClusterUnavailableError *after* having taken effect: an answer that was lost."""
     sign: bool = True
     """Whether approved requests are issued at once, as a controller-manager would."""
+    full: bool = False
+    """Whether Nodes have no room for labels and annotations."""
     now_ms: int = 1_767_225_600_000
     """Its clock, for what it dates itself."""
     signs_for_seconds: int = 86_400
@@ -227,13 +229,20 @@ class FakeNodes:
             self.cluster.remove_node(name)
         self.cluster.leave()
 
-    def taint(self, node: NodeView, taints: Sequence[Mapping[str, str]]) -> NodeView:
+    def taint(
+        self, node: NodeView, taints: Sequence[Mapping[str, str]], labels: Mapping[str, str] | None = None
+    ) -> NodeView:
         self.cluster.enter("nodes.taint", node.name)
         with self.cluster.changed:
             known = self.cluster._nodes.get(node.name)
             if known is None or (known.uid, known.version) != (node.uid, node.version):
                 raise ConflictError(f"the Node {node.name} was changed by somebody else since")
             gated = any(taint["key"] == UNCHECKED for taint in taints)
+            if labels is not None:
+                if self.cluster.full:
+                    raise InvalidError("metadata.annotations: Too long: may not be more than 262144 bytes")
+                kept = {key: value for key, value in known.labels.items() if key not in known.written}
+                known = known._replace(labels=kept | dict(labels), written=tuple(sorted(labels)))
             return self.cluster.put_node(known._replace(taints=tuple(taints), gated=gated))
 
     def watch(self, seconds: float) -> Iterator[NodeView]:

@@ -1,4 +1,5 @@
-"""`netboot machine hold|unhold|quarantine|readmit|holds`: what operators want of machines. Asks the running service."""
+"""`netboot machine hold|unhold|quarantine|readmit|accept|unaccept|holds`: what operators want of machines. Asks the
+running service."""
 
 from typing import Any
 
@@ -6,9 +7,11 @@ import click
 
 from netboot.cli.client import Connection, api_command, segment
 from netboot.cli.output import show
-from netboot.cli.times import ago, moment, until_option
+from netboot.cli.times import ago, ending_option, moment, until_option
 
-_WORDS = {"Held": "held", "Quarantined": "in quarantine"}
+_WORDS = {"Held": "held", "Quarantined": "in quarantine", "Accepted": "accepted"}
+_PAIRS = (("hold", "unhold"), ("quarantine", "readmit"), ("accept", "unaccept"))
+_OF = {act: word for acts, word in zip(_PAIRS, _WORDS.values(), strict=True) for act in acts}
 why_option = click.option("--reason", required=True, help="Why, for whoever finds it so.")
 may_say_why_option = click.option("--reason", default="", help="Why, for the history.")
 dry_run_option = click.option("--dry-run", is_flag=True, help="Say what would happen, and do nothing.")
@@ -81,9 +84,42 @@ def readmit(machine: str, reason: str, dry_run: bool, connection: Connection, ou
 
 
 @click.command()
+@click.argument("machine")
+@why_option
+@ending_option
+@dry_run_option
+@api_command
+def accept(
+    machine: str, reason: str, until: dict[str, int], dry_run: bool, connection: Connection, output: str
+) -> None:
+    """Accept MACHINE as it is, until then: its gate opens in spite of its checks, with each boot that proves itself.
+
+    An exception, of 30 days at most: what is to last is said in the inventory (`skip_checks`, `thresholds`, `gate`).
+
+    \b
+      netboot machine accept gpu-001 --reason "fan 3 is loud, and ordered" --until 48h
+    """
+    _act(connection, output, machine, "accept", {"reason": reason, "dry_run": dry_run, **until})
+
+
+@click.command()
+@click.argument("machine")
+@may_say_why_option
+@dry_run_option
+@api_command
+def unaccept(machine: str, reason: str, dry_run: bool, connection: Connection, output: str) -> None:
+    """Accept MACHINE no more, whoever accepted it: its gate is as its node says.
+
+    \b
+      netboot machine unaccept gpu-001 --reason "fan replaced"
+    """
+    _act(connection, output, machine, "unaccept", {"reason": reason, "dry_run": dry_run})
+
+
+@click.command()
 @api_command
 def holds(connection: Connection, output: str) -> None:
-    """List machines that are held or in quarantine: since when, until when, by whom and why.
+    """List machines that are held, in quarantine or accepted: since when, until when, by whom and why.
 
     \b
       netboot machine holds --output json
@@ -101,10 +137,10 @@ def holds(connection: Connection, output: str) -> None:
         for each in listed["intents"]
     ]
     columns = ("machine", "is", "since", "until", "by", "reason")
-    show(output, listed, columns, rows, "no machine is held or in quarantine")
+    show(output, listed, columns, rows, "no machine is held, in quarantine or accepted")
 
 
-COMMANDS = (hold, unhold, quarantine, readmit, holds)
+COMMANDS = (hold, unhold, quarantine, readmit, accept, unaccept, holds)
 
 
 def facts(machine: dict[str, Any]) -> list[tuple[str, str]]:
@@ -127,7 +163,7 @@ def _act(connection: Connection, output: str, machine: str, act: str, body: dict
 
 def _words(answer: dict[str, Any]) -> str:
     machine, act, did, concerned = answer["machine"], answer["act"], answer["did"], answer["concerned"]
-    word = _WORDS["Held" if act in ("hold", "unhold") else "Quarantined"]
+    word = _OF[act]
     so = "would be" if answer["dry_run"] else "is"
     if not did:
         return f"{machine} is {word} already: {standing(concerned[0])}" if concerned else f"{machine} is not {word}"

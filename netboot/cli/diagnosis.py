@@ -1,8 +1,10 @@
-"""What `netboot doctor` says of one thing that it looked at; and its look at the store."""
+"""What `netboot doctor` says of one thing that it looked at, as it is printed; and its look at the store."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
+
+import click
 
 from images.store import modes
 from netboot.config import Config
@@ -11,13 +13,35 @@ from netboot.stores import proofkey
 
 
 class Diagnosis(NamedTuple):
-    """One thing that was looked at. `where`: site, service, or a cluster by its name."""
+    """One thing that was looked at. `where`: site, service, or a cluster by its name; `outcome`: `unknown`: somebody
+    asked for it, and it cannot be told."""
 
     where: str
     name: str
-    outcome: Literal["ok", "warn", "refuse", "advice"]
+    outcome: Literal["ok", "warn", "refuse", "advice", "unknown"]
     words: str
     remedy: str = ""
+
+
+_MARKS = {"ok": "ok", "advice": "note", "unknown": "?", "warn": "WARN", "refuse": "FAIL"}
+_COLOURS = {"unknown": "yellow", "warn": "yellow", "refuse": "red"}
+
+
+def show(diagnosis: Diagnosis) -> None:
+    """For people."""
+    mark = click.style(f"{_MARKS[diagnosis.outcome]:4}", fg=_COLOURS.get(diagnosis.outcome))
+    click.echo(f"{mark}  {diagnosis.where}: {diagnosis.name}: {diagnosis.words}")
+    if diagnosis.remedy:
+        click.echo(f"      → {diagnosis.remedy}")
+
+
+def sum_up(diagnoses: Sequence[Diagnosis]) -> None:
+    """How many there are of each."""
+    wrong = sum(diagnosis.outcome == "refuse" for diagnosis in diagnoses)
+    doubtful = sum(diagnosis.outcome == "warn" for diagnosis in diagnoses)
+    unknown = sum(diagnosis.outcome == "unknown" for diagnosis in diagnoses)
+    more = f", {unknown} that cannot be told" if unknown else ""
+    click.echo(f"\n{len(diagnoses)} looked at: {wrong} wrong, {doubtful} to look at{more}")
 
 
 def store(config: Config) -> Iterator[Diagnosis]:

@@ -3,7 +3,7 @@
 import base64
 import json
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from time import time
 from typing import TYPE_CHECKING, Literal
@@ -12,9 +12,9 @@ import click
 from pydantic import ValidationError
 
 from images.store.store import Store
-from netboot.cli import archives
+from netboot.cli import archives, daemon_sets
 from netboot.cli.check import check_site
-from netboot.cli.diagnosis import Diagnosis, proofs, store
+from netboot.cli.diagnosis import Diagnosis, proofs, show, store, sum_up
 from netboot.cli.output import output_option
 from netboot.cli.paths import config_file, config_option
 from netboot.cli.times import moment
@@ -35,62 +35,56 @@ SERVICE_SECONDS = (3.0, 10.0)
 _AGAIN = "`netboot cluster kubeconfigs`"
 
 
-_MARKS = {"ok": "ok", "advice": "note", "warn": "WARN", "refuse": "FAIL"}
-_COLOURS = {"warn": "yellow", "refuse": "red"}
-
-
 @click.command()
 @config_option
 @output_option
 @click.option("--quiet", "-q", is_flag=True, help="Only what is not in order.")
-def command(config: Path | None, output: str, quiet: bool) -> None:
+@click.option(
+    "--admin-kubeconfig",
+    "admin",
+    metavar="[CLUSTER=]FILE",
+    multiple=True,
+    help="Look at DaemonSets too, as the owner of this kubeconfig; used now, and not kept.",
+)
+def command(config: Path | None, output: str, quiet: bool, admin: tuple[str, ...]) -> None:
     """Check everything that booting and joining need: files, keys, the service, each cluster; say what to do.
 
-    Nothing is changed anywhere. Exit status 1 when something is wrong that forbids to boot or join (FAIL).
+    Nothing is changed anywhere. Exit status 1 when something is wrong that forbids to boot or join (FAIL). What cannot
+    be told though it was asked for has the mark `?`.
 
     \b
     Example:
       netboot doctor
+      netboot doctor --admin-kubeconfig ~/.kube/config
       netboot doctor --output json | jq '.[] | select(.outcome == "refuse")'
     """
-    diagnoses = diagnose(config_file(config))
-    shown = [diagnosis for diagnosis in diagnoses if diagnosis.outcome in ("warn", "refuse")] if quiet else diagnoses
+    diagnoses = diagnose(config_file(config), admin)
+    shown = [each for each in diagnoses if each.outcome in ("unknown", "warn", "refuse")] if quiet else diagnoses
     if output == "json":
         click.echo(json.dumps([diagnosis._asdict() for diagnosis in shown], indent=2))
     else:
-        for diagnosis in shown:
-            _show(diagnosis)
-        _sum_up(diagnoses)
+        for each in shown:
+            show(each)
+        sum_up(diagnoses)
     if any(diagnosis.outcome == "refuse" for diagnosis in diagnoses):
         raise click.exceptions.Exit(1)
 
 
-def _show(diagnosis: Diagnosis) -> None:
-    mark = click.style(f"{_MARKS[diagnosis.outcome]:4}", fg=_COLOURS.get(diagnosis.outcome))
-    click.echo(f"{mark}  {diagnosis.where}: {diagnosis.name}: {diagnosis.words}")
-    if diagnosis.remedy:
-        click.echo(f"      → {diagnosis.remedy}")
-
-
-def _sum_up(diagnoses: list[Diagnosis]) -> None:
-    wrong = sum(diagnosis.outcome == "refuse" for diagnosis in diagnoses)
-    doubtful = sum(diagnosis.outcome == "warn" for diagnosis in diagnoses)
-    click.echo(f"\n{len(diagnoses)} looked at: {wrong} wrong, {doubtful} to look at")
-
-
-def diagnose(path: Path) -> list[Diagnosis]:
-    """Everything, in the order in which to put it right."""
+def diagnose(path: Path, admin: Iterable[str] = ()) -> list[Diagnosis]:
+    """Everything, in the order in which to put it right. `admin`: as the option has it."""
     site = check_site(path)
     diagnoses = [_fault(fault.file, str(fault)) for fault in site.faults]
     if not diagnoses:
         diagnoses.append(Diagnosis("site", "files", "ok", "configuration, inventory, keys, token and site bundle"))
     if site.config is None:
         return diagnoses
+    kubeconfigs = daemon_sets.kubeconfigs(site.config, admin)
     diagnoses += [Diagnosis("images", "fit", "warn", words) for words in site.warnings]
     ending = archives.ending(Store(site.config.store), time())
     diagnoses += [Diagnosis("images", "keys of archives", "warn", words) for words in ending]
     checks = (_confinement, store, _service, _join, proofs, _clusters)
-    return [*diagnoses, *(diagnosis for check in checks for diagnosis in check(site.config))]
+    diagnoses += (diagnosis for check in checks for diagnosis in check(site.config))
+    return [*diagnoses, *daemon_sets.diagnosis(site.config, kubeconfigs)]
 
 
 def _fault(file: str, message: str) -> Diagnosis:

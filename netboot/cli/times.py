@@ -85,11 +85,9 @@ def _end(_context: click.Context, _option: click.Parameter, value: str | None) -
     return {"until_ms": round(seconds * 1000)}
 
 
-until_option = click.option(
-    "--until",
-    metavar="DURATION|MOMENT",
-    callback=_end,
-    help="It ends by itself: after 90m or 48h, or at 2026-11-24T08:00 (the time of here, unless it has an offset).",
-)
+_END = "It ends by itself: after 90m or 48h, or at 2026-11-24T08:00 (the time of here, unless it has an offset)."
+until_option = click.option("--until", metavar="DURATION|MOMENT", callback=_end, help=_END)
 """The command gets `seconds` from now, or `until_ms`, as the API takes them; nothing where there is no end."""
+ending_option = click.option("--until", metavar="DURATION|MOMENT", callback=_end, help=_END, required=True)
+"""The same, where there has to be one."""
 window_option = duration_option("--window", "30m", "1m", "24h", "How long it is open.")

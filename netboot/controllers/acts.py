@@ -90,7 +90,7 @@ class RecordedActs:
         intents = self._intents.all(self._now_ms())
         self._next_end = min((one.until_ms for one in intents if one.until_ms is not None), default=None)
         draining = [(one.machine, Act.DRAIN) for one in self._drains.standing()]
-        return [*((one.machine, _PUT_ON[one.mark]) for one in intents), *draining]
+        return [*((one.machine, _PUT_ON[one.mark]) for one in intents if isinstance(one.mark, Mark)), *draining]
 
 
 def _retired(enrolments: EnrolmentStore) -> list[tuple[str, Act]]:

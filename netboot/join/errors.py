@@ -53,5 +53,9 @@ class ClusterUnavailableError(CannotTellError):
     """The apiserver does not answer, or is not fit to be used; trying again is right."""
 
 
+class InvalidError(Exception):
+    """A write that the apiserver does not take of this object, however often it is tried; the words are its own."""
+
+
 class ConflictError(Exception):
     """A write lost against another one: read again and decide again. Never leaves join."""

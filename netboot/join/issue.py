@@ -13,6 +13,7 @@ from datetime import UTC, datetime, timedelta
 
 from netboot.join.credential import Decision, Presented, decide_credential
 from netboot.join.errors import ClusterUnavailableError, ConflictError, HeldError, RefusedError
+from netboot.join.labels import registered
 from netboot.join.messages import AttestAnswer
 from netboot.join.ports import MARK, AlertKind, ClusterAccess, Credential, Enrolments, NodeView
 from netboot.join.taints import taints_of
@@ -203,9 +204,8 @@ def _old_node(cluster: ClusterAccess, name: str) -> NodeView | None:
     Raises:
         RefusedError: it is not known to be of netboot. Asked before anything is written: trying again changes nothing.
     """
-    node = cluster.nodes.node(name)
+    node, label = cluster.nodes.node(name), "=".join(*MARK.items())
     if node is not None and not node.marked:
-        label = "=".join(*MARK.items())
         raise RefusedError(
             f"there is a Node {name} without the label {label}, so netboot does not know it and may not delete it: if "
             f"an earlier boot of this machine left it, `kubectl label node {name} {label}`; if it is another "
@@ -244,7 +244,7 @@ def _answer(
         cluster=machine.cluster,
         apiservers=cluster.endpoints,
         authorities=cluster.authorities,
-        labels=machine.node.labels | MARK,
+        labels=registered(machine),
         taints=taints,
         now_ms=now_ms,
     )

@@ -6,6 +6,11 @@ from typing import NamedTuple
 BY_HAND = ("netboot.dev/gate", "manual")
 """The annotation of a Node whose taints we leave alone: somebody has taken its gate into their own hands."""
 
+ACCEPTED = ("netboot.dev/accepted", "true")
+"""The label of a Node whose gate an operator's word alone keeps open."""
+WRITTEN = "netboot.dev/labels"
+"""The annotation of a Node that names the labels which we wrote, with commas between: those we take off again."""
+
 
 class HealthSaid(NamedTuple):
     """What a node says of its health, in its condition `netboot.dev/Healthy` and the annotations of its own.

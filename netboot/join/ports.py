@@ -5,6 +5,7 @@ Every method raises `ClusterUnavailableError` (or StateUnavailableError) when it
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, Protocol
 
 from images.values.strict import Strict
@@ -82,13 +83,15 @@ class Tokens(Protocol):
         ...
 
 
+Taints = Sequence[Mapping[str, str]]
 MARK = {"netboot.dev/managed-by": "netboot"}
 """The label of a Node that the issuer may delete; admission wants it of a node that has a Lease."""
 
 
 class NodeView(NamedTuple):
-    """What a Node object says. `boot_id` is the kernel's (`status.nodeInfo.bootID`); `marked`: it has MARK;
-    `gated`: it has the taint UNCHECKED; `taints`: all, as they are; `by_hand`: it has BY_HAND; `version`: opaque."""
+    """What a Node object says. `boot_id` is the kernel's (`status.nodeInfo.bootID`); `marked`: it has MARK; `gated`: it
+    has UNCHECKED; `cordoned`: somebody set `spec.unschedulable`, which netboot never writes; `taints`, `labels`: all;
+    `by_hand`: it has BY_HAND; `version`: opaque; `written`: keys of labels that we wrote."""
 
     name: str
     uid: str
@@ -98,10 +101,13 @@ class NodeView(NamedTuple):
     ready_since_ms: int | None = None
     marked: bool = False
     gated: bool = False
+    cordoned: bool = False
     taints: tuple[Mapping[str, str], ...] = ()
     health: HealthSaid | None = None
     by_hand: bool = False
     version: str = ""
+    labels: Mapping[str, str] = MappingProxyType({})
+    written: tuple[str, ...] = ()
 
 
 class Nodes(Protocol):
@@ -119,22 +125,21 @@ class Nodes(Protocol):
         """All Nodes as they are, then each as it changes, for about so long; for the collector."""
         ...
 
-    def taint(self, node: NodeView, taints: Sequence[Mapping[str, str]]) -> NodeView:
-        """Give it exactly these taints, as it was read; returns it as it is then.
+    def taint(self, node: NodeView, taints: Taints, labels: Mapping[str, str] | None = None) -> NodeView:
+        """Give it, as it was read, exactly these taints and of labels that we write these (None: as they are); returns
+        it as it is then.
 
         Raises:
-            ConflictError: it changed since, or is gone.
+            ConflictError: it changed since, or is gone. InvalidError: the apiserver does not take it.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterAccess:
-    """A cluster, as we reach it and as its nodes are told of it.
-
-    `authorities`: PEM. `preflight()` returns where tokens may be issued for it, and raises ClusterUnavailableError
-    with the reason where not. `clock_ahead_ms()`: how far the apiserver's clock is ahead of ours.
-    """
+    """A cluster, as we reach it and as its nodes are told of it. `authorities`: PEM. `preflight()` returns where tokens
+    may be issued for it, and raises ClusterUnavailableError with the reason where not. `clock_ahead_ms()`: how far the
+    apiserver's clock is ahead of ours."""
 
     name: str
     endpoints: tuple[str, ...]

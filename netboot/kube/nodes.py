@@ -1,6 +1,7 @@
 """`netboot.join.ports.Nodes`."""
 
 import logging
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
@@ -8,8 +9,8 @@ from typing import Any
 from kubernetes import client
 
 from netboot.join.certificates import fingerprint
-from netboot.join.errors import ConflictError
-from netboot.join.node_said import BY_HAND, HealthSaid
+from netboot.join.errors import ConflictError, InvalidError
+from netboot.join.node_said import BY_HAND, WRITTEN, HealthSaid
 from netboot.join.ports import MARK, NodeView
 from netboot.kube.connection import Connection, milliseconds
 from netboot.kube.errors import StatusError
@@ -61,13 +62,20 @@ class KubeNodes:
         self._unread.discard(name)
         return view
 
-    def taint(self, node: NodeView, taints: Sequence[Mapping[str, str]]) -> NodeView:
+    def taint(
+        self, node: NodeView, taints: Sequence[Mapping[str, str]], labels: Mapping[str, str] | None = None
+    ) -> NodeView:
         # A list of taints is replaced whole: the version makes this a change of the very list that was looked at.
-        metadata = {"uid": node.uid, "resourceVersion": node.version}
+        metadata: dict[str, Any] = {"uid": node.uid, "resourceVersion": node.version}
+        if labels is not None:
+            metadata["labels"] = dict.fromkeys(node.written) | dict(labels)
+            metadata["annotations"] = {WRITTEN: ",".join(sorted(labels)) or None}
         body = {"metadata": metadata, "spec": {"taints": [dict(taint) for taint in taints]}}
         try:
-            return _view(self._connection.patch(f"/api/v1/nodes/{node.name}", body, expected=(404, 409)))
-        except StatusError:
+            return _view(self._connection.patch(f"/api/v1/nodes/{node.name}", body, expected=(404, 409, 422)))
+        except StatusError as error:
+            if error.status == 422:
+                raise InvalidError(error.message) from None
             raise ConflictError(f"the Node {node.name} was changed by somebody else since") from None
 
 
@@ -98,11 +106,13 @@ def _moment(text: str | None) -> int | None:
 
 def _view(node: dict[str, Any]) -> NodeView:
     metadata, status = node["metadata"], node.get("status") or {}
+    labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
     conditions = {condition["type"]: condition for condition in status.get("conditions") or ()}
     ready = conditions.get("Ready") or {}
     since = _moment(ready.get("lastTransitionTime"))
     is_ready = ready.get("status") == "True"
-    taints = tuple((node.get("spec") or {}).get("taints") or ())
+    spec = node.get("spec") or {}
+    taints = tuple(spec.get("taints") or ())
     return NodeView(
         name=str(metadata["name"]),
         uid=str(metadata["uid"]),
@@ -110,10 +120,13 @@ def _view(node: dict[str, Any]) -> NodeView:
         boot_id=str((status.get("nodeInfo") or {}).get("bootID") or ""),
         created_ms=milliseconds(metadata["creationTimestamp"]),
         ready_since_ms=since if is_ready else None,
-        marked=MARK.items() <= (metadata.get("labels") or {}).items(),
+        marked=MARK.items() <= labels.items(),
         gated=any(taint["key"] == UNCHECKED for taint in taints),
+        cordoned=spec.get("unschedulable") is True,
         taints=taints,
         health=_health(node),
-        by_hand=(metadata.get("annotations") or {}).get(BY_HAND[0]) == BY_HAND[1],
+        by_hand=annotations.get(BY_HAND[0]) == BY_HAND[1],
         version=str(metadata["resourceVersion"]),
+        labels={sys.intern(key): sys.intern(value) for key, value in labels.items()},  # most are those of many Nodes
+        written=tuple(filter(None, str(annotations.get(WRITTEN, "")).split(","))),
     )

@@ -123,6 +123,8 @@ def in_service(known: Known, subject: Subject | None) -> Finding:
         return Reason.NODE_NOT_READY, "its Node is not Ready"
     if known.node is Node.GATED:
         return Reason.HEALTH_GATED, _gated(known, subject)
+    if known.node is Node.CORDONED:
+        return Reason.CORDONED, "its Node is cordoned, by somebody else than netboot: `kubectl uncordon` takes that off"
     return Reason.IN_SERVICE, "its Node is Ready and may take work"
 
 

@@ -4,12 +4,12 @@ Each owner's want stands by itself: what a person put on, nothing else takes off
 again changes nothing; one with a later end moves the end.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from netboot.lifecycle.intents import Change, Entry, Intent, Order, PutOn, TakeOff
+from netboot.lifecycle.intents import Change, Entry, Exemption, Intent, Order, PutOn, TakeOff, Want
 from netboot.lifecycle.transitions import Mark
 
-_GRAVITY = {mark: place for place, mark in enumerate(Mark)}
+_GRAVITY: Mapping[Want, int] = {want: place for place, want in enumerate((*Mark, *Exemption))}
 
 
 def ordered(intents: Iterable[Intent]) -> list[Intent]:

@@ -1,11 +1,12 @@
-"""What operators want of machines, whatever these do: held, in quarantine. Kept apart from all that is observed, so
-that no observation, and no loss of all of them, takes one off. The rules: `intent_rules`; docs/acts.md.
+"""What operators want of machines, whatever these do: held, in quarantine, accepted. Kept apart from all that is
+observed, so that no observation, and no loss of all of them, takes one off. The rules: `intent_rules`; docs/acts.md.
 """
 
 from collections.abc import Mapping, Sequence
+from enum import StrEnum
 from typing import Annotated, NamedTuple, Protocol
 
-from pydantic import Field, StringConstraints
+from pydantic import BeforeValidator, Field, StringConstraints
 
 from images.values.strict import Strict
 from netboot.lifecycle.errors import CannotTellError
@@ -18,15 +19,34 @@ LONGEST_REASON = 500
 LONGEST_MS = 366 * 86_400_000
 """The end of what is put on with an end is not further away."""
 
+LONGEST_ACCEPTED_MS = 30 * 86_400_000
+"""Likewise of a machine that is accepted: what is to last longer is said in the inventory, of its checks."""
+
+
+class Exemption(StrEnum):
+    """What is let pass of a machine. None of these is a mark: they keep it from nothing."""
+
+    ACCEPTED = "Accepted"
+    """Its gate opens in spite of its checks."""
+
+
+def _want(value: object) -> "Want":
+    text = str(value)
+    return Exemption(text) if text in set(Exemption) else Mark(text)
+
+
+Want = Mark | Exemption
+ReadWant = Annotated[Want, BeforeValidator(_want)]
+"""As it lies in a file."""
 Owner = Annotated[str, StringConstraints(pattern=r"^[a-z]+(/[A-Za-z0-9._-]{1,64})?$")]
 
 
 class Intent(Strict):
-    """One mark on one machine, by one owner. `who`: in the owner's words, such as the operator's name; `until_ms` None:
-    until it is taken off."""
+    """One mark on one machine, or one exemption, by one owner. `who`: in the owner's words, such as the operator's
+    name; `until_ms` None: until it is taken off."""
 
     machine: str
-    mark: Mark
+    mark: ReadWant
     owner: Owner
     who: str
     reason: Annotated[str, Field(max_length=LONGEST_REASON)]
@@ -41,7 +61,7 @@ class Intent(Strict):
 class PutOn(NamedTuple):
     """Want this of the machine. `until_ms` None: until it is taken off."""
 
-    mark: Mark
+    mark: Want
     reason: str
     until_ms: int | None = None
     owner: str = OPERATORS
@@ -50,7 +70,7 @@ class PutOn(NamedTuple):
 class TakeOff(NamedTuple):
     """Want it no more. `owner` None: whoever put it on, which is for people alone."""
 
-    mark: Mark
+    mark: Want
     reason: str
     owner: str | None = None
 
@@ -79,7 +99,7 @@ class Entry(Strict):
     id: int = 0
     at_ms: int
     machine: str
-    mark: Mark
+    mark: ReadWant
     act: str
     owner: str
     who: str
@@ -115,7 +135,7 @@ class IntentStore(Intents, Protocol):
 
 def marks_of(intents: Sequence[Intent]) -> frozenset[Mark]:
     """What is on a machine by these."""
-    return frozenset(intent.mark for intent in intents)
+    return frozenset(intent.mark for intent in intents if isinstance(intent.mark, Mark))
 
 
 def by_machine(intents: Sequence[Intent]) -> Mapping[str, Sequence[Intent]]:

@@ -125,7 +125,7 @@ def _course(known: Known, trace: Trace, clocks: _Clocks, *, own: bool, timer: st
         facts.append(Phase.FAILED)
     registered = own and any(PLACE[reached.phase] >= PLACE[Phase.NODE_REGISTERED] for reached in trace.reached)
     if registered and known.node in UP:
-        facts.append(Gate.IN_SERVICE if known.node is Node.IN_SERVICE else Gate.HEALTH_GATED)
+        facts.append(Gate.HEALTH_GATED if known.node is Node.GATED else Gate.IN_SERVICE)
     if own and _silent(known, trace, clocks):
         facts.append(Absence.SILENT)
     course = course_of(facts)

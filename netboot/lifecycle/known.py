@@ -18,14 +18,16 @@ MOST_COUNTED = CLAIMS_KEPT
 
 
 class Node(StrEnum):
-    """How the cluster has a machine's Node: kept from work by our taint, not Ready, or neither."""
+    """How the cluster has a machine's Node: not Ready, kept from work by our taint, cordoned by somebody, or none of
+    these."""
 
     IN_SERVICE = "in-service"
+    CORDONED = "cordoned"
     GATED = "gated"
     NOT_READY = "not-ready"
 
 
-UP = (Node.IN_SERVICE, Node.GATED)
+UP = (Node.IN_SERVICE, Node.CORDONED, Node.GATED)
 """Its Node is Ready."""
 
 

@@ -42,6 +42,7 @@ class Reason(StrEnum):
     NO_REPORT = "NoReport"
     REPORT_STALE = "ReportStale"
     HEALTH_GATED = "HealthGated"
+    CORDONED = "Cordoned"
     NOT_JOINED = "NotJoined"
     NODE_READY = "NodeReady"
     NODE_NOT_READY = "NodeNotReady"
@@ -94,6 +95,7 @@ STATUSES: Mapping[ConditionType, Mapping[Reason, Status]] = {
     _T.IN_SERVICE: {
         _R.IN_SERVICE: "True",
         _R.HEALTH_GATED: "False",
+        _R.CORDONED: "False",
         _R.NODE_NOT_READY: "False",
         _R.NOT_JOINED: "False",
         _R.NO_CLUSTER: "False",

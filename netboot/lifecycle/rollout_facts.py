@@ -8,7 +8,8 @@ from netboot.lifecycle.rollout import Fact
 from netboot.lifecycle.snapshot import Snapshot
 from netboot.machines.values import Machine
 
-_HELD = frozenset({Reason.HELD, Reason.QUARANTINED, Reason.DRAINING})
+_HELD = frozenset({Reason.HELD, Reason.QUARANTINED, Reason.DRAINING, Reason.CORDONED})
+"""By operators, or by whoever cordoned its Node."""
 
 
 def facts_of(snapshot: Snapshot, channel: str, names: Collection[str], judged: Mapping[str, Judged]) -> dict[str, Fact]:

@@ -21,6 +21,7 @@ class Gate(StrEnum):
     HEALTH_GATED = "HealthGated"
     """It is kept from work: `netboot.dev/unchecked` is on it."""
     IN_SERVICE = "InService"
+    """It is not; whether somebody has cordoned it is no matter of the boot."""
 
 
 Step = Phase | Gate

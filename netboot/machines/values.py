@@ -17,6 +17,7 @@ from netboot.machines.health import Health
 from netboot.machines.identity import parse_mac, parse_serial, parse_uuid
 from netboot.machines.maintenance import Window
 from netboot.machines.strategy import Strategy
+from netboot.machines.topology import NOWHERE, Topology
 
 AssuranceLevel = Literal["tpm", "nonce", "address"]
 """How a machine proves itself, the strongest first: a TPM's quote, the nonce of a boot window, its address alone."""
@@ -93,6 +94,8 @@ class Machine(Strict):
     """The class whose hardware it has. Not written where there is none: versions before classes read that."""
     rack: Name | None = Field(None, exclude_if=not_)
     """A declared rack, whose origins it tries first. Not written where there is none, as `class_name`."""
+    topology: Topology | None = Field(None, exclude_if=not_)
+    """Where it stands, over what its rack says. Not written where there is none, as `class_name`."""
     architecture: Architecture = "amd64"
     """Left out: its class's."""
     enabled: bool = True
@@ -138,10 +141,13 @@ class Channel(Strict):
 
 
 class Rack(Strict):
-    """What machines of one rack have in common: file servers and caches near them, tried before the site's."""
+    """What machines of one rack have in common: where they stand; file servers and caches near them, tried before the
+    site's."""
 
     name: Name
     origins: Annotated[tuple[MachineUrl, ...], Field(max_length=8)] = ()
+    topology: Topology = Field(NOWHERE, exclude_if=lambda topology: topology == NOWHERE)
+    """Not written where nothing is said: versions before it read that."""
 
 
 class Inventory(Strict):

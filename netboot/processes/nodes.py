@@ -1,11 +1,13 @@
 """The processes `nodes-<cluster>`: which boots have become Nodes, which of those are Ready (docs/approver.md), and
 which may take work (docs/gate.md)."""
 
-from functools import cache, partial
+import functools
+from collections.abc import Mapping
 
 from netboot.clock import SystemClock
 from netboot.controllers import runner
 from netboot.controllers.approver.knowledge import Machines
+from netboot.controllers.nodes.accepted import AcceptedNow
 from netboot.controllers.nodes.caught_up import joins_read_up_ms
 from netboot.controllers.nodes.collector import Collector
 from netboot.controllers.nodes.drainer import Drainer, ProvenBoots
@@ -14,6 +16,7 @@ from netboot.controllers.nodes.holds import JudgedHolds
 from netboot.controllers.nodes.judged import JudgedNow
 from netboot.controllers.nodes.observed import ObservedFile
 from netboot.controllers.nodes.telling import Teller
+from netboot.join.labels import written
 from netboot.join.node_drains import DRAIN
 from netboot.join.node_events import NodeEvents
 from netboot.join.ports import Nodes
@@ -22,11 +25,14 @@ from netboot.kube.drains import KubeDrains
 from netboot.kube.events import KubeNodeEvents
 from netboot.kube.nodes import KubeNodes
 from netboot.machines.classes import Class
+from netboot.machines.topology import NOWHERE
+from netboot.machines.values import Machine
 from netboot.process import ProcessSpec
 from netboot.status import Reporting, up_ms
 from netboot.stores.conditions import SqliteConditions
 from netboot.stores.drains import SqliteDrains
 from netboot.stores.facts import Facts
+from netboot.stores.intents import SqliteIntents
 from netboot.stores.live import LiveView
 from netboot.stores.state import SqliteStates
 from netboot.stores.status import StatusFile, StatusFolder
@@ -40,7 +46,7 @@ def run(spec: ProcessSpec) -> None:
     machines = Machines(cluster, live.view)
     states = SqliteStates(config.data / "state.db")
 
-    @cache
+    @functools.cache
     def nodes() -> Nodes:
         return KubeNodes(connect(config.clusters[cluster].nodes))
 
@@ -60,17 +66,24 @@ def run(spec: ProcessSpec) -> None:
     def joins_read() -> int:
         return joins_read_up_ms(StatusFolder(config.data / "status"))
 
-    gate = GateController(nodes, machines.all, classes, states, JudgedHolds(judged().found), up_ms)
-    teller = Teller(events, judged().found, gate.nodes, SystemClock().now_ms)
+    def labels(machine: Machine) -> Mapping[str, str]:
+        rack = live.view().racks[machine.rack].topology if machine.rack is not None else NOWHERE
+        return written(machine, rack, config.clusters[cluster].labels)
+
+    now_ms, wanted = SystemClock().now_ms, config.data / "intents.db"
+    accepted = AcceptedNow(wanted, SqliteIntents(wanted), now_ms).machines
+    held = JudgedHolds(judged().found)
+    gate = GateController(nodes, machines.all, classes, states, held, labels, accepted, up_ms)
+    teller = Teller(events, judged().found, gate.nodes, now_ms)
     collector = Collector(nodes, machines.all, states, facts, gate, SystemClock(), joins_read)
     drainer = Drainer(
         connect=lambda: KubeDrains(connect(config.clusters[cluster].nodes)),
-        orders=SqliteDrains(config.data / "intents.db").standing,
+        orders=SqliteDrains(wanted).standing,
         machines=machines.all,
-        marked=partial(gate.with_taint, DRAIN),
+        marked=functools.partial(gate.with_taint, DRAIN),
         boots=ProvenBoots(states),
         say=StatusFile(config.data / "status", f"drains-{cluster}").write,
-        now_ms=SystemClock().now_ms,
+        now_ms=now_ms,
     )
     observed, status = ObservedFile(config.data / "status", cluster), StatusFile(config.data / "status", spec.name)
 

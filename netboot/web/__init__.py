@@ -82,6 +82,8 @@ ROUTES: tuple[tuple[str, str, Callable[..., Response]], ...] = (
     ("POST", "/v1/machines/<name>/unhold", intents.unhold),
     ("POST", "/v1/machines/<name>/quarantine", intents.quarantine),
     ("POST", "/v1/machines/<name>/readmit", intents.readmit),
+    ("POST", "/v1/machines/<name>/accept", intents.accept),
+    ("POST", "/v1/machines/<name>/unaccept", intents.unaccept),
     ("GET", "/v1/drains", drains.listed),
     ("GET", "/v1/machines/<name>/drains", drains.shown),
     ("POST", "/v1/machines/<name>/drain", drains.drain),

@@ -1,5 +1,5 @@
-"""What operators want of machines: `POST /v1/machines/<name>/{hold,unhold,quarantine,readmit}`, `/v1/intents`,
-`/v1/machines/<name>/intents`. Held and in quarantine are what a machine *is* whatever it boots: docs/acts.md."""
+"""What operators want of machines: `POST /v1/machines/<name>/{hold,unhold,quarantine,readmit,accept,unaccept}`,
+`/v1/intents`, `/v1/machines/<name>/intents`. They are so whatever the machine boots: docs/acts.md."""
 
 from collections.abc import Sequence
 from typing import Annotated
@@ -10,7 +10,18 @@ from pydantic import AfterValidator, Field, StringConstraints, model_validator
 from images.values.strict import Strict
 from netboot.lifecycle.errors import ActRefusedError, BadClaimError, NoSuchMachineError
 from netboot.lifecycle.intent_rules import decide
-from netboot.lifecycle.intents import LONGEST_MS, LONGEST_REASON, Intent, Order, PutOn, TakeOff, marks_of
+from netboot.lifecycle.intents import (
+    LONGEST_ACCEPTED_MS,
+    LONGEST_MS,
+    LONGEST_REASON,
+    Exemption,
+    Intent,
+    Order,
+    PutOn,
+    TakeOff,
+    Want,
+    marks_of,
+)
 from netboot.lifecycle.transitions import Mark
 from netboot.lifecycle.views import machine_named
 from netboot.web import inputs, render
@@ -45,21 +56,31 @@ class PuttingOn(Strict):
             raise ValueError("seconds and until_ms are two ends: give one")
         return self
 
-    def end(self, now_ms: int) -> int | None:
+    def end(self, now_ms: int, longest_ms: int = LONGEST_MS) -> int | None:
         """When it ends.
 
         Raises:
             BadClaimError: in the past, or too far away.
         """
-        if self.seconds is not None:
-            return now_ms + self.seconds * 1000
-        if self.until_ms is not None and not now_ms < self.until_ms <= now_ms + LONGEST_MS:
-            raise BadClaimError(f"until_ms: the end must be in the future, and within {LONGEST_MS // 86_400_000} days")
-        return self.until_ms
+        end = self.until_ms if self.seconds is None else now_ms + self.seconds * 1000
+        if end is not None and not now_ms < end <= now_ms + longest_ms:
+            name = "until_ms" if self.seconds is None else "seconds"
+            raise BadClaimError(f"{name}: the end must be in the future, and within {longest_ms // 86_400_000} days")
+        return end
+
+
+class Accepting(PuttingOn):
+    """The body of `accept`, which has an end."""
+
+    @model_validator(mode="after")
+    def _an_end(self) -> "Accepting":
+        if self.seconds is None and self.until_ms is None:
+            raise ValueError("seconds or until_ms: an acceptance has an end")
+        return self
 
 
 class Unholding(Strict):
-    """The body of `unhold`."""
+    """The body of `unhold` and `unaccept`."""
 
     reason: MayBeWhy = ""
     dry_run: bool = False
@@ -96,6 +117,18 @@ def readmit(name: str) -> Response:
     return _do(name, "readmit", TakeOff(Mark.QUARANTINED, body.reason), dry_run=body.dry_run)
 
 
+def accept(name: str) -> Response:
+    """Its gate opens in spite of its checks."""
+    body = parsed(Accepting)
+    return _put_on(name, "accept", Exemption.ACCEPTED, body, LONGEST_ACCEPTED_MS)
+
+
+def unaccept(name: str) -> Response:
+    """Accepted no more, whoever accepted it."""
+    body = parsed(Unholding)
+    return _do(name, "unaccept", TakeOff(Exemption.ACCEPTED, body.reason), dry_run=body.dry_run)
+
+
 def listed() -> Response:
     """All that stands, by machine."""
     inputs.only(())
@@ -117,7 +150,7 @@ def shown(name: str) -> Response:
     )
 
 
-def _put_on(name: str, act: str, mark: Mark, body: PuttingOn) -> Response:
+def _put_on(name: str, act: str, mark: Want, body: PuttingOn, longest_ms: int = LONGEST_MS) -> Response:
     deps = dependencies()
     machine_named(deps.live.view(), name)
     now = deps.clock.now_ms()
@@ -125,7 +158,7 @@ def _put_on(name: str, act: str, mark: Mark, body: PuttingOn) -> Response:
         raise ActRefusedError(
             f"{name} is retired, and joins nothing: `netboot machine approve {name}` brings it back first"
         )
-    return _do(name, act, PutOn(mark, body.reason, body.end(now)), dry_run=body.dry_run)
+    return _do(name, act, PutOn(mark, body.reason, body.end(now, longest_ms)), dry_run=body.dry_run)
 
 
 def _do(name: str, act: str, order: Order, *, dry_run: bool) -> Response:
@@ -160,6 +193,9 @@ _CONSEQUENCES = {
     "quarantine": "its Node has netboot.dev/held=Quarantined:NoSchedule, and from its next boot on it gets no token, "
     "so no Node of it registers; Pods that run there run on",
     "readmit": "it may join again, as before",
+    "accept": "until then its gate opens, and stays open, in spite of its checks, with each boot of it that proved "
+    "itself; where that alone keeps it open, its Node has the label netboot.dev/accepted=true",
+    "unaccept": "its gate is as its node says: where that alone would not have opened it, it closes",
 }
 
 

@@ -7,6 +7,7 @@ from flask import Response, jsonify
 from images.values.strict import Strict
 from netboot.clock import monotonic_ms
 from netboot.lifecycle.errors import CannotTellError
+from netboot.lifecycle.intents import by_machine, marks_of
 from netboot.readiness import Detail, Readiness
 from netboot.status import (
     Condition,
@@ -111,7 +112,7 @@ def _snapshot(deps: Dependencies, now: int) -> tuple[Detail, bool]:
 def _intents(deps: Dependencies) -> Detail:
     """Whether it can be told who is held or in quarantine: where it cannot, nobody joins."""
     try:
-        marked = len({each.machine for each in deps.intents.all(deps.clock.now_ms())})
+        marked = sum(bool(marks_of(each)) for each in by_machine(deps.intents.all(deps.clock.now_ms())).values())
     except CannotTellError as error:
         remedy = "restore data/intents.db from a backup, or remove it and restart the service: docs/acts.md"
         return Detail(ok=False, message=str(error), remedy=remedy)

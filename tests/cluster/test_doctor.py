@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
+from lab.kube.accounts import Admin
 from lab.kube.cluster import Cluster
 from netboot.join.preconditions import SELFNODECLIENT
 from tests.commands import Run
@@ -74,6 +75,7 @@ def test_the_kubeconfigs_are_made_private_and_good(run: Run, site: Path, control
         "rights of the approver": "ok",
         "kubeconfig of the nodes": "ok",
         "rights of the nodes": "ok",
+        "DaemonSets and the gate": "advice",
     }
 
 
@@ -106,6 +108,80 @@ def test_what_kubeadm_leaves_is_told_with_the_command(
         f"ever: ClusterRoleBinding {name} binds ClusterRole {SELFNODECLIENT}\n"
     ) in done.out
     assert f"`kubectl delete clusterrolebinding {name}`" in done.out
+
+
+def daemon_set(name: str, path: str = "/run", **spec: Any) -> dict[str, Any]:
+    labels, volume = {"app": name}, {"name": "host", "hostPath": {"path": path}}
+    pod = {"containers": [{"name": "a", "image": "a"}], "volumes": [volume], **spec}
+    template = {"metadata": {"labels": labels}, "spec": pod}
+    metadata, selector = {"name": name, "namespace": "kube-system"}, {"matchLabels": labels}
+    kind = {"apiVersion": "apps/v1", "kind": "DaemonSet"}
+    return {**kind, "metadata": metadata, "spec": {"selector": selector, "template": template}}
+
+
+def test_daemon_sets_that_a_shut_gate_keeps_off(
+    run: Run, site: Path, control_plane: Cluster, as_admin: Admin, accounts: dict[str, Path]
+) -> None:
+    """Seen with the administrator's kubeconfig: no account of ours may list them."""
+
+    def said(*arguments: object) -> list[tuple[str, str, str]]:
+        found = json.loads(run("doctor", "--output", "json", *arguments).out)
+        return [
+            (one["outcome"], one["words"], one["remedy"]) for one in found if one["name"] == "DaemonSets and the gate"
+        ]
+
+    look = "`netboot doctor --admin-kubeconfig FILE` looks"
+    assert said() == [("advice", "not looked at: no account of netboot's may list DaemonSets", look)]
+    for role, path in accounts.items():
+        words = f"cannot be told: the account of {path} may not list DaemonSets"
+        right = "`kubectl auth can-i list daemonsets --all-namespaces` has to say yes"
+        assert said("--quiet", "--admin-kubeconfig", path) == [("unknown", words, right)], role
+    how = ("--admin-kubeconfig", control_plane.admin, "--server", "https://127.0.0.1:9")
+    assert run("cluster", "kubeconfigs", *how).status == 0
+    words = "cannot be told: the apiserver 127.0.0.1:9 cannot be reached: Connection refused"
+    assert said("--admin-kubeconfig", f"default={site}/secrets/nodes.kubeconfig") == [
+        ("unknown", words, "give a kubeconfig that works from here")
+    ]
+    daemon_sets = "/apis/apps/v1/namespaces/kube-system/daemonsets"
+    made = (
+        daemon_set("calico-node", "/etc/cni/net.d", tolerations=[{"operator": "Exists", "effect": "NoSchedule"}]),
+        daemon_set("kube-proxy", tolerations=[{"operator": "Exists"}]),
+        daemon_set("node-exporter"),
+        daemon_set("windows", nodeSelector={"kubernetes.io/os": "windows"}),
+    )
+    admin = ("--admin-kubeconfig", control_plane.admin)
+    try:
+        for document in made:
+            answer = as_admin("POST", daemon_sets, document)
+            assert answer.status_code == 201, answer.text
+        add = "add to its Pods' tolerations `{key: netboot.dev/unchecked, operator: Exists, effect: NoExecute}`"
+        network = (
+            "likely the network of Pods, and does not tolerate netboot.dev/unchecked:NoExecute: kube-system/calico-node"
+            "; no node is Ready before its gate is open, and none whose checks fail at all"
+        )
+        others = "these start when a node's gate opens, and not before: kube-system/node-exporter"
+        assert said(*admin) == [
+            ("warn", network, add),
+            ("advice", others, f"where one has to run on a node that is shut, {add}"),
+        ]
+    finally:
+        for document in made:
+            as_admin("DELETE", f"{daemon_sets}/{document['metadata']['name']}")
+    assert said(*admin) == [("ok", f"all of {control_plane.url} tolerate netboot.dev/unchecked:NoExecute", "")]
+
+
+def test_a_kubeconfig_is_of_a_cluster_that_is_configured(run: Run, site: Path, control_plane: Cluster) -> None:
+    missing = run("doctor", "--admin-kubeconfig", "nowhere")
+    assert (missing.status, missing.err.splitlines()[-1]) == (2, "Error: Invalid value: File 'nowhere' does not exist.")
+    path = site / "netboot.yaml"
+    document = yaml.safe_load(path.read_text())
+    document["clusters"]["other"] = {"endpoints": ["https://192.0.2.1:6443"], "authority": "tls/ca.crt"}
+    path.write_text(yaml.safe_dump(document))
+    done = run("doctor", "--admin-kubeconfig", control_plane.admin)
+    assert (done.status, done.err.splitlines()[-1]) == (
+        2,
+        f"Error: --admin-kubeconfig {control_plane.admin}: say CLUSTER=FILE, with a cluster of default, other",
+    )
 
 
 def test_a_site_without_kubeconfigs_and_service_is_told_what_to_do(run: Run, site: Path) -> None:

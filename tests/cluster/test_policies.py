@@ -216,9 +216,10 @@ def test_a_node_that_an_administrator_makes_needs_no_taint(as_admin: Admin) -> N
     ids=["open", "a weak one", "as if closed", "twice, as if closed", "twice"],
 )
 def test_a_node_of_ours_begins_shut_whoever_makes_it(
-    as_admin: Admin, break_glass: Admin, taints: tuple[dict[str, str], ...], kubelet: bool
+    world: RealWorld, as_admin: Admin, break_glass: Admin, taints: tuple[dict[str, str], ...], kubelet: bool
 ) -> None:
     """`kubelet`: what `netboot-nodes` has nothing against."""
+    assert world, "the manifests are applied"
     node: dict[str, Any] = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "vap-3", "labels": MARK}}
     node["spec"], path = {"taints": list(taints)}, f"{NODES}?dryRun=All"
     answers = [as_admin("POST", path, node)]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from netboot.lifecycle.errors import StateUnavailableError
-from netboot.lifecycle.intents import Change, Intent, IntentStore, Order, PutOn, TakeOff, marks_of
+from netboot.lifecycle.intents import Change, Exemption, Intent, IntentStore, Order, PutOn, TakeOff, Want, marks_of
 from netboot.lifecycle.transitions import Mark
 from netboot.stores.intents import HISTORY_KEPT, VERSION, SqliteIntents, make
 from netboot.stores.shared_file import EMPTY
@@ -111,6 +111,18 @@ def test_each_owner_s_stands_by_itself(store: IntentStore) -> None:
     everybody = store.order("gpu-001", TakeOff(Mark.HELD, "fixed"), "alice", NOW + 4)
     assert [one.owner for one in everybody.removed] == ["operator", "rollout/7"]
     assert store.all(NOW) == []
+
+
+def test_an_acceptance_stands_beside_marks_and_is_none(store: IntentStore) -> None:
+    hold(store)
+    accepted = PutOn(Exemption.ACCEPTED, "fan 3", NOW + HOUR)
+    assert store.order("gpu-001", accepted, "bob", NOW).act == "put-on"
+    standing = store.of("gpu-001", NOW)
+    assert [one.mark for one in standing] == [Mark.HELD, Exemption.ACCEPTED]
+    assert marks_of(standing) == {Mark.HELD}
+    assert store.order("gpu-001", TakeOff(Mark.HELD, ""), "bob", NOW).act == "taken-off"
+    assert [one.mark for one in store.all(NOW)] == [Exemption.ACCEPTED]
+    assert (store.all(NOW + HOUR), store.history("gpu-001", 1)[0].mark) == ([], Mark.HELD)
 
 
 def test_history_is_bounded(tmp_path: Path) -> None:
@@ -231,7 +243,7 @@ def test_a_disk_that_refuses_leaves_all_as_it_was(tmp_path: Path) -> None:
 
 
 OWNERS = st.sampled_from(["operator", "remedy", "rollout/1"])
-MARKS = st.sampled_from([Mark.HELD, Mark.QUARANTINED])
+MARKS = st.sampled_from([Mark.HELD, Mark.QUARANTINED, Exemption.ACCEPTED])
 MACHINES = st.sampled_from(["gpu-001", "gpu-002"])
 
 
@@ -252,7 +264,7 @@ class Both(RuleBasedStateMachine):
         )
 
     @rule(machine=MACHINES, mark=MARKS, owner=OWNERS, more=st.none() | st.integers(1, 5))
-    def put_on(self, machine: str, mark: Mark, owner: str, more: int | None) -> None:
+    def put_on(self, machine: str, mark: Want, owner: str, more: int | None) -> None:
         before = [one for one in self.memory.of(machine, self.now) if (one.mark, one.owner) != (mark, owner)]
         self.order(machine, PutOn(mark, "r", None if more is None else self.now + more, owner))
         after = self.memory.of(machine, self.now)
@@ -260,7 +272,7 @@ class Both(RuleBasedStateMachine):
         assert any((one.mark, one.owner) == (mark, owner) for one in after)
 
     @rule(machine=MACHINES, mark=MARKS, owner=st.none() | OWNERS)
-    def take_off(self, machine: str, mark: Mark, owner: str | None) -> None:
+    def take_off(self, machine: str, mark: Want, owner: str | None) -> None:
         before = self.memory.of(machine, self.now)
         self.order(machine, TakeOff(mark, "r", owner))
         kept = [one for one in before if one.mark is not mark or owner not in (None, one.owner)]

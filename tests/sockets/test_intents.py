@@ -39,7 +39,7 @@ def said(run: Run, *arguments: str) -> str:
 
 
 def test_a_hold_from_its_reason_to_its_end(api: Api, run: Run) -> None:
-    assert said(run, "holds") == "no machine is held or in quarantine\n"
+    assert said(run, "holds") == "no machine is held, in quarantine or accepted\n"
     assert said(run, "hold", "gpu-001", "--reason", "DIMM 4", "--until", "48h") == (
         "gpu-001 is held until 2023-11-16 22:15:00. Its Node, and that of each boot to come, has "
         "netboot.dev/held=Held:NoSchedule: no new Pods; those that run there run on.\n"
@@ -249,3 +249,72 @@ def test_acts_are_audited_and_dry_runs_are_none(api: Api, caplog: pytest.LogCapt
         ("hold", "alice", "gpu-001", "DIMM 4", None, True),
         ("unhold", "alice", "gpu-001", "", None, True),
     ]
+
+
+def test_a_machine_is_accepted_until_an_end_and_no_more(api: Api, run: Run) -> None:
+    opens = (
+        "Until then its gate opens, and stays open, in spite of its checks, with each boot of it that proved itself; "
+        "where that alone keeps it open, its Node has the label netboot.dev/accepted=true.\n"
+    )
+    assert "Missing option '--until'" in refusal(run, "accept", "gpu-001", "--reason", "fan 3")[1]
+    assert said(run, "accept", "gpu-001", "--reason", "fan 3", "--until", "48h", "--dry-run") == (
+        f"gpu-001 would be accepted until 2023-11-16 22:15:00. {opens}"
+    )
+    assert said(run, "accept", "gpu-001", "--reason", "fan 3", "--until", "48h") == (
+        f"gpu-001 is accepted until 2023-11-16 22:15:00. {opens}"
+    )
+    assert said(run, "accept", "gpu-001", "--reason", "fan 4", "--until", "1h") == (
+        "gpu-001 is accepted already: since 2023-11-14 22:15:00 by alice, until 2023-11-16 22:15:00: fan 3\n"
+    )
+    said(run, "hold", "gpu-001", "--reason", "DIMM 4")
+    shown = said(run, "show", "gpu-001")
+    assert "held            since 2023-11-14 22:15:00 by alice: DIMM 4\n" in shown
+    assert "accepted        since 2023-11-14 22:15:00 by alice, until 2023-11-16 22:15:00: fan 3\n" in shown
+    assert [row.split()[:2] for row in said(run, "holds").splitlines()[1:]] == [
+        ["gpu-001", "held"],
+        ["gpu-001", "accepted"],
+    ]
+    assert said(run, "unaccept", "gpu-001", "--reason", "replaced") == (
+        "gpu-001 is accepted no more. Its gate is as its node says: where that alone would not have opened it, it "
+        "closes. It was accepted since 2023-11-14 22:15:00 by alice, until 2023-11-16 22:15:00: fan 3\n"
+    )
+    assert said(run, "unaccept", "gpu-001") == "gpu-001 is not accepted\n"
+    assert [one.mark for one in api.intents.all(NOW)] == [Mark.HELD]
+    history = api.get("/v1/machines/gpu-001/intents").json["history"]
+    assert [(one["mark"], one["act"], one["reason"]) for one in history] == [
+        ("Accepted", "taken-off", "replaced"),
+        ("Held", "put-on", "DIMM 4"),
+        ("Accepted", "put-on", "fan 3"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ({"seconds": 60}, "reason: Field required"),
+        ({"reason": "x"}, "seconds or until_ms: an acceptance has an end"),
+        ({"reason": "x", "seconds": 31 * 86_400}, "seconds: the end must be in the future, and within 30 days"),
+        ({"reason": "x", "until_ms": NOW + 31 * 86_400_000}, "until_ms: the end must be in the future, and within 30"),
+        ({"reason": "x", "until_ms": NOW}, "until_ms: the end must be in the future, and within 30 days"),
+    ],
+)
+def test_an_acceptance_has_a_reason_and_an_end_that_is_near(api: Api, body: Any, message: str) -> None:
+    answer = api.post("/v1/machines/gpu-001/accept", body)
+    assert answer.status_code == 400
+    assert message in answer.json["error"]["message"]
+    assert api.intents.all(NOW) == []
+
+
+def test_acceptances_are_audited_and_count_as_no_hold(api: Api, run: Run, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "netboot.audit")
+    assert api.post("/v1/machines/gpu-001/accept", {"reason": "fan 3", "seconds": 60}).status_code == 200
+    assert api.post("/v1/machines/gpu-001/unaccept", {}).status_code == 200
+    fields = [record.fields for record in caplog.records]  # type: ignore[attr-defined] # ours
+    assert [(one["act"], one["operator"], one["reason"], one["until_ms"]) for one in fields] == [
+        ("accept", "alice", "fan 3", NOW + 60_000),
+        ("unaccept", "alice", "", None),
+    ]
+    assert api.post("/v1/machines/gpu-001/accept", {"reason": "fan 3", "seconds": 60}).status_code == 200
+    assert api.get("/readyz").json["details"]["intents"]["message"] == "machines held or in quarantine: 0"
+    api.register.apply([("gpu-002", Import("a1" * 32)), ("gpu-002", Retire())], Act("bob"), NOW)
+    assert refusal(run, "accept", "gpu-002", "--reason", "x", "--until", "1h")[0] == 4

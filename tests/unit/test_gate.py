@@ -120,9 +120,54 @@ def test_what_is_decided(view: NodeView, how: Known, reason: str, words: str, ta
     assert decision.closes is (is_shut(taints) and not is_shut(view.taints))
 
 
+LET = {"netboot.dev/accepted": "true"}
+ENDED = {**CLOSED, "value": "AcceptanceEnded"}
+NO_MORE = "it is accepted no more, and would not be open by itself: "
+
+
+@pytest.mark.parametrize(
+    ("view", "how", "taints", "label"),
+    [
+        (node(REGISTERED, health=said("False")), known(accepted=True), (), True),
+        (node(REGISTERED), known(accepted=True), (), True),
+        (node(REGISTERED, FOREIGN, health=said(credential=THEIRS)), known(accepted=True), (FOREIGN,), True),
+        (node(CLOSED, health=said("False")), known(accepted=True), (), True),
+        (node(REGISTERED, health=said()), known(accepted=True), (), False),
+        (node(REGISTERED, health=said("False")), known(accepted=True, certificates=()), (REGISTERED,), False),
+        (node(REGISTERED, health=said("False")), known(accepted=None), (REGISTERED,), False),
+        (node(REGISTERED, health=said("False"), labels=LET), known(accepted=None), (REGISTERED,), False),
+        (node(health=said("False")), known(accepted=True), (), True),
+        (node(health=said("False")), known(accepted=None), (CLOSED,), False),
+        (node(health=said("False"), labels=LET), known(accepted=None), (), True),
+        (node(health=said("False"), labels=LET), known(), (CLOSED,), False),
+        (node(health=said("Unknown"), labels=LET), known(), (ENDED,), False),
+        (node(labels=LET), known(), (ENDED,), False),
+        (node(labels=LET), known(accepted=True, certificates=()), (ENDED,), False),
+        (node(labels=LET), known(gate=Gate(on_failure="report")), (ENDED,), False),
+        (node(labels=LET), known(may_close=False), (), True),
+        (node(health=said("False")), known(may_close=False), (), False),
+        (node(health=said(), labels=LET), known(), (), False),
+        (node(health=said(), labels=LET), known(accepted=True), (), False),
+        (node(ENDED, health=said()), known(), (), False),
+        (node(labels=LET, by_hand=True), known(), (), True),
+        (node(REGISTERED, health=said("False"), marked=False), known(accepted=True), (REGISTERED,), False),
+        (node(REGISTERED, health=said("False")), known(accepted=True, hold="Retired"), (RETIRED,), True),
+    ],
+)
+def test_what_an_acceptance_opens_and_its_end_closes(
+    view: NodeView, how: Known, taints: tuple[Any, ...], label: bool
+) -> None:
+    decision = decide(view, how)
+    assert (decision.taints, decision.accepted) == (taints, label)
+    assert decision.closes is (is_shut(taints) and not is_shut(view.taints))
+    if taints == (ENDED,):
+        assert decision.reason is Reason.ACCEPTANCE_ENDED
+        assert decision.words.startswith(NO_MORE)
+
+
 keys = st.sampled_from(["netboot.dev/unchecked", "netboot.dev/held", "netboot.dev/unattested", "example.com/a", "rack"])
 effects = st.sampled_from(["NoSchedule", "NoExecute", "PreferNoSchedule"])
-values = st.sampled_from(["", "x", "Held", "Retired", "Quarantined", "ChecksFailed", "ReportStale"])
+values = st.sampled_from(["", "x", "Held", "Retired", "Quarantined", "ChecksFailed", "ReportStale", "AcceptanceEnded"])
 
 
 @st.composite
@@ -140,8 +185,10 @@ words = st.builds(
     cpus=st.just("pass"),
 )
 views = st.builds(
-    lambda taints, health, marked, by_hand: node(*taints, health=health, marked=marked, by_hand=by_hand),
-    taint_lists(), st.none() | words, st.booleans(), st.booleans(),
+    lambda taints, health, marked, by_hand, labels: node(
+        *taints, health=health, marked=marked, by_hand=by_hand, labels=labels
+    ),
+    taint_lists(), st.none() | words, st.booleans(), st.booleans(), st.sampled_from([{}, LET]),
 )  # fmt: skip
 facts = st.builds(
     Known,
@@ -154,6 +201,8 @@ facts = st.builds(
     stale=st.booleans(),
     hold=st.sampled_from([None, "", "Held", "Retired", "Quarantined"]),
     often=st.booleans(),
+    accepted=st.sampled_from([None, False, True]),
+    may_close=st.booleans(),
 )
 
 
@@ -166,20 +215,25 @@ def test_whatever_comes(view: NodeView, how: Known) -> None:
     pairs = [(taint["key"], taint["effect"]) for taint in decision.taints]
     assert len(set(pairs)) == len(pairs), "the apiserver takes no two of one key and effect"
     if is_shut(view.taints) and not is_shut(decision.taints):
-        assert view.health is not None
-        assert (view.health.status, view.health.credential in how.certificates) == ("True", True)
-        assert set(how.gate.required) <= {"cpus"}
-        assert not how.stale
-        assert not how.often
+        assert how.certificates, "nobody's word opens it to who did not prove the boot"
+        if not decision.accepted:
+            assert view.health is not None
+            assert (view.health.status, view.health.credential in how.certificates) == ("True", True)
+            assert set(how.gate.required) <= {"cpus"}
+            assert not how.stale
+            assert not how.often
+        else:
+            assert how.accepted
     assert decision.closes is (is_shut(decision.taints) and not is_shut(view.taints))
     if decision.closes:
         assert decision.reason in CLOSING
-        assert how.gate.on_failure == "taint"
+        assert how.may_close
+        assert how.gate.on_failure == "taint" or view.labels == LET
         assert was_closed(decision.taints)
     if not view.marked or view.by_hand:
         assert decision.taints == view.taints
-    again = decide(view._replace(taints=decision.taints), how)
-    assert again.taints == decision.taints, "what was done is not done again"
+    again = decide(view._replace(taints=decision.taints, labels=LET if decision.accepted else {}), how)
+    assert (again.taints, again.accepted) == (decision.taints, decision.accepted), "what was done is not done again"
 
 
 def _others_stay(view: NodeView, decision: Decision) -> None:

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from images.values.backoff import Backoff
-from netboot.controllers.nodes import gating, reports
-from netboot.controllers.nodes.gating import OPENINGS, OPENINGS_SECONDS, GateController, GateStatus
+from netboot.controllers.nodes import moves, reports
+from netboot.controllers.nodes.gating import GateController, GateStatus
+from netboot.controllers.nodes.moves import OPENINGS, OPENINGS_SECONDS
 from netboot.controllers.nodes.reports import LATELY_MS, MOST_WORDS, STALE_MS
 from netboot.join.errors import ClusterUnavailableError
 from netboot.join.node_said import HealthSaid
@@ -44,6 +45,8 @@ class Stage:
     def __init__(self, machines: int = 1, gate: Gate | None = None) -> None:
         self.cluster, self.states, self.seconds, self.followed = FakeCluster(), MemoryStates(), 0.0, True
         self.held: dict[str, str] | None = None
+        self.labels: dict[str, str] = {}
+        self.accepted: set[str] | None = set()
         self.names = [f"n-{number}" for number in range(1, machines + 1)]
         kind = Class(name="hgx", gate=gate or Gate())
         self.machines = {
@@ -66,6 +69,8 @@ class Stage:
             lambda: self.classes,
             self.states,
             self,
+            lambda _machine: self.labels,
+            lambda: self.accepted,
             lambda: round(self.seconds * 1000),
             lambda: self.seconds,
         )
@@ -304,11 +309,13 @@ class Refusing(FakeNodes):
         super().__init__(cluster)
         self.names, self.tried = set(names), Counter[str]()
 
-    def taint(self, node: NodeView, taints: Sequence[Mapping[str, str]]) -> NodeView:
+    def taint(
+        self, node: NodeView, taints: Sequence[Mapping[str, str]], labels: Mapping[str, str] | None = None
+    ) -> NodeView:
         if node.name in self.names:
             self.tried[node.name] += 1
             raise ClusterUnavailableError("the apiserver refused a request of ours (422 Invalid): at most 16 taints")
-        return super().taint(node, taints)
+        return super().taint(node, taints, labels)
 
 
 def test_nodes_that_cannot_be_changed_hinder_no_other_and_are_named(caplog: pytest.LogCaptureFixture) -> None:
@@ -338,7 +345,7 @@ def test_nodes_that_cannot_be_changed_hinder_no_other_and_are_named(caplog: pyte
 
 
 def test_where_all_are_refused_few_are_tried_and_the_others_come_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gating, "AGAIN", Backoff(first=0.1, longest=0.1))
+    monkeypatch.setattr(moves, "AGAIN", Backoff(first=0.1, longest=0.1))
     stage = Stage(machines=9)
     refusing = stage.cluster.nodes = Refusing(stage.cluster, *stage.names)
     for name in stage.names:
@@ -512,3 +519,142 @@ def test_who_said_something_lately_is_counted_every_few_seconds(monkeypatch: pyt
     for _ in range(121):
         stage.step()
     assert len(made) == 13
+
+
+def test_labels_come_with_the_write_that_opens_the_gate() -> None:
+    stage = Stage()
+    stage.labels = {"zone": "a", "tier": "leaf-1"}
+    stage.say("n-1")
+    stage.cluster.calls.clear()
+    stage.step()
+    assert (stage.taints(), dict(stage.node("n-1").labels)) == ([], {"zone": "a", "tier": "leaf-1"})
+    assert [call for call in stage.cluster.calls if call.startswith("nodes.taint")] == ["nodes.taint n-1"]
+
+
+def test_labels_follow_the_inventory_and_those_of_others_stay() -> None:
+    stage = Stage()
+    stage.cluster.put_node(stage.node("n-1")._replace(labels={"theirs": "1", "zone": "of somebody"}))
+    stage.labels = {"zone": "a", "tier": "leaf-1"}
+    stage.step()
+    assert stage.taints() == [REGISTERED], "it says where it stands before it may take work"
+    assert dict(stage.node("n-1").labels) == {"theirs": "1", "zone": "a", "tier": "leaf-1"}
+    stage.labels = {"zone": "b"}
+    stage.step(6.0)
+    assert dict(stage.node("n-1").labels) == {"theirs": "1", "zone": "b"}
+    stage.cluster.put_node(stage.node("n-1")._replace(labels={"zone": "moved"}))
+    stage.step()
+    assert dict(stage.node("n-1").labels) == {"zone": "b"}
+    stage.labels = {}
+    stage.step(6.0)
+    assert (dict(stage.node("n-1").labels), stage.node("n-1").written) == ({}, ())
+    stage.cluster.calls.clear()
+    stage.step(6.0)
+    assert stage.cluster.calls == []
+
+
+def test_a_node_without_our_mark_gets_no_label() -> None:
+    stage = Stage()
+    stage.cluster.put_node(stage.node("n-1")._replace(marked=False))
+    stage.labels = {"zone": "a"}
+    stage.step()
+    assert dict(stage.node("n-1").labels) == {}
+
+
+def test_a_node_that_has_no_room_for_labels_is_closed_all_the_same_and_hinders_no_other(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    stage = Stage(2)
+    for name in stage.names:
+        stage.say(name)
+    stage.step()
+    stage.cluster.full, stage.labels = True, {"zone": "a"}
+    stage.step(6.0)
+    words = "has no room for labels, for the apiserver does not take them: metadata.annotations: Too long: may not be"
+    assert [line for line in lines(caplog) if words in line] == [
+        f"the gate of {name} {words} more than 262144 bytes" for name in stage.names
+    ]
+    stage.say("n-1", "False")
+    stage.step()
+    assert stage.taints("n-1") == [CLOSED]
+
+
+def test_an_acceptance_opens_a_gate_in_spite_of_checks_and_its_end_shuts_it(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    stage = Stage()
+    stage.say("n-1", "False")
+    stage.accepted = {"n-1"}
+    stage.labels = {"zone": "a"}
+    stage.step()
+    assert (stage.taints(), dict(stage.node("n-1").labels)) == ([], {"zone": "a", "netboot.dev/accepted": "true"})
+    words = "the gate of n-1 is open, for its machine is accepted, and in spite of this: n-1 is False"
+    assert [line for line in lines(caplog) if "is open" in line] == [words]
+    stage.pass_minutes(40)
+    assert stage.taints() == [], "nor does it close for silence"
+    stage.accepted = None
+    stage.step(6.0)
+    assert stage.taints() == [], "it cannot be told that it ended"
+    stage.accepted = set()
+    stage.step(6.0)
+    assert (stage.taints(), dict(stage.node("n-1").labels)) == ([STALE], {"zone": "a"})
+
+
+def test_who_said_nothing_is_shut_again_when_its_acceptance_ends() -> None:
+    stage = Stage()
+    stage.accepted = {"n-1"}
+    stage.step()
+    assert stage.taints() == []
+    stage.accepted = set()
+    stage.step(6.0)
+    assert stage.taints() == [{**CLOSED, "value": "AcceptanceEnded"}]
+    stage.say("n-1")
+    stage.step()
+    assert stage.taints() == []
+
+
+def test_who_is_in_order_meanwhile_stays_open_when_its_acceptance_ends() -> None:
+    stage = Stage()
+    stage.accepted = {"n-1"}
+    stage.step()
+    stage.say("n-1")
+    stage.step()
+    assert (stage.taints(), dict(stage.node("n-1").labels)) == ([], {})
+    stage.accepted = set()
+    stage.step(6.0)
+    assert stage.taints() == []
+
+
+def test_an_acceptance_opens_no_node_that_is_not_of_a_boot_that_proved_itself() -> None:
+    """Another Node under its name, as somebody may make who deleted the one that the boot registered."""
+    stage = Stage()
+    stage.register("n-1")
+    stage.accepted = {"n-1"}
+    stage.say("n-1", "False")
+    for _ in range(20):
+        stage.step(6.0)
+    assert stage.taints() == [REGISTERED]
+    stage.register("n-1")
+    for _ in range(20):
+        stage.step(6.0)
+    assert stage.taints() == [REGISTERED], "nor one that says nothing"
+
+
+def test_what_was_opened_by_an_acceptance_closes_within_the_budget() -> None:
+    stage = Stage(3)
+    stage.accepted = set(stage.names)
+    stage.step()
+    assert stage.with_taints() == stage.names
+    stage.accepted = set()
+    stage.step(6.0)
+    assert len(stage.with_taints()) == 2
+    assert stage.gate.status().withheld == 2
+    stage.accepted = set(stage.names)
+    stage.step(6.0)
+    assert (stage.with_taints(), stage.gate.status().withheld) == (stage.names, 0)
+
+
+def test_a_node_that_has_no_room_for_the_label_is_not_let_in() -> None:
+    stage = Stage()
+    stage.cluster.full, stage.accepted = True, {"n-1"}
+    with pytest.raises(CannotTellError, match="may not be more than 262144 bytes"):
+        stage.step()
+    assert stage.taints() == [REGISTERED]

@@ -220,6 +220,8 @@ def test_a_machine_of_which_nothing_is_known() -> None:
     ("of", "kind", "expected"),
     [
         (known(upto(Phase.READY), node=Node.GATED), "InService", ("False", "HealthGated")),
+        (known(upto(Phase.READY), node=Node.CORDONED), "InService", ("False", "Cordoned")),
+        (known(upto(Phase.READY), node=Node.CORDONED), "Reachable", ("True", "NodeReady")),
         (known(upto(Phase.READY), node=Node.NOT_READY), "InService", ("False", "NodeNotReady")),
         (known(upto(Phase.READY), node=Node.NOT_READY), "Reachable", ("False", "NodeNotReady")),
         (known(upto(Phase.READY)), "InService", ("Unknown", "NodeNotSeen")),

@@ -144,21 +144,23 @@ def test_failures_in_words(
 
 
 @pytest.mark.parametrize(
-    ("spec", "gated"),
+    ("spec", "gated", "cordoned"),
     [
-        ({}, False),
-        ({"taints": [{"key": "node.kubernetes.io/unreachable", "effect": "NoExecute"}]}, False),
-        ({"taints": [{"key": "another", "effect": "NoSchedule"}, {"key": "netboot.dev/unchecked"}]}, True),
+        ({}, False, False),
+        ({"taints": [{"key": "node.kubernetes.io/unreachable", "effect": "NoExecute"}]}, False, False),
+        ({"taints": [{"key": "another", "effect": "NoSchedule"}, {"key": "netboot.dev/unchecked"}]}, True, False),
+        ({"unschedulable": True}, False, True),
+        ({"unschedulable": False}, False, False),
     ],
 )
-def test_a_node_is_gated_where_it_has_our_taint(
-    server: Server, connection: Connection, spec: dict[str, object], gated: bool
+def test_a_node_is_gated_where_it_has_our_taint_and_cordoned_where_it_says_so(
+    server: Server, connection: Connection, spec: dict[str, object], gated: bool, cordoned: bool
 ) -> None:
     metadata = {"name": "n", "uid": "u", "creationTimestamp": "2026-01-01T00:00:00Z", "resourceVersion": "1"}
     server.answer = lambda _method, _path: (200, {"metadata": metadata, "spec": spec})
     node = KubeNodes(connection).node("n")
     assert node is not None
-    assert node.gated is gated
+    assert (node.gated, node.cordoned) == (gated, cordoned)
 
 
 def test_404_and_409_mean_what_they_mean_to_each(server: Server, connection: Connection) -> None:

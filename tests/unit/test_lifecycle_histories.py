@@ -176,7 +176,7 @@ class Lives(RuleBasedStateMachine):
             current = known.state.current
             if known.node in UP and current is not None and current.phase(Phase.READY) is not None:
                 found = {each.reason for each in judged.conditions}
-                assert judged.step == ("InService" if known.node is Node.IN_SERVICE else "HealthGated")
+                assert judged.step == ("HealthGated" if known.node is Node.GATED else "InService")
                 assert not found & TROUBLES or judged.step == "HealthGated"
                 assert judged.condition(ConditionType.JOINED).status == "True"  # type: ignore[union-attr]
 

@@ -241,6 +241,7 @@ def test_nodes_and_acts_are_noticed() -> None:
         ({}, ("Unknown", "NodeNotSeen")),
         ({"gpu-001": Node.GATED, "another": Node.GATED}, ("False", "HealthGated")),
         ({"gpu-001": Node.IN_SERVICE}, ("True", "InService")),
+        ({"gpu-001": Node.CORDONED}, ("False", "Cordoned")),
         ({"gpu-001": Node.NOT_READY}, ("False", "NodeNotReady")),
     ):
         world.nodes = {"default": nodes}
@@ -430,7 +431,7 @@ def test_nodes_are_read_when_they_changed_and_what_is_torn_leaves_what_was(tmp_p
     file = ObservedFile(said.folder, "default")
     file.write(None)
     assert said.eyes.look(1).nodes == {}
-    nodes = {"a": Node.IN_SERVICE, "b": Node.GATED, "c": Node.NOT_READY}
+    nodes = {"a": Node.IN_SERVICE, "b": Node.GATED, "c": Node.NOT_READY, "d": Node.CORDONED}
     file.write(nodes)
     first = said.eyes.look(1).nodes["default"]
     assert first == nodes

@@ -1,7 +1,8 @@
 """The node collector: to which boot a Node belongs, and what is written down of it, once."""
 
 import dataclasses
-from collections.abc import Iterator
+import functools
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -298,6 +299,10 @@ def test_a_disk_that_refuses_and_an_apiserver_that_does_not_answer(stage: Stage)
     wait_for(lambda: len(stage.journal.records) == 2)
 
 
+def _shows(collector: Collector, nodes: Mapping[str, Node]) -> bool:
+    return collector.nodes() == nodes
+
+
 def test_nodes_are_told_as_they_are_once_all_were_listed(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "ROUND_SECONDS", 0.05)
     stage.collector.stop()
@@ -313,6 +318,15 @@ def test_nodes_are_told_as_they_are_once_all_were_listed(stage: Stage, monkeypat
     wait_for(lambda: collector.nodes() == {"gpu-001": Node.GATED})
     stage.cluster.make_node("gpu-001", ready=True)
     wait_for(lambda: collector.nodes() == {"gpu-001": Node.IN_SERVICE})
+    in_service = stage.cluster.make_node("gpu-001", ready=True)
+    for view, node in (
+        (in_service._replace(cordoned=True), Node.CORDONED),
+        (in_service._replace(cordoned=True, gated=True), Node.GATED),
+        (in_service._replace(cordoned=True, ready=False), Node.NOT_READY),
+        (in_service, Node.IN_SERVICE),
+    ):
+        stage.cluster.put_node(view)
+        wait_for(functools.partial(_shows, collector, {"gpu-001": node}))
     stage.cluster.down = "the apiserver does not answer"
     failures = collector.status().unavailable
     wait_for(lambda: collector.status().unavailable > failures + 3)

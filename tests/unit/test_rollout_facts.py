@@ -25,6 +25,8 @@ INVENTORY = Inventory(
         (Reason.HELD, "it is held"),
         (Reason.QUARANTINED, "it is quarantined"),
         (Reason.DRAINING, "it is draining"),
+        (Reason.CORDONED, "it is cordoned"),
+        (Reason.HEALTH_GATED, ""),
         (Reason.NODE_NOT_READY, ""),
     ],
 )

@@ -13,9 +13,9 @@ from tokens.wire import HASHES
 from .errors import AnswerError
 
 _NAME = r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?"
-_WORD = r"([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?"
-_LABEL = rf"({_NAME}/)?[A-Za-z0-9]([A-Za-z0-9._-]{{0,61}}[A-Za-z0-9])?"
-_TAINT = re.compile(rf"({_LABEL})(=({_WORD}))?:(NoSchedule|PreferNoSchedule|NoExecute)")
+WORD = r"([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?"
+LABEL = rf"({_NAME}/)?[A-Za-z0-9]([A-Za-z0-9._-]{{0,61}}[A-Za-z0-9])?"
+_TAINT = re.compile(rf"({LABEL})(=({WORD}))?:(NoSchedule|PreferNoSchedule|NoExecute)")
 _ENDPOINT = re.compile(r"https://(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?")
 
 
@@ -146,7 +146,7 @@ def _labels(value: Any) -> dict[str, str]:
     if not isinstance(value, Mapping) or len(value) > 64:
         raise AnswerError("join's answer: labels is not a small object")
     for key, word in value.items():
-        if not re.fullmatch(_LABEL, key) or not isinstance(word, str) or not re.fullmatch(_WORD, word):
+        if not re.fullmatch(LABEL, key) or not isinstance(word, str) or not re.fullmatch(WORD, word):
             raise AnswerError("join's answer: labels are not Kubernetes labels")
     return dict(value)
 

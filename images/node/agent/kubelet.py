@@ -1,6 +1,7 @@
 """The files with which the kubelet starts as this node. Their places are docs/join.md's."""
 
 import json
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -8,6 +9,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from .answers import Admission
+from .brought import brought
 from .files import put, small
 from .key import pem
 from .request import Issued
@@ -26,7 +28,7 @@ def install(root: Path, boot: str, admission: Admission, issued: Issued, key: ec
     for path, data, mode in (
         (CA, admission.authorities.encode(), 0o644),
         (PAIR, issued.chain.rstrip() + b"\n" + pem(key), 0o600),
-        (ENVIRONMENT, environment(admission).encode(), 0o644),
+        (ENVIRONMENT, environment(admission, brought(root)).encode(), 0o644),
         (DROP_IN, drop_in(admission).encode(), 0o644),
         (KUBECONFIG, kubeconfig(issued.apiserver).encode(), 0o600),
         (JOINED, boot.encode(), 0o644),
@@ -70,9 +72,10 @@ current-context: node
 """
 
 
-def environment(admission: Admission) -> str:
-    """For the kubelet's unit: what its configuration file cannot say."""
-    labels = ",".join(f"{name}={value}" for name, value in sorted(admission.labels.items()))
+def environment(admission: Admission, image: Mapping[str, str]) -> str:
+    """For the kubelet's unit: what its configuration file cannot say. What join says is over what the image says."""
+    both = dict(image) | admission.labels
+    labels = ",".join(f"{name}={value}" for name, value in sorted(both.items()))
     taints = ",".join(map(str, admission.taints))
     return f"NODE_NAME={admission.node_name}\nNODE_LABELS={labels}\nNODE_TAINTS={taints}\n"
 

@@ -1,14 +1,15 @@
 """The gate's decision: which of our taints a Node is to have now, and why. Pure, and total.
 
-It opens when this boot says, under a certificate of its own, that its checks are in order; it closes, within a budget,
-when it says later that one failed, or says nothing any more. Taints of others stay as they are, in their order.
+It opens when this boot says, under a certificate of its own, that its checks are in order, or when an operator accepts
+the machine and this boot has a certificate; it closes, within a budget, when it says later that one failed, or says
+nothing any more, or when that acceptance has ended. Taints of others stay as they are, in their order.
 """
 
 from collections.abc import Collection, Mapping, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
-from netboot.join.node_said import HealthSaid
+from netboot.join.node_said import ACCEPTED, HealthSaid
 from netboot.join.ports import NodeView
 from netboot.machines.classes import Gate
 from netboot.machines.values import HELD, UNCHECKED
@@ -28,9 +29,10 @@ class Reason(StrEnum):
     CHECKS_FAILED = "ChecksFailed"
     REPORT_STALE = "ReportStale"
     OPENED_OFTEN = "OpenedOften"
+    ACCEPTANCE_ENDED = "AcceptanceEnded"
 
 
-CLOSING = frozenset({Reason.CHECKS_FAILED, Reason.REPORT_STALE})
+CLOSING = frozenset({Reason.CHECKS_FAILED, Reason.REPORT_STALE, Reason.ACCEPTANCE_ENDED})
 """What closes an open gate, and the values of the taint that does: a taint that a node registered with has none of
 them."""
 HOLDS = frozenset({"Held", "Quarantined", "Retired"})
@@ -39,42 +41,58 @@ another value is somebody else's, and stays."""
 
 
 class Known(NamedTuple):
-    """What is known of a Node besides itself. `certificates`: fingerprints of those of its machine's current boot;
-    `stale`: its last word that counts is too old; `hold`: what is on its machine, of HOLDS; "": nothing, None: it
-    cannot be told; `often`: it was opened so often of late that it is to stay shut for a while."""
+    """What is known of a Node besides itself. `certificates`: fingerprints of those of its machine's current boot, and
+    none where that boot did not register this Node; `stale`: its last word that counts is too old; `hold`: what is on
+    its machine, of HOLDS; "": nothing, None: it cannot be told; `accepted`: whether an operator accepts its machine,
+    None likewise; `may_close`: the budget allows it; `often`: it was opened so often of late that it is to stay shut
+    for a while."""
 
     certificates: Collection[str]
     gate: Gate
     stale: bool = False
     hold: str | None = None
+    accepted: bool | None = False
+    may_close: bool = True
     often: bool = False
 
 
 class Decision(NamedTuple):
     """`taints`: all that the Node is to have; `closes`: the gate, which was open: that takes budget; `words`: why it is
-    as it is, for people."""
+    as it is, for people; `accepted`: an acceptance alone keeps it open."""
 
     taints: tuple[Taint, ...]
     reason: Reason
     words: str
     closes: bool = False
+    accepted: bool = False
 
 
 def decide(node: NodeView, known: Known) -> Decision:
     """What is to be done about a Node: nothing, where its taints are those of the decision."""
     reason, words = judged(node.health, known)
+    by_acceptance = node.labels.get(ACCEPTED[0]) == ACCEPTED[1]
     if not node.marked or node.by_hand:
         why = "somebody has taken the gate of this Node into their own hands" if node.by_hand else "it is not netboot's"
-        return Decision(node.taints, reason, why)
-    shut = is_shut(node.taints)
-    taints, closes = _held(tuple(node.taints), known.hold), False
-    if shut and reason is Reason.HEALTHY and known.often:
-        reason, words = Reason.OPENED_OFTEN, "it was opened too often of late: some minutes later it is again"
-    elif shut and reason is Reason.HEALTHY:
-        taints = tuple(taint for taint in taints if taint["key"] != UNCHECKED)
-    elif not shut and reason in CLOSING and known.gate.on_failure == "taint" and not is_held(taints):
-        taints, closes = (*taints, {"key": UNCHECKED, "value": reason.value, "effect": "NoSchedule"}), True
-    return Decision(taints, reason, words, closes)
+        return Decision(node.taints, reason, why, accepted=by_acceptance)
+    shut, healthy = is_shut(node.taints), reason is Reason.HEALTHY
+    # What cannot be told begins no acceptance and ends none; who did not prove the boot is let in by nobody's word.
+    told = by_acceptance and not shut if known.accepted is None else known.accepted and bool(known.certificates)
+    accepted = told and not healthy
+    taints = _held(tuple(node.taints), known.hold)
+    if shut and healthy and known.often:
+        words = "it was opened too often of late: some minutes later it is again"
+        return Decision(taints, Reason.OPENED_OFTEN, words)
+    if shut:
+        taints = tuple(taint for taint in taints if taint["key"] != UNCHECKED or not (healthy or accepted))
+        return Decision(taints, reason, words, accepted=accepted)
+    ends = by_acceptance and not accepted and not healthy
+    fails = reason in CLOSING and known.gate.on_failure == "taint" and not accepted
+    if not known.may_close or not (ends or fails) or is_held(taints):
+        return Decision(taints, reason, words, accepted=accepted or ends)
+    if reason not in CLOSING:
+        reason, words = Reason.ACCEPTANCE_ENDED, f"it is accepted no more, and would not be open by itself: {words}"
+    taints = (*taints, {"key": UNCHECKED, "value": reason.value, "effect": "NoSchedule"})
+    return Decision(taints, reason, words, closes=True)
 
 
 def judged(said: HealthSaid | None, known: Known) -> tuple[Reason, str]:

@@ -7,17 +7,18 @@ import logging
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import NamedTuple, Protocol
 
 from images.values.backoff import Backoff
 from netboot.controllers.nodes.attribution import registered
 from netboot.controllers.nodes.budget import Budget
-from netboot.controllers.nodes.gate import Decision, Known, decide, is_shut, was_closed
+from netboot.controllers.nodes.gate import Known, decide, is_shut, was_closed
+from netboot.controllers.nodes.moves import Moves, opened_often, say
 from netboot.controllers.nodes.reports import Entry, Reports
-from netboot.join.errors import ConflictError
+from netboot.join.labels import differ
+from netboot.join.node_said import ACCEPTED
 from netboot.join.ports import Nodes, NodeView
-from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.ports import States
 from netboot.machines.classes import Class, Gate
 from netboot.machines.values import Machine
@@ -30,16 +31,10 @@ LOOKED_OFTEN = 6
 """Looks that are taken as soon as they are due; the later ones with the next sweep."""
 SWEEP_SECONDS = 5.0
 """How often every Node is decided about; one of which something came, at once."""
-NEVER_CLOSES = Gate(on_failure="report")
 MOST = 50
 """Nodes whose taints are changed with one step."""
 MOST_REFUSED = 3
 """Of these, that the API server refuses or does not answer for: then it may be so with all."""
-AGAIN = Backoff(first=1.0, longest=60.0)
-"""Until the taints of a Node are tried again that could not be changed."""
-OPENINGS, OPENINGS_SECONDS = 3, 300.0
-"""A gate that was opened so often within this stays shut for the rest of it: a node whose checks pass and fail in turn,
-or that writes what it likes, has no more writes of ours."""
 
 
 class Holds(Protocol):
@@ -70,19 +65,20 @@ class GateController:
         classes: Callable[[], Mapping[str, Class]],
         states: States,
         holds: Holds,
+        labels: Callable[[Machine], Mapping[str, str]],
+        accepted: Callable[[], Collection[str] | None],
         up_ms: Callable[[], int],
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._nodes, self._machines, self._classes = nodes, machines, classes
+        self._machines, self._classes = machines, classes
         self._states, self._holds, self._up_ms, self._monotonic = states, holds, up_ms, monotonic
+        self._labels, self._accepted = labels, accepted
         self._lock = threading.Lock()
         self._reports, self._round = Reports(), 0
         self._due: set[str] = set()
         self._swept = float("-inf")
-        self._moved: Counter[str] = Counter({"opened": 0, "closed": 0})
+        self._moves = Moves(nodes, self._lock)
         self._withheld: frozenset[str] = frozenset()
-        self._refused: dict[str, str] = {}
-        """Nodes whose taints cannot be changed, and why."""
 
     def begin_round(self, *, well: bool) -> None:
         """All Nodes come anew; `well`: the round before brought every one there is."""
@@ -121,12 +117,12 @@ class GateController:
             self._due &= ours
             self._withheld &= ours
             due = {name: self._reports.entries[name] for name in self._due}
-        self._look_up({name: entry for name, entry in due.items() if not entry.counts and entry.look_at <= now}, up_ms)
+        accepted = self._accepted()
+        asked = {name: entry for name, entry in due.items() if not entry.counts and entry.look_at <= now}
+        self._look_up({name: each for name, each in asked.items() if _speaks(each, accepted)}, up_ms)
         if followed and due:
-            self._act(due, now)
-        self._refused = {name: why for name, why in self._refused.items() if name in ours}
-        for name, why in sorted(self._refused.items()):
-            raise CannotTellError(f"the taints of the Node {name} cannot be changed: {why}")
+            self._act(due, machines, accepted, now)
+        self._moves.require_none_refused(ours)
 
     def nodes(self) -> dict[str, tuple[str, str]]:
         """Machine → name and uid of its Node; one without a Node has the name that it would have, and no uid."""
@@ -146,13 +142,14 @@ class GateController:
         with self._lock:
             taints = [entry.node.taints for entry in self._reports.entries.values() if entry.node.marked]
         gates = Counter("closed" if was_closed(each) else "shut" if is_shut(each) else "open" for each in taints)
-        return GateStatus({name: gates[name] for name in ("open", "shut", "closed")}, self._moved, len(self._withheld))
+        return GateStatus(
+            {name: gates[name] for name in ("open", "shut", "closed")}, self._moves.moved, len(self._withheld)
+        )
 
     def _look_up(self, entries: Mapping[str, Entry], up_ms: int) -> None:
         """Which certificates are of their boots now, where what they say is new, or does not count yet."""
-        said = {name: entry for name, entry in entries.items() if entry.words or entry.node.health is not None}
-        states = self._states.machines([entry.machine for entry in said.values()]) if said else {}
-        for entry in said.values():
+        states = self._states.machines([entry.machine for entry in entries.values()]) if entries else {}
+        for entry in entries.values():
             state = states.get(entry.machine)
             boot = state.current if state is not None else None
             signed = boot.certificates if boot is not None and registered(entry.node.uid, boot) else ()
@@ -161,27 +158,31 @@ class GateController:
             with self._lock:
                 self._reports.receive(entry, frozenset(each.sha256 for each in signed), up_ms)
 
-    def _act(self, due: Mapping[str, Entry], now: float) -> None:
+    def _act(
+        self, due: Mapping[str, Entry], machines: Mapping[str, Machine], accepted: Collection[str] | None, now: float
+    ) -> None:
         holds, classes, budget = self._holds.holds(), self._classes(), self._budget()
         withheld, tried, refused = set[str](), 0, 0
         for name, entry in sorted(due.items(), key=_in_turn):
-            node, known = entry.node, self._known(entry, classes, holds, now)
+            node, known = entry.node, self._known(entry, classes, holds, accepted, now)
             decision = decide(entry.judged(node), known)
             if decision.closes and not budget.allows(entry.place):
                 withheld.add(name)
-                _say(entry, f"stays open, for as many as may be are closed: {decision.words}", logging.ERROR)
-                decision = decide(entry.judged(node), known._replace(gate=NEVER_CLOSES))
-            if decision.taints == node.taints:
-                self._refused.pop(name, None)
+                say(entry, f"stays open, for as many as may be are closed: {decision.words}", logging.ERROR)
+                decision = decide(entry.judged(node), known._replace(may_close=False))
+            labels = dict(self._labels(machines[name])) if node.marked else {}
+            labels |= dict([ACCEPTED]) if decision.accepted else {}
+            if decision.taints == node.taints and not (node.marked and differ(node, labels)):
+                self._moves.refused.pop(name, None)
                 if is_shut(node.taints):
-                    _say(entry, f"waits ({decision.reason}): {decision.words}", logging.INFO)
+                    say(entry, f"waits ({decision.reason}): {decision.words}", logging.INFO)
             elif entry.again_at > now:
                 continue
             elif tried == MOST or refused == MOST_REFUSED:
                 return  # the others wait, and so does what is known of the budget
             else:
                 tried += 1
-                if not self._move(entry, node, decision, now):
+                if not self._moves.move(entry, node, decision, labels, now):
                     refused += 1
                     continue
                 budget.closed[entry.place] += decision.closes
@@ -190,58 +191,35 @@ class GateController:
                     self._due.discard(name)
         self._withheld = frozenset(withheld | (self._withheld - due.keys()))
 
-    def _known(self, entry: Entry, classes: Mapping[str, Class], holds: Mapping[str, str] | None, now: float) -> Known:
+    def _known(
+        self,
+        entry: Entry,
+        classes: Mapping[str, Class],
+        holds: Mapping[str, str] | None,
+        accepted: Collection[str] | None,
+        now: float,
+    ) -> Known:
         hardware = classes.get(entry.place)
         return Known(
             certificates=entry.certificates,
             gate=hardware.gate if hardware is not None else Gate(),
             stale=self._reports.is_stale(entry),
             hold=holds.get(entry.machine) if holds is not None else None,
-            often=len(entry.opened) == OPENINGS and now - entry.opened[0] < OPENINGS_SECONDS,
+            accepted=entry.machine in accepted if accepted is not None else None,
+            often=opened_often(entry, now),
         )
 
     def _budget(self) -> Budget:
         with self._lock:
             return Budget.of_nodes([(each.place, each.node) for each in self._reports.entries.values()])
 
-    def _move(self, entry: Entry, node: NodeView, decision: Decision, now: float) -> bool:
-        """Whether it may be right now, or will be looked at again as it is since."""
-        try:
-            after = self._nodes().taint(node, decision.taints)
-        except ConflictError:
-            return True  # what it is since comes with the watch, and is due then
-        except CannotTellError as error:
-            self._refused[node.name] = str(error)
-            entry.failures += 1
-            entry.again_at = now + AGAIN.bound(entry.failures)
-            _say(entry, f"cannot be changed: {error}", logging.ERROR)
-            return False
-        self._refused.pop(node.name, None)
-        with self._lock:
-            entry.failures = 0
-            # Where the watch was quicker, what it brought may be older: its version keeps us from writing by it.
-            entry.node = after if entry.node is node else entry.node._replace(taints=after.taints)
-        if is_shut(node.taints) and not is_shut(after.taints):
-            self._moved["opened"] += 1
-            entry.opened = (*entry.opened, now)[-OPENINGS:]
-            _say(entry, f"is open: {decision.words}", logging.INFO)
-        elif decision.closes:
-            self._moved["closed"] += 1
-            _say(entry, f"is closed ({decision.reason}): {decision.words}", logging.WARNING)
-        else:
-            _say(entry, "its hold is as that of its machine", logging.INFO)
-        return True
+
+def _speaks(entry: Entry, accepted: Collection[str] | None) -> bool:
+    """Whether it matters which certificates are of its boot."""
+    return bool(entry.words) or entry.node.health is not None or entry.machine in (accepted or ())
 
 
 def _in_turn(due: tuple[str, Entry]) -> tuple[int, int, str]:
     """Who was refused, or opened lately, comes after the others: they must not wait for those."""
     name, entry = due
     return entry.failures, len(entry.opened), name
-
-
-def _say(entry: Entry, words: str, level: int) -> None:
-    """Once, until there is something else to say."""
-    if words != entry.said:
-        entry.said = words
-        fields = {"machine": entry.machine, "node": entry.node.name}
-        log.log(level, "the gate of %s %s", entry.node.name, words, extra={"fields": fields})

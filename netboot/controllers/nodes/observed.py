@@ -14,12 +14,18 @@ class ObservedNodes(Strict):
     """Names of Nodes by how they are."""
 
     in_service: tuple[str, ...] = ()
+    cordoned: tuple[str, ...] = ()
     gated: tuple[str, ...] = ()
     not_ready: tuple[str, ...] = ()
 
     def nodes(self) -> dict[str, Node]:
         """How each is, by its name."""
-        named = {Node.IN_SERVICE: self.in_service, Node.GATED: self.gated, Node.NOT_READY: self.not_ready}
+        named = {
+            Node.IN_SERVICE: self.in_service,
+            Node.CORDONED: self.cordoned,
+            Node.GATED: self.gated,
+            Node.NOT_READY: self.not_ready,
+        }
         return {name: node for node, names in named.items() for name in names}
 
 
@@ -29,16 +35,23 @@ def file_of(cluster: str) -> str:
 
 
 def how(node: NodeView) -> Node:
-    """How a Node is."""
+    """How a Node is: of what keeps it from work the first that its boot has to come past."""
     if not node.ready:
         return Node.NOT_READY
-    return Node.GATED if node.gated else Node.IN_SERVICE
+    if node.gated:
+        return Node.GATED
+    return Node.CORDONED if node.cordoned else Node.IN_SERVICE
 
 
 def observed(nodes: Mapping[str, Node]) -> ObservedNodes:
     """By how they are."""
     names = {each: tuple(sorted(name for name, node in nodes.items() if node is each)) for each in Node}
-    return ObservedNodes(in_service=names[Node.IN_SERVICE], gated=names[Node.GATED], not_ready=names[Node.NOT_READY])
+    return ObservedNodes(
+        in_service=names[Node.IN_SERVICE],
+        cordoned=names[Node.CORDONED],
+        gated=names[Node.GATED],
+        not_ready=names[Node.NOT_READY],
+    )
 
 
 class ObservedFile:

@@ -10,12 +10,13 @@ from tests import soft_tpm
 
 @dataclass
 class Chassis:
-    """A machine as it stands in the rack. `declared`: more of its entry in the inventory."""
+    """A machine as it stands in the rack. `declared`, `node`: more of its entry in the inventory, and of its `node`."""
 
     name: str
     number: int
     ek: ec.EllipticCurvePrivateKey = field(default_factory=lambda: ec.generate_private_key(ec.SECP384R1()))
     declared: dict[str, Any] = field(default_factory=dict)
+    node: dict[str, Any] = field(default_factory=dict)
     on_record: bool = True
     """Whether the inventory pins its TPM."""
     resets: int = 4
@@ -38,7 +39,7 @@ class Chassis:
         match: dict[str, Any] = {"macs": [self.mac], "serial": self.serial}
         if self.on_record:
             match["ek_sha256"] = self.as_it_is("").ek_sha256
-        node = {"addresses": [self.address]}
+        node = {"addresses": [self.address]} | self.node
         return {"name": self.name, "profile": "compute", "match": match, "node": node, **self.declared}
 
     def as_it_is(self, boot: str, **more: Any) -> soft_tpm.Machine:

@@ -11,12 +11,17 @@ from tests.cluster.threats.live_site import LiveSite
 from tests.cluster.threats.live_site import live_site as start
 from tests.soft_tpm import PCRS
 
+ROLE = "node-role.kubernetes.io/gpu"
+"""A label that no kubelet may write."""
+
 
 @pytest.fixture(scope="package")
 def site(
     control_plane: Cluster, accounts: dict[str, Path], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[LiveSite]:
     machines = [Chassis(f"k-{number:02}", number) for number in (*range(1, 41), *range(100, 130))]
+    stands = {"rack": "r1", "topology": {"accelerator_domain": "nvl-3"}}
+    machines += [Chassis("top-42", 42, declared=stands, node={"labels": {"pool": "a", ROLE: ""}})]
     machines += [Chassis("pcr-41", 41, declared={"pcrs": {"7": [PCRS[7].hex()]}})]
     machines += [Chassis(f"new-{number}", number, on_record=False) for number in range(51, 57)]
     machines += [

@@ -247,10 +247,15 @@ def failed(said: Said, status: int, code: str) -> str:
 def live_site(root: Path, cluster: Cluster, accounts: dict[str, Path], *machines: Chassis) -> Iterator[LiveSite]:
     """A service that runs while in the block."""
     port, inventory = free_ports(1)[0], {"machines": [chassis.entry() for chassis in machines]}
-    rest = {"profiles": [{"name": "compute", "channel": "stable", "pcrs": "none"}], "channels": [{"name": "stable"}]}
+    rest: dict[str, Any] = {
+        "profiles": [{"name": "compute", "channel": "stable", "pcrs": "none"}],
+        "channels": [{"name": "stable"}],
+    }
+    rest["racks"] = [{"name": "r1", "topology": {"zone": "hall-2", "region": "eu-1", "tiers": ["leaf-7", "spine-1"]}}]
     make_site(root, workers=1, inventory=yaml.safe_dump(inventory | rest))
     given = {role: str(path) for role, path in accounts.items()}
-    default = {"endpoints": [cluster.url], "authority": str(cluster.folder / "ca.crt"), **given}
+    default: dict[str, Any] = {"endpoints": [cluster.url], "authority": str(cluster.folder / "ca.crt"), **given}
+    default["labels"] = {"region": "example.com/site"}
     joining = {"listen": f"127.0.0.1:{port}", "url": f"https://127.0.0.1:{port}", "hellos_per_minute": 100_000}
     with (root / "netboot.yaml").open("a") as file:
         file.write(yaml.safe_dump({"join": joining, "clusters": {"default": default}}))

@@ -1,6 +1,7 @@
 """The gate before a real control plane: nodes write with their own certificates, the service moves the taint; and who
 may write what of a Node, each refusal as it is said."""
 
+import functools
 import hashlib
 import json
 import ssl
@@ -16,6 +17,7 @@ from images.node.agent import kubelet
 from images.node.status import __main__ as status
 from lab.kube.accounts import Admin
 from netboot.join.ports import MARK
+from tests.cluster.threats.conftest import ROLE
 from tests.cluster.threats.live_site import NODES, LiveSite
 from tests.kubelets import pem, renewal, serving
 from tests.processes import wait_for
@@ -44,16 +46,21 @@ def credential_of(session: requests.Session) -> str:
 class Node:
     """A machine that has joined, its Node, and its kubelet's session."""
 
-    def __init__(self, site: LiveSite, taints: tuple[dict[str, str], ...] = (REGISTERED,)) -> None:
-        self.site, self.chassis = site, site.fresh()
+    def __init__(self, site: LiveSite, taints: tuple[dict[str, str], ...] = (REGISTERED,), kind: str = "k") -> None:
+        self.site, self.chassis = site, site.fresh(kind)
         self.name = self.chassis.name
         self.boot(taints)
 
     def boot(self, taints: tuple[dict[str, str], ...] = (REGISTERED,)) -> None:
-        """Power on, join, register."""
-        _, self.session = self.site.join(self.site.power_on(self.chassis))
-        self.credential = credential_of(self.session)
-        metadata = {"name": self.name, "labels": MARK}
+        """Power on, join, register with the labels that it is told."""
+        machine = self.site.power_on(self.chassis)
+        told, self.session = self.site.join(machine)
+        self.credential, self.boot_id, self.labels = credential_of(self.session), machine.boot, told["labels"]
+        self.register(taints)
+
+    def register(self, taints: tuple[dict[str, str], ...] = (REGISTERED,)) -> None:
+        """As its kubelet does."""
+        metadata = {"name": self.name, "labels": self.labels}
         body = {"apiVersion": "v1", "kind": "Node", "metadata": metadata, "spec": {"taints": list(taints)}}
         made = self.session.post(f"{self.site.cluster.url}{NODES}", json=body, timeout=30)
         assert made.status_code == 201, made.text
@@ -141,7 +148,39 @@ def test_it_closes_when_a_check_fails_and_opens_when_the_cause_is_gone(site: Liv
         node.becomes(*taints)
 
 
-def test_what_becomes_of_a_machine_is_an_event_on_its_node_in_the_words_of_the_api(site: LiveSite) -> None:
+def test_an_operator_accepts_a_machine_in_spite_of_its_checks_until_no_more(site: LiveSite) -> None:
+    """And no Node that the machine's boot did not register."""
+
+    def order(act: str, node: Node, *more: str) -> None:
+        done = site.service.netboot("machine", act, node.name, "--reason", "fan 3", *more)
+        assert done.returncode == 0, done.stderr
+
+    def unlabelled(node: Node) -> bool:
+        return "netboot.dev/accepted" not in node.get()["metadata"]["labels"]
+
+    failing, silent, other = Node(site), Node(site), Node(site)
+    assert failing.say("False").status_code == 200
+    wait_for(lambda: "NodeRegistered" in site.phases(other.boot_id), 60)
+    assert site.admin("DELETE", f"{NODES}/{other.name}").status_code == 200
+    other.register()
+    for node in (failing, silent, other):
+        order("accept", node, "--until", "1h")
+    for node in (failing, silent):
+        node.becomes()
+        assert not unlabelled(node)
+    for node, value in ((failing, "ChecksFailed"), (silent, "AcceptanceEnded")):
+        order("unaccept", node)
+        node.becomes(("netboot.dev/unchecked", value, "NoSchedule"))
+        wait_for(functools.partial(unlabelled, node), 60)
+        assert node.say().status_code == 200
+        node.becomes()
+    assert other.taints() == [UNCHECKED], "the gate has had its time"
+    order("unaccept", other)
+
+
+def test_what_becomes_of_a_machine_is_an_event_on_its_node_in_the_words_of_the_api(
+    site: LiveSite, admin: requests.Session
+) -> None:
     node = Node(site)
     now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     ready = {"type": "Ready", "status": "True", "lastHeartbeatTime": now, "lastTransitionTime": now}
@@ -164,6 +203,48 @@ def test_what_becomes_of_a_machine_is_an_event_on_its_node_in_the_words_of_the_a
         return [(one["type"], one["reason"], one["note"]) for one in found]
 
     wait_for(lambda: ("Normal", *condition()) in events(), 60)
+    assert node.patch(admin, {"spec": {"unschedulable": True}}, "").status_code == 200
+    wait_for(lambda: condition()[0] == "Cordoned", 60)
+    wait_for(lambda: ("Warning", *condition()) in events(), 60)
+    assert node.say("False").status_code == 200
+    node.becomes(CLOSED)
+    assert node.say().status_code == 200
+    node.becomes()
+    assert node.get()["spec"]["unschedulable"] is True, "who cordons it uncordons it"
+
+
+def test_where_a_machine_stands_is_on_its_node_before_its_gate_opens(site: LiveSite, admin: requests.Session) -> None:
+    """What a kubelet may not write the service does; and what the service wrote the node does not change."""
+    node = Node(site, kind="top")
+    stands = {
+        "topology.kubernetes.io/zone": "hall-2",
+        "example.com/site": "eu-1",
+        "fabric.topograph.run/tier-0": "leaf-7",
+        "fabric.topograph.run/tier-1": "spine-1",
+        "accelerator.topograph.run/domain": "nvl-3",
+        ROLE: "",
+    }
+
+    def labels() -> dict[str, str]:
+        found = node.get()["metadata"]["labels"]
+        return {key: value for key, value in found.items() if key not in ("beta.kubernetes.io/os", "kubernetes.io/os")}
+
+    wait_for(lambda: labels() == {"pool": "a"} | MARK | stands, 60)
+    assert node.taints() == [UNCHECKED]
+    why = (
+        "where a node stands it does not say itself: labels that the annotation netboot.dev/labels names are netboot's "
+        "to write"
+    )
+    for key in ("topology.kubernetes.io/zone", "fabric.topograph.run/tier-1"):
+        for value in ("elsewhere", None):
+            for at in ("", "/status"):
+                denied(node.patch(node.session, {"metadata": {"labels": {key: value}}}, at), why)
+    forbidden = node.patch(node.session, {"metadata": {"labels": {ROLE: None}}}, "")
+    assert (forbidden.status_code, "is not allowed to modify labels: " + ROLE in forbidden.text) == (403, True)
+    assert node.patch(node.session, {"metadata": {"labels": {"pool": "b"}}}).status_code == 200
+    moved = {"metadata": {"labels": {"topology.kubernetes.io/zone": "elsewhere"}}}
+    assert node.patch(admin, moved, "").status_code == 200
+    wait_for(lambda: labels() == {"pool": "b"} | MARK | stands, 60)
 
 
 def test_a_certificate_of_the_boot_before_opens_nothing_and_a_renewed_one_does(site: LiveSite) -> None:

@@ -250,8 +250,11 @@ def test_the_kubeconfig() -> None:
 
 
 def test_the_kubelets_environment_and_drop_in() -> None:
-    assert kubelet.environment(ADMISSION) == (
-        "NODE_NAME=gpu-001\nNODE_LABELS=gpu=,rack=a-1\nNODE_TAINTS=netboot.dev/unchecked:NoExecute,a=b:NoExecute\n"
+    taints = "NODE_TAINTS=netboot.dev/unchecked:NoExecute,a=b:NoExecute\n"
+    assert kubelet.environment(ADMISSION, {}) == f"NODE_NAME=gpu-001\nNODE_LABELS=gpu=,rack=a-1\n{taints}"
+    image = {"rack": "the image's", "nvidia.com/gpu.deploy.driver": "pre-installed"}
+    assert kubelet.environment(ADMISSION, image) == (
+        f"NODE_NAME=gpu-001\nNODE_LABELS=gpu=,nvidia.com/gpu.deploy.driver=pre-installed,rack=a-1\n{taints}"
     )
     assert json.loads(kubelet.drop_in(ADMISSION)) == {
         "apiVersion": "kubelet.config.k8s.io/v1beta1",
