@@ -39,7 +39,7 @@ def rolled(demo: Demo, site: Site, running: Service, join: Joining, power: Power
         said = site.netboot(*look)
         _tell(demo, said.strip())
     reached = demo.boots[-1].trace()
-    title = f"{NAME} was rebooted by its rollout; {reached[-1].at:.0f} seconds later it is a Ready node again"
+    title = f"{NAME} was rebooted for its rollout; {reached[-1].at:.0f} seconds later it is a Ready node again"
     about = [("image", f"{name} {image['image'][:12]}"), ("differs", f"by {ARGUMENT}; {demo.built}")]
     return Shown(title, reached, [*about, *rows, ("rollout", _end(said))])
 

@@ -94,7 +94,7 @@ def _rolled(page: str) -> None:
     heads = re.findall(r"node-1 was .*; \d+ seconds later it is a Ready node(?: again)? ", page)
     assert [head.split(";")[0] for head in heads] == [
         "node-1 was a heap of firmware",
-        "node-1 was rebooted by its rollout",
+        "node-1 was rebooted for its rollout",
     ]
     assert re.search(
         r"differs +by transparent_hugepage=madvise; built in \d+\.\d s \(\d+ of \d+ steps from the cache\)", page
