@@ -18,7 +18,7 @@ help: ## this list
 setup: ## system packages, virtual environment, locked dependencies (seconds when nothing changed)
 	@./setup.sh
 
-demo: setup ## from nothing to a Ready node: image, cluster, service, a disk-less machine with a TPM, a Pod (KEEP=1: leave it running; RECIPE=…; FIRMWARE=uefi)
+demo: setup ## from nothing to a Ready node: image, cluster, service, a disk-less machine with a TPM, a Pod, a rollout (KEEP=1: leave it running; RECIPE=…; FIRMWARE=uefi)
 	@$(PY) -m lab.demo $(if $(KEEP),--keep) $(if $(RECIPE),--recipe '$(RECIPE)') $(if $(FIRMWARE),--firmware '$(FIRMWARE)')
 
 test: setup lint ## everything: lint, types, contracts, unit, tools, boots of real machines

@@ -35,6 +35,7 @@ class Hardware:
     `tpm`: it has a TPM 2.0, whose state is `<folder>/<name>.tpm`: a machine that is switched off and on keeps its chip.
     `disks`: how many NVMe disks it has, empty at first; what they hold stays in `<folder>/<name>.disk<number>`.
     `crash_store`: its firmware keeps what a kernel says last (ACPI ERST), in `<folder>/<name>.erst`.
+    `watchdog`: its board has one (i6300esb), which resets it.
     `clock`: what the board's clock says when it is switched on, as QEMU's `-rtc base=` has it; "": the time.
     """
 
@@ -52,6 +53,7 @@ class Hardware:
     program: Path | None = None
     crash_store: bool = False
     clock: str = ""
+    watchdog: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +141,7 @@ def _argv(hardware: Hardware, attachment: Attachment, stem: Path, accelerator: A
         *(("-kernel", str(hardware.program)) if hardware.program else ()),
         *_nic(hardware, attachment),
         *_disks(hardware, stem),
+        *(("-device", "i6300esb") if hardware.watchdog else ()),
         *(_crash_store(Path(f"{stem}.erst")) if hardware.crash_store else ()),
     ]
 

@@ -1,6 +1,7 @@
 """`make demo`: build an image, start everything, boot a machine without a disk, show its trace.
 
-With the recipe of a node it goes on: a control plane, attestation by TPM, a Ready node, a Pod that runs on it.
+With the recipe of a node it goes on: a control plane, attestation by TPM, a Ready node, a Pod that runs on it; then a
+rollout to a second image, and the same again.
 Exit status 0: all of it happened.
 """
 
@@ -13,7 +14,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Sequence
-from time import monotonic, time
+from time import monotonic
 
 from rich.console import Console
 
@@ -21,8 +22,9 @@ from images.recipe import inherit
 from images.values.strict import FaultsError
 from lab.accelerator import accelerator
 from lab.demo.joining import joining
-from lab.demo.progress import NAME, Demo, explain_failure, facts_of, show_page
-from lab.demo.steps import attachment_of, build_image, follow, inventory, new_hardware, new_network
+from lab.demo.progress import CHANNEL, NAME, Demo, explain_failure, facts_of, show_page
+from lab.demo.rolling import rolled
+from lab.demo.steps import Power, attachment_of, build_image, follow, inventory, new_hardware, new_network
 from lab.errors import LabError, UnusableError
 from lab.kube.binaries import NoKubernetesError
 from lab.kube.cluster import ClusterError
@@ -95,7 +97,7 @@ def _run(demo: Demo) -> None:
         with demo.doing("starting the service: netboot serve"):
             site.declare(inventory(hardware, address if join else None))
             running = stack.enter_context(service(site, demo.folder / "logs"))
-            running.set_channel("stable", image["image"])
+            running.set_channel(CHANNEL, image["image"])
             demo.say(f"    machines reach it at {site.url}, operators at {site.management}")
             demo.say(f"    it runs as {running.account}")
         with demo.doing("looking for a way to run machines"):
@@ -105,14 +107,15 @@ def _run(demo: Demo) -> None:
         attachment = attachment_of(stack, net, site, {hardware.mac: address} if address else {})
         if join is not None:
             join.enrol(site, chip_of(hardware, demo.folder / "machine"))
+        power = Power(demo, lambda: machine(hardware, attachment, demo.folder / "machine", how))
+        stack.callback(power.off)
         with demo.doing(f"switching on {NAME}: {hardware.memory} MiB of memory, no disk"):
-            demo.powered_on = time()
-            demo.machine = stack.enter_context(machine(hardware, attachment, demo.folder / "machine", how))
+            power.on()
             follow(demo, running, image, join)
-        if join is not None:
-            join.run_a_pod()
-        facts = facts_of(demo, hardware, image, net, how, join.facts(demo.events) if join else ())
-        show_page(demo, site, hardware, facts, join.commands(site) if join else ())
+        rows = [*join.facts(), *join.run_a_pod(demo.boots[0].events)] if join else []
+        facts = facts_of(demo, hardware, image, net, how, rows)
+        later = [rolled(demo, site, running, join, power, image)] if join else []
+        show_page(demo, site, hardware, facts, later, join.commands(site) if join else ())
         if demo.options.keep:
             _keep(demo)
 

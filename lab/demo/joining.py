@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from images.recipe.inherit import shipped
-from lab.demo.progress import NAME, Demo, short
+from lab.demo.progress import CHANNEL, NAME, Demo, short
 from lab.demo.summary import kernel_to_ready
 from lab.errors import LabError
 from lab.kube.accounts import apply_manifests
@@ -72,9 +72,10 @@ class Joining:
                 f"              [bold]the operator[/] runs: netboot machine approve {NAME} --ek {self.ek[:16]}"
             )
 
-    def run_a_pod(self) -> None:
+    def run_a_pod(self, events: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:
         """Ready does not prove a working node; a Pod that runs and speaks does. Nobody touches a taint: the Pod runs
-        because the gate opens by the node's own checks."""
+        because the gate opens by the node's own checks. Label and text of each row about this boot on the last page;
+        `events`: its."""
         leases = self.kubectl.get("leases", "-n", "netboot", "-l", "app.kubernetes.io/managed-by=netboot")
         self.taints = leases["items"][0]["metadata"]["annotations"]["netboot.dev/taints"]
         with self.demo.doing(f"the operator runs: kubectl apply -f {POD}.json; kubectl logs {POD}"):
@@ -84,6 +85,7 @@ class Joining:
             self.gate = self._gate()
             self.demo.say(f"    the gate opened by itself: [bold]{self.gate}[/]")
             self.demo.say(f"    the Pod says: [bold]{self.pod_log}[/]")
+        return self._rows(events)
 
     def _gate(self) -> str:
         """Raises LabError: the gate is not open, or not by the node's own word."""
@@ -93,14 +95,18 @@ class Joining:
             raise LabError(f"the Pod runs, and the gate of {NAME} is not open: kubectl describe node {NAME}")
         return f"{said[0]['reason']}: {said[0]['message']}"
 
-    def facts(self, events: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:
-        """Label and text of each row of the last page: the cluster, the node, its identity, its Pod."""
+    def facts(self) -> list[tuple[str, str]]:
+        """Label and text of each row of the last page that hold for every boot: the cluster, the machine's identity."""
+        return [
+            ("cluster", f"Kubernetes {VERSION} at {self.cluster.url}"),
+            ("identity", f"TPM 2.0, endorsement key {self.ek[:16]}…, approved by the operator"),
+        ]
+
+    def _rows(self, events: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:
         info = self.kubectl.get("node", NAME)["status"]["nodeInfo"]
         took = kernel_to_ready(events)
         return [
             ("Ready", "" if took is None else f"{took:.1f} s after the kernel started, by the service's clock"),
-            ("cluster", f"Kubernetes {VERSION} at {self.cluster.url}"),
-            ("identity", f"TPM 2.0, endorsement key {self.ek[:16]}…, approved by the operator"),
             ("node", f"{info['kubeletVersion']}, {info['containerRuntimeVersion']}; it came with {self.taints}"),
             ("gate", f"opened by itself; {self.gate}"),
             ("Pod", f"says from inside: {self.pod_log}"),
@@ -109,12 +115,14 @@ class Joining:
     def commands(self, site: Site) -> list[tuple[str, str]]:
         """Where to look further, while it runs."""
         kubectl = f"{shlex.quote(short(self.kubectl.program))} --kubeconfig {shlex.quote(short(self.kubectl.account))}"
-        netboot = f"{short(ROOT / '.venv' / 'bin' / 'netboot')} machine show --config {shlex.quote(short(site.config))}"
+        netboot, config = short(ROOT / ".venv" / "bin" / "netboot"), f"--config {shlex.quote(short(site.config))}"
         return [
             ("the node", f"{kubectl} describe node {NAME}"),
             ("the Pod's words", f"{kubectl} logs {POD}"),
             ("a command inside of it", f"{kubectl} exec {POD} -- ps"),
-            ("whose TPM it is", f"{netboot} {NAME}"),
+            ("whose TPM it is", f"{netboot} machine show {config} {NAME}"),
+            ("the rollout, and what it waits for", f"{netboot} rollout status {config} {CHANNEL}"),
+            ("both boots, and their images", f"{netboot} boot list {config} --machine {NAME}"),
         ]
 
 

@@ -4,7 +4,7 @@ import argparse
 import contextlib
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -12,15 +12,32 @@ from typing import Any
 from rich.console import Console
 
 from lab.accelerator import Accelerator
-from lab.demo.summary import Facts, page, show, steps
+from lab.demo.summary import Facts, Shown, Step, page, show, steps
 from lab.errors import DeadlineError
 from lab.machines import Hardware, Machine
 from lab.network import Network
 from lab.site import Site
 from lab.work import ROOT
 
-NAME = "node-1"
-"""The demo's machine."""
+NAME, CHANNEL = "node-1", "stable"
+"""The demo's machine, and its channel."""
+
+
+@dataclass(slots=True)
+class Boot:
+    """One boot of the machine: when it was switched on, seconds since 1970, and what happened in it so far."""
+
+    powered_on: float
+    events: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def id(self) -> str:
+        """Its id; empty: it has not asked for its script."""
+        return str(self.events[0]["boot"]) if self.events else ""
+
+    def trace(self) -> list[Step]:
+        """Its phases in the order of their time."""
+        return steps(self.events, self.powered_on)
 
 
 @dataclass(slots=True)
@@ -33,9 +50,10 @@ class Demo:
     begun: float
     phase: str = "starting"
     machine: Machine | None = None
-    events: list[dict[str, Any]] = field(default_factory=list)
-    powered_on: float = 0.0
+    boots: list[Boot] = field(default_factory=list)
+    """Of the machine, the one that is under way last."""
     built: str = ""
+    """What is said of the image that was built last."""
 
     @contextlib.contextmanager
     def doing(self, phase: str) -> Iterator[None]:
@@ -58,14 +76,21 @@ def network_words(net: Network | None) -> str:
 
 
 def show_page(
-    demo: Demo, site: Site, hardware: Hardware, facts: Facts, cluster_commands: Sequence[tuple[str, str]] = ()
+    demo: Demo,
+    site: Site,
+    hardware: Hardware,
+    facts: Facts,
+    later: Sequence[Shown] = (),
+    cluster_commands: Sequence[tuple[str, str]] = (),
 ) -> None:
-    """The summary. `cluster_commands`: what they show, and they, of the cluster that the machine joined."""
+    """The summary. `facts`: of the first boot; `later`: the others; `cluster_commands`: what they show, and they, of
+    the cluster that the machine joined."""
     commands = _commands(demo, site, hardware, facts.image["manifest"]["name"])
     if demo.options.keep:
         commands = [*cluster_commands, *commands]
     demo.console.print()
-    show(demo.console, page(steps(demo.events, demo.powered_on), facts, commands, demo.console.width))
+    whole = replace(facts, total=monotonic() - demo.begun)
+    show(demo.console, page(demo.boots[0].trace(), whole, commands, demo.console.width, later))
 
 
 def facts_of(
@@ -76,7 +101,8 @@ def facts_of(
     accelerator: Accelerator,
     cluster_rows: Sequence[tuple[str, str]] = (),
 ) -> Facts:
-    """What the summary tells beside the trace; `cluster_rows`: about the cluster that the machine joined."""
+    """What the summary tells of the first boot beside its trace; `cluster_rows`: about the cluster that the machine
+    joined."""
     firmware = "SeaBIOS and iPXE" if hardware.firmware == "bios" else "OVMF (UEFI) and iPXE"
     console = demo.folder / "machine" / f"{NAME}.console.log"
     return Facts(
@@ -95,7 +121,6 @@ def facts_of(
 
 def _commands(demo: Demo, site: Site, hardware: Hardware, image: str) -> list[tuple[str, str]]:
     netboot, config = short(ROOT / ".venv" / "bin" / "netboot"), f"--config {shlex.quote(short(site.config))}"
-    boot = demo.events[0]["boot"] if demo.events else ""
     local = [
         ("what the image consists of, and the memory it needs", f"{netboot} image show {config} {image}"),
         ("read every byte and compare it with what was signed", f"{netboot} image verify {config} {image}"),
@@ -103,8 +128,12 @@ def _commands(demo: Demo, site: Site, hardware: Hardware, image: str) -> list[tu
     if not demo.options.keep:
         again = ("the same, left running until Ctrl-C, to ask the service", "make demo KEEP=1")
         return [*local, ("the machine's console", f"less {short(demo.folder / 'machine' / NAME)}.console.log"), again]
+    traces = [
+        (f"the trace of boot {number}", f"{netboot} boot show {config} {boot.id}")
+        for number, boot in enumerate(demo.boots, 1)
+    ]
     return [
-        ("this boot's trace", f"{netboot} boot show {config} {boot}"),
+        *traces,
         ("why this machine gets this script", f"{netboot} explain {config} {NAME}"),
         ("machines, and what is known of them", f"{netboot} machine list {config}"),
         ("the script that it was served", f"curl '{site.url}/v1/boot?mac={hardware.mac}'"),
@@ -124,7 +153,8 @@ def explain_failure(demo: Demo, error: Exception) -> None:
         f"\nerror: while {demo.phase}: {error}", style="red", highlight=False, markup=False, soft_wrap=True
     )
     if demo.machine is not None:
-        last = demo.events[-1]["phase"] if demo.events else "nothing: it did not ask for its script"
+        events = demo.boots[-1].events if demo.boots else []
+        last = events[-1]["phase"] if events else "nothing: it did not ask for its script"
         demo.say(f"the last that was heard of {NAME}: {last}; its console ends:")
         demo.console.print(demo.machine.console.tail(), highlight=False, markup=False, soft_wrap=True)
     if isinstance(error, DeadlineError):

@@ -5,13 +5,15 @@ import json
 import secrets
 import signal
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from time import time
 from typing import Any
 
 from lab.demo.joining import Joining
-from lab.demo.progress import NAME, Demo
+from lab.demo.progress import CHANNEL, NAME, Boot, Demo
 from lab.errors import LabError
-from lab.machines import Firmware, Hardware
+from lab.machines import Firmware, Hardware, Machine
 from lab.network import Attachment, Network, UserNetwork, dnsmasq, network
 from lab.processes import end_group, wrapped
 from lab.service import Service
@@ -28,6 +30,24 @@ CLEAN_SECONDS = 60.0
 """For an interrupted build to take its mounts and folders away."""
 NODE_MEMORY, NODE_CPUS = 2048, 2
 """MiB: the image, what containerd unpacks, and Pods."""
+
+
+@dataclass(slots=True)
+class Power:
+    """The switch of the demo's machine, such as an operator has in its BMC. `machine`: it, as long as it is on."""
+
+    demo: Demo
+    machine: Callable[[], contextlib.AbstractContextManager[Machine]]
+    _on: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
+
+    def on(self) -> None:
+        """A boot begins."""
+        self.demo.boots.append(Boot(time()))
+        self.demo.machine = self._on.enter_context(self.machine())
+
+    def off(self) -> None:
+        """At once, whatever it does; also where it is off."""
+        self._on.close()
 
 
 def new_network(demo: Demo, stack: contextlib.ExitStack) -> Network | None:
@@ -50,7 +70,7 @@ def attachment_of(stack: contextlib.ExitStack, net: Network | None, site: Site, 
 
 
 def build_image(demo: Demo, site: Site, recipe: str) -> dict[str, Any]:
-    """The image as `image show` describes it. The build speaks for itself on stderr."""
+    """The image as `image show` describes it. The build speaks for itself on stderr; `demo.built` sums it up."""
     argv = [*COMMAND, "image", "build", recipe, "--cache", str(CACHE / "build"), "--output", "json"]
     with (demo.folder / "build.json").open("w+") as output:
         # In a session of its own, so that Ctrl-C reaches it once, from here, and it is waited for while it cleans up.
@@ -99,12 +119,12 @@ def inventory(hardware: Hardware, address: str | None, ek: str | None = None) ->
     health = f"  health: {{cpus: {hardware.cpus}, memory_gib: {hardware.memory / 1024}}}\n"
     return f"""\
 channels:
-- name: stable
+- name: {CHANNEL}
   description: what the demo's machine boots
 
 profiles:
 - name: default
-  channel: stable
+  channel: {CHANNEL}
   pcrs: none
 {health if address else ""}
 machines:
@@ -118,13 +138,16 @@ machines:
 
 
 def follow(demo: Demo, running: Service, image: dict[str, Any], join: Joining | None) -> None:
-    """Tell what happens to the machine, until it is up; of a node, until it is Ready."""
+    """Tell what happens to the machine in its boot, until it is up; of a node, until it is Ready."""
     assert demo.machine is not None
+    boot, before = demo.boots[-1], {one.id for one in demo.boots[:-1]}
     last, seconds = "Booted", BOOT_SECONDS + BOOT_SECONDS_PER_MIB * image["size"] / 2**20
     if join is not None:
         last, seconds = "Ready", seconds + JOIN_SECONDS
     for event in running.events(NAME, seconds, demo.machine.qemu.check):
-        demo.events.append(event)
+        if event["boot"] in before:
+            continue
+        boot.events.append(event)
         _tell(demo, event)
         if event["phase"] == last:
             return
@@ -133,7 +156,7 @@ def follow(demo: Demo, running: Service, image: dict[str, Any], join: Joining | 
 
 
 def _tell(demo: Demo, event: dict[str, Any]) -> None:
-    at = event["at_ms"] / 1000 - demo.powered_on
+    at = event["at_ms"] / 1000 - demo.boots[-1].powered_on
     colour = "red" if event["phase"] == "Failed" else "green"
     demo.console.print(f"    {at:6.1f} s  [{colour}]{event['phase']:<14}[/]", end="")
     demo.console.print(f" {event['source']:<9}{event['detail']}", highlight=False, markup=False, soft_wrap=True)

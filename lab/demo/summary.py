@@ -1,4 +1,5 @@
-"""The demo's last page: a boot's trace as a picture, what was booted, where to look further. Pure but for printing."""
+"""The demo's last page: each boot's trace as a picture, what was booted, where to look further. Pure but for
+printing."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -57,6 +58,15 @@ class Facts:
     """Rows about the cluster that it joined."""
 
 
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A boot on the page: what stands above it, its trace, label and text of each row about it."""
+
+    title: str
+    reached: Sequence[Step]
+    rows: Sequence[tuple[str, str]]
+
+
 def steps(events: Sequence[dict[str, Any]], powered_on: float) -> list[Step]:
     """Events in the order of their time; `powered_on`: seconds since 1970."""
     reached = [
@@ -101,14 +111,28 @@ def bar_of(start: float, stop: float, end: float, width: int) -> str:
     return " " * left + "━" * (right - left)
 
 
-def page(reached: Sequence[Step], facts: Facts, commands: Sequence[tuple[str, str]], width: int) -> RenderableType:
-    """The whole page, for a terminal of `width` columns: words need theirs, bars take what is left."""
+def page(
+    reached: Sequence[Step],
+    facts: Facts,
+    commands: Sequence[tuple[str, str]],
+    width: int,
+    later: Sequence[Shown] = (),
+) -> RenderableType:
+    """The whole page, for a terminal of `width` columns: words need theirs, bars take what is left. `later`: boots
+    after the first."""
+    became = "is a Ready node" if reached[-1].phase == "Ready" else f"runs {facts.image['manifest']['name']}"
+    title = f"{facts.machine} was a heap of firmware; {reached[-1].at:.0f} seconds later it {became}"
+    first = Shown(title, reached, _rows(reached, facts))
+    return Group(*(_panel(each, width) for each in (first, *later)), _further(commands))
+
+
+def _rows(reached: Sequence[Step], facts: Facts) -> list[tuple[str, str]]:
     manifest = facts.image["manifest"]
     parts = manifest["artifacts"]
     sizes = ", ".join(f"{name} {parts[name]['size'] / 2**20:.1f}" for name in ("kernel", "initrd", "root"))
     verified = next((step.detail for step in reached if step.phase == "ImageVerified"), "nothing")
     signed = f"signed by key {facts.image['signer']}" if facts.image["verified"] else f"NOT: {facts.image['problem']}"
-    rows = [
+    return [
         ("machine", f"{facts.machine}: {facts.memory} MiB, no disk, {facts.firmware}, {facts.accelerator}"),
         ("network", facts.network),
         ("image", f"{manifest['name']} {facts.image['image'][:12]}, {manifest['distribution']} {manifest['suite']}"),
@@ -122,15 +146,17 @@ def page(reached: Sequence[Step], facts: Facts, commands: Sequence[tuple[str, st
         *facts.more,
         ("console", facts.console),
     ]
+
+
+def _panel(boot: Shown, width: int) -> RenderableType:
+    """Its trace, and under it what there is to say."""
     grid = Table.grid(padding=(0, 2))
     grid.add_column(style="bold", no_wrap=True)
     grid.add_column(overflow="fold")
-    for name, value in rows:
+    for name, value in boot.rows:
         grid.add_row(name, Text(value))
-    became = "is a Ready node" if reached[-1].phase == "Ready" else f"runs {manifest['name']}"
-    title = f"{facts.machine} was a heap of firmware; {reached[-1].at:.0f} seconds later it {became}"
-    body = Group(trace_table(reached, max(SHORTEST_BAR, min(BAR, width - BESIDE_BARS))), Text(""), grid)
-    return Group(Panel(body, title=title, title_align="left", padding=(1, 2)), _further(commands))
+    trace = trace_table(boot.reached, max(SHORTEST_BAR, min(BAR, width - BESIDE_BARS)))
+    return Panel(Group(trace, Text(""), grid), title=boot.title, title_align="left", padding=(1, 2))
 
 
 def _further(commands: Sequence[tuple[str, str]]) -> RenderableType:

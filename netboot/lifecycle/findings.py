@@ -4,14 +4,11 @@ from collections.abc import Mapping
 
 from netboot.lifecycle import sentences
 from netboot.lifecycle.conditions import moment
-from netboot.lifecycle.health import STALE_MS
 from netboot.lifecycle.known import BOOTED, READY, Known, Node, Subject
 from netboot.lifecycle.reasons import Reason
 from netboot.lifecycle.trace import Trace
 from netboot.lifecycle.transitions import Gate, Mark, Trouble, gravest
-from netboot.machines.deadlines import Deadline
 
-STALE = Deadline(STALE_MS // 1000, "")
 Finding = tuple[Reason, str]
 
 
@@ -47,7 +44,7 @@ def _newer(known: Known, subject: Subject) -> str:
 
 def _lost(known: Known, subject: Subject) -> Finding:
     declared = known.declared
-    deadline = declared.deadlines["Lost"] if declared.joins else STALE
+    deadline = declared.deadlines["Lost" if declared.joins else "ReportStale"]
     lost = sentences.lost(subject.trace, deadline, joins=declared.joins)
     return (Reason.RETIRED, _retired(lost)) if _is_retired(known) else (Reason.LOST, lost)
 
@@ -95,7 +92,8 @@ def healthy(known: Known, subject: Subject | None, *, stale: bool) -> Finding:
         return Reason.NO_REPORT, "the boot that counts has reported no health"
     said = f"its checks said {checked.status}"
     if stale:
-        return Reason.REPORT_STALE, f"{said} at {moment(checked.at_ms)}, and nothing for 20 minutes since"
+        limit = sentences.lasting(known.declared.deadlines["ReportStale"])
+        return Reason.REPORT_STALE, f"{said} at {moment(checked.at_ms)}, and no report came in {limit} since"
     return _CHECKS[checked.status], f"{said}: see `netboot machine health {known.declared.name}`"
 
 

@@ -9,13 +9,14 @@ from pydantic import AfterValidator, ConfigDict, Field, FiniteFloat, StringConst
 
 from images.values.strict import Strict
 from images.values.types import Name
+from netboot.machines.deadlines import DEFAULTS
 from netboot.machines.values import Mac
 
 CheckStatus = Literal["pass", "warn", "fail", "unknown", "absent"]
 HealthStatus = Literal["pass", "warn", "fail", "unknown"]
 """Of a whole report: the worst of its checks; what is absent and not expected is in order."""
 WORST: tuple[HealthStatus, ...] = ("fail", "unknown", "warn", "pass")
-STALE_MS = 20 * 60_000
+STALE_MS = DEFAULTS["ReportStale"] * 1000
 """Nodes report every five to six minutes: after three that are missing nothing can be told any more."""
 
 Line = Annotated[str, StringConstraints(pattern=r"^[ -~]{0,300}$")]

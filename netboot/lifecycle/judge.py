@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 from netboot.lifecycle import findings
 from netboot.lifecycle.conditions import Judged, MachineCondition, Timer
-from netboot.lifecycle.findings import STALE
 from netboot.lifecycle.known import BOOTED, UP, Known, Node, Subject
 from netboot.lifecycle.phases import Phase
 from netboot.lifecycle.reasons import ConditionType
@@ -164,5 +163,7 @@ def _fell_silent(known: Known, subject: Subject | None, clocks: _Clocks) -> bool
 
 
 def _stale(known: Known, clocks: _Clocks) -> bool:
-    checked = known.state.checked
-    return checked is not None and clocks.past("report", str(checked.at_ms), known.declared.places.reports, STALE)
+    checked, declared = known.state.checked, known.declared
+    if checked is None:
+        return False
+    return clocks.past("report", str(checked.at_ms), declared.places.reports, declared.deadlines["ReportStale"])

@@ -21,7 +21,7 @@ STUCK: Mapping[Step, str] = {
     Phase.INITRD_STARTED: "its initrd runs and has not fetched the root image: the network, or every origin of it",
     Phase.IMAGE_FETCHED: "it has the root image and has not verified it: it is damaged, or the memory is too small",
     Phase.IMAGE_VERIFIED: "it has verified the root image and has not switched to it: see its console",
-    Phase.SWITCHED: "it runs the root image, and systemd has not reached multi-user.target: a unit hangs",
+    Phase.SWITCHED: "it runs the root image, and has not reached multi-user.target: a unit hangs, or the kernel",
     Phase.BOOTED: "it is up and does not begin to join: the image has no agent, or the agent's unit failed",
     Phase.JOINING: "it asks to join and has not proven itself: see `netboot machine show`, and its agent's journal",
     Phase.ATTESTED: "it has proven itself and got no token: see the log of the join server",

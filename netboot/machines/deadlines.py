@@ -28,9 +28,11 @@ DEFAULTS: Mapping[str, int] = {
     "NodeRegistered": 15 * _M,
     "HealthGated": NONE,
     "Lost": 20 * _M,
+    "ReportStale": 20 * _M,
 }
 """Phase → seconds until the next one; `Lost`: how long a Node that was Ready may not be it, its machine's reboot
-included. `HealthGated`: until it may take work."""
+included. `HealthGated`: until it may take work. `ReportStale`: from one health report, of which one comes every five to
+six minutes, until the next."""
 
 
 def _seconds(value: object) -> object:

@@ -35,15 +35,16 @@ def built(work: Path) -> BuiltImage:
 @pytest.fixture(scope="session")
 def built_erofs(work: Path) -> BuiltImage:
     """The same in its other forms: root as erofs, a unified kernel image, the kernel of servers, which has soft-RoCE;
-    ways in, a journal sent, more of networks, what the fabric is measured with."""
+    ways in, a journal sent, more of networks, what the fabric is measured with, a watchdog's driver and a hang."""
     recipe = work / "recipe-erofs/formats.yaml"
     shutil.copytree(Path(__file__).parent / "overlay", recipe.parent / "overlay", dirs_exist_ok=True)
     recipe.write_text(
         f"base: {RECIPE}\nroot_format: erofs\nuki: true\ndebug: [console-login]\nbudget_mib: 120\n"
         "features: [time, ssh, journal-upload, netconsole]\n"
-        "kernel: {package: linux-image-amd64}\nmodules: {root: [rdma_rxe, crc32_generic]}\n"
+        "kernel: {package: linux-image-amd64}\n"
+        "modules: {initrd: [i6300esb], root: [i6300esb, rdma_rxe, crc32_generic]}\n"
         "packages: [perftest, ibverbs-providers]\n"
-        "overlay: [overlay]\nunits: {show-network.service: enable}\n"
+        "overlay: [overlay]\nunits: {show-network.service: enable, hang.service: enable}\n"
     )
     return build(work / "erofs-builder", str(recipe))
 

@@ -1,4 +1,4 @@
-"""`make demo KEEP=1`: a Ready node, a page whose commands all work, and a clean end by Ctrl-C."""
+"""`make demo KEEP=1`: a Ready node, its rollout to a second image, a page whose commands all work, an end by Ctrl-C."""
 
 import re
 import shlex
@@ -24,8 +24,9 @@ def test_the_demo_ends_with_a_node_that_works_and_every_command_that_it_prints_w
     assert built_node.digest
     running = start("demo", [sys.executable, "-m", "lab.demo", "--keep"], folder / "demo.log", cwd=ROOT)
     try:
-        running.output.wait_for("everything is running; Ctrl-C stops it", 2 * READY_SECONDS)
+        running.output.wait_for("everything is running; Ctrl-C stops it", 3 * READY_SECONDS)
         page = running.output.text
+        _rolled(page)
         assert re.search(r"the operator runs: netboot machine approve node-1 --ek [0-9a-f]{16}\n", page)
         assert re.search(r"Ready +observed +\d+\.\d s +\d+\.\d s .*the cluster may use it", page)
         assert re.search(r"Ready +\d+\.\d s after the kernel started, by the service's clock", page)
@@ -38,7 +39,10 @@ def test_the_demo_ends_with_a_node_that_works_and_every_command_that_it_prints_w
             "the Pod's words",
             "a command inside of it",
             "whose TPM it is",
-            "this boot's trace",
+            "the rollout, and what it waits for",
+            "both boots, and their images",
+            "the trace of boot 1",
+            "the trace of boot 2",
             "why this machine gets this script",
             "machines, and what is known of them",
             "the script that it was served",
@@ -51,7 +55,13 @@ def test_the_demo_ends_with_a_node_that_works_and_every_command_that_it_prints_w
         assert said["the Pod's words"].startswith("hello from inside Pod hello on node-1")
         assert "httpd" in said["a command inside of it"]
         assert "approved" in said["whose TPM it is"]
-        assert "Ready" in said["this boot's trace"]
+        assert re.search(r"(?m)^state +complete: 1 done$", said["the rollout, and what it waits for"])
+        boots = [line.split() for line in said["both boots, and their images"].splitlines()[1:]]
+        first, second = re.findall(r"debian-12-node-demo(?:-second)? ([0-9a-f]{12})", page[page.index("was a heap") :])
+        assert {first, second} == {word for words in boots for word in words if word in (first, second)}
+        assert f"image {first} of channel stable" in said["the trace of boot 1"]
+        assert f"image {second} of channel stable" in said["the trace of boot 2"]
+        assert all("Ready" in said[f"the trace of boot {number}"] for number in (1, 2))
         assert "node-1 boots" in said["why this machine gets this script"]
         assert said["the script that it was served"].startswith("#!ipxe\n")
         assert "netboot: stage started" in said["the machine's console"]
@@ -60,6 +70,36 @@ def test_the_demo_ends_with_a_node_that_works_and_every_command_that_it_prints_w
         running.output.wait_for("^stopping$", 60)
     finally:
         finish(running)
+
+
+def _rolled(page: str) -> None:
+    """What it tells of the second image and the rollout to it, and that both boots are on its last page."""
+    assert re.search(
+        r"==> the operator runs: netboot rollout start stable debian-12-node-demo-second --bake 0s --on-next-boot\n"
+        r"    rollout 1 of 1 machine of channel stable from [0-9a-f]{12} to debian-12-node-demo-second [0-9a-f]{12}\n"
+        r"    its machines are in fewer than two racks, so nothing proves the image: one machine at a time, and the "
+        r"first failure stops it\n"
+        r"    machines are assigned the image, and this service reboots none of them:\n"
+        r"    reboot those that `netboot rollout status stable` names, as it names them\n"
+        r"    netboot explain node-1: rollout 1 of channel stable assigned image debian-12-node-demo-second "
+        r"[0-9a-f]{12}\n",
+        page,
+    )
+    assert (
+        "==> the operator takes its Pod away (kubectl delete pod hello), then its power, and gives that back\n"
+        "    a rollout with --on-next-boot reboots nothing; the lab switches the machine off and on\n"
+    ) in page
+    assert page.count("    the gate opened by itself: Checks") == page.count("    the Pod says: hello from inside") == 2
+    assert re.search(r"(?m)^    state +complete: 1 done$", page)
+    heads = re.findall(r"node-1 was .*; \d+ seconds later it is a Ready node(?: again)? ", page)
+    assert [head.split(";")[0] for head in heads] == [
+        "node-1 was a heap of firmware",
+        "node-1 was rebooted for its rollout",
+    ]
+    assert re.search(
+        r"differs +by transparent_hugepage=madvise; built in \d+\.\d s \(\d+ of \d+ steps from the cache\)", page
+    )
+    assert re.search(r"rollout +complete: 1 done ", page)
 
 
 def _run(command: str) -> str:

@@ -16,5 +16,5 @@ def test_a_unified_kernel_image_starts_from_firmware(built_erofs: BuiltImage, fo
     blob = built_erofs.site.store / "blobs" / artifact["sha256"]
     mine = replace(hardware(1, "uefi"), program=blob)
     with data_centre(folder, built_erofs, user_network=True) as here, here.switched_on(mine) as machine:
-        machine.wait_for_console("Command line: console=tty0 console=ttyS0,115200n8 panic=30", BOOT_SECONDS)
+        machine.wait_for_console("Command line: console=tty0 console=ttyS0,115200n8 panic=10", BOOT_SECONDS)
         machine.wait_for_console("netboot: stage started", BOOT_SECONDS)

@@ -1,8 +1,10 @@
 """What conditions say of a machine whose kernel hangs, of one that crashes again and again, and of one whose image is
-damaged: one sentence each, the same in API and command line; and that each goes with its cause."""
+damaged: one sentence each, the same in API and command line; and that each goes with its cause. Who hangs where the
+board's watchdog is armed comes back without anybody's hand."""
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +33,8 @@ BOOT = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 def test_a_kernel_that_hangs_one_that_panics_in_circles_and_a_damaged_image_are_told_and_recover(
     built: BuiltImage, folder: Path
 ) -> None:
-    """Nobody but its operator (here: whoever switches it off) frees the one that hangs; a kernel with `panic=` frees
-    itself, and comes back to the same."""
+    """Nobody but its operator (here: whoever switches it off) frees one that hangs before anything was started; a
+    kernel with `panic=` frees itself, and comes back to the same."""
     mine, root = hardware(1), built.root["sha256"]
     with data_centre(folder, built) as here:
         of_profile(here, 4, f", kernel_arguments: [{NO_INIT}, panic=0], deadlines: {{InitrdFetched: 10s}}")
@@ -60,6 +62,23 @@ def test_a_kernel_that_hangs_one_that_panics_in_circles_and_a_damaged_image_are_
             )
             flip(blob, 2 * CHUNK + 1)
             assert said(here, "Booted") == f"boot BOOT is up, with image {built.digest[:12]}"
+
+
+def test_a_kernel_that_hangs_is_reset_by_its_watchdog_and_comes_back(built_erofs: BuiltImage, folder: Path) -> None:
+    """It stands after a panic (`panic=0`, sysrq-c), which frees nobody; nobody touches the machine."""
+    with data_centre(folder, built_erofs) as here:
+        of_profile(here, 4, ", kernel_arguments: [stands], deadlines: {Switched: 10s}")
+        with here.switched_on(replace(hardware(1), watchdog=True)) as machine:
+            machine.wait_for_console("Kernel panic - not syncing: sysrq triggered crash", BOOT_SECONDS)
+            stood = len(machine.console.text)
+            assert said(here, "Stuck") == (
+                "boot BOOT reached Switched at MOMENT and nothing beyond in 10s (profile default): it runs the root "
+                "image, and has not reached multi-user.target: a unit hangs, or the kernel; last heard: "
+                "Switched at MOMENT"
+            )
+            of_profile(here, 0)
+            machine.wait_for_console("stage started", BOOT_SECONDS, after=stood)
+            assert said(here, "Booted") == f"boot BOOT is up, with image {built_erofs.digest[:12]}"
 
 
 def of_profile(here: DataCentre, limit: int, says: str = "") -> None:

@@ -31,7 +31,7 @@ def loaded(folder: Path, text: str = FILE) -> Inventory:
 
 
 def test_there_is_a_default_for_every_phase_that_another_follows_and_for_a_node_that_is_lost() -> None:
-    assert list(DEFAULTS) == [*ORDER[:-1], Gate.HEALTH_GATED, "Lost"]
+    assert list(DEFAULTS) == [*ORDER[:-1], Gate.HEALTH_GATED, "Lost", "ReportStale"]
 
 
 def test_the_profile_s_word_is_over_the_class_s_and_that_over_the_default(tmp_path: Path) -> None:

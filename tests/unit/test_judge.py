@@ -1,6 +1,7 @@
 """What is found of a machine: its conditions, whole, and how they come and go by facts and by clocks."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -97,7 +98,7 @@ def after(of: Known, ms: int, before: Judged | None = None) -> Verdict:
         ),
         (
             Phase.SWITCHED,
-            "10m (default): it runs the root image, and systemd has not reached multi-user.target: a unit hangs",
+            "10m (default): it runs the root image, and has not reached multi-user.target: a unit hangs, or the kernel",
         ),
         (
             Phase.BOOTED,
@@ -258,6 +259,24 @@ def test_health_is_what_the_last_report_says_until_it_is_stale(status: str) -> N
     reason = {"pass": "ChecksPassed", "warn": "ChecksWarn", "fail": "ChecksFailed", "unknown": "ChecksUnknown"}[status]
     assert found(fresh)["Healthy"][1] == reason
     assert found(judge(of, fresh.judged, shows(1_200_000), START))["Healthy"] == ("Unknown", "ReportStale")
+
+
+def test_a_class_says_how_soon_a_report_is_missed_and_the_next_one_ends_it() -> None:
+    """Its Node stays Ready: only what reports was stopped."""
+    of_class = in_force(("class hgx", {"ReportStale": 420}))
+    checked = Checked(status="pass", at_ms=START + 1_000)
+    of = known(
+        upto(Phase.READY), declared=declared(deadlines=of_class), state={"checked": checked}, node=Node.IN_SERVICE
+    )
+    fresh = after(of, 419_999)
+    assert found(fresh)["Healthy"] == ("True", "ChecksPassed")
+    late = judge(of, fresh.judged, shows(420_000), START)
+    assert messages(late)["Healthy"] == f"its checks said pass at {AT}, and no report came in 7m (class hgx) since"
+    assert found(late)["InService"] == ("True", "InService")
+    again = replace(of, state=of.state.model_copy(update={"checked": Checked(status="pass", at_ms=START + 430_000)}))
+    assert found(judge(again, late.judged, shows(430_000), START))["Healthy"] == ("True", "ChecksPassed")
+    never = replace(of, declared=declared(deadlines=in_force(("class hgx", {"ReportStale": 0}))))
+    assert found(after(never, 1_000 * HOUR))["Healthy"] == ("True", "ChecksPassed")
 
 
 def test_a_failed_boot_says_why_in_its_own_words() -> None:

@@ -9,15 +9,15 @@ if [ "$1" = start ]; then
   "$BUSYBOX" mkdir -p "$LIB/bin" "$RUN/events"
   "$BUSYBOX" --install -s "$LIB/bin"
 fi
-for part in words steps report arguments settings links units network trust crash fetch watch memory mount; do . "$LIB/$part.sh"; done
+for part in words steps report arguments settings links units network trust crash fetch watch memory mount watchdog; do . "$LIB/$part.sh"; done
 CONSOLES=$(tr ' ' '\n' </sys/class/tty/console/active | sed '$d')
 
 start() {
   mount -t tmpfs -o remount,nosuid,nodev,mode=0755,size=20% tmpfs /run # dracut's has noexec, and our units start /run/netboot/busybox
   cat /proc/sys/kernel/panic >"$RUN/panic"
-  echo 30 >/proc/sys/kernel/panic # should dracut's init die
+  echo 10 >/proc/sys/kernel/panic # should dracut's init die
   say "stage started, in an initrd by dracut"
-  take read_command_line load_all_modules announce
+  take read_command_line load_all_modules arm_watchdog announce
 }
 
 load_all_modules() { # what dracut is told of bonds and VLANs may be in the image, not on the kernel's command line

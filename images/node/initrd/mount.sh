@@ -45,6 +45,7 @@ leave_facts() { # for the root: which boot this is, the site (verified), and the
 }
 
 leave_initrd() { # what the root is to find, and what it is not
+  disarm_watchdog
   mkdir -p /new/dev /new/proc /new/sys /new/run
   # The lease's name servers, unless the image has resolved, or its own idea of them
   [ -e /new/usr/lib/systemd/systemd-resolved ] || [ -L /new/etc/resolv.conf ] || [ -s /new/etc/resolv.conf ] ||

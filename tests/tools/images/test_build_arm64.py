@@ -73,7 +73,7 @@ def test_this_machine_runs_both_architectures_and_nothing_is_left_of_the_trial(t
 def test_manifest_and_packages_are_of_arm64(manifest: Manifest, folder: Path) -> None:
     assert (manifest.name, manifest.architecture) == ("debian-12-arm64", "arm64")
     assert manifest.kernel_version.endswith("-arm64")
-    assert manifest.kernel_arguments == ("panic=30",)
+    assert manifest.kernel_arguments == ("panic=10",)
     packages = json.loads(blob(folder, manifest, "packages").read_bytes())
     assert {of for _, _, of in packages} == {"arm64", "all"}
     assert {"systemd", "containerd", "runc", "kubelet", "python3-cryptography"} <= {name for name, _, _ in packages}

@@ -24,7 +24,7 @@ def loaded(name: str) -> Recipe:
 def test_an_arm64_server_is_a_node_with_the_kernel_and_the_cards_of_arm64() -> None:
     recipe = loaded("debian-12-arm64")
     assert (recipe.architecture, recipe.kernel.package, recipe.budget_mib) == ("arm64", "linux-image-arm64", 160)
-    assert recipe.kernel.arguments == ("panic=30",)
+    assert recipe.kernel.arguments == ("panic=10",)
     assert recipe.features == ("pod-network", "storage-clients", "time", "server-arm64")
     assert {"virtio_net", "ena", "mlx5_core", "hns3"} <= set(recipe.modules.initrd)
     tools = {"nvme-cli", "smartmontools", "ipmitool", "numactl"}
@@ -45,7 +45,7 @@ def test_a_dpu_takes_its_packages_from_ubuntus_ports_by_the_archives_key() -> No
 def test_a_dpu_has_its_own_devices_and_its_consoles() -> None:
     recipe = loaded("ubuntu-24.04-dpu")
     consoles = ("console=tty0", "console=ttyAMA1", "console=hvc0", "console=ttyAMA0")
-    assert recipe.kernel.arguments == ("panic=30", *consoles)
+    assert recipe.kernel.arguments == ("panic=10", *consoles)
     assert {"mlxbf_gige", "mlxbf_tmfifo", "pinctrl_mlxbf3", "gpio_mlxbf3", "mlx5_core"} <= set(recipe.modules.initrd)
     devices = {
         "mlxbf_bootctl",

@@ -4,7 +4,7 @@ from typing import Any
 
 from rich.console import Console
 
-from lab.demo.summary import Facts, Step, bar_of, kernel_to_ready, page, steps, trace_table
+from lab.demo.summary import Facts, Shown, Step, bar_of, kernel_to_ready, page, steps, trace_table
 
 EVENTS: list[dict[str, Any]] = [
     {"phase": "InitrdStarted", "source": "reported", "at_ms": 1_000_010_000, "detail": "kernel [6.1]"},
@@ -88,7 +88,10 @@ def test_a_ready_node_is_called_one_and_has_its_rows() -> None:
         "console.log", 33.0, "built in 1 s", more,
     )  # fmt: skip
     ready = {"phase": "Ready", "source": "observed", "at_ms": 1_000_060_000, "detail": ""}
-    shown = printed(page(steps([*EVENTS, ready], 1_000_000.0), facts, [], 110))
+    again = Shown("node-1 again", steps(EVENTS[:1], 1_000_004.0), [("image", "another")])
+    shown = printed(page(steps([*EVENTS, ready], 1_000_000.0), facts, [], 110, [again]))
     assert "node-1 was a heap of firmware; 60 seconds later it is a Ready node" in shown
     assert "cluster   Kubernetes at https://192.0.2.1:6443" in shown
     assert "Pod       says from inside: hello" in shown
+    assert shown.index("Pod       says") < shown.index("node-1 again") < shown.index("6.0 s  6.0 s")
+    assert shown.index("6.0 s  6.0 s") < shown.index("image  another")
