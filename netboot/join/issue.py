@@ -16,8 +16,7 @@ from netboot.join.errors import ClusterUnavailableError, ConflictError, HeldErro
 from netboot.join.labels import registered
 from netboot.join.messages import AttestAnswer
 from netboot.join.ports import MARK, AlertKind, ClusterAccess, Credential, Enrolments, NodeView
-from netboot.join.taints import taints_of
-from netboot.join.wanted import held
+from netboot.join.taints import held, taints_of
 from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.events import EventRecord
 from netboot.lifecycle.intents import Intents

@@ -1,11 +1,25 @@
-"""With which taints a node is to register."""
+"""With which taints a node is to register, and whether what operators want of its machine lets it."""
 
+from netboot.join.errors import RefusedError
+from netboot.lifecycle.intents import Intents, marks_of
 from netboot.lifecycle.transitions import Mark
 from netboot.machines.values import HELD, UNATTESTED, UNCHECKED, AssuranceLevel, Machine
 
 CHECK_FIRST = f"{UNCHECKED}:NoExecute"
 """NoExecute, for a kubelet turns away Pods that are bound to its node already by this effect alone
 (kubernetes/pkg/kubelet/lifecycle/predicate.go): those of the boot before, which a power cut left there."""
+
+
+def held(intents: Intents, machine: str, now_ms: int) -> bool:
+    """Whether it is held: then its node registers with the taint that says so.
+
+    Raises:
+        RefusedError: it is in quarantine; why, the machine is not told. CannotTellError: it cannot be told.
+    """
+    marks = marks_of(intents.of(machine, now_ms))
+    if Mark.QUARANTINED in marks:
+        raise RefusedError(f"{machine} is in quarantine: `netboot machine readmit {machine}` lets it join again")
+    return Mark.HELD in marks
 
 
 def taints_of(machine: Machine, assurance: AssuranceLevel, *, held: bool = False) -> tuple[str, ...]:

@@ -382,7 +382,7 @@ SERIAL_OVER_LAN = ("console=tty0", "console=ttyS1,115200n8")
 
 @pytest.mark.parametrize(
     ("profile", "consoles"),
-    [((), "console=tty0 console=ttyS0,115200n8 panic=30"), (SERIAL_OVER_LAN, "panic=30 " + " ".join(SERIAL_OVER_LAN))],
+    [((), "console=tty0 console=ttyS0,115200n8 panic=10"), (SERIAL_OVER_LAN, "panic=10 " + " ".join(SERIAL_OVER_LAN))],
     ids=["nothing said", "the documented profile"],
 )
 def test_the_whole_script_of_a_shipped_recipe(profile: tuple[str, ...], consoles: str) -> None:

@@ -27,7 +27,7 @@ BUILDS = {
 
 
 def test_every_exception_that_a_server_may_meet_has_a_row_of_its_own() -> None:
-    of_join = declared(join) - {join.ConflictError}  # never leaves join: whoever meets it reads again
+    of_join = declared(join) - {join.ConflictError, join.InvalidError}  # never leave: whoever meets them reads again
     assert declared(lifecycle) | (declared(images) - BUILDS) | of_join | {FaultsError} == set(TABLE)
 
 
