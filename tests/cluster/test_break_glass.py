@@ -60,12 +60,16 @@ def shell(control_plane: Cluster, accounts: dict[str, Path], as_admin: Admin, tm
     """And three Nodes of netboot's, as they are when the service ends: shut, held, lost. The policies are as they were
     afterwards."""
     assert accounts
-    for name, taints in (("gpu-001", [UNCHECKED]), ("gpu-002", [UNCHECKED, HELD]), ("gpu-003", [])):
+    for name, taints in (("gpu-001", [UNCHECKED]), ("gpu-002", [UNCHECKED, HELD]), ("gpu-003", [UNCHECKED])):
         metadata = {"name": name, "labels": {"netboot.dev/managed-by": "netboot"}}
         made = as_admin(
             "POST", NODES, {"kind": "Node", "apiVersion": "v1", "metadata": metadata, "spec": {"taints": taints}}
         )
         assert made.status_code == 201, made.text
+    opened = made.json()
+    del opened["spec"]["taints"], opened["metadata"]["resourceVersion"]  # whatever the controllers wrote meanwhile
+    put = Admin(control_plane, pair="break-glass")("PUT", f"{NODES}/gpu-003", opened)
+    assert put.status_code == 200, put.text
     yield Shell(control_plane, tmp_path)
     apply_manifests(control_plane)
     for path in (*(f"{NODES}/gpu-00{number}" for number in (1, 2, 3)), f"{CSRS}/csr-8vq2m"):
