@@ -49,7 +49,7 @@ def test_two_workers_share_the_groups_of_a_run_between_them(tmp_path: Path) -> N
         ]
         (tmp_path / f"{name}.py").write_text("\n\n".join(["from pathlib import Path", *tests]))
     argv = [sys.executable, "-m", "pytest", "-q", "-n", "2", "-p", "tests.plugins.workers", "--rootdir", str(tmp_path)]
-    done = subprocess.run([*argv, str(tmp_path)], cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run([*argv, str(tmp_path)], cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stdout
     workers = {name: {path.read_text() for path in tmp_path.glob(f"{name}.[0-9]")} for name in ("test_a", "test_b")}
     assert sorted(map(tuple, workers.values())) == [("gw0",), ("gw1",)]
