@@ -22,7 +22,7 @@ demo: setup ## from nothing to a Ready node: image, cluster, service, a disk-les
 	@$(PY) -m lab.demo $(if $(KEEP),--keep) $(if $(RECIPE),--recipe '$(RECIPE)') $(if $(FIRMWARE),--firmware '$(FIRMWARE)')
 
 test: setup lint ## everything: lint, types, contracts, unit, tools, boots of real machines
-	@$(SUDO) $(PY) $(PYTEST) -p tests.plugins.reruns tests -rR
+	@$(SUDO) $(PY) $(PYTEST) -p tests.plugins.reruns -p tests.plugins.disk tests -rR
 
 check: setup lint unit ## lint, types, contracts, unit tests: about three minutes on two free cores
 
