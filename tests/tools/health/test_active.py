@@ -51,7 +51,7 @@ def test_memory_and_processors_are_really_loaded(tmp_path: Path) -> None:
 def disks(root: Path, *names: str) -> None:
     for name in names:
         put(root / f"sys/block/{name}/size", str(64 * MIB // 512))
-        put(root / f"sys/block/{name}/device/model", "a file")
+        put(root / f"sys/block/{name}/device/model", f"a file, {name}")  # not compared: others use this disk too
         (root / "dev").mkdir(exist_ok=True)
         (root / f"dev/{name}").write_bytes(b"\1" * (64 * MIB))
 
