@@ -293,7 +293,9 @@ def admin(site: LiveSite) -> requests.Session:
     return session
 
 
-def test_how_healthy_a_node_is_nobody_else_says(node: Node, another: Node, admin: requests.Session) -> None:
+def test_how_healthy_a_node_is_nobody_else_says(
+    site: LiveSite, node: Node, another: Node, admin: requests.Session
+) -> None:
     why = FOR_ITSELF.format(node.name)
     denied(node.patch(admin, said("False", node.credential)), why)
     for at in ("", "/status"):
@@ -303,6 +305,11 @@ def test_how_healthy_a_node_is_nobody_else_says(node: Node, another: Node, admin
             {"metadata": {"annotations": {"netboot.dev/health-checks": None}}},
         ):
             denied(node.patch(admin, body, at), why)
+    detector = site._session()
+    detector.cert = admin.cert
+    detector.headers["Impersonate-User"] = "system:node-problem-detector"  # Kubernetes lets it patch any node's status
+    assert node.patch(detector, PLAIN).status_code == 200
+    denied(node.patch(detector, said("False", node.credential)), why)
     others = node.patch(another.session, said("True", node.credential))
     assert (others.status_code, "is not allowed to modify node" in others.text) == (403, True)
 
