@@ -19,7 +19,7 @@ from netboot.lifecycle.snapshot import Assignment, ImageFacts, Snapshot
 from netboot.machines.maintenance import Freeze
 from netboot.machines.strategy import Strategy
 from netboot.machines.values import Channel, Inventory, Machine, Profile, Rack
-from netboot.status import LifecycleStatus
+from netboot.status.controllers import LifecycleStatus
 from netboot.stores.rollouts import SqliteRollouts, make
 from tests.rollouts import NEW, OLD
 

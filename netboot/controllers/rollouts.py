@@ -21,7 +21,7 @@ from netboot.lifecycle.rollout_member import due
 from netboot.lifecycle.rollout_store import Members, Note, RolloutStore
 from netboot.lifecycle.seen_time import SeenTime
 from netboot.lifecycle.snapshot import Snapshot
-from netboot.status import LifecycleStatus, RolloutsStatus, RolloutStatus
+from netboot.status.controllers import LifecycleStatus, RolloutsStatus, RolloutStatus
 
 log = logging.getLogger(__name__)
 

@@ -11,7 +11,11 @@ from netboot.controllers.nodes.observed import ObservedNodes, file_of
 from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.known import Node
 from netboot.reread import Look, look
-from netboot.status import ApproverStatus, BootStatus, JoinStatus, NodesStatus, Timed
+from netboot.status import Timed
+from netboot.status.approver import ApproverStatus
+from netboot.status.boot import BootStatus
+from netboot.status.join import JoinStatus
+from netboot.status.nodes import NodesStatus
 from netboot.stores.status import StatusFolder
 
 REPORTS = "reports"

@@ -29,7 +29,9 @@ from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.snapshot import BootWindow
 from netboot.machines.values import Inventory
 from netboot.process import ProcessSpec
-from netboot.status import FetcherStatus, LifecycleStatus, up_ms
+from netboot.status import up_ms
+from netboot.status.controllers import LifecycleStatus
+from netboot.status.fetcher import FetcherStatus
 from netboot.stores import proofkey
 from netboot.stores.conditions import JudgedFile, SqliteConditions
 from netboot.stores.drains import SqliteDrains

@@ -2,7 +2,8 @@
 
 from netboot.lifecycle.errors import CannotTellError
 from netboot.readiness import Detail
-from netboot.status import LoopStatus, Reporting
+from netboot.status.controllers import LoopStatus
+from netboot.status.reporting import Reporting
 
 FRESH_MS = 10_000
 """A process that has said nothing for longer is taken for stuck."""

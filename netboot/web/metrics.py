@@ -18,16 +18,10 @@ from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.health import STALE_MS
 from netboot.lifecycle.history import History
 from netboot.lifecycle.ports import Clock, States
-from netboot.status import (
-    BootStatus,
-    FetcherStatus,
-    LifecycleStatus,
-    ProcessStatus,
-    ProjectionStatus,
-    PublisherStatus,
-    RolloutsStatus,
-    SupervisorStatus,
-)
+from netboot.status.boot import BootStatus
+from netboot.status.controllers import LifecycleStatus, ProjectionStatus, PublisherStatus, RolloutsStatus
+from netboot.status.fetcher import FetcherStatus
+from netboot.status.supervisor import ProcessStatus, SupervisorStatus
 from netboot.stores.live import LiveView
 from netboot.stores.status import StatusFolder
 from netboot.web.dependencies import dependencies

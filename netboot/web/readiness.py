@@ -9,15 +9,10 @@ from netboot.clock import monotonic_ms
 from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.intents import by_machine, marks_of
 from netboot.readiness import Detail, Readiness
-from netboot.status import (
-    Condition,
-    LifecycleStatus,
-    ProjectionStatus,
-    PublisherStatus,
-    RolloutsStatus,
-    SupervisorStatus,
-    reporting_class,
-)
+from netboot.status import Condition
+from netboot.status.controllers import LifecycleStatus, ProjectionStatus, PublisherStatus, RolloutsStatus
+from netboot.status.reporting import reporting_class
+from netboot.status.supervisor import SupervisorStatus
 from netboot.stores.journal_file import STANDING
 from netboot.web import render
 from netboot.web.dependencies import Dependencies, dependencies

@@ -17,18 +17,17 @@ from netboot.join.issue import Issuer
 from netboot.join.ports import ClusterAccess
 from netboot.join.register import Register
 from netboot.lifecycle.publish import fault_of
-from netboot.status import (
-    Condition,
+from netboot.status import Condition
+from netboot.status.controllers import (
     ImagesStatus,
     InventoryStatus,
     LifecycleStatus,
-    ProcessStatus,
     ProjectionStatus,
     PublisherStatus,
     RolloutsStatus,
     RolloutStatus,
-    SupervisorStatus,
 )
+from netboot.status.supervisor import ProcessStatus, SupervisorStatus
 from netboot.stores.acceptance import Acceptance
 from netboot.stores.conditions import JudgedFile, SqliteConditions
 from netboot.stores.drains import SqliteDrains

@@ -15,7 +15,7 @@ import requests
 from images.store.store import Store
 from netboot.clock import monotonic_ms
 from netboot.config import load_config
-from netboot.status import ProcessStatus
+from netboot.status.supervisor import ProcessStatus
 from tests.processes import descendants, runs, wait_for
 from tests.sites import add_image, free_ports
 from tests.sockets import faults

@@ -12,7 +12,10 @@ from netboot.lifecycle.history import Found
 from netboot.lifecycle.objective import Measured
 from netboot.lifecycle.phases import Phase
 from netboot.lifecycle.state import Batch
-from netboot.status import ApproverStatus, FetcherStatus, JoinStatus, NodesStatus
+from netboot.status.approver import ApproverStatus
+from netboot.status.fetcher import FetcherStatus
+from netboot.status.join import JoinStatus
+from netboot.status.nodes import NodesStatus
 from tests.records import event, script
 from tests.sockets.api import NOW, SUPERVISOR, UP, Api
 

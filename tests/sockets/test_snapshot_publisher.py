@@ -24,7 +24,8 @@ from netboot.lifecycle.snapshot import Assignment, BootWindow, Revocations, Snap
 from netboot.lifecycle.state import Batch
 from netboot.lifecycle.upstream import missing
 from netboot.machines.values import Inventory
-from netboot.status import Condition, InventoryStatus
+from netboot.status import Condition
+from netboot.status.controllers import InventoryStatus
 from netboot.stores.enrolment import SqliteEnrolments
 from netboot.stores.image_repository import StoreImageRepository
 from netboot.stores.rollouts import SqliteRollouts, make

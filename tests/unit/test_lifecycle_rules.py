@@ -75,7 +75,8 @@ def test_a_rule_without_a_test_says_that_it_does_not_hold_and_by_which_flaw() ->
 
 def test_nothing_of_ours_writes_unschedulable() -> None:
     """L4: that field is a person's; we say what we mean by taints. It is read, by `get`, and named nowhere else."""
-    read, named = [], []
+    read: list[str] = []
+    named: list[str] = []
     for path in [*(ROOT / "netboot").rglob("*.py"), *(ROOT / "images" / "node").rglob("*.py")]:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             words = [each.value for each in ast.iter_child_nodes(node) if isinstance(each, ast.Constant)]
@@ -126,8 +127,9 @@ def test_each_write_of_taints_is_of_the_very_list_that_was_read() -> None:
     """L18: lists of taints are replaced whole, so that without the version somebody else's would be lost."""
     asked: Any = Patched()
     taint = {"key": "netboot.dev/held", "value": "Held", "effect": "NoSchedule"}
-    view: Any = NodeView(*[None] * len(NodeView._fields))._replace(name="n-1", uid="u-1", version="7", written=())
-    drained: Any = DrainedNode(*[None] * len(DrainedNode._fields))._replace(name="n-1", uid="u-1", version="7")
+    read: dict[str, Any] = {"name": "n-1", "uid": "u-1", "version": "7"}
+    view = NodeView._make([None] * len(NodeView._fields))._replace(written=(), **read)
+    drained = DrainedNode._make([None] * len(DrainedNode._fields))._replace(**read)
     for write in (
         lambda: KubeNodes(asked).taint(view, [taint]),
         lambda: KubeNodes(asked).taint(view, [], {"topology.kubernetes.io/zone": "a"}),

@@ -1,0 +1,20 @@
+"""Which processes report a condition of their own, and by which class."""
+
+from netboot.status.approver import ApproverStatus
+from netboot.status.fetcher import FetcherStatus
+from netboot.status.join import JoinStatus
+from netboot.status.nodes import NodesStatus
+
+Reporting = FetcherStatus | ApproverStatus | NodesStatus | JoinStatus
+
+_CLASSES: dict[str, type[Reporting]] = {
+    "fetcher": FetcherStatus,
+    "approver": ApproverStatus,
+    "nodes": NodesStatus,
+    "join": JoinStatus,
+}
+
+
+def reporting_class(process: str) -> type[Reporting] | None:
+    """The class of what this process (`approver-default`) writes; None: one that reports no condition of its own."""
+    return _CLASSES.get(process.partition("-")[0])
