@@ -42,6 +42,7 @@ from netboot.stores.image_repository import open_image_repository
 from netboot.stores.intents import SqliteIntents
 from netboot.stores.register import open_register
 from netboot.stores.rollouts import SqliteRollouts
+from netboot.stores.signal import SaidSignal
 from netboot.stores.state import SqliteStates
 from netboot.stores.state_writer import SqliteProjection
 from netboot.stores.status import StatusFile, StatusFolder
@@ -109,6 +110,7 @@ def run(spec: ProcessSpec) -> None:
         repository.channel,
         repository.point,
         SqliteFreezes(config.data / "intents.db"),
+        SaidSignal(config, up_ms),
         clock,
         up_ms,
     )

@@ -13,6 +13,8 @@ from images.values.strict import Strict
 
 DEFECT = "a defect; see the log"
 """What somebody says of himself who failed for a reason that nobody foresaw, and tries again."""
+FRESH_MS = 10_000
+"""Who has said nothing for longer is taken for stuck, and what he said last for nothing."""
 
 
 def up_ms() -> int:

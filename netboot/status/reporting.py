@@ -4,14 +4,16 @@ from netboot.status.approver import ApproverStatus
 from netboot.status.fetcher import FetcherStatus
 from netboot.status.join import JoinStatus
 from netboot.status.nodes import NodesStatus
+from netboot.status.pause import PauseStatus
 
-Reporting = FetcherStatus | ApproverStatus | NodesStatus | JoinStatus
+Reporting = FetcherStatus | ApproverStatus | NodesStatus | JoinStatus | PauseStatus
 
 _CLASSES: dict[str, type[Reporting]] = {
     "fetcher": FetcherStatus,
     "approver": ApproverStatus,
     "nodes": NodesStatus,
     "join": JoinStatus,
+    "pause": PauseStatus,
 }
 
 

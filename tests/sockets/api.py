@@ -39,6 +39,7 @@ from netboot.stores.intents import make as make_intents
 from netboot.stores.inventory import read_inventory
 from netboot.stores.live import LiveView
 from netboot.stores.rollouts import SqliteRollouts, make
+from netboot.stores.signal import SaidSignal
 from netboot.stores.status import StatusFolder, write_status
 from netboot.web import create_app
 from netboot.web.dependencies import Dependencies
@@ -182,6 +183,7 @@ class Api:
             register=self.register,
             intents=self.intents,
             freezes=self.freezes,
+            signals=SaidSignal(self.config, lambda: UP_MS),
             drains=self.drains,
             issuer=self.issuer,
             boot_key=lambda: bytes(32),

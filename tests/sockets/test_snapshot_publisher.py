@@ -10,7 +10,8 @@ from images.artifact.keyring import KeyRing
 from images.artifact.signing import SigningKey
 from images.errors import BusyError
 from images.store.store import Store
-from netboot.config import Config, UpstreamPlace
+from netboot.config import Config
+from netboot.config_outside import UpstreamPlace
 from netboot.controllers.assignments import Assignments
 from netboot.controllers.snapshot_publisher import SnapshotPublisher
 from netboot.join.enrolment import Act, OpenWindow

@@ -23,6 +23,7 @@ NAMES = {
     "approver": "approver-default",
     "nodes": "nodes-default",
     "fetcher": "fetcher",
+    "pause": "pause",
 }
 ALLOWED: dict[str, set[str]] = {
     "boot": {"read nonce keys", "write own journal"},
@@ -37,6 +38,7 @@ ALLOWED: dict[str, set[str]] = {
     "nodes": {"read nodes", "write own journal", "connect apiserver"},
     "fetcher": {"read registry's login", "write channel", "replace channel", "create in store"}
     | {"connect apiserver", "connect other"},
+    "pause": {"read pause token", "connect apiserver"},
 }
 """All that is possible, of what `attempts` tries; everything else must be refused. Why: docs/operations.md."""
 ALL = {"large question"}
@@ -52,6 +54,7 @@ SECRETS = {
     "approver": "secrets/approver.kubeconfig",
     "nodes": "secrets/nodes.kubeconfig",
     "registry's login": "secrets/registry.json",
+    "pause token": "secrets/pause.token",
 }
 """Of the site that `tests.walls.site` makes, in its folder; the signing key is named by its digest."""
 NOTIFY = "notify"
