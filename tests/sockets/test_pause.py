@@ -3,6 +3,7 @@
 import json
 import ssl
 import threading
+import time
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -149,8 +150,10 @@ def test_who_answers_late_has_not_answered(outside: Outside) -> None:
                 return
             file.write(bytes([byte]))
 
-    outside.slowly = dribble
+    outside.slowly, outside.body = dribble, b" " * 300
+    begun = time.monotonic()
     assert words(asker) == late
+    assert time.monotonic() - begun < 15, "whoever sends a byte now and then for half a minute is not heard to the end"
 
 
 def test_whom_we_cannot_reach_or_believe(outside: Outside, tmp_path: Path) -> None:
