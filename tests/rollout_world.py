@@ -8,8 +8,8 @@ from pathlib import Path
 from images.artifact.manifest import Artifact
 from netboot.controllers.rollouts import RolloutController
 from netboot.lifecycle.conditions import Judged, MachineCondition
-from netboot.lifecycle.decide import View
 from netboot.lifecycle.errors import StateUnavailableError
+from netboot.lifecycle.published import View
 from netboot.lifecycle.reasons import ConditionType, Reason
 from netboot.lifecycle.rollout import Renewal, Rollout
 from netboot.lifecycle.rollout_facts import facts_of

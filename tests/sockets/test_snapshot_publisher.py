@@ -15,10 +15,10 @@ from netboot.config_outside import UpstreamPlace
 from netboot.controllers.assignments import Assignments
 from netboot.controllers.snapshot_publisher import SnapshotPublisher
 from netboot.join.enrolment import Act, OpenWindow
-from netboot.lifecycle.decide import image_of
 from netboot.lifecycle.errors import StateUnavailableError
 from netboot.lifecycle.phases import Phase
 from netboot.lifecycle.publish import fault_of
+from netboot.lifecycle.published import image_of
 from netboot.lifecycle.rollout import Member
 from netboot.lifecycle.rollout_store import Note
 from netboot.lifecycle.snapshot import Assignment, BootWindow, Revocations, Snapshot
