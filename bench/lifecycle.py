@@ -20,13 +20,13 @@ from bench.fleet import fleet_processes
 from bench.join import World, world_of
 from bench.kubelets import Kubelet, Kubelets, kubelets
 from bench.members import booted, members
-from bench.procfs import settle
 from bench.serving import BenchError, get
 
 SECONDS = 300.0
 """Of each span that only goes on."""
 SAY_SECONDS = (600.0, 720.0)
 """Between two words of a node that stays as it is: every second report, of which one comes each five to six minutes."""
+QUIET_SECONDS = 5.0
 _WAIT = 300.0
 _LEASES = "leases"
 
@@ -71,12 +71,11 @@ def measure(folder: Path, cache: Path, seconds: float, nodes: int) -> Lifecycle:
         simulated.all(Kubelet.register)
         simulated.start()
         _until(world, "registered", lambda: _gates(world)["shut"] == nodes)
-        settle(world.server.pid)
+        _quiet(world)
         spans = [_span(world, "Leases of kubelets alone", lambda: _pass(simulated, seconds))]
         spans.append(_span(world, "each says that it is well, and all gates open", lambda: _open(world, simulated)))
-        settle(world.server.pid)
         spans.append(_span(world, "nothing changes", lambda: _go_on(simulated, seconds)))
-        spans.append(_span(world, "every check of all fails", lambda: _fail(world, simulated, seconds)))
+        spans.append(_span(world, "every check of all fails", lambda: _fail(world, simulated)))
         return Lifecycle(nodes, spans, _gates(world)["closed"])
 
 
@@ -115,6 +114,7 @@ def _pass(simulated: Kubelets, seconds: float) -> None:
 def _open(world: World, simulated: Kubelets) -> None:
     simulated.all(lambda one: one.say("pass"))
     _until(world, "open", lambda: _gates(world)["open"] == len(simulated.each))
+    _quiet(world)
 
 
 def _go_on(simulated: Kubelets, seconds: float) -> None:
@@ -127,11 +127,21 @@ def _go_on(simulated: Kubelets, seconds: float) -> None:
     _pass(simulated, max(0.0, begun + seconds - time.monotonic()))
 
 
-def _fail(world: World, simulated: Kubelets, seconds: float) -> None:
+def _fail(world: World, simulated: Kubelets) -> None:
     simulated.all(lambda one: one.say("fail"))
     allowed = max(1, len(simulated.each) // 10)
     _until(world, "closed", lambda: _gates(world)["closed"] >= allowed)
-    _pass(simulated, min(seconds, 30.0))
+    _quiet(world)
+    simulated.check()
+
+
+def _quiet(world: World) -> None:
+    """Until netboot's accounts write nothing for some seconds: Events come after what they tell of."""
+    audit = Audit(world.cluster)
+    deadline, wrote = time.monotonic() + _WAIT, True
+    while wrote and time.monotonic() < deadline:
+        time.sleep(QUIET_SECONDS)
+        wrote = any(key.startswith("netboot's") for key in audit.writes())
 
 
 def _gates(world: World) -> Counter[str]:

@@ -34,6 +34,7 @@ def test_what_was_written_since_by_whom(tmp_path: Path) -> None:
         event(ours, "patch", "nodes"),
         event(ours, "patch", "nodes", 409),
         event(ours, "create", "events", 201),
+        event(ours, "create", "selfsubjectaccessreviews", 201),
         event("system:serviceaccount:kube-system:node-controller", "patch", "nodes"),
         event("system:apiserver", "update", "endpointslices"),
         event("admin", "delete", "nodes"),
