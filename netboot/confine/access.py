@@ -57,6 +57,7 @@ _STORES = frozenset({"controllers", "fetcher", "management"})
 _WRITES = {
     "status": frozenset({"approver", "boot", "fetcher", "join", "nodes", "pause"}),
     "accepted": frozenset({"management"}),
+    "pause": frozenset({"pause"}),
 }
 """Folders of `data`. The controllers write all of it; the others further their own journal and `tmp/<process>`."""
 _CONNECTS = frozenset({"approver", "join", "management", "nodes"})

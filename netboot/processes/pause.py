@@ -4,6 +4,7 @@ from netboot.clock import SystemClock
 from netboot.controllers import runner
 from netboot.controllers.pause import PauseController
 from netboot.process import ProcessSpec
+from netboot.stores import signal
 from netboot.stores.pause_asker import Asker
 from netboot.stores.status import StatusFile
 
@@ -14,4 +15,5 @@ def run(spec: ProcessSpec) -> None:
     assert place is not None
     lasts = 2 * place.every_seconds + place.deadline_seconds
     controller = PauseController(Asker(place), place.every_seconds, lasts, SystemClock())
-    runner.run(controller, StatusFile(config.data / "status", spec.name).write, spec.say_ready, spec.heartbeat())
+    word, shown = StatusFile(config.data / signal.FOLDER, signal.NAME), StatusFile(config.data / "status", spec.name)
+    runner.run(controller, lambda said: (word.write(said), shown.write(said)), spec.say_ready, spec.heartbeat())

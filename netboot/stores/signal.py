@@ -1,4 +1,5 @@
-"""`netboot.lifecycle.intents.Signals`, by what the process `pause` says in its file."""
+"""`netboot.lifecycle.intents.Signals`, by what the process `pause` says in a folder that it alone writes: in `status`
+several do, the boot servers among them, and whoever broke into one must not let things begin."""
 
 from collections.abc import Callable
 
@@ -9,6 +10,9 @@ from netboot.status import FRESH_MS
 from netboot.status.pause import PauseStatus
 from netboot.stores.status import StatusFolder
 
+FOLDER, NAME = "pause", "pause"
+"""Of `data`; and of the file in there."""
+
 
 class SaidSignal:
     """Where the configuration names somebody who is asked. Whatever keeps it from being told is a no."""
@@ -16,7 +20,7 @@ class SaidSignal:
     def __init__(self, config: Config, up_ms: Callable[[], int]) -> None:
         self._asked, self._up_ms = config.pause is not None, up_ms
         self._where = config.pause.where if config.pause is not None else ""
-        self._status = StatusFolder(config.data / "status")
+        self._status = StatusFolder(config.data / FOLDER)
 
     def said(self) -> Signal | None:
         return self._said() if self._asked else None
@@ -24,7 +28,7 @@ class SaidSignal:
     def status(self) -> PauseStatus | None:
         """What the process said last; None: nothing that can be told now, or nobody is asked."""
         try:
-            said = self._status.read("pause", PauseStatus) if self._asked else None
+            said = self._status.read(NAME, PauseStatus) if self._asked else None
         except CannotTellError:
             return None
         fresh = said is not None and abs(self._up_ms() - said.up_ms) <= FRESH_MS

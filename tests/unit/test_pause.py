@@ -141,7 +141,7 @@ def test_whoever_wants_to_begin_something_reads_what_the_process_said(tmp_path: 
 
     def say(up_ms: int) -> None:
         status = PauseStatus.model_validate({**common, "may": True, "reason": GO.reason, "up_ms": up_ms})
-        write_status(config.data / "status", "pause", status)
+        write_status(config.data / "pause", "pause", status)
 
     for up_ms, expected in (
         (50_000, GO),
@@ -151,8 +151,11 @@ def test_whoever_wants_to_begin_something_reads_what_the_process_said(tmp_path: 
     ):
         say(up_ms)
         assert signals.said() == expected, "of before the machine was started, or of long ago"
-    (config.data / "status" / "pause.json").write_text("{")
+    (config.data / "pause" / "pause.json").write_text("{")
     assert signals.said() == Signal(False, SILENT)
+    yes = PauseStatus.model_validate({**common, "may": True, "reason": GO.reason, "up_ms": 50_000})
+    write_status(config.data / "status", "pause", yes)
+    assert signals.said() == Signal(False, SILENT), "several processes write there"
     assert SaidSignal(config.model_copy(update={"pause": None}), lambda: 0).said() is None
 
 
@@ -162,7 +165,7 @@ def test_the_process_reaches_one_port_its_own_files_and_nothing_else(tmp_path: P
     assert access.connect == frozenset({53, 8443})
     assert access.handed == {tmp_path / "secrets" / "pause.token", tmp_path / "tls" / "pause.crt"}
     assert not (access.kubeconfigs or access.public_keys or access.databases or access.stores)
-    assert access.write == (Path("/dev/null"), config.data / "tmp" / "pause", config.data / "status")
+    assert set(access.write) == {Path("/dev/null"), *(config.data / name for name in ("tmp/pause", "status", "pause"))}
     assert not any(config.data.is_relative_to(folder) for folder in access.read)
     usual = site(tmp_path / "other", "pause: {prometheus: https://p.example, query: up}\n")
     assert access_of("pause", "pause", "", usual).connect == frozenset({53, 443})
