@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 from images.values.strict import FaultsError
+from lab.kube.authority import Authority
+from netboot.cli.check import check_site
 from netboot.config import Config, load_config
 from netboot.confine.access import access_of
 from netboot.controllers.pause import PauseController
@@ -190,3 +192,27 @@ def test_a_section_with_a_fault(tmp_path: Path, section: str, words: str) -> Non
         site(tmp_path, f"pause: {section}\n")
     assert words in str(caught.value)
     assert "secret@" not in str(caught.value)
+
+
+def test_what_the_section_names_is_checked(tmp_path: Path) -> None:
+    config = site(tmp_path, HOOK)
+    assert config.pause is not None
+    token, authority = config.pause.token_file, config.pause.authority
+    assert token is not None and authority is not None
+    authority.parent.mkdir()
+
+    def faults() -> list[str]:
+        found = [str(fault).replace(f"{tmp_path}/", "") for fault in check_site(tmp_path / "netboot.yaml").faults]
+        return [fault for fault in found if "pause" in fault]
+
+    where, end = "secrets/pause.token", "; until then nothing that acts by itself begins"
+    assert faults() == [
+        f"{where}: pause.token_file: {where} cannot be read: No such file or directory{end}",
+        "tls/pause.crt: pause.authority cannot be read: No such file or directory",
+    ]
+    token.write_text("a-token")
+    token.chmod(0o604)
+    authority.write_bytes(Authority("x").pair.certificate)
+    assert faults() == [f"{where}: others can read pause.token_file {where} (mode 0604): `chmod 600 {where}`{end}"]
+    token.chmod(0o600)
+    assert faults() == []
