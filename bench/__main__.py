@@ -18,6 +18,7 @@ from bench import (
     host,
     images,
     join,
+    lifecycle,
     origins,
     report,
     report_boot,
@@ -34,8 +35,9 @@ from bench.peers import matchbox_version, nginx_version
 from bench.serving import AbsentError, BenchError
 from bench.stats import Verdict
 
-PARTS = ("scripts", "bytes", "abuse", "flood", "siege", "join", "images", "scale", "origins", "boot")
+PARTS = ("scripts", "bytes", "abuse", "flood", "siege", "join", "images", "scale", "origins", "boot", "lifecycle")
 ROOT = Path(__file__).resolve().parent.parent
+QUICK_NODES = 8
 
 
 def _options() -> argparse.Namespace:
@@ -43,18 +45,19 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, help=f"alternating rounds (default 7; boot: {boot.ROUNDS})")
     parser.add_argument("--seconds", type=float, default=2, help="seconds of one measurement (default 2)")
     parser.add_argument("--only", choices=PARTS, action="append", help="this part (may be repeated; default all)")
-    parser.add_argument("--nodes", type=int, default=join.NODES, help="machines that join at once (default 437)")
+    parser.add_argument("--nodes", type=int, help=f"machines that join at once (default {join.NODES})")
     parser.add_argument("--output", choices=("table", "json"), default="table")
     parser.add_argument(
         "--quick", action="store_true", help="one short round of everything, small: tries the bench itself"
     )
     options = parser.parse_args()
     asked = options.rounds
+    options.nodes = options.nodes if options.nodes is not None else QUICK_NODES if options.quick else join.NODES
     options.rounds, options.boots = (7, boot.ROUNDS) if asked is None else (asked, asked)
     if options.rounds < 1 or options.seconds < 1 or not 1 <= options.nodes <= join.MOST_NODES:
         parser.error(f"--rounds and --seconds must be at least 1, --nodes 1 to {join.MOST_NODES}")
     if options.quick:
-        options.rounds, options.boots, options.seconds, options.nodes = 1, 1, 1, min(options.nodes, 8)
+        options.rounds, options.boots, options.seconds = 1, 1, 1
     return options
 
 
@@ -108,6 +111,7 @@ def _run(options: argparse.Namespace, console: Console, folder: Path) -> list[Ve
     found_origins = _origins(options, console, folder) if "origins" in parts else None
     verdicts += origins.verdicts(found_origins) if found_origins else []
     found_boot = _boot(options, console, folder) if "boot" in parts else None
+    found_lifecycle = _lifecycle(options, console, folder) if "lifecycle" in parts else None
     verdicts += report_boot.boot_verdicts(found_boot) if found_boot else []
     report.print_verdicts(console, verdicts)
     if options.output == "json":
@@ -122,6 +126,7 @@ def _run(options: argparse.Namespace, console: Console, folder: Path) -> list[Ve
             "scale": found_scale,
             "origins": found_origins,
             "boot": found_boot,
+            "lifecycle": found_lifecycle,
         }
         whole |= {name: asdict(found) for name, found in more.items() if found}
         sys.stdout.write(json.dumps(whole, indent=2) + "\n")
@@ -153,6 +158,13 @@ def _boot(options: argparse.Namespace, console: Console, folder: Path) -> boot.B
         _say_absent(console, str(error))
         return None
     report_boot.print_boot(console, found)
+    return found
+
+
+def _lifecycle(options: argparse.Namespace, console: Console, folder: Path) -> lifecycle.Lifecycle:
+    seconds = 15.0 if options.quick else lifecycle.SECONDS
+    found = lifecycle.measure(folder, ROOT / ".cache", seconds, options.nodes)
+    console.print(lifecycle.described(found), "", highlight=False)
     return found
 
 

@@ -64,7 +64,7 @@ def accounts(running: Cluster, secrets: Path) -> None:
 
 def signing_flags(running: Cluster) -> list[str]:
     """What the controller-manager was told that bears on how fast it signs, and its defaults where it was not."""
-    given = _flags(running, "kube-controller-manager")
+    given = flags_of(running, "kube-controller-manager")
     relevant = [flag for flag in given if flag.partition("=")[0] in _RELEVANT]
     names = {flag.partition("=")[0] for flag in given}
     return [*relevant, *(f"{name}={value} (default)" for name, value in DEFAULTS.items() if name not in names)]
@@ -76,7 +76,7 @@ def fsyncs(running: Cluster) -> Fsyncs:
     Raises:
         BenchError: it does not sync, or does not say.
     """
-    flags = _flags(running, "etcd")
+    flags = flags_of(running, "etcd")
     if any("unsafe-no-fsync" in flag for flag in flags):
         raise BenchError("etcd runs without fsync: figures of it are worth nothing")
     url = next(flag.partition("=")[2] for flag in flags if flag.startswith("--listen-client-urls="))
@@ -89,7 +89,8 @@ def fsyncs(running: Cluster) -> Fsyncs:
     return Fsyncs(int(count), seconds)
 
 
-def _flags(running: Cluster, part: str) -> Sequence[str]:
+def flags_of(running: Cluster, part: str) -> Sequence[str]:
+    """What a part was started with."""
     argv = running.processes[part].args
     assert isinstance(argv, list)
     return [str(word) for word in argv[1:]]

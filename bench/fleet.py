@@ -1,6 +1,7 @@
 """A fleet that boots at once: the shipped agent once for each machine, until every one has its certificate in hand."""
 
 import contextlib
+import shutil
 import tempfile
 import threading
 import time
@@ -41,14 +42,14 @@ class Fleet:
     def __init__(self, wires: "Sequence[Connection[Any, Any]]") -> None:
         self._wires = wires
 
-    def join(self, fleet: Sequence[Member], door: Door) -> Joined:
-        """Have all of them join, started in the same moment.
+    def join(self, fleet: Sequence[Member], door: Door, pairs: Path | None = None) -> Joined:
+        """Have all of them join, started in the same moment. `pairs`: a folder for certificates with keys, NAME.pem.
 
         Raises:
             BenchError: one of them did not, in five minutes.
         """
         for number, wire in enumerate(self._wires):
-            wire.send((list(fleet[number :: len(self._wires)]), door))
+            wire.send((list(fleet[number :: len(self._wires)]), door, pairs))
         self._answers(60.0)  # everything is prepared
         for wire in self._wires:
             wire.send("go")
@@ -77,7 +78,7 @@ def fleet_processes() -> Iterator[Fleet]:
 def _simulate(wire: "Connection[Any, Any]") -> None:
     """A simulating process: rounds, for ever."""
     while True:
-        members, door = wire.recv()
+        members, door, pairs = wire.recv()
         with tempfile.TemporaryDirectory(prefix="fleet-") as folder:
             try:
                 roots = [furnish(Path(folder) / member.name, member, door) for member in members]
@@ -90,6 +91,8 @@ def _simulate(wire: "Connection[Any, Any]") -> None:
             cpu = time.process_time()
             seen = _run(ready)
             fault = _without_certificate(seen, [root for _, root, _ in ready], members)
+            for member, root, _ in ready if pairs is not None and not fault else ():
+                shutil.copyfile(root / kubelet.PAIR[1:], pairs / f"{member.name}.pem")
             wire.send(fault or (seen, time.process_time() - cpu))
 
 

@@ -70,7 +70,7 @@ class Join:
 
 
 @dataclass(frozen=True)
-class _World:
+class World:
     """Everything that runs."""
 
     cluster: Cluster
@@ -93,7 +93,7 @@ def measure(folder: Path, cache: Path, rounds: int, seconds: float, nodes: int) 
     fleet = members(nodes)
     fleets, pairs, issued = [], [], []
     with ExitStack() as stack:
-        world = stack.enter_context(_world(folder, cache, fleet))
+        world = stack.enter_context(world_of(folder, cache, fleet))
         processes = stack.enter_context(fleet_processes())
         for _ in range(min(rounds, 3)):
             fleet = booted(fleet, world.site.port, world.site.machines)
@@ -108,7 +108,7 @@ def measure(folder: Path, cache: Path, rounds: int, seconds: float, nodes: int) 
     return Join(nodes, len(os.sched_getaffinity(0)), flags, fleets, pairs, issued)
 
 
-def _fleet_round(world: _World, processes: Fleet, fleet: Sequence[Member]) -> FleetRound:
+def _fleet_round(world: World, processes: Fleet, fleet: Sequence[Member]) -> FleetRound:
     before, synced = world.cpu(), control_plane.fsyncs(world.cluster)
     joined = processes.join(fleet, world.door)
     after = world.cpu()
@@ -116,7 +116,7 @@ def _fleet_round(world: _World, processes: Fleet, fleet: Sequence[Member]) -> Fl
     return FleetRound(joined, spent, control_plane.fsyncs(world.cluster) - synced)
 
 
-def _pair_round(world: _World, fleet: Sequence[Member], seconds: float) -> PairRound:
+def _pair_round(world: World, fleet: Sequence[Member], seconds: float) -> PairRound:
     """The join process on one core, the machines on the others; the apiserver runs where it can."""
     cores = sorted(os.sched_getaffinity(0))
     workers = named_so(world.server.pid, "join-")
@@ -131,7 +131,12 @@ def _pair_round(world: _World, fleet: Sequence[Member], seconds: float) -> PairR
 
 
 @contextmanager
-def _world(folder: Path, cache: Path, fleet: Sequence[Member]) -> Iterator[_World]:
+def world_of(folder: Path, cache: Path, fleet: Sequence[Member]) -> Iterator[World]:
+    """A control plane, and a site of ours whose machines these are, served.
+
+    Raises:
+        BenchError: something did not start.
+    """
     with ExitStack() as stack:
         cluster = stack.enter_context(control_plane.control_plane(cache, folder / "cluster"))
         port, authority = free_port(), cluster.folder / "ca.crt"
@@ -143,7 +148,7 @@ def _world(folder: Path, cache: Path, fleet: Sequence[Member]) -> Iterator[_Worl
         authorities = (site.folder / "tls" / "ca.crt").read_text()
         _wait_fit(port, authorities, site.folder / "log")
         door = Door(f"http://{HOST}:{site.port}", f"https://{HOST}:{port}", authorities)
-        yield _World(cluster, site, server, door)
+        yield World(cluster, site, server, door)
 
 
 def _wait_fit(port: int, authorities: str, log: Path, wait: float = 60.0) -> None:

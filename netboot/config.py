@@ -12,14 +12,13 @@ from typing import Annotated, Self, TypeVar
 from pydantic import AfterValidator, Field, model_validator
 
 from images.artifact.bundle import SiteBundle, TimeServer
-from images.registry.errors import BadReferenceError
-from images.registry.reference import read_place
 from images.values import strict
 from images.values.strict import Strict
 from images.values.types import Name
 from netboot.addresses import Address, Listen, MachineUrl, TlsUrl, Url
 from netboot.authorities import read_authorities
 from netboot.config_nodes import Journal, NodeLabels, Ssh, told
+from netboot.config_outside import PauseSignal, UpstreamPlace
 from netboot.watchdog import Watchdog
 
 
@@ -114,31 +113,6 @@ class Cluster(Strict):
     labels: NodeLabels = NodeLabels()
 
 
-def parse_upstream(value: str) -> str:
-    """A repository of a registry, or the URL of a plain origin.
-
-    Raises:
-        ValueError: it is neither.
-    """
-    try:
-        return str(read_place(value))
-    except BadReferenceError as error:
-        raise ValueError(str(error)) from None
-
-
-class UpstreamPlace(Strict):
-    """Where images of channels come from that are not in the store yet."""
-
-    place: Annotated[str, AfterValidator(parse_upstream)]
-    """`registry.example:5000/netboot/images`, or `http://cache.example:8000/v1`."""
-    credentials: Path | None = None
-    """The registry's login, as `docker login` writes it (config.json); None: none."""
-    authority: Path | None = None
-    """PEM that vouches for its certificate; None: those that the system trusts."""
-    plain_http: bool = False
-    """No TLS, also where the registry is not on this machine."""
-
-
 class Retry(Strict):
     """How long machines wait before they ask again."""
 
@@ -178,6 +152,7 @@ class Config(Strict):
     retry: Retry = Retry()
     watchdog: Watchdog = Watchdog()
     upstream: UpstreamPlace | None = None
+    pause: PauseSignal | None = None
     join: Join | None = None
     clusters: dict[Name, Cluster] = Field(default_factory=dict)
     """By the name that machines of the inventory give as their `cluster`."""
@@ -204,11 +179,13 @@ class Config(Strict):
         files = ("authority", "issuer", "approver", "nodes")
         clusters = {name: _under(folder, cluster, *files) for name, cluster in self.clusters.items()}
         upstream = self.upstream and _under(folder, self.upstream, "credentials", "authority")
+        pause = self.pause and _under(folder, self.pause, "token_file", "authority")
         inner = {"management": _under(folder, self.management, "token_file"), "join": join, "clusters": clusters}
         outer = _under(folder, self, "data", "boot_id_key", "store", "inventory", "keys", "proof_key")
         journal = self.journal and _under(folder, self.journal, "authorities")
         ssh = self.ssh and _under(folder, self.ssh, "authorities")
-        return outer.model_copy(update={**inner, "journal": journal, "ssh": ssh, "upstream": upstream})
+        outside = {"journal": journal, "ssh": ssh, "upstream": upstream, "pause": pause}
+        return outer.model_copy(update={**inner, **outside})
 
     def site_bundle(self, issued: int, images_revoked: tuple[str, ...] = ()) -> SiteBundle:
         """What the machines of this site are told, to be signed; `issued` in seconds since 1970. What is revoked is no

@@ -15,9 +15,9 @@ from netboot.controllers.approver.knowledge import Knowledge, Machines
 from netboot.join.enrolment import Act, Import
 from netboot.join.errors import ClusterUnavailableError
 from netboot.join.ports import Credential, Csr
-from netboot.lifecycle.decide import View
 from netboot.lifecycle.errors import JournalUnavailableError, NotReadyError
 from netboot.lifecycle.events import CertificateRecord, EventRecord
+from netboot.lifecycle.published import View
 from netboot.lifecycle.snapshot import Snapshot
 from netboot.machines.values import Inventory, Machine, Match, Node
 from tests.enrolments import MemoryEnrolments

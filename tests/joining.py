@@ -14,8 +14,8 @@ from netboot.join.hello import hello
 from netboot.join.issue import Issuer
 from netboot.join.ports import ClusterAccess, Enrolments, Leases, Nodes, Tokens
 from netboot.lifecycle.bootid import belongs, mint
-from netboot.lifecycle.decide import View
 from netboot.lifecycle.events import EventRecord
+from netboot.lifecycle.published import View
 from netboot.lifecycle.snapshot import Revocations, Snapshot
 from netboot.machines.values import Channel, Inventory, Machine, Profile
 from tests import soft_tpm

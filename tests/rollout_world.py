@@ -8,18 +8,18 @@ from pathlib import Path
 from images.artifact.manifest import Artifact
 from netboot.controllers.rollouts import RolloutController
 from netboot.lifecycle.conditions import Judged, MachineCondition
-from netboot.lifecycle.decide import View
 from netboot.lifecycle.errors import StateUnavailableError
+from netboot.lifecycle.published import View
 from netboot.lifecycle.reasons import ConditionType, Reason
 from netboot.lifecycle.rollout import Renewal, Rollout
 from netboot.lifecycle.rollout_facts import facts_of
 from netboot.lifecycle.rollout_orders import Wish, begin
 from netboot.lifecycle.rollout_store import Note
 from netboot.lifecycle.snapshot import Assignment, ImageFacts, Snapshot
-from netboot.machines.maintenance import Freeze
+from netboot.machines.maintenance import Freeze, Signal
 from netboot.machines.strategy import Strategy
 from netboot.machines.values import Channel, Inventory, Machine, Profile, Rack
-from netboot.status import LifecycleStatus
+from netboot.status.controllers import LifecycleStatus
 from netboot.stores.rollouts import SqliteRollouts, make
 from tests.rollouts import NEW, OLD
 
@@ -55,6 +55,7 @@ class World:
         self.harmed: set[str] = set()
         self.freeze: Freeze | None = None
         self.freezes_lost = False
+        self.signal: Signal | None = None
         self.seeing, self.wanted = True, dict[str, Renewal]()
         self.store = SqliteRollouts(folder / "rollouts.db")
         self.file = make(folder / "rollouts.db")
@@ -82,6 +83,7 @@ class World:
             self.lifecycle,
             lambda _channel: self.channel,
             self.point,
+            self,
             self,
             self,
             lambda: self.now,
@@ -114,6 +116,9 @@ class World:
         if self.freezes_lost:
             raise StateUnavailableError("intents.db is torn")
         return self.freeze if self.freeze is not None and self.freeze.stands(now_ms) else None
+
+    def said(self) -> Signal | None:
+        return self.signal
 
     def now_ms(self) -> int:
         return 1_700_000_000_000 + self.now

@@ -5,7 +5,7 @@ from which the management server makes Prometheus' text (docs/decisions/031).
 from dataclasses import dataclass, field
 
 from netboot.boot.transfers import Transfer
-from netboot.status import BootStatus
+from netboot.status.boot import BootStatus
 
 COUNTED = (
     "scripts",

@@ -21,11 +21,12 @@ from netboot.boot.metrics import Counters
 from netboot.boot.waiting import HEAD, Waiting
 from netboot.lifecycle import bootid, decided
 from netboot.lifecycle.claims import parse_claim
-from netboot.lifecycle.decide import Boot, Claim, Refused, Unavailable, Unknown, View, decide
+from netboot.lifecycle.decide import Boot, Claim, Refused, Unavailable, Unknown, decide
 from netboot.lifecycle.errors import JournalUnavailableError
 from netboot.lifecycle.events import ScriptRecord
 from netboot.lifecycle.phases import Phase
 from netboot.lifecycle.ports import Clock, Journal
+from netboot.lifecycle.published import View
 from netboot.lifecycle.snapshot import Snapshot
 
 _HEAD = f"{HEAD}Netboot-Outcome: boot\r\n"

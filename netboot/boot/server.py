@@ -21,7 +21,7 @@ from netboot.config import Provisioning
 from netboot.connections import Limited, Shortage
 from netboot.lifecycle.ports import Clock
 from netboot.listeners import BACKLOG, queued, take_no_more
-from netboot.status import BootStatus
+from netboot.status.boot import BootStatus
 from netboot.stores.journal import SqliteJournal
 from netboot.stores.status import StatusWriter
 

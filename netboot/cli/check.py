@@ -11,12 +11,14 @@ from images.errors import ImageError, NotFoundError, StoreError
 from images.store.store import Store
 from images.values import files, strict
 from images.values.strict import Fault, FaultsError
+from netboot.authorities import read_authorities
 from netboot.cli import command_lines, fit, joining
 from netboot.cli.bundles import faults_of_bundle
 from netboot.cli.bundles import revoked as revoked_of
-from netboot.config import Config, UpstreamPlace, load_config
+from netboot.config import Config, load_config
 from netboot.config_nodes import told
-from netboot.lifecycle.errors import StateUnavailableError
+from netboot.config_outside import PauseSignal, UpstreamPlace
+from netboot.lifecycle.errors import CannotTellError, StateUnavailableError
 from netboot.machines.inventory import declared_at, load_inventory
 from netboot.machines.values import Inventory
 from netboot.stores.bootkey import key_of
@@ -55,6 +57,7 @@ def check_site(path: Path) -> Findings:
             *_token(findings.config.management.token_file),
             *_pinned(findings.inventory, Store(findings.config.store), upstream=findings.config.upstream is not None),
             *_upstream(findings.config.upstream),
+            *_pause(findings.config.pause),
             *_told(findings.config),
             *joining.faults(findings.config, findings.inventory),
         ]
@@ -180,3 +183,19 @@ def _upstream(place: UpstreamPlace | None) -> Iterator[Fault]:
     for key, path in (("credentials", place.credentials), ("authority", place.authority)) if place else ():
         if path is not None and not os.access(path, os.R_OK):
             yield Fault(str(path), 0, "", f"upstream.{key} cannot be read: images that are not here cannot be fetched")
+
+
+def _pause(place: PauseSignal | None) -> Iterator[Fault]:
+    token, authority = (place.token_file, place.authority) if place is not None else (None, None)
+    if token is not None:
+        from netboot.stores.pause_asker import read_token  # what asks over HTTP is large
+
+        try:
+            read_token(token)
+        except CannotTellError as error:
+            yield Fault(str(token), 0, "", f"{error}; until then nothing that acts by itself begins")
+    if authority is not None:
+        try:
+            read_authorities(authority, "pause.authority")
+        except FaultsError as error:
+            yield from error.faults

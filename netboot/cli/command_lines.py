@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 from images.values.strict import Fault
 from netboot.config import Config
-from netboot.lifecycle.decide import View
 from netboot.lifecycle.publish import SiteFacts, compose
+from netboot.lifecycle.published import View
 from netboot.machines.declared import documents_of, items_of
 from netboot.machines.values import Inventory, Machine
 from netboot.stores.image_repository import open_image_repository

@@ -24,7 +24,8 @@ def freeze(
     """Freeze the fleet: nothing that acts by itself begins anything, until it ends. `status`: how it is now.
 
     What has begun already goes on to its end; what people order is done as ever. Machines boot and join as ever.
-    Maintenance windows of the inventory (`maintenance:`) say the same for times of the week.
+    Maintenance windows of the inventory (`maintenance:`) say the same for times of the week, and so does whoever
+    `pause` of netboot.yaml names.
 
     \b
     Example:
@@ -40,6 +41,7 @@ def freeze(
         show(output, answer, _COLUMNS, _rows(answer), "no maintenance window is declared")
         if output == "table":
             click.echo(_permission(answer))
+            _tell_signal(answer["signal"])
         return
     if not reason:
         raise click.UsageError("say why, with --reason")
@@ -93,6 +95,13 @@ def _permission(answer: dict[str, Any]) -> str:
     permission = answer["may_act"]
     until = f", until {moment(permission['until_ms'])}" if permission["until_ms"] is not None else ""
     return f"What acts by itself may {'' if permission['may'] else 'not '}begin: {permission['reason']}{until}."
+
+
+def _tell_signal(signal: dict[str, Any] | None) -> None:
+    """Also where something else decides: whoever lifts that wants to know."""
+    if signal is not None:
+        age = f", {signal['age_seconds']:.0f} s ago" if signal["age_seconds"] is not None else ""
+        click.echo(f"From outside{age}: {signal['reason']}.")
 
 
 def _frozen(answer: dict[str, Any]) -> str:

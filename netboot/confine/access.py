@@ -25,6 +25,8 @@ HANDED: Mapping[str, frozenset[str]] = {
     "clusters.*.authority": frozenset({"join", "management"}),
     "upstream.credentials": frozenset({"fetcher"}),
     "upstream.authority": frozenset({"fetcher"}),
+    "pause.token_file": frozenset({"pause"}),
+    "pause.authority": frozenset({"pause"}),
 }
 """Files by key of the configuration, opened for these kinds of process by the supervisor; for all others, never. Some
 are no secret, but lie beside one."""
@@ -53,12 +55,14 @@ _SHARED = {
 _JOURNALS = frozenset({"approver", "boot", "join", "nodes"})
 _STORES = frozenset({"controllers", "fetcher", "management"})
 _WRITES = {
-    "status": frozenset({"approver", "boot", "fetcher", "join", "nodes"}),
+    "status": frozenset({"approver", "boot", "fetcher", "join", "nodes", "pause"}),
     "accepted": frozenset({"management"}),
+    "pause": frozenset({"pause"}),
 }
 """Folders of `data`. The controllers write all of it; the others further their own journal and `tmp/<process>`."""
 _CONNECTS = frozenset({"approver", "join", "management", "nodes"})
-_USUAL_PORTS = frozenset({53, 443, 6443})
+_NAMES = 53
+_USUAL_PORTS = frozenset({_NAMES, 443, 6443})
 """Name servers, and apiservers whose kubeconfig cannot be read yet."""
 _ETC: tuple[str, ...] = (
     "gai.conf",
@@ -108,6 +112,8 @@ def access_of(kind: str, name: str, cluster: str, config: Config) -> Access:
     if kind in _CONNECTS and config.clusters:
         endpoints = [url for each in config.clusters.values() for url in each.endpoints]
         ports |= _USUAL_PORTS | {urlsplit(url).port or 443 for url in endpoints}
+    if kind == "pause" and config.pause is not None:
+        ports |= {_NAMES, urlsplit(config.pause.where).port or 443}
     return Access(
         name=name,
         handed=frozenset(path for key in _of(kind, HANDED) for path in values(config, key)),

@@ -3,8 +3,8 @@
 import weakref
 from collections.abc import Callable, Mapping
 
-from netboot.lifecycle.decide import View
 from netboot.lifecycle.decided import Decided, Inputs, decided
+from netboot.lifecycle.published import View
 from netboot.lifecycle.snapshot import Snapshot
 
 AT_HAND = 2

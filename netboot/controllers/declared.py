@@ -6,8 +6,8 @@ from collections.abc import Callable, Collection
 
 from netboot.controllers.pieces import Going, in_pieces, unheard
 from netboot.controllers.sight import REPORTS, cluster_place
-from netboot.lifecycle.decide import image_of
 from netboot.lifecycle.known import Declared, Places
+from netboot.lifecycle.published import image_of
 from netboot.lifecycle.snapshot import Snapshot
 from netboot.machines.boot_limit import BootLimit
 from netboot.machines.deadlines import Deadline

@@ -8,7 +8,7 @@ from netboot.controllers.rollouts import RolloutController
 from netboot.lifecycle.drains import Drain, DrainsStatus, DrainStore
 from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.ports import Clock
-from netboot.status import RolloutsStatus
+from netboot.status.controllers import RolloutsStatus
 
 log = logging.getLogger(__name__)
 

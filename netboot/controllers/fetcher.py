@@ -15,7 +15,8 @@ from images.values.backoff import Backoff
 from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.ports import Clock
 from netboot.lifecycle.upstream import Upstream, fetching
-from netboot.status import DEFECT, FetcherStatus, Transfer
+from netboot.status import DEFECT
+from netboot.status.fetcher import FetcherStatus, Transfer
 
 log = logging.getLogger(__name__)
 

@@ -15,7 +15,7 @@ from netboot.controllers.changes import Changes
 from netboot.controllers.reading import Reading
 from netboot.machines.difference import digest_of, names, too_many
 from netboot.machines.values import Inventory
-from netboot.status import InventoryStatus, PendingInventory
+from netboot.status.controllers import InventoryStatus, PendingInventory
 from netboot.stores.acceptance import Acceptance
 
 log = logging.getLogger(__name__)

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from netboot.controllers.boot_records import BootRecords
 from netboot.controllers.lifecycle import LifecycleController
 from netboot.controllers.pieces import Going, unheard
-from netboot.status import LifecycleStatus
+from netboot.status.controllers import LifecycleStatus
 
 
 class AndRecords:

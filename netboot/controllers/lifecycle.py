@@ -19,7 +19,7 @@ from netboot.lifecycle.known import MOST_COUNTED, Declared, Known, counted, want
 from netboot.lifecycle.ports import Clock, States
 from netboot.lifecycle.seen_time import SeenTime
 from netboot.lifecycle.state import MachineState
-from netboot.status import LifecycleStatus
+from netboot.status.controllers import LifecycleStatus
 
 MOST = 100
 """Machines judged with one transaction; fewer after a failure."""

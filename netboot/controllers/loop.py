@@ -18,7 +18,8 @@ from netboot.controllers.projection import ProjectionController
 from netboot.controllers.snapshot_publisher import SnapshotPublisher
 from netboot.lifecycle.ports import Clock
 from netboot.logs import Trouble
-from netboot.status import DEFECT, LifecycleStatus, LoopStatus, RolloutsStatus, up_ms
+from netboot.status import DEFECT, up_ms
+from netboot.status.controllers import LifecycleStatus, LoopStatus, RolloutsStatus
 
 log = logging.getLogger(__name__)
 

@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from netboot.status import ProjectionStatus
+from netboot.status.controllers import ProjectionStatus
 
 
 @dataclass(slots=True)

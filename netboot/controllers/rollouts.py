@@ -12,7 +12,7 @@ from typing import Protocol
 from images.errors import ImageError
 from netboot.lifecycle.conditions import Judged
 from netboot.lifecycle.errors import CannotTellError
-from netboot.lifecycle.intents import Freezes, permission
+from netboot.lifecycle.intents import Freezes, Signals, permission
 from netboot.lifecycle.ports import Clock
 from netboot.lifecycle.rollout import Member, MemberState, Renewal, Rollout, RolloutState
 from netboot.lifecycle.rollout_engine import World, step
@@ -21,13 +21,13 @@ from netboot.lifecycle.rollout_member import due
 from netboot.lifecycle.rollout_store import Members, Note, RolloutStore
 from netboot.lifecycle.seen_time import SeenTime
 from netboot.lifecycle.snapshot import Snapshot
-from netboot.status import LifecycleStatus, RolloutsStatus, RolloutStatus
+from netboot.status import FRESH_MS
+from netboot.status.controllers import LifecycleStatus, RolloutsStatus, RolloutStatus
 
 log = logging.getLogger(__name__)
 
 KEEP_MS = 10_000
 """How often a rollout's clock is written down where nothing else is: a crash sets its deadlines back by so much."""
-FRESH_MS = 10_000
 MOST_WAITING = 100
 """Machines that wait to be judged; with more of them, what is known is too old to tell who is late."""
 WHO = "netboot"
@@ -50,8 +50,8 @@ class Renewals(Protocol):
 class RolloutController:
     """`step` every few seconds. `judged(names)`: what was found of machines; `published()`: the snapshot in force;
     `lifecycle()`: what the lifecycle's loop said last; `channel(name)`, `point(channel, image)`: where one points, and
-    moving it; both raise images.errors.ImageError. `freezes`: whether the fleet is frozen. `renewals` None: machines
-    are rebooted by somebody else."""
+    moving it; both raise images.errors.ImageError. `freezes`, `signals`: whether anything may begin. `renewals` None:
+    machines are rebooted by somebody else."""
 
     def __init__(
         self,
@@ -62,13 +62,14 @@ class RolloutController:
         channel: Callable[[str], str | None],
         point: Callable[[str, str], object],
         freezes: Freezes,
+        signals: Signals,
         clock: Clock,
         up_ms: Callable[[], int],
         renewals: Renewals | None = None,
     ) -> None:
         self._store, self._judged, self._published, self._lifecycle = store, judged, published, lifecycle
         self._channel, self._point, self._clock, self._up_ms = channel, point, clock, up_ms
-        self._freezes, self._renewals = freezes, renewals
+        self._freezes, self._signals, self._renewals = freezes, signals, renewals
         self._refused: Mapping[str, str] = {}
         self._clocks: dict[int, SeenTime] = {}
         self._status: tuple[RolloutStatus, ...] = ()
@@ -161,8 +162,8 @@ class RolloutController:
         return f"{STANDS_STILL}: {', '.join(places)} cannot be looked at" if places else ""
 
     def _withheld(self, snapshot: Snapshot) -> str:
-        """Why nothing may begin now, by a freeze or the maintenance windows."""
-        said = permission(self._freezes, snapshot.inventory.maintenance, self._clock.now_ms())
+        """Why nothing may begin now, by a freeze, a signal from outside or the maintenance windows."""
+        said = permission(self._freezes, self._signals, snapshot.inventory.maintenance, self._clock.now_ms())
         return "" if said.may else f"nothing begins: {said.reason}"
 
     def _obstacle(self, rollout: Rollout, snapshot: Snapshot) -> str:

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
-from netboot.status import Reporting
+from netboot.status.reporting import Reporting
 
 LOOK_SECONDS = 0.1
 STATUS_SECONDS = 1.0

@@ -11,13 +11,15 @@ from netboot.controllers.nodes.observed import ObservedNodes, file_of
 from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.known import Node
 from netboot.reread import Look, look
-from netboot.status import ApproverStatus, BootStatus, JoinStatus, NodesStatus, Timed
+from netboot.status import FRESH_MS, Timed
+from netboot.status.approver import ApproverStatus
+from netboot.status.boot import BootStatus
+from netboot.status.join import JoinStatus
+from netboot.status.nodes import NodesStatus
 from netboot.stores.status import StatusFolder
 
 REPORTS = "reports"
 """The place where machines' reports come from: boot servers and their journals."""
-FRESH_MS = 10_000
-"""A process that has said nothing for longer may not hear machines either."""
 LARGEST = 64 * 1024**2
 """Bytes of the Nodes of a cluster; the names of 50,000 are 3 MiB."""
 

@@ -24,7 +24,8 @@ from netboot.lifecycle.snapshot import NO_REVOCATIONS, BootWindow, Snapshot
 from netboot.lifecycle.upstream import fetching
 from netboot.logs import Trouble
 from netboot.machines.values import Inventory
-from netboot.status import Condition, ImagesStatus, PublisherStatus
+from netboot.status import Condition
+from netboot.status.controllers import ImagesStatus, PublisherStatus
 from netboot.stores.snapshot import read_snapshot, write_snapshot
 
 log = logging.getLogger(__name__)

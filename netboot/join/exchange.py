@@ -14,8 +14,8 @@ from netboot.join.errors import RefusedError
 from netboot.join.identify import Identified
 from netboot.join.issue import Issuer
 from netboot.lifecycle.bootid import minted_ms
-from netboot.lifecycle.decide import View
 from netboot.lifecycle.errors import BadClaimError
+from netboot.lifecycle.published import View
 from tokens.errors import MalformedError, TpmError
 from tokens.sealed import Keyset
 

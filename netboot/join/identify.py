@@ -9,7 +9,7 @@ from typing import NamedTuple
 from netboot.join.errors import PendingError, RefusedError, UnknownMachineError
 from netboot.join.messages import Identifiers
 from netboot.join.ports import Enrolment, Enrolments
-from netboot.lifecycle.decide import View
+from netboot.lifecycle.published import View
 from netboot.machines.values import Machine
 
 

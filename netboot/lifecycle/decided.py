@@ -10,7 +10,8 @@ from collections.abc import Sequence
 
 from images.values.strict import Strict
 from images.values.types import Name, Sha256
-from netboot.lifecycle.decide import Boot, View, decide_machine
+from netboot.lifecycle.decide import Boot, decide_machine
+from netboot.lifecycle.published import View
 from netboot.lifecycle.snapshot import ImageFacts
 from netboot.machines.values import Machine
 

@@ -10,8 +10,8 @@ from typing import Literal
 from images.values.strict import Strict
 from netboot.lifecycle.boot_facts import Script
 from netboot.lifecycle.conditions import MachineCondition
-from netboot.lifecycle.decide import View, image_of
 from netboot.lifecycle.decided import arguments_digest
+from netboot.lifecycle.published import View, image_of
 from netboot.lifecycle.reasons import ConditionType, Reason
 from netboot.lifecycle.state import MachineState
 from netboot.lifecycle.trace import Trace

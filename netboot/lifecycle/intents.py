@@ -11,7 +11,7 @@ from pydantic import BeforeValidator, Field, StringConstraints
 from images.values.strict import Strict
 from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.transitions import Mark
-from netboot.machines.maintenance import Freeze, Permission, Window, may_act
+from netboot.machines.maintenance import Freeze, Permission, Signal, Window, may_act
 
 OPERATORS = "operator"
 """The owner of what people put on. What something else puts on is owned by that, by its name."""
@@ -154,14 +154,22 @@ class Freezes(Protocol):
         ...
 
 
-def permission(freezes: Freezes, windows: Sequence[Window], now_ms: int) -> Permission:
+class Signals(Protocol):
+    """What somebody outside says of whether anything may begin."""
+
+    def said(self) -> Signal | None:
+        """As it is now: that it cannot be told is a word too, and lets nothing begin. None: nobody is asked."""
+        ...
+
+
+def permission(freezes: Freezes, signals: Signals, windows: Sequence[Window], now_ms: int) -> Permission:
     """Whether what acts by itself may begin something now: the one question that it asks before it does. Where it
     cannot be told, it may not."""
     try:
         freeze = freezes.standing(now_ms)
     except CannotTellError as error:
         return Permission(may=False, reason=f"whether the fleet is frozen cannot be told: {error}")
-    return may_act(windows, freeze, now_ms)
+    return may_act(windows, freeze, signals.said(), now_ms)
 
 
 class FreezeStore(Freezes, Protocol):

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from netboot.lifecycle.decide import View
 from netboot.lifecycle.errors import RolloutRefusedError
+from netboot.lifecycle.published import View
 from netboot.lifecycle.rollout import ANEW, Assigned, Fact, Member, MemberState, Rollout, RolloutState
 from netboot.lifecycle.rollout_batch import racks_of
 from netboot.lifecycle.rollout_engine import named, withdrawn

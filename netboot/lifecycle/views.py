@@ -4,8 +4,9 @@ import difflib
 from collections.abc import Mapping
 
 from images.values.strict import Strict
-from netboot.lifecycle.decide import Decision, View, decide_machine
+from netboot.lifecycle.decide import Decision, decide_machine
 from netboot.lifecycle.errors import NoSuchMachineError
+from netboot.lifecycle.published import View
 from netboot.lifecycle.state import Checked, Claims, MachineState
 from netboot.lifecycle.trace import Trace
 from netboot.machines.values import Machine

@@ -1,5 +1,6 @@
-"""Maintenance windows and the freeze: when what acts by itself may begin something. A window is days, a start and an
-end by the clock of a place, as kured and Rancher's system-upgrade-controller have it (docs/decisions/121). Pure.
+"""Maintenance windows, the freeze and a signal from outside: when what acts by itself may begin something. A window is
+days, a start and an end by the clock of a place, as kured and Rancher's system-upgrade-controller have it
+(docs/decisions/121). Pure.
 """
 
 from collections.abc import Iterator, Sequence
@@ -110,6 +111,13 @@ def frozen(before: Freeze | None, asked: Freeze) -> tuple[Freeze, str]:
     return before.model_copy(update={"until_ms": asked.until_ms}), "extended"
 
 
+class Signal(NamedTuple):
+    """What somebody outside says, or why that cannot be told, in words that stay the same while it does."""
+
+    may: bool
+    reason: str
+
+
 class Permission(NamedTuple):
     """Whether what acts by itself may begin something now, why, and when that is another, in ms since 1970; None: when
     somebody says so."""
@@ -119,10 +127,17 @@ class Permission(NamedTuple):
     until_ms: int | None = None
 
 
-def may_act(windows: Sequence[Window], freeze: Freeze | None, now_ms: int) -> Permission:
-    """By what an operator said and what the inventory declares. Without any window: at any time."""
+def may_act(windows: Sequence[Window], freeze: Freeze | None, signal: Signal | None, now_ms: int) -> Permission:
+    """By what an operator said, then what somebody outside says (None: nobody is asked), then what the inventory
+    declares. Without any window: at any time."""
     if freeze is not None and freeze.stands(now_ms):
         return Permission(may=False, reason=f"frozen by {freeze.who}: {freeze.reason}", until_ms=freeze.until_ms)
+    if signal is not None and not signal.may:
+        return Permission(may=False, reason=signal.reason)
+    return _by_windows(windows, now_ms)
+
+
+def _by_windows(windows: Sequence[Window], now_ms: int) -> Permission:
     if not windows:
         return Permission(may=True, reason="no maintenance window is declared: at any time")
     closing = [(until, window.name) for window in windows if (until := window.opened(now_ms)) is not None]

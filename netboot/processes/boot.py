@@ -31,7 +31,7 @@ from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.ports import Clock
 from netboot.lifecycle.snapshot import Snapshot
 from netboot.process import ProcessSpec
-from netboot.status import BootStatus
+from netboot.status.boot import BootStatus
 from netboot.stores import bootkey
 from netboot.stores.journal import SqliteJournal
 from netboot.stores.status import StatusFolder, StatusWriter

@@ -29,7 +29,9 @@ from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.snapshot import BootWindow
 from netboot.machines.values import Inventory
 from netboot.process import ProcessSpec
-from netboot.status import FetcherStatus, LifecycleStatus, up_ms
+from netboot.status import up_ms
+from netboot.status.controllers import LifecycleStatus
+from netboot.status.fetcher import FetcherStatus
 from netboot.stores import proofkey
 from netboot.stores.conditions import JudgedFile, SqliteConditions
 from netboot.stores.drains import SqliteDrains
@@ -40,6 +42,7 @@ from netboot.stores.image_repository import open_image_repository
 from netboot.stores.intents import SqliteIntents
 from netboot.stores.register import open_register
 from netboot.stores.rollouts import SqliteRollouts
+from netboot.stores.signal import SaidSignal
 from netboot.stores.state import SqliteStates
 from netboot.stores.state_writer import SqliteProjection
 from netboot.stores.status import StatusFile, StatusFolder
@@ -107,6 +110,7 @@ def run(spec: ProcessSpec) -> None:
         repository.channel,
         repository.point,
         SqliteFreezes(config.data / "intents.db"),
+        SaidSignal(config, up_ms),
         clock,
         up_ms,
     )

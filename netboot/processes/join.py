@@ -24,7 +24,7 @@ from netboot.lifecycle.ports import Clock
 from netboot.machines.values import Inventory
 from netboot.process import ProcessSpec
 from netboot.reread import Reread
-from netboot.status import JoinStatus
+from netboot.status.join import JoinStatus
 from netboot.stores import bootkey
 from netboot.stores.facts import Facts
 from netboot.stores.intents import SqliteIntents

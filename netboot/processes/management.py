@@ -25,6 +25,7 @@ from netboot.stores.inventory import read_inventory
 from netboot.stores.live import LiveView
 from netboot.stores.register import open_register
 from netboot.stores.rollouts import SqliteRollouts
+from netboot.stores.signal import SaidSignal
 from netboot.stores.state import SqliteStates
 from netboot.stores.status import StatusFolder, room
 from netboot.web import create_app
@@ -79,6 +80,7 @@ def compose(config: Config, stopping: Callable[[], bool]) -> Dependencies:
         register=register,
         intents=intents,
         freezes=SqliteFreezes(config.data / "intents.db"),
+        signals=SaidSignal(config, up_ms),
         drains=SqliteDrains(config.data / "intents.db"),
         issuer=_issuer(config, register, intents) if config.clusters else None,
         boot_key=partial(bootkey.key_of, config),

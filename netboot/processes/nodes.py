@@ -28,7 +28,8 @@ from netboot.machines.classes import Class
 from netboot.machines.topology import NOWHERE
 from netboot.machines.values import Machine
 from netboot.process import ProcessSpec
-from netboot.status import Reporting, up_ms
+from netboot.status import up_ms
+from netboot.status.reporting import Reporting
 from netboot.stores.conditions import SqliteConditions
 from netboot.stores.drains import SqliteDrains
 from netboot.stores.facts import Facts

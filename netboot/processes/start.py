@@ -46,7 +46,7 @@ def _make(config: Config) -> None:
     needs it."""
     with suppress(OSError, StateUnavailableError):
         modes.folder(config.store, config.store)
-        for folder in ("accepted", "journal", "status"):
+        for folder in ("accepted", "journal", "pause", "status"):
             (config.data / folder).mkdir(parents=True, exist_ok=True)
         key_of(config)
 

@@ -75,13 +75,13 @@ def places(config: Config, file: Path) -> dict[str, Path]:
     for name, cluster in config.clusters.items():
         for key in ("authority", "issuer", "approver", "nodes"):
             paths[f"file/clusters.{name}.{key}"] = getattr(cluster, key)
-    if config.upstream is not None:
-        for key in ("credentials", "authority"):
-            if (path := getattr(config.upstream, key)) is not None:
-                paths[f"file/upstream.{key}"] = path
-    for name, section in (("journal", config.journal), ("ssh", config.ssh)):
-        if section is not None and section.authorities is not None:
-            paths[f"file/{name}.authorities"] = section.authorities
+    for name, section in (("upstream", config.upstream), ("pause", config.pause)):
+        for key in ("credentials", "token_file", "authority"):
+            if (path := getattr(section, key, None)) is not None:
+                paths[f"file/{name}.{key}"] = path
+    for name, told in (("journal", config.journal), ("ssh", config.ssh)):
+        if told is not None and told.authorities is not None:
+            paths[f"file/{name}.authorities"] = told.authorities
     return paths
 
 

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from netboot.lifecycle.decide import View
 from netboot.lifecycle.errors import NotReadyError
+from netboot.lifecycle.published import View
 from netboot.reread import Reread
 from netboot.stores.snapshot import read_snapshot
 

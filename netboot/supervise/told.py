@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from netboot.clock import monotonic_ms
-from netboot.status import ProcessStatus, SupervisorStatus
+from netboot.status.supervisor import ProcessStatus, SupervisorStatus
 from netboot.stores.status import StatusWriter
 from netboot.supervise.notify import Manager
 from netboot.supervise.process import Process

@@ -21,6 +21,7 @@ from netboot.machines.values import Inventory
 from netboot.status import Condition
 from netboot.stores.acceptance import Acceptance
 from netboot.stores.live import LiveView
+from netboot.stores.signal import SaidSignal
 from netboot.stores.status import StatusFolder
 from netboot.web.tokens import TokenFile
 
@@ -61,6 +62,7 @@ class Dependencies:
     register: Register
     intents: IntentStore
     freezes: FreezeStore
+    signals: SaidSignal
     drains: DrainStore
     issuer: Issuer | None
     boot_key: Callable[[], bytes]

@@ -2,10 +2,10 @@
 
 from netboot.lifecycle.errors import CannotTellError
 from netboot.readiness import Detail
-from netboot.status import LoopStatus, Reporting
+from netboot.status import FRESH_MS
+from netboot.status.controllers import LoopStatus
+from netboot.status.reporting import Reporting
 
-FRESH_MS = 10_000
-"""A process that has said nothing for longer is taken for stuck."""
 LOG = "see the log of the controllers"
 
 

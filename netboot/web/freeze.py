@@ -1,10 +1,12 @@
-"""`/v1/freeze`: whether what acts by itself may begin anything now, by a freeze and by maintenance windows."""
+"""`/v1/freeze`: whether what acts by itself may begin anything now, by a freeze, a signal from outside and maintenance
+windows."""
 
 from flask import Response, jsonify
 
 from netboot.lifecycle.intents import permission
 from netboot.machines import maintenance
 from netboot.machines.maintenance import Freeze
+from netboot.stores.signal import SaidSignal
 from netboot.web import inputs, render
 from netboot.web.dependencies import dependencies
 from netboot.web.inputs import parsed
@@ -51,10 +53,19 @@ def _answer(did: str, *, dry_run: bool = False, concerned: Freeze | None = None)
             "did": did,
             "dry_run": dry_run,
             "concerned": render.plain(concerned) if concerned is not None else None,
-            "may_act": permission(deps.freezes, windows, now)._asdict(),
+            "may_act": permission(deps.freezes, deps.signals, windows, now)._asdict(),
+            "signal": _signal(deps.signals),
             "windows": [
                 {**render.plain(window), "closes_ms": window.opened(now), "opens_ms": window.opens(now)}
                 for window in windows
             ],
         }
     )
+
+
+def _signal(signals: SaidSignal) -> dict[str, object] | None:
+    """What somebody outside says, and how old that is; None: nobody is asked."""
+    said, status = signals.said(), signals.status()
+    if said is None:
+        return None
+    return {**said._asdict(), "age_seconds": status.age_seconds if status is not None else None}

@@ -6,7 +6,7 @@ from images.values.strict import FaultsError, Strict
 from images.values.types import Sha256
 from netboot.lifecycle.errors import InventoryChangedError, InventoryUnreadError
 from netboot.machines.difference import differences, digest_of
-from netboot.status import PendingInventory, PublisherStatus
+from netboot.status.controllers import PendingInventory, PublisherStatus
 from netboot.web import errors, inputs, render
 from netboot.web.dependencies import dependencies
 from netboot.web.enrolments import Reason

@@ -8,8 +8,9 @@ from flask import Response, jsonify, request
 
 from netboot.lifecycle.claims import parse_claim
 from netboot.lifecycle.conditions import MachineCondition
-from netboot.lifecycle.decide import View, decide, decide_machine
+from netboot.lifecycle.decide import decide, decide_machine
 from netboot.lifecycle.errors import CannotTellError
+from netboot.lifecycle.published import View
 from netboot.lifecycle.state import MachineState
 from netboot.lifecycle.views import machine_detail, machine_named, machine_views
 from netboot.machines.values import Machine, boot_limit_of

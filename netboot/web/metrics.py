@@ -18,16 +18,11 @@ from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.health import STALE_MS
 from netboot.lifecycle.history import History
 from netboot.lifecycle.ports import Clock, States
-from netboot.status import (
-    BootStatus,
-    FetcherStatus,
-    LifecycleStatus,
-    ProcessStatus,
-    ProjectionStatus,
-    PublisherStatus,
-    RolloutsStatus,
-    SupervisorStatus,
-)
+from netboot.status.boot import BootStatus
+from netboot.status.controllers import LifecycleStatus, ProjectionStatus, PublisherStatus, RolloutsStatus
+from netboot.status.fetcher import FetcherStatus
+from netboot.status.pause import PauseStatus
+from netboot.status.supervisor import ProcessStatus, SupervisorStatus
 from netboot.stores.live import LiveView
 from netboot.stores.status import StatusFolder
 from netboot.web.dependencies import dependencies
@@ -35,6 +30,7 @@ from netboot.web.metrics_attention import Attention
 from netboot.web.metrics_clusters import clusters
 from netboot.web.metrics_lifecycle import lifecycle
 from netboot.web.metrics_objective import objective
+from netboot.web.metrics_pause import pause_signal
 from netboot.web.metrics_rollouts import rollouts
 
 S = TypeVar("S", bound=Strict)
@@ -105,6 +101,8 @@ class Now(Collector):
             yield from rollouts(rolling)
         if (fetcher := self._read("fetcher", FetcherStatus)) is not None:
             yield from _fetcher(fetcher)
+        if (pause := self._read("pause", PauseStatus)) is not None:
+            yield from pause_signal(pause)
         if (supervisor := self._read("supervisor", SupervisorStatus)) is not None:
             yield from _processes(supervisor.processes)
             yield from self._boot_servers(supervisor.processes)

@@ -7,7 +7,8 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from netboot.lifecycle.errors import CannotTellError
-from netboot.status import JoinStatus, SupervisorStatus
+from netboot.status.join import JoinStatus
+from netboot.status.supervisor import SupervisorStatus
 from netboot.web.dependencies import Dependencies
 from netboot.web.readiness import assess
 

@@ -7,7 +7,8 @@ from prometheus_client import Metric
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
 from images.values.strict import Strict
-from netboot.status import ApproverStatus, NodesStatus
+from netboot.status.approver import ApproverStatus
+from netboot.status.nodes import NodesStatus
 from netboot.web.metrics_gate import gates
 
 S = TypeVar("S", bound=Strict)

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from prometheus_client import Metric
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
-from netboot.status import NodesStatus
+from netboot.status.nodes import NodesStatus
 
 
 def gates(collectors: Mapping[str, NodesStatus]) -> Iterator[Metric]:

@@ -7,7 +7,7 @@ from prometheus_client.core import GaugeMetricFamily
 
 from netboot.lifecycle.reasons import STATUSES
 from netboot.lifecycle.transitions import STEPS
-from netboot.status import LifecycleStatus
+from netboot.status.controllers import LifecycleStatus
 
 
 def lifecycle(status: LifecycleStatus) -> Iterator[Metric]:

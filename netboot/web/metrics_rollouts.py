@@ -6,7 +6,7 @@ from prometheus_client import Metric
 from prometheus_client.core import GaugeMetricFamily
 
 from netboot.lifecycle.rollout import UNDER_WAY
-from netboot.status import RolloutsStatus
+from netboot.status.controllers import RolloutsStatus
 
 
 def rollouts(status: RolloutsStatus) -> Iterator[Metric]:

@@ -9,19 +9,14 @@ from netboot.clock import monotonic_ms
 from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.intents import by_machine, marks_of
 from netboot.readiness import Detail, Readiness
-from netboot.status import (
-    Condition,
-    LifecycleStatus,
-    ProjectionStatus,
-    PublisherStatus,
-    RolloutsStatus,
-    SupervisorStatus,
-    reporting_class,
-)
+from netboot.status import FRESH_MS, Condition
+from netboot.status.controllers import LifecycleStatus, ProjectionStatus, PublisherStatus, RolloutsStatus
+from netboot.status.reporting import reporting_class
+from netboot.status.supervisor import SupervisorStatus
 from netboot.stores.journal_file import STANDING
 from netboot.web import render
 from netboot.web.dependencies import Dependencies, dependencies
-from netboot.web.details import FRESH_MS, LOG, at_work, old, unsaid
+from netboot.web.details import LOG, at_work, old, unsaid
 
 S = TypeVar("S", bound=Strict)
 

@@ -26,7 +26,7 @@ from netboot.kube.leases import KubeLeases
 from netboot.kube.secrets import KubeTokens
 from netboot.lifecycle.snapshot import Snapshot
 from netboot.machines.values import Inventory, Machine, Match, Node
-from netboot.status import ApproverStatus
+from netboot.status.approver import ApproverStatus
 from netboot.stores.enrolment import SqliteEnrolments
 from netboot.stores.journal_reader import read_after
 from netboot.stores.snapshot import write_snapshot

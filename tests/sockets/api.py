@@ -17,18 +17,17 @@ from netboot.join.issue import Issuer
 from netboot.join.ports import ClusterAccess
 from netboot.join.register import Register
 from netboot.lifecycle.publish import fault_of
-from netboot.status import (
-    Condition,
+from netboot.status import Condition
+from netboot.status.controllers import (
     ImagesStatus,
     InventoryStatus,
     LifecycleStatus,
-    ProcessStatus,
     ProjectionStatus,
     PublisherStatus,
     RolloutsStatus,
     RolloutStatus,
-    SupervisorStatus,
 )
+from netboot.status.supervisor import ProcessStatus, SupervisorStatus
 from netboot.stores.acceptance import Acceptance
 from netboot.stores.conditions import JudgedFile, SqliteConditions
 from netboot.stores.drains import SqliteDrains
@@ -40,6 +39,7 @@ from netboot.stores.intents import make as make_intents
 from netboot.stores.inventory import read_inventory
 from netboot.stores.live import LiveView
 from netboot.stores.rollouts import SqliteRollouts, make
+from netboot.stores.signal import SaidSignal
 from netboot.stores.status import StatusFolder, write_status
 from netboot.web import create_app
 from netboot.web.dependencies import Dependencies
@@ -183,6 +183,7 @@ class Api:
             register=self.register,
             intents=self.intents,
             freezes=self.freezes,
+            signals=SaidSignal(self.config, lambda: UP_MS),
             drains=self.drains,
             issuer=self.issuer,
             boot_key=lambda: bytes(32),

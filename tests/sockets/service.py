@@ -13,7 +13,7 @@ from typing import Any
 import requests
 
 from netboot.config import Config
-from netboot.status import SupervisorStatus
+from netboot.status.supervisor import SupervisorStatus
 from netboot.stores.status import StatusFolder
 from tests.processes import descendants, environment, runs, wait_for
 from tests.sites import TOKEN

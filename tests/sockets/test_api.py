@@ -13,7 +13,9 @@ from netboot.lifecycle.conditions import Judged, MachineCondition
 from netboot.lifecycle.phases import Phase
 from netboot.lifecycle.reasons import ConditionType, Reason
 from netboot.lifecycle.state import Batch
-from netboot.status import Condition, InventoryStatus, NodesStatus
+from netboot.status import Condition
+from netboot.status.controllers import InventoryStatus
+from netboot.status.nodes import NodesStatus
 from netboot.stores.journal_file import STANDING
 from netboot.web import readiness
 from tests.records import boot_id, event, script, sighted

@@ -17,7 +17,7 @@ from netboot.addresses import Address
 from netboot.config import Config, Provisioning
 from netboot.connections import ACCEPT_AT_ONCE, Limited
 from netboot.process import ProcessSpec
-from netboot.status import BootStatus
+from netboot.status.boot import BootStatus
 from netboot.stores.journal_reader import read_after
 from netboot.stores.snapshot import write_snapshot
 from netboot.stores.status import StatusFolder

@@ -81,6 +81,7 @@ def test_what_json_has(api: Api, run: Run) -> None:
         "dry_run": False,
         "concerned": freeze,
         "may_act": {"may": False, "reason": "frozen by alice: x", "until_ms": NOW + 3_600_000},
+        "signal": None,
         "windows": [],
     }
     assert run("freeze", "status", "-o", "json").json == {**answer, "did": "", "concerned": None}

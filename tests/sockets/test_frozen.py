@@ -15,7 +15,7 @@ import requests
 from images.store.store import Store
 from netboot.clock import monotonic_ms
 from netboot.config import load_config
-from netboot.status import ProcessStatus
+from netboot.status.supervisor import ProcessStatus
 from tests.processes import descendants, runs, wait_for
 from tests.sites import add_image, free_ports
 from tests.sockets import faults
@@ -24,7 +24,7 @@ from tests.sockets.service import Service, serving
 
 MAC = "52:54:00:00:00:01"
 NOTIFY = {"WATCHDOG_USEC": "4000000"}
-KINDS = ("boot-0", "management", "controllers", "join-0", "approver-default", "nodes-default", "fetcher")
+KINDS = ("boot-0", "management", "controllers", "join-0", "approver-default", "nodes-default", "fetcher", "pause")
 
 
 @pytest.fixture(scope="module")
@@ -54,6 +54,7 @@ def service(tmp_path_factory: pytest.TempPathFactory, manager: list[str]) -> Ite
         root, [nobody] = tmp_path_factory.mktemp("frozen") / "site", free_ports(1)
         more = f"""\
 upstream: {{place: "http://127.0.0.1:{nobody}/v1"}}
+pause: {{hook: "https://127.0.0.1:{nobody}"}}
 watchdog: {{server_seconds: 10, controller_seconds: 20, start_seconds: 120}}
 """
         file = make_whole_site(root, nobody, more=more)

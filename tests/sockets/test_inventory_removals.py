@@ -15,7 +15,7 @@ from netboot.controllers.inventory import REMEMBERED_SECONDS, InventoryInForce
 from netboot.controllers.snapshot_publisher import SnapshotPublisher
 from netboot.machines.difference import digest_of
 from netboot.machines.inventory import load_inventory
-from netboot.status import InventoryStatus, PendingInventory
+from netboot.status.controllers import InventoryStatus, PendingInventory
 from netboot.stores.acceptance import Acceptance
 from netboot.stores.snapshot import read_snapshot
 from tests.commands import Run

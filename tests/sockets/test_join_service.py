@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from netboot.config import load_config
-from netboot.status import ProcessStatus, SupervisorStatus
+from netboot.status.supervisor import ProcessStatus, SupervisorStatus
 from netboot.stores.status import StatusFolder
 from tests.processes import wait_for
 from tests.sites import add_image, free_ports

@@ -12,7 +12,11 @@ from netboot.lifecycle.history import Found
 from netboot.lifecycle.objective import Measured
 from netboot.lifecycle.phases import Phase
 from netboot.lifecycle.state import Batch
-from netboot.status import ApproverStatus, FetcherStatus, JoinStatus, NodesStatus
+from netboot.status.approver import ApproverStatus
+from netboot.status.fetcher import FetcherStatus
+from netboot.status.join import JoinStatus
+from netboot.status.nodes import NodesStatus
+from netboot.status.pause import PauseStatus
 from tests.records import event, script
 from tests.sockets.api import NOW, SUPERVISOR, UP, Api
 
@@ -25,7 +29,7 @@ _ROW = re.compile(r"\| `(netboot_\w+)` \| (\w+) \|([^|]*)\| ([^|]+) \|([^|]*)\|"
 
 @pytest.fixture(scope="module")
 def exposed(tmp_path_factory: pytest.TempPathFactory) -> list[Metric]:
-    """All that there is where everything is configured: boot servers, clusters, an upstream."""
+    """All that there is where everything is configured: boot servers, clusters, an upstream, a signal from outside."""
     api = Api(tmp_path_factory.mktemp("metrics"))
     api.states.take(Batch("boot-0.db", 1, 2, [script("gpu-001", 1), event("gpu-001", 1, Phase.BOOTED)]))
     api.history.count(Found([Measured("Ready", "hgx", "a" * 12, 16_000, 1_000)]))
@@ -36,6 +40,7 @@ def exposed(tmp_path_factory: pytest.TempPathFactory) -> list[Metric]:
         boot_0=Counters(bytes_sent=1).status(NOW, open_connections=1, journal_lag=1),
         supervisor=SUPERVISOR.model_copy(update={"processes": processes}),
         fetcher=FetcherStatus(**common, images={}, transfer=None, fetched=1, bytes=1, failed=1),
+        pause=PauseStatus(**common, may=True, reason="go", age_seconds=1.0, asked=1, failed=0),
         approver_default=ApproverStatus(
             **common, decided=(("approved", "client", 1),), unavailable=1, waiting=0, oldest_seconds=0.0
         ),

@@ -10,21 +10,23 @@ from images.artifact.keyring import KeyRing
 from images.artifact.signing import SigningKey
 from images.errors import BusyError
 from images.store.store import Store
-from netboot.config import Config, UpstreamPlace
+from netboot.config import Config
+from netboot.config_outside import UpstreamPlace
 from netboot.controllers.assignments import Assignments
 from netboot.controllers.snapshot_publisher import SnapshotPublisher
 from netboot.join.enrolment import Act, OpenWindow
-from netboot.lifecycle.decide import image_of
 from netboot.lifecycle.errors import StateUnavailableError
 from netboot.lifecycle.phases import Phase
 from netboot.lifecycle.publish import fault_of
+from netboot.lifecycle.published import image_of
 from netboot.lifecycle.rollout import Member
 from netboot.lifecycle.rollout_store import Note
 from netboot.lifecycle.snapshot import Assignment, BootWindow, Revocations, Snapshot
 from netboot.lifecycle.state import Batch
 from netboot.lifecycle.upstream import missing
 from netboot.machines.values import Inventory
-from netboot.status import Condition, InventoryStatus
+from netboot.status import Condition
+from netboot.status.controllers import InventoryStatus
 from netboot.stores.enrolment import SqliteEnrolments
 from netboot.stores.image_repository import StoreImageRepository
 from netboot.stores.rollouts import SqliteRollouts, make

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from netboot.controllers.boot_records import AT_MOST_MS, LATE_SECONDS
-from netboot.lifecycle.decide import View
 from netboot.lifecycle.decided import Inputs
 from netboot.lifecycle.errors import StateUnavailableError
 from netboot.lifecycle.phases import Phase
 from netboot.lifecycle.proof import ProofOfBoot, verified
+from netboot.lifecycle.published import View
 from netboot.lifecycle.reasons import Reason
 from netboot.lifecycle.snapshot import Assignment, ImageFacts, Snapshot
 from netboot.machines.values import Machine

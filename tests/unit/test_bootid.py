@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from netboot.lifecycle.bootid import belongs, machine_of_boot, mint, minted_ms
-from netboot.lifecycle.decide import View
+from netboot.lifecycle.published import View
 from tests.joining import declared, snapshot_of
 
 KEY = bytes(range(32))

@@ -14,7 +14,8 @@ from ipxe.command_line import LONGEST, CommandLine
 from ipxe.render import prepare
 from ipxe.values import Boot
 from netboot.lifecycle.decide import Boot as Boots
-from netboot.lifecycle.decide import Refused, Unavailable, View, decide_machine
+from netboot.lifecycle.decide import Refused, Unavailable, decide_machine
+from netboot.lifecycle.published import View
 from netboot.machines.classes import Class
 from netboot.machines.values import Inventory, Profile, Rack
 from tests.commands import Run

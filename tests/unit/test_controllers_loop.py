@@ -10,7 +10,7 @@ import pytest
 from netboot.clock import SystemClock
 from netboot.controllers import loop
 from netboot.controllers.loop import Beats, Controllers
-from netboot.status import LoopStatus
+from netboot.status.controllers import LoopStatus
 
 
 class Faulty:

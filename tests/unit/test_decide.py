@@ -11,7 +11,8 @@ from images.recipe.inherit import find, load
 from ipxe.render import prepare
 from netboot.boot.scripts import boot_values
 from netboot.boot.waiting import waiting_values
-from netboot.lifecycle.decide import Boot, Claim, Decision, Refused, Unavailable, Unknown, View, decide, decide_machine
+from netboot.lifecycle.decide import Boot, Claim, Decision, Refused, Unavailable, Unknown, decide, decide_machine
+from netboot.lifecycle.published import View
 from netboot.lifecycle.snapshot import Assignment, ImageFacts, Snapshot
 from netboot.machines.classes import Class
 from netboot.machines.values import Channel, Inventory, Machine, Profile, Rack

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from netboot.lifecycle.conditions import MachineCondition
-from netboot.lifecycle.decide import View
 from netboot.lifecycle.decided import arguments_digest
 from netboot.lifecycle.drift import Drift, drifts
 from netboot.lifecycle.phases import Phase
+from netboot.lifecycle.published import View
 from netboot.lifecycle.reasons import ConditionType, Reason
 from netboot.lifecycle.snapshot import Assignment, Snapshot
 from netboot.lifecycle.state import MachineState

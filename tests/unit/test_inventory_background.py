@@ -11,7 +11,7 @@ from netboot.controllers.changes import Changes
 from netboot.controllers.inventory import InventoryInForce
 from netboot.machines.inventory import load_inventory
 from netboot.machines.values import Inventory
-from netboot.status import InventoryStatus
+from netboot.status.controllers import InventoryStatus
 from tests.processes import wait_for
 from tests.sites import INVENTORY, make_site
 

@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 from ipxe.render import waiting_script
 from netboot.boot.waiting import waiting_values
 from netboot.lifecycle.claims import parse_claim
-from netboot.lifecycle.decide import Boot, View, decide
+from netboot.lifecycle.decide import Boot, decide
+from netboot.lifecycle.published import View
 from netboot.lifecycle.snapshot import Snapshot
 from netboot.machines.values import Inventory
 

@@ -21,7 +21,9 @@ from netboot.lifecycle.known import Node
 from netboot.lifecycle.phases import Phase
 from netboot.lifecycle.transitions import Act
 from netboot.machines.values import Machine
-from netboot.status import ApproverStatus, BootStatus, NodesStatus
+from netboot.status.approver import ApproverStatus
+from netboot.status.boot import BootStatus
+from netboot.status.nodes import NodesStatus
 from netboot.stores.conditions import JudgedFile, SqliteConditions
 from netboot.stores.status import StatusFolder, write_status
 from tests.joining import snapshot_of

@@ -76,7 +76,7 @@ def test_what_is_said_of_a_window_agrees(days: Any, start: Any, end: Any, zone: 
     assert until is None or window.opened(until - 1) == until
     if until is not None:
         assert now < until <= now + timedelta(hours=26) / timedelta(milliseconds=1)
-    allowed = may_act([window], None, now)
+    allowed = may_act([window], None, None, now)
     assert (allowed.may, allowed.until_ms) == ((True, until) if until is not None else (False, opens))
 
 
@@ -109,10 +109,10 @@ def test_a_window_that_is_in_force_where_its_time_zone_is_not_known_is_shut_and_
     )
     windows = Inventory.model_validate_json(text).maintenance
     assert (windows[0].opened(NOW), windows[0].opens(NOW)) == (None, None)
-    assert may_act(windows, None, NOW) == Permission(
+    assert may_act(windows, None, None, NOW) == Permission(
         False, "no maintenance window is open; the time zone of w is not known here"
     )
-    assert may_act([*windows, NIGHTS], None, NOW).until_ms == NIGHTS.opens(NOW)
+    assert may_act([*windows, NIGHTS], None, None, NOW).until_ms == NIGHTS.opens(NOW)
 
 
 @pytest.mark.parametrize(
@@ -141,14 +141,14 @@ OPEN, OTHER = Window(name="open", start="11:00", end="13:00"), Window(name="long
 
 def test_may_act_says_why_in_words() -> None:
     until = at("2026-11-23T14:00")
-    assert may_act((), None, NOW) == Permission(may=True, reason="no maintenance window is declared: at any time")
-    assert may_act((OPEN, OTHER), None, NOW) == Permission(True, "maintenance window longer is open", until)
-    assert may_act((NIGHTS,), None, NOW) == Permission(
+    assert may_act((), None, None, NOW) == Permission(may=True, reason="no maintenance window is declared: at any time")
+    assert may_act((OPEN, OTHER), None, None, NOW) == Permission(True, "maintenance window longer is open", until)
+    assert may_act((NIGHTS,), None, None, NOW) == Permission(
         False, "no maintenance window is open; the next one is nights", at("2026-11-23T21:00")
     )
     for windows in ((), (OPEN,), (NIGHTS,)):
-        assert may_act(windows, FREEZE, NOW) == Permission(False, "frozen by alice: power work", NOW + 10)
-        assert may_act(windows, FREEZE, NOW + 10) == may_act(windows, None, NOW + 10)
+        assert may_act(windows, FREEZE, None, NOW) == Permission(False, "frozen by alice: power work", NOW + 10)
+        assert may_act(windows, FREEZE, None, NOW + 10) == may_act(windows, None, None, NOW + 10)
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,7 @@ def test_every_kind_of_process_has_one_file_and_no_other_file_builds_one() -> No
         ("approver", {"aiohttp", "flask", "gunicorn", "netboot.boot", "netboot.web"}),
         ("nodes", {"aiohttp", "flask", "gunicorn", "netboot.boot", "netboot.web"}),
         ("fetcher", {"aiohttp", "flask", "gunicorn", "kubernetes", "netboot.boot", "netboot.web"}),
+        ("pause", {"aiohttp", "flask", "gunicorn", "kubernetes", "sqlite3", "tokens", "netboot.boot", "netboot.web"}),
     ],
 )
 def test_a_process_loads_nothing_of_the_others(kind: str, strangers: set[str]) -> None:

@@ -12,7 +12,7 @@ from netboot.join.errors import JoinError, RefusedError
 from netboot.join.identify import by_tpm
 from netboot.join.messages import Identifiers
 from netboot.join.register import EnrolmentView, Register
-from netboot.lifecycle.decide import View
+from netboot.lifecycle.published import View
 from netboot.machines.values import Machine
 from tests.enrolments import MemoryEnrolments
 from tests.joining import NOW, snapshot_of

@@ -36,3 +36,22 @@ def test_who_is_kept_out_of_service_by_somebody_is_so_by_its_condition(reason: R
     snapshot: Any = SimpleNamespace(inventory=INVENTORY)
     found = facts_of(snapshot, "stable", ["m-1"], {"m-1": judged})
     assert found == {"m-1": Fact(up=False, image=NEW, boot="b", held=held)}
+
+
+def test_who_changes_channel_leaves_and_who_comes_is_no_member() -> None:
+    """Rule L14: members are those of the start, as long as they use the channel."""
+    moved = Machine(name="m-1", match=Match(serial="m-1"), profile="other")
+    came = Machine(name="m-2", match=Match(serial="m-2"), profile="p")
+    inventory = INVENTORY.model_copy(
+        update={
+            "machines": (moved, came),
+            "profiles": (*INVENTORY.profiles, Profile(name="other", channel="edge")),
+            "channels": (*INVENTORY.channels, Channel(name="edge")),
+        }
+    )
+    snapshot: Any = SimpleNamespace(inventory=inventory)
+    found = facts_of(snapshot, "stable", ["m-1", "m-3"], {})
+    assert found == {
+        "m-1": Fact(up=False, image="", boot="", gone="it uses channel edge now"),
+        "m-3": Fact(up=False, image="", boot="", gone="the inventory no longer has it"),
+    }

@@ -14,7 +14,7 @@ from netboot.lifecycle.errors import StateUnavailableError
 from netboot.lifecycle.rollout import Member, MemberState, RolloutState
 from netboot.lifecycle.rollout_orders import undone
 from netboot.lifecycle.rollout_store import Note
-from netboot.machines.maintenance import Freeze
+from netboot.machines.maintenance import Freeze, Signal
 from netboot.machines.values import Channel
 from tests.rollout_world import TICK, World
 from tests.rollouts import NEW, OLD, OTHER, rollout
@@ -213,7 +213,7 @@ def test_a_store_that_cannot_be_read_is_a_problem_that_goes(tmp_path: Path) -> N
     assert world.controller.status().problem == ""
 
 
-def test_a_freeze_and_a_file_that_cannot_be_read_keep_turns_from_coming(tmp_path: Path) -> None:
+def test_a_freeze_a_signal_and_a_file_that_cannot_be_read_keep_turns_from_coming(tmp_path: Path) -> None:
     world = World(tmp_path, 16, 8, unlucky(0), minutes=8, tick=60)
     world.freeze = Freeze(who="alice", reason="power work", since_ms=0, until_ms=world.now_ms() + 7_200_000)
     world.start(canary=2, max_unavailable="2", bake="30m", deadline="30m")
@@ -226,6 +226,11 @@ def test_a_freeze_and_a_file_that_cannot_be_read_keep_turns_from_coming(tmp_path
     why = "nothing begins: whether the fleet is frozen cannot be told: intents.db is torn"
     assert (world.rollout().why, world.rollout().state, world.most_out) == (why, RolloutState.RUNNING, 0)
     world.freezes_lost = False
+    world.signal = Signal(may=False, reason="whether https://change.example lets anything begin cannot be told")
+    world.tick()
+    world.tick()
+    assert (world.rollout().why, world.most_out) == (f"nothing begins: {world.signal.reason}", 0)
+    world.signal = Signal(may=True, reason="https://change.example lets things begin")
     run(world, 12)
     assert world.rollout().state is RolloutState.COMPLETE
     world.close()

@@ -9,7 +9,7 @@ import pytest
 
 from netboot.boot.metrics import Counters
 from netboot.lifecycle.errors import CannotTellError
-from netboot.status import BootStatus
+from netboot.status.boot import BootStatus
 from netboot.stores import status
 from netboot.stores.status import StatusFile, StatusFolder, wipe, write_status
 

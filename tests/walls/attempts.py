@@ -23,6 +23,7 @@ NAMES = {
     "approver": "approver-default",
     "nodes": "nodes-default",
     "fetcher": "fetcher",
+    "pause": "pause",
 }
 ALLOWED: dict[str, set[str]] = {
     "boot": {"read nonce keys", "write own journal"},
@@ -30,13 +31,21 @@ ALLOWED: dict[str, set[str]] = {
     | {"write channel", "replace channel", "create in store", "connect apiserver"},
     "controllers": {"read proof key", "write enrolments", "write intents", "write rollouts", "write history"}
     | {"write snapshot", "replace snapshot", "write state", "write own journal"}
-    | {"write other journal", "write boot-id key", "write channel", "replace channel", "create in store"},
+    | {
+        "write word from outside",
+        "write other journal",
+        "write boot-id key",
+        "write channel",
+        "replace channel",
+        "create in store",
+    },
     "join": {"read join key", "read sealing keys", "read nonce keys", "read issuer"}
     | {"write enrolments", "write own journal", "connect apiserver"},
     "approver": {"read approver", "write own journal", "connect apiserver"},
     "nodes": {"read nodes", "write own journal", "connect apiserver"},
     "fetcher": {"read registry's login", "write channel", "replace channel", "create in store"}
     | {"connect apiserver", "connect other"},
+    "pause": {"read pause token", "write word from outside", "connect apiserver"},
 }
 """All that is possible, of what `attempts` tries; everything else must be refused. Why: docs/operations.md."""
 ALL = {"large question"}
@@ -52,6 +61,7 @@ SECRETS = {
     "approver": "secrets/approver.kubeconfig",
     "nodes": "secrets/nodes.kubeconfig",
     "registry's login": "secrets/registry.json",
+    "pause token": "secrets/pause.token",
 }
 """Of the site that `tests.walls.site` makes, in its folder; the signing key is named by its digest."""
 NOTIFY = "notify"
@@ -79,6 +89,7 @@ def attempts(root: Path, kind: str, pids: Mapping[str, int], apiserver: int, oth
         "intents": data / "intents.db",
         "history": data / "history.db",
         "rollouts": data / "rollouts.db",
+        "word from outside": data / "pause" / "pause.json",
         "boot-id key": data / "boot-id.key",
         "own journal": own if own.exists() else data / "journal" / "boot-0.db",
         "other journal": data / "journal" / f"{neighbour}.db",

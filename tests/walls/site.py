@@ -11,11 +11,14 @@ from tests.sockets.join_site import make_whole_site
 
 
 def walled_site(root: Path, apiserver: int) -> Config:
-    """In `root`, with one image in its channel. `apiserver`: the port of loopback that its kubeconfigs name."""
+    """In `root`, with one image in its channel. `apiserver`: the port of loopback that its kubeconfigs name, and where
+    somebody is asked whether anything may begin."""
     [nobody] = free_ports(1)
     upstream = f'upstream: {{place: "127.0.0.1:{nobody}/images", credentials: secrets/registry.json}}\n'
-    config = load_config(make_whole_site(root, apiserver, workers=1, more=upstream))
+    pause = f"pause: {{hook: 'https://127.0.0.1:{apiserver}', token_file: secrets/pause.token}}\n"
+    config = load_config(make_whole_site(root, apiserver, workers=1, more=upstream + pause))
     proofkey.rotate(config.proof_key, proofkey.folder_of(config))
     write_private(root / "secrets" / "registry.json", b"{}")
+    write_private(root / "secrets" / "pause.token", b"a-token-of-nobody\n")
     Store(config.store).set_channel("stable", add_image(config))
     return config

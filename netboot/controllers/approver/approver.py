@@ -23,7 +23,8 @@ from netboot.join.errors import ConflictError, RefusedError
 from netboot.join.ports import CertificateRequests, Csr, Leases, Tokens
 from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.ports import Clock
-from netboot.status import DEFECT, ApproverStatus
+from netboot.status import DEFECT
+from netboot.status.approver import ApproverStatus
 from tokens.errors import TooManyError
 
 log = logging.getLogger(__name__)

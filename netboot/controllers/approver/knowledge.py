@@ -7,7 +7,7 @@ from netboot.controllers.approver.decision import Known, is_of_boot, nodes_named
 from netboot.join.certificates import Issued, IssuedCertificates, recorded
 from netboot.join.errors import ClusterUnavailableError, ConflictError, RefusedError
 from netboot.join.ports import Credential, Csr, Enrolments, Leases
-from netboot.lifecycle.decide import View
+from netboot.lifecycle.published import View
 from netboot.machines.values import Machine
 
 log = logging.getLogger(__name__)

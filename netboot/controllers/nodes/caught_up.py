@@ -1,7 +1,7 @@
 """How far the state is, as the projection says: a Node that was seen later may be of a boot that it does not know."""
 
 from netboot.lifecycle.errors import CannotTellError
-from netboot.status import ProjectionStatus
+from netboot.status.controllers import ProjectionStatus
 from netboot.stores.status import StatusFolder
 
 

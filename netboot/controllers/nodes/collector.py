@@ -22,7 +22,8 @@ from netboot.lifecycle.ports import Clock, States
 from netboot.lifecycle.trace import Trace
 from netboot.logs import Trouble
 from netboot.machines.values import Machine
-from netboot.status import DEFECT, NodesStatus, up_ms
+from netboot.status import DEFECT, up_ms
+from netboot.status.nodes import NodesStatus
 
 log = logging.getLogger(__name__)
 

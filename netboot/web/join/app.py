@@ -14,7 +14,7 @@ from netboot.join.attest import attest
 from netboot.join.exchange import Exchange
 from netboot.join.hello import hello
 from netboot.lifecycle.errors import CannotTellError, OverloadedError
-from netboot.status import JoinReadiness
+from netboot.status.join import JoinReadiness
 from netboot.web import errors, render
 from netboot.web.join.limits import Buckets
 from netboot.web.join.preflight import CheckedClusters

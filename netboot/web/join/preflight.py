@@ -11,7 +11,8 @@ from netboot.join.errors import ClusterUnavailableError
 from netboot.join.ports import ClusterAccess
 from netboot.join.preconditions import Connected, Finding, refusals
 from netboot.lifecycle.errors import LifecycleError
-from netboot.status import DEFECT, ClusterStatus, FindingStatus
+from netboot.status import DEFECT
+from netboot.status.join import ClusterStatus, FindingStatus
 
 log = logging.getLogger(__name__)
 

@@ -293,7 +293,25 @@ def admin(site: LiveSite) -> requests.Session:
     return session
 
 
-def test_how_healthy_a_node_is_nobody_else_says(node: Node, another: Node, admin: requests.Session) -> None:
+def detecting(site: LiveSite, admin: requests.Session) -> requests.Session:
+    """As node-problem-detector, with the role that Kubernetes has for it: it patches the status of any node."""
+    name, rbac = "system:node-problem-detector", "rbac.authorization.k8s.io"
+    bound = {
+        "metadata": {"name": "detector"},
+        "roleRef": {"apiGroup": rbac, "kind": "ClusterRole", "name": name},
+        "subjects": [{"apiGroup": rbac, "kind": "User", "name": name}],
+    }
+    made = site.admin("POST", f"/apis/{rbac}/v1/clusterrolebindings", bound)
+    assert made.status_code == 201, made.text
+    session = site._session()
+    session.cert = admin.cert
+    session.headers["Impersonate-User"] = name
+    return session
+
+
+def test_how_healthy_a_node_is_nobody_else_says(
+    site: LiveSite, node: Node, another: Node, admin: requests.Session
+) -> None:
     why = FOR_ITSELF.format(node.name)
     denied(node.patch(admin, said("False", node.credential)), why)
     for at in ("", "/status"):
@@ -303,6 +321,9 @@ def test_how_healthy_a_node_is_nobody_else_says(node: Node, another: Node, admin
             {"metadata": {"annotations": {"netboot.dev/health-checks": None}}},
         ):
             denied(node.patch(admin, body, at), why)
+    detector = detecting(site, admin)
+    wait_for(lambda: node.patch(detector, PLAIN).status_code == 200)
+    denied(node.patch(detector, said("False", node.credential)), why)
     others = node.patch(another.session, said("True", node.credential))
     assert (others.status_code, "is not allowed to modify node" in others.text) == (403, True)
 

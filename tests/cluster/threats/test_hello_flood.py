@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from netboot.status import SupervisorStatus
+from netboot.status.supervisor import SupervisorStatus
 from netboot.stores.status import StatusFolder
 from tests.cluster.threats.live_site import LEASES, SERVE, LiveSite
 from tests.sockets.hello_flood import HELLOS, Flood, memory_kib

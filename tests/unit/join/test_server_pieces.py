@@ -17,7 +17,7 @@ from netboot.join.issued_tokens import sweep
 from netboot.join.ports import ClusterAccess
 from netboot.join.preconditions import Connected, Finding
 from netboot.processes.join import status_of
-from netboot.status import ClusterStatus
+from netboot.status.join import ClusterStatus
 from netboot.web.join import server
 from netboot.web.join.app import Dependencies, readiness
 from netboot.web.join.limits import Buckets

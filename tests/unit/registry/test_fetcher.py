@@ -9,7 +9,8 @@ from images.registry.errors import AbsentError
 from netboot.controllers import fetcher
 from netboot.controllers.fetcher import Fetcher
 from netboot.lifecycle.errors import NotReadyError
-from netboot.status import FetcherStatus, Transfer, up_ms
+from netboot.status import up_ms
+from netboot.status.fetcher import FetcherStatus, Transfer
 
 ONE, TWO = "1" * 64, "2" * 64
 PLACE = "registry.example/images"

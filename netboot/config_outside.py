@@ -1,0 +1,68 @@
+"""Sections of `netboot.yaml` about whom the service asks outside of its own site: where images come from that it does
+not have, and who says whether anything may begin now."""
+
+from pathlib import Path
+from typing import Annotated, Self
+
+from pydantic import AfterValidator, Field, model_validator
+
+from images.registry.errors import BadReferenceError
+from images.registry.reference import read_place
+from images.values.strict import Strict
+from netboot.addresses import TlsUrl
+
+
+def parse_upstream(value: str) -> str:
+    """A repository of a registry, or the URL of a plain origin.
+
+    Raises:
+        ValueError: it is neither.
+    """
+    try:
+        return str(read_place(value))
+    except BadReferenceError as error:
+        raise ValueError(str(error)) from None
+
+
+class UpstreamPlace(Strict):
+    """Where images of channels come from that are not in the store yet."""
+
+    place: Annotated[str, AfterValidator(parse_upstream)]
+    """`registry.example:5000/netboot/images`, or `http://cache.example:8000/v1`."""
+    credentials: Path | None = None
+    """The registry's login, as `docker login` writes it (config.json); None: none."""
+    authority: Path | None = None
+    """PEM that vouches for its certificate; None: those that the system trusts."""
+    plain_http: bool = False
+    """No TLS, also where the registry is not on this machine."""
+
+
+class PauseSignal(Strict):
+    """Who is asked, again and again, whether what acts by itself may begin anything: `hook`, or a query of
+    `prometheus`. Whoever cannot be asked has said no."""
+
+    hook: TlsUrl | None = None
+    """Answers `{"pause": false}`, or `{"pause": true, "reason": "..."}`."""
+    prometheus: TlsUrl | None = None
+    """Prometheus, or what speaks its HTTP API, without `/api/v1/query`."""
+    query: Annotated[str, Field(min_length=1, max_length=4096)] | None = None
+    """One number: 0 lets things begin, any other does not."""
+    token_file: Path | None = None
+    """A bearer token, in a file that nobody else may read."""
+    authority: Path | None = None
+    """PEM that vouches for its certificate; None: those that the system trusts."""
+    every_seconds: Annotated[int, Field(ge=5, le=300)] = 15
+    deadline_seconds: Annotated[float, Field(gt=0, le=30)] = 5.0
+
+    @model_validator(mode="after")
+    def _one(self) -> Self:
+        if (self.hook is None) == (self.prometheus is None):
+            raise ValueError("either hook or prometheus, with query, says whom to ask: give one of them")
+        if (self.query is None) != (self.prometheus is None):
+            raise ValueError("prometheus and query go together")
+        return self
+
+    @property
+    def where(self) -> str:
+        """Whom we ask, as messages name it."""
+        return self.hook or self.prometheus or ""

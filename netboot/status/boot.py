@@ -1,0 +1,19 @@
+"""What a boot server says."""
+
+from netboot.status import Timed
+
+
+class BootStatus(Timed):
+    """A boot server. What it counted since the service began, those that it took the place of included: by outcome or
+    result, or in all; and what is so now: `open_connections`, `journal_lag`."""
+
+    scripts: dict[str, int]
+    scripts_repeated: int = 0
+    events: dict[str, int]
+    health: dict[str, int]
+    transfers: dict[str, int]
+    bytes_sent: int
+    refused: int
+    discoveries_dropped: int
+    open_connections: int
+    journal_lag: int

@@ -1,0 +1,91 @@
+"""What the loops of the process `controllers` say: publisher, projection, lifecycle and rollouts, a file each."""
+
+from images.values.strict import Strict
+from netboot.status import Condition, Timed
+
+
+class LoopStatus(Timed):
+    """A loop of the controllers. `problem`: why it does not go round; empty: it does."""
+
+    problem: str = ""
+
+
+class PendingInventory(Strict):
+    """An inventory that waits for an operator's word, for it removes `removed` of the `of` machines in force.
+
+    `digest`: its own; `lately`: machines that went within the last hour before; `names`: the first that would go.
+    """
+
+    digest: str
+    removed: int
+    of: int
+    lately: int
+    names: tuple[str, ...]
+
+
+class InventoryStatus(Condition):
+    """`valid`: the inventory's files, as they are now, are in force; `faults`: the first of what is wrong with them;
+    `pending`: what has to be accepted before they are; `late`: what keeps them from being read; empty: nothing."""
+
+    valid: bool
+    late: str = ""
+    faults: tuple[str, ...] = ()
+    pending: PendingInventory | None = None
+
+
+class ImagesStatus(Condition):
+    """`unusable`: channel → why the image that it points to cannot be used."""
+
+    unusable: dict[str, str]
+
+
+class PublisherStatus(LoopStatus):
+    """The snapshot publisher."""
+
+    inventory: InventoryStatus
+    images: ImagesStatus
+    bundle: Condition
+
+
+class ProjectionStatus(LoopStatus):
+    """The projection. `taken`, `set_aside`, `replaced`: since it started. `set_aside`: rows that could not be read, by
+    where they were: a journal's file name, or `state.db`; `replaced`: how often a journal was found to be an older copy
+    of itself; `joins_read_up_ms`: what join wrote down before that moment of `up_ms` is in the state. The others by the
+    journal's file name."""
+
+    taken: int
+    set_aside: dict[str, int]
+    replaced: dict[str, int]
+    lag_records: dict[str, int]
+    problems: dict[str, str]
+    joins_read_up_ms: int = 0
+
+
+class LifecycleStatus(LoopStatus):
+    """The loop that judges machines. `conditions`: condition, reason, and how many machines; `overdue`: boots past a
+    deadline by their furthest phase; `waiting`: machines to be looked at, the first of them for `behind_seconds`;
+    `unseen`: places that cannot be looked at now, whose deadlines stand still; the last two: `controllers.found`."""
+
+    conditions: tuple[tuple[str, str, int], ...]
+    overdue: dict[str, int]
+    waiting: int
+    unseen: tuple[str, ...]
+    behind_seconds: float = 0.0
+    long_gated: int = 0
+    unhealthy: int = 0
+
+
+class RolloutStatus(Strict):
+    """A rollout that is under way. `machines`: by their state in it."""
+
+    number: int
+    channel: str
+    state: str
+    undoing: bool
+    machines: dict[str, int]
+
+
+class RolloutsStatus(LoopStatus):
+    """The loop that drives rollouts."""
+
+    rollouts: tuple[RolloutStatus, ...]

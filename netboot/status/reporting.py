@@ -1,0 +1,22 @@
+"""Which processes report a condition of their own, and by which class."""
+
+from netboot.status.approver import ApproverStatus
+from netboot.status.fetcher import FetcherStatus
+from netboot.status.join import JoinStatus
+from netboot.status.nodes import NodesStatus
+from netboot.status.pause import PauseStatus
+
+Reporting = FetcherStatus | ApproverStatus | NodesStatus | JoinStatus | PauseStatus
+
+_CLASSES: dict[str, type[Reporting]] = {
+    "fetcher": FetcherStatus,
+    "approver": ApproverStatus,
+    "nodes": NodesStatus,
+    "join": JoinStatus,
+    "pause": PauseStatus,
+}
+
+
+def reporting_class(process: str) -> type[Reporting] | None:
+    """The class of what this process (`approver-default`) writes; None: one that reports no condition of its own."""
+    return _CLASSES.get(process.partition("-")[0])

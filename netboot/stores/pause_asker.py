@@ -1,0 +1,126 @@
+"""Asks outside whether anything may begin, over TLS: a hook or Prometheus (`pause` of netboot.yaml)."""
+
+import os
+import stat
+import time
+from collections.abc import Callable
+from contextlib import ExitStack, closing
+from pathlib import Path
+from typing import Any
+
+import requests
+import urllib3
+
+from images.values.faults import root_cause, unverified
+from netboot import credentials
+from netboot.config_outside import PauseSignal
+from netboot.lifecycle.errors import CannotTellError
+from netboot.lifecycle.signal_answers import LONGEST_ANSWER, of_hook, of_prometheus
+from netboot.machines.maintenance import Signal
+
+_LARGEST = 4096
+"""Bytes of a token."""
+_BLOCK = 8192
+
+
+class Asker:
+    """One question at a time, each over a connection of its own: neither a proxy nor ~/.netrc has a say in where the
+    token goes, and no answer leads elsewhere. The token and the authority are read anew each time."""
+
+    def __init__(self, place: PauseSignal, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._place, self._monotonic = place, monotonic
+
+    @property
+    def where(self) -> str:
+        """Whom it asks, as messages name it."""
+        return self._place.where
+
+    def ask(self) -> Signal:
+        """What is said now.
+
+        Raises:
+            CannotTellError: it cannot be asked, answers late, or something else.
+        """
+        begun = self._monotonic()
+        body = self._body(begun)
+        if self._monotonic() - begun > self._place.deadline_seconds:
+            raise self._late()
+        return of_hook(body, self.where) if self._place.hook is not None else of_prometheus(body, self.where)
+
+    def _body(self, begun: float) -> bytes:
+        headers = {"Accept": "application/json", "Accept-Encoding": "identity", "Connection": "close", **self._token()}
+        with ExitStack() as held:
+            session = held.enter_context(requests.Session())
+            session.trust_env = False
+            session.verify = self._authority(held)
+            try:
+                answer = held.enter_context(closing(session.get(headers=headers, **self._question())))
+                return self._bounded(answer, begun)
+            except requests.exceptions.SSLError as error:
+                raise CannotTellError(_of_tls(error)) from None
+            except (requests.exceptions.Timeout, urllib3.exceptions.TimeoutError):
+                raise self._late() from None
+            except (requests.exceptions.RequestException, urllib3.exceptions.HTTPError, OSError) as error:
+                raise CannotTellError(f"it cannot be reached: {root_cause(error)}") from None
+
+    def _question(self) -> dict[str, Any]:
+        place = self._place
+        seconds = place.deadline_seconds
+        how = {"timeout": seconds, "allow_redirects": False, "stream": True}
+        if place.hook is not None:
+            return {"url": place.hook, **how}
+        query = {"query": place.query, "timeout": f"{seconds:g}s"}
+        return {"url": f"{place.prometheus}/api/v1/query", "params": query, **how}
+
+    def _bounded(self, answer: requests.Response, begun: float) -> bytes:
+        if answer.status_code != 200:
+            raise CannotTellError(f"it answers {answer.status_code}, and not 200")
+        data = bytearray()
+        while block := answer.raw.read1(_BLOCK):  # what has come, so that who sends a byte at a time is late too
+            data += block
+            if len(data) > LONGEST_ANSWER:
+                raise CannotTellError(f"it answers with more than {LONGEST_ANSWER} bytes")
+            if self._monotonic() - begun > self._place.deadline_seconds:
+                raise self._late()
+        return bytes(data)
+
+    def _late(self) -> CannotTellError:
+        return CannotTellError(f"it did not answer within {self._place.deadline_seconds:g} s")
+
+    def _authority(self, held: ExitStack) -> bool | str:
+        path = self._place.authority
+        if path is None:
+            return True
+        try:
+            return str(held.enter_context(credentials.named(path)))
+        except OSError as error:
+            raise CannotTellError(f"pause.authority: {path} cannot be read: {error.strerror}") from None
+
+    def _token(self) -> dict[str, str]:
+        path = self._place.token_file
+        return {"Authorization": f"Bearer {read_token(path)}"} if path is not None else {}
+
+
+def read_token(path: Path) -> str:
+    """The token of a file.
+
+    Raises:
+        CannotTellError: it cannot be read, others can read it, or it is no token. The message does not repeat it.
+    """
+    try:
+        with credentials.opened(path) as file:
+            mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
+            token = file.read(_LARGEST).decode("ascii", "replace").strip()
+    except OSError as error:
+        raise CannotTellError(f"pause.token_file: {path} cannot be read: {error.strerror}") from None
+    if mode & 0o077:
+        raise CannotTellError(f"others can read pause.token_file {path} (mode {mode:04o}): `chmod 600 {path}`")
+    if not token or not all("!" <= character <= "~" for character in token):
+        raise CannotTellError(f"pause.token_file: {path} holds no token: one line without spaces")
+    return token
+
+
+def _of_tls(error: requests.exceptions.SSLError) -> str:
+    if unverified(error):
+        return f"its certificate is not believed: {root_cause(error)}; see pause.authority"
+    return f"TLS failed, not for its certificate: {root_cause(error)}"
