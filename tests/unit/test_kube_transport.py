@@ -163,6 +163,31 @@ def test_a_node_is_gated_where_it_has_our_taint_and_cordoned_where_it_says_so(
     assert (node.gated, node.cordoned) == (gated, cordoned)
 
 
+@pytest.mark.parametrize(
+    ("unschedulable", "by"),
+    [(True, "kubectl cordon, 2026-11-23T10:00:00Z" + " " * 114), (False, "")],
+)
+def test_who_cordoned_a_node_is_said_as_the_apiserver_noted_it(
+    server: Server, connection: Connection, unschedulable: bool, by: str
+) -> None:
+    """What a program calls itself is its own choice: it is cut, and printed on a line."""
+    managed = [
+        {"manager": "kubelet", "time": "2026-11-22T10:00:00Z", "fieldsV1": {"f:spec": {"f:podCIDR": {}}}},
+        {"manager": "bare", "time": "2026-11-22T10:00:00Z"},
+        {
+            "manager": "kubectl\ncordon",
+            "time": "2026-11-23T10:00:00Z" + "\x1b" * 200,
+            "fieldsV1": {"f:spec": {"f:unschedulable": {}}},
+        },
+    ]
+    metadata = {"name": "n", "uid": "u", "creationTimestamp": "2026-01-01T00:00:00Z", "resourceVersion": "1"}
+    node = {"metadata": metadata | {"managedFields": managed}, "spec": {"unschedulable": unschedulable}}
+    server.answer = lambda _method, _path: (200, node)
+    seen = KubeNodes(connection).node("n")
+    assert seen is not None
+    assert seen.cordoned_by == by
+
+
 def test_404_and_409_mean_what_they_mean_to_each(server: Server, connection: Connection) -> None:
     server.answer = lambda _method, _path: status(404, "NotFound", "not there")
     assert KubeNodes(connection).node("n") is None
