@@ -9,7 +9,7 @@ from typing import Any
 from kubernetes import client
 
 from netboot.join.errors import ConflictError
-from netboot.join.node_drains import DrainedNode, Pod
+from netboot.join.node_drains import DO_NOT_DISRUPT, DrainedNode, Pod
 from netboot.kube.connection import Connection, milliseconds
 from netboot.kube.errors import StatusError
 
@@ -78,14 +78,16 @@ def _node(node: dict[str, Any]) -> DrainedNode:
 
 def _pod(pod: dict[str, Any]) -> Pod:
     metadata, spec = pod["metadata"], pod.get("spec") or {}
+    annotations = metadata.get("annotations") or {}
     owners = [each for each in metadata.get("ownerReferences") or () if each.get("controller")]
     return Pod(
         namespace=str(metadata["namespace"]),
         name=str(metadata["name"]),
         uid=str(metadata["uid"]),
         owner=str(owners[0]["kind"]) if owners else "",
-        mirror=_MIRROR in (metadata.get("annotations") or {}),
+        mirror=_MIRROR in annotations,
         local=any("emptyDir" in volume for volume in spec.get("volumes") or ()),
         over=(pod.get("status") or {}).get("phase") in ("Succeeded", "Failed"),
         leaving=bool(metadata.get("deletionTimestamp")),
+        veto=annotations.get(DO_NOT_DISRUPT) == "true",
     )

@@ -81,6 +81,7 @@ def run(spec: ProcessSpec) -> None:
         connect=lambda: KubeDrains(connect(config.clusters[cluster].nodes)),
         orders=SqliteDrains(wanted).standing,
         machines=machines.all,
+        classes=classes,
         marked=functools.partial(gate.with_taint, DRAIN),
         boots=ProvenBoots(states),
         say=StatusFile(config.data / "status", f"drains-{cluster}").write,

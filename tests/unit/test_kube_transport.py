@@ -16,10 +16,12 @@ import pytest
 
 from lab.kube.authority import Authority, kubeconfig
 from netboot.join.errors import ClusterUnavailableError, ConflictError
+from netboot.join.node_drains import DO_NOT_DISRUPT
 from netboot.join.ports import NodeView
 from netboot.kube import connection as connections
 from netboot.kube import transport
 from netboot.kube.connection import Connection, connect
+from netboot.kube.drains import KubeDrains
 from netboot.kube.errors import ClusterRefusedError
 from netboot.kube.leases import KubeLeases
 from netboot.kube.nodes import KubeNodes
@@ -186,6 +188,27 @@ def test_who_cordoned_a_node_is_said_as_the_apiserver_noted_it(
     seen = KubeNodes(connection).node("n")
     assert seen is not None
     assert seen.cordoned_by == by
+
+
+@pytest.mark.parametrize(
+    ("annotations", "veto"),
+    [
+        (None, False),
+        ({DO_NOT_DISRUPT: "true"}, True),
+        ({DO_NOT_DISRUPT: "false"}, False),
+        ({"karpenter.sh/do-not-disrupt": "true"}, False),
+    ],
+)
+def test_a_pod_vetoes_by_its_annotation(
+    server: Server, connection: Connection, annotations: dict[str, str] | None, veto: bool
+) -> None:
+    metadata = {"name": "job-0", "namespace": "training", "uid": "u", "annotations": annotations}
+    server.answer = lambda _method, _path: (
+        200,
+        {"metadata": {"resourceVersion": "1"}, "items": [{"metadata": metadata}]},
+    )
+    [pod] = KubeDrains(connection).pods("n")
+    assert pod.veto is veto
 
 
 def test_404_and_409_mean_what_they_mean_to_each(server: Server, connection: Connection) -> None:
