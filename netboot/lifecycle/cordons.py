@@ -42,7 +42,7 @@ class CordonsStatus(Timed):
 
 def hold_of(cordon: Cordon) -> PutOn:
     """What a cordon becomes. It has no end: people take it off."""
-    return PutOn(Mark.HELD, f"the Node {cordon.node} was cordoned when its machine booted again", owner=CORDON)
+    return PutOn(Mark.HELD, f"the Node {cordon.node} was cordoned when it was deleted", owner=CORDON)
 
 
 def is_kept(intents: Sequence[Intent]) -> bool:

@@ -193,7 +193,7 @@ def test_a_node_that_somebody_cordoned_leaves_a_hold(api: Api, caplog: pytest.Lo
     assert (answer.status_code, answer.json["taints"][-1]) == (201, "netboot.dev/held=Held:NoSchedule")
     [held] = api.intents.of("old-001", NOW)
     said = (held.mark, held.owner, held.who, held.reason, held.until_ms)
-    reason = "the Node worker-1 was cordoned when its machine booted again"
+    reason = "the Node worker-1 was cordoned when it was deleted"
     assert said == (Mark.HELD, "cordon", "kubectl-cordon, 2026-11-23T10:00:00Z", reason, None)
     audits = [record.fields["act"] for record in caplog.records if record.getMessage() == "audit"]  # type: ignore[attr-defined]
     assert audits == ["hold", "token"]

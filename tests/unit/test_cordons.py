@@ -51,7 +51,7 @@ class Stage:
         return [(one.owner, one.who, one.reason) for one in self.intents.of("n-1", START)]
 
 
-HELD = [(CORDON, BY, "the Node worker-1 was cordoned when its machine booted again")]
+HELD = [(CORDON, BY, "the Node worker-1 was cordoned when it was deleted")]
 
 
 def test_a_cordon_is_a_hold_once_a_new_boot_attested_and_not_before() -> None:

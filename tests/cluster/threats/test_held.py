@@ -119,7 +119,7 @@ def test_a_cordon_is_a_hold_when_its_node_goes_with_the_next_boot(site: LiveSite
     assert HELD in said["taints"]
     assert site.admin("GET", f"{NODES}/{name}").status_code == 404
     shown = order(site, "holds")
-    assert f"the Node {name} was cordoned when its machine booted again" in shown
+    assert f"the Node {name} was cordoned when it was deleted" in shown
     assert "python-requests, " in shown, "who did it, by what the API server noted"
     order(site, "unhold", name)
     said, _ = site.join(site.power_on(chassis))
