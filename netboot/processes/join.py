@@ -11,8 +11,6 @@ from functools import partial
 from netboot.clock import SystemClock
 from netboot.config import Cluster, Config, Join
 from netboot.connections import allow_files
-from netboot.controllers.nodes.attribution import registered
-from netboot.controllers.nodes.collector import BOOTS
 from netboot.join.departed import clear_departed
 from netboot.join.exchange import Exchange
 from netboot.join.issue import Issuer
@@ -24,6 +22,8 @@ from netboot.lifecycle.bootid import belongs
 from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.intents import Intents
 from netboot.lifecycle.ports import Clock
+from netboot.lifecycle.registrations import node_uid
+from netboot.lifecycle.state import KEPT
 from netboot.machines.values import Inventory
 from netboot.process import ProcessSpec
 from netboot.reread import Reread
@@ -141,7 +141,7 @@ def left_nodes(config: Config) -> LeftNodes:
         return record.since_ms if record.state == "retired" else None
 
     def its(machine: str, uid: str) -> bool:
-        return any(registered(uid, boot) for boot in states.boots(machine, BOOTS))
+        return any(node_uid(boot) == uid for boot in states.boots(machine, sum(KEPT.values())))
 
     return LeftNodes(retired_ms, its)
 
