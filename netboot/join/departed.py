@@ -36,6 +36,7 @@ def clear_departed(
     declared = inventory()  # after the Leases: who has one by now was declared before
     if declared is None:
         return
+    retired = nodes.retired()
     here = {machine.name: machine for machine in declared.machines if machine.cluster == cluster.name}
     owners = {
         credential.node: credential.machine
@@ -52,8 +53,8 @@ def clear_departed(
         elif machine is not None and not taints and credential.left_ms is not None:
             taints = ",".join(taints_of(machine, credential.assurance))
         own = owner == credential.machine
-        if own and machine is not None:
-            nodes.clear_retired(cluster, credential, our_ms)
+        if own and machine is not None and machine.name in retired:
+            nodes.clear_retired(cluster, credential, retired[machine.name], our_ms)
         if left_ms is not None and now_ms - left_ms >= KEPT_MS:
             if own:
                 nodes.clear(cluster, credential, "it left the inventory a week ago")

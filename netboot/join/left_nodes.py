@@ -7,7 +7,7 @@ a hand on it, is one to leave it alone.
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from netboot.join.ports import ClusterAccess, Credential, NodeView
@@ -20,23 +20,22 @@ RETIRED_MS = 25 * 3_600_000
 
 @dataclass(slots=True)
 class LeftNodes:
-    """`retired_ms(machine)`: since when it is, by our clock; None: it is not. `registered(machine, uid)`: a boot of
-    this machine is on record to have registered that Node. Both raise CannotTellError. For threads that each have
-    machines of their own."""
+    """`retired()`: machines, and since when each is, by our clock. `registered(machine, uid)`: a boot of this machine
+    is on record to have registered that Node. Both raise CannotTellError. For threads that each have machines of their
+    own."""
 
-    retired_ms: Callable[[str], int | None]
+    retired: Callable[[], Mapping[str, int]]
     registered: Callable[[str, str], bool]
     _none: dict[str, int] = field(default_factory=dict)
     """Machines that have no Node, and when they were retired: none comes while they are."""
 
-    def clear_retired(self, cluster: ClusterAccess, credential: Credential, now_ms: int) -> None:
-        """Delete the Node of this machine of the inventory if it was retired long enough ago.
+    def clear_retired(self, cluster: ClusterAccess, credential: Credential, since: int, now_ms: int) -> None:
+        """Delete the Node of this machine, which is retired, if it was long enough ago.
 
         Raises:
             CannotTellError: not now.
         """
-        since = self.retired_ms(credential.machine)
-        if since is None or now_ms - since < RETIRED_MS or self._none.get(credential.machine) == since:
+        if now_ms - since < RETIRED_MS or self._none.get(credential.machine) == since:
             return
         if self.clear(cluster, credential, "it was retired"):
             self._none[credential.machine] = since

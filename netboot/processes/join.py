@@ -5,7 +5,7 @@ import os
 import secrets
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 
 from netboot.clock import SystemClock
@@ -26,7 +26,7 @@ from netboot.lifecycle.registrations import node_uid
 from netboot.lifecycle.state import KEPT
 from netboot.machines.values import Inventory
 from netboot.process import ProcessSpec
-from netboot.reread import Reread
+from netboot.reread import Look, Reread, look
 from netboot.status import JoinStatus
 from netboot.stores import bootkey
 from netboot.stores.enrolment import SqliteEnrolments
@@ -135,15 +135,22 @@ def _image_of(states: SqliteStates, boot: str) -> str | None:
 def left_nodes(config: Config) -> LeftNodes:
     """By who is retired on record, and which Nodes were seen to be whose."""
     enrolments, states = SqliteEnrolments(config.data / "enrolment.db"), SqliteStates(config.data / "state.db")
+    files = [config.data / name for name in ("enrolment.db", "enrolment.db-wal")]
+    seen, found = list[Look | None](), dict[str, int]()
 
-    def retired_ms(machine: str) -> int | None:
-        record = enrolments.record(machine)
-        return record.since_ms if record.state == "retired" else None
+    def retired() -> Mapping[str, int]:
+        """Read again when it changed: all that is on record is much to read each minute."""
+        nonlocal seen, found
+        looked = [look(path) for path in files]
+        if looked != seen:
+            found = {one.machine: one.since_ms for one in enrolments.records() if one.state == "retired"}
+            seen = looked
+        return found
 
     def its(machine: str, uid: str) -> bool:
         return any(node_uid(boot) == uid for boot in states.boots(machine, sum(KEPT.values())))
 
-    return LeftNodes(retired_ms, its)
+    return LeftNodes(retired, its)
 
 
 def _clean(live: LiveView, nodes: LeftNodes, cluster: ClusterAccess, now_ms: int) -> None:

@@ -10,7 +10,7 @@ from netboot.machines.values import Machine
 from tests.joining import NOW, Stage, boot_id, declared, snapshot_of
 
 DAY_MS = 86_400_000
-NOBODY = LeftNodes(lambda _machine: None, lambda _machine, _uid: False)
+NOBODY = LeftNodes(dict, lambda _machine, _uid: False)
 TAINTS = "netboot.dev/unchecked:NoExecute"
 
 

@@ -27,7 +27,7 @@ class Site:
         self.join("gpu-001")
         self.node = self.stage.cluster.make_node("worker-1", ready=False)
         self.known.add(("gpu-001", self.node.uid))
-        self.nodes = LeftNodes(lambda machine: self.retired if machine == "gpu-001" else None, self.registered)
+        self.nodes = LeftNodes(lambda: {} if self.retired is None else {"gpu-001": self.retired}, self.registered)
 
     def join(self, machine: str) -> None:
         self.stage.cluster.leases.write(
@@ -152,10 +152,10 @@ def test_where_it_cannot_be_told_nothing_goes(site: Site) -> None:
     def broken(_machine: str, _uid: str) -> bool:
         raise StateUnavailableError("state.db cannot be used")
 
-    site.nodes = LeftNodes(lambda _machine: None, broken)
+    site.nodes = LeftNodes(dict, broken)
     with pytest.raises(StateUnavailableError):
         site.clear(at)
-    site.nodes = LeftNodes(lambda _machine: None, site.registered)
+    site.nodes = LeftNodes(dict, site.registered)
     site.stage.cluster.fail_next = 1
     with pytest.raises(ClusterUnavailableError):
         site.clear(at)
