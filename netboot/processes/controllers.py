@@ -24,7 +24,7 @@ from netboot.controllers.noticed import Noticed
 from netboot.controllers.projection import ProjectionController
 from netboot.controllers.proofs import Proofs, Prover
 from netboot.controllers.rollouts import RolloutController
-from netboot.controllers.sight import Eyes
+from netboot.controllers.sight import LARGEST, Eyes
 from netboot.controllers.snapshot_publisher import SnapshotPublisher
 from netboot.lifecycle.cordons import FRESH_MS, Cordon, CordonsStatus
 from netboot.lifecycle.drains import DrainsStatus
@@ -163,7 +163,7 @@ def _cordoned(config: Config, status: StatusFolder) -> dict[str, Cordon]:
     cordons: dict[str, Cordon] = {}
     for cluster in config.clusters:
         with suppress(CannotTellError):
-            said = status.read(file_of(cluster), CordonsStatus)
+            said = status.read(file_of(cluster), CordonsStatus, LARGEST)
             if said is not None and abs(up_ms() - said.up_ms) <= FRESH_MS:
                 cordons |= said.cordons
     return cordons
