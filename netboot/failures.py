@@ -176,6 +176,9 @@ TABLE: dict[type[BaseException], Answer] = {
     join.ClusterUnavailableError: Answer(
         503, "cluster-unavailable", _WARNING, "the cluster cannot be used now", _AGAIN, says=True, retry_after=10
     ),
+    join.CordonedError: Answer(
+        503, "cordoned", _INFO, "its Node is cordoned", "see that the controllers run", says=True, retry_after=3
+    ),
     images.ImageError: UNEXPECTED,
     images.StoreError: Answer(
         503, "store", _ERROR, "the store cannot be used right now", "see the log of the service", retry_after=10

@@ -14,6 +14,7 @@ from netboot.join.ports import MARK
 from netboot.lifecycle.drains import Drain, DrainsStatus
 from netboot.lifecycle.phases import Phase
 from netboot.lifecycle.state import Batch
+from netboot.machines.classes import Class, Vetoes
 from netboot.machines.values import Machine, Match
 from tests.drains import START, MemoryDrains
 from tests.drains import drain as order
@@ -30,20 +31,22 @@ class KilledError(Exception):
     """The process ended here."""
 
 
-def pod(name: str, owner: str = "ReplicaSet", **more: bool) -> Pod:
+def pod(name: str, owner: str = "ReplicaSet", *, namespace: str = "default", **more: bool) -> Pod:
     values = {"mirror": False, "local": False, "over": False, "leaving": False} | more
-    return Pod(namespace="default", name=name, uid=f"uid-{name}", owner=owner, **values)
+    return Pod(namespace=namespace, name=name, uid=f"uid-{name}", owner=owner, **values)
 
 
 class World:
     """`kill`: (which call, whether before it has its effect), counted over all calls to the cluster; None: nobody is
-    killed. `reboots`: boots that the agent ended. `refuses`: Pods that a budget keeps; `deaf`: the agent is gone."""
+    killed. `reboots`: boots that the agent ended. `refuses`: Pods that a budget keeps; `vetoes`: of its class; `deaf`:
+    the agent is gone."""
 
     def __init__(self, *pods: Pod, kill: tuple[int, bool] | None = None) -> None:
         self.pods_, self.kill, self.calls = {one.name: one for one in pods}, kill, 0
         self.seconds, self.boot, self.version = 0.0, 1, 1
         self.reboots: list[str] = []
         self.refuses: set[str] = set()
+        self.vetoes: Vetoes | None = None
         self.deaf, self.starting = False, 0.0
         self.evicted: list[str] = []
         self.states, self._taken = MemoryStates(), 0
@@ -66,10 +69,13 @@ class World:
 
     def started(self) -> Drainer:
         """The process begins: it remembers nothing."""
+        fields = {"name": "n-1", "match": Match(serial="n-1"), "profile": "p", "class": "c"}
+        machine = Machine.model_validate(fields)
         return Drainer(
             connect=lambda: self,
             orders=self.drains.standing,
-            machines=lambda: {"n-1": Machine(name="n-1", match=Match(serial="n-1"), profile="p")},
+            machines=lambda: {"n-1": machine},
+            classes=lambda: {"c": Class(name="c", vetoes=self.vetoes)},
             marked=lambda: ["n-1"] if self.value() is not None else [],
             boots=ProvenBoots(self.states),
             say=partial(setattr, self, "said"),

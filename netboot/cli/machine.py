@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from netboot.cli import acts, conditions, drains, enrolment, events, hardware, health, identity
+from netboot.cli import acts, conditions, delete_node, drains, enrolment, events, hardware, health, identity
 from netboot.cli.client import Client, Connection, api_command, segment
 from netboot.cli.output import show
 from netboot.cli.times import ago, boot_line, moment, state
@@ -31,10 +31,18 @@ def group() -> None:
       netboot machine holds                                  who is, since when, by whom and why
       netboot machine drain gpu-001 --reason "DIMM 4"        its Pods go elsewhere
       netboot machine reboot gpu-001 --reason "new image"    the same, and then it reboots
+      netboot machine delete-node gpu-001 --reason "dead"    its Node goes, so that its Pods start elsewhere
     """
 
 
-for _command in (*enrolment.COMMANDS, *acts.COMMANDS, *drains.COMMANDS, health.command, events.command):
+for _command in (
+    *enrolment.COMMANDS,
+    *acts.COMMANDS,
+    *drains.COMMANDS,
+    delete_node.command,
+    health.command,
+    events.command,
+):
     group.add_command(_command)
 
 

@@ -10,6 +10,7 @@ import logging
 from collections.abc import Callable
 
 from netboot.join.errors import ConflictError
+from netboot.join.left_nodes import LeftNodes
 from netboot.join.ports import ClusterAccess, Credential
 from netboot.join.taints import taints_of
 from netboot.machines.values import Inventory
@@ -19,19 +20,23 @@ KEPT_MS = 7 * 86_400_000
 """From when it was first seen to have left; its last certificates end within a day."""
 
 
-def clear_departed(cluster: ClusterAccess, inventory: Callable[[], Inventory | None], now_ms: int) -> None:
-    """Note in the Lease of each machine that has left when that was seen first, and delete it when it is time; take the
-    taints off one whose node's name is another's now. `now_ms`: ours; `inventory()`: None: it cannot be told.
+def clear_departed(
+    cluster: ClusterAccess, inventory: Callable[[], Inventory | None], nodes: LeftNodes, our_ms: int
+) -> None:
+    """Note in the Lease of each machine that has left when that was seen first, and delete it when it is time, with its
+    Node; take the taints off one whose node's name is another's now; delete Nodes of machines that were retired.
+    `our_ms`: by our clock; `inventory()`: None: it cannot be told.
 
     Raises:
-        ClusterUnavailableError: the cluster is not fit, or does not answer; the rest is for the next time.
+        CannotTellError: the cluster is not fit, or does not answer, or a file; the rest is for the next time.
     """
     cluster.preflight()
-    now_ms += cluster.clock_ahead_ms()
+    now_ms = our_ms + cluster.clock_ahead_ms()
     credentials = [credential for credential in cluster.leases.all() if credential.cluster == cluster.name]
     declared = inventory()  # after the Leases: who has one by now was declared before
     if declared is None:
         return
+    retired = nodes.retired()
     here = {machine.name: machine for machine in declared.machines if machine.cluster == cluster.name}
     owners = {
         credential.node: credential.machine
@@ -47,7 +52,12 @@ def clear_departed(cluster: ClusterAccess, inventory: Callable[[], Inventory | N
             taints = ""
         elif machine is not None and not taints and credential.left_ms is not None:
             taints = ",".join(taints_of(machine, credential.assurance))
+        own = owner == credential.machine
+        if own and machine is not None and machine.name in retired:
+            nodes.clear_retired(cluster, credential, retired[machine.name], our_ms)
         if left_ms is not None and now_ms - left_ms >= KEPT_MS:
+            if own:
+                nodes.clear(cluster, credential, "it left the inventory a week ago")
             _delete(cluster, credential)
         elif (credential.left_ms, credential.taints) != (left_ms, taints):
             _write(cluster, credential.model_copy(update={"left_ms": left_ms, "taints": taints}))

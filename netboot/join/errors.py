@@ -8,9 +8,11 @@ JoinError
 │   ├── NotShownError          an approval names another EK than there is (any more)
 │   └── HeldError              another key holds this boot's credential
 ├── StaleError                 state expired, or sealed elsewhere: begin again with hello
-└── ClusterUnavailableError    (CannotTellError) the apiserver does not answer, or is not fit to be used
+├── ClusterUnavailableError    (CannotTellError) the apiserver does not answer, or is not fit to be used
+└── CordonedError              (CannotTellError) somebody's cordon is not a hold of the machine yet
 """
 
+from netboot.lifecycle.cordons import Cordon
 from netboot.lifecycle.errors import CannotTellError, LifecycleError
 
 
@@ -51,6 +53,17 @@ class StaleError(JoinError):
 
 class ClusterUnavailableError(CannotTellError):
     """The apiserver does not answer, or is not fit to be used; trying again is right."""
+
+
+class CordonedError(CannotTellError):
+    """The Node that is to be deleted is cordoned, and its machine is not held for that yet."""
+
+    def __init__(self, machine: str, cordon: Cordon) -> None:
+        super().__init__(
+            f"the Node {cordon.node} is cordoned, and goes when {machine} is held for that, which the service sees to "
+            f"within seconds; where it does not, `kubectl uncordon {cordon.node}` lets the machine join"
+        )
+        self.cordon = cordon
 
 
 class InvalidError(Exception):

@@ -7,7 +7,7 @@ claimed was not, so no Node can be of it.
 
 import base64
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -15,12 +15,13 @@ from netboot.join.credential import Decision, Presented, decide_credential
 from netboot.join.errors import ClusterUnavailableError, ConflictError, HeldError, RefusedError
 from netboot.join.labels import registered
 from netboot.join.messages import AttestAnswer
-from netboot.join.ports import MARK, AlertKind, ClusterAccess, Credential, Enrolments, NodeView
-from netboot.join.taints import held, taints_of
+from netboot.join.ports import AlertKind, ClusterAccess, Credential, Enrolments
+from netboot.join.taints import delete_old_node, old_node, taints_of, wanted
 from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.events import EventRecord
-from netboot.lifecycle.intents import Intents
+from netboot.lifecycle.intents import Intent, Intents, marks_of
 from netboot.lifecycle.phases import Phase
+from netboot.lifecycle.transitions import Mark
 from netboot.machines.values import Machine
 from tokens.bootstrap import BootstrapToken, mint, secret_manifest
 
@@ -75,17 +76,20 @@ def issue(
     what its TPM signed.
 
     Raises:
-        HeldError, RefusedError: another credential stands in the way, or quarantine does. CannotTellError: try again.
+        HeldError, RefusedError: another credential stands in the way, or quarantine does. CordonedError: somebody
+        cordoned the Node, and the machine is not held for it yet. CannotTellError: try again.
     """
     cluster = issuer.cluster_of(machine)
-    is_held = held(issuer.intents, machine.name, issuer.now_ms())
+    stands = wanted(issuer.intents, machine.name, issuer.now_ms())
     for _ in range(ATTEMPTS):
         existing = cluster.leases.read(machine.cluster, machine.name)
         presented = present(existing)
         decision = decide_credential(existing, presented, issuer.now_ms())
         credential = _allowed(issuer, cluster, decision, presented.asked)
-        taints = taints_of(machine, presented.asked.assurance, held=is_held)
-        attempt = _Attempt(issuer, cluster, machine, existing, presented.asked, taints, token_seconds, peer, quote)
+        taints = taints_of(machine, presented.asked.assurance, held=Mark.HELD in marks_of(stands))
+        attempt = _Attempt(
+            issuer, cluster, machine, existing, presented.asked, stands, taints, token_seconds, peer, quote
+        )
         try:
             return attempt.issued(credential)
         except ConflictError:
@@ -104,7 +108,7 @@ def _allowed(issuer: Issuer, cluster: ClusterAccess, decision: Decision, asked: 
             _alert(issuer, asked, decision.alert, decision.message)
         raise HeldError(decision.message) if decision.alert else RefusedError(decision.message)
     if decision.credential.issued == 0:
-        node = _old_node(cluster, asked.node)
+        node = old_node(cluster, asked.node)
         if decision.kind == "new" and asked.assurance != "tpm" and node is not None and node.ready:
             raise RefusedError(f"{asked.node} is a Ready node: only a TPM can show that it is this machine that asks")
     return decision.credential
@@ -119,6 +123,7 @@ class _Attempt:
     machine: Machine
     existing: Credential | None
     asked: Credential
+    stands: Sequence[Intent]
     taints: tuple[str, ...]
     token_seconds: int
     peer: str
@@ -141,7 +146,7 @@ class _Attempt:
         self._close_window(started)
         self._record(Phase.ATTESTED, started, _proof_words(self.machine, asked), self.quote)
         if claimed.issued == 0:
-            _delete_old_node(cluster, claimed.node)
+            delete_old_node(cluster, self.machine.name, claimed.node, self.stands)
         at, lifetime = datetime.fromtimestamp(started / 1000, UTC), timedelta(seconds=self.token_seconds)
         spki = base64.b64decode(claimed.holder_spki)
         cluster.tokens.create(secret_manifest(token, claimed.node, spki, at, lifetime))
@@ -195,30 +200,6 @@ def _alert(issuer: Issuer, asked: Credential, kind: AlertKind, message: str) -> 
         issuer.enrolments.alert(asked.machine, kind, entry, issuer.now_ms())
     except CannotTellError as error:
         log.warning("alert: not written down: %s", error)
-
-
-def _old_node(cluster: ClusterAccess, name: str) -> NodeView | None:
-    """The Node that an earlier boot left, which is to be deleted.
-
-    Raises:
-        RefusedError: it is not known to be of netboot. Asked before anything is written: trying again changes nothing.
-    """
-    node, label = cluster.nodes.node(name), "=".join(*MARK.items())
-    if node is not None and not node.marked:
-        raise RefusedError(
-            f"there is a Node {name} without the label {label}, so netboot does not know it and may not delete it: if "
-            f"an earlier boot of this machine left it, `kubectl label node {name} {label}`; if it is another "
-            "machine's, give this one another name in the inventory"
-        )
-    return node
-
-
-def _delete_old_node(cluster: ClusterAccess, name: str) -> None:
-    """A kubelet adopts a Node that is there, and never shows its taints."""
-    node = _old_node(cluster, name)
-    if node is not None:
-        log.info("deleting the Node of an earlier boot", extra={"fields": {"node": name, "uid": node.uid}})
-        cluster.nodes.delete(name, node.uid)
 
 
 def _proof_words(machine: Machine, asked: Credential) -> str:

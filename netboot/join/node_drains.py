@@ -9,6 +9,8 @@ from typing import NamedTuple, Protocol
 DRAIN, ORDER = "netboot.dev/drain", "netboot.dev/order"
 """The taint (NoSchedule) of a Node that is being drained, or is drained, by its value; the annotation by which a
 machine is told to reboot (`images.node.orders`)."""
+DO_NOT_DISRUPT = "netboot.dev/do-not-disrupt"
+"""The annotation by which a Pod vetoes, `true`; only where its node's class lets it (`netboot.machines.classes`)."""
 DRAINING, DRAINED = "Draining", "Drained"
 
 
@@ -29,7 +31,8 @@ class DrainedNode(NamedTuple):
 
 class Pod(NamedTuple):
     """A Pod on a Node. `owner`: the kind of its controller, "": it has none; `mirror`: the kubelet runs it from a file;
-    `local`: it has an emptyDir; `over`: all of it has ended; `leaving`: it is being deleted."""
+    `local`: it has an emptyDir; `over`: all of it has ended; `leaving`: it is being deleted; `veto`: it has
+    DO_NOT_DISRUPT."""
 
     namespace: str
     name: str
@@ -39,6 +42,7 @@ class Pod(NamedTuple):
     local: bool
     over: bool
     leaving: bool
+    veto: bool = False
 
     def __str__(self) -> str:
         return f"{self.namespace}/{self.name}"

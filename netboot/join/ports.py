@@ -89,9 +89,9 @@ MARK = {"netboot.dev/managed-by": "netboot"}
 
 
 class NodeView(NamedTuple):
-    """What a Node object says. `boot_id` is the kernel's (`status.nodeInfo.bootID`); `marked`: it has MARK; `gated`: it
-    has UNCHECKED; `cordoned`: somebody set `spec.unschedulable`, which netboot never writes; `taints`, `labels`: all;
-    `by_hand`: it has BY_HAND; `version`: opaque; `written`: keys of labels that we wrote."""
+    """What a Node object says. `boot_id`: the kernel's (`status.nodeInfo.bootID`); `marked`, `gated`, `by_hand`: it has
+    MARK, UNCHECKED, BY_HAND; `cordoned`: somebody set `spec.unschedulable`, `cordoned_by`: who and when; `taints`,
+    `labels`: all; `version`: opaque; `written`: keys of labels that we wrote."""
 
     name: str
     uid: str
@@ -108,6 +108,7 @@ class NodeView(NamedTuple):
     version: str = ""
     labels: Mapping[str, str] = MappingProxyType({})
     written: tuple[str, ...] = ()
+    cordoned_by: str = ""
 
 
 class Nodes(Protocol):
@@ -137,9 +138,8 @@ class Nodes(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ClusterAccess:
-    """A cluster, as we reach it and as its nodes are told of it. `authorities`: PEM. `preflight()` returns where tokens
-    may be issued for it, and raises ClusterUnavailableError with the reason where not. `clock_ahead_ms()`: how far the
-    apiserver's clock is ahead of ours."""
+    """A cluster, as we and its nodes reach it. `authorities`: PEM. `preflight()` raises ClusterUnavailableError where
+    no tokens may be issued for it, with why. `clock_ahead_ms()`: how far the apiserver's clock is ahead of ours."""
 
     name: str
     endpoints: tuple[str, ...]

@@ -9,7 +9,7 @@ from typing import Any
 from kubernetes import client
 
 from netboot.join.errors import ConflictError
-from netboot.join.node_drains import DrainedNode, Pod
+from netboot.join.node_drains import DO_NOT_DISRUPT, DrainedNode, Pod
 from netboot.kube.connection import Connection, milliseconds
 from netboot.kube.errors import StatusError
 
@@ -68,7 +68,7 @@ def _node(node: dict[str, Any]) -> DrainedNode:
         uid=str(metadata["uid"]),
         created_ms=milliseconds(metadata["creationTimestamp"]),
         ready=(conditions.get("Ready") or {}).get("status") == "True",
-        cordoned=bool(spec.get("unschedulable")),
+        cordoned=spec.get("unschedulable") is True,
         taints=tuple(spec.get("taints") or ()),
         annotations=metadata.get("annotations") or {},
         labels=metadata.get("labels") or {},
@@ -78,14 +78,16 @@ def _node(node: dict[str, Any]) -> DrainedNode:
 
 def _pod(pod: dict[str, Any]) -> Pod:
     metadata, spec = pod["metadata"], pod.get("spec") or {}
+    annotations = metadata.get("annotations") or {}
     owners = [each for each in metadata.get("ownerReferences") or () if each.get("controller")]
     return Pod(
         namespace=str(metadata["namespace"]),
         name=str(metadata["name"]),
         uid=str(metadata["uid"]),
         owner=str(owners[0]["kind"]) if owners else "",
-        mirror=_MIRROR in (metadata.get("annotations") or {}),
+        mirror=_MIRROR in annotations,
         local=any("emptyDir" in volume for volume in spec.get("volumes") or ()),
         over=(pod.get("status") or {}).get("phase") in ("Succeeded", "Failed"),
         leaving=bool(metadata.get("deletionTimestamp")),
+        veto=annotations.get(DO_NOT_DISRUPT) == "true",
     )

@@ -22,6 +22,8 @@ _HEALTHY = "netboot.dev/Healthy"
 _CREDENTIAL, _CHECKS = "netboot.dev/health-credential", "netboot.dev/health-checks"
 MOST_MESSAGE = 300
 """Characters of what a node says, for a log line."""
+MOST_MANAGER = 150
+"""Likewise of who cordoned it."""
 
 
 class KubeNodes:
@@ -104,6 +106,16 @@ def _moment(text: str | None) -> int | None:
         return None
 
 
+def _cordoned_by(metadata: dict[str, Any]) -> str:
+    """Who wrote `spec.unschedulable` last, and when, as the apiserver noted it; a program's name is its own choice.
+    Source: https://kubernetes.io/docs/reference/using-api/server-side-apply/#field-management"""
+    for field in metadata.get("managedFields") or ():
+        if "f:unschedulable" in ((field.get("fieldsV1") or {}).get("f:spec") or {}):
+            said = f"{field.get('manager')}, {field.get('time')}"
+            return "".join(c if " " <= c <= "~" else " " for c in said)[:MOST_MANAGER]
+    return ""
+
+
 def _view(node: dict[str, Any]) -> NodeView:
     metadata, status = node["metadata"], node.get("status") or {}
     labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
@@ -129,4 +141,5 @@ def _view(node: dict[str, Any]) -> NodeView:
         version=str(metadata["resourceVersion"]),
         labels={sys.intern(key): sys.intern(value) for key, value in labels.items()},  # most are those of many Nodes
         written=tuple(filter(None, str(annotations.get(WRITTEN, "")).split(","))),
+        cordoned_by=_cordoned_by(metadata) if spec.get("unschedulable") is True else "",
     )

@@ -5,8 +5,9 @@ The build's gate *memory* judges images by a class; a machine keeps its document
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
+from images.values.durations import duration
 from images.values.kernel_arguments import ProfileArgument
 from images.values.strict import Strict
 from images.values.types import Architecture, Matching, Name
@@ -79,6 +80,25 @@ class Gate(Strict):
     """Once it is open. `report`: it stays open, for schedulers of jobs replace a node that is tainted."""
 
 
+def _seconds(value: object) -> object:
+    try:
+        return duration(value) if isinstance(value, str) else value
+    except ValueError:
+        raise ValueError("must be a duration like 90s, 15m or 2h") from None
+
+
+Wait = Annotated[int, Field(ge=1, le=86_400, strict=True), BeforeValidator(_seconds)]
+Namespace = Annotated[str, Matching(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", "must be the name of a namespace")]
+
+
+class Vetoes(Strict):
+    """Which Pods may keep a node of a class from being drained, and for how long at most: docs/drain.md."""
+
+    namespaces: Annotated[tuple[Namespace, ...], Field(min_length=1, max_length=64)]
+    max_wait: Wait
+    """Seconds; `90s`, `15m`, `2h` in files."""
+
+
 class Class(Strict):
     """Hardware that many machines have. What is left out is not known, and judged by nobody."""
 
@@ -111,6 +131,8 @@ class Class(Strict):
     """When its nodes may take work. Not written where nothing is said."""
     boot_limit: Boots | None = Field(None, exclude_if=lambda said: said is None)
     """How many boots may come before one is Ready, where that is not the default. Not written where there is none."""
+    vetoes: Vetoes | None = Field(None, exclude_if=lambda said: said is None)
+    """Whose Pods may put a drain off. Not written where there are none."""
 
     @property
     def memory_mib(self) -> int | None:

@@ -13,17 +13,20 @@ from netboot.controllers import decisions
 from netboot.controllers.acts import RecordedActs
 from netboot.controllers.assignments import Assignments
 from netboot.controllers.boot_records import BootRecords
+from netboot.controllers.cordons import AndCordons
 from netboot.controllers.declared import Published
 from netboot.controllers.drains import AndDrains
 from netboot.controllers.judging import AndRecords
 from netboot.controllers.lifecycle import LifecycleController
 from netboot.controllers.loop import Beats, Controllers
+from netboot.controllers.nodes.cordoned import file_of
 from netboot.controllers.noticed import Noticed
 from netboot.controllers.projection import ProjectionController
 from netboot.controllers.proofs import Proofs, Prover
 from netboot.controllers.rollouts import RolloutController
-from netboot.controllers.sight import Eyes
+from netboot.controllers.sight import LARGEST, Eyes
 from netboot.controllers.snapshot_publisher import SnapshotPublisher
+from netboot.lifecycle.cordons import FRESH_MS, Cordon, CordonsStatus
 from netboot.lifecycle.drains import DrainsStatus
 from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.snapshot import BootWindow
@@ -73,12 +76,12 @@ def run(spec: ProcessSpec) -> None:
     noticed = Noticed(kept, clock)
     status = StatusFolder(config.data / "status")
     enrolments = SqliteEnrolments(config.data / "enrolment.db")
-    drains = SqliteDrains(config.data / "intents.db")
+    intents, drains = SqliteIntents(config.data / "intents.db"), SqliteDrains(config.data / "intents.db")
     lifecycle = LifecycleController(
         states,
         noticed,
         Published(lambda: publisher.published, config.clusters).declared,
-        RecordedActs(config.data, enrolments, SqliteIntents(config.data / "intents.db"), drains, clock.now_ms).acts,
+        RecordedActs(config.data, enrolments, intents, drains, clock.now_ms).acts,
         Eyes(config, status, lambda: controller.caught_up()).look,
         clock,
         up_ms,
@@ -114,7 +117,14 @@ def run(spec: ProcessSpec) -> None:
         clock,
         up_ms,
     )
-    settling = AndDrains(rollouts, drains, partial(_drained, config, status), clock)
+    settling = AndCordons(
+        AndDrains(rollouts, drains, partial(_drained, config, status), clock),
+        intents,
+        states,
+        partial(_cordoned, config, status),
+        lambda: controller.caught_up(),
+        clock,
+    )
     beats = Beats(
         spec.heartbeat("publisher"), spec.heartbeat(), spec.heartbeat("lifecycle"), spec.heartbeat("rollouts")
     )
@@ -150,6 +160,17 @@ def _drained(config: Config, status: StatusFolder) -> list[DrainsStatus]:
         with suppress(CannotTellError):
             said += [status.read(f"drains-{cluster}", DrainsStatus)]
     return [each for each in said if each is not None]
+
+
+def _cordoned(config: Config, status: StatusFolder) -> dict[str, Cordon]:
+    """What node collectors have just said of Nodes that are cordoned."""
+    cordons: dict[str, Cordon] = {}
+    for cluster in config.clusters:
+        with suppress(CannotTellError):
+            said = status.read(file_of(cluster), CordonsStatus, LARGEST)
+            if said is not None and abs(up_ms() - said.up_ms) <= FRESH_MS:
+                cordons |= said.cordons
+    return cordons
 
 
 def _boot_windows(config: Config, inventory: Inventory, now_ms: int) -> Mapping[str, BootWindow]:

@@ -5,7 +5,7 @@ import os
 import secrets
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 
 from netboot.clock import SystemClock
@@ -15,17 +15,21 @@ from netboot.join.departed import clear_departed
 from netboot.join.exchange import Exchange
 from netboot.join.issue import Issuer
 from netboot.join.issued_tokens import sweep
+from netboot.join.left_nodes import LeftNodes
 from netboot.join.ports import ClusterAccess
 from netboot.join.preconditions import Connected
 from netboot.lifecycle.bootid import belongs
 from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.intents import Intents
 from netboot.lifecycle.ports import Clock
+from netboot.lifecycle.registrations import node_uid
+from netboot.lifecycle.state import KEPT
 from netboot.machines.values import Inventory
 from netboot.process import ProcessSpec
-from netboot.reread import Reread
+from netboot.reread import Look, Reread, look
 from netboot.status.join import JoinStatus
 from netboot.stores import bootkey
+from netboot.stores.enrolment import SqliteEnrolments
 from netboot.stores.facts import Facts
 from netboot.stores.intents import SqliteIntents
 from netboot.stores.live import LiveView
@@ -85,7 +89,7 @@ def compose(
     facts = Facts(config.data / "journal" / f"join-{index}.db")
     intents = SqliteIntents(config.data / "intents.db")
     reached = {name: partial(connect or _reach, name, cluster) for name, cluster in config.clusters.items()}
-    clean = partial(_clean, live) if index == 0 else None
+    clean = partial(_clean, live, left_nodes(config)) if index == 0 else None
     clusters = preflight.CheckedClusters(reached, clock.now_ms, clean)
     issuer = Issuer(
         clusters=clusters,
@@ -128,15 +132,37 @@ def _image_of(states: SqliteStates, boot: str) -> str | None:
     return trace.script.image if trace is not None and trace.script is not None else None
 
 
-def _clean(live: LiveView, cluster: ClusterAccess, now_ms: int) -> None:
-    """Tokens that have expired, then Leases of machines that have left: by an inventory that is no older than they."""
+def left_nodes(config: Config) -> LeftNodes:
+    """By who is retired on record, and which Nodes were seen to be whose."""
+    enrolments, states = SqliteEnrolments(config.data / "enrolment.db"), SqliteStates(config.data / "state.db")
+    files = [config.data / name for name in ("enrolment.db", "enrolment.db-wal")]
+    seen, found = list[Look | None](), dict[str, int]()
+
+    def retired() -> Mapping[str, int]:
+        """Read again when it changed: all that is on record is much to read each minute."""
+        nonlocal seen, found
+        looked = [look(path) for path in files]
+        if looked != seen:
+            found = {one.machine: one.since_ms for one in enrolments.records() if one.state == "retired"}
+            seen = looked
+        return found
+
+    def its(machine: str, uid: str) -> bool:
+        return any(node_uid(boot) == uid for boot in states.boots(machine, sum(KEPT.values())))
+
+    return LeftNodes(retired, its)
+
+
+def _clean(live: LiveView, nodes: LeftNodes, cluster: ClusterAccess, now_ms: int) -> None:
+    """Tokens that have expired, then Leases and Nodes of machines that have left or are retired: by an inventory that
+    is no older than they."""
     sweep(cluster, now_ms)
 
     def inventory() -> Inventory | None:
         found = live.view().snapshot.inventory
         return found if live.problem is None else None
 
-    clear_departed(cluster, inventory, now_ms)
+    clear_departed(cluster, inventory, nodes, now_ms)
 
 
 def _problems(keys: Reread[Keyset], certificate: Certificate, facts: Facts, intents: Intents) -> list[str]:

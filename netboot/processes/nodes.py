@@ -10,6 +10,7 @@ from netboot.controllers.approver.knowledge import Machines
 from netboot.controllers.nodes.accepted import AcceptedNow
 from netboot.controllers.nodes.caught_up import joins_read_up_ms
 from netboot.controllers.nodes.collector import Collector
+from netboot.controllers.nodes.cordoned import CordonsSaid, file_of
 from netboot.controllers.nodes.drainer import Drainer, ProvenBoots
 from netboot.controllers.nodes.gating import GateController
 from netboot.controllers.nodes.holds import JudgedHolds
@@ -29,6 +30,7 @@ from netboot.machines.topology import NOWHERE
 from netboot.machines.values import Machine
 from netboot.process import ProcessSpec
 from netboot.status import up_ms
+from netboot.status.nodes import NodesStatus
 from netboot.status.reporting import Reporting
 from netboot.stores.conditions import SqliteConditions
 from netboot.stores.drains import SqliteDrains
@@ -81,14 +83,17 @@ def run(spec: ProcessSpec) -> None:
         connect=lambda: KubeDrains(connect(config.clusters[cluster].nodes)),
         orders=SqliteDrains(wanted).standing,
         machines=machines.all,
+        classes=classes,
         marked=functools.partial(gate.with_taint, DRAIN),
         boots=ProvenBoots(states),
         say=StatusFile(config.data / "status", f"drains-{cluster}").write,
         now_ms=now_ms,
     )
     observed, status = ObservedFile(config.data / "status", cluster), StatusFile(config.data / "status", spec.name)
+    cordons = CordonsSaid(gate.cordons, StatusFile(config.data / "status", file_of(cluster)).write, now_ms)
 
     def say(said: Reporting) -> None:
+        cordons.say(followed=isinstance(said, NodesStatus) and said.followed)
         if observed.write(collector.nodes()):  # first: who reads a status that is fresh reads Nodes that are
             status.write(said)
 

@@ -7,6 +7,7 @@ from flask import Flask, Response, request
 from netboot.web import (
     boots,
     channels,
+    delete_node,
     drains,
     drift,
     enrolments,
@@ -89,6 +90,7 @@ ROUTES: tuple[tuple[str, str, Callable[..., Response]], ...] = (
     ("POST", "/v1/machines/<name>/drain", drains.drain),
     ("POST", "/v1/machines/<name>/reboot", drains.reboot),
     ("POST", "/v1/machines/<name>/undrain", drains.undrain),
+    ("POST", "/v1/machines/<name>/delete-node", delete_node.delete_node),
     ("GET", "/v1/tokens", join_tokens.listed),
     ("POST", "/v1/tokens", join_tokens.created),
     ("DELETE", "/v1/tokens/<token_id>", join_tokens.revoked),

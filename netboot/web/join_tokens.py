@@ -11,12 +11,13 @@ from pydantic import Field, StringConstraints
 
 from images.values.strict import Strict
 from netboot.join.enrolment import Act
-from netboot.join.errors import NoSuchTokenError
+from netboot.join.errors import CordonedError, NoSuchTokenError
 from netboot.join.issue import Issuer
 from netboot.join.issued_tokens import issued, revoke
 from netboot.join.operator_tokens import TokenRequest, issue_for_operator, open_boot_window
 from netboot.join.ports import Credential
 from netboot.lifecycle import bootid
+from netboot.lifecycle.cordons import hold_of
 from netboot.lifecycle.errors import BadClaimError, CannotTellError
 from netboot.lifecycle.views import machine_named
 from netboot.machines.values import Machine
@@ -68,8 +69,14 @@ def _token(machine: Machine, body: NewToken, spki: str, act: Act) -> Response:
         key = base64.b64decode(spki, validate=True)
     except (binascii.Error, ValueError):
         raise BadClaimError("spki is not base64 (standard alphabet, padded)") from None
-    asked = TokenRequest(machine, key, _boot(machine), body.lifetime_seconds)
-    answer = issue_for_operator(_issuer(), deps.register, asked, new_window(), act, request.remote_addr or "")
+    asked, peer = TokenRequest(machine, key, _boot(machine), body.lifetime_seconds), request.remote_addr or ""
+    try:
+        answer = issue_for_operator(_issuer(), deps.register, asked, new_window(), act, peer)
+    except CordonedError as error:  # this process may hold a machine itself
+        held = hold_of(error.cordon)
+        deps.intents.order(machine.name, held, error.cordon.who, deps.clock.now_ms())
+        audit("hold", machine=machine.name, cordoned_by=error.cordon.who, reason=held.reason)
+        answer = issue_for_operator(_issuer(), deps.register, asked, new_window(), act, peer)
     token_id = answer.token.partition(".")[0]
     facts = {"cluster": machine.cluster, "seconds": body.lifetime_seconds, "reason": body.reason}
     audit("token", machine=machine.name, issued=token_id, **facts)

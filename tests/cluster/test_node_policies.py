@@ -93,6 +93,28 @@ def test_a_node_registers_with_the_taints_of_its_lease_and_changes_none(
     assert operator.status_code == 200, operator.text
 
 
+def test_a_node_may_cordon_itself_and_not_uncordon_itself(
+    world: RealWorld, as_node: Callable[..., requests.Response], as_admin: Admin
+) -> None:
+    leased(world, as_node)
+    assert as_node("POST", NODES, node_of(UNCHECKED, UNATTESTED, DECLARED)).status_code == 201
+
+    def write(ask: Callable[..., requests.Response], cordoned: bool | None, status: int) -> requests.Response:
+        for _ in range(20):  # the controllers write to it, too
+            node = as_admin("GET", f"{NODES}/{NAME}", None).json()
+            node["spec"]["unschedulable"] = cordoned
+            answer = ask("PUT", f"{NODES}/{NAME}", node)
+            if answer.status_code not in (403, 409):
+                break
+        assert answer.status_code == status, answer.text
+        return answer
+
+    write(as_node, True, 200)
+    for cordoned in (False, None):
+        denied(write(as_node, cordoned, 422), "a node may not uncordon itself", "netboot-nodes")
+    write(as_admin, False, 200)
+
+
 @contextmanager
 def beyond_node_restriction(as_admin: Admin) -> Iterator[Callable[..., requests.Response]]:
     """Somebody of the nodes' group who may do everything, and whom NodeRestriction takes for no node by its name."""

@@ -185,6 +185,21 @@ def test_a_ready_node_is_not_taken_over(api: Api) -> None:
     )
 
 
+def test_a_node_that_somebody_cordoned_leaves_a_hold(api: Api, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    node = api.cluster.make_node("worker-1")
+    api.cluster.put_node(node._replace(cordoned=True, cordoned_by="kubectl-cordon, 2026-11-23T10:00:00Z"))
+    answer = ask(api)
+    assert (answer.status_code, answer.json["taints"][-1]) == (201, "netboot.dev/held=Held:NoSchedule")
+    [held] = api.intents.of("old-001", NOW)
+    said = (held.mark, held.owner, held.who, held.reason, held.until_ms)
+    reason = "the Node worker-1 was cordoned when it was deleted"
+    assert said == (Mark.HELD, "cordon", "kubectl-cordon, 2026-11-23T10:00:00Z", reason, None)
+    audits = [record.fields["act"] for record in caplog.records if record.getMessage() == "audit"]  # type: ignore[attr-defined]
+    assert audits == ["hold", "token"]
+    assert (len(api.cluster.secrets), api.register.of("old-001").window) == (1, None)
+
+
 def test_a_cluster_that_cannot_be_used(api: Api) -> None:
     def unfit() -> None:
         raise ClusterUnavailableError("cluster default is not fit: nodeclient is bound by kubeadm:node-autoapprove")

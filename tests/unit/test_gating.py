@@ -16,6 +16,7 @@ from netboot.controllers.nodes.reports import LATELY_MS, MOST_WORDS, STALE_MS
 from netboot.join.errors import ClusterUnavailableError
 from netboot.join.node_said import HealthSaid
 from netboot.join.ports import NodeView
+from netboot.lifecycle.cordons import Cordon
 from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.outage import Outages
 from netboot.lifecycle.phases import Phase
@@ -120,6 +121,14 @@ class Stage:
 
     def with_taints(self, *taints: dict[str, str]) -> list[str]:
         return [name for name in self.names if self.taints(name) == list(taints)]
+
+
+def test_cordons_are_told_of_nodes_that_are_netboot_s() -> None:
+    stage = Stage(3)
+    stage.cluster.put_node(stage.node("n-1")._replace(cordoned=True, cordoned_by="kubectl"))
+    stage.cluster.put_node(stage.node("n-2")._replace(cordoned=True, marked=False))
+    stage.step()
+    assert stage.gate.cordons() == {"n-1": Cordon(node="n-1", by="kubectl")}
 
 
 def lines(caplog: pytest.LogCaptureFixture) -> list[str]:

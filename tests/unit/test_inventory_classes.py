@@ -10,7 +10,7 @@ from images.node.health.hardware import read_hardware
 from images.node.health.thresholds import THRESHOLDS
 from images.values.strict import Document, FaultsError
 from netboot.cli import hardware
-from netboot.machines.classes import Class
+from netboot.machines.classes import Class, Vetoes
 from netboot.machines.declared import Declared
 from netboot.machines.difference import differences, digest_of
 from netboot.machines.inventory import load_inventory
@@ -209,6 +209,24 @@ def test_names_that_no_check_knows_and_values_of_another_unit_are_said_with_thei
         "site.yaml:10: classes[0].gate.required[0]: no check is named 'gpu-cuont'; did you mean 'gpu-count'?",
         "site.yaml:21: machines[2].health.thresholds.nvme_used_percent: is in %: must be from 0 to 255",
     ]
+
+
+def test_whose_pods_may_put_a_drain_off_is_read_and_written_where_it_is_said(tmp_path: Path) -> None:
+    text = GOOD.replace("  memory_gib: 2048", "  vetoes: {namespaces: [training], max_wait: 4h}\n  memory_gib: 2048")
+    declared = loaded(tmp_path, text)
+    assert declared.classes[0].vetoes == Vetoes(namespaces=("training",), max_wait=14_400)
+    assert Inventory.model_validate_json(declared.model_dump_json()) == declared
+    assert "vetoes" not in loaded(tmp_path).model_dump_json()
+    wrong = text.replace("[training], max_wait: 4h", "[Training, kube-system], max_wait: 25h")
+    assert faults(tmp_path, wrong) == [
+        "site.yaml:6: classes[0].vetoes.max_wait: Input should be less than or equal to 86400",
+        "site.yaml:6: classes[0].vetoes.namespaces[0]: must be the name of a namespace",
+    ]
+    for said, why in (("for ever", "must be a duration like 90s, 15m or 2h"), ("0s", "Input should be greater")):
+        [fault] = faults(tmp_path, text.replace("max_wait: 4h", f"max_wait: {said}"))
+        assert fault.startswith(f"site.yaml:6: classes[0].vetoes.max_wait: {why}")
+    [fault] = faults(tmp_path, text.replace(", max_wait: 4h", ""))
+    assert fault == "site.yaml:6: classes[0].vetoes.max_wait: this key is required"
 
 
 @given(

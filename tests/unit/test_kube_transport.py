@@ -16,10 +16,12 @@ import pytest
 
 from lab.kube.authority import Authority, kubeconfig
 from netboot.join.errors import ClusterUnavailableError, ConflictError
+from netboot.join.node_drains import DO_NOT_DISRUPT
 from netboot.join.ports import NodeView
 from netboot.kube import connection as connections
 from netboot.kube import transport
 from netboot.kube.connection import Connection, connect
+from netboot.kube.drains import KubeDrains
 from netboot.kube.errors import ClusterRefusedError
 from netboot.kube.leases import KubeLeases
 from netboot.kube.nodes import KubeNodes
@@ -161,6 +163,52 @@ def test_a_node_is_gated_where_it_has_our_taint_and_cordoned_where_it_says_so(
     node = KubeNodes(connection).node("n")
     assert node is not None
     assert (node.gated, node.cordoned) == (gated, cordoned)
+
+
+@pytest.mark.parametrize(
+    ("unschedulable", "by"),
+    [(True, "kubectl cordon, 2026-11-23T10:00:00Z" + " " * 114), (False, "")],
+)
+def test_who_cordoned_a_node_is_said_as_the_apiserver_noted_it(
+    server: Server, connection: Connection, unschedulable: bool, by: str
+) -> None:
+    """What a program calls itself is its own choice: it is cut, and printed on a line."""
+    managed = [
+        {"manager": "kubelet", "time": "2026-11-22T10:00:00Z", "fieldsV1": {"f:spec": {"f:podCIDR": {}}}},
+        {"manager": "bare", "time": "2026-11-22T10:00:00Z"},
+        {
+            "manager": "kubectl\ncordon",
+            "time": "2026-11-23T10:00:00Z" + "\x1b" * 200,
+            "fieldsV1": {"f:spec": {"f:unschedulable": {}}},
+        },
+    ]
+    metadata = {"name": "n", "uid": "u", "creationTimestamp": "2026-01-01T00:00:00Z", "resourceVersion": "1"}
+    node = {"metadata": metadata | {"managedFields": managed}, "spec": {"unschedulable": unschedulable}}
+    server.answer = lambda _method, _path: (200, node)
+    seen = KubeNodes(connection).node("n")
+    assert seen is not None
+    assert seen.cordoned_by == by
+
+
+@pytest.mark.parametrize(
+    ("annotations", "veto"),
+    [
+        (None, False),
+        ({DO_NOT_DISRUPT: "true"}, True),
+        ({DO_NOT_DISRUPT: "false"}, False),
+        ({"karpenter.sh/do-not-disrupt": "true"}, False),
+    ],
+)
+def test_a_pod_vetoes_by_its_annotation(
+    server: Server, connection: Connection, annotations: dict[str, str] | None, veto: bool
+) -> None:
+    metadata = {"name": "job-0", "namespace": "training", "uid": "u", "annotations": annotations}
+    server.answer = lambda _method, _path: (
+        200,
+        {"metadata": {"resourceVersion": "1"}, "items": [{"metadata": metadata}]},
+    )
+    [pod] = KubeDrains(connection).pods("n")
+    assert pod.veto is veto
 
 
 def test_404_and_409_mean_what_they_mean_to_each(server: Server, connection: Connection) -> None:

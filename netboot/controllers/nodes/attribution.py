@@ -10,6 +10,7 @@ from images.values.strict import Strict
 from netboot.join.ports import NodeView
 from netboot.lifecycle.events import EventRecord
 from netboot.lifecycle.phases import Phase
+from netboot.lifecycle.registrations import node_detail, node_uid
 from netboot.lifecycle.trace import Trace
 
 SKEW_MS = 30_000
@@ -67,11 +68,10 @@ def _when(said_ms: int | None, now_ms: int) -> int:
 
 
 def _record(boot: Trace, phase: Phase, at_ms: int, node: NodeView) -> EventRecord:
-    detail = f"node {node.name} uid {node.uid}"[:300]
+    detail = node_detail(node.name, node.uid)
     return EventRecord(at_ms=at_ms, boot=boot.boot, machine=boot.machine, phase=phase, detail=detail, peer="")
 
 
 def _uids(boots: Sequence[Trace]) -> Collection[str]:
-    """Of the Nodes that these boots registered: `_record` has written them down."""
-    registered = (boot.phase(Phase.NODE_REGISTERED) for boot in boots)
-    return {reached.detail.rpartition(" uid ")[2] for reached in registered if reached is not None}
+    """Of the Nodes that these boots registered."""
+    return {node_uid(boot) for boot in boots} - {""}

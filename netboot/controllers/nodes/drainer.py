@@ -12,12 +12,14 @@ from typing import NamedTuple
 
 from netboot.controllers.nodes.attribution import registered
 from netboot.controllers.nodes.draining import Known, Step, Write, after_pods, decide, sorted_out, undone
+from netboot.controllers.nodes.vetoes import vetoed
 from netboot.join.errors import ConflictError
 from netboot.join.node_drains import DrainedNode, NodeDrains, Pod
 from netboot.lifecycle.drains import Drain, DrainsStatus, State
 from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.ports import States
 from netboot.logs import Trouble
+from netboot.machines.classes import Class, Vetoes
 from netboot.machines.values import Machine
 from netboot.status import DEFECT
 
@@ -58,11 +60,13 @@ class _Under:
 @dataclass(slots=True)
 class Drainer:
     """`orders()`: those that stand, of all machines (raises CannotTellError); `machines()`: of this cluster by the name
-    of their node; `marked()`: names of Nodes that have our taint; `say`: publishes. One thread's."""
+    of their node; `classes()`: by name; `marked()`: names of Nodes that have our taint; `say`: publishes. One
+    thread's."""
 
     connect: Callable[[], NodeDrains]
     orders: Callable[[], list[Drain]]
     machines: Callable[[], Mapping[str, Machine]]
+    classes: Callable[[], Mapping[str, Class]]
     marked: Callable[[], Collection[str]]
     boots: ProvenBoots
     say: Callable[[DrainsStatus], object]
@@ -121,6 +125,10 @@ class Drainer:
         nodes, drain = self._nodes, under.drain
         assert nodes is not None
         pods = sorted_out(drain, nodes.pods(node.name))
+        veto = vetoed(drain, node, pods.left, self._vetoes(node.name), self.now_ms())
+        if veto is not None and not pods.blocking:
+            under.empty = False
+            return Step("draining", veto.words)
         refused: dict[Pod, str] = {}
         for pod in pods.evict:
             if why := nodes.evict(pod):
@@ -128,6 +136,11 @@ class Drainer:
         step = after_pods(drain, node, pods, refused, self.now_ms(), empty_before=under.empty)
         under.empty = not pods.left
         return step
+
+    def _vetoes(self, node: str) -> Vetoes | None:
+        machine = self.machines().get(node)
+        hardware = self.classes().get(machine.class_name or "") if machine is not None else None
+        return hardware.vetoes if hardware is not None else None
 
     def _clear(self, name: str) -> None:
         """The Node has our taint, and nobody wants it drained."""

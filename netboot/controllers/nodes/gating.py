@@ -19,6 +19,7 @@ from netboot.controllers.nodes.reports import Entry, Reports
 from netboot.join.labels import differ
 from netboot.join.node_said import ACCEPTED
 from netboot.join.ports import Nodes, NodeView
+from netboot.lifecycle.cordons import Cordon
 from netboot.lifecycle.ports import States
 from netboot.machines.classes import Class, Gate
 from netboot.machines.values import Machine
@@ -136,6 +137,13 @@ class GateController:
         with self._lock:
             nodes = [entry.node for entry in self._reports.entries.values()]
         return [node.name for node in nodes if any(taint["key"] == key for taint in node.taints)]
+
+    def cordons(self) -> dict[str, Cordon]:
+        """Machine → the cordon of its Node."""
+        with self._lock:
+            entries = list(self._reports.entries.values())
+        cordoned = [each for each in entries if each.node.marked and each.node.cordoned]
+        return {each.machine: Cordon(node=each.node.name, by=each.node.cordoned_by) for each in cordoned}
 
     def status(self) -> GateStatus:
         """For metrics."""

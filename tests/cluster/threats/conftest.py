@@ -22,6 +22,7 @@ def site(
     machines = [Chassis(f"k-{number:02}", number) for number in (*range(1, 41), *range(100, 130))]
     stands = {"rack": "r1", "topology": {"accelerator_domain": "nvl-3"}}
     machines += [Chassis("top-42", 42, declared=stands, node={"labels": {"pool": "a", ROLE: ""}})]
+    machines += [Chassis("veto-43", 43, declared={"class": "vetoed"})]
     machines += [Chassis("pcr-41", 41, declared={"pcrs": {"7": [PCRS[7].hex()]}})]
     machines += [Chassis(f"new-{number}", number, on_record=False) for number in range(51, 57)]
     machines += [

@@ -252,6 +252,7 @@ def live_site(root: Path, cluster: Cluster, accounts: dict[str, Path], *machines
         "channels": [{"name": "stable"}],
     }
     rest["racks"] = [{"name": "r1", "topology": {"zone": "hall-2", "region": "eu-1", "tiers": ["leaf-7", "spine-1"]}}]
+    rest["classes"] = [{"name": "vetoed", "vetoes": {"namespaces": ["default"], "max_wait": "30s"}}]
     make_site(root, workers=1, inventory=yaml.safe_dump(inventory | rest))
     given = {role: str(path) for role, path in accounts.items()}
     default: dict[str, Any] = {"endpoints": [cluster.url], "authority": str(cluster.folder / "ca.crt"), **given}

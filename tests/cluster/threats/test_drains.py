@@ -16,7 +16,7 @@ import requests
 
 from images.node.agent import kubelet
 from images.node.orders import reboot
-from netboot.join.node_drains import ORDER
+from netboot.join.node_drains import DO_NOT_DISRUPT, ORDER
 from netboot.join.ports import MARK
 from tests.cluster.threats.chassis import Chassis
 from tests.cluster.threats.live_site import NODES, LiveSite
@@ -103,11 +103,14 @@ def condition(kind: str) -> dict[str, str]:
     return {"type": kind, "status": "True", "lastHeartbeatTime": now, "lastTransitionTime": now}
 
 
-def a_pod_of_a_set(machine: Kubelet) -> str:
+def a_pod_of_a_set(machine: Kubelet, annotations: dict[str, str] | None = None) -> str:
     """A ReplicaSet's one Pod, which runs on the machine; its name."""
     site = machine.site
     tolerations = [{"key": "netboot.dev/unchecked", "operator": "Exists"}]  # its gate is shut all the time
-    template = {"metadata": {"labels": LABELS}, "spec": {"containers": CONTAINERS, "tolerations": tolerations}}
+    template = {
+        "metadata": {"labels": LABELS, "annotations": annotations or {}},
+        "spec": {"containers": CONTAINERS, "tolerations": tolerations},
+    }
     spec = {"replicas": 1, "selector": {"matchLabels": LABELS}, "template": template}
     body = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": "s"}, "spec": spec}
     made = site.admin("POST", SETS, body)
@@ -241,3 +244,19 @@ def test_a_drain_is_taken_off_and_nobody_else_writes_an_order(site: LiveSite, tm
         order(site, "undrain", machine.name)
         wait_for(lambda: machine.drained() is None, 60)
         assert machine.node()["spec"]["unschedulable"] is True, "what others put on stays"
+
+
+def test_a_pod_s_veto_puts_a_drain_off_for_as_long_as_its_class_lets_it(site: LiveSite, tmp_path: Path) -> None:
+    machine = Kubelet(site, site.fresh("veto"), tmp_path)
+    with machine.running():
+        wait_for(lambda: "NodeRegistered" in site.phases(chassis_boot(site, machine.name)), 60)
+        pod = a_pod_of_a_set(machine, {DO_NOT_DISRUPT: "true"})
+        order(site, "drain", machine.name, "--reason", "DIMM 4")
+        said = f"default/{pod} may not be disrupted ({DO_NOT_DISRUPT}) until "
+        wait_for(lambda: words(site, machine.name).startswith(said), 25)
+        assert said in order(site, "drains")
+        assert "deletionTimestamp" not in site.admin("GET", f"{PODS}/{pod}").json()["metadata"]
+        wait_for(lambda: "deletionTimestamp" in site.admin("GET", f"{PODS}/{pod}").json()["metadata"], 90)
+        machine.ask("DELETE", f"{PODS}/{pod}", {"gracePeriodSeconds": 0}, 200)
+        wait_for(lambda: machine.drained() == "Drained", 60)
+    site.admin("DELETE", f"{SETS}/s")

@@ -11,6 +11,7 @@ import requests
 from netboot.join.ports import MARK
 from netboot.join.taints import taints_of
 from netboot.machines.values import Machine
+from tests import soft_tpm
 from tests.cluster.threats.chassis import Chassis
 from tests.cluster.threats.live_site import NODES, LiveSite, failed
 from tests.processes import wait_for
@@ -101,6 +102,41 @@ def values(site: LiveSite, name: str) -> list[str]:
     """Of the taints `netboot.dev/held` that its Node has."""
     taints = site.admin("GET", f"{NODES}/{name}").json()["spec"].get("taints", [])
     return [taint.get("value", "") for taint in taints if taint["key"] == "netboot.dev/held"]
+
+
+def test_a_cordon_is_a_hold_when_its_node_goes_with_the_next_boot(site: LiveSite) -> None:
+    chassis = site.fresh()
+    joined(site, chassis)
+    name = chassis.name
+    wait_for(partial(cordoned, site, name), 60)
+    uid = site.admin("GET", f"{NODES}/{name}").json()["metadata"]["uid"]
+    machine = site.power_on(chassis)
+    first = site.attest(machine, site.hello(machine).body)
+    if first.status != 200:  # unless the controllers were quicker
+        assert failed(first, 503, "cordoned").startswith(f"the Node {name} is cordoned, and goes when {name} is held")
+        assert site.admin("GET", f"{NODES}/{name}").json()["metadata"]["uid"] == uid
+    said: Any = wait_for(lambda: again(site, machine), 60)
+    assert HELD in said["taints"]
+    assert site.admin("GET", f"{NODES}/{name}").status_code == 404
+    shown = order(site, "holds")
+    assert f"the Node {name} was cordoned when it was deleted" in shown
+    assert "python-requests, " in shown, "who did it, by what the API server noted"
+    order(site, "unhold", name)
+    said, _ = site.join(site.power_on(chassis))
+    assert HELD not in said["taints"]
+
+
+def cordoned(site: LiveSite, name: str) -> bool:
+    """Somebody cordons it; False: somebody else wrote meanwhile."""
+    node = site.admin("GET", f"{NODES}/{name}").json()
+    node["spec"]["unschedulable"] = True
+    return bool(site.admin("PUT", f"{NODES}/{name}", node).status_code == 200)
+
+
+def again(site: LiveSite, machine: soft_tpm.Machine) -> Any:
+    """The answer to a whole exchange; None: it is to come back."""
+    said = site.attest(machine, site.hello(machine).body)
+    return said.body if said.status == 200 else None
 
 
 def test_a_machine_in_quarantine_gets_no_token_and_is_not_told_why(site: LiveSite) -> None:

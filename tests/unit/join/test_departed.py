@@ -4,11 +4,13 @@ import pytest
 
 from netboot.join.departed import KEPT_MS, clear_departed
 from netboot.join.errors import ClusterUnavailableError
+from netboot.join.left_nodes import LeftNodes
 from netboot.join.ports import Credential
 from netboot.machines.values import Machine
 from tests.joining import NOW, Stage, boot_id, declared, snapshot_of
 
 DAY_MS = 86_400_000
+NOBODY = LeftNodes(dict, lambda _machine, _uid: False)
 TAINTS = "netboot.dev/unchecked:NoExecute"
 
 
@@ -30,7 +32,7 @@ class Site:
 
     def clear(self, now_ms: int = NOW) -> None:
         inventory = snapshot_of(*self.machines).inventory
-        clear_departed(self.stage.exchange().issuer.clusters["default"], lambda: inventory, now_ms)
+        clear_departed(self.stage.exchange().issuer.clusters["default"], lambda: inventory, NOBODY, now_ms)
 
     @property
     def leases(self) -> dict[str, int | None]:
@@ -100,7 +102,7 @@ def test_the_taints_of_a_machine_that_comes_back_are_its_own_again(site: Site) -
 
 
 def test_where_the_inventory_cannot_be_told_every_lease_stays_as_it_is(site: Site) -> None:
-    clear_departed(site.stage.exchange().issuer.clusters["default"], lambda: None, NOW)
+    clear_departed(site.stage.exchange().issuer.clusters["default"], lambda: None, NOBODY, NOW)
     assert site.leases == {"gone-1": None}
 
 

@@ -8,10 +8,11 @@ import pytest
 
 from netboot.join import messages
 from netboot.join.attest import attest
-from netboot.join.errors import ClusterUnavailableError, ConflictError, HeldError, RefusedError
+from netboot.join.errors import ClusterUnavailableError, ConflictError, CordonedError, HeldError, RefusedError
 from netboot.join.issued_tokens import sweep
 from netboot.join.ports import Credential
 from netboot.join.taints import taints_of
+from netboot.lifecycle.cordons import hold_of
 from netboot.lifecycle.errors import JournalUnavailableError, StateUnavailableError
 from netboot.lifecycle.events import EventRecord
 from netboot.lifecycle.intents import PutOn, TakeOff
@@ -334,6 +335,39 @@ def test_a_machine_in_quarantine_gets_no_token_and_is_not_told_why(stage: Stage,
     assert stage.cluster.nodes.node("gpu-001") is not None
     stage.intents.order("gpu-001", TakeOff(Mark.QUARANTINED, "a mistake"), "alice", stage.now_ms)
     stage.attest(machine, answer)
+    sound(stage)
+
+
+def test_a_node_that_somebody_cordoned_goes_when_its_machine_is_held_for_that(stage: Stage, machine: Machine) -> None:
+    node = stage.cluster.nodes.node("gpu-001")
+    assert node is not None
+    stage.cluster.put_node(node._replace(cordoned=True, cordoned_by="kubectl-cordon, 2026-11-23T10:00:00Z"))
+    words = (
+        "the Node gpu-001 is cordoned, and goes when gpu-001 is held for that, which the service sees to within "
+        "seconds; where it does not, `kubectl uncordon gpu-001` lets the machine join"
+    )
+    stage.intents.order("gpu-001", PutOn(Mark.HELD, "for an hour", stage.now_ms + 3_600_000), "alice", stage.now_ms)
+    for _ in range(6):
+        with pytest.raises(CordonedError) as error:
+            stage.join(machine)
+        assert str(error.value) == words
+    assert (stage.cluster.secrets, error.value.cordon.who) == ({}, "kubectl-cordon, 2026-11-23T10:00:00Z")
+    assert stage.cluster.nodes.node("gpu-001") is not None
+    assert {record.phase for record in stage.records} == {Phase.ATTESTED}, "by this the hold is put on"
+    stage.intents.order("gpu-001", hold_of(error.value.cordon), error.value.cordon.who, stage.now_ms)
+    assert stage.join(machine)["taints"] == ["netboot.dev/unchecked:NoExecute", "netboot.dev/held=Held:NoSchedule"]
+    sound(stage)
+    assert stage.cluster.nodes.node("gpu-001") is None
+
+
+def test_a_node_that_is_uncordoned_goes_at_once(stage: Stage, machine: Machine) -> None:
+    node = stage.cluster.nodes.node("gpu-001")
+    assert node is not None
+    stage.cluster.put_node(node._replace(cordoned=True))
+    with pytest.raises(CordonedError):
+        stage.join(machine)
+    stage.cluster.put_node(node)
+    assert stage.join(machine)["taints"] == ["netboot.dev/unchecked:NoExecute"]
     sound(stage)
 
 

@@ -1,0 +1,68 @@
+"""`POST /v1/machines/<name>/delete-node`: an operator's word that a machine's Node goes (docs/operations.md)."""
+
+from flask import Response, jsonify
+
+from images.values.strict import Strict
+from netboot.join.ports import MARK, NodeView
+from netboot.lifecycle.cordons import Cordon, hold_of, is_kept
+from netboot.lifecycle.errors import ActRefusedError, BadClaimError
+from netboot.lifecycle.views import machine_named
+from netboot.web import inputs
+from netboot.web.dependencies import dependencies
+from netboot.web.inputs import parsed
+from netboot.web.intents import Why
+from netboot.web.operators import audit
+
+
+class Deleting(Strict):
+    """The body."""
+
+    reason: Why
+    dry_run: bool = False
+
+
+def delete_node(name: str) -> Response:
+    """Delete the Node that the machine has now, by its uid; where somebody cordoned it, its machine is held first.
+
+    Raises:
+        ActRefusedError: it is Ready, or not netboot's. BadClaimError: the machine joins no cluster of this service.
+    """
+    inputs.only(())
+    body, deps = parsed(Deleting), dependencies()
+    machine = machine_named(deps.live.view(), name)
+    if deps.issuer is None:
+        raise BadClaimError("this service knows no cluster: declare `join` and `clusters` in netboot.yaml")
+    nodes = deps.issuer.cluster_of(machine).nodes
+    node = nodes.node(machine.node_name)
+    held = node is not None and _cordoned(name, node)
+    if node is not None:
+        _allowed(name, node)
+        if not body.dry_run:
+            if held:
+                cordon = Cordon(node=node.name, by=node.cordoned_by)
+                deps.intents.order(name, hold_of(cordon), cordon.who, deps.clock.now_ms())
+            nodes.delete(node.name, node.uid)
+    if not body.dry_run:
+        uid = node.uid if node is not None else ""
+        audit("delete-node", machine=name, node=machine.node_name, uid=uid, held=held, reason=body.reason)
+    answer = {"machine": name, "node": machine.node_name, "did": "deleted" if node is not None else "", "held": held}
+    return jsonify(answer | {"dry_run": body.dry_run})
+
+
+def _allowed(name: str, node: NodeView) -> None:
+    label = "=".join(*MARK.items())
+    if not node.marked:
+        raise ActRefusedError(
+            f"the Node {node.name} has not the label {label}: netboot does not know it, and may not delete it"
+        )
+    if node.ready:
+        raise ActRefusedError(
+            f"the Node {node.name} is Ready, so {name} works: `netboot machine drain {name}`, then switch it off; or "
+            f"`kubectl delete node {node.name}`, if that is meant"
+        )
+
+
+def _cordoned(name: str, node: NodeView) -> bool:
+    """Whether it has a cordon that would go with it."""
+    deps = dependencies()
+    return node.cordoned and not is_kept(deps.intents.of(name, deps.clock.now_ms()))
