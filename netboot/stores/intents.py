@@ -34,6 +34,14 @@ MIGRATIONS = (
             until_ms INTEGER
         )""",
     ),
+    (
+        """CREATE TABLE slots (
+            machine TEXT PRIMARY KEY, owner TEXT NOT NULL, boot TEXT NOT NULL, since_ms INTEGER NOT NULL,
+            expires_ms INTEGER NOT NULL
+        ) WITHOUT ROWID""",
+        "CREATE TABLE tries (id INTEGER PRIMARY KEY, machine TEXT NOT NULL, at_ms INTEGER NOT NULL)",
+        "CREATE INDEX tries_of_machine ON tries (machine, at_ms)",
+    ),
 )
 VERSION = len(MIGRATIONS)
 HISTORY_KEPT = 500
