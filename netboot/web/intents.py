@@ -146,8 +146,8 @@ def _do(name: str, act: str, order: Order, *, dry_run: bool) -> Response:
 
 
 _CONSEQUENCES = {
-    "hold": "from its next boot on its Node registers with netboot.dev/held:NoSchedule; a Node that it has now is left "
-    "as it is",
+    "hold": "from its next boot on its Node registers with netboot.dev/held=Held:NoSchedule; a Node that it has now is "
+    "left as it is",
     "unhold": "its next boot's Node registers without netboot.dev/held; one that has the taint keeps it until then",
     "quarantine": "from its next boot on it gets no token, so no Node of it registers; a Node that it has now is left "
     "as it is",

@@ -42,7 +42,7 @@ def test_a_hold_from_its_reason_to_its_end(api: Api, run: Run) -> None:
     assert said(run, "holds") == "no machine is held or in quarantine\n"
     assert said(run, "hold", "gpu-001", "--reason", "DIMM 4", "--until", "48h") == (
         "gpu-001 is held until 2023-11-16 22:15:00. From its next boot on its Node registers with "
-        "netboot.dev/held:NoSchedule; a Node that it has now is left as it is.\n"
+        "netboot.dev/held=Held:NoSchedule; a Node that it has now is left as it is.\n"
     )
     assert said(run, "hold", "gpu-001", "--reason", "DIMM 7", "--until", "2023-11-15T02:15+02:00") == (
         "gpu-001 is held already: since 2023-11-14 22:15:00 by alice, until 2023-11-16 22:15:00: DIMM 4\n"
@@ -87,7 +87,7 @@ def test_quarantine_and_back(api: Api, run: Run) -> None:
 def test_a_dry_run_says_what_would_be_and_does_nothing(api: Api, run: Run) -> None:
     assert said(run, "hold", "gpu-001", "--reason", "DIMM 4", "--dry-run") == (
         "gpu-001 would be held until it is taken off. From its next boot on its Node registers with "
-        "netboot.dev/held:NoSchedule; a Node that it has now is left as it is.\n"
+        "netboot.dev/held=Held:NoSchedule; a Node that it has now is left as it is.\n"
     )
     assert said(run, "quarantine", "gpu-001", "--reason", "x", "--dry-run").startswith("gpu-001 would be in quarantine")
     assert (api.intents.all(NOW), api.intents.history(None, 9)) == ([], [])
@@ -113,8 +113,8 @@ def test_who_reads_json_gets_what_the_api_said(api: Api, run: Run) -> None:
         "did": "put-on",
         "dry_run": False,
         "concerned": [held],
-        "consequence": "from its next boot on its Node registers with netboot.dev/held:NoSchedule; a Node that it has "
-        "now is left as it is",
+        "consequence": "from its next boot on its Node registers with netboot.dev/held=Held:NoSchedule; a Node that it "
+        "has now is left as it is",
         "intents": [held],
     }
     assert run("machine", "holds", "-o", "json").json == {"intents": [held]}

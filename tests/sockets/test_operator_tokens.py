@@ -12,6 +12,8 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 from netboot.join.enrolment import Act, OpenWindow, Retire
 from netboot.join.errors import ClusterUnavailableError
 from netboot.join.ports import Credential
+from netboot.lifecycle.intents import PutOn, TakeOff
+from netboot.lifecycle.transitions import Mark
 from tests.sites import INVENTORY
 from tests.sockets.api import NOW, Api
 from tokens.binding import binding_group
@@ -109,6 +111,17 @@ def test_without_a_key_a_boot_window_opens(api: Api) -> None:
     assert answer.json == {"machine": "old-001", "window": {"kind": "boot", "until_ms": NOW + 600_000}}
     assert api.register.of("old-001").window == "boot"
     assert (api.cluster.calls, api.cluster.secrets) == ([], {})
+
+
+def test_an_operator_s_word_is_not_over_what_is_wanted_of_the_machine(api: Api) -> None:
+    api.intents.order("old-001", PutOn(Mark.QUARANTINED, "breach"), "bob", NOW)
+    words = "old-001 is in quarantine: `netboot machine readmit old-001` lets it join again"
+    assert error(ask(api)) == (403, "refused", words)
+    assert api.cluster.secrets == {}
+    assert api.register.of("old-001").window is None, "nothing stays open that nobody asked for"
+    api.intents.order("old-001", TakeOff(Mark.QUARANTINED, "a mistake"), "bob", NOW)
+    api.intents.order("old-001", PutOn(Mark.HELD, "DIMM 4"), "bob", NOW)
+    assert ask(api).json["taints"][-1] == "netboot.dev/held=Held:NoSchedule"
 
 
 @pytest.mark.parametrize("key", [spki(), None])

@@ -205,6 +205,19 @@ def test_taints(taints: tuple[str, ...], assurance: str, expected: tuple[str, ..
     assert taints_of(declared(node={"taints": taints}), assurance) == expected  # type: ignore[arg-type] # parametrized
 
 
+@pytest.mark.parametrize(
+    ("taints", "added"),
+    [
+        ((), ("netboot.dev/held=Held:NoSchedule",)),
+        (("netboot.dev/held=mine:PreferNoSchedule",), ("netboot.dev/held=Held:NoSchedule",)),
+        (("netboot.dev/held=mine:NoSchedule",), ()),  # no Node has two of one key and effect
+    ],
+)
+def test_taints_of_a_machine_that_is_held(taints: tuple[str, ...], added: tuple[str, ...]) -> None:
+    machine = declared(node={"taints": taints})
+    assert taints_of(machine, "tpm", held=True) == (*taints_of(machine, "tpm"), *added)
+
+
 def lease(stage: Stage) -> Credential:
     [credential] = stage.cluster.credentials.values()
     return credential
@@ -301,7 +314,7 @@ def test_a_machine_that_is_held_registers_with_the_taint_and_no_reboot_takes_it_
     stage: Stage, machine: Machine
 ) -> None:
     stage.intents.order("gpu-001", PutOn(Mark.HELD, "DIMM 4", stage.now_ms + 60_000), "alice", stage.now_ms)
-    taints = ["netboot.dev/unchecked:NoSchedule", "netboot.dev/held:NoSchedule"]
+    taints = ["netboot.dev/unchecked:NoSchedule", "netboot.dev/held=Held:NoSchedule"]
     assert stage.join(machine)["taints"] == taints
     assert lease(stage).taints == ",".join(taints)
     machine.boot, machine.resets, machine.key = boot_id("gpu-001", 2), machine.resets + 1, new_key()
