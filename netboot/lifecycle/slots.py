@@ -36,8 +36,8 @@ class Budget(Strict):
 
 
 class Slot(Strict):
-    """Reserved for one machine. `boot`: the one that ran then, by which the order is bound; after `expires_ms` the order
-    is dead."""
+    """Reserved for one machine. `boot`: the one that ran then, to which the order is bound; after `expires_ms` the
+    order is dead."""
 
     machine: str
     owner: str

@@ -182,8 +182,14 @@ class Fleet(RuleBasedStateMachine):
         self.folder.cleanup()
 
     def busy(self) -> set[str]:
-        reserved = {slot.machine for slot in self.ledger.all()} & self.fleet.keys()
+        open_ = [slot for slot in self.ledger.all() if slot.machine in self.fleet and not self.ended(slot)]
+        reserved = {slot.machine for slot in open_}
         return {name for name, each in self.fleet.items() if not each.up} | reserved
+
+    def ended(self, slot: Slot) -> bool:
+        """It came back by another boot, or its order is dead and it never went."""
+        standing = self.fleet[slot.machine]
+        return standing.up and (standing.boot != slot.boot or self.now >= slot.expires_ms)
 
     @rule(name=MACHINES, owner=OWNERS, end=ENDS)
     def ask(self, name: str, owner: str, end: int | None) -> None:
