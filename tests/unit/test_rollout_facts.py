@@ -34,5 +34,5 @@ def test_who_is_kept_out_of_service_by_somebody_is_so_by_its_condition(reason: R
     condition = MachineCondition.of(ConditionType.IN_SERVICE, reason, "", 1)
     judged = Judged(machine="m-1", conditions=(condition,), timers={}, boot="b", image=NEW)
     snapshot: Any = SimpleNamespace(inventory=INVENTORY)
-    found = facts_of(snapshot, "stable", ["m-1"], {"m-1": judged})
+    found = facts_of(snapshot, "stable", ["m-1"], {"m-1": judged}, {})
     assert found == {"m-1": Fact(up=False, image=NEW, boot="b", held=held)}
