@@ -1,11 +1,11 @@
 """Rollouts that drain and reboot by themselves: what `controllers` and `nodes-<cluster>` do of it, over real files, on
 a cluster in memory whose machines take orders as the shipped agent does. Either process may be killed at any step."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from images.node.orders.order import Here, judged
 from netboot.controllers.drains import AndDrains
@@ -15,6 +15,7 @@ from netboot.join.node_drains import DRAIN, ORDER, DrainedNode, Pod
 from netboot.join.ports import MARK
 from netboot.lifecycle.conditions import Judged, MachineCondition
 from netboot.lifecycle.drains import Drain
+from netboot.lifecycle.events import AnyRecord
 from netboot.lifecycle.phases import Phase
 from netboot.lifecycle.reasons import ConditionType, Reason
 from netboot.lifecycle.rollout_facts import left
@@ -31,18 +32,36 @@ TICK = 5
 """Seconds between two looks of everybody: as long as a node collector rests."""
 STARTING = 20
 """Seconds from a reboot to the next registration."""
-WRITES = frozenset({"reserve", "finish", "order", "change"})
+WRITES = frozenset({"finish", "order", "change"})
 
 
 class Killable:
     """A store, of which each call that writes is a step."""
 
-    def __init__(self, store: object, step: Callable[[Callable[[], Any]], Any]) -> None:
+    def __init__(self, store: Any, step: Callable[[Callable[[], Any]], Any]) -> None:
         self._store, self._step = store, step
 
     def __getattr__(self, name: str) -> Any:
         method = getattr(self._store, name)
         return (lambda *given: self._step(partial(method, *given))) if name in WRITES else method
+
+
+class Ledger(Killable):
+    """The store of orders. `told`: hears what was reserved, also where the process ends then."""
+
+    def __init__(
+        self, store: Any, step: Callable[[Callable[[], Any]], Any], told: Callable[[list[Drain]], None]
+    ) -> None:
+        super().__init__(store, step)
+        self._told = told
+
+    def reserve(self, asked: Sequence[Drain], known: Collection[str]) -> list[Drain]:
+        def reserve() -> list[Drain]:
+            drains: list[Drain] = self._store.reserve(asked, known)
+            self._told(drains)
+            return drains
+
+        return cast("list[Drain]", self._step(reserve))
 
 
 class Site(World):
@@ -58,10 +77,11 @@ class Site(World):
         self.deaf: set[str] = set()
         self.retired: set[str] = set()
         self.reboots: list[tuple[str, str]] = []
-        self.reserved: Callable[[], None] = lambda: None
+        self.on_reserve: Callable[[list[Drain]], None] = lambda _drains: None
         super().__init__(folder, count, 1, lambda _machine, _image: True, 0, TICK)
         self.store = Killable(self.store, self._stepped)  # type: ignore[assignment]
-        self.drains = Killable(self.drains, self._stepped)  # type: ignore[assignment]
+        told = lambda drains: self.on_reserve(drains)  # noqa: E731
+        self.drains = Ledger(self.drains, self._stepped, told)  # type: ignore[assignment]
         for name in self.names:
             self.register(name)
         self.controllers, self.drainer = self.started(), self.drainer_started()
@@ -76,7 +96,7 @@ class Site(World):
 
     def drainer_started(self) -> Drainer:
         return Drainer(
-            connect=lambda: self,  # type: ignore[arg-type, return-value] # `nodes` is what there is, `node` the port
+            connect=lambda: self,
             orders=self.drains.standing,
             machines=lambda: {name: Machine(name=name, match=Match(serial=name), profile="p") for name in self.names},
             marked=lambda: [name for name in self.names if self.value(name) is not None],
@@ -148,7 +168,7 @@ class Site(World):
         self.nodes[name] = DrainedNode(name, uid, self.now_ms(), True, False, (FOREIGN,), {}, dict(MARK), uid)
         self.pods_[name] = pod(name)
         self.up[name] = True
-        records = [
+        records: list[AnyRecord] = [
             script(name, number),
             event(name, number, Phase.ATTESTED),
             event(name, number, Phase.NODE_REGISTERED, 700, f"node {name} uid {uid}"),

@@ -15,6 +15,14 @@ NAMES_SHOWN = 10
 LOOK_SECONDS = 2.0
 _WHICH, _HOW_FAR = ("rollout", "channel", "image", "state"), ("in service with it", "to reboot", "out", "failed")
 COLUMNS = (*_WHICH, *_HOW_FAR, "began", "ended", "why")
+_DOING: Mapping[str, str] = {
+    "waiting": "waits to be drained",
+    "draining": "draining",
+    "drained": "drained",
+    "ordered": "rebooting",
+    "undone": "undone",
+    "rebooted": "rebooted",
+}
 NEXT: Mapping[str, str] = {
     "pause": "machines that were not rebooted yet boot what they had",
     "resume": "it goes on",
@@ -92,7 +100,7 @@ def _how(rollout: dict[str, Any], member: dict[str, Any]) -> str:
         by = "waits for somebody to reboot it" if rollout["on_next_boot"] else "waits to be drained"
         return by if member["state"] == "assigned" else "is awaited"
     state = order["state"]
-    said = f"{state['state']}: {state['words']}" if state else "nobody has said yet how far it is"
+    said = f"{_DOING[state['state']]}: {state['words']}" if state else "nobody has said yet how far it is"
     return said if order["owner"] == f"rollout/{rollout['number']}" else f"{said} ({order['what']} by {order['who']})"
 
 

@@ -2,6 +2,7 @@
 take part, killed at each step."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -212,7 +213,7 @@ def test_an_operator_s_order_fills_a_place_at_once_and_a_turn_that_has_no_room_a
 def test_an_order_that_came_between_the_count_and_the_reservation_keeps_it_from_being_written(tmp_path: Path) -> None:
     site = begun(tmp_path, 4)
     site.tick()
-    renewals = site.controllers._rollouts._renewals
+    renewals: Any = site.controllers._rollouts._renewals
     orders, other = renewals.orders, next(name for name, state in states(site).items() if state is S.WAITING)
 
     def meanwhile() -> object:
@@ -295,7 +296,8 @@ def test_an_order_of_a_machine_that_is_retired_or_gone_ends(tmp_path: Path) -> N
 
 def test_a_machine_that_cannot_be_ordered_is_skipped_and_says_why(tmp_path: Path) -> None:
     site = begun(tmp_path)
-    site.controllers._rollouts._renewals._joins = lambda _machine: False
+    renewals: Any = site.controllers._rollouts._renewals
+    renewals._joins = lambda _machine: False
     for _ in range(3):
         site.tick()
     whys = {each.why for each in site.store.members(1).values()}
