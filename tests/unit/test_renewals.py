@@ -150,6 +150,19 @@ def test_frozen_before_it_is_ordered_a_turn_is_taken_back(tmp_path: Path) -> Non
     site.close()
 
 
+def test_while_nobody_can_see_nothing_is_ordered(tmp_path: Path) -> None:
+    site = begun(tmp_path)
+    site.tick()
+    site.seeing = False
+    for _ in range(3):
+        site.tick()
+    assert (site.wanted, set(states(site).values())) == ({}, {S.ASSIGNED})
+    site.seeing = True
+    run(site, 4 * MINUTES)
+    assert site.rollout().why == "2 done"
+    site.close()
+
+
 @pytest.mark.parametrize("act", ["pause", "undo"])
 def test_paused_or_undone_who_is_being_drained_is_let_go_and_may_be_ordered_again(tmp_path: Path, act: str) -> None:
     site = begun(tmp_path, 4)
