@@ -61,10 +61,10 @@ class OrderedRenewals:
     def _withdraw(self, machines: Mapping[str, Renewal], orders: Orders, unknown: Collection[int]) -> None:
         """Orders of rollouts that want it no more. Who was told to reboot is on its way: that goes on to its end, and
         whoever may have been is taken for one who was."""
-        known = [_owner(number) for number in unknown]
+        silent = [_owner(number) for number in unknown]
         for name, (drain, told) in orders.items():
             wanted = machines.get(name)
-            if not drain.owner.startswith(_OWNED) or drain.owner in known or told is not False:
+            if not drain.owner.startswith(_OWNED) or drain.owner in silent or told is not False:
                 continue
             if wanted is None or (_owner(wanted.rollout.number), wanted.boot) != (drain.owner, drain.boot):
                 words = "its rollout does not want it now: it was paused, undone or ended, or the machine left it"
@@ -79,7 +79,7 @@ class OrderedRenewals:
             names = [name for name, renewal in free.items() if renewal.rollout.number == number]
             for name, drain in self._drains.last(_owner(number), names).items():
                 if drain.boot == free[name].boot and drain.end in ("undone", "taken-off", "replaced"):
-                    refused[name] = drain.words if drain.end == "undone" else f"its order was {drain.end} {drain.words}"
+                    refused[name] = f"{'its order was taken off ' if drain.end == 'taken-off' else ''}{drain.words}"
         return refused
 
     def _order(self, machine: str, renewal: Renewal) -> Drain:

@@ -283,7 +283,7 @@ def test_a_person_takes_a_rollout_s_order_off_and_it_leaves_the_machine_alone(tm
     site.refuses = set()
     run(site, 5 * MINUTES)
     member = site.store.members(1)[name]
-    assert (member.state, member.why) == (S.SKIPPED, "its order was taken-off by alice")
+    assert (member.state, member.why) == (S.SKIPPED, "its order was taken off by alice")
     assert [one.end for one in site.drains.of(name, 9)] == ["taken-off"]
     site.close()
 
