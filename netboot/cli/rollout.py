@@ -128,8 +128,8 @@ for _command in (
     ),
     _order(
         "undo",
-        """Let every machine boot what it had, from now on. Those that run the other image have to be rebooted: `netboot
-    rollout status` names them.
+        """Let every machine boot what it had, from now on. Those that run the other image are drained and rebooted, a
+    few at a time; of a rollout with --on-next-boot `netboot rollout status` names them.
 
     \b
       netboot rollout undo stable

@@ -37,7 +37,7 @@ class Renewals(RuleBasedStateMachine):
         if drains:
             assert len(self.site.out() - self.site.retired) <= MOST
 
-    @rule(ticks=st.integers(1, 6))
+    @rule(ticks=st.sampled_from([1, 1, 2, 6]))
     def passes(self, ticks: int) -> None:
         for _ in range(ticks):
             self.site.tick()
@@ -125,4 +125,4 @@ class Renewals(RuleBasedStateMachine):
 
 
 TestRenewals = Renewals.TestCase
-TestRenewals.settings = settings(max_examples=25, stateful_step_count=30, deadline=None)
+TestRenewals.settings = settings(max_examples=25, stateful_step_count=40, deadline=None)
