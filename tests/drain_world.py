@@ -79,6 +79,7 @@ class World:
             marked=lambda: ["n-1"] if self.value() is not None else [],
             boots=ProvenBoots(self.states),
             say=partial(setattr, self, "said"),
+            lacks=lambda: "",
             now_ms=self.now_ms,
             monotonic=lambda: self.seconds,
         )

@@ -1,5 +1,6 @@
 """Orders to drain and to reboot, and where they are kept in memory."""
 
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from netboot.lifecycle.drains import Change, Drain, End, decide
@@ -35,6 +36,17 @@ class MemoryDrains:
 
     def of(self, machine: str, limit: int) -> list[Drain]:
         return [one for one in reversed(self._all) if one.machine == machine][:limit]
+
+    def last(self, owner: str, machines: Collection[str]) -> Mapping[str, Drain]:
+        return {one.machine: one for one in self._all if one.owner == owner and one.machine in machines}
+
+    def reserve(self, asked: Sequence[Drain], known: Collection[str]) -> list[Drain]:
+        standing = {one.machine: one.id for one in self.standing()}
+        if not set(standing.values()) <= set(known):
+            return []
+        free = [one for one in asked if one.machine not in standing]
+        self._all += free
+        return free
 
     def order(self, asked: Drain) -> Change:
         change = decide(next((one for one in self.standing() if one.machine == asked.machine), None), asked)

@@ -1,25 +1,33 @@
 """A whole fleet at the ports of the controller that drives rollouts: what was found of machines, the snapshot, clocks;
-and something that drains and reboots them, as one day an adapter will."""
+and a node collector that carries out what is ordered of them, in the real file."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from images.artifact.manifest import Artifact
+from netboot.controllers.drains import settle
+from netboot.controllers.renewals import OrderedRenewals
 from netboot.controllers.rollouts import RolloutController
 from netboot.lifecycle.conditions import Judged, MachineCondition
+from netboot.lifecycle.drains import Drain, DrainsStatus, State
 from netboot.lifecycle.errors import StateUnavailableError
+from netboot.lifecycle.phases import Phase, Source
 from netboot.lifecycle.published import View
 from netboot.lifecycle.reasons import ConditionType, Reason
-from netboot.lifecycle.rollout import Renewal, Rollout
+from netboot.lifecycle.rollout import Rollout
 from netboot.lifecycle.rollout_facts import facts_of
 from netboot.lifecycle.rollout_orders import Wish, begin
 from netboot.lifecycle.rollout_store import Note
 from netboot.lifecycle.snapshot import Assignment, ImageFacts, Snapshot
+from netboot.lifecycle.state import MachineState
+from netboot.lifecycle.trace import Reached, Trace
 from netboot.machines.maintenance import Freeze, Signal
 from netboot.machines.strategy import Strategy
 from netboot.machines.values import Channel, Inventory, Machine, Profile, Rack
 from netboot.status.controllers import LifecycleStatus
+from netboot.stores import intents
+from netboot.stores.drains import SqliteDrains
 from netboot.stores.rollouts import SqliteRollouts, make
 from tests.rollouts import NEW, OLD
 
@@ -45,18 +53,18 @@ class World:
         self.up = dict.fromkeys(self.names, True)
         self.image = dict.fromkeys(self.names, OLD)
         self.boot = dict.fromkeys(self.names, 1)
-        self.found: dict[tuple[str, bool, int], Judged] = {}
+        self.found: dict[tuple[str, bool, int, bool], Judged] = {}
         self.back: dict[str, int] = {}
         """Machines that are rebooting: when they are through."""
-        self.done: dict[str, int] = {}
-        """What was rebooted for which attempt."""
         self.channel, self.pointed = OLD, 0
         self.now, self.most_out, self.most_of_rack = 0, 0, 0
         self.harmed: set[str] = set()
         self.freeze: Freeze | None = None
         self.freezes_lost = False
         self.signal: Signal | None = None
-        self.seeing, self.wanted = True, dict[str, Renewal]()
+        self.seeing, self.draining = True, frozenset[str]()
+        self.drained = DrainsStatus(at_ms=1)
+        self.drains, self.orders = SqliteDrains(folder / "intents.db"), intents.make(folder / "intents.db")
         self.store = SqliteRollouts(folder / "rollouts.db")
         self.file = make(folder / "rollouts.db")
         self.inventory = Inventory(
@@ -87,7 +95,7 @@ class World:
             self,
             self,
             lambda: self.now,
-            self,
+            OrderedRenewals(self.drains, lambda: [self.drained], self.known, lambda _machine: True, self),
         )
         return self.controller
 
@@ -97,16 +105,26 @@ class World:
         return {name: self._judged(name) for name in (self.names if names is None else names)}
 
     def _judged(self, name: str) -> Judged:
-        key = name, self.up[name], self.boot[name]
+        key = name, self.up[name], self.boot[name], name in self.draining
         if key not in self.found:
             self.found[key] = self._find(name)
         return self.found[key]
 
     def _find(self, name: str) -> Judged:
         reason = Reason.IN_SERVICE if self.up[name] else Reason.NODE_NOT_READY
+        reason = Reason.DRAINING if name in self.draining else reason
         condition = MachineCondition.of(ConditionType.IN_SERVICE, reason, "", 1)
-        boot = f"{name} {self.boot[name]}"
-        return Judged(machine=name, conditions=(condition,), timers={}, boot=boot, image=self.image[name])
+        return Judged(machine=name, conditions=(condition,), timers={}, boot=self.boot_of(name), image=self.image[name])
+
+    def boot_of(self, name: str) -> str:
+        return f"{name} {self.boot[name]}"
+
+    def known(self, names: Sequence[str]) -> Mapping[str, MachineState]:
+        reached = Reached.model_construct(phase=Phase.NODE_REGISTERED, source=Source.OBSERVED, at_ms=1)
+        traces = {
+            name: Trace.model_construct(boot=self.boot_of(name), machine=name, reached=(reached,)) for name in names
+        }
+        return {name: MachineState.model_construct(machine=name, current=trace) for name, trace in traces.items()}
 
     def lifecycle(self) -> LifecycleStatus:
         unseen = () if self.seeing else ("reports",)
@@ -128,26 +146,26 @@ class World:
         self.pointed += 1
         return before
 
-    def want(self, machines: Mapping[str, Renewal]) -> Mapping[str, str]:
-        self.wanted = dict(machines)
-        return {}
+    @property
+    def wanted(self) -> dict[str, Drain]:
+        """What stands, by machine."""
+        return {drain.machine: drain for drain in self.drains.standing()}
 
     # -- what happens
 
     def start(self, **strategy: object) -> Rollout:
         view = View.of(self.snapshot)
         wish = Wish("stable", facts(NEW), Strategy.model_validate(strategy), False, "alice", "")
-        known = facts_of(self.snapshot, "stable", self.names, self.judged())
+        known = facts_of(self.snapshot, "stable", self.names, self.judged(), {})
         rollout, members = begin(wish, view, {}, known, OLD, 1)
         return self.store.start(rollout, members, Note(1, "alice", "start"))
 
     def tick(self) -> None:
         """Seconds pass; machines reboot as they are wanted; a look; what is assigned is published."""
         self.now += self.tick_seconds * 1000
-        for name, renewal in self.wanted.items():
-            if self.done.get(name) != renewal.attempt and name not in self.back:
-                self.done[name], self.up[name] = renewal.attempt, False
-                self.back[name] = self.now + (60 + self.seconds) * 1000
+        self.drained = DrainsStatus(
+            at_ms=self.now_ms(), drains={name: self._carry_out(each) for name, each in self.wanted.items()}
+        )
         for name in [name for name, at in self.back.items() if at <= self.now]:
             assigned = self.snapshot.assigned.get(name)
             self.image[name] = assigned.image if assigned is not None else self.channel
@@ -163,10 +181,23 @@ class World:
         racks = [self.rack[name] for name in out]
         self.most_of_rack = max([self.most_of_rack, *map(racks.count, set(racks))])
         began = time.process_time()
+        settle(self.drains, [self.drained], self.now_ms())
+        self.draining = frozenset(self.wanted)
         self.controller.step()
         self.looked += time.process_time() - began
         assert self.controller.status().problem == ""
         self.snapshot = self._publish()
+
+    def _carry_out(self, drain: Drain) -> State:
+        name, state = drain.machine, "draining"
+        if drain.boot != self.boot_of(name):
+            state = "rebooted"
+        elif name in self.back:
+            state = "ordered"
+        elif self.now_ms() - drain.since_ms >= 60_000:
+            state, self.up[name] = "ordered", False
+            self.back[name] = self.now + self.seconds * 1000
+        return State.model_validate({"id": drain.id, "state": state, "words": "", "since_ms": self.now_ms()})
 
     def rollout(self) -> Rollout:
         return self.store.rollouts(1)[0]
@@ -189,3 +220,4 @@ class World:
 
     def close(self) -> None:
         self.file.close()
+        self.orders.close()

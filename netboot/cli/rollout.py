@@ -21,7 +21,7 @@ def group() -> None:
     by itself where machines do not come back.
 
     \b
-      netboot rollout start stable debian-12-minimal --on-next-boot
+      netboot rollout start stable debian-12-minimal
       netboot rollout status stable
     """
 
@@ -33,7 +33,9 @@ def group() -> None:
 @click.option("--max-unavailable", metavar="N|N%", help="How many machines may be out of service at once.")
 @click.option("--per-rack", type=click.IntRange(1), help="How many of one rack.")
 @click.option("--bake", metavar="TIME", help="How long the canaries have to be in service with it.")
-@click.option("--deadline", metavar="TIME", help="How long a machine may be out of service before it has failed.")
+@click.option("--deadline", metavar="TIME", help="How long a machine may be drained, and then until it is back.")
+@click.option("--allow-bare", is_flag=True, default=None, help="Evict Pods without a controller too: they are lost.")
+@click.option("--allow-local-data", is_flag=True, default=None, help="Evict Pods with an emptyDir too: it is lost.")
 @click.option("--on-next-boot", is_flag=True, help="Assign the image; somebody else reboots the machines.")
 @click.option("--dry-run", is_flag=True, help="Say what it would be, and change nothing.")
 @click.option("--force", is_flag=True, help="Also where machines of a class lack the memory for it.")
@@ -45,12 +47,12 @@ def start(
     """Begin to bring the machines of CHANNEL to IMAGE.
 
     What is not said is as `strategy` of the channel has it in the inventory, else 2 canaries, 5% at once, 30m and 30m.
-    This service reboots no machine: --on-next-boot assigns the image, and whoever operates the machines reboots those
-    that `netboot rollout status` names. Until it is complete the channel points to the image before it, which new
-    machines boot.
+    Each machine is drained and rebooted when its turn comes, as `netboot machine reboot` does it; with --on-next-boot
+    whoever operates the machines reboots those that `netboot rollout status` names. Until it is complete the channel
+    points to the image before it, which new machines boot.
 
     \b
-      netboot rollout start stable debian-12-minimal --canary 2 --max-unavailable 5% --on-next-boot
+      netboot rollout start stable debian-12-minimal --canary 2 --max-unavailable 5%
     """
     connection, output = options.pop("connection"), options.pop("output")
     client = connection.open()
@@ -66,7 +68,7 @@ def start(
 @click.option("--follow", "watched", is_flag=True, help="Until it has ended or is paused, with a bar on a terminal.")
 @api_command
 def status(channel: str | None, watched: bool, connection: Connection, output: str) -> None:
-    """Show what is under way; of CHANNEL its last rollout, with the machines that are to be rebooted.
+    """Show what is under way; of CHANNEL its last rollout, who is drained or rebooting, and what they wait for.
 
     With --follow the status is 0 where it is complete (or undone, where it is being undone), else 1.
 
@@ -110,7 +112,7 @@ for _command in (
     _order(
         "pause",
         """Let no further machine's turn come. Those that were not rebooted yet boot what they had; those that are on
-    their way are waited for.
+    their way are waited for, and those that are being drained are let go.
 
     \b
       netboot rollout pause stable --reason "the network is being worked on"
@@ -126,8 +128,8 @@ for _command in (
     ),
     _order(
         "undo",
-        """Let every machine boot what it had, from now on. Those that run the other image have to be rebooted: `netboot
-    rollout status` names them.
+        """Let every machine boot what it had, from now on. Those that run the other image are drained and rebooted, a
+    few at a time; of a rollout with --on-next-boot `netboot rollout status` names them.
 
     \b
       netboot rollout undo stable

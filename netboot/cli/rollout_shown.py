@@ -15,6 +15,14 @@ NAMES_SHOWN = 10
 LOOK_SECONDS = 2.0
 _WHICH, _HOW_FAR = ("rollout", "channel", "image", "state"), ("in service with it", "to reboot", "out", "failed")
 COLUMNS = (*_WHICH, *_HOW_FAR, "began", "ended", "why")
+_DOING: Mapping[str, str] = {
+    "waiting": "waits to be drained",
+    "draining": "draining",
+    "drained": "drained",
+    "ordered": "rebooting",
+    "undone": "undone",
+    "rebooted": "rebooted",
+}
 NEXT: Mapping[str, str] = {
     "pause": "machines that were not rebooted yet boot what they had",
     "resume": "it goes on",
@@ -61,22 +69,39 @@ def say(rollout: dict[str, Any], *, dry_run: bool) -> Iterator[str]:
     if dry_run:
         yield f"{rollout['up']} of them are in service now; nothing was changed"
         return
-    yield "machines are assigned the image, and this service reboots none of them:"
-    yield f"reboot those that `netboot rollout status {rollout['channel']}` names, as it names them"
+    status = f"`netboot rollout status {rollout['channel']}`"
+    if rollout["on_next_boot"]:
+        yield "machines are assigned the image, and this rollout reboots none of them:"
+        yield f"reboot those that {status} names, as it names them"
+    else:
+        yield f"each machine is drained and rebooted when its turn comes: {status} says how far they are"
 
 
 def print_one(output: str, rollout: dict[str, Any]) -> None:
     """All about one; of its machines those that are neither waiting nor done."""
     members = [each for each in rollout["members"] if each["state"] not in ("waiting", "done")]
     rows = [
-        (each["machine"], each["rack"], each["state"], "canary" if each["canary"] else "", each["why"])
+        (each["machine"], each["rack"], each["state"], "canary" if each["canary"] else "", _how(rollout, each))
         for each in members
     ]
     if output != "json":
         for name, text in _facts(rollout):
             click.echo(f"{name:<15} {text}")
         click.echo()
-    show(output, rollout, ("machine", "rack", "state", "", "why"), rows, "no machine is on its way")
+    show(output, rollout, ("machine", "rack", "state", "", "how it stands"), rows, "no machine is on its way")
+
+
+def _how(rollout: dict[str, Any], member: dict[str, Any]) -> str:
+    """Why a machine is where it is, or what it waits for."""
+    order, moving = member["order"], member["state"] in ("assigned", "out")
+    if member["why"] or not moving:
+        return str(member["why"])
+    if order is None:
+        by = "waits for somebody to reboot it" if rollout["on_next_boot"] else "waits to be drained"
+        return by if member["state"] == "assigned" else "is awaited"
+    state = order["state"]
+    said = f"{_DOING[state['state']]}: {state['words']}" if state else "nobody has said yet how far it is"
+    return said if order["owner"] == f"rollout/{rollout['number']}" else f"{said} ({order['what']} by {order['who']})"
 
 
 def follow(client: Client, number: int) -> None:

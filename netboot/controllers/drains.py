@@ -1,8 +1,8 @@
-"""Ends orders to drain and to reboot, of which a node collector says that nothing more is to come. Who orders, who
-carries out and who ends are three processes: each writes its own file, and reads the others'."""
+"""Ends orders to drain and to reboot, of which a node collector says that nothing more is to come, or whose machine is
+not there any more. Who orders, who carries out and who ends are three processes, each of which goes on by itself."""
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from netboot.controllers.rollouts import RolloutController
 from netboot.lifecycle.drains import Drain, DrainsStatus, DrainStore
@@ -14,18 +14,26 @@ log = logging.getLogger(__name__)
 
 
 class AndDrains:
-    """The loop of rollouts, with this. `said()`: what node collectors say."""
+    """The loop of rollouts, with this. `said()`: what node collectors say; `left(machines)`: which of these are not
+    there to be drained any more, and why."""
 
     def __init__(
-        self, rollouts: RolloutController, drains: DrainStore, said: Callable[[], Sequence[DrainsStatus]], clock: Clock
+        self,
+        rollouts: RolloutController,
+        drains: DrainStore,
+        said: Callable[[], Sequence[DrainsStatus]],
+        left: Callable[[Sequence[str]], Mapping[str, str]],
+        clock: Clock,
     ) -> None:
-        self._rollouts, self._drains, self._said, self._clock = rollouts, drains, said, clock
+        self._rollouts, self._drains, self._said, self._left, self._clock = rollouts, drains, said, left, clock
         self._problem = ""
 
     def step(self) -> None:
         """End what has come to its end, then look at rollouts."""
         try:
-            settle(self._drains, self._said(), self._clock.now_ms())
+            now_ms = self._clock.now_ms()
+            settle(self._drains, self._said(), now_ms)
+            release(self._drains, self._left, now_ms)
         except CannotTellError as error:
             self._problem = str(error)
         else:
@@ -53,3 +61,15 @@ def settle(drains: DrainStore, said: Sequence[DrainsStatus], now_ms: int) -> lis
                     ended.append(drain)
                     log.info("%s of %s has ended: %s: %s", drain.what, machine, state.state, state.words)
     return ended
+
+
+def release(drains: DrainStore, left: Callable[[Sequence[str]], Mapping[str, str]], now_ms: int) -> None:
+    """End orders of machines that no cluster carries them out on: nobody else would.
+
+    Raises:
+        CannotTellError: not now.
+    """
+    standing = {one.machine: one for one in drains.standing()}
+    for machine, why in left(list(standing)).items() if standing else ():
+        drains.finish(standing[machine].id, "undone", why, now_ms)
+        log.info("%s of %s has ended: undone: %s", standing[machine].what, machine, why)

@@ -6,11 +6,12 @@ nothing.
 """
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Protocol
 
 from images.errors import ImageError
 from netboot.lifecycle.conditions import Judged
+from netboot.lifecycle.drains import Reserved
 from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.intents import Freezes, Signals, permission
 from netboot.lifecycle.ports import Clock
@@ -34,24 +35,29 @@ WHO = "netboot"
 STANDS_STILL = "it stands still"
 
 
+Orders = Mapping[str, Reserved]
+"""What stands, by machine."""
+
+
 class Renewals(Protocol):
-    """Drains and reboots machines, within what else holds them."""
+    """Drains and reboots machines. Every method raises CannotTellError: not now."""
 
-    def want(self, machines: Mapping[str, Renewal]) -> Mapping[str, str]:
-        """From now on these are to be renewed, and no others that were wanted before; told again it changes nothing.
-        Returns machine → why it will not be, in words.
+    def orders(self) -> Orders:
+        """What is ordered now, by whomever."""
+        ...
 
-        Raises:
-            CannotTellError: not now.
-        """
+    def want(self, machines: Mapping[str, Renewal], orders: Orders, unknown: Collection[int]) -> Mapping[str, str]:
+        """From now on these are to be renewed, and no others that were wanted before, but for those that were told to
+        reboot already; told again it changes nothing. `orders`: those by which room was counted; where there are others
+        by now none is added. `unknown`: rollouts of which it cannot be told whom they want. Returns machine → why it
+        will not be, in words."""
         ...
 
 
 class RolloutController:
     """`step` every few seconds. `judged(names)`: what was found of machines; `published()`: the snapshot in force;
     `lifecycle()`: what the lifecycle's loop said last; `channel(name)`, `point(channel, image)`: where one points, and
-    moving it; both raise images.errors.ImageError. `freezes`, `signals`: whether anything may begin. `renewals` None:
-    machines are rebooted by somebody else."""
+    moving it; both raise images.errors.ImageError. `freezes`, `signals`: whether anything may begin."""
 
     def __init__(
         self,
@@ -65,12 +71,13 @@ class RolloutController:
         signals: Signals,
         clock: Clock,
         up_ms: Callable[[], int],
-        renewals: Renewals | None = None,
+        renewals: Renewals,
     ) -> None:
         self._store, self._judged, self._published, self._lifecycle = store, judged, published, lifecycle
         self._channel, self._point, self._clock, self._up_ms = channel, point, clock, up_ms
         self._freezes, self._signals, self._renewals = freezes, signals, renewals
         self._refused: Mapping[str, str] = {}
+        self._orders: Orders = {}
         self._clocks: dict[int, SeenTime] = {}
         self._status: tuple[RolloutStatus, ...] = ()
         self._problem = ""
@@ -92,28 +99,34 @@ class RolloutController:
         self._clocks = {each.number: self._clocks[each.number] for each in under_way if each.number in self._clocks}
         if snapshot is None:
             return
+        self._orders = self._renewals.orders()
         wanted: dict[str, Renewal] = {}
         said = {each.number: each for each in self._status}
-        problems = []
+        problems: dict[int, str] = {}
         for rollout in under_way:
             try:
-                after, members = self._drive(rollout.number, snapshot)
+                after, members, may_begin = self._drive(rollout.number, snapshot)
             except (CannotTellError, ImageError) as error:  # the others go on
-                problems.append(f"rollout {rollout.number} of channel {rollout.channel}: {error}")
+                problems[rollout.number] = f"rollout {rollout.number} of channel {rollout.channel}: {error}"
                 continue
             said[rollout.number] = _status(after, members)
-            wanted |= _renewals(after, members, snapshot)
+            wanted |= _renewals(after, members, snapshot, may_begin=may_begin)
         self._status = tuple(said[each.number] for each in under_way if each.number in said)
-        self._problem = "; ".join(problems)
-        if self._renewals is not None:
-            self._refused = self._renewals.want(wanted)
+        self._problem = "; ".join(problems.values())
+        self._refused = self._renewals.want(wanted, self._orders, problems.keys())
 
-    def _drive(self, number: int, snapshot: Snapshot) -> tuple[Rollout, Members]:
+    def _drive(self, number: int, snapshot: Snapshot) -> tuple[Rollout, Members, bool]:
         seen: Members = {}
+        may_begin = False
 
         def look(rollout: Rollout, members: Members) -> tuple[Rollout, Members]:
-            nonlocal seen
-            after, seen = self._look(rollout, members, snapshot)
+            nonlocal seen, may_begin
+            if not rollout.under_way:  # it was ended meanwhile
+                seen = members
+                return rollout, members
+            world = self._world(rollout, members, snapshot)
+            may_begin = world.seeing and not world.withheld
+            after, seen = self._look(rollout, members, world)
             return after, seen
 
         def note(before: Rollout, now: Rollout) -> Note | None:
@@ -121,20 +134,21 @@ class RolloutController:
             act = str(now.state) if before.state is not now.state else "the canaries are in service"
             return Note(self._clock.now_ms(), WHO, act, now.why) if told else None
 
-        return self._store.change(number, look, note), seen
+        return self._store.change(number, look, note), seen, may_begin
 
-    def _look(self, rollout: Rollout, members: Members, snapshot: Snapshot) -> tuple[Rollout, Members]:
-        if not rollout.under_way:  # it was ended meanwhile
-            return rollout, members
+    def _world(self, rollout: Rollout, members: Members, snapshot: Snapshot) -> World:
         unseen = self._unseen(snapshot, members)
-        world = World(
-            facts=facts_of(snapshot, rollout.channel, members, self._judged(list(members))),
+        judged = self._judged(list(members))
+        return World(
+            facts=facts_of(snapshot, rollout.channel, members, judged, self._orders),
             seeing=not unseen,
             unseen=unseen,
             obstacle=self._obstacle(rollout, snapshot),
             refused=self._refused,
             withheld=self._withheld(snapshot),
         )
+
+    def _look(self, rollout: Rollout, members: Members, world: World) -> tuple[Rollout, Members]:
         clock = self._clocks.setdefault(rollout.number, SeenTime({"": rollout.clock_ms}, self._up_ms()))
         clock.look([""] if world.seeing else [], self._up_ms())
         looked = rollout.model_copy(update={"clock_ms": max(rollout.clock_ms, clock.values[""])})
@@ -181,10 +195,11 @@ class RolloutController:
         return f"the image cannot be used: {why}" if why is not None else ""
 
 
-def _renewals(rollout: Rollout, members: Members, snapshot: Snapshot) -> dict[str, Renewal]:
+def _renewals(rollout: Rollout, members: Members, snapshot: Snapshot, *, may_begin: bool) -> dict[str, Renewal]:
     if rollout.on_next_boot or rollout.state is not RolloutState.RUNNING:
         return {}
-    return {name: Renewal(rollout.number, members[name].tries) for name in due(rollout, members, snapshot.assigned)}
+    names = due(rollout, members, snapshot.assigned)
+    return {name: Renewal(rollout, members[name].boot, may_begin) for name in names}
 
 
 def _status(rollout: Rollout, members: Members) -> RolloutStatus:

@@ -1,27 +1,34 @@
-"""What people order of a machine that takes its Pods away: to drain it, and to reboot it then. Pure.
+"""The ledger of what takes a machine's Pods away: orders to drain it, and to reboot it then, by people and by rollouts.
+Pure.
 
-An order is wanted, and kept apart from all that becomes of it (rule L8): who carries it out says how far it is, and who
-drives the service's own records ends it.
+Of each machine one order stands at most: who wants to drain or reboot one reserves its slot here first, and it is free
+again when the order has ended. An order is wanted, and kept apart from all that becomes of it (rule L8): who carries it
+out says how far it is, and who drives the service's own records ends it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Annotated, Literal, NamedTuple, Protocol
 
 from pydantic import Field
 
 from images.values.strict import Strict
-from netboot.lifecycle.intents import LONGEST_REASON
+from netboot.lifecycle.errors import ActRefusedError
+from netboot.lifecycle.intents import LONGEST_REASON, OPERATORS, Owner
+from netboot.lifecycle.phases import Phase
+from netboot.lifecycle.state import MachineState
 
 What = Literal["drain", "reboot"]
-End = Literal["taken-off", "replaced", "undone", "rebooted"]
-"""By a person; by a newer order; past its deadline; the machine has another boot."""
+End = Literal["taken-off", "replaced", "undone", "rebooted", "withdrawn"]
+"""By a person; by a newer order; past its deadline, or its machine left; the machine has another boot; by the rollout
+that gave it, before its machine was told."""
 SHORTEST_MS, LONGEST_MS = 60_000, 24 * 3_600_000
 """Of a deadline, from now."""
 
 
 class Drain(Strict):
     """One order. `boot`: the one that ran then, to which it is bound; `bare`, `local`: Pods without a controller, and
-    Pods with an emptyDir, may be evicted, and are lost. `end` None: it stands."""
+    Pods with an emptyDir, may be evicted, and are lost. `end` None: it stands. `owner`: OPERATORS, or the rollout;
+    `who`: in the owner's words."""
 
     id: str
     machine: str
@@ -33,6 +40,7 @@ class Drain(Strict):
     deadline_ms: int
     bare: bool = False
     local: bool = False
+    owner: Owner = OPERATORS
     end: End | None = None
     ended_ms: int | None = None
     words: str = ""
@@ -48,14 +56,16 @@ class Change(NamedTuple):
 
 
 def decide(standing: Drain | None, asked: Drain) -> Change:
-    """What `asked` does where `standing` stands. What is ordered already is not ordered again; a reboot takes a drain
-    over, and a drain leaves a reboot alone, which drains too."""
+    """What an operator's `asked` does where `standing` stands. What is ordered already is not ordered again; a reboot
+    takes a drain over, and a drain leaves a reboot alone, which drains too, but for a rollout's: who says that a
+    machine is to stay drained has the last word."""
     if standing is None:
         return Change(asked, did=True)
     more = (asked.bare and not standing.bare) or (asked.local and not standing.local)
     if standing.what == asked.what and (standing.what == "drain" or standing.boot == asked.boot) and not more:
         return Change(standing, did=False)
-    if (standing.what, asked.what) == ("reboot", "drain") and standing.boot == asked.boot:
+    by_people = standing.owner == OPERATORS
+    if (standing.what, asked.what) == ("reboot", "drain") and standing.boot == asked.boot and by_people:
         return Change(standing, did=False)
     return Change(asked, did=True, replaced=standing)
 
@@ -70,12 +80,45 @@ class State(Strict):
     since_ms: int
 
 
+def orderable(machine: str, state: MachineState | None, *, joins: bool) -> str:
+    """The boot of a machine that has a Node, to which an order is bound. `joins`: a cluster that the service knows.
+
+    Raises:
+        ActRefusedError: it has none.
+    """
+    if not joins:
+        raise ActRefusedError(f"{machine} joins no cluster, so nothing can be drained, and nobody there takes an order")
+    if state is None or state.current is None or state.current.phase(Phase.NODE_REGISTERED) is None:
+        raise ActRefusedError(f"{machine} has no Node in its current boot: see `netboot machine show {machine}`")
+    return state.current.boot
+
+
+TOLD = ("ordered", "rebooted")
+"""Of these states its machine is on its way, or has been."""
+
+
 class DrainsStatus(Strict):
-    """Of one cluster: by machine. `problem`: why nothing can be carried out now; "": it can."""
+    """Of one cluster: by machine. `problem`: why nothing can be carried out now; "": it can; `lacks`: which rights the
+    nodes account has not that it needs, in words."""
 
     at_ms: int
     problem: str = ""
+    lacks: str = ""
     drains: Mapping[str, State] = Field(default_factory=dict)
+
+
+class Reserved(NamedTuple):
+    """An order that stands. `told`: its machine was told to reboot, and is on its way by now, or soon; None: that is
+    not known."""
+
+    drain: Drain
+    told: bool | None
+
+
+def reserved(standing: Iterable[Drain], said: Iterable[DrainsStatus]) -> dict[str, Reserved]:
+    """By machine. `said`: by those who carry them out."""
+    told = {state.id: state.state in TOLD for status in said for state in status.drains.values()}
+    return {drain.machine: Reserved(drain, told.get(drain.id)) for drain in standing}
 
 
 class Drains(Protocol):
@@ -89,6 +132,10 @@ class Drains(Protocol):
         """Of one machine, what stands and what ended, the latest first."""
         ...
 
+    def last(self, owner: str, machines: Collection[str]) -> Mapping[str, Drain]:
+        """Machine → the last order that this owner gave of it, where it gave one."""
+        ...
+
 
 class DrainStore(Drains, Protocol):
     """With the side that writes. Durable when a method returns; raises StateUnavailableError, and then nothing was
@@ -96,6 +143,12 @@ class DrainStore(Drains, Protocol):
 
     def order(self, asked: Drain) -> Change:
         """Carry out `decide`."""
+        ...
+
+    def reserve(self, asked: Sequence[Drain], known: Collection[str]) -> list[Drain]:
+        """What acts by itself orders these, in one transaction: which of them were written. It takes no order over.
+        `known`: the ids of all orders by which it counted what is out of service; where another one stands by now
+        nothing is ordered, for it has to count anew."""
         ...
 
     def finish(self, drain: str, end: End, words: str, now_ms: int) -> Drain | None:

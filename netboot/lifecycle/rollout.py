@@ -29,7 +29,7 @@ class MemberState(StrEnum):
     WAITING = "waiting"
     """Not its turn yet: it boots what it had."""
     ASSIGNED = "assigned"
-    """It boots the image from its next boot on, and has not been rebooted."""
+    """It boots the image from its next boot on; it is drained, or waits to be, and was not told to reboot yet."""
     OUT = "out"
     """It left service, and is expected back."""
     DONE = "done"
@@ -38,8 +38,8 @@ class MemberState(StrEnum):
     """It did not come back in time, came back twice with another image, or begins one boot after the other: it boots
     what it had."""
     SKIPPED = "skipped"
-    """It was not rebooted, is held, or left service long after it had come into it with the image: that says nothing of
-    the image."""
+    """It was not drained or not rebooted, is held, or left service long after it had come into it with the image: that
+    says nothing of the image."""
     LEFT = "left"
     """It uses another channel now, was retired or disabled, or is no longer in the inventory."""
 
@@ -70,11 +70,13 @@ class Member(Strict):
     """How many boots it began after one of those, with which it came into service too."""
     proved: bool = False
     """It was in service with the image for as long as canaries have to be."""
+    undone: bool = False
+    """Its order to reboot came to nothing."""
     accepted: bool = False
-    """It failed before an operator said that the rollout is to go on."""
+    """It failed, or its order came to nothing, before an operator said that the rollout is to go on."""
 
 
-ANEW: Mapping[str, object] = {"served": "", "again": 0, "proved": False}
+ANEW: Mapping[str, object] = {"served": "", "again": 0, "proved": False, "undone": False}
 """Of a machine that is brought to an image, from now on: nothing was seen with that."""
 
 
@@ -108,15 +110,27 @@ class Rollout(Strict):
         return self.state in UNDER_WAY
 
 
+class Stage(StrEnum):
+    """How far an order to reboot a machine is, whoever gave it."""
+
+    NONE = ""
+    DRAINING = "draining"
+    """It stands, for the boot that runs: its Pods are moved away, or it is told to reboot and is there still."""
+    GONE = "gone"
+    """The machine was told to reboot and its Node is not Ready, or it has another boot already."""
+
+
 class Fact(NamedTuple):
-    """How a machine is now. `up`: in service, or, where it joins no cluster, booted; `image`, `boot`: of the boot that
-    counts; `held`: in words, that somebody keeps it out of service; `gone`: why it is no member any more."""
+    """How a machine is now. `up`: in service, or, where it joins no cluster, booted, and nothing is ordered of it;
+    `image`, `boot`: of the boot that counts; `held`: in words, that somebody keeps it out of service; `gone`: why it is
+    no member any more."""
 
     up: bool
     image: str
     boot: str
     held: str = ""
     gone: str = ""
+    stage: Stage = Stage.NONE
 
 
 class Assigned(NamedTuple):
@@ -159,7 +173,9 @@ def images(rollout: Rollout, members: Mapping[str, Member]) -> set[str]:
 
 
 class Renewal(NamedTuple):
-    """A wish that a machine be drained and rebooted. `attempt`: another one is another reboot."""
+    """A wish that a machine be drained and rebooted. `boot`: the one that it is to end; `may_begin`: it may be ordered
+    now, else what was ordered goes on and no more."""
 
-    rollout: int
-    attempt: int
+    rollout: Rollout
+    boot: str
+    may_begin: bool

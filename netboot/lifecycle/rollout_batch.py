@@ -27,9 +27,33 @@ class Batch:
         there = sum(each.state is not MemberState.LEFT for each in self.members.values())
         return 1 if self.rollout.unproven else self.rollout.strategy.budget(there)
 
+    def crowded(self) -> dict[str, Member]:
+        """Those whose turn came and who were not ordered yet, and have no room since others went out of service: they
+        wait again, as they are then."""
+        if self.rollout.on_next_boot:
+            return {}
+        unbegun = [each for each in self.members.values() if self._unbegun(each)]
+        out = Counter(each.rack for each in self.members.values() if self._out(each))
+        out.subtract(each.rack for each in unbegun)
+        back: dict[str, Member] = {}
+        for member in sorted(unbegun, key=lambda each: lot(self.rollout.number, each.machine)):
+            if out.total() < self.most and self._fits(member, out):
+                out[member.rack] += 1
+            else:
+                back[member.machine] = waiting(self.rollout, member)
+        return back
+
+    def _unbegun(self, member: Member) -> bool:
+        fact = self.facts.get(member.machine)
+        return member.state is MemberState.ASSIGNED and fact is not None and fact.up
+
+    def _fits(self, member: Member, out: Mapping[str, int]) -> bool:
+        per_rack = self.rollout.strategy.per_rack
+        return per_rack is None or out[member.rack] < per_rack
+
     def begin(self) -> dict[str, Member]:
         """The members whose turn comes now, as they are then."""
-        rollout, per_rack = self.rollout, self.rollout.strategy.per_rack
+        rollout = self.rollout
         # machines are not rebooted by us, and all of them are assigned what they had already
         free = rollout.undoing and rollout.on_next_boot
         out = Counter(each.rack for each in self.members.values() if self._out(each))
@@ -37,7 +61,7 @@ class Batch:
         begun: dict[str, Member] = {}
 
         def fits(member: Member) -> bool:
-            return free or per_rack is None or out[member.rack] < per_rack
+            return free or self._fits(member, out)
 
         for member in self._candidates(fits):
             if room <= 0:
@@ -79,6 +103,11 @@ class Batch:
             waiting.remove(choice)
             drawn.append(choice)
             yield choice
+
+
+def waiting(rollout: Rollout, member: Member) -> Member:
+    """One that was not begun: it waits again."""
+    return member.model_copy(update={"state": MemberState.WAITING, "since": rollout.clock_ms, "canary": False})
 
 
 def lot(number: int, machine: str) -> bytes:

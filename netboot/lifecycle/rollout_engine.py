@@ -5,11 +5,11 @@ late, and wherever the program ended before. Deadlines are measured by the rollo
 machines cannot be seen.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Container, Mapping
 from dataclasses import dataclass, field
 
-from netboot.lifecycle.rollout import MOVING, SETTLED, Fact, Member, MemberState, Rollout, RolloutState
-from netboot.lifecycle.rollout_batch import Batch, racks_of
+from netboot.lifecycle.rollout import MOVING, SETTLED, Fact, Member, MemberState, Rollout, RolloutState, Stage
+from netboot.lifecycle.rollout_batch import Batch, racks_of, waiting
 from netboot.lifecycle.rollout_member import Moment, after
 
 TWO = 2
@@ -96,10 +96,11 @@ def _go_on(course: _Course) -> None:
     _say(course, course.world.withheld)
     if course.world.withheld:  # nor is it blocked: it is told when it may go on
         course.rollout = course.rollout.model_copy(update={"blocked": None})
-        course.members = withdrawn(course.rollout, course.members)
+        going = {name for name, fact in course.world.facts.items() if fact.stage is not Stage.NONE}
+        course.members = withdrawn(course.rollout, course.members, going)
         return
-    batch = Batch(course.rollout, course.members, course.world.facts)
-    begun = batch.begin()
+    course.members |= Batch(course.rollout, course.members, course.world.facts).crowded()
+    begun = Batch(course.rollout, course.members, course.world.facts).begin()
     course.members |= begun
     _note_standstill(course, moving=bool(begun) or bool(course.of(*MOVING)))
 
@@ -110,12 +111,11 @@ def _pause(course: _Course, why: str) -> None:
     course.members = withdrawn(course.rollout, course.members)
 
 
-def withdrawn(rollout: Rollout, members: Mapping[str, Member]) -> dict[str, Member]:
-    """Members of a rollout that begins nothing: those that were not rebooted yet wait again. Who is brought back to
-    what it had stays assigned to that."""
-    back = {"state": MemberState.WAITING, "since": rollout.clock_ms, "canary": False}
+def withdrawn(rollout: Rollout, members: Mapping[str, Member], going: Container[str] = ()) -> dict[str, Member]:
+    """Members of a rollout that begins nothing: those that were not rebooted yet wait again, but for those `going`,
+    which goes on to its end. Who is brought back to what it had stays assigned to that."""
     return {
-        name: each.model_copy(update=back) if each.state is MemberState.ASSIGNED else each
+        name: waiting(rollout, each) if each.state is MemberState.ASSIGNED and name not in going else each
         for name, each in members.items()
     }
 
@@ -124,8 +124,8 @@ def _stop(course: _Course) -> str:
     """Why it has to stop, in words; empty: it has not."""
     rollout = course.rollout
     failed = [each for each in course.of(MemberState.FAILED) if not each.accepted]
-    if course.world.obstacle:
-        return course.world.obstacle
+    if why := course.world.obstacle or _in_vain(course):
+        return why
     if not failed or rollout.undoing:
         return ""
     first = f"{failed[0].machine}: {failed[0].why}"
@@ -142,6 +142,15 @@ def _stop(course: _Course) -> str:
     if rollout.rolling and len(later) >= max(TWO, len(served)):  # whatever the budget: it may be the whole fleet
         return f"{len(later)} machines failed after the canaries, and {len(served)} came into service with it; {first}"
     return ""
+
+
+def _in_vain(course: _Course) -> str:
+    """Whether orders come to nothing: whoever is drained and not rebooted is disturbed for nothing."""
+    vain = [each for each in course.of(MemberState.SKIPPED) if each.undone and not each.accepted]
+    most = Batch(course.rollout, course.members, course.world.facts).most if course.rollout.rolling else TWO
+    if len(vain) < max(TWO, most):
+        return ""
+    return f"{len(vain)} machines were not rebooted, and {max(TWO, most)} stop it; {vain[0].machine}: {vain[0].why}"
 
 
 def _behind_canaries(members: list[Member]) -> list[Member]:

@@ -1,10 +1,11 @@
 """How machines are now, as a rollout wants to know it: by the inventory in force, and by what was found. Pure."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Container, Iterable, Mapping
 
 from netboot.lifecycle.conditions import Judged
+from netboot.lifecycle.drains import Reserved
 from netboot.lifecycle.reasons import ConditionType, Reason
-from netboot.lifecycle.rollout import Fact
+from netboot.lifecycle.rollout import Fact, Stage
 from netboot.lifecycle.snapshot import Snapshot
 from netboot.machines.values import Machine
 
@@ -12,9 +13,16 @@ _HELD = frozenset({Reason.HELD, Reason.QUARANTINED, Reason.DRAINING, Reason.CORD
 """By operators, or by whoever cordoned its Node."""
 
 
-def facts_of(snapshot: Snapshot, channel: str, names: Collection[str], judged: Mapping[str, Judged]) -> dict[str, Fact]:
+def facts_of(
+    snapshot: Snapshot,
+    channel: str,
+    names: Collection[str],
+    judged: Mapping[str, Judged],
+    orders: Mapping[str, Reserved],
+) -> dict[str, Fact]:
     """Of those of `names` that are known: one that was not judged yet, or of which no boot is known (any more: the
-    state may be lost, and its Node be Ready), is not in it, unless it is no member any more."""
+    state may be lost, and its Node be Ready), is not in it, unless it is no member any more. `orders`: what stands, by
+    machine: who is to be drained is out of service from then on, and not only once that is seen."""
     channels = {profile.name: profile.channel for profile in snapshot.inventory.profiles}
     machines = {machine.name: machine for machine in snapshot.inventory.machines}
     found = {}
@@ -24,7 +32,27 @@ def facts_of(snapshot: Snapshot, channel: str, names: Collection[str], judged: M
         if gone:
             found[name] = Fact(up=False, image="", boot="", gone=gone)
         elif judgement is not None and judgement.boot:
-            found[name] = Fact(_up(judgement), judgement.image, judgement.boot, held=_held(judgement))
+            order = orders.get(name)
+            stage = _stage(order, judgement)
+            up = _up(judgement) and order is None
+            found[name] = Fact(up, judgement.image, judgement.boot, held=_held(judgement, order, stage), stage=stage)
+    return found
+
+
+def left(
+    snapshot: Snapshot, clusters: Container[str], names: Collection[str], judged: Mapping[str, Judged]
+) -> dict[str, str]:
+    """Which of `names` are not there to be drained any more, and why."""
+    machines = {machine.name: machine for machine in snapshot.inventory.machines}
+    found = {}
+    for name in names:
+        machine = machines.get(name)
+        if machine is None:
+            found[name] = "the inventory no longer has it"
+        elif machine.cluster not in clusters:
+            found[name] = "it joins no cluster any more"
+        elif _reason(judged.get(name)) is Reason.RETIRED:
+            found[name] = "it is retired"
     return found
 
 
@@ -53,8 +81,20 @@ def _up(judged: Judged) -> bool:
     return service is not None and service.status == "True"
 
 
-def _held(judged: Judged) -> str:
+def _stage(order: Reserved | None, judged: Judged) -> Stage:
+    if order is None or order.drain.what != "reboot":
+        return Stage.NONE
+    reachable = judged.condition(ConditionType.REACHABLE)
+    there = reachable is not None and reachable.reason is Reason.NODE_READY
+    went = order.drain.boot != judged.boot or (order.told and not there)
+    return Stage.GONE if went else Stage.DRAINING
+
+
+def _held(judged: Judged, order: Reserved | None, stage: Stage) -> str:
+    """Who is rebooting is `Draining` still, and nobody keeps it from coming back."""
     reason = _reason(judged)
+    if reason is Reason.DRAINING or (order is not None and reason not in _HELD):
+        return "" if stage is Stage.GONE else "it is draining"
     return f"it is {reason.value.lower()}" if reason in _HELD else ""
 
 

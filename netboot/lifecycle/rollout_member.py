@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from netboot.lifecycle.rollout import Fact, Member, MemberState, Rollout, RolloutState
+from netboot.lifecycle.rollout import Fact, Member, MemberState, Rollout, RolloutState, Stage
 from netboot.lifecycle.snapshot import Assignment
 
 AGAIN = 3
@@ -79,14 +79,16 @@ def _left_service(member: Member, moment: Moment) -> Member:
 
 
 def _assigned(member: Member, fact: Fact, moment: Moment, refused: str) -> Member:
+    if refused:
+        return _to(member, MemberState.SKIPPED, moment, refused).model_copy(update={"undone": True})
+    if fact.stage is Stage.DRAINING and fact.boot == member.boot:
+        return member  # its order ends by itself: the machine is told to reboot, or it is undone
     if not fact.up:
         return _to(member, MemberState.OUT, moment)
     if fact.boot != member.boot:
         return _returned(member, fact, moment)
     if moment.rollout.on_next_boot:
         return member
-    if refused:
-        return _to(member, MemberState.SKIPPED, moment, refused)
     if not moment.late(member):
         return member
     if member.tries:

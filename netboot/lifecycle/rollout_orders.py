@@ -12,10 +12,7 @@ from netboot.lifecycle.snapshot import ImageFacts
 from netboot.machines.strategy import Strategy
 from netboot.machines.values import Machine
 
-REBOOTS_NOTHING = (
-    "this service reboots no machine: with `--on-next-boot` machines are assigned the image, a few at a time, and "
-    "somebody has to reboot them"
-)
+BY_SOMEBODY = "with `--on-next-boot` machines are assigned the image, a few at a time, and somebody has to reboot them"
 Members = dict[str, Member]
 
 
@@ -115,12 +112,12 @@ def paused(rollout: Rollout, members: Members, who: str) -> tuple[Rollout, Membe
 
 
 def resumed(rollout: Rollout, members: Members) -> tuple[Rollout, Members]:
-    """It goes on; those that failed until now stop it no more."""
+    """It goes on; those that failed until now, or were not rebooted, stop it no more."""
     _under_way(rollout)
     if rollout.state is RolloutState.RUNNING:
         return rollout, members
     accepted = {
-        name: each.model_copy(update={"accepted": True}) if each.state is MemberState.FAILED else each
+        name: each.model_copy(update={"accepted": True}) if each.state is MemberState.FAILED or each.undone else each
         for name, each in members.items()
     }
     return rollout.model_copy(update={"state": RolloutState.RUNNING, "why": "", "blocked": None}), accepted

@@ -36,13 +36,16 @@ Seconds = Annotated[int, Field(ge=0, le=LONGEST, strict=True), BeforeValidator(_
 class Strategy(Strict):
     """`canary`: how many machines try the image first; `bake`: seconds for which all of them have to be in service with
     it; `max_unavailable`, `per_rack`: how many may be out of service at once, in all and of one rack (None: as many);
-    `deadline`: seconds from when one leaves service until it is back."""
+    `deadline`: seconds for which one may be drained, and from when it leaves service until it is back; `allow_bare`,
+    `allow_local_data`: Pods without a controller, and those with an emptyDir, may be evicted, and are lost."""
 
     canary: Annotated[int, Field(ge=2, le=1000, strict=True)] = 2
     max_unavailable: Share = "5%"
     per_rack: Annotated[int, Field(ge=1, strict=True)] | None = None
     bake: Seconds = 1800
     deadline: Annotated[Seconds, Field(ge=60)] = 1800
+    allow_bare: Annotated[bool, Field(strict=True)] = False
+    allow_local_data: Annotated[bool, Field(strict=True)] = False
 
     def budget(self, machines: int) -> int:
         """How many of so many machines may be out of service at once: rounded down, and at least one."""

@@ -2,7 +2,7 @@
 state), the lifecycle (state and clocks → conditions), and rollouts (conditions → assignments). One process, for each
 but the last is the only writer of its file."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -23,12 +23,14 @@ from netboot.controllers.nodes.cordoned import file_of
 from netboot.controllers.noticed import Noticed
 from netboot.controllers.projection import ProjectionController
 from netboot.controllers.proofs import Proofs, Prover
+from netboot.controllers.renewals import OrderedRenewals
 from netboot.controllers.rollouts import RolloutController
 from netboot.controllers.sight import LARGEST, Eyes
 from netboot.controllers.snapshot_publisher import SnapshotPublisher
 from netboot.lifecycle.cordons import FRESH_MS, Cordon, CordonsStatus
 from netboot.lifecycle.drains import DrainsStatus
 from netboot.lifecycle.errors import CannotTellError
+from netboot.lifecycle.rollout_facts import left
 from netboot.lifecycle.snapshot import BootWindow
 from netboot.machines.values import Inventory
 from netboot.process import ProcessSpec
@@ -105,9 +107,19 @@ def run(spec: ProcessSpec) -> None:
         told=judging.told,
         long_seconds=config.watchdog.controller_seconds / 4,
     )
+    judged = SqliteConditions(config.data / "conditions.db").judged
+
+    def joins(machine: str) -> bool:
+        inventory = publisher.published.inventory.machines if publisher.published is not None else ()
+        return any(each.name == machine and each.cluster in config.clusters for each in inventory)
+
+    def departed(machines: Sequence[str]) -> Mapping[str, str]:
+        published = publisher.published
+        return left(published, config.clusters, machines, judged(machines)) if published is not None else {}
+
     rollouts = RolloutController(
         store,
-        SqliteConditions(config.data / "conditions.db").judged,
+        judged,
         lambda: publisher.published,
         partial(_said, status),
         repository.channel,
@@ -116,9 +128,10 @@ def run(spec: ProcessSpec) -> None:
         SaidSignal(config, up_ms),
         clock,
         up_ms,
+        OrderedRenewals(drains, partial(_drained, config, status), states.machines, joins, clock),
     )
     settling = AndCordons(
-        AndDrains(rollouts, drains, partial(_drained, config, status), clock),
+        AndDrains(rollouts, drains, partial(_drained, config, status), departed, clock),
         intents,
         states,
         partial(_cordoned, config, status),

@@ -5,6 +5,7 @@ import functools
 from collections.abc import Mapping
 
 from netboot.clock import SystemClock
+from netboot.config import Cluster
 from netboot.controllers import runner
 from netboot.controllers.approver.knowledge import Machines
 from netboot.controllers.nodes.accepted import AcceptedNow
@@ -21,10 +22,12 @@ from netboot.join.labels import written
 from netboot.join.node_drains import DRAIN
 from netboot.join.node_events import NodeEvents
 from netboot.join.ports import Nodes
+from netboot.join.preconditions import rights
 from netboot.kube.connection import connect
 from netboot.kube.drains import KubeDrains
 from netboot.kube.events import KubeNodeEvents
 from netboot.kube.nodes import KubeNodes
+from netboot.kube.preconditions import KubePreconditions
 from netboot.machines.classes import Class
 from netboot.machines.topology import NOWHERE
 from netboot.machines.values import Machine
@@ -87,6 +90,7 @@ def run(spec: ProcessSpec) -> None:
         marked=functools.partial(gate.with_taint, DRAIN),
         boots=ProvenBoots(states),
         say=StatusFile(config.data / "status", f"drains-{cluster}").write,
+        lacks=functools.partial(_lacks, config.clusters[cluster]),
         now_ms=now_ms,
     )
     observed, status = ObservedFile(config.data / "status", cluster), StatusFile(config.data / "status", spec.name)
@@ -101,3 +105,9 @@ def run(spec: ProcessSpec) -> None:
     drainer.start()
     runner.run(collector, say, spec.say_ready, spec.heartbeat())
     facts.close()
+
+
+def _lacks(cluster: Cluster) -> str:
+    """Which rights the nodes account has not that it needs, and what to do; "": it has all. Raises CannotTellError."""
+    finding = rights(KubePreconditions(connect(cluster.nodes), cluster.namespace), "nodes")
+    return "" if finding.outcome == "ok" else f"{finding.words}: {finding.remedy}"

@@ -1,6 +1,8 @@
-"""What people ordered that takes Pods away, in `data/intents.db`: `netboot.lifecycle.drains.DrainStore`."""
+"""What was ordered that takes Pods away, in `data/intents.db`: `netboot.lifecycle.drains.DrainStore`."""
 
+import json
 import sqlite3
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from netboot.lifecycle.drains import Change, Drain, End, decide
@@ -32,6 +34,12 @@ class SqliteDrains:
         with opened(self._path, "ro") as db:
             return _read(db, f"{_SELECT} WHERE machine = ? ORDER BY rowid DESC LIMIT ?", machine, limit)
 
+    def last(self, owner: str, machines: Collection[str]) -> Mapping[str, Drain]:
+        newest = "SELECT max(rowid) FROM drains WHERE machine IN (SELECT value FROM json_each(?)) AND owner = ?"
+        query = f"{_SELECT} WHERE rowid IN ({newest} GROUP BY machine)"
+        with opened(self._path, "ro") as db:
+            return {one.machine: one for one in _read(db, query, json.dumps(list(machines)), owner)}
+
     def order(self, asked: Drain) -> Change:
         with opened(self._path, "rw") as db:
             db.execute("BEGIN IMMEDIATE")
@@ -41,10 +49,21 @@ class SqliteDrains:
                 if change.replaced is not None:
                     words = f"{asked.what} was ordered by {asked.who}"
                     db.execute(_END, ("replaced", asked.since_ms, words, change.replaced.id))
-                db.execute(_INSERT, [getattr(asked, column) for column in _COLUMNS])
-                db.execute(_FORGET, (asked.machine, KEPT))
+                _insert(db, asked)
             db.execute("COMMIT")  # an error before it closes the connection, which rolls back
         return change
+
+    def reserve(self, asked: Sequence[Drain], known: Collection[str]) -> list[Drain]:
+        with opened(self._path, "rw") as db:
+            db.execute("BEGIN IMMEDIATE")
+            standing = {one.machine: one.id for one in _read(db, f"{_SELECT} WHERE end IS NULL")}
+            if not set(standing.values()) <= set(known):
+                return []
+            free = [one for one in asked if one.machine not in standing]
+            for one in free:
+                _insert(db, one)
+            db.execute("COMMIT")
+        return free
 
     def finish(self, drain: str, end: End, words: str, now_ms: int) -> Drain | None:
         with opened(self._path, "rw") as db:
@@ -53,6 +72,11 @@ class SqliteDrains:
             found = _read(db, f"{_SELECT} WHERE id = ?", drain) if done else []
             db.execute("COMMIT")
         return found[0] if found else None
+
+
+def _insert(db: sqlite3.Connection, drain: Drain) -> None:
+    db.execute(_INSERT, [getattr(drain, column) for column in _COLUMNS])
+    db.execute(_FORGET, (drain.machine, KEPT))
 
 
 def _read(db: sqlite3.Connection, query: str, *values: object) -> list[Drain]:

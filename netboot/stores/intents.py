@@ -42,6 +42,10 @@ MIGRATIONS = (
         )""",
         "CREATE UNIQUE INDEX drains_standing ON drains (machine) WHERE end IS NULL",
     ),
+    (
+        "ALTER TABLE drains ADD COLUMN owner TEXT NOT NULL DEFAULT 'operator'",
+        "CREATE INDEX drains_of_machine ON drains (machine)",
+    ),
 )
 VERSION = len(MIGRATIONS)
 HISTORY_KEPT = 500

@@ -2,15 +2,25 @@
 `/v1/drains`, `/v1/machines/<name>/drains` (docs/drain.md)."""
 
 import secrets
+from collections.abc import Collection, Iterable
 from typing import Annotated, Any
 
 from flask import Response, jsonify
 from pydantic import Field
 
 from images.values.strict import Strict
-from netboot.lifecycle.drains import LONGEST_MS, SHORTEST_MS, Change, Drain, DrainsStatus, State, What, decide
-from netboot.lifecycle.errors import ActRefusedError, CannotTellError
-from netboot.lifecycle.phases import Phase
+from netboot.lifecycle.drains import (
+    LONGEST_MS,
+    SHORTEST_MS,
+    Change,
+    Drain,
+    DrainsStatus,
+    State,
+    What,
+    decide,
+    orderable,
+)
+from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.views import machine_named
 from netboot.web import inputs, render
 from netboot.web.dependencies import dependencies
@@ -90,6 +100,18 @@ def of(name: str) -> list[dict[str, Any]]:
     return [_shown(one, states) for one in dependencies().drains.of(name, SHOWN)]
 
 
+def hindered(clusters: Collection[str]) -> list[str]:
+    """What keeps node collectors of these clusters from carrying orders out, in words."""
+    _, problems = _said(clusters)
+    return problems
+
+
+def how_far() -> dict[str, dict[str, Any]]:
+    """Machine → what stands of it, as `listed` has it. Raises CannotTellError."""
+    states, _ = _states()
+    return {one.machine: _shown(one, states) for one in dependencies().drains.standing()}
+
+
 def _order(name: str, what: What) -> Response:
     inputs.only(())
     body, deps, who = parsed(Ordering), dependencies(), operator().who
@@ -122,12 +144,8 @@ def _boot(name: str) -> str:
     """
     deps = dependencies()
     machine = machine_named(deps.live.view(), name)
-    if deps.issuer is None or machine.cluster not in set(deps.issuer.clusters):
-        raise ActRefusedError(f"{name} joins no cluster, so nothing can be drained, and nobody there takes an order")
-    state = deps.states.machines([name]).get(name)
-    if state is None or state.current is None or state.current.phase(Phase.NODE_REGISTERED) is None:
-        raise ActRefusedError(f"{name} has no Node in its current boot: see `netboot machine show {name}`")
-    return state.current.boot
+    joins = deps.issuer is not None and machine.cluster in set(deps.issuer.clusters)
+    return orderable(name, deps.states.machines([name]).get(name), joins=joins)
 
 
 def _standing(name: str) -> Drain | None:
@@ -162,10 +180,15 @@ def _shown(drain: Drain, states: dict[str, State]) -> dict[str, Any]:
 
 
 def _states() -> tuple[dict[str, State], list[str]]:
+    issuer = dependencies().issuer
+    return _said(issuer.clusters if issuer is not None else ())
+
+
+def _said(clusters: Iterable[str]) -> tuple[dict[str, State], list[str]]:
     """By machine, and what hinders whom from carrying orders out."""
     deps, states, problems = dependencies(), dict[str, State](), list[str]()
     now = deps.clock.now_ms()
-    for cluster in deps.issuer.clusters if deps.issuer is not None else ():
+    for cluster in clusters:
         try:
             said = deps.status.read(f"drains-{cluster}", DrainsStatus)
         except CannotTellError as error:
@@ -175,5 +198,5 @@ def _states() -> tuple[dict[str, State], list[str]]:
             problems.append(f"nodes-{cluster} has not said for a while how far it is")
         if said is not None:
             states |= said.drains
-            problems += [f"cluster {cluster}: {said.problem}"] if said.problem else []
+            problems += [f"cluster {cluster}: {why}" for why in (said.problem, said.lacks) if why]
     return states, problems

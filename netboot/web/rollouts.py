@@ -20,12 +20,14 @@ from netboot.lifecycle.errors import (
     RolloutRefusedError,
 )
 from netboot.lifecycle.publish import image_facts
+from netboot.lifecycle.published import View
 from netboot.lifecycle.revocation import refuse
 from netboot.lifecycle.rollout import Fact, MemberState, Rollout
 from netboot.lifecycle.rollout_batch import Batch
+from netboot.lifecycle.rollout_engine import named
 from netboot.lifecycle.rollout_facts import facts_of
 from netboot.lifecycle.rollout_member import due
-from netboot.lifecycle.rollout_orders import REBOOTS_NOTHING, Wish, another, begin, paused, resumed, undone
+from netboot.lifecycle.rollout_orders import BY_SOMEBODY, Wish, another, begin, paused, resumed, undone
 from netboot.lifecycle.rollout_store import Change, Members, Note
 from netboot.lifecycle.snapshot import Assignment, ImageFacts, Snapshot
 from netboot.machines.inventory import declared_at
@@ -33,6 +35,7 @@ from netboot.machines.strategy import Strategy
 from netboot.machines.values import Channel
 from netboot.web import inputs, render
 from netboot.web.dependencies import dependencies
+from netboot.web.drains import hindered, how_far
 from netboot.web.operators import audit, operator
 
 SHOWN, MOST = 20, 200
@@ -41,7 +44,7 @@ Reason = Annotated[str, StringConstraints(max_length=500, strip_whitespace=True)
 
 class Start(Strict):
     """The body of a POST. `image`: as `Move` has it; `strategy`: over the channel's, key by key; `on_next_boot`:
-    machines are assigned the image, and somebody else reboots them."""
+    machines are assigned the image, and somebody else reboots them, else the service does."""
 
     channel: Name
     image: Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9.-]{0,63}$")]
@@ -71,10 +74,11 @@ def shown(number: int) -> Response:
     store = dependencies().rollouts
     rollout = store.rollout(number)
     members = store.members(number)
+    orders = _orders() if rollout.under_way else {}
     return jsonify(
         {
             **_view(rollout, members),
-            "members": [render.plain(members[name]) for name in sorted(members)],
+            "members": [{**render.plain(members[name]), "order": orders.get(name)} for name in sorted(members)],
             "history": [render.plain(entry) for entry in store.history(number, MOST)],
         }
     )
@@ -90,15 +94,15 @@ def started() -> Response:
         place = declared_at(deps.inventory, "channel", body.channel) or str(deps.inventory)
         said = f"channel {body.channel} is pinned to {channel.image[:12]} in {place}"
         raise ChannelPinnedError(f"{said}, and its machines boot that: a rollout needs a channel that is not pinned")
-    if not body.on_next_boot:
-        raise RolloutRefusedError(REBOOTS_NOTHING)
     image = _image(body.image, view.snapshot)
     if (fault := deps.unusable(image.digest)) is not None:
         raise RolloutRefusedError(f"image {image.name} {image.digest[:12]} cannot be used: {fault}")
-    wish = Wish(body.channel, image, _strategy(channel, body), True, operator().who, body.reason)
+    wish = Wish(body.channel, image, _strategy(channel, body), body.on_next_boot, operator().who, body.reason)
     now, base = deps.clock.now_ms(), deps.repository.channel(body.channel)
     facts = _facts(view.snapshot, body.channel)
     rollout, members = begin(wish, view, deps.rollouts.assigned(), facts, base, now)
+    if not body.on_next_boot:
+        _require_renewals(view, members)
     for there in deps.rollouts.under_way():
         if there.channel == body.channel:
             raise RolloutRefusedError(another(there))
@@ -110,6 +114,27 @@ def started() -> Response:
         deps.repository_writer.keep("rollouts", sorted(deps.rollouts.images() & present))
     audit("rollout-start", rollout=rollout.number, channel=rollout.channel, image=rollout.image, reason=body.reason)
     return jsonify(_view(rollout, members))
+
+
+def _require_renewals(view: View, members: Members) -> None:
+    """Raises RolloutRefusedError: the service cannot drain and reboot one of these machines."""
+    known = dependencies().issuer
+    clusters = set(known.clusters) if known is not None else set()
+    of = {machine.name: machine.cluster for machine in view.snapshot.inventory.machines if machine.name in members}
+    alone = [name for name, cluster in of.items() if cluster not in clusters]
+    if alone:
+        words = f"{named(alone)}: {'it joins' if len(alone) == 1 else 'they join'} no cluster"
+        raise RolloutRefusedError(f"{words}, and nobody there takes an order to reboot; {BY_SOMEBODY}")
+    if problems := hindered({cluster for cluster in of.values() if cluster is not None}):
+        raise RolloutRefusedError(f"machines cannot be drained now: {problems[0]}; {BY_SOMEBODY}")
+
+
+def _orders() -> Mapping[str, dict[str, Any]]:
+    """What stands of machines; nothing where that cannot be told."""
+    try:
+        return how_far()
+    except CannotTellError:
+        return {}
 
 
 def pause(number: int) -> Response:
@@ -179,7 +204,7 @@ def _strategy(channel: Channel, body: Start) -> Strategy:
 def _facts(snapshot: Snapshot, channel: str) -> dict[str, Fact]:
     profiles = {profile.name for profile in snapshot.inventory.profiles if profile.channel == channel}
     names = [machine.name for machine in snapshot.inventory.machines if machine.profile in profiles]
-    return facts_of(snapshot, channel, names, dependencies().conditions.judged(names))
+    return facts_of(snapshot, channel, names, dependencies().conditions.judged(names), {})
 
 
 def _view(rollout: Rollout, members: Members) -> dict[str, Any]:

@@ -48,6 +48,9 @@ def test_an_order_stands_until_it_ends_and_is_remembered(store: DrainStore) -> N
         (("reboot", {}), ("drain", {}), "stands"),
         (("reboot", {"boot": "b" * 36}), ("reboot", {}), "replaced"),
         (("reboot", {"boot": "b" * 36}), ("drain", {}), "replaced"),
+        (("reboot", {"owner": "rollout/1"}), ("drain", {}), "replaced"),
+        (("reboot", {"owner": "rollout/1"}), ("reboot", {}), "stands"),
+        (("reboot", {"owner": "rollout/1"}), ("reboot", {"bare": True}), "replaced"),
     ],
 )
 def test_what_is_ordered_again(
@@ -63,6 +66,31 @@ def test_what_is_ordered_again(
     assert (change.did, change.drain, change.replaced, store.standing()) == (True, second, first, [second])
     was = store.of("a", 5)[1]
     assert (was.end, was.words, was.ended_ms) == ("replaced", f"{asked[0]} was ordered by bob", START + 5)
+
+
+def test_what_acts_by_itself_takes_no_order_over_and_reserves_by_what_it_counted(store: DrainStore) -> None:
+    mine, other = drain("a", "1"), drain("b", "2", owner="rollout/2")
+    store.order(mine)
+    wanted = [drain(name, f"of-{name}", "reboot", owner="rollout/1") for name in ("a", "b", "c")]
+    assert store.reserve(wanted, set()) == [], "an order stands that it did not know"
+    assert store.standing() == [mine]
+    assert store.reserve([other], {"1"}) == [other]
+    assert store.reserve(wanted, {"1"}) == []
+    assert store.reserve(wanted, {"1", "2"}) == [wanted[2]], "of each machine one"
+    assert store.standing() == [mine, other, wanted[2]]
+
+
+def test_the_last_order_of_an_owner(store: DrainStore) -> None:
+    first, second = (drain("a", str(number), owner="rollout/1") for number in (1, 2))
+    for one in (first, second):
+        store.reserve([one], set())
+        store.finish(one.id, "withdrawn", "paused", START)
+    store.reserve([drain("b", "3", owner="rollout/1")], set())
+    store.order(drain("a", "4"))
+    ended = second.model_copy(update={"end": "withdrawn", "ended_ms": START, "words": "paused"})
+    assert store.last("rollout/1", ["a", "c"]) == {"a": ended}
+    assert store.last("rollout/2", ["a"]) == {}
+    assert list(store.last("rollout/1", ["a", "b"])) == ["a", "b"]
 
 
 def test_what_is_said_to_be_over_is_ended_once(store: DrainStore) -> None:
@@ -108,3 +136,16 @@ def test_one_of_a_netboot_before_this_is_brought_up_to_date(tmp_path: Path) -> N
         db.execute("PRAGMA user_version = 1")
     make(path).close()
     assert SqliteDrains(path).standing() == []
+
+
+def test_orders_of_a_netboot_before_this_are_of_operators(tmp_path: Path) -> None:
+    path = tmp_path / "intents.db"
+    with closing(make(path)) as db:
+        db.execute("DROP INDEX drains_of_machine")
+        db.execute("ALTER TABLE drains DROP COLUMN owner")
+        row = "'1', 'a', 'drain', 'b', 'alice', 'DIMM 4', 1, 2, 0, 1, NULL, NULL, ''"
+        db.execute(f"INSERT INTO drains VALUES ({row})")
+        db.execute("PRAGMA user_version = 2")
+    make(path).close()
+    (one,) = SqliteDrains(path).standing()
+    assert (one.machine, one.owner, one.local) == ("a", "operator", True)

@@ -5,16 +5,18 @@ from pathlib import Path
 
 import pytest
 
+from netboot.lifecycle.drains import DrainsStatus, State
 from netboot.lifecycle.errors import StateUnavailableError
 from netboot.lifecycle.phases import Phase
 from netboot.lifecycle.rollout import Member, MemberState
 from netboot.lifecycle.rollout_store import Note
 from netboot.lifecycle.state import Batch
 from tests.commands import Run
+from tests.drains import drain
 from tests.records import event
 from tests.rollouts import rollout
 from tests.sites import add_image
-from tests.sockets.api import Api
+from tests.sockets.api import NOW, Api
 from tests.sockets.served import runner, served
 
 NOTE = Note(1, "alice", "start")
@@ -23,8 +25,8 @@ NOTE = Note(1, "alice", "start")
 class Site(Api):
     """Two images; the channel is the first."""
 
-    def __init__(self, root: Path) -> None:
-        super().__init__(root)
+    def __init__(self, root: Path, *, clusters: bool = True) -> None:
+        super().__init__(root, clusters=clusters)
         self.old, self.new = add_image(self.config), add_image(self.config, name="next", salt="2")
         self.store.set_channel("stable", self.old)
         assert self.publisher.step()
@@ -101,6 +103,66 @@ def test_a_rollout_is_begun_once_and_what_follows_from_it_does_not_fail_it(
         4,
         "Error: rollout 1 of channel stable is running: one at a time; let it end, or undo it",
     )
+
+
+def refused(run: Run) -> str:
+    ran = run("rollout", "start", "stable", "next")
+    assert ran.status == 4
+    return ran.err.splitlines()[0]
+
+
+def test_where_nobody_could_drain_a_rollout_is_refused_and_says_why(api: Site, run: Run) -> None:
+    somebody = "with `--on-next-boot` machines are assigned the image, a few at a time, and somebody has to reboot them"
+    cannot = "Error: machines cannot be drained now"
+    assert refused(run) == f"{cannot}: nodes-default has not said for a while how far it is; {somebody}"
+    lacks = "the account may not: create pods/eviction: apply deploy/kubernetes"
+    api.say(**{"drains-default": DrainsStatus(at_ms=NOW, lacks=lacks)})
+    assert refused(run) == f"{cannot}: cluster default: {lacks}; {somebody}"
+    api.say(**{"drains-default": DrainsStatus(at_ms=NOW)})
+    said = run("rollout", "start", "stable", "next", "--allow-local-data")
+    how_far = "`netboot rollout status stable` says how far they are"
+    assert said.status == 0
+    assert said.out.splitlines()[-1] == f"each machine is drained and rebooted when its turn comes: {how_far}"
+    begun = api.rollouts.rollout(1)
+    assert (begun.on_next_boot, begun.strategy.allow_local_data, begun.strategy.allow_bare) == (False, True, False)
+
+
+def test_who_joins_no_cluster_is_named(tmp_path: Path) -> None:
+    answer = Site(tmp_path, clusters=False).post("/v1/rollouts", {"channel": "stable", "image": "next"})
+    words = ": they join no cluster, and nobody there takes an order to reboot; with `--on-next-boot` machines are "
+    assert (answer.status_code, words in answer.json["error"]["message"]) == (409, True)
+
+
+def test_a_status_says_who_is_drained_by_whom_and_what_is_waited_for(api: Site, run: Run) -> None:
+    names = [f"gpu-00{number}" for number in range(1, 6)]
+    states = [MemberState.ASSIGNED, MemberState.ASSIGNED, MemberState.ASSIGNED, MemberState.OUT, MemberState.OUT]
+    members = {
+        name: Member(machine=name, previous=api.old, state=state) for name, state in zip(names, states, strict=True)
+    }
+    named = {"image": api.new, "base": api.old, "on_next_boot": False}
+    api.rollouts.start(rollout().model_copy(update=named), members, NOTE)
+    own = {"owner": "rollout/1", "who": "rollout 1 of channel stable"}
+    api.drains.order(drain("gpu-001", "a", "reboot", **own))
+    api.drains.order(drain("gpu-002", "b", "reboot"))
+    api.drains.order(drain("gpu-004", "c", "reboot", **own))
+    said = {
+        "gpu-001": State(id="a", state="draining", words="default/db are left", since_ms=NOW),
+        "gpu-004": State(id="c", state="ordered", words="it is on its way", since_ms=NOW),
+    }
+    api.say(**{"drains-default": DrainsStatus(at_ms=NOW, drains=said)})
+    ran = run("rollout", "status", "stable")
+    assert (ran.status, [line.split(maxsplit=2)[-1].rstrip() for line in ran.out.splitlines()[-5:]]) == (
+        0,
+        [
+            "draining: default/db are left",
+            "nobody has said yet how far it is (reboot by alice)",
+            "waits to be drained",
+            "rebooting: it is on its way",
+            "is awaited",
+        ],
+    )
+    (api.config.data / "intents.db").unlink()
+    assert run("rollout", "status", "stable").out.splitlines()[-5].rstrip().endswith("waits to be drained")
 
 
 def test_whom_boot_servers_do_not_know_of_is_not_to_be_rebooted(api: Site) -> None:

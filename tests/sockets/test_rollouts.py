@@ -92,8 +92,9 @@ def test_machines_come_to_another_image_canaries_first_and_a_killed_service_goes
     refused = site.service.netboot("rollout", "start", "stable", "next")
     assert refused.returncode == 4
     assert refused.stderr == (
-        "Error: this service reboots no machine: with `--on-next-boot` machines are assigned the image, a few at a "
-        "time, and somebody has to reboot them\nRemedy: see `netboot rollout status`\n"
+        "Error: gpu-001, gpu-002, gpu-003 and 1 more: they join no cluster, and nobody there takes an order to reboot; "
+        "with `--on-next-boot` machines are assigned the image, a few at a time, and somebody has to reboot them\n"
+        "Remedy: see `netboot rollout status`\n"
     )
     short = f"4 machines of channel stable from {site.old[:12]} to next {site.new[:12]}"
     budgets = "2 canaries first, which bake 1s; at most 3 of 4 machines are out at once\n"
@@ -103,7 +104,7 @@ def test_machines_come_to_another_image_canaries_first_and_a_killed_service_goes
     assert site.netboot("rollout", "status") == "no rollout is under way\n"
     assert site.netboot("rollout", "start", "stable", "next", "--on-next-boot", "--reason", "CVE") == (
         f"rollout 1 of {short}\n{budgets}"
-        "machines are assigned the image, and this service reboots none of them:\n"
+        "machines are assigned the image, and this rollout reboots none of them:\n"
         "reboot those that `netboot rollout status stable` names, as it names them\n"
     )
     canaries = site.named(2)

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from netboot.controllers.nodes.draining import KURED, Known, decide, ordered, sorted_out
+from netboot.join.errors import ClusterUnavailableError
 from tests.drain_world import BUDGET, FOREIGN, World, pod
 from tests.drains import MINUTE, START, drain
 from tests.records import boot_id
@@ -243,6 +244,31 @@ def test_a_node_of_another_boot_is_never_written_to_and_its_machine_is_waited_fo
     for now, state in ((START, "waiting"), (START + 39 * MINUTE, "waiting"), (START + 40 * MINUTE, "undone")):
         step = decide(one, world.node_, known, now)
         assert (step.state, step.write) == (state, None), now
+
+
+def test_which_rights_are_lacking_is_said_and_asked_again_now_and_then() -> None:
+    world, asked = World(*PODS), list[float]()
+    answers = iter(["the account may not: create pods/eviction", None, "", ""])
+
+    def lacks() -> str:
+        asked.append(world.seconds)
+        answer = next(answers)
+        if answer is None:
+            raise ClusterUnavailableError("it is away")
+        return answer
+
+    world.drainer.lacks = lacks
+    said = []
+    for seconds in (1, 30, 30, 300):
+        world.run(seconds)
+        said.append(world.said.lacks)
+    assert said == [
+        "the account may not: create pods/eviction",
+        "whether the nodes account has its rights cannot be told: it is away",
+        "",
+        "",
+    ]
+    assert asked == [1.0, 31.0, 61.0, 361.0]
 
 
 def test_pods_are_sorted_by_what_may_become_of_them() -> None:

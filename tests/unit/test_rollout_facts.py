@@ -6,10 +6,12 @@ from typing import Any
 import pytest
 
 from netboot.lifecycle.conditions import Judged, MachineCondition
+from netboot.lifecycle.drains import Reserved
 from netboot.lifecycle.reasons import ConditionType, Reason
-from netboot.lifecycle.rollout import Fact
-from netboot.lifecycle.rollout_facts import facts_of
+from netboot.lifecycle.rollout import Fact, Stage
+from netboot.lifecycle.rollout_facts import facts_of, left
 from netboot.machines.values import Channel, Inventory, Machine, Match, Profile
+from tests.drains import drain
 from tests.rollouts import NEW
 
 INVENTORY = Inventory(
@@ -34,7 +36,7 @@ def test_who_is_kept_out_of_service_by_somebody_is_so_by_its_condition(reason: R
     condition = MachineCondition.of(ConditionType.IN_SERVICE, reason, "", 1)
     judged = Judged(machine="m-1", conditions=(condition,), timers={}, boot="b", image=NEW)
     snapshot: Any = SimpleNamespace(inventory=INVENTORY)
-    found = facts_of(snapshot, "stable", ["m-1"], {"m-1": judged})
+    found = facts_of(snapshot, "stable", ["m-1"], {"m-1": judged}, {})
     assert found == {"m-1": Fact(up=False, image=NEW, boot="b", held=held)}
 
 
@@ -50,8 +52,44 @@ def test_who_changes_channel_leaves_and_who_comes_is_no_member() -> None:
         }
     )
     snapshot: Any = SimpleNamespace(inventory=inventory)
-    found = facts_of(snapshot, "stable", ["m-1", "m-3"], {})
+    found = facts_of(snapshot, "stable", ["m-1", "m-3"], {}, {})
     assert found == {
         "m-1": Fact(up=False, image="", boot="", gone="it uses channel edge now"),
         "m-3": Fact(up=False, image="", boot="", gone="the inventory no longer has it"),
     }
+
+
+@pytest.mark.parametrize(
+    ("order", "told", "reason", "reachable", "fact"),
+    [
+        ({"what": "drain"}, False, Reason.IN_SERVICE, Reason.NODE_READY, ("it is draining", Stage.NONE)),
+        ({}, None, Reason.IN_SERVICE, Reason.NODE_READY, ("it is draining", Stage.DRAINING)),
+        ({}, False, Reason.DRAINING, Reason.NODE_NOT_READY, ("it is draining", Stage.DRAINING)),
+        ({}, True, Reason.DRAINING, Reason.NODE_READY, ("it is draining", Stage.DRAINING)),
+        ({}, True, Reason.DRAINING, Reason.NODE_NOT_READY, ("", Stage.GONE)),
+        ({}, True, Reason.DRAINING, Reason.HEARD_FROM, ("", Stage.GONE)),
+        ({}, True, Reason.HELD, Reason.NODE_NOT_READY, ("it is held", Stage.GONE)),
+        ({"boot": "another"}, False, Reason.DRAINING, Reason.NODE_READY, ("", Stage.GONE)),
+    ],
+)
+def test_a_machine_that_something_is_ordered_of_is_out_at_once_and_held_by_it_until_it_reboots(
+    order: dict[str, str], told: bool | None, reason: Reason, reachable: Reason, fact: tuple[str, Stage]
+) -> None:
+    conditions = (
+        MachineCondition.of(ConditionType.IN_SERVICE, reason, "", 1),
+        MachineCondition.of(ConditionType.REACHABLE, reachable, "", 1),
+    )
+    judged = Judged(machine="m-1", conditions=conditions, timers={}, boot="b", image=NEW)
+    orders = {"m-1": Reserved(drain("m-1", "1", **{"what": "reboot", "boot": "b", **order}), told)}
+    snapshot: Any = SimpleNamespace(inventory=INVENTORY)
+    found = facts_of(snapshot, "stable", ["m-1"], {"m-1": judged}, orders)
+    assert found == {"m-1": Fact(up=False, image=NEW, boot="b", held=fact[0], stage=fact[1])}
+
+
+def test_who_is_not_there_to_be_drained_any_more() -> None:
+    snapshot: Any = SimpleNamespace(inventory=INVENTORY)
+    retired = MachineCondition.of(ConditionType.IN_SERVICE, Reason.RETIRED, "", 1)
+    judged = {"m-1": Judged(machine="m-1", conditions=(retired,), timers={}, boot="b", image=NEW)}
+    assert left(snapshot, {"default"}, ["m-1", "gone"], {}) == {"gone": "the inventory no longer has it"}
+    assert left(snapshot, {"default"}, ["m-1"], judged) == {"m-1": "it is retired"}
+    assert left(snapshot, {"other"}, ["m-1"], {}) == {"m-1": "it joins no cluster any more"}

@@ -261,7 +261,7 @@ def test_what_cannot_be_told_of_one_channel_keeps_no_other_s_rollout_from_going_
     status = world.controller.status()
     assert status.problem == "rollout 1 of channel broken: its file says nothing"
     assert [each.number for each in status.rollouts] == [2]
-    assert [renewal.rollout for renewal in world.wanted.values()] == [2, 2]
+    assert [drain.owner for drain in world.wanted.values()] == ["rollout/2", "rollout/2"]
     world.close()
 
 

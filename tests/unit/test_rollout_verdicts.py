@@ -195,8 +195,8 @@ def test_where_the_state_is_lost_nothing_is_known_of_a_machine() -> None:
         url="http://192.0.2.1",
         origins=(),
     )
-    assert facts_of(snapshot, "stable", ["m"], {"m": judged("", up=False)}) == {}
-    assert facts_of(snapshot, "stable", ["m"], {"m": judged("b1", up=True)}) == {"m": Fact(True, NEW, "b1")}
+    assert facts_of(snapshot, "stable", ["m"], {"m": judged("", up=False)}, {}) == {}
+    assert facts_of(snapshot, "stable", ["m"], {"m": judged("b1", up=True)}, {}) == {"m": Fact(True, NEW, "b1")}
 
 
 def test_who_fills_the_budget_and_is_not_known_is_said() -> None:

@@ -29,6 +29,9 @@ LOOK_SECONDS = 1.0
 DRIVE_SECONDS = 5.0
 """Between two looks at a machine's Node and Pods, and two tries at an eviction, as kubectl has it (drain.go)."""
 STATUS_SECONDS = 30.0
+RIGHTS_SECONDS = 300.0
+"""Between two questions whether the account has its rights, and LACKS_SECONDS where it has not, or cannot be asked."""
+LACKS_SECONDS = 30.0
 SETTLED = ("undone", "rebooted")
 """Of these nothing more is to come: whoever keeps the orders ends them."""
 
@@ -60,8 +63,8 @@ class _Under:
 @dataclass(slots=True)
 class Drainer:
     """`orders()`: those that stand, of all machines (raises CannotTellError); `machines()`: of this cluster by the name
-    of their node; `classes()`: by name; `marked()`: names of Nodes that have our taint; `say`: publishes. One
-    thread's."""
+    of their node; `classes()`: by name; `marked()`: names of Nodes that have our taint; `say`: publishes; `lacks()`:
+    which rights the account has not that it needs, in words. One thread's."""
 
     connect: Callable[[], NodeDrains]
     orders: Callable[[], list[Drain]]
@@ -70,12 +73,15 @@ class Drainer:
     marked: Callable[[], Collection[str]]
     boots: ProvenBoots
     say: Callable[[DrainsStatus], object]
+    lacks: Callable[[], str]
     now_ms: Callable[[], int]
     monotonic: Callable[[], float] = time.monotonic
     _nodes: NodeDrains | None = None
     _under: dict[str, _Under] = field(default_factory=dict)
-    _said: dict[str, State] | None = None
+    _said: tuple[dict[str, State], str] | None = None
     _said_at: float = float("-inf")
+    _lacks: str = ""
+    _ask_at: float = float("-inf")
     _trouble: Trouble = field(default_factory=lambda: Trouble(log, "drains", "drains: in order again", logging.ERROR))
 
     def start(self) -> None:
@@ -92,6 +98,9 @@ class Drainer:
         drains = {drain.id: drain for drain in self.orders() if drain.machine in nodes}
         self._under = {name: self._under.get(name) or _Under(drain) for name, drain in drains.items()}
         now = self.monotonic()
+        if now >= self._ask_at:
+            self._lacks = _lacking(self.lacks)
+            self._ask_at = now + (LACKS_SECONDS if self._lacks else RIGHTS_SECONDS)
         if self._nodes is None and (self._under or self.marked()):
             self._nodes = self.connect()
         problems = []
@@ -167,9 +176,9 @@ class Drainer:
     def _publish(self, problem: str) -> None:
         states = {under.drain.machine: under.state for under in self._under.values() if under.state is not None}
         late = self.monotonic() - self._said_at >= STATUS_SECONDS
-        if states != self._said or problem or late:
-            self.say(DrainsStatus(at_ms=self.now_ms(), problem=problem, drains=states))
-            self._said, self._said_at = states, self.monotonic()
+        if (states, self._lacks) != self._said or problem or late:
+            self.say(DrainsStatus(at_ms=self.now_ms(), problem=problem, lacks=self._lacks, drains=states))
+            self._said, self._said_at = (states, self._lacks), self.monotonic()
 
     def _for_ever(self) -> None:
         pause = threading.Event()
@@ -182,6 +191,13 @@ class Drainer:
             except Exception as error:  # noqa: BLE001 - whatever it is, the next look is tried
                 self._trouble.note(DEFECT, error)
                 pause.wait(DRIVE_SECONDS)
+
+
+def _lacking(lacks: Callable[[], str]) -> str:
+    try:
+        return lacks()
+    except CannotTellError as error:
+        return f"whether the nodes account has its rights cannot be told: {error}"
 
 
 def _tried(act: Callable[[], None]) -> list[str]:

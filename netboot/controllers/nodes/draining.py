@@ -58,6 +58,9 @@ def decide(drain: Drain, node: DrainedNode | None, known: Known, now_ms: int, la
         return Step("rebooted", f"its boot is {known.boot} now", undone(node))
     if node is not None and (expires := ordered(node, drain.id)) is not None:
         return _told(node, expires, now_ms)
+    if node is not None and known.its and ORDER in node.annotations and not _by_hand(node):
+        words = "an order to reboot that was given before is taken off its Node"
+        return Step("draining", words, Write(node.taints, {ORDER: None}))
     why = waits_for(node, known)
     if now_ms >= _deadline(drain, node, known) and (drain.what == "reboot" or value != DRAINED):
         words = why or last
@@ -94,13 +97,17 @@ def waits_for(node: DrainedNode | None, known: Known) -> str:
 
 def holder(node: DrainedNode) -> str:
     """Who else has taken this Node, and by what that is known; "": nobody."""
-    if node.annotations.get(BY_HAND[0]) == BY_HAND[1]:
+    if _by_hand(node):
         return f"somebody has taken it into their own hands (annotation {BY_HAND[0]}={BY_HAND[1]})"
     if KURED in node.annotations:
         return f"kured reboots it (annotation {KURED})"
     if any(name in (*node.labels, *node.annotations) for name in NVSENTINEL):
         return f"NVSentinel has it ({_first(NVSENTINEL, (*node.labels, *node.annotations))})"
     return "somebody cordoned it (kubectl uncordon)" if node.cordoned else ""
+
+
+def _by_hand(node: DrainedNode) -> bool:
+    return node.annotations.get(BY_HAND[0]) == BY_HAND[1]
 
 
 class Pods(NamedTuple):
@@ -150,7 +157,7 @@ def after_pods(
 
 def undone(node: DrainedNode | None) -> Write | None:
     """A Node as it was before; None: there is nothing of ours on it, or somebody has taken it into their own hands."""
-    if node is None or node.annotations.get(BY_HAND[0]) == BY_HAND[1]:
+    if node is None or _by_hand(node):
         return None
     if value_of(node) is None and ORDER not in node.annotations:
         return None

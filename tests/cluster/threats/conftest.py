@@ -28,5 +28,6 @@ def site(
     machines += [
         Chassis(f"bare-{number}", number, on_record=False, declared={"identity": "nonce"}) for number in range(61, 64)
     ]
+    machines += [Chassis("roll-71", 71, declared={"profile": "rolled"})]
     with start(tmp_path_factory.mktemp("threats") / "site", control_plane, accounts, *machines) as one:
         yield one

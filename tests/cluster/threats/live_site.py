@@ -45,6 +45,8 @@ SECRETS = "/api/v1/namespaces/kube-system/secrets"
 NODES = "/api/v1/nodes"
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/netboot/leases"
 RECORDS = "/api/v1/namespaces/netboot/configmaps?labelSelector=app.kubernetes.io/managed-by=netboot"
+PROFILES = {"compute": "stable", "rolled": "rolled"}
+"""And their channels; machines of the second are alone in it, for a rollout."""
 SERVE = "serve"
 """The name of the service's own listener among the replicas."""
 
@@ -248,8 +250,8 @@ def live_site(root: Path, cluster: Cluster, accounts: dict[str, Path], *machines
     """A service that runs while in the block."""
     port, inventory = free_ports(1)[0], {"machines": [chassis.entry() for chassis in machines]}
     rest: dict[str, Any] = {
-        "profiles": [{"name": "compute", "channel": "stable", "pcrs": "none"}],
-        "channels": [{"name": "stable"}],
+        "profiles": [{"name": name, "channel": channel, "pcrs": "none"} for name, channel in PROFILES.items()],
+        "channels": [{"name": channel} for channel in PROFILES.values()],
     }
     rest["racks"] = [{"name": "r1", "topology": {"zone": "hall-2", "region": "eu-1", "tiers": ["leaf-7", "spine-1"]}}]
     rest["classes"] = [{"name": "vetoed", "vetoes": {"namespaces": ["default"], "max_wait": "30s"}}]
@@ -269,7 +271,8 @@ def live_site(root: Path, cluster: Cluster, accounts: dict[str, Path], *machines
     write_keys(root / "secrets" / "sealing.keys", Keyset((new_key(),)))
     write_keys(root / "secrets" / "nonce.keys", Keyset((new_key(),)), NONCES)
     config = load_config(root / "netboot.yaml")
-    Store(config.store).set_channel("stable", add_image(config))
+    for channel in PROFILES.values():
+        Store(config.store).set_channel(channel, add_image(config))
     with serving(config, root / "netboot.yaml") as service:
         net, glass = JoinSite(root, config, ports={SERVE: port}), Admin(cluster, pair="break-glass")
         one = LiveSite(service, net, cluster, Admin(cluster), glass, {chassis.name: chassis for chassis in machines})

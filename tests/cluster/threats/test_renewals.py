@@ -1,0 +1,64 @@
+"""A rollout before a real control plane: it drains a machine and tells it to reboot by itself, and is complete when the
+machine is in service with the image."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cluster.threats.live_site import LiveSite
+from tests.cluster.threats.test_drains import Kubelet, a_pod_of_a_set, chassis_boot, in_service, order
+from tests.processes import wait_for
+from tests.sites import add_image
+
+pytestmark = pytest.mark.cluster
+
+
+def rollout(site: LiveSite) -> Any:
+    return json.loads(netboot(site, "status", "rolled", "--output", "json"))
+
+
+def netboot(site: LiveSite, *arguments: str) -> str:
+    done = site.service.netboot("rollout", *arguments)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def serves(site: LiveSite, machine: Kubelet) -> None:
+    """It has joined, and its gate is open."""
+    wait_for(lambda: "NodeRegistered" in site.phases(chassis_boot(site, machine.name)), 60)
+    wait_for(lambda: in_service(site, machine.name) == "InService", 90)
+
+
+def test_a_rollout_drains_a_machine_tells_it_to_reboot_and_counts_it_when_it_is_back(
+    site: LiveSite, tmp_path: Path
+) -> None:
+    chassis = site.fresh("roll")
+    new = add_image(site.service.config, name="next", salt="next")
+    machine = Kubelet(site, chassis, tmp_path / "first")
+    order(site, "accept", machine.name, "--reason", "no checks here", "--until", "1h")
+    with machine.running():
+        serves(site, machine)
+        pod = a_pod_of_a_set(machine)
+        said = netboot(site, "start", "rolled", "next", "--bake", "0s", "--deadline", "10m")
+        assert "`netboot rollout status rolled` says how far they are" in said
+        wait_for(lambda: machine.drained() == "Draining", 60)
+        leaving = f"/api/v1/namespaces/default/pods/{pod}"
+        wait_for(lambda: site.admin("GET", leaving).json()["metadata"].get("deletionTimestamp"), 60)
+        assert machine.reboot() == 1, "it is not drained"
+        machine.ask("DELETE", leaving, {"gracePeriodSeconds": 0}, 200)
+        wait_for(machine.told, 60)
+        (member,) = rollout(site)["members"]
+        assert (member["state"], member["order"]["owner"]) == ("assigned", f"rollout/{rollout(site)['number']}")
+        assert [machine.reboot(), machine.reboot()] == [0, 1]
+    again = Kubelet(site, chassis, tmp_path / "second")
+    with again.running():
+        serves(site, again)
+        wait_for(lambda: rollout(site)["state"] == "complete", 60)
+        assert (again.told(), again.drained(), again.reboot()) == (None, None, 1)
+    assert rollout(site)["why"] == "1 done"
+    assert site.service.api(f"/v1/machines/{machine.name}/drains")["drains"][0]["end"] == "rebooted"
+    served = site.service.api(f"/v1/boots/{chassis_boot(site, machine.name)}")["script"]["image"]
+    assert served == new
+    site.admin("DELETE", "/apis/apps/v1/namespaces/default/replicasets/s")
