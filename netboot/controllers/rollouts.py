@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from images.errors import ImageError
+from netboot.controllers.watching import unheard
 from netboot.lifecycle.conditions import Judged
 from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.intents import Freezes, permission
@@ -27,9 +28,6 @@ log = logging.getLogger(__name__)
 
 KEEP_MS = 10_000
 """How often a rollout's clock is written down where nothing else is: a crash sets its deadlines back by so much."""
-FRESH_MS = 10_000
-MOST_WAITING = 100
-"""Machines that wait to be judged; with more of them, what is known is too old to tell who is late."""
 WHO = "netboot"
 STANDS_STILL = "it stands still"
 
@@ -151,12 +149,9 @@ class RolloutController:
     def _unseen(self, snapshot: Snapshot, members: Members) -> str:
         """Why what was found of these machines may not be how they are (rule L11 of the lifecycle); empty: it is."""
         said = self._lifecycle()
-        if said is None or abs(self._up_ms() - said.up_ms) > FRESH_MS:
-            return f"{STANDS_STILL}: the lifecycle loop is silent"
-        if said.problem:
-            return f"{STANDS_STILL}: the lifecycle loop says: {said.problem}"
-        if said.waiting > MOST_WAITING:
-            return f"{STANDS_STILL}: more than {MOST_WAITING} machines wait to be judged"
+        if why := unheard(said, self._up_ms()):
+            return f"{STANDS_STILL}: {why}"
+        assert said is not None  # or it is not heard
         places = sorted(place.rstrip("/") for place in places_of(snapshot, members) & set(said.unseen))
         return f"{STANDS_STILL}: {', '.join(places)} cannot be looked at" if places else ""
 

@@ -89,9 +89,8 @@ MARK = {"netboot.dev/managed-by": "netboot"}
 
 
 class NodeView(NamedTuple):
-    """What a Node object says. `boot_id` is the kernel's (`status.nodeInfo.bootID`); `marked`: it has MARK; `gated`: it
-    has UNCHECKED; `cordoned`: somebody set `spec.unschedulable`, which netboot never writes; `taints`, `labels`: all;
-    `by_hand`: it has BY_HAND; `version`: opaque; `written`: keys of labels that we wrote."""
+    """A Node object. `boot_id`: the kernel's; `marked`: it has MARK; `gated`: UNCHECKED; `cordoned`: by somebody else;
+    `by_hand`: BY_HAND; `version`: opaque; `written`: labels of ours; `holder`: who else has taken it, in words."""
 
     name: str
     uid: str
@@ -108,6 +107,7 @@ class NodeView(NamedTuple):
     version: str = ""
     labels: Mapping[str, str] = MappingProxyType({})
     written: tuple[str, ...] = ()
+    holder: str = ""
 
 
 class Nodes(Protocol):

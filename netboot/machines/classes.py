@@ -14,6 +14,7 @@ from netboot.addresses import MachineUrl
 from netboot.machines.boot_limit import Boots
 from netboot.machines.deadlines import Deadlines
 from netboot.machines.health import Count, Threshold, Tolerated, Words
+from netboot.machines.remedies import Remedies
 
 Gigabytes = Annotated[float, Field(gt=0, le=16_000_000)]
 Some = Annotated[Count, Field(ge=1)]
@@ -111,6 +112,8 @@ class Class(Strict):
     """When its nodes may take work. Not written where nothing is said."""
     boot_limit: Boots | None = Field(None, exclude_if=lambda said: said is None)
     """How many boots may come before one is Ready, where that is not the default. Not written where there is none."""
+    remedies: Remedies = Field(Remedies(), exclude_if=lambda remedies: remedies == Remedies())
+    """What is done about one that is not well. Not written where nothing is said."""
 
     @property
     def memory_mib(self) -> int | None:

@@ -1,8 +1,8 @@
 """The process `controllers`: the publisher (inventory, channels and images → snapshot), the projection (journals →
-state), the lifecycle (state and clocks → conditions), and rollouts (conditions → assignments). One process, for each
-but the last is the only writer of its file."""
+state), the lifecycle (state and clocks → conditions), rollouts (conditions → assignments) and remedies (conditions →
+orders). One process, for each but the last two is the only writer of its file."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -15,18 +15,23 @@ from netboot.controllers.assignments import Assignments
 from netboot.controllers.boot_records import BootRecords
 from netboot.controllers.declared import Published
 from netboot.controllers.drains import AndDrains
+from netboot.controllers.evidence import Evidence
+from netboot.controllers.helping import AndRemedies
 from netboot.controllers.judging import AndRecords
 from netboot.controllers.lifecycle import LifecycleController
 from netboot.controllers.loop import Beats, Controllers
 from netboot.controllers.noticed import Noticed
 from netboot.controllers.projection import ProjectionController
 from netboot.controllers.proofs import Proofs, Prover
+from netboot.controllers.remedies import RemedyController, Surveyed
 from netboot.controllers.rollouts import RolloutController
 from netboot.controllers.sight import Eyes
 from netboot.controllers.snapshot_publisher import SnapshotPublisher
 from netboot.lifecycle.drains import DrainsStatus
-from netboot.lifecycle.errors import CannotTellError
+from netboot.lifecycle.errors import CannotTellError, NotReadyError
+from netboot.lifecycle.rollout_store import in_hand
 from netboot.lifecycle.snapshot import BootWindow
+from netboot.machines.maintenance import Window
 from netboot.machines.values import Inventory
 from netboot.process import ProcessSpec
 from netboot.status import FetcherStatus, LifecycleStatus, up_ms
@@ -39,6 +44,7 @@ from netboot.stores.history_writer import HistoryFile
 from netboot.stores.image_repository import open_image_repository
 from netboot.stores.intents import SqliteIntents
 from netboot.stores.register import open_register
+from netboot.stores.remedies import SqliteRemedies
 from netboot.stores.rollouts import SqliteRollouts
 from netboot.stores.state import SqliteStates
 from netboot.stores.state_writer import SqliteProjection
@@ -99,9 +105,10 @@ def run(spec: ProcessSpec) -> None:
         told=judging.told,
         long_seconds=config.watchdog.controller_seconds / 4,
     )
+    judged = SqliteConditions(config.data / "conditions.db").judged
     rollouts = RolloutController(
         store,
-        SqliteConditions(config.data / "conditions.db").judged,
+        judged,
         lambda: publisher.published,
         partial(_said, status),
         repository.channel,
@@ -110,7 +117,23 @@ def run(spec: ProcessSpec) -> None:
         clock,
         up_ms,
     )
-    settling = AndDrains(rollouts, drains, partial(_drained, config, status), clock)
+    remedies = RemedyController(
+        SqliteRemedies(config.data / "intents.db"),
+        Surveyed(
+            lifecycle.ailing,
+            lifecycle.declared,
+            judged,
+            partial(_said, status),
+            partial(in_hand, store),
+            partial(_windows, publisher),
+            Evidence(states, judged).of,
+        ),
+        SqliteFreezes(config.data / "intents.db"),
+        clock,
+        up_ms,
+        StatusFile(config.data / "status", "remedies").write,
+    )
+    settling = AndRemedies(AndDrains(rollouts, drains, partial(_drained, config, status), clock), remedies)
     beats = Beats(
         spec.heartbeat("publisher"), spec.heartbeat(), spec.heartbeat("lifecycle"), spec.heartbeat("rollouts")
     )
@@ -146,6 +169,13 @@ def _drained(config: Config, status: StatusFolder) -> list[DrainsStatus]:
         with suppress(CannotTellError):
             said += [status.read(f"drains-{cluster}", DrainsStatus)]
     return [each for each in said if each is not None]
+
+
+def _windows(publisher: SnapshotPublisher) -> Sequence[Window]:
+    """When what acts by itself may begin something."""
+    if publisher.published is None:
+        raise NotReadyError("nothing has been published yet")
+    return publisher.published.inventory.maintenance
 
 
 def _boot_windows(config: Config, inventory: Inventory, now_ms: int) -> Mapping[str, BootWindow]:

@@ -88,7 +88,9 @@ def run(spec: ProcessSpec) -> None:
     observed, status = ObservedFile(config.data / "status", cluster), StatusFile(config.data / "status", spec.name)
 
     def say(said: Reporting) -> None:
-        if observed.write(collector.nodes()):  # first: who reads a status that is fresh reads Nodes that are
+        if observed.write(
+            collector.nodes(), gate.words()
+        ):  # first: who reads a status that is fresh reads Nodes that are
             status.write(said)
 
     teller.start()

@@ -1,6 +1,7 @@
 """What people ordered that takes Pods away, in `data/intents.db`: `netboot.lifecycle.drains.DrainStore`."""
 
 import sqlite3
+from collections.abc import Iterable
 from pathlib import Path
 
 from netboot.lifecycle.drains import Change, Drain, End, decide
@@ -26,7 +27,7 @@ class SqliteDrains:
 
     def standing(self) -> list[Drain]:
         with opened(self._path, "ro") as db:
-            return _read(db, f"{_SELECT} WHERE end IS NULL ORDER BY machine")
+            return standing(db)
 
     def of(self, machine: str, limit: int) -> list[Drain]:
         with opened(self._path, "ro") as db:
@@ -35,14 +36,7 @@ class SqliteDrains:
     def order(self, asked: Drain) -> Change:
         with opened(self._path, "rw") as db:
             db.execute("BEGIN IMMEDIATE")
-            stands = _read(db, f"{_SELECT} WHERE machine = ? AND end IS NULL", asked.machine)
-            change = decide(stands[0] if stands else None, asked)
-            if change.did:
-                if change.replaced is not None:
-                    words = f"{asked.what} was ordered by {asked.who}"
-                    db.execute(_END, ("replaced", asked.since_ms, words, change.replaced.id))
-                db.execute(_INSERT, [getattr(asked, column) for column in _COLUMNS])
-                db.execute(_FORGET, (asked.machine, KEPT))
+            change = carry_out(db, asked)
             db.execute("COMMIT")  # an error before it closes the connection, which rolls back
         return change
 
@@ -53,6 +47,29 @@ class SqliteDrains:
             found = _read(db, f"{_SELECT} WHERE id = ?", drain) if done else []
             db.execute("COMMIT")
         return found[0] if found else None
+
+
+def carry_out(db: sqlite3.Connection, asked: Drain) -> Change:
+    """Read, decide and write, in the transaction that is open."""
+    stands = _read(db, f"{_SELECT} WHERE machine = ? AND end IS NULL", asked.machine)
+    change = decide(stands[0] if stands else None, asked)
+    if change.did:
+        if change.replaced is not None:
+            words = f"{asked.what} was ordered by {asked.who}"
+            db.execute(_END, ("replaced", asked.since_ms, words, change.replaced.id))
+        db.execute(_INSERT, [getattr(asked, column) for column in _COLUMNS])
+        db.execute(_FORGET, (asked.machine, KEPT))
+    return change
+
+
+def standing(db: sqlite3.Connection) -> list[Drain]:
+    """All that stand, in the transaction that is open."""
+    return _read(db, f"{_SELECT} WHERE end IS NULL ORDER BY machine")
+
+
+def named(db: sqlite3.Connection, drains: Iterable[str]) -> dict[str, Drain]:
+    """These, by their ids; one that is longer ago than is kept is not in it."""
+    return {each.id: each for drain in drains for each in _read(db, f"{_SELECT} WHERE id = ?", drain)}
 
 
 def _read(db: sqlite3.Connection, query: str, *values: object) -> list[Drain]:

@@ -81,4 +81,4 @@ def reason(service: Service, kind: str) -> str:
 
 def node(service: Service, how: Node) -> None:
     """What the node collector sees of the machine's Node."""
-    write_status(service.config.data / "status", file_of("default"), observed({"gpu-001": how}))
+    write_status(service.config.data / "status", file_of("default"), observed({"gpu-001": how}, {}))

@@ -19,6 +19,7 @@ from netboot.controllers.nodes.reports import Entry, Reports
 from netboot.join.labels import differ
 from netboot.join.node_said import ACCEPTED
 from netboot.join.ports import Nodes, NodeView
+from netboot.lifecycle.known import NodeWord
 from netboot.lifecycle.ports import States
 from netboot.machines.classes import Class, Gate
 from netboot.machines.values import Machine
@@ -137,6 +138,15 @@ class GateController:
             nodes = [entry.node for entry in self._reports.entries.values()]
         return [node.name for node in nodes if any(taint["key"] == key for taint in node.taints)]
 
+    def words(self) -> dict[str, NodeWord]:
+        """What else is to be seen on Nodes, by name, where there is anything: a check failed, who else has taken it."""
+        with self._lock:
+            said = {
+                name: NodeWord("" if self._reports.is_stale(entry) else entry.failed(), entry.node.holder)
+                for name, entry in self._reports.entries.items()
+            }
+        return {name: word for name, word in said.items() if any(word)}
+
     def status(self) -> GateStatus:
         """For metrics."""
         with self._lock:
@@ -152,7 +162,9 @@ class GateController:
         for entry in entries.values():
             state = states.get(entry.machine)
             boot = state.current if state is not None else None
-            signed = boot.certificates if boot is not None and registered(entry.node.uid, boot) else ()
+            its = boot is not None and registered(entry.node.uid, boot)
+            signed = boot.certificates if boot is not None and its else ()
+            entry.boot = boot.boot if boot is not None and its else ""
             entry.looks += 1
             entry.look_at = self._monotonic() + LOOKS.bound(entry.looks)
             with self._lock:
