@@ -24,6 +24,7 @@ from netboot.stores.intents import SqliteIntents
 from netboot.stores.inventory import read_inventory
 from netboot.stores.live import LiveView
 from netboot.stores.register import open_register
+from netboot.stores.remedies import SqliteRemedies
 from netboot.stores.rollouts import SqliteRollouts
 from netboot.stores.state import SqliteStates
 from netboot.stores.status import StatusFolder, room
@@ -80,6 +81,7 @@ def compose(config: Config, stopping: Callable[[], bool]) -> Dependencies:
         intents=intents,
         freezes=SqliteFreezes(config.data / "intents.db"),
         drains=SqliteDrains(config.data / "intents.db"),
+        remedies=SqliteRemedies(config.data / "intents.db"),
         issuer=_issuer(config, register, intents) if config.clusters else None,
         boot_key=partial(bootkey.key_of, config),
         up_ms=up_ms,

@@ -15,6 +15,7 @@ from netboot.controllers.nodes.gating import GateController
 from netboot.controllers.nodes.holds import JudgedHolds
 from netboot.controllers.nodes.judged import JudgedNow
 from netboot.controllers.nodes.observed import ObservedFile
+from netboot.controllers.nodes.remedied import TakenSince
 from netboot.controllers.nodes.telling import Teller
 from netboot.join.labels import written
 from netboot.join.node_drains import DRAIN
@@ -34,6 +35,7 @@ from netboot.stores.drains import SqliteDrains
 from netboot.stores.facts import Facts
 from netboot.stores.intents import SqliteIntents
 from netboot.stores.live import LiveView
+from netboot.stores.remedies import SqliteRemedies
 from netboot.stores.state import SqliteStates
 from netboot.stores.status import StatusFile, StatusFolder
 
@@ -74,7 +76,7 @@ def run(spec: ProcessSpec) -> None:
     accepted = AcceptedNow(wanted, SqliteIntents(wanted), now_ms).machines
     held = JudgedHolds(judged().found)
     gate = GateController(nodes, machines.all, classes, states, held, labels, accepted, up_ms)
-    teller = Teller(events, judged().found, gate.nodes, now_ms)
+    teller = Teller(events, judged().found, gate.nodes, now_ms, TakenSince(SqliteRemedies(wanted)).news)
     collector = Collector(nodes, machines.all, states, facts, gate, SystemClock(), joins_read)
     drainer = Drainer(
         connect=lambda: KubeDrains(connect(config.clusters[cluster].nodes)),

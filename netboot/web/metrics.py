@@ -18,6 +18,7 @@ from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.health import STALE_MS
 from netboot.lifecycle.history import History
 from netboot.lifecycle.ports import Clock, States
+from netboot.lifecycle.remedies import RemediesStatus
 from netboot.status import (
     BootStatus,
     FetcherStatus,
@@ -35,6 +36,7 @@ from netboot.web.metrics_attention import Attention
 from netboot.web.metrics_clusters import clusters
 from netboot.web.metrics_lifecycle import lifecycle
 from netboot.web.metrics_objective import objective
+from netboot.web.metrics_remedies import remedies
 from netboot.web.metrics_rollouts import rollouts
 
 S = TypeVar("S", bound=Strict)
@@ -103,6 +105,8 @@ class Now(Collector):
             yield from lifecycle(judged)
         if (rolling := self._read("rollouts", RolloutsStatus)) is not None:
             yield from rollouts(rolling)
+        if (helping := self._read("remedies", RemediesStatus)) is not None:
+            yield from remedies(helping)
         if (fetcher := self._read("fetcher", FetcherStatus)) is not None:
             yield from _fetcher(fetcher)
         if (supervisor := self._read("supervisor", SupervisorStatus)) is not None:

@@ -8,13 +8,14 @@ import logging
 import threading
 import time
 from collections import OrderedDict, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from netboot.controllers.nodes.judged import Found
 from netboot.join.errors import ConflictError
 from netboot.join.node_events import NodeEvent, NodeEvents
 from netboot.lifecycle.errors import CannotTellError
+from netboot.lifecycle.remedies import Remedy
 from netboot.logs import Trouble
 from netboot.status import DEFECT
 
@@ -40,12 +41,14 @@ class _Series:
 
 @dataclass(slots=True)
 class Teller:
-    """`connect()`, `found()`, `nodes()`: machine → its Node's name and uid; `now_ms()`: the time of day."""
+    """`connect()`, `found()`, `nodes()`: machine → its Node's name and uid; `now_ms()`: the time of day; `taken()`: the
+    remedies that were taken since it was asked last."""
 
     connect: Callable[[], NodeEvents]
     found: Callable[[], Found | None]
     nodes: Callable[[], Mapping[str, tuple[str, str]]]
     now_ms: Callable[[], int]
+    taken: Callable[[], Sequence[Remedy]] = list
     monotonic: Callable[[], float] = time.monotonic
     _seen: Found | None = None
     _events: NodeEvents | None = None
@@ -73,6 +76,7 @@ class Teller:
                 if lost := max(0, len(self._waiting) + len(news) - MOST_WAITING):
                     log.error("%d events are not written, the oldest: more than %d wait", lost, MOST_WAITING)
                 self._waiting.extend(news)
+        self._waiting.extend(self._remedied())
         for _ in range(min(AT_ONCE, len(self._waiting))):
             self._tries += 1
             if self._tries <= MOST_TRIES:
@@ -90,6 +94,15 @@ class Teller:
             if machine in nodes and machine in before
             for now, old in zip(conditions, before[machine], strict=False)
             if (now.status, now.reason) != (old.status, old.reason)
+        ]
+
+    def _remedied(self) -> list[NodeEvent]:
+        return [
+            NodeEvent(
+                *where, "Remedy", "False", each.what.capitalize(), f"remedy {each.id}: {each.message}", each.at_ms
+            )
+            for each in self.taken()
+            if (where := self.nodes().get(each.machine)) is not None
         ]
 
     def _write(self, event: NodeEvent) -> None:
