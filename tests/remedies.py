@@ -8,7 +8,7 @@ from netboot.lifecycle.drains import Drain
 from netboot.lifecycle.intents import Intent, by_machine
 from netboot.lifecycle.reasons import Reason
 from netboot.lifecycle.remedies import Books, Case, Fleet, Pause, Remedy
-from netboot.machines.remedies import Ladder, Remedies
+from netboot.machines.remedies import Remedies, Rules
 from tests.records import START, boot_id
 
 MINUTE, HOUR = 60_000, 3_600_000
@@ -20,8 +20,8 @@ def ailment(machine: str = "gpu-001", reason: Reason = Reason.CHECKS_FAILED, **m
     return Ailment.model_validate(values | more)
 
 
-def ladder(**more: Any) -> Ladder:
-    return Ladder(Remedies.model_validate({"act": True, **more}), "class hgx")
+def rules(**more: Any) -> Rules:
+    return Rules(Remedies.model_validate({"act": True, **more}), "class hgx")
 
 
 def case(machine: str = "gpu-001", **more: Any) -> Case:
@@ -31,7 +31,7 @@ def case(machine: str = "gpu-001", **more: Any) -> Case:
         "rack": "r1",
         "ailment": ailment(machine, reason, since_ms=since),
         "ready": reason is Reason.CHECKS_FAILED,
-        "ladder": ladder(),
+        "rules": rules(),
         "waited_ms": WAITED,
     }
     return Case(machine, **(known | more))

@@ -18,7 +18,7 @@ from netboot.stores.intents import SqliteIntents, make
 from netboot.stores.remedies import SqliteRemedies
 from tests.lifecycle_world import declared
 from tests.records import START, boot_id
-from tests.remedies import ailment, ladder
+from tests.remedies import ailment, rules
 
 STEP_MS = 10_000
 """As long a pause as is taken for time in which it was looked at (`seen_time.LONGEST_STEP_MS`)."""
@@ -74,11 +74,11 @@ class Killable:
 class World:
     """437 machines in racks of eight; `ill(...)` and `well(...)` say how they are."""
 
-    def __init__(self, folder: Path, machines: int = 437, **rules: Any) -> None:
+    def __init__(self, folder: Path, machines: int = 437, **said: Any) -> None:
         self.names = [f"m{number:03}" for number in range(machines)]
-        self.rules = ladder(**rules)
+        self.rules = rules(**said)
         self.declared: dict[str, Declared] = {
-            name: declared(name, rack=f"r{number // 8}", ladder=self.rules) for number, name in enumerate(self.names)
+            name: declared(name, rack=f"r{number // 8}", rules=self.rules) for number, name in enumerate(self.names)
         }
         self.ailing: dict[str, Ailing] | None = {}
         self.boots = dict.fromkeys(self.names, 1)

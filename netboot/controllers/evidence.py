@@ -46,7 +46,7 @@ def _boot(trace: Trace) -> dict[str, Any]:
     """How far it came, and what it said last that failed."""
     return {
         "image": trace.script.image if trace.script is not None else None,
-        "phases": {str(each.phase): moment(each.at_ms) for each in trace.reached},
+        "phases": [f"{each.phase} {moment(each.at_ms)}" for each in trace.reached],
         "failures": [{"at": moment(each.at_ms), "detail": each.detail} for each in trace.failures[-MOST_FAILURES:]],
     }
 

@@ -135,7 +135,7 @@ class RemedyController:
                 rack=each.declared.rack,
                 ailment=each.ailment,
                 ready=each.ready,
-                ladder=each.declared.ladder,
+                rules=each.declared.rules,
                 waited_ms=self._waited(name, each.ailment, books, self._clocks.values.get(place, 0)),
                 unseen=where,
                 elsewhere=held or elsewhere.get(name, ""),
@@ -233,7 +233,7 @@ def _remedy(case: Case, decision: Decision, outcome: str, now_ms: int) -> Remedy
 
 
 def _standing(case: Case, decision: Decision) -> Standing:
-    left = 0 if decision.due else max(0, case.ladder.remedies.wait - case.waited_ms // 1000)
+    left = 0 if decision.due else max(0, case.rules.remedies.wait - case.waited_ms // 1000)
     return Standing(
         machine=case.machine,
         reason=case.ailment.reason,

@@ -11,7 +11,7 @@ from netboot.lifecycle.trace import Trace
 from netboot.lifecycle.transitions import PLACE, Course, Mark
 from netboot.machines.boot_limit import NONE, BootLimit
 from netboot.machines.deadlines import Deadline
-from netboot.machines.remedies import Ladder
+from netboot.machines.remedies import Rules
 
 BOOTED, READY = PLACE[Phase.BOOTED], PLACE[Phase.READY]
 MOST_COUNTED = CLAIMS_KEPT
@@ -69,7 +69,7 @@ class Declared(NamedTuple):
     rollout: int | None = None
     """The rollout that assigned `image`; None: it is its channel's."""
     rack: str = ""
-    ladder: Ladder = Ladder()
+    rules: Rules = Rules()
 
 
 @dataclass(frozen=True, slots=True)

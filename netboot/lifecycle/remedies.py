@@ -14,7 +14,7 @@ from netboot.lifecycle.conditions import Ailment
 from netboot.lifecycle.drains import Drain
 from netboot.lifecycle.intents import Intent
 from netboot.lifecycle.reasons import Reason
-from netboot.machines.remedies import Ladder, Rung
+from netboot.machines.remedies import Action, Rules
 
 MOST_SHOWN = 2_000
 WHO = "netboot"
@@ -32,7 +32,7 @@ class Remedy(Strict):
     id: int = 0
     at_ms: int
     machine: str
-    what: Rung
+    what: Action
     outcome: Literal["taken", "withheld"]
     reason: Reason
     boot: str
@@ -66,7 +66,7 @@ class Case(NamedTuple):
     rack: str
     ailment: Ailment
     ready: bool
-    ladder: Ladder
+    rules: Rules
     waited_ms: int
     unseen: str = ""
     elsewhere: str = ""

@@ -1,6 +1,6 @@
 """Which remedy is due, and what withholds it. Pure: the same facts come to the same, in whatever order they came.
 
-The ladder of a class is gone down rung by rung, with its wait before each; a Node that is not Ready is never drained,
+What a class says is done one after the other, with its wait before each; a Node that is not Ready is never drained,
 for nothing there could answer. Whatever somebody else has taken in hand is left alone.
 """
 
@@ -10,7 +10,7 @@ from typing import NamedTuple
 from netboot.lifecycle.intents import Exemption
 from netboot.lifecycle.reasons import Reason
 from netboot.lifecycle.remedies import DAY_MS, Books, Case, End, Fleet, Pause, Remedy
-from netboot.machines.remedies import Ladder, Rung
+from netboot.machines.remedies import Action, Rules
 
 TOGETHER, IN_RACKS, TOGETHER_MS = 3, 2, 600_000
 """So many machines in so many racks that fail for the same reason within so long have one cause, which no remedy of a
@@ -21,7 +21,7 @@ NAMED = 5
 class Decision(NamedTuple):
     """`what`: the next one; None: there is none; `due`: its time has come; `words`: what withholds it."""
 
-    what: Rung | None
+    what: Action | None
     due: bool
     words: str
 
@@ -37,8 +37,8 @@ def decide(case: Case, books: Books, fleet: Fleet) -> Decision:
         return Decision(None, due=False, words=words)
     what = _next(case, books)
     if what is None:
-        return Decision(None, due=False, words=f"nothing of its ladder is left for today{_said_by(case.ladder)}")
-    if case.waited_ms < case.ladder.remedies.wait * 1000:
+        return Decision(None, due=False, words=f"nothing more is done about it today{_said_by(case.rules)}")
+    if case.waited_ms < case.rules.remedies.wait * 1000:
         return Decision(what, due=False, words="")
     return Decision(what, due=True, words=_withheld(case, books, fleet))
 
@@ -57,9 +57,9 @@ def _taken_in_hand(case: Case, books: Books) -> str:
     return ""
 
 
-def _next(case: Case, books: Books) -> Rung | None:
-    rest = case.ladder.remedies.ladder[len(_today(case.machine, books)) :]
-    return next((rung for rung in rest if case.ready or rung == "quarantine"), None)
+def _next(case: Case, books: Books) -> Action | None:
+    rest = case.rules.remedies.actions[len(_today(case.machine, books)) :]
+    return next((action for action in rest if case.ready or action == "quarantine"), None)
 
 
 def _today(machine: str, books: Books) -> list[Remedy]:
@@ -68,8 +68,8 @@ def _today(machine: str, books: Books) -> list[Remedy]:
 
 
 def _withheld(case: Case, books: Books, fleet: Fleet) -> str:
-    if not case.ladder.remedies.act:
-        return f"it is not to act by itself{_said_by(case.ladder)}: `remedies: {{act: true}}`"
+    if not case.rules.remedies.act:
+        return f"it is not to act by itself{_said_by(case.rules)}: `remedies: {{act: true}}`"
     if books.pause is not None and books.pause.stands:
         return paused(books.pause)
     return case.unseen or case.elsewhere or fleet.withheld or room(case, books, fleet)
@@ -78,14 +78,14 @@ def _withheld(case: Case, books: Books, fleet: Fleet) -> str:
 def room(case: Case, books: Books, fleet: Fleet) -> str:
     """Why no further machine may be put under a remedy now; "": this one may. The one question about budgets: a ledger
     of all that is out of service is to be asked here."""
-    remedies = case.ladder.remedies
+    remedies = case.rules.remedies
     under = under_remedy(books.taken) - {case.machine}
     if len(under) >= (most := remedies.most(fleet.machines)):
-        return f"{len(under)} of {fleet.machines} machines are under a remedy, and {most} may be{_said_by(case.ladder)}"
+        return f"{len(under)} of {fleet.machines} machines are under a remedy, and {most} may be{_said_by(case.rules)}"
     near = sum(fleet.racks.get(machine, "") == case.rack for machine in under)
     if near >= remedies.per_rack:
         where = f"of rack {case.rack}" if case.rack else "without a rack"
-        return f"{near} machines {where} are under a remedy, and {remedies.per_rack} may be{_said_by(case.ladder)}"
+        return f"{near} machines {where} are under a remedy, and {remedies.per_rack} may be{_said_by(case.rules)}"
     return ""
 
 
@@ -111,7 +111,7 @@ def common_cause(cases: Collection[Case], books: Books) -> str:
         for place, first in enumerate(new):
             near = [each for each in new[place:] if each.ailment.since_ms - first.ailment.since_ms <= TOGETHER_MS]
             racks = {each.rack or f"of {each.machine} alone" for each in near}
-            acts = any(each.ladder.remedies.act for each in near)
+            acts = any(each.rules.remedies.act for each in near)
             if len(near) >= TOGETHER and len(racks) >= IN_RACKS and acts:
                 return f"{_named(near)} in {len(racks)} racks are not well for one reason, {reason}, within ten minutes"
     return ""
@@ -137,5 +137,5 @@ def _named(cases: Sequence[Case]) -> str:
     return f"{names} and {len(cases) - NAMED} more" if len(cases) > NAMED else names
 
 
-def _said_by(ladder: Ladder) -> str:
-    return f" ({ladder.said_by or 'default'})"
+def _said_by(rules: Rules) -> str:
+    return f" ({rules.said_by or 'default'})"

@@ -7,26 +7,26 @@ from pydantic import AfterValidator, Field
 from images.values.strict import Strict
 from netboot.machines.strategy import Seconds, Share, of_machines
 
-Rung = Literal["reboot", "quarantine"]
+Action = Literal["reboot", "quarantine"]
 SHORTEST_WAIT = 600
 """Seconds: not before three machines that fail together would have been seen to (`remedy_policy.TOGETHER_MS`)."""
-MOST_RUNGS = 4
+MOST_ACTIONS = 4
 
 
-def _quarantine_last(ladder: tuple[Rung, ...]) -> tuple[Rung, ...]:
-    if "quarantine" in ladder[:-1]:
+def _quarantine_last(actions: tuple[Action, ...]) -> tuple[Action, ...]:
+    if "quarantine" in actions[:-1]:
         raise ValueError("quarantine is the last: a machine in quarantine is left alone")
-    return ladder
+    return actions
 
 
 class Remedies(Strict):
     """`act` False: what would be done is said, and nothing is. `wait`: seconds from when a machine is not well until
-    the first remedy, and between two; `ladder`: what is done, one after the other, and no more than that in a day;
+    the first remedy, and between two; `actions`: what is done, one after the other, and no more than that in a day;
     `per_rack`, `fleet`: how many machines may be under a remedy at once, of one rack and of all."""
 
     act: bool = False
     wait: Annotated[Seconds, Field(ge=SHORTEST_WAIT)] = 1800
-    ladder: Annotated[tuple[Rung, ...], Field(max_length=MOST_RUNGS), AfterValidator(_quarantine_last)] = (
+    actions: Annotated[tuple[Action, ...], Field(max_length=MOST_ACTIONS), AfterValidator(_quarantine_last)] = (
         "reboot",
         "quarantine",
     )
@@ -38,7 +38,7 @@ class Remedies(Strict):
         return of_machines(self.fleet, machines)
 
 
-class Ladder(NamedTuple):
+class Rules(NamedTuple):
     """What is in force for a machine. `said_by`: `class hgx-h100`; "": nobody's word, it is the default."""
 
     remedies: Remedies = Remedies()

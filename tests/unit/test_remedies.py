@@ -311,4 +311,4 @@ def test_whatever_comes_no_more_are_under_a_remedy_than_may_be(
         assert len(under) <= 2, "2% of 120"
         racks = [world.declared[each].rack for each in under]
         assert len(racks) == len(set(racks)), "one of a rack"
-        assert all(world.declared[each.machine].ladder.remedies.act for each in new)
+        assert all(world.declared[each.machine].rules.remedies.act for each in new)

@@ -1,4 +1,4 @@
-"""Which remedy is due, and what withholds it: rung by rung, and by Hypothesis."""
+"""Which remedy is due, and what withholds it: one after the other, and by Hypothesis."""
 
 from typing import Any
 
@@ -11,10 +11,10 @@ from netboot.lifecycle.reasons import Reason
 from netboot.lifecycle.remedies import DAY_MS, Books, Case, Fleet, Pause, Remedy
 from netboot.lifecycle.remedy_policy import Decision, common_cause, decide, end_of, room, under_remedy
 from netboot.lifecycle.transitions import Mark
-from netboot.machines.remedies import Ladder
+from netboot.machines.remedies import Rules
 from tests.drains import drain
 from tests.records import START
-from tests.remedies import HOUR, MINUTE, WAITED, ailment, books, case, fleet, ladder, remedy
+from tests.remedies import HOUR, MINUTE, WAITED, ailment, books, case, fleet, remedy, rules
 
 NOTHING = books()
 
@@ -29,12 +29,10 @@ def test_one_that_is_ready_is_rebooted_and_the_next_time_put_in_quarantine() -> 
     once = books(remedy(end="back"))
     assert decide(case(), once, fleet()) == Decision("quarantine", due=True, words="")
     twice = books(remedy(end="back"), remedy(id=8, what="quarantine", end="readmitted"))
-    assert decide(case(), twice, fleet()) == Decision(
-        None, False, "nothing of its ladder is left for today (class hgx)"
-    )
+    assert decide(case(), twice, fleet()) == Decision(None, False, "nothing more is done about it today (class hgx)")
 
 
-def test_a_day_later_the_ladder_begins_anew_and_a_clock_that_was_set_back_makes_nothing_older() -> None:
+def test_a_day_later_it_begins_anew_and_a_clock_that_was_set_back_makes_nothing_older() -> None:
     old = books(remedy(end="back"), now_ms=START + DAY_MS)
     assert decide(case(), old, fleet()).what == "reboot"
     assert decide(case(), old._replace(now_ms=START + DAY_MS - 1), fleet()).what == "quarantine"
@@ -44,8 +42,8 @@ def test_a_day_later_the_ladder_begins_anew_and_a_clock_that_was_set_back_makes_
 def test_a_node_that_is_not_ready_is_never_drained() -> None:
     for reason in (Reason.NODE_NOT_READY, Reason.STUCK):
         assert decide(case(reason=reason), NOTHING, fleet()) == Decision("quarantine", due=True, words="")
-    only = ladder(ladder=["reboot", "reboot"])
-    assert decide(case(ready=False, ladder=only), NOTHING, fleet()).what is None
+    only = rules(actions=["reboot", "reboot"])
+    assert decide(case(ready=False, rules=only), NOTHING, fleet()).what is None
 
 
 def test_nothing_is_due_before_the_wait_is_over() -> None:
@@ -56,7 +54,7 @@ def test_nothing_is_due_before_the_wait_is_over() -> None:
 @pytest.mark.parametrize(
     ("changed", "words"),
     [
-        ({"ladder": Ladder()}, "it is not to act by itself (default): `remedies: {act: true}`"),
+        ({"rules": Rules()}, "it is not to act by itself (default): `remedies: {act: true}`"),
         ({"unseen": "nodes/default/hgx cannot be looked at"}, "nodes/default/hgx cannot be looked at"),
         ({"elsewhere": "rollout 3 of channel stable has it"}, "rollout 3 of channel stable has it"),
     ],
@@ -121,7 +119,7 @@ def test_three_machines_in_two_racks_within_ten_minutes_are_a_matter_of_the_flee
     assert common_cause(near(0, 5, 10, racks="aaa"), NOTHING) == ""
     assert common_cause(near(0, 5, racks="ab"), NOTHING) == ""
     assert common_cause([case._replace(rack="") for case in near(0, 5, 10)], NOTHING) == words.replace("2 r", "3 r")
-    assert common_cause(near(0, 5, 10, ladder=Ladder()), NOTHING) == "", "nothing would be done"
+    assert common_cause(near(0, 5, 10, rules=Rules()), NOTHING) == "", "nothing would be done"
     mixed = [*near(0, 5, racks="ab"), case("gpu-003", reason=Reason.STUCK, rack="c", since_ms=START)]
     assert common_cause(mixed, NOTHING) == ""
     resumed = books(pause=Pause(stands=False, who="ann", reason="", since_ms=START))
@@ -170,18 +168,18 @@ def end_some(taken: list[Remedy], done: set[int]) -> list[Remedy]:
 def test_no_order_of_facts_lets_more_act_than_budgets_allow(
     facts: list[tuple[str, Reason, bool, int, int]], per_rack: int, whole: int, done: set[int]
 ) -> None:
-    rules, racks = ladder(per_rack=per_rack, fleet=whole), {name: f"r{int(name[-1]) % 3}" for name in MACHINES}
+    kind, racks = rules(per_rack=per_rack, fleet=whole), {name: f"r{int(name[-1]) % 3}" for name in MACHINES}
     taken: list[Remedy] = []
     now = START
     for machine, reason, ready, waited, later in facts:
         now += later * 1000
         on_record = Books(now, None, end_some(taken, done), {}, {}, {})
-        one = Case(machine, racks[machine], ailment(machine, reason), ready, rules, waited * 1000)
+        one = Case(machine, racks[machine], ailment(machine, reason), ready, kind, waited * 1000)
         decision = decide(one, on_record, Fleet(len(MACHINES), racks))
         if not decision.acts:
             continue
         assert decision.what == "quarantine" or ready
-        assert waited >= rules.remedies.wait
+        assert waited >= kind.remedies.wait
         row = {"id": len(taken) + 1, "what": decision.what, "at_ms": now, "reason": reason}
         taken = [each for each in end_some(taken, done) if each.machine != machine or each.end] + [
             remedy(machine, **row)
@@ -190,7 +188,7 @@ def test_no_order_of_facts_lets_more_act_than_budgets_allow(
         assert len(under) <= whole
         assert max([sum(racks[name] == rack for name in under) for rack in racks.values()], default=0) <= per_rack
         lately = [each for each in taken if each.machine == machine and now - each.at_ms < DAY_MS]
-        assert len(lately) <= len(rules.remedies.ladder)
+        assert len(lately) <= len(kind.remedies.actions)
 
 
 @given(
@@ -214,7 +212,7 @@ def test_the_order_in_which_it_became_known_alters_nothing(order: list[int]) -> 
     racks = {f"gpu-00{number}": f"r{number % 2}" for number in range(6)}
     for machine in ("gpu-001", "gpu-002", "gpu-009"):
         for most in (1, 2, 3, 4):
-            one = case(machine, ladder=ladder(fleet=most, per_rack=2))
+            one = case(machine, rules=rules(fleet=most, per_rack=2))
             around = Fleet(437, racks)
             assert decide(one, shuffled, around) == decide(one, books(*taken), around)
             assert room(one, shuffled, around) == room(one, books(*taken), around)
