@@ -19,13 +19,19 @@ def _quarantine_last(actions: tuple[Action, ...]) -> tuple[Action, ...]:
     return actions
 
 
+def _long_enough(wait: int) -> int:
+    if wait < SHORTEST_WAIT:
+        raise ValueError("10m at least: before that it cannot be told whether many fail together")
+    return wait
+
+
 class Remedies(Strict):
     """`act` False: what would be done is said, and nothing is. `wait`: seconds from when a machine is not well until
     the first remedy, and between two; `actions`: what is done, one after the other, and no more than that in a day;
     `per_rack`, `fleet`: how many machines may be under a remedy at once, of one rack and of all."""
 
     act: bool = False
-    wait: Annotated[Seconds, Field(ge=SHORTEST_WAIT)] = 1800
+    wait: Annotated[Seconds, AfterValidator(_long_enough)] = 1800
     actions: Annotated[tuple[Action, ...], Field(max_length=MOST_ACTIONS), AfterValidator(_quarantine_last)] = (
         "reboot",
         "quarantine",

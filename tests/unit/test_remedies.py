@@ -1,5 +1,6 @@
 """The loop that helps machines: by its file and its clocks, and killed at each of its writes."""
 
+import json
 import logging
 from pathlib import Path
 
@@ -8,13 +9,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from netboot.controllers.helping import AndRemedies
+from netboot.join.node_drains import ORDER
 from netboot.lifecycle.intents import PutOn, TakeOff
 from netboot.lifecycle.reasons import Reason
-from netboot.lifecycle.remedies import Pause, Standing
+from netboot.lifecycle.remedies import Pause, Standing, Taking
+from netboot.lifecycle.remedy_policy import end_of
 from netboot.lifecycle.transitions import Mark
 from netboot.machines.maintenance import Freeze
 from netboot.status import RolloutsStatus
+from netboot.stores.drains import SqliteDrains
+from netboot.stores.intents import make
+from netboot.stores.remedies import SqliteRemedies
+from tests import drain_world
 from tests.records import START, boot_id
+from tests.remedies import remedy
 from tests.remedy_world import PLACE, KilledError, World
 
 KURED = "kured reboots it (annotation weave.works/kured-reboot-in-progress)"
@@ -312,3 +320,22 @@ def test_whatever_comes_no_more_are_under_a_remedy_than_may_be(
         racks = [world.declared[each].rack for each in under]
         assert len(racks) == len(set(racks)), "one of a rack"
         assert all(world.declared[each.machine].rules.remedies.act for each in new)
+
+
+def test_what_a_remedy_orders_reaches_its_node_and_reboots_its_machine_once(tmp_path: Path) -> None:
+    """The order is an operator's to whoever carries it out."""
+    make(tmp_path / "intents.db").close()
+    store, site = SqliteRemedies(tmp_path / "intents.db"), drain_world.World(drain_world.pod("a"))
+    site.drains = SqliteDrains(tmp_path / "intents.db")  # type: ignore[assignment] # the same port
+    site.drainer = site.started()
+    taken = store.take(lambda books: Taking(remedy("n-1", at_ms=books.now_ms), ""), site.now_ms())
+    assert taken is not None
+    site.run(30)
+    assert site.node_ is not None
+    order = json.loads(site.node_.annotations[ORDER])
+    assert (order["slot"], order["boot"], order["machine"]) == (taken.drain, boot_id("n-1", 1), "n-1")
+    assert site.evicted == ["a"]
+    site.run(300)
+    books = store.books(site.now_ms())
+    assert (site.reboots, books.drains) == ([boot_id("n-1", 1)], {})
+    assert end_of(taken, books, back=True, gone=False) == "back"
