@@ -1,5 +1,6 @@
 """Where orders to drain and to reboot are kept: the file and the fake, and what the file does besides."""
 
+import sqlite3
 from contextlib import closing
 from pathlib import Path
 
@@ -9,7 +10,7 @@ from netboot.controllers.drains import settle
 from netboot.lifecycle.drains import DrainsStatus, DrainStore, State
 from netboot.lifecycle.errors import StateUnavailableError
 from netboot.stores.drains import KEPT, SqliteDrains
-from netboot.stores.intents import make
+from netboot.stores.intents import MIGRATIONS, make
 from tests.drains import START, MemoryDrains, drain
 
 
@@ -103,8 +104,9 @@ def test_a_file_that_is_gone_says_of_nobody_that_nothing_is_ordered(tmp_path: Pa
 
 def test_one_of_a_netboot_before_this_is_brought_up_to_date(tmp_path: Path) -> None:
     path = tmp_path / "intents.db"
-    with closing(make(path)) as db:
-        db.execute("DROP TABLE drains")
+    with closing(sqlite3.connect(path)) as db:
+        for statement in MIGRATIONS[0]:
+            db.execute(statement)
         db.execute("PRAGMA user_version = 1")
     make(path).close()
     assert SqliteDrains(path).standing() == []

@@ -83,6 +83,10 @@ def test_one_that_recovers_by_itself_or_by_its_reboot_gives_its_place_back(tmp_p
     world.run(1)
     assert world.said.under == 1, "it is in service in the boot that is to be rebooted"
     world.rebooted("m002")
+    world.boots["m002"] = 1
+    world.run(1)
+    assert world.said.under == 1, "what was found of it is of the boot before"
+    world.boots["m002"] = 2
     world.run(1)
     assert (world.taken()[0].end, world.said.under) == ("back", 0)
 
@@ -121,8 +125,9 @@ def test_waits_stand_still_while_it_cannot_be_seen_and_begin_anew_with_the_proce
         for name, value in blind.items():
             setattr(world, name, value)
         world.run(60)
-        assert world.done() == []
         world.unseen, world.silent = (), False
+        world.run(0.2)
+        assert world.done() == []
     ailing, world.ailing = world.ailing, None
     world.run(60)
     world.ailing = ailing

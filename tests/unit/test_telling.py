@@ -77,6 +77,7 @@ def test_each_transition_is_an_event_with_the_sentence_of_the_condition() -> Non
 def test_a_remedy_that_is_taken_is_an_event() -> None:
     stage = Stage()
     stage.taken = [remedy(), remedy("gpu-009", id=8)]
+    assert stage.becomes(None) == []
     assert stage.becomes(None) == [("Remedy", "Reboot")]
     note = "remedy 7: a check failed"
     assert stage.events == [NodeEvent("node-1", "uid-1", "Remedy", "False", "Reboot", note, START)]

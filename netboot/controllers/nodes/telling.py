@@ -76,7 +76,6 @@ class Teller:
                 if lost := max(0, len(self._waiting) + len(news) - MOST_WAITING):
                     log.error("%d events are not written, the oldest: more than %d wait", lost, MOST_WAITING)
                 self._waiting.extend(news)
-        self._waiting.extend(self._remedied())
         for _ in range(min(AT_ONCE, len(self._waiting))):
             self._tries += 1
             if self._tries <= MOST_TRIES:
@@ -85,6 +84,7 @@ class Teller:
                 log.error("not written as an event, after %d tries: %s", MOST_TRIES, self._waiting[0].note)
             self._waiting.popleft()
             self._tries = 0
+        self._waiting.extend(self._remedied())  # last: what cannot be read there hinders no other event
 
     def _news(self, before: Found, found: Found) -> list[NodeEvent]:
         nodes, now_ms = self.nodes(), self.now_ms()
