@@ -2,27 +2,33 @@
 
 import json
 import logging
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from netboot.controllers.evidence import Evidence
 from netboot.controllers.helping import AndRemedies
+from netboot.controllers.remedies import RemedyController, Surveyed
 from netboot.join.node_drains import ORDER
+from netboot.lifecycle.conditions import Judged
 from netboot.lifecycle.intents import PutOn, TakeOff
+from netboot.lifecycle.known import Node
+from netboot.lifecycle.phases import Phase
 from netboot.lifecycle.reasons import Reason
 from netboot.lifecycle.remedies import Pause, Standing, Taking
 from netboot.lifecycle.remedy_policy import end_of
 from netboot.lifecycle.transitions import Mark
 from netboot.machines.maintenance import Freeze
-from netboot.status import RolloutsStatus
+from netboot.status import LifecycleStatus, RolloutsStatus
 from netboot.stores.drains import SqliteDrains
 from netboot.stores.intents import make
 from netboot.stores.remedies import SqliteRemedies
-from tests import drain_world
-from tests.records import START, boot_id
-from tests.remedies import remedy
+from tests import drain_world, lifecycle_world
+from tests.records import START, boot_id, event, script
+from tests.remedies import remedy, rules
 from tests.remedy_world import PLACE, KilledError, World
 
 KURED = "kured reboots it (annotation weave.works/kured-reboot-in-progress)"
@@ -344,3 +350,48 @@ def test_what_a_remedy_orders_reaches_its_node_and_reboots_its_machine_once(tmp_
     books = store.books(site.now_ms())
     assert (site.reboots, books.drains) == ([boot_id("n-1", 1)], {})
     assert end_of(taken, books, back=True, gone=False) == "back"
+
+
+def test_from_a_node_that_falls_to_a_quarantine_whatever_is_reported_meanwhile(tmp_path: Path) -> None:
+    """The lifecycle's loop and this one, as they are in one process."""
+    make(tmp_path / "intents.db").close()
+    store, site = SqliteRemedies(tmp_path / "intents.db"), lifecycle_world.World("gpu-001")
+    site.declared = {"gpu-001": lifecycle_world.declared("gpu-001", rules=rules())}
+
+    def said() -> LifecycleStatus:
+        return site.loop.status().model_copy(update={"up_ms": site.up})
+
+    seen = Surveyed(
+        site.loop.ailing, site.loop.declared, site.kept.judged, said, dict, tuple, Evidence(site.states, dict_of).of
+    )
+    controller = RemedyController(store, seen, Unfrozen(), site, lambda: site.up, lambda _: None)
+
+    def minutes(count: int) -> list[tuple[str, str]]:
+        for _ in range(count * 12):
+            site.pass_seconds(5)
+            controller.step()
+        return [(each.what, each.reason) for each in store.taken_after(0, 9)]
+
+    phases = (Phase.BOOTED, Phase.ATTESTED, Phase.NODE_REGISTERED, Phase.READY)
+    site.take(script("gpu-001", 1), *(event("gpu-001", 1, phase) for phase in phases))
+    site.nodes = {"default": {"gpu-001": Node.NOT_READY}}
+    assert minutes(19) == []
+    site.take(event("gpu-001", 1, Phase.FAILED), script("gpu-001", 2), event("gpu-001", 2, Phase.BOOTED))
+    site.seeing = frozenset()
+    assert minutes(90) == [], "nobody can see"
+    site.seeing = lifecycle_world.ALL
+    assert minutes(30) == []
+    assert minutes(2) == [("quarantine", "NodeNotReady")]
+    assert json.loads(store.one(1)[1])["boot"]["phases"][-1].startswith("Ready ")
+
+
+def dict_of(_names: Sequence[str]) -> dict[str, Judged]:
+    """Nothing was found."""
+    return {}
+
+
+class Unfrozen:
+    """No freeze."""
+
+    def standing(self, _now_ms: int) -> None:
+        return None
