@@ -102,12 +102,13 @@ class RemedyController:
             books = self._settled(books, declared)
         cases = self._cases(ailing or {}, books, said, unseen, up_ms)
         books = self._stopped(cases, books)
-        decided = []
+        decided, fleet = [], self._fleet(books, declared) if cases else Fleet(0, {})
         for case in cases:
-            decision = decide(case, books, self._fleet(books, declared))
+            decision = decide(case, books, fleet)
             if decision.acts and self._take(case, declared):
                 books = self._store.books(self._clock.now_ms())
-                decision = decide(case, books, self._fleet(books, declared))
+                fleet = self._fleet(books, declared)
+                decision = decide(case, books, fleet)
             elif decision.due and decision.words:
                 self._note(case, decision)
             decided.append((case, decision))

@@ -4,6 +4,7 @@ What a class says is done one after the other, with its wait before each; a Node
 for nothing there could answer. Whatever somebody else has taken in hand is left alone.
 """
 
+from bisect import bisect_right
 from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
@@ -12,9 +13,9 @@ from netboot.lifecycle.reasons import Reason
 from netboot.lifecycle.remedies import DAY_MS, Books, Case, End, Fleet, Pause, Remedy
 from netboot.machines.remedies import Action, Rules
 
-TOGETHER, IN_RACKS, TOGETHER_MS = 3, 2, 600_000
-"""So many machines in so many racks that fail for the same reason within so long have one cause, which no remedy of a
-machine takes away."""
+TOGETHER, TOGETHER_MS = 3, 600_000
+"""So many machines, in two racks at least, that fail for the same reason within so long have one cause, which no remedy
+of a machine takes away."""
 NAMED = 5
 
 
@@ -106,15 +107,33 @@ def common_cause(cases: Collection[Case], books: Books) -> str:
     resumed = books.pause.since_ms if books.pause is not None and not books.pause.stands else 0
     untouched = [case for case in cases if case.ailment.since_ms > resumed and not _taken_in_hand(case, books)]
     for reason in sorted({case.ailment.reason for case in untouched}):
-        new = [case for case in untouched if case.ailment.reason is reason]
-        new.sort(key=lambda case: (case.ailment.since_ms, case.machine))
-        for place, first in enumerate(new):
-            near = [each for each in new[place:] if each.ailment.since_ms - first.ailment.since_ms <= TOGETHER_MS]
-            racks = {each.rack or f"of {each.machine} alone" for each in near}
-            acts = any(each.rules.remedies.act for each in near)
-            if len(near) >= TOGETHER and len(racks) >= IN_RACKS and acts:
-                return f"{_named(near)} in {len(racks)} racks are not well for one reason, {reason}, within ten minutes"
+        near = _together([case for case in untouched if case.ailment.reason is reason])
+        if near:
+            racks = len({_rack(case) for case in near})
+            return f"{_named(near)} in {racks} racks are not well for one reason, {reason}, within ten minutes"
     return ""
+
+
+def _together(cases: Collection[Case]) -> Sequence[Case]:
+    """The first that were found within ten minutes of each other, are enough and in racks enough, and about one of
+    which something would be done. Linear: half of a fleet may be here."""
+    found = sorted(cases, key=lambda case: (case.ailment.since_ms, case.machine))
+    times = [case.ailment.since_ms for case in found]
+    elsewhere, acting = len(found), len(found)
+    first: Sequence[Case] = ()
+    for place in reversed(range(len(found))):
+        if place + 1 < len(found) and _rack(found[place]) != _rack(found[place + 1]):
+            elsewhere = place + 1  # the next that is in another rack
+        if found[place].rules.remedies.act:
+            acting = place  # the next about which something would be done
+        end = bisect_right(times, times[place] + TOGETHER_MS)
+        if end - place >= TOGETHER and elsewhere < end and acting < end:
+            first = found[place:end]
+    return first
+
+
+def _rack(case: Case) -> str:
+    return case.rack or f"of {case.machine} alone"
 
 
 def end_of(remedy: Remedy, books: Books, *, back: bool, gone: bool) -> End | None:

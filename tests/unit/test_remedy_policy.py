@@ -131,6 +131,23 @@ def test_three_machines_in_two_racks_within_ten_minutes_are_a_matter_of_the_flee
     )
 
 
+@given(st.lists(st.tuples(st.integers(0, 30), st.sampled_from("ab"), st.booleans()), max_size=9))
+def test_one_cause_is_found_as_the_obvious_way_finds_it(facts: list[tuple[int, str, bool]]) -> None:
+    cases = [
+        case(f"gpu-{place}", since_ms=START + minute * MINUTE, rack=rack, rules=rules(act=act))
+        for place, (minute, rack, act) in enumerate(facts)
+    ]
+    windows = [
+        [each for each in cases if 0 <= each.ailment.since_ms - first.ailment.since_ms <= 10 * MINUTE]
+        for first in cases
+    ]
+    expected = any(
+        len(near) >= 3 and len({each.rack for each in near}) >= 2 and any(each.rules.remedies.act for each in near)
+        for near in windows
+    )
+    assert bool(common_cause(cases, NOTHING)) == expected
+
+
 def test_how_a_remedy_has_ended() -> None:
     order = drain("gpu-001", "order-7", "reboot")
     one, over = remedy(), {"back": True, "gone": False}
