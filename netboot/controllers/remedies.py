@@ -27,12 +27,19 @@ from netboot.lifecycle.remedies import (
     Fleet,
     Pause,
     RemediesStatus,
-    Remedy,
     RemedyStore,
-    Standing,
     Taking,
 )
-from netboot.lifecycle.remedy_policy import Decision, common_cause, decide, end_of, paused, under_remedy
+from netboot.lifecycle.remedy_policy import (
+    Decision,
+    common_cause,
+    decide,
+    end_of,
+    paused,
+    recorded,
+    standing,
+    under_remedy,
+)
 from netboot.lifecycle.seen_time import SeenTime
 from netboot.machines.maintenance import Window
 from netboot.status import LifecycleStatus
@@ -41,6 +48,8 @@ log = logging.getLogger(__name__)
 audit = logging.getLogger("netboot.audit")
 
 LOOK_MS = 5_000
+MOST_WRITES = 50
+"""With one look: each waits for the disk, and rollouts wait for all of them. The next look goes on."""
 
 
 class Surveyed(NamedTuple):
@@ -103,14 +112,15 @@ class RemedyController:
         cases = self._cases(ailing or {}, books, said, unseen, up_ms)
         books = self._stopped(cases, books)
         decided, fleet = [], self._fleet(books, declared) if cases else Fleet(0, {})
+        left = MOST_WRITES
         for case in cases:
             decision = decide(case, books, fleet)
-            if decision.acts and self._take(case, declared):
+            if left and decision.acts and self._take(case, declared):
                 books = self._store.books(self._clock.now_ms())
                 fleet = self._fleet(books, declared)
-                decision = decide(case, books, fleet)
-            elif decision.due and decision.words:
-                self._note(case, decision)
+                decision, left = decide(case, books, fleet), left - 1
+            elif left and decision.due and decision.words:
+                left -= self._note(case, decision)
             decided.append((case, decision))
         self._publish(decided, books)
 
@@ -202,13 +212,16 @@ class RemedyController:
 
     def _taking(self, case: Case, declared: Mapping[str, Declared], evidence: str, books: Books) -> Taking | None:
         decision = decide(case, books, self._fleet(books, declared))
-        return Taking(_remedy(case, decision, "taken", books.now_ms), evidence) if decision.acts else None
+        return Taking(recorded(case, decision, "taken", books.now_ms), evidence) if decision.acts else None
 
-    def _note(self, case: Case, decision: Decision) -> None:
+    def _note(self, case: Case, decision: Decision) -> bool:
+        """Whether that is another reason than the one before."""
         told = (decision.what, case.ailment.reason, case.ailment.boot, decision.words)
-        if self._noted.get(case.machine) != told:
-            self._store.note(_remedy(case, decision, "withheld", self._clock.now_ms()))
-            self._noted[case.machine] = told
+        if self._noted.get(case.machine) == told:
+            return False
+        self._store.note(recorded(case, decision, "withheld", self._clock.now_ms()))
+        self._noted[case.machine] = told
+        return True
 
     @property
     def problem(self) -> str:
@@ -222,28 +235,9 @@ class RemedyController:
             ailing=len(decided),
             withheld=sum(decision.due and bool(decision.words) for _, decision in decided),
             under=len(under_remedy(books.taken)),
-            machines=tuple(_standing(case, decision) for case, decision in decided[:MOST_SHOWN]),
+            machines=tuple(standing(case, decision) for case, decision in decided[:MOST_SHOWN]),
             taken=dict(self._taken),
         )
-
-
-def _remedy(case: Case, decision: Decision, outcome: str, now_ms: int) -> Remedy:
-    fields = {"at_ms": now_ms, "machine": case.machine, "what": decision.what, "outcome": outcome}
-    words = decision.words if outcome == "withheld" else ""
-    return Remedy.model_validate({**fields, **case.ailment.model_dump(), "words": words})
-
-
-def _standing(case: Case, decision: Decision) -> Standing:
-    left = 0 if decision.due else max(0, case.rules.remedies.wait - case.waited_ms // 1000)
-    return Standing(
-        machine=case.machine,
-        reason=case.ailment.reason,
-        since_ms=case.ailment.since_ms,
-        message=case.ailment.message,
-        what=decision.what or "",
-        left_seconds=left if decision.what else 0,
-        words=decision.words,
-    )
 
 
 def _audit(act: str, **fields: object) -> None:

@@ -6,11 +6,11 @@ for nothing there could answer. Whatever somebody else has taken in hand is left
 
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from netboot.lifecycle.intents import Exemption
 from netboot.lifecycle.reasons import Reason
-from netboot.lifecycle.remedies import DAY_MS, Books, Case, End, Fleet, Pause, Remedy
+from netboot.lifecycle.remedies import DAY_MS, Books, Case, End, Fleet, Pause, Remedy, Standing
 from netboot.machines.remedies import Action, Rules
 
 TOGETHER, TOGETHER_MS = 3, 600_000
@@ -158,3 +158,24 @@ def _named(cases: Sequence[Case]) -> str:
 
 def _said_by(rules: Rules) -> str:
     return f" ({rules.said_by or 'default'})"
+
+
+def recorded(case: Case, decision: Decision, outcome: Literal["taken", "withheld"], now_ms: int) -> Remedy:
+    """As it is written down."""
+    fields = {"at_ms": now_ms, "machine": case.machine, "what": decision.what, "outcome": outcome}
+    words = decision.words if outcome == "withheld" else ""
+    return Remedy.model_validate({**fields, **case.ailment.model_dump(), "words": words})
+
+
+def standing(case: Case, decision: Decision) -> Standing:
+    """As it is shown."""
+    left = 0 if decision.due else max(0, case.rules.remedies.wait - case.waited_ms // 1000)
+    return Standing(
+        machine=case.machine,
+        reason=case.ailment.reason,
+        since_ms=case.ailment.since_ms,
+        message=case.ailment.message,
+        what=decision.what or "",
+        left_seconds=left if decision.what else 0,
+        words=decision.words,
+    )

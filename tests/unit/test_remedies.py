@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from netboot.controllers.evidence import Evidence
 from netboot.controllers.helping import AndRemedies
-from netboot.controllers.remedies import RemedyController, Surveyed
+from netboot.controllers.remedies import MOST_WRITES, RemedyController, Surveyed
 from netboot.join.node_drains import ORDER
 from netboot.lifecycle.conditions import Judged
 from netboot.lifecycle.intents import PutOn, TakeOff
@@ -211,6 +211,15 @@ def test_what_has_one_cause_stops_everything_until_a_person_resumes(
     world.run(1)
     assert world.done() == [(name, "reboot") for name in ("m100", "m000", "m008", "m016")]
     assert world.said.paused == ""
+
+
+def test_where_many_wait_a_look_writes_only_so_much(tmp_path: Path) -> None:
+    world = World(tmp_path, act=False)
+    world.ill(*world.names[:60])
+    world.run(30.2)
+    assert (len(world.store.latest(None, 99)), world.said.withheld) == (MOST_WRITES, 60)
+    world.run(0.2)
+    assert len(world.store.latest(None, 99)) == 60
 
 
 def test_nothing_is_taken_while_what_is_at_hand_cannot_be_kept(tmp_path: Path) -> None:
