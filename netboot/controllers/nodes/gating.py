@@ -140,12 +140,15 @@ class GateController:
 
     def words(self) -> dict[str, NodeWord]:
         """What else is to be seen on Nodes, by name, where there is anything: a check failed, who else has taken it."""
+        found = {}
         with self._lock:
-            said = {
-                name: NodeWord("" if self._reports.is_stale(entry) else entry.failed(), entry.node.holder)
-                for name, entry in self._reports.entries.items()
-            }
-        return {name: word for name, word in said.items() if any(word)}
+            for name, entry in self._reports.entries.items():
+                failed = entry.failed()
+                if failed and self._reports.is_stale(entry):
+                    failed = ""
+                if failed or entry.node.holder:
+                    found[name] = NodeWord(failed, entry.node.holder)
+        return found
 
     def status(self) -> GateStatus:
         """For metrics."""
