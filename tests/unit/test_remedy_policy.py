@@ -117,6 +117,7 @@ def test_three_machines_in_two_racks_within_ten_minutes_are_a_matter_of_the_flee
     assert common_cause(near(0, 5, 10, racks="aab"), NOTHING) == words
     assert common_cause(near(0, 5, 11, racks="aab"), NOTHING) == ""
     assert common_cause(near(0, 5, 10, racks="aaa"), NOTHING) == ""
+    assert common_cause(near(0, 5, 10, 60, racks="aaab"), NOTHING) == "", "the other rack is an hour later"
     assert common_cause(near(0, 5, racks="ab"), NOTHING) == ""
     assert common_cause([case._replace(rack="") for case in near(0, 5, 10)], NOTHING) == words.replace("2 r", "3 r")
     assert common_cause(near(0, 5, 10, rules=Rules()), NOTHING) == "", "nothing would be done"
