@@ -90,6 +90,9 @@ TABLE: dict[type[BaseException], Answer] = {
     lifecycle.NoSuchRolloutError: Answer(
         404, "no-such-rollout", _DEBUG, "no such rollout", "see `netboot rollout history`", says=True
     ),
+    lifecycle.NoSuchRemedyError: Answer(
+        404, "no-such-remedy", _DEBUG, "no such remedy", "see `netboot remedies status`", says=True
+    ),
     lifecycle.RolloutRefusedError: Answer(
         409, "rollout-refused", _INFO, "that cannot be", "see `netboot rollout status`", says=True
     ),

@@ -6,7 +6,7 @@ from typing import Any
 from netboot.controllers.lifecycle import LifecycleController
 from netboot.controllers.sight import Sight
 from netboot.controllers.surroundings import Acts
-from netboot.lifecycle.known import Declared, Node, Places
+from netboot.lifecycle.known import Declared, Node, NodeWord, Places
 from netboot.lifecycle.state import Batch
 from netboot.machines.deadlines import in_force
 from tests.conditions import MemoryJudged
@@ -30,6 +30,7 @@ class World:
         self.declared: Mapping[str, Declared] | None = {name: declared(name) for name in names or ("gpu-001",)}
         self.acts: Acts = {}
         self.seeing, self.nodes = ALL, {"default": dict[str, Node]()}
+        self.words: Mapping[str, Mapping[str, NodeWord]] = {}
         self.now_ms_, self.up = START, 1_000
         self.taken = 0
         self.start()
@@ -40,7 +41,7 @@ class World:
             self.kept,
             lambda _: self.declared,
             lambda: self.acts,
-            lambda _: Sight(self.seeing, self.nodes),
+            lambda _: Sight(self.seeing, self.nodes, self.words),
             self,
             lambda: self.up,
         )

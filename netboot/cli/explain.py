@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from netboot.cli import hardware, health, past_boots
+from netboot.cli import hardware, health, past_boots, remedies
 from netboot.cli.client import CANNOT_TELL, NOT_ALLOWED, UNKNOWN, Connection, connection_options, segment
 from netboot.cli.identity import facts
 from netboot.cli.output import output_option
@@ -89,7 +89,8 @@ def _print_past(explained: dict[str, Any], output: str) -> None:
 
 def _print_machine(explained: dict[str, Any]) -> None:
     checked = health.facts(explained["checked"]) if "checked" in explained else ()
-    for name, text in (*hardware.facts(explained), *checked, *facts(explained)):
+    known = (*hardware.facts(explained), *checked, *facts(explained), *remedies.facts(explained["remedies"]))
+    for name, text in known:
         click.echo(f"  {name:<14} {text}")
 
 

@@ -22,6 +22,7 @@ COMMANDS = {
     "boot": "netboot.cli.boot:group",
     "freeze": "netboot.cli.freeze:freeze",
     "unfreeze": "netboot.cli.freeze:unfreeze",
+    "remedies": "netboot.cli.remedies:group",
     "explain": "netboot.cli.explain:command",
     "cluster": "netboot.cli.cluster:group",
     "doctor": "netboot.cli.doctor:command",

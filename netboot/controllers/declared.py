@@ -11,6 +11,7 @@ from netboot.lifecycle.published import image_of
 from netboot.lifecycle.snapshot import Snapshot
 from netboot.machines.boot_limit import BootLimit
 from netboot.machines.deadlines import Deadline
+from netboot.machines.remedies import Rules
 from netboot.machines.values import boot_limit_of, deadlines_of
 
 
@@ -18,6 +19,7 @@ def declared_of(snapshot: Snapshot, clusters: Collection[str], going: Going = un
     """Each machine by its name. `clusters`: those that are configured."""
     profiles = {profile.name: profile for profile in snapshot.inventory.profiles}
     classes = {one.name: one for one in snapshot.inventory.classes}
+    rules = {one.name: Rules(one.remedies, f"class {one.name}") for one in snapshot.inventory.classes}
     limits: dict[tuple[str, str | None], tuple[dict[str, Deadline], BootLimit]] = {}
     places: dict[tuple[str, str | None], Places] = {}
     declared = {}
@@ -42,6 +44,8 @@ def declared_of(snapshot: Snapshot, clusters: Collection[str], going: Going = un
             places=places[cluster, hardware],
             boot_limit=limits[kind][1],
             rollout=assigned.rollout if assigned is not None else None,
+            rack=machine.rack or "",
+            rules=rules.get(hardware or "", Rules()),
         )
     return declared
 

@@ -12,6 +12,7 @@ from netboot.controllers.pieces import Going, unheard
 from netboot.controllers.sight import REPORTS, Sight, cluster_place
 from netboot.controllers.surroundings import Acts, Surroundings
 from netboot.controllers.waiting import Waiting
+from netboot.lifecycle.ailments import Ailing
 from netboot.lifecycle.conditions import Judged, JudgedMachines
 from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.judge import Verdict, judge
@@ -52,6 +53,7 @@ class LifecycleController:
         self._at_once = MOST
         self._unseen: tuple[str, ...] = ()
         self._forget: set[str] = set()
+        self._ailing: dict[str, Ailing] = {}
         self._problem = ""
         self._missing = False
         """Whether some of what was kept may be gone."""
@@ -72,6 +74,14 @@ class LifecycleController:
             return False
         self._problem = ""
         return more
+
+    def ailing(self) -> Mapping[str, Ailing] | None:
+        """Machines that are not well; None: not all have been judged since the start. Called by other threads."""
+        return dict(self._ailing) if self.watched else None
+
+    def declared(self) -> Mapping[str, Declared]:
+        """The machines that are judged. Called by other threads."""
+        return self._surroundings.declared
 
     def status(self) -> LifecycleStatus:
         """For `/readyz` and metrics."""
@@ -121,6 +131,7 @@ class LifecycleController:
             self._forget = {name for name in (*self._forget, *known) if name not in declared}
             self._waiting.tell(self._surroundings.take_declared(declared, going))
         self._waiting.tell(self._surroundings.take_nodes(sight.nodes, going))
+        self._waiting.tell(self._surroundings.take_words(sight.words))
         self._waiting.tell(self._surroundings.take_acts(self._acts()))
 
     def _pass_time(self, clocks: SeenTime, sight: Sight, up_ms: int) -> None:
@@ -135,20 +146,28 @@ class LifecycleController:
         declared = [self._surroundings.declared[name] for name in names if name in self._surroundings.declared]
         before = self._kept.judged([each.name for each in declared]) if declared else {}
         verdicts = [self._verdict(each, before.get(each.declared.name), clocks) for each in self._known(declared)]
-        changed = [judged for judged, _, _ in verdicts if judged != before.get(judged.machine)]
+        changed = [each.judged for each in verdicts if each.judged != before.get(each.judged.machine)]
         if changed or self._forget or up_ms - self._kept_at >= KEEP_MS:
             self._kept.keep(changed, self._forget, clocks.values)
             self._kept_at = up_ms
-        self._surroundings.take_lost({judged.machine: lost for judged, _, lost in verdicts})
-        for judged, dues, _ in verdicts:
+        self._surroundings.take_lost({each.judged.machine: each.lost for each in verdicts})
+        for judged, dues, _, ailing in verdicts:
             self._found.put(judged)
             self._waiting.plan(judged.machine, dues)
+            self._note(judged.machine, ailing)
         for judged in changed:
             tell(before.get(judged.machine), judged)
         for name in self._forget:
             self._found.drop(name)
             self._waiting.plan(name, ())
+            self._note(name, None)
         self._forget.clear()
+
+    def _note(self, machine: str, ailing: Ailing | None) -> None:
+        if ailing is None:
+            self._ailing.pop(machine, None)
+        else:
+            self._ailing[machine] = ailing
 
     def _known(self, declared: Sequence[Declared]) -> list[Known]:
         """All that there is about these."""
@@ -160,7 +179,8 @@ class LifecycleController:
             claim = newest[0] if newest else None
             least = counted(each, state, claim, node)
             tries = self._states.since_ready(each.name, least, MOST_COUNTED) if least is not None else ()
-            known.append(Known(each, state, claim, node, self._surroundings.marks(each.name), tries))
+            marks, word = self._surroundings.marks(each.name), self._surroundings.word(each)
+            known.append(Known(each, state, claim, node, marks, tries, word))
         return known
 
     def _verdict(self, known: Known, before: Judged | None, clocks: SeenTime) -> Verdict:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Protocol
 
 from images.errors import ImageError
+from netboot.controllers.watching import unheard
 from netboot.lifecycle.conditions import Judged
 from netboot.lifecycle.drains import Reserved
 from netboot.lifecycle.errors import CannotTellError
@@ -22,15 +23,12 @@ from netboot.lifecycle.rollout_member import due
 from netboot.lifecycle.rollout_store import Members, Note, RolloutStore
 from netboot.lifecycle.seen_time import SeenTime
 from netboot.lifecycle.snapshot import Snapshot
-from netboot.status import FRESH_MS
 from netboot.status.controllers import LifecycleStatus, RolloutsStatus, RolloutStatus
 
 log = logging.getLogger(__name__)
 
 KEEP_MS = 10_000
 """How often a rollout's clock is written down where nothing else is: a crash sets its deadlines back by so much."""
-MOST_WAITING = 100
-"""Machines that wait to be judged; with more of them, what is known is too old to tell who is late."""
 WHO = "netboot"
 STANDS_STILL = "it stands still"
 
@@ -166,12 +164,9 @@ class RolloutController:
     def _unseen(self, snapshot: Snapshot, members: Members) -> str:
         """Why what was found of these machines may not be how they are (rule L11 of the lifecycle); empty: it is."""
         said = self._lifecycle()
-        if said is None or abs(self._up_ms() - said.up_ms) > FRESH_MS:
-            return f"{STANDS_STILL}: the lifecycle loop is silent"
-        if said.problem:
-            return f"{STANDS_STILL}: the lifecycle loop says: {said.problem}"
-        if said.waiting > MOST_WAITING:
-            return f"{STANDS_STILL}: more than {MOST_WAITING} machines wait to be judged"
+        if why := unheard(said, self._up_ms()):
+            return f"{STANDS_STILL}: {why}"
+        assert said is not None  # or it is not heard
         places = sorted(place.rstrip("/") for place in places_of(snapshot, members) & set(said.unseen))
         return f"{STANDS_STILL}: {', '.join(places)} cannot be looked at" if places else ""
 

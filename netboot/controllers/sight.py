@@ -4,12 +4,13 @@ Nothing is late before every process has said how far it is; one that is silent 
 """
 
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 from netboot.config import Config
 from netboot.controllers.nodes.observed import ObservedNodes, file_of
 from netboot.lifecycle.errors import CannotTellError
-from netboot.lifecycle.known import Node
+from netboot.lifecycle.known import Node, NodeWord
 from netboot.reread import Look, look
 from netboot.status import FRESH_MS, Timed
 from netboot.status.approver import ApproverStatus
@@ -25,10 +26,12 @@ LARGEST = 64 * 1024**2
 
 
 class Sight(NamedTuple):
-    """`seeing`: places that can be looked at; `nodes`: by cluster, as they were seen last."""
+    """`seeing`: places that can be looked at; `nodes`: by cluster, as they were seen last; `words`: likewise, what else
+    is to be seen on those Nodes of which there is anything."""
 
     seeing: frozenset[str]
     nodes: Mapping[str, Mapping[str, Node]]
+    words: Mapping[str, Mapping[str, NodeWord]] = MappingProxyType({})
 
 
 def cluster_place(cluster: str) -> str:
@@ -47,6 +50,7 @@ class Eyes:
         self._join = [f"join-{index}" for index in range(config.join.workers if config.join is not None else 0)]
         self._files: dict[str, Look] = {}
         self._nodes: dict[str, Mapping[str, Node]] = {}
+        self._words: dict[str, Mapping[str, NodeWord]] = {}
 
     def look(self, up_ms: int) -> Sight:
         """By what everybody said until that moment of `netboot.status.up_ms`."""
@@ -57,7 +61,7 @@ class Eyes:
             seeing.add(REPORTS)
             joins = all(self._fresh(name, JoinStatus, up_ms) for name in self._join)
             seeing |= {cluster_place(name) for name in self._clusters if joins and self._follows(name, up_ms)}
-        return Sight(frozenset(seeing), dict(self._nodes))
+        return Sight(frozenset(seeing), dict(self._nodes), dict(self._words))
 
     def _follows(self, cluster: str, up_ms: int) -> bool:
         processes = ((f"approver-{cluster}", ApproverStatus), (f"nodes-{cluster}", NodesStatus))
@@ -83,3 +87,4 @@ class Eyes:
             return
         if observed is not None:
             self._files[cluster], self._nodes[cluster] = seen, observed.nodes()
+            self._words[cluster] = observed.words()

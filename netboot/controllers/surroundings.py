@@ -5,11 +5,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 from netboot.controllers.pieces import Going, in_pieces, unheard
-from netboot.lifecycle.known import Declared, Node
+from netboot.lifecycle.known import NO_WORD, Declared, Node, NodeWord
 from netboot.lifecycle.outage import Outages
 from netboot.lifecycle.transitions import Act, Mark, marks_after
 
 _Nodes = Mapping[str, Mapping[str, Node]]
+_Words = Mapping[str, Mapping[str, NodeWord]]
 Acts = Mapping[str, Sequence[Act]]
 """Machine → what was done to it and is so still."""
 
@@ -23,6 +24,7 @@ class Surroundings:
         self._named: Mapping[tuple[str, str], Declared] = {}
         """Those that join, by cluster and Node."""
         self._nodes: _Nodes = {}
+        self._words: _Words = {}
         self._acts: Acts = {}
         self._marks: dict[str, frozenset[Mark]] = {}
         self._lost: set[str] = set()
@@ -33,6 +35,10 @@ class Surroundings:
     def node(self, declared: Declared) -> Node | None:
         """How the cluster has a machine's Node; None: it shows none."""
         return self._nodes.get(declared.cluster, {}).get(declared.node) if declared.joins else None
+
+    def word(self, declared: Declared) -> NodeWord:
+        """What else is to be seen on its Node."""
+        return self._words.get(declared.cluster, {}).get(declared.node, NO_WORD) if declared.joins else NO_WORD
 
     def marks(self, name: str) -> frozenset[Mark]:
         """What is on a machine."""
@@ -69,6 +75,17 @@ class Surroundings:
         ]
         self._nodes = nodes
         return self._counted(different)
+
+    def take_words(self, words: _Words) -> list[str]:
+        """What else is to be seen on Nodes, by cluster."""
+        before, self._words = self._words, words
+        return [
+            self._named[cluster, name].name
+            for cluster, said in words.items()
+            if said is not before.get(cluster)
+            for name in said.keys() | before.get(cluster, {}).keys()
+            if said.get(name) != before.get(cluster, {}).get(name) and (cluster, name) in self._named
+        ]
 
     def take_acts(self, acts: Acts) -> list[str]:
         """What was done to machines."""

@@ -2,17 +2,18 @@
 
 from typing import NamedTuple, Protocol
 
-from netboot.lifecycle.reasons import ConditionType, Reason, Status
+from netboot.lifecycle.reasons import Status
 
 
 class NodeEvent(NamedTuple):
-    """`node`, `uid`: of the Node, "": there is none; `about`: which condition; `at_ms`: when it was found."""
+    """`node`, `uid`: of the Node, "": there is none; `about`: which condition, or `Remedy`; `at_ms`: when it was
+    found."""
 
     node: str
     uid: str
-    about: ConditionType
+    about: str
     status: Status
-    reason: Reason
+    reason: str
     note: str
     at_ms: int
 

@@ -89,9 +89,8 @@ MARK = {"netboot.dev/managed-by": "netboot"}
 
 
 class NodeView(NamedTuple):
-    """What a Node object says. `boot_id`: the kernel's (`status.nodeInfo.bootID`); `marked`, `gated`, `by_hand`: it has
-    MARK, UNCHECKED, BY_HAND; `cordoned`: somebody set `spec.unschedulable`, `cordoned_by`: who and when; `taints`,
-    `labels`: all; `version`: opaque; `written`: keys of labels that we wrote."""
+    """A Node. `boot_id`: the kernel's; `marked`: it has MARK; `gated`: UNCHECKED; `by_hand`: BY_HAND; `cordoned_by`:
+    who and when; `version`: opaque; `written`: labels of ours; `holder`: who else has taken it, in words."""
 
     name: str
     uid: str
@@ -109,6 +108,7 @@ class NodeView(NamedTuple):
     labels: Mapping[str, str] = MappingProxyType({})
     written: tuple[str, ...] = ()
     cordoned_by: str = ""
+    holder: str = ""
 
 
 class Nodes(Protocol):

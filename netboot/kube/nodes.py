@@ -10,7 +10,7 @@ from kubernetes import client
 
 from netboot.join.certificates import fingerprint
 from netboot.join.errors import ConflictError, InvalidError
-from netboot.join.node_said import BY_HAND, WRITTEN, HealthSaid
+from netboot.join.node_said import BY_HAND, WRITTEN, HealthSaid, holder
 from netboot.join.ports import MARK, NodeView
 from netboot.kube.connection import Connection, milliseconds
 from netboot.kube.errors import StatusError
@@ -124,7 +124,7 @@ def _view(node: dict[str, Any]) -> NodeView:
     since = _moment(ready.get("lastTransitionTime"))
     is_ready = ready.get("status") == "True"
     spec = node.get("spec") or {}
-    taints = tuple(spec.get("taints") or ())
+    taints, cordoned = tuple(spec.get("taints") or ()), spec.get("unschedulable") is True
     return NodeView(
         name=str(metadata["name"]),
         uid=str(metadata["uid"]),
@@ -134,12 +134,13 @@ def _view(node: dict[str, Any]) -> NodeView:
         ready_since_ms=since if is_ready else None,
         marked=MARK.items() <= labels.items(),
         gated=any(taint["key"] == UNCHECKED for taint in taints),
-        cordoned=spec.get("unschedulable") is True,
+        cordoned=cordoned,
         taints=taints,
         health=_health(node),
         by_hand=annotations.get(BY_HAND[0]) == BY_HAND[1],
         version=str(metadata["resourceVersion"]),
         labels={sys.intern(key): sys.intern(value) for key, value in labels.items()},  # most are those of many Nodes
         written=tuple(filter(None, str(annotations.get(WRITTEN, "")).split(","))),
-        cordoned_by=_cordoned_by(metadata) if spec.get("unschedulable") is True else "",
+        cordoned_by=_cordoned_by(metadata) if cordoned else "",
+        holder=holder(labels, annotations, cordoned=cordoned),
     )

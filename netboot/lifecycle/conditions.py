@@ -4,6 +4,8 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Protocol, Self
 
+from pydantic import Field
+
 from images.values.strict import Strict
 from netboot.lifecycle.reasons import STATUSES, ConditionType, Reason, Status
 from netboot.lifecycle.transitions import Trouble
@@ -51,6 +53,17 @@ class Timer(Strict):
     since: int
 
 
+class Ailment(Strict):
+    """That a machine is not well, by what was observed, or said under its boot's own certificate: what may be acted on,
+    and no claim alters (rule L3). `boot`: the one that proved itself; `since_ms`: when it was found; `message`: for
+    people."""
+
+    reason: Reason
+    boot: str
+    since_ms: int
+    message: str
+
+
 class Judged(Strict):
     """What was found of a machine at the last look, and what the next one needs of it."""
 
@@ -65,6 +78,8 @@ class Judged(Strict):
     image: str = ""
     """What it was served; empty: not known."""
     trouble: Trouble = Trouble.NONE
+    ailment: Ailment | None = Field(None, exclude_if=lambda ailment: ailment is None)
+    """Not written where it is well."""
 
     def condition(self, kind: ConditionType) -> MachineCondition | None:
         """The one of that type."""

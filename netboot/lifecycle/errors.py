@@ -12,6 +12,7 @@ LifecycleError
 ├── UnfitImageError            machines of the channel could not boot the image
 ├── RevokedImageError          the signed site bundle revokes the image
 ├── NoSuchRolloutError
+├── NoSuchRemedyError
 ├── RolloutRefusedError        what is asked of a rollout cannot be, as it is now
 ├── TooOftenError              more than is written down for one boot, one address or all
 ├── NotAuthenticatedError      the operator's token is missing or wrong
@@ -76,6 +77,10 @@ class ActRefusedError(LifecycleError):
 
 class NoSuchRolloutError(LifecycleError):
     """There is no rollout of that number."""
+
+
+class NoSuchRemedyError(LifecycleError):
+    """There is no remedy of that number, or it is longer ago than is kept."""
 
 
 class RolloutRefusedError(LifecycleError):

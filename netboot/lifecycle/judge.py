@@ -11,6 +11,7 @@ from itertools import takewhile
 from typing import NamedTuple
 
 from netboot.lifecycle import findings
+from netboot.lifecycle.ailments import Ailing, ailment_of
 from netboot.lifecycle.conditions import Judged, MachineCondition, Timer
 from netboot.lifecycle.known import BOOTED, UP, Known, Node, Subject
 from netboot.lifecycle.phases import Phase
@@ -34,6 +35,8 @@ class Verdict(NamedTuple):
     dues: tuple[Due, ...]
     lost: bool = False
     """Its Node has not been Ready for the deadline `Lost`, whichever boot counts now."""
+    ailing: Ailing | None = None
+    """What may be acted on, and what the Node shows of that."""
 
 
 @dataclass(slots=True)
@@ -68,6 +71,8 @@ def judge(known: Known, before: Judged | None, shows: Mapping[str, int], now_ms:
     clocks = _Clocks(before.timers if before is not None else {}, shows)
     subject = _subject(known, clocks)
     stale = _stale(known, clocks)
+    lost = "node" in clocks.over
+    ailment = ailment_of(known, before, clocks.past, now_ms, lost=lost)
     silent = stale or _fell_silent(known, subject, clocks)
     found = {
         ConditionType.BOOTED: findings.booted(known, subject),
@@ -88,8 +93,10 @@ def judge(known: Known, before: Judged | None, shows: Mapping[str, int], now_ms:
         boot=subject.trace.boot if subject else "",
         image=subject.trace.script.image if subject and subject.trace.script else "",
         trouble=subject.course.trouble if subject and Mark.RETIRED not in known.marks else Trouble.NONE,
+        ailment=ailment,
     )
-    return Verdict(judged, tuple(clocks.dues), lost="node" in clocks.over)
+    ailing = Ailing(ailment, known.declared, known.node in UP, known.word.holder) if ailment is not None else None
+    return Verdict(judged, tuple(clocks.dues), lost, ailing)
 
 
 def _subject(known: Known, clocks: _Clocks) -> Subject | None:

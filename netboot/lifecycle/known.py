@@ -11,6 +11,7 @@ from netboot.lifecycle.trace import Trace
 from netboot.lifecycle.transitions import PLACE, Course, Mark
 from netboot.machines.boot_limit import NONE, BootLimit
 from netboot.machines.deadlines import Deadline
+from netboot.machines.remedies import Rules
 
 BOOTED, READY = PLACE[Phase.BOOTED], PLACE[Phase.READY]
 MOST_COUNTED = CLAIMS_KEPT
@@ -29,6 +30,17 @@ class Node(StrEnum):
 
 UP = (Node.IN_SERVICE, Node.CORDONED, Node.GATED)
 """Its Node is Ready."""
+
+
+class NodeWord(NamedTuple):
+    """What else is to be seen on a machine's Node. `failed`: the boot under whose own certificate the node says that a
+    check failed; `holder`: who else has taken it, in words. Empty: none."""
+
+    failed: str = ""
+    holder: str = ""
+
+
+NO_WORD = NodeWord()
 
 
 class Places(NamedTuple):
@@ -56,6 +68,8 @@ class Declared(NamedTuple):
     boot_limit: BootLimit = BootLimit()
     rollout: int | None = None
     """The rollout that assigned `image`; None: it is its channel's."""
+    rack: str = ""
+    rules: Rules = Rules()
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +83,7 @@ class Known:
     node: Node | None = None
     marks: frozenset[Mark] = frozenset()
     tries: Sequence[Trace] = ()
+    word: NodeWord = NO_WORD
 
 
 class Subject(NamedTuple):

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple, Protocol
 
 from images.values.strict import Strict
-from netboot.lifecycle.rollout import Assigned, Member, Rollout
+from netboot.lifecycle.rollout import MOVING, Assigned, Member, Rollout
 
 Members = dict[str, Member]
 Change = Callable[[Rollout, Members], tuple[Rollout, Members]]
@@ -80,3 +80,13 @@ class RolloutStore(Protocol):
     def release(self, channel: str) -> None:
         """What ended rollouts left assigned in this channel is assigned no more."""
         ...
+
+
+def in_hand(store: RolloutStore) -> dict[str, str]:
+    """Machine → which rollout has it now, in words."""
+    return {
+        name: f"rollout {rollout.number} of channel {rollout.channel} has it"
+        for rollout in store.under_way()
+        for name, member in store.members(rollout.number).items()
+        if member.state in MOVING
+    }

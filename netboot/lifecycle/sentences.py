@@ -99,6 +99,21 @@ def stuck(trace: Trace, step: Step, deadline: Deadline) -> str:
     return f"{reached(trace, step)} and nothing beyond in {lasting(deadline)}: {STUCK[step]}; {heard}"
 
 
+def overdue(trace: Trace, step: Step, deadline: Deadline) -> str:
+    """The same of a boot that proved itself, by what was observed alone."""
+    return f"{reached(trace, step)} and nothing beyond in {lasting(deadline)}: {STUCK[step]}"
+
+
+def not_ready(trace: Trace, deadline: Deadline) -> str:
+    """Its Node is there, and is not Ready."""
+    return f"boot {trace.boot}: its Node has not been Ready for {lasting(deadline)}"
+
+
+def checks_failed(trace: Trace) -> str:
+    """Its node says so itself."""
+    return f"boot {trace.boot}: its node says, under a certificate of this boot, that a check failed"
+
+
 def failed(trace: Trace, step: Step) -> str:
     """It says so itself."""
     failure = trace.failures[-1]

@@ -15,6 +15,7 @@ from netboot.addresses import MachineUrl
 from netboot.machines.boot_limit import Boots
 from netboot.machines.deadlines import Deadlines
 from netboot.machines.health import Count, Threshold, Tolerated, Words
+from netboot.machines.remedies import Remedies
 
 Gigabytes = Annotated[float, Field(gt=0, le=16_000_000)]
 Some = Annotated[Count, Field(ge=1)]
@@ -133,6 +134,8 @@ class Class(Strict):
     """How many boots may come before one is Ready, where that is not the default. Not written where there is none."""
     vetoes: Vetoes | None = Field(None, exclude_if=lambda said: said is None)
     """Whose Pods may put a drain off. Not written where there are none."""
+    remedies: Remedies = Field(Remedies(), exclude_if=lambda remedies: remedies == Remedies())
+    """What is done about one that is not well. Not written where nothing is said."""
 
     @property
     def memory_mib(self) -> int | None:

@@ -48,7 +48,10 @@ class Strategy(Strict):
     allow_local_data: Annotated[bool, Field(strict=True)] = False
 
     def budget(self, machines: int) -> int:
-        """How many of so many machines may be out of service at once: rounded down, and at least one."""
-        if self.max_unavailable.endswith("%"):
-            return max(1, machines * int(self.max_unavailable[:-1]) // 100)
-        return int(self.max_unavailable)
+        """How many of so many machines may be out of service at once."""
+        return of_machines(self.max_unavailable, machines)
+
+
+def of_machines(share: str, machines: int) -> int:
+    """A `Share` of so many machines: rounded down, and at least one."""
+    return max(1, machines * int(share[:-1]) // 100) if share.endswith("%") else int(share)

@@ -1,6 +1,6 @@
 """The process `controllers`: the publisher (inventory, channels and images → snapshot), the projection (journals →
-state), the lifecycle (state and clocks → conditions), and rollouts (conditions → assignments). One process, for each
-but the last is the only writer of its file."""
+state), the lifecycle (state and clocks → conditions), rollouts (conditions → assignments) and remedies (conditions →
+orders). One process, for each but the last two is the only writer of its file."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -16,6 +16,8 @@ from netboot.controllers.boot_records import BootRecords
 from netboot.controllers.cordons import AndCordons
 from netboot.controllers.declared import Published
 from netboot.controllers.drains import AndDrains
+from netboot.controllers.evidence import Evidence
+from netboot.controllers.helping import AndRemedies
 from netboot.controllers.judging import AndRecords
 from netboot.controllers.lifecycle import LifecycleController
 from netboot.controllers.loop import Beats, Controllers
@@ -23,15 +25,18 @@ from netboot.controllers.nodes.cordoned import file_of
 from netboot.controllers.noticed import Noticed
 from netboot.controllers.projection import ProjectionController
 from netboot.controllers.proofs import Proofs, Prover
+from netboot.controllers.remedies import RemedyController, Surveyed
 from netboot.controllers.renewals import OrderedRenewals
 from netboot.controllers.rollouts import RolloutController
 from netboot.controllers.sight import LARGEST, Eyes
 from netboot.controllers.snapshot_publisher import SnapshotPublisher
 from netboot.lifecycle.cordons import FRESH_MS, Cordon, CordonsStatus
 from netboot.lifecycle.drains import DrainsStatus
-from netboot.lifecycle.errors import CannotTellError
+from netboot.lifecycle.errors import CannotTellError, NotReadyError
 from netboot.lifecycle.rollout_facts import left
+from netboot.lifecycle.rollout_store import in_hand
 from netboot.lifecycle.snapshot import BootWindow
+from netboot.machines.maintenance import Window
 from netboot.machines.values import Inventory
 from netboot.process import ProcessSpec
 from netboot.status import up_ms
@@ -46,6 +51,7 @@ from netboot.stores.history_writer import HistoryFile
 from netboot.stores.image_repository import open_image_repository
 from netboot.stores.intents import SqliteIntents
 from netboot.stores.register import open_register
+from netboot.stores.remedies import SqliteRemedies
 from netboot.stores.rollouts import SqliteRollouts
 from netboot.stores.signal import SaidSignal
 from netboot.stores.state import SqliteStates
@@ -130,7 +136,24 @@ def run(spec: ProcessSpec) -> None:
         up_ms,
         OrderedRenewals(drains, partial(_drained, config, status), states.machines, joins, clock),
     )
-    settling = AndCordons(
+    remedies = RemedyController(
+        SqliteRemedies(config.data / "intents.db"),
+        Surveyed(
+            lifecycle.ailing,
+            lifecycle.declared,
+            judged,
+            partial(_said, status),
+            partial(in_hand, store),
+            partial(_windows, publisher),
+            Evidence(states, judged).of,
+        ),
+        SqliteFreezes(config.data / "intents.db"),
+        SaidSignal(config, up_ms),
+        clock,
+        up_ms,
+        StatusFile(config.data / "status", "remedies").write,
+    )
+    acting = AndCordons(
         AndDrains(rollouts, drains, partial(_drained, config, status), departed, clock),
         intents,
         states,
@@ -138,6 +161,7 @@ def run(spec: ProcessSpec) -> None:
         lambda: controller.caught_up(),
         clock,
     )
+    settling = AndRemedies(acting, remedies)
     beats = Beats(
         spec.heartbeat("publisher"), spec.heartbeat(), spec.heartbeat("lifecycle"), spec.heartbeat("rollouts")
     )
@@ -184,6 +208,13 @@ def _cordoned(config: Config, status: StatusFolder) -> dict[str, Cordon]:
             if said is not None and abs(up_ms() - said.up_ms) <= FRESH_MS:
                 cordons |= said.cordons
     return cordons
+
+
+def _windows(publisher: SnapshotPublisher) -> Sequence[Window]:
+    """When what acts by itself may begin something."""
+    if publisher.published is None:
+        raise NotReadyError("nothing has been published yet")
+    return publisher.published.inventory.maintenance
 
 
 def _boot_windows(config: Config, inventory: Inventory, now_ms: int) -> Mapping[str, BootWindow]:

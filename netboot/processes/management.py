@@ -24,6 +24,7 @@ from netboot.stores.intents import SqliteIntents
 from netboot.stores.inventory import read_inventory
 from netboot.stores.live import LiveView
 from netboot.stores.register import open_register
+from netboot.stores.remedies import SqliteRemedies
 from netboot.stores.rollouts import SqliteRollouts
 from netboot.stores.signal import SaidSignal
 from netboot.stores.state import SqliteStates
@@ -82,6 +83,7 @@ def compose(config: Config, stopping: Callable[[], bool]) -> Dependencies:
         freezes=SqliteFreezes(config.data / "intents.db"),
         signals=SaidSignal(config, up_ms),
         drains=SqliteDrains(config.data / "intents.db"),
+        remedies=SqliteRemedies(config.data / "intents.db"),
         issuer=_issuer(config, register, intents) if config.clusters else None,
         boot_key=partial(bootkey.key_of, config),
         up_ms=up_ms,

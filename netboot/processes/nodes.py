@@ -17,6 +17,7 @@ from netboot.controllers.nodes.gating import GateController
 from netboot.controllers.nodes.holds import JudgedHolds
 from netboot.controllers.nodes.judged import JudgedNow
 from netboot.controllers.nodes.observed import ObservedFile
+from netboot.controllers.nodes.remedied import TakenSince
 from netboot.controllers.nodes.telling import Teller
 from netboot.join.labels import written
 from netboot.join.node_drains import DRAIN
@@ -40,6 +41,7 @@ from netboot.stores.drains import SqliteDrains
 from netboot.stores.facts import Facts
 from netboot.stores.intents import SqliteIntents
 from netboot.stores.live import LiveView
+from netboot.stores.remedies import SqliteRemedies
 from netboot.stores.state import SqliteStates
 from netboot.stores.status import StatusFile, StatusFolder
 
@@ -80,7 +82,7 @@ def run(spec: ProcessSpec) -> None:
     accepted = AcceptedNow(wanted, SqliteIntents(wanted), now_ms).machines
     held = JudgedHolds(judged().found)
     gate = GateController(nodes, machines.all, classes, states, held, labels, accepted, up_ms)
-    teller = Teller(events, judged().found, gate.nodes, now_ms)
+    teller = Teller(events, judged().found, gate.nodes, now_ms, TakenSince(SqliteRemedies(wanted)).news)
     collector = Collector(nodes, machines.all, states, facts, gate, SystemClock(), joins_read)
     drainer = Drainer(
         connect=lambda: KubeDrains(connect(config.clusters[cluster].nodes)),
@@ -98,7 +100,8 @@ def run(spec: ProcessSpec) -> None:
 
     def say(said: Reporting) -> None:
         cordons.say(followed=isinstance(said, NodesStatus) and said.followed)
-        if observed.write(collector.nodes()):  # first: who reads a status that is fresh reads Nodes that are
+        # first: who reads a status that is fresh reads Nodes that are
+        if observed.write(collector.nodes(), gate.words()):
             status.write(said)
 
     teller.start()

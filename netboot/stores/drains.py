@@ -2,7 +2,7 @@
 
 import json
 import sqlite3
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from netboot.lifecycle.drains import Change, Drain, End, decide
@@ -28,7 +28,7 @@ class SqliteDrains:
 
     def standing(self) -> list[Drain]:
         with opened(self._path, "ro") as db:
-            return _read(db, f"{_SELECT} WHERE end IS NULL ORDER BY machine")
+            return standing(db)
 
     def of(self, machine: str, limit: int) -> list[Drain]:
         with opened(self._path, "ro") as db:
@@ -43,23 +43,17 @@ class SqliteDrains:
     def order(self, asked: Drain) -> Change:
         with opened(self._path, "rw") as db:
             db.execute("BEGIN IMMEDIATE")
-            stands = _read(db, f"{_SELECT} WHERE machine = ? AND end IS NULL", asked.machine)
-            change = decide(stands[0] if stands else None, asked)
-            if change.did:
-                if change.replaced is not None:
-                    words = f"{asked.what} was ordered by {asked.who}"
-                    db.execute(_END, ("replaced", asked.since_ms, words, change.replaced.id))
-                _insert(db, asked)
+            change = carry_out(db, asked)
             db.execute("COMMIT")  # an error before it closes the connection, which rolls back
         return change
 
     def reserve(self, asked: Sequence[Drain], known: Collection[str]) -> list[Drain]:
         with opened(self._path, "rw") as db:
             db.execute("BEGIN IMMEDIATE")
-            standing = {one.machine: one.id for one in _read(db, f"{_SELECT} WHERE end IS NULL")}
-            if not set(standing.values()) <= set(known):
+            taken = {one.machine: one.id for one in standing(db)}
+            if not set(taken.values()) <= set(known):
                 return []
-            free = [one for one in asked if one.machine not in standing]
+            free = [one for one in asked if one.machine not in taken]
             for one in free:
                 _insert(db, one)
             db.execute("COMMIT")
@@ -72,6 +66,28 @@ class SqliteDrains:
             found = _read(db, f"{_SELECT} WHERE id = ?", drain) if done else []
             db.execute("COMMIT")
         return found[0] if found else None
+
+
+def carry_out(db: sqlite3.Connection, asked: Drain) -> Change:
+    """Read, decide and write, in the transaction that is open."""
+    stands = _read(db, f"{_SELECT} WHERE machine = ? AND end IS NULL", asked.machine)
+    change = decide(stands[0] if stands else None, asked)
+    if change.did:
+        if change.replaced is not None:
+            words = f"{asked.what} was ordered by {asked.who}"
+            db.execute(_END, ("replaced", asked.since_ms, words, change.replaced.id))
+        _insert(db, asked)
+    return change
+
+
+def standing(db: sqlite3.Connection) -> list[Drain]:
+    """All that stand, in the transaction that is open."""
+    return _read(db, f"{_SELECT} WHERE end IS NULL ORDER BY machine")
+
+
+def named(db: sqlite3.Connection, drains: Iterable[str]) -> dict[str, Drain]:
+    """These, by their ids; one that is longer ago than is kept is not in it."""
+    return {each.id: each for drain in drains for each in _read(db, f"{_SELECT} WHERE id = ?", drain)}
 
 
 def _insert(db: sqlite3.Connection, drain: Drain) -> None:

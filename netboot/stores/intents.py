@@ -46,6 +46,20 @@ MIGRATIONS = (
         "ALTER TABLE drains ADD COLUMN owner TEXT NOT NULL DEFAULT 'operator'",
         "CREATE INDEX drains_of_machine ON drains (machine)",
     ),
+    (
+        """CREATE TABLE remedies (
+            id INTEGER PRIMARY KEY AUTOINCREMENT, at_ms INTEGER NOT NULL, machine TEXT NOT NULL, what TEXT NOT NULL,
+            outcome TEXT NOT NULL, reason TEXT NOT NULL, boot TEXT NOT NULL, since_ms INTEGER NOT NULL,
+            message TEXT NOT NULL, words TEXT NOT NULL, drain TEXT NOT NULL, end TEXT, ended_ms INTEGER,
+            evidence TEXT NOT NULL
+        )""",
+        "CREATE INDEX remedies_of_machine ON remedies (machine, id)",
+        "CREATE INDEX remedies_taken ON remedies (at_ms) WHERE outcome = 'taken'",
+        """CREATE TABLE remedy_pause (
+            id INTEGER PRIMARY KEY CHECK (id = 1), stands INTEGER NOT NULL, who TEXT NOT NULL, reason TEXT NOT NULL,
+            since_ms INTEGER NOT NULL
+        )""",
+    ),
 )
 VERSION = len(MIGRATIONS)
 HISTORY_KEPT = 500
@@ -83,7 +97,7 @@ class SqliteIntents:
 
     def all(self, now_ms: int) -> list[Intent]:
         with opened(self._path, "ro") as db:
-            return _standing(_read(db, _SELECT), now_ms)
+            return standing(db, now_ms)
 
     def history(self, machine: str | None, limit: int) -> list[Entry]:
         names = tuple(Entry.model_fields)
@@ -95,18 +109,29 @@ class SqliteIntents:
     def order(self, machine: str, order: Order, who: str, now_ms: int) -> Change:
         with opened(self._path, "rw") as db:
             db.execute("BEGIN IMMEDIATE")
-            before = _read(db, f"{_SELECT} WHERE machine = ?", machine)
-            change = decide(machine, before, order, who, now_ms)
-            over = ended(before, now_ms) if change.act else []
-            for intent in (*over, *change.removed):
-                _remove(db, intent)
-            for intent in change.put:
-                db.execute(_REPLACE, [getattr(intent, column) for column in _COLUMNS])
-            said = [end_of(intent) for intent in over] + entries(change, order, who, now_ms) if change.act else []
-            db.executemany(_NOTE, [[getattr(entry, column) for column in _NOTED] for entry in said])
-            db.execute(_FORGET, (machine, HISTORY_KEPT))
+            change = carry_out(db, machine, order, who, now_ms)
             db.execute("COMMIT")  # an error before it closes the connection, which rolls back
         return change
+
+
+def carry_out(db: sqlite3.Connection, machine: str, order: Order, who: str, now_ms: int) -> Change:
+    """Read, decide and write, in the transaction that is open."""
+    before = _read(db, f"{_SELECT} WHERE machine = ?", machine)
+    change = decide(machine, before, order, who, now_ms)
+    over = ended(before, now_ms) if change.act else []
+    for intent in (*over, *change.removed):
+        _remove(db, intent)
+    for intent in change.put:
+        db.execute(_REPLACE, [getattr(intent, column) for column in _COLUMNS])
+    said = [end_of(intent) for intent in over] + entries(change, order, who, now_ms) if change.act else []
+    db.executemany(_NOTE, [[getattr(entry, column) for column in _NOTED] for entry in said])
+    db.execute(_FORGET, (machine, HISTORY_KEPT))
+    return change
+
+
+def standing(db: sqlite3.Connection, now_ms: int) -> list[Intent]:
+    """All that stand, in the transaction that is open."""
+    return _standing(_read(db, _SELECT), now_ms)
 
 
 @contextmanager

@@ -24,6 +24,7 @@ from netboot.web import (
     operators,
     proofs,
     readiness,
+    remedies,
     rollouts,
     watch,
 )
@@ -91,6 +92,10 @@ ROUTES: tuple[tuple[str, str, Callable[..., Response]], ...] = (
     ("POST", "/v1/machines/<name>/reboot", drains.reboot),
     ("POST", "/v1/machines/<name>/undrain", drains.undrain),
     ("POST", "/v1/machines/<name>/delete-node", delete_node.delete_node),
+    ("GET", "/v1/remedies", remedies.listed),
+    ("GET", "/v1/remedies/<int:number>", remedies.shown),
+    ("POST", "/v1/remedies/pause", remedies.pause),
+    ("POST", "/v1/remedies/resume", remedies.resume),
     ("GET", "/v1/tokens", join_tokens.listed),
     ("POST", "/v1/tokens", join_tokens.created),
     ("DELETE", "/v1/tokens/<token_id>", join_tokens.revoked),

@@ -16,6 +16,7 @@ from netboot.lifecycle.history import History
 from netboot.lifecycle.image_repository import ImageRepository, ImageRepositoryWriter
 from netboot.lifecycle.intents import FreezeStore, IntentStore
 from netboot.lifecycle.ports import Clock, Sightings, States
+from netboot.lifecycle.remedies import RemedyStore
 from netboot.lifecycle.rollout_store import RolloutStore
 from netboot.machines.values import Inventory
 from netboot.status import Condition
@@ -64,6 +65,7 @@ class Dependencies:
     freezes: FreezeStore
     signals: SaidSignal
     drains: DrainStore
+    remedies: RemedyStore
     issuer: Issuer | None
     boot_key: Callable[[], bytes]
     up_ms: Callable[[], int]

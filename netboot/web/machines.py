@@ -14,7 +14,7 @@ from netboot.lifecycle.published import View
 from netboot.lifecycle.state import MachineState
 from netboot.lifecycle.views import machine_detail, machine_named, machine_views
 from netboot.machines.values import Machine, boot_limit_of
-from netboot.web import drains, inputs, node_health, past_boots, render
+from netboot.web import drains, inputs, node_health, past_boots, remedies, render
 from netboot.web.dependencies import dependencies
 from netboot.web.enrolments import pcr_policy
 
@@ -80,7 +80,8 @@ def explained(name: str) -> Response:
     view = dependencies().live.view()
     machine = machine_named(view, name)
     decision = render.plain(decide_machine(view, machine))
-    return jsonify({"decision": decision, **_hardware(view, machine), **_identity(machine), **_boots(name)})
+    known = {**_hardware(view, machine), **_identity(machine), **_boots(name)}
+    return jsonify({"decision": decision, **known, "remedies": remedies.of(name)})
 
 
 def claim_explained() -> Response:

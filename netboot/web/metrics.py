@@ -18,6 +18,7 @@ from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.health import STALE_MS
 from netboot.lifecycle.history import History
 from netboot.lifecycle.ports import Clock, States
+from netboot.lifecycle.remedies import RemediesStatus
 from netboot.status.boot import BootStatus
 from netboot.status.controllers import LifecycleStatus, ProjectionStatus, PublisherStatus, RolloutsStatus
 from netboot.status.fetcher import FetcherStatus
@@ -31,6 +32,7 @@ from netboot.web.metrics_clusters import clusters
 from netboot.web.metrics_lifecycle import lifecycle
 from netboot.web.metrics_objective import objective
 from netboot.web.metrics_pause import pause_signal
+from netboot.web.metrics_remedies import remedies
 from netboot.web.metrics_rollouts import rollouts
 
 S = TypeVar("S", bound=Strict)
@@ -99,6 +101,8 @@ class Now(Collector):
             yield from lifecycle(judged)
         if (rolling := self._read("rollouts", RolloutsStatus)) is not None:
             yield from rollouts(rolling)
+        if (helping := self._read("remedies", RemediesStatus)) is not None:
+            yield from remedies(helping)
         if (fetcher := self._read("fetcher", FetcherStatus)) is not None:
             yield from _fetcher(fetcher)
         if (pause := self._read("pause", PauseStatus)) is not None:

@@ -1,5 +1,6 @@
 """Where orders to drain and to reboot are kept: the file and the fake, and what the file does besides."""
 
+import sqlite3
 from contextlib import closing
 from pathlib import Path
 
@@ -9,7 +10,7 @@ from netboot.controllers.drains import settle
 from netboot.lifecycle.drains import DrainsStatus, DrainStore, State
 from netboot.lifecycle.errors import StateUnavailableError
 from netboot.stores.drains import KEPT, SqliteDrains
-from netboot.stores.intents import make
+from netboot.stores.intents import MIGRATIONS, make
 from tests.drains import START, MemoryDrains, drain
 
 
@@ -131,8 +132,9 @@ def test_a_file_that_is_gone_says_of_nobody_that_nothing_is_ordered(tmp_path: Pa
 
 def test_one_of_a_netboot_before_this_is_brought_up_to_date(tmp_path: Path) -> None:
     path = tmp_path / "intents.db"
-    with closing(make(path)) as db:
-        db.execute("DROP TABLE drains")
+    with closing(sqlite3.connect(path)) as db:
+        for statement in MIGRATIONS[0]:
+            db.execute(statement)
         db.execute("PRAGMA user_version = 1")
     make(path).close()
     assert SqliteDrains(path).standing() == []
@@ -140,12 +142,13 @@ def test_one_of_a_netboot_before_this_is_brought_up_to_date(tmp_path: Path) -> N
 
 def test_orders_of_a_netboot_before_this_are_of_operators(tmp_path: Path) -> None:
     path = tmp_path / "intents.db"
-    with closing(make(path)) as db:
-        db.execute("DROP INDEX drains_of_machine")
-        db.execute("ALTER TABLE drains DROP COLUMN owner")
+    with closing(sqlite3.connect(path)) as db:
+        for statement in (*MIGRATIONS[0], *MIGRATIONS[1]):
+            db.execute(statement)
         row = "'1', 'a', 'drain', 'b', 'alice', 'DIMM 4', 1, 2, 0, 1, NULL, NULL, ''"
         db.execute(f"INSERT INTO drains VALUES ({row})")
         db.execute("PRAGMA user_version = 2")
+        db.commit()
     make(path).close()
     (one,) = SqliteDrains(path).standing()
     assert (one.machine, one.owner, one.local) == ("a", "operator", True)

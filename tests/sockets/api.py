@@ -38,6 +38,7 @@ from netboot.stores.image_repository import StoreImageRepository
 from netboot.stores.intents import make as make_intents
 from netboot.stores.inventory import read_inventory
 from netboot.stores.live import LiveView
+from netboot.stores.remedies import SqliteRemedies
 from netboot.stores.rollouts import SqliteRollouts, make
 from netboot.stores.signal import SaidSignal
 from netboot.stores.status import StatusFolder, write_status
@@ -119,6 +120,7 @@ class Api:
         make_intents(self.config.data / "intents.db").close()
         self.freezes = SqliteFreezes(self.config.data / "intents.db")
         self.drains = SqliteDrains(self.config.data / "intents.db")
+        self.remedies = SqliteRemedies(self.config.data / "intents.db")
         self.register = Register(self.enrolments, lambda: self.live.view().snapshot.inventory)
         self.cluster = FakeCluster()
         self.issuer = self._issuer() if clusters else None
@@ -185,6 +187,7 @@ class Api:
             freezes=self.freezes,
             signals=SaidSignal(self.config, lambda: UP_MS),
             drains=self.drains,
+            remedies=self.remedies,
             issuer=self.issuer,
             boot_key=lambda: bytes(32),
             up_ms=lambda: UP_MS,

@@ -12,7 +12,7 @@ from netboot.controllers.nodes.observed import file_of, observed
 from netboot.controllers.records import KNOWS
 from netboot.lifecycle.bootid import minted_ms
 from netboot.lifecycle.events import CertificateRecord, EventRecord
-from netboot.lifecycle.known import Node
+from netboot.lifecycle.known import NO_WORD, Node, NodeWord
 from netboot.lifecycle.phases import OBSERVED_PHASES, Phase
 from netboot.lifecycle.trace import ORDER
 from netboot.stores.facts import Facts
@@ -79,6 +79,7 @@ def reason(service: Service, kind: str) -> str:
     return next((each["reason"] for each in conditions or () if each["type"] == kind), "")
 
 
-def node(service: Service, how: Node) -> None:
+def node(service: Service, how: Node, word: NodeWord = NO_WORD) -> None:
     """What the node collector sees of the machine's Node."""
-    write_status(service.config.data / "status", file_of("default"), observed({"gpu-001": how}))
+    seen = observed({"gpu-001": how}, {"gpu-001": word})
+    write_status(service.config.data / "status", file_of("default"), seen)

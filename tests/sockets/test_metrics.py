@@ -11,6 +11,7 @@ from netboot.boot.metrics import Counters
 from netboot.lifecycle.history import Found
 from netboot.lifecycle.objective import Measured
 from netboot.lifecycle.phases import Phase
+from netboot.lifecycle.remedies import RemediesStatus
 from netboot.lifecycle.state import Batch
 from netboot.status.approver import ApproverStatus
 from netboot.status.fetcher import FetcherStatus
@@ -48,6 +49,7 @@ def exposed(tmp_path_factory: pytest.TempPathFactory) -> list[Metric]:
         nodes_default=NodesStatus(
             **common, unavailable=0, registered=1, ready=1, gates={"open": 1}, gates_moved={"opened": 1}
         ),
+        remedies=RemediesStatus(at_ms=NOW, taken={"reboot": 1}),
     )
     return list(text_string_to_metric_families(api.get("/metrics", None).text))
 

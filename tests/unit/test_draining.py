@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from netboot.controllers.nodes.draining import KURED, Known, decide, ordered, sorted_out
+from netboot.controllers.nodes.draining import Known, decide, ordered, sorted_out
 from netboot.join.errors import ClusterUnavailableError
+from netboot.join.node_said import KURED
 from tests.drain_world import BUDGET, FOREIGN, World, pod
 from tests.drains import MINUTE, START, drain
 from tests.records import boot_id

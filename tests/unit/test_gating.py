@@ -18,13 +18,14 @@ from netboot.join.node_said import HealthSaid
 from netboot.join.ports import NodeView
 from netboot.lifecycle.cordons import Cordon
 from netboot.lifecycle.errors import CannotTellError
+from netboot.lifecycle.known import NodeWord
 from netboot.lifecycle.outage import Outages
 from netboot.lifecycle.phases import Phase
 from netboot.lifecycle.state import Batch
 from netboot.machines.classes import Class, Gate
 from netboot.machines.values import Machine, Match
 from tests.kube_fake import FakeCluster, FakeNodes
-from tests.records import certified, event, script
+from tests.records import boot_id, certified, event, script
 from tests.states import MemoryStates
 
 REGISTERED = {"key": "netboot.dev/unchecked", "effect": "NoExecute"}
@@ -203,6 +204,34 @@ def test_a_check_that_fails_closes_it_and_it_opens_again_when_the_cause_is_gone(
         stage.say("n-1", status)
         stage.step()
         assert stage.taints() == taints, status
+
+
+def test_what_a_node_says_under_its_boots_certificate_is_told_and_nothing_else() -> None:
+    stage = Stage()
+    stage.say("n-1", "False", credential="f" * 64)
+    stage.step()
+    assert stage.gate.words() == {}
+    stage.say("n-1", "False")
+    stage.step()
+    assert stage.gate.words() == {"n-1": NodeWord(failed=boot_id("n-1", 1))}
+    stage.say("n-1", "False", credential="f" * 64)
+    stage.step()
+    assert stage.gate.words() == {"n-1": NodeWord(failed=boot_id("n-1", 1))}, "the last word that counts holds"
+    stage.say("n-1", "Unknown")
+    stage.step()
+    assert stage.gate.words() == {}
+    stage.cluster.put_node(stage.node("n-1")._replace(holder="kured reboots it"))
+    stage.step()
+    assert stage.gate.words() == {"n-1": NodeWord(holder="kured reboots it")}
+
+
+def test_a_word_that_is_stale_says_nothing_any_more() -> None:
+    stage = Stage(machines=4)
+    stage.say("n-1", "False")
+    stage.step()
+    assert list(stage.gate.words()) == ["n-1"]
+    stage.pass_minutes(45, "n-2", "n-3", "n-4")
+    assert stage.gate.words() == {}
 
 
 def test_a_mistake_that_reaches_every_node_closes_a_tenth_and_says_so(caplog: pytest.LogCaptureFixture) -> None:

@@ -15,6 +15,7 @@ from netboot.machines.declared import Declared
 from netboot.machines.difference import differences, digest_of
 from netboot.machines.inventory import load_inventory
 from netboot.machines.judged import unknown_names
+from netboot.machines.remedies import Remedies
 from netboot.machines.values import Inventory
 
 GOOD = """
@@ -227,6 +228,29 @@ def test_whose_pods_may_put_a_drain_off_is_read_and_written_where_it_is_said(tmp
         assert fault.startswith(f"site.yaml:6: classes[0].vetoes.max_wait: {why}")
     [fault] = faults(tmp_path, text.replace(", max_wait: 4h", ""))
     assert fault == "site.yaml:6: classes[0].vetoes.max_wait: this key is required"
+
+
+def test_a_class_says_what_is_done_about_its_machines(tmp_path: Path) -> None:
+    said = "{act: true, wait: 45m, actions: [reboot, reboot, quarantine], per_rack: 2, fleet: 3}"
+    declared = loaded(tmp_path, GOOD.replace("  memory_gib: 2048\n", f"  memory_gib: 2048\n  remedies: {said}\n"))
+    known = declared.classes[0].remedies
+    assert known == Remedies(act=True, wait=2700, actions=("reboot", "reboot", "quarantine"), per_rack=2, fleet="3")
+    assert [Remedies(fleet=share).most(437) for share in ("2%", "3", "100%")] == [8, 3, 437]
+    assert Remedies().most(7) == 1
+    assert Inventory.model_validate_json(declared.model_dump_json()) == declared
+    assert declared.classes[1].remedies == Remedies()
+    assert '"remedies"' not in declared.classes[1].model_dump_json()
+    wrong = "{act: yes please, wait: 9m, actions: [quarantine, reboot], per_rack: 0, fleet: 0%}"
+    assert faults(tmp_path, GOOD.replace("  memory_gib: 2048\n", f"  memory_gib: 2048\n  remedies: {wrong}\n")) == [
+        "site.yaml:7: classes[0].remedies.act: Input should be a valid boolean, unable to interpret input",
+        ("site.yaml:7: classes[0].remedies.actions: quarantine is the last: a machine in quarantine is left alone"),
+        "site.yaml:7: classes[0].remedies.fleet: must be a number of machines, like 3, or a share of them, like 5%",
+        "site.yaml:7: classes[0].remedies.per_rack: Input should be greater than or equal to 1",
+        (
+            "site.yaml:7: classes[0].remedies.wait: 10m at least: before that it cannot be told whether many fail "
+            "together"
+        ),
+    ]
 
 
 @given(

@@ -17,6 +17,7 @@ import pytest
 from lab.kube.authority import Authority, kubeconfig
 from netboot.join.errors import ClusterUnavailableError, ConflictError
 from netboot.join.node_drains import DO_NOT_DISRUPT
+from netboot.join.node_said import KURED, NVSENTINEL
 from netboot.join.ports import NodeView
 from netboot.kube import connection as connections
 from netboot.kube import transport
@@ -143,6 +144,27 @@ def test_failures_in_words(
     assert type(caught.value) is kind
     assert words in str(caught.value)
     assert server.asked == ["GET /api/v1/nodes/n"], "nothing is sent twice, and no redirect is followed"
+
+
+@pytest.mark.parametrize(
+    ("more", "holder"),
+    [
+        ({}, ""),
+        ({"spec": {"unschedulable": True}}, "somebody cordoned it (kubectl uncordon)"),
+        ({"annotations": {KURED: "now"}}, f"kured reboots it (annotation {KURED})"),
+        ({"labels": {NVSENTINEL[0]: "quarantined"}}, f"NVSentinel has it ({NVSENTINEL[0]})"),
+        ({"annotations": {NVSENTINEL[1]: "True"}}, f"NVSentinel has it ({NVSENTINEL[1]})"),
+    ],
+)
+def test_a_node_says_who_else_has_taken_it(
+    server: Server, connection: Connection, more: dict[str, Any], holder: str
+) -> None:
+    metadata = {"name": "n-1", "uid": "1", "resourceVersion": "1", "creationTimestamp": "2026-11-22T10:00:00Z"}
+    metadata |= {name: more[name] for name in ("labels", "annotations") if name in more}
+    server.answer = lambda _method, _path: (200, {"metadata": metadata, "spec": more.get("spec", {})})
+    node = KubeNodes(connection).node("n-1")
+    assert node is not None
+    assert node.holder == holder
 
 
 @pytest.mark.parametrize(

@@ -431,20 +431,20 @@ def test_who_is_silent_cannot_be_seen_by(tmp_path: Path) -> None:
 def test_nodes_are_read_when_they_changed_and_what_is_torn_leaves_what_was(tmp_path: Path) -> None:
     said = Said(tmp_path)
     file = ObservedFile(said.folder, "default")
-    file.write(None)
+    file.write(None, {})
     assert said.eyes.look(1).nodes == {}
     nodes = {"a": Node.IN_SERVICE, "b": Node.GATED, "c": Node.NOT_READY, "d": Node.CORDONED}
-    file.write(nodes)
+    file.write(nodes, {})
     first = said.eyes.look(1).nodes["default"]
     assert first == nodes
-    assert file.write(nodes)
+    assert file.write(nodes, {})
     assert said.eyes.look(1).nodes["default"] is first
     said.folder.rename(tmp_path / "away")
     said.folder.write_text("a file in its place")
-    assert not file.write({})  # what could not be written is written when it can be
+    assert not file.write({}, {})  # what could not be written is written when it can be
     said.folder.unlink()
     (tmp_path / "away").rename(said.folder)
-    assert file.write({})
+    assert file.write({}, {})
     assert said.eyes.look(1).nodes["default"] == {}
     write_status(said.folder, "observed-default", ObservedNodes(gated=("a",)))
     assert said.eyes.look(1).nodes["default"] == {"a": Node.GATED}

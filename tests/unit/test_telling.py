@@ -10,7 +10,9 @@ from netboot.join.errors import ClusterUnavailableError, ConflictError
 from netboot.join.node_events import NodeEvent
 from netboot.lifecycle.conditions import MachineCondition
 from netboot.lifecycle.reasons import ConditionType, Reason
+from netboot.lifecycle.remedies import Remedy
 from tests.records import START
+from tests.remedies import remedy
 
 BOOTED, IN_SERVICE = ConditionType.BOOTED, ConditionType.IN_SERVICE
 Found = dict[str, tuple[MachineCondition, ...]]
@@ -30,7 +32,14 @@ class Stage:
         self.counts: list[tuple[str, int]] = []
         self.down, self.gone, self.seconds = "", False, 0.0
         where = {"gpu-001": ("node-1", "uid-1")}
-        self.teller = Teller(lambda: self, lambda: self.found, lambda: where, lambda: START, lambda: self.seconds)
+        self.taken: list[Remedy] = []
+        self.teller = Teller(
+            lambda: self, lambda: self.found, lambda: where, lambda: START, self.news, lambda: self.seconds
+        )
+
+    def news(self) -> list[Remedy]:
+        taken, self.taken = self.taken, []
+        return taken
 
     def create(self, event: NodeEvent) -> str:
         if self.down:
@@ -63,6 +72,15 @@ def test_each_transition_is_an_event_with_the_sentence_of_the_condition() -> Non
     assert stage.becomes(found(Reason.STUCK) | found(Reason.STUCK, machine="of-no-cluster")) == [
         ("InService", "NotJoined")
     ], "and Stuck was counted"
+
+
+def test_a_remedy_that_is_taken_is_an_event() -> None:
+    stage = Stage()
+    stage.taken = [remedy(), remedy("gpu-009", id=8)]
+    assert stage.becomes(None) == []
+    assert stage.becomes(None) == [("Remedy", "Reboot")]
+    note = "remedy 7: a check failed"
+    assert stage.events == [NodeEvent("node-1", "uid-1", "Remedy", "False", "Reboot", note, START)]
 
 
 def test_what_comes_again_within_minutes_is_counted() -> None:

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from netboot.join.node_drains import DRAIN, DRAINED, DRAINING, ORDER, DrainedNode, Pod
-from netboot.join.node_said import BY_HAND
+from netboot.join.node_said import by_hand, holder
 from netboot.join.ports import MARK
 from netboot.lifecycle.drains import Drain
 
@@ -20,10 +20,6 @@ LATE_MS = 120_000
 """After the end of an order: who took it at the last moment is not Ready any more by then (a Node is found not to be
 within 50 s, node-monitor-grace-period of kube-controller-manager)."""
 NAMED = 3
-KURED = "weave.works/kured-reboot-in-progress"
-"""The annotation that kured puts on a Node (`--annotate-nodes`; kubereboot/kured, cmd/kured/main.go)."""
-NVSENTINEL = ("dgxc.nvidia.com/nvsentinel-state", "quarantineHealthEventIsCordoned")
-"""The label, or annotation, of a Node that NVSentinel has taken (NVIDIA/NVSentinel, docs/INTEGRATIONS.md)."""
 Taints = tuple[Mapping[str, str], ...]
 
 
@@ -58,7 +54,7 @@ def decide(drain: Drain, node: DrainedNode | None, known: Known, now_ms: int, la
         return Step("rebooted", f"its boot is {known.boot} now", undone(node))
     if node is not None and (expires := ordered(node, drain.id)) is not None:
         return _told(node, expires, now_ms)
-    if node is not None and known.its and ORDER in node.annotations and not _by_hand(node):
+    if node is not None and known.its and ORDER in node.annotations and not by_hand(node.annotations):
         words = "an order to reboot that was given before is taken off its Node"
         return Step("draining", words, Write(node.taints, {ORDER: None}))
     why = waits_for(node, known)
@@ -90,24 +86,9 @@ def waits_for(node: DrainedNode | None, known: Known) -> str:
         return "its Node has not the label netboot.dev/managed-by=netboot"
     if not known.its:
         return "its Node is not known to be of its current boot"
-    if foreign := holder(node):
+    if foreign := holder(node.labels, node.annotations, cordoned=node.cordoned):
         return f"{foreign}: netboot leaves the Node alone until it is let go"
     return "" if node.ready else "its Node is not Ready: nothing there could answer"
-
-
-def holder(node: DrainedNode) -> str:
-    """Who else has taken this Node, and by what that is known; "": nobody."""
-    if _by_hand(node):
-        return f"somebody has taken it into their own hands (annotation {BY_HAND[0]}={BY_HAND[1]})"
-    if KURED in node.annotations:
-        return f"kured reboots it (annotation {KURED})"
-    if any(name in (*node.labels, *node.annotations) for name in NVSENTINEL):
-        return f"NVSentinel has it ({_first(NVSENTINEL, (*node.labels, *node.annotations))})"
-    return "somebody cordoned it (kubectl uncordon)" if node.cordoned else ""
-
-
-def _by_hand(node: DrainedNode) -> bool:
-    return node.annotations.get(BY_HAND[0]) == BY_HAND[1]
 
 
 class Pods(NamedTuple):
@@ -157,7 +138,7 @@ def after_pods(
 
 def undone(node: DrainedNode | None) -> Write | None:
     """A Node as it was before; None: there is nothing of ours on it, or somebody has taken it into their own hands."""
-    if node is None or _by_hand(node):
+    if node is None or by_hand(node.annotations):
         return None
     if value_of(node) is None and ORDER not in node.annotations:
         return None
@@ -208,7 +189,3 @@ def _reasons(refused: Mapping[Pod, str]) -> str:
     pod, why = next(iter(sorted(refused.items())))
     more = f" ({len(refused) - 1} more are refused)" if len(refused) > 1 else ""
     return f"{pod} may not go now: {why}{more}"
-
-
-def _first(names: Sequence[str], of: Collection[str]) -> str:
-    return next(name for name in names if name in of)

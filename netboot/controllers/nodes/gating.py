@@ -20,6 +20,7 @@ from netboot.join.labels import differ
 from netboot.join.node_said import ACCEPTED
 from netboot.join.ports import Nodes, NodeView
 from netboot.lifecycle.cordons import Cordon
+from netboot.lifecycle.known import NodeWord
 from netboot.lifecycle.ports import States
 from netboot.machines.classes import Class, Gate
 from netboot.machines.values import Machine
@@ -145,6 +146,18 @@ class GateController:
         cordoned = [each for each in entries if each.node.marked and each.node.cordoned]
         return {each.machine: Cordon(node=each.node.name, by=each.node.cordoned_by) for each in cordoned}
 
+    def words(self) -> dict[str, NodeWord]:
+        """What else is to be seen on Nodes, by name, where there is anything: a check failed, who else has taken it."""
+        found = {}
+        with self._lock:
+            for name, entry in self._reports.entries.items():
+                failed = entry.failed()
+                if failed and self._reports.is_stale(entry):
+                    failed = ""
+                if failed or entry.node.holder:
+                    found[name] = NodeWord(failed, entry.node.holder)
+        return found
+
     def status(self) -> GateStatus:
         """For metrics."""
         with self._lock:
@@ -160,7 +173,9 @@ class GateController:
         for entry in entries.values():
             state = states.get(entry.machine)
             boot = state.current if state is not None else None
-            signed = boot.certificates if boot is not None and registered(entry.node.uid, boot) else ()
+            its = boot is not None and registered(entry.node.uid, boot)
+            signed = boot.certificates if boot is not None and its else ()
+            entry.boot = boot.boot if boot is not None and its else ""
             entry.looks += 1
             entry.look_at = self._monotonic() + LOOKS.bound(entry.looks)
             with self._lock:

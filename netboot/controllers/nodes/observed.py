@@ -4,9 +4,11 @@
 from collections.abc import Mapping
 from pathlib import Path
 
+from pydantic import Field
+
 from images.values.strict import Strict
 from netboot.join.ports import NodeView
-from netboot.lifecycle.known import Node
+from netboot.lifecycle.known import Node, NodeWord
 from netboot.stores.status import StatusFile
 
 
@@ -17,6 +19,15 @@ class ObservedNodes(Strict):
     cordoned: tuple[str, ...] = ()
     gated: tuple[str, ...] = ()
     not_ready: tuple[str, ...] = ()
+    failed: Mapping[str, str] = Field(default_factory=dict)
+    """Those that say under a certificate of their boot that a check failed: which boot."""
+    held: Mapping[str, str] = Field(default_factory=dict)
+    """Those that somebody else has taken: who, in words."""
+
+    def words(self) -> dict[str, NodeWord]:
+        """What else is to be seen on those of which there is anything, by name."""
+        names = self.failed.keys() | self.held.keys()
+        return {name: NodeWord(self.failed.get(name, ""), self.held.get(name, "")) for name in names}
 
     def nodes(self) -> dict[str, Node]:
         """How each is, by its name."""
@@ -43,7 +54,7 @@ def how(node: NodeView) -> Node:
     return Node.CORDONED if node.cordoned else Node.IN_SERVICE
 
 
-def observed(nodes: Mapping[str, Node]) -> ObservedNodes:
+def observed(nodes: Mapping[str, Node], words: Mapping[str, NodeWord]) -> ObservedNodes:
     """By how they are."""
     names = {each: tuple(sorted(name for name, node in nodes.items() if node is each)) for each in Node}
     return ObservedNodes(
@@ -51,6 +62,8 @@ def observed(nodes: Mapping[str, Node]) -> ObservedNodes:
         cordoned=names[Node.CORDONED],
         gated=names[Node.GATED],
         not_ready=names[Node.NOT_READY],
+        failed={name: word.failed for name, word in sorted(words.items()) if word.failed},
+        held={name: word.holder for name, word in sorted(words.items()) if word.holder},
     )
 
 
@@ -59,12 +72,13 @@ class ObservedFile:
 
     def __init__(self, folder: Path, cluster: str) -> None:
         self._file = StatusFile(folder, file_of(cluster))
-        self._written: dict[str, Node] | None = None
+        self._written: tuple[dict[str, Node], dict[str, NodeWord]] | None = None
 
-    def write(self, nodes: Mapping[str, Node] | None) -> bool:
-        """All Nodes as they are; None: not known yet. Whether the file has them."""
-        if nodes is not None and nodes != self._written:
-            if not self._file.write(observed(nodes)):
+    def write(self, nodes: Mapping[str, Node] | None, words: Mapping[str, NodeWord]) -> bool:
+        """All Nodes as they are; None: not known yet. `words`: what else is to be seen on them. Whether the file has
+        them."""
+        if nodes is not None and (nodes, words) != self._written:
+            if not self._file.write(observed(nodes, words)):
                 return False
-            self._written = dict(nodes)
+            self._written = dict(nodes), dict(words)
         return True

@@ -43,6 +43,8 @@ class Entry:
     received: int | None = None
     received_up: int = 0
     certificates: frozenset[str] = frozenset()
+    boot: str = ""
+    """The boot that registered it, as far as that is known."""
     look_at: float = 0.0
     looks: int = 0
     failures: int = 0
@@ -56,6 +58,10 @@ class Entry:
     def judged(self, node: NodeView) -> NodeView:
         """This view of it, with the word that counts in the place of what stands there."""
         return node if self.word is None else node._replace(health=self.word)
+
+    def failed(self) -> str:
+        """The boot under whose certificate it says that a check failed; "": it does not."""
+        return self.boot if self.word is not None and self.word.status == "False" else ""
 
     def hear(self, said: HealthSaid) -> None:
         """It says something else now."""

@@ -8,13 +8,14 @@ import logging
 import threading
 import time
 from collections import OrderedDict, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from netboot.controllers.nodes.judged import Found
 from netboot.join.errors import ConflictError
 from netboot.join.node_events import NodeEvent, NodeEvents
 from netboot.lifecycle.errors import CannotTellError
+from netboot.lifecycle.remedies import Remedy
 from netboot.logs import Trouble
 from netboot.status import DEFECT
 
@@ -40,12 +41,14 @@ class _Series:
 
 @dataclass(slots=True)
 class Teller:
-    """`connect()`, `found()`, `nodes()`: machine → its Node's name and uid; `now_ms()`: the time of day."""
+    """`connect()`, `found()`, `nodes()`: machine → its Node's name and uid; `now_ms()`: the time of day; `taken()`: the
+    remedies that were taken since it was asked last."""
 
     connect: Callable[[], NodeEvents]
     found: Callable[[], Found | None]
     nodes: Callable[[], Mapping[str, tuple[str, str]]]
     now_ms: Callable[[], int]
+    taken: Callable[[], Sequence[Remedy]] = list
     monotonic: Callable[[], float] = time.monotonic
     _seen: Found | None = None
     _events: NodeEvents | None = None
@@ -81,6 +84,7 @@ class Teller:
                 log.error("not written as an event, after %d tries: %s", MOST_TRIES, self._waiting[0].note)
             self._waiting.popleft()
             self._tries = 0
+        self._waiting.extend(self._remedied())  # last: what cannot be read there hinders no other event
 
     def _news(self, before: Found, found: Found) -> list[NodeEvent]:
         nodes, now_ms = self.nodes(), self.now_ms()
@@ -90,6 +94,15 @@ class Teller:
             if machine in nodes and machine in before
             for now, old in zip(conditions, before[machine], strict=False)
             if (now.status, now.reason) != (old.status, old.reason)
+        ]
+
+    def _remedied(self) -> list[NodeEvent]:
+        return [
+            NodeEvent(
+                *where, "Remedy", "False", each.what.capitalize(), f"remedy {each.id}: {each.message}", each.at_ms
+            )
+            for each in self.taken()
+            if (where := self.nodes().get(each.machine)) is not None
         ]
 
     def _write(self, event: NodeEvent) -> None:

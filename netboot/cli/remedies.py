@@ -1,0 +1,171 @@
+"""`netboot remedies`: what is done by itself about machines that are not well. Asks the running service."""
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+import click
+
+from images.values.durations import in_words
+from netboot.cli.acts import why_option
+from netboot.cli.client import Connection, api_command
+from netboot.cli.output import show
+from netboot.cli.times import moment
+
+_ENDS = {
+    "back": "it came back",
+    "taken-off": "the order was taken off",
+    "replaced": "the next one took its place",
+    "undone": "the order came to nothing",
+    "withdrawn": "the order was taken back",
+    "readmitted": "it was readmitted",
+    "gone": "it is retired, or in the inventory no more",
+    None: "",
+}
+
+
+@click.group()
+def group() -> None:
+    """See, pause and resume what is done by itself about machines that are not well.
+
+    Classes of the inventory say what that is (`remedies:`); none acts before it says `act: true`.
+
+    \b
+      netboot remedies status
+      netboot remedies pause --reason "power work in hall 2"
+    """
+
+
+@group.command()
+@api_command
+def status(connection: Connection, output: str) -> None:
+    """Show whether remedies may begin, which machines are not well and what comes next for each, and the latest.
+
+    \b
+      netboot remedies status
+      netboot remedies status --output json
+    """
+    said = connection.open().get("/v1/remedies")
+    if output == "json":
+        click.echo(json.dumps(said, indent=2, sort_keys=True))
+        return
+    if said["problem"]:
+        click.echo(said["problem"], err=True)
+    click.echo(_pause(said["pause"]))
+    rows = [(each["machine"], each["reason"], moment(each["since_ms"]), *now(each)) for each in said["machines"]]
+    show(output, said, ("machine", "is", "since", "next", "withheld"), rows, "no machine is known not to be well")
+    if said["remedies"]:
+        click.echo()
+        columns = ("number", "when", "machine", "what", "for", "came to")
+        show(output, said, columns, map(_row, said["remedies"]))
+
+
+@group.command("show")
+@click.argument("number", type=click.IntRange(1))
+@api_command
+def show_one(number: int, connection: Connection, output: str) -> None:
+    """Show remedy NUMBER, with what was at hand of the machine's boot when it was taken.
+
+    \b
+      netboot remedies show 7
+    """
+    found = connection.open().get(f"/v1/remedies/{number}")
+    if output == "json":
+        click.echo(json.dumps(found, indent=2, sort_keys=True))
+        return
+    click.echo(line(found))
+    evidence = found["evidence"] or {}
+    for name in ("boot", "conditions", "health"):
+        if evidence.get(name):
+            click.echo(f"\n{name}:")
+            click.echo("\n".join(_lines(evidence[name])))
+    if evidence.get("crash"):
+        click.echo(f"\ncrash:\n{_printable(evidence['crash'])}")
+
+
+@group.command()
+@why_option
+@api_command
+def pause(reason: str, connection: Connection, output: str) -> None:
+    """Let no remedy begin. What has begun goes on; what people order is done as ever.
+
+    \b
+      netboot remedies pause --reason "power work in hall 2"
+    """
+    answer = connection.open().post("/v1/remedies/pause", {"reason": reason})
+    already = "" if answer["did"] else " already"
+    show(output, answer, (), (), f"remedies are paused{already}: {_by(answer['pause'])}")
+
+
+@group.command()
+@why_option
+@api_command
+def resume(reason: str, connection: Connection, output: str) -> None:
+    """Let remedies begin again. What was found until now does not pause them any more.
+
+    \b
+      netboot remedies resume --reason "it was the switch of row 3"
+    """
+    answer = connection.open().post("/v1/remedies/resume", {"reason": reason})
+    show(output, answer, (), (), "remedies may begin again" if answer["did"] else "remedies are not paused")
+
+
+def facts(remedies: dict[str, Any] | None) -> Iterable[tuple[str, str]]:
+    """What `explain` says of a machine's."""
+    if remedies is None:
+        yield "remedies", "it cannot be told what was done about it: see `netboot doctor`"
+        return
+    if (standing := remedies["now"]) is not None:
+        coming, withheld = now(standing)
+        words = "; ".join(filter(None, (coming and f"next: {coming}", withheld)))
+        yield "not well", f"{standing['reason']} since {moment(standing['since_ms'])}: {standing['message']}"
+        yield "remedy", words or "none"
+    for each in remedies["latest"]:
+        yield "remedy", line(each)
+
+
+def now(standing: dict[str, Any]) -> tuple[str, str]:
+    """What comes next, and what withholds it."""
+    left = -(-standing["left_seconds"] // 60) * 60
+    after = f" in {in_words(left)}" if left and standing["what"] else ""
+    return f"{standing['what']}{after}", standing["words"]
+
+
+def line(remedy: dict[str, Any]) -> str:
+    """One, in a sentence."""
+    _, when, machine, what, why, came = _row(remedy)
+    end = f"; {came}" if came else ""
+    return f"{remedy['id']} · {when}: {what} of {machine}, for {why}: {remedy['message']}{end}"
+
+
+def _row(remedy: dict[str, Any]) -> tuple[Any, ...]:
+    withheld = remedy["outcome"] == "withheld"
+    came = f"withheld: {remedy['words']}" if withheld else _ENDS[remedy["end"]]
+    return remedy["id"], moment(remedy["at_ms"]), remedy["machine"], remedy["what"], remedy["reason"], came
+
+
+def _pause(said: dict[str, Any] | None) -> str:
+    if said is None or not said["stands"]:
+        return "Remedies may begin, where a class says so."
+    return f"Remedies are paused: {_by(said)}. `netboot remedies resume` lets them begin again."
+
+
+def _by(pause: dict[str, Any]) -> str:
+    return f"since {moment(pause['since_ms'])} by {pause['who']}: {pause['reason']}"
+
+
+def _lines(value: object, depth: int = 1) -> Iterable[str]:
+    """Nested values, one a line; what machines said is shown as printable text."""
+    pairs = value.items() if isinstance(value, dict) else enumerate(value, 1) if isinstance(value, list) else ()
+    for name, inner in pairs:
+        if isinstance(inner, dict | list):
+            yield f"{'  ' * depth}{name}:"
+            yield from _lines(inner, depth + 1)
+        else:
+            yield f"{'  ' * depth}{name}: {_printable(str(inner))}"
+    if not isinstance(value, dict | list):
+        yield f"{'  ' * depth}{_printable(str(value))}"
+
+
+def _printable(text: str) -> str:
+    return "".join(c if c.isprintable() or c == "\n" else "?" for c in text)
