@@ -13,7 +13,7 @@ import pytest
 from _pytest.terminal import TerminalReporter
 
 GIB = 1024**3
-NEEDED_GIB = 20.0
+NEEDED_GIB = 22.0
 """Of a clean clone: the cache of image builds, what tests write, and what builds and machines write for a while."""
 
 Free = Callable[[Path], int]
