@@ -15,6 +15,8 @@ from _pytest.terminal import TerminalReporter
 GIB = 1024**3
 NEEDED_GIB = 22.0
 """Of a clean clone: the cache of image builds, what tests write, and what builds and machines write for a while."""
+TEMPORARY_GIB = 2.0
+"""Of that, where temporary files lie on another file system than the checkout."""
 
 Free = Callable[[Path], int]
 """Bytes that may still be written where a path lies."""
@@ -37,7 +39,7 @@ class Disk:
         """Why a run would fill the disk, with the remedy; None where it would not."""
         cached = _bytes_below(self._cache)
         for path, free in self._at_first.items():
-            needed = NEEDED_GIB - (cached / GIB if path == self._cache.parent else 0)
+            needed = NEEDED_GIB - cached / GIB if path == self._cache.parent else TEMPORARY_GIB
             if free / GIB < needed:
                 return (
                     f"the whole run needs {needed:.1f} GiB of disk at {path}, where {free / GIB:.1f} GiB are free: "

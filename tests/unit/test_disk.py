@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests.plugins.disk import GIB, NEEDED_GIB, Disk
+from tests.plugins.disk import GIB, NEEDED_GIB, TEMPORARY_GIB, Disk
 
 pytest_plugins = ["pytester"]
 
@@ -37,9 +37,10 @@ def test_what_a_run_before_has_cached_is_not_needed_again(tmp_path: Path) -> Non
 
 
 def test_every_file_system_of_a_run_is_looked_at(tmp_path: Path) -> None:
-    disk = Disk(tmp_path / ".cache", (Path("/dev/shm"),), free_of(NEEDED_GIB - 1, NEEDED_GIB))
+    assert Disk(tmp_path / ".cache", (Path("/dev/shm"),), free_of(TEMPORARY_GIB, NEEDED_GIB)).too_small() is None
+    disk = Disk(tmp_path / ".cache", (Path("/dev/shm"),), free_of(TEMPORARY_GIB - 1, NEEDED_GIB))
     assert disk.too_small() == (
-        f"the whole run needs {NEEDED_GIB:.1f} GiB of disk at /dev/shm, where {NEEDED_GIB - 1:.1f} GiB are free: "
+        f"the whole run needs {TEMPORARY_GIB:.1f} GiB of disk at /dev/shm, where {TEMPORARY_GIB - 1:.1f} GiB are free: "
         "free some, or run a part of the tests (make check)"
     )
 
