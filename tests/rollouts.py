@@ -65,7 +65,9 @@ class Fleet:
         return {name: each.fact() for name, each in self.machines.items() if each.known}
 
     def look(self, seconds: int = 0) -> None:
-        """Time passes where it can be seen; then a step."""
+        """Time passes where it can be seen; then a step. One that has ended is looked at no more, as by its controller."""
+        if not self.rollout.under_way:
+            return
         if self.seeing:
             clock = self.rollout.clock_ms + seconds * 1000
             self.rollout = self.rollout.model_copy(update={"clock_ms": clock})

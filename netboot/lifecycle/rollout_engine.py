@@ -48,7 +48,8 @@ class _Course:
 
 
 def step(rollout: Rollout, members: Mapping[str, Member], world: World) -> tuple[Rollout, dict[str, Member]]:
-    """The rollout and its members after a look at the facts; the very same members where nothing changed."""
+    """The rollout and its members after a look at the facts; the very same members where nothing changed.
+    Only of a rollout under way: one that has ended is looked at no more."""
     moment = Moment(rollout, world.seeing)
     course = _Course(
         rollout,
