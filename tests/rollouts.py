@@ -65,7 +65,7 @@ class Fleet:
         return {name: each.fact() for name, each in self.machines.items() if each.known}
 
     def look(self, seconds: int = 0) -> None:
-        """Time passes where it can be seen; then a step. One that has ended is looked at no more, as by its controller."""
+        """Time passes where it can be seen; then a step, unless the rollout has ended: as its controller does."""
         if not self.rollout.under_way:
             return
         if self.seeing:
