@@ -16,6 +16,8 @@ from netboot.lifecycle.errors import CannotTellError
 from netboot.machines.maintenance import Signal
 
 LONGEST_ANSWER = 65_536
+OTHER_TIME_SECONDS = 300
+"""Between when a query was answered, as Prometheus says, and now."""
 LONGEST_WORDS = 200
 """Characters of a reason that is not ours; the rest is cut off."""
 
@@ -52,6 +54,8 @@ class _Answer(_Foreign):
     data: Annotated[_Vector | _Scalar, Field(discriminator="kind")]
     warnings: Annotated[list[Any], Field(max_length=0)] = []
     """Such as that one of several places could not be asked: then the number is not the whole truth."""
+    partial: Annotated[Literal[False], Field(alias="isPartial")] = False
+    """The same in VictoriaMetrics' words."""
 
 
 def of_hook(body: bytes, where: str) -> Signal:
@@ -69,20 +73,23 @@ def of_hook(body: bytes, where: str) -> Signal:
     return Signal(may=False, reason=f"{where} says: {_printable(said.reason) or 'pause'}")
 
 
-def of_prometheus(body: bytes, where: str) -> Signal:
-    """An instant query's answer that is one number: 0 lets things begin, any other does not.
+def of_prometheus(body: bytes, where: str, now: float) -> Signal:
+    """An instant query's answer that is one number: 0 lets things begin, any other does not. `now`: seconds since 1970.
 
     Raises:
-        CannotTellError: it is none, several, or not a number; an error, or a warning that it may not be the whole.
+        CannotTellError: it is none, several, or not a number; an error, or a warning that it may not be the whole; or
+        it is of another time.
     """
     try:
         data = _Answer.model_validate(_json(body)).data
-        text = data.result[1] if data.kind == "scalar" else data.result[0].value[1]
+        at, text = data.result if data.kind == "scalar" else data.result[0].value
         number = float(text)
     except ValidationError as error:
         raise CannotTellError(f"it answers something else than one number: {first_fault(error)}") from None
     except ValueError:
         raise CannotTellError("it answers something else than one number") from None
+    if not abs(at - now) <= OTHER_TIME_SECONDS:
+        raise CannotTellError("its answer is of another time: a cache has it, or one of the two clocks is wrong")
     if number != number:
         raise CannotTellError("the query is NaN, which is no number")
     if number == 0:

@@ -21,14 +21,25 @@ from netboot.machines.maintenance import Signal
 _LARGEST = 4096
 """Bytes of a token."""
 _BLOCK = 8192
+_HEADERS = {
+    "Accept": "application/json",
+    "Accept-Encoding": "identity",
+    "Cache-Control": "no-cache",
+    "Connection": "close",
+}
 
 
 class Asker:
     """One question at a time, each over a connection of its own: neither a proxy nor ~/.netrc has a say in where the
     token goes, and no answer leads elsewhere. The token and the authority are read anew each time."""
 
-    def __init__(self, place: PauseSignal, monotonic: Callable[[], float] = time.monotonic) -> None:
-        self._place, self._monotonic = place, monotonic
+    def __init__(
+        self,
+        place: PauseSignal,
+        monotonic: Callable[[], float] = time.monotonic,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._place, self._monotonic, self._now = place, monotonic, now
 
     @property
     def where(self) -> str:
@@ -45,10 +56,12 @@ class Asker:
         body = self._body(begun)
         if self._monotonic() - begun > self._place.deadline_seconds:
             raise self._late()
-        return of_hook(body, self.where) if self._place.hook is not None else of_prometheus(body, self.where)
+        if self._place.hook is not None:
+            return of_hook(body, self.where)
+        return of_prometheus(body, self.where, self._now())
 
     def _body(self, begun: float) -> bytes:
-        headers = {"Accept": "application/json", "Accept-Encoding": "identity", "Connection": "close", **self._token()}
+        headers = {**_HEADERS, **self._token()}
         with ExitStack() as held:
             session = held.enter_context(requests.Session())
             session.trust_env = False

@@ -56,6 +56,7 @@ class Outside:
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
+                assert self.headers["Cache-Control"] == "no-cache"
                 outer.asked.append((self.path, self.headers["Authorization"]))
                 self.send_response(outer.status)
                 for name, value in {"Content-Length": str(len(outer.body)), **outer.headers}.items():
@@ -112,7 +113,8 @@ def test_a_hook_is_asked_with_the_token_of_now(outside: Outside, monkeypatch: py
 
 def test_prometheus_is_asked_for_one_number(outside: Outside) -> None:
     query = 'count(ALERTS{alertstate="firing"}) or vector(0)'
-    outside.body = b'{"status":"success","data":{"resultType":"vector","result":[{"metric":{},"value":[1.5,"0"]}]}}'
+    result = [{"metric": {}, "value": [time.time(), "0"]}]
+    outside.body = json.dumps({"status": "success", "data": {"resultType": "vector", "result": result}}).encode()
     asker = outside.asker(hook=None, prometheus=outside.url, query=query)
     assert asker.ask() == Signal(True, f"the query of {outside.url} is 0, which lets things begin")
     [(path, _)] = outside.asked

@@ -1,6 +1,7 @@
 """What is answered from outside of whether anything may begin: two answers, and everything else is neither."""
 
 import json
+import math
 from typing import Any
 
 import pytest
@@ -14,6 +15,8 @@ from netboot.machines.maintenance import Signal
 HOOK, PROMETHEUS = "https://change.example", "https://prometheus.example"
 ELSE = "it answers something else"
 NUMBER = f"{ELSE} than one number"
+NOW = 1_700_000_000.0
+LATE = "its answer is of another time: a cache has it, or one of the two clocks is wrong"
 
 
 def vector(*values: object, **more: object) -> dict[str, Any]:
@@ -21,8 +24,8 @@ def vector(*values: object, **more: object) -> dict[str, Any]:
     return {"status": "success", "data": {"resultType": "vector", "result": result}, **more}
 
 
-def scalar(value: object) -> dict[str, Any]:
-    return {"status": "success", "data": {"resultType": "scalar", "result": [1700000000, value]}}
+def scalar(value: object, at: float = NOW) -> dict[str, Any]:
+    return {"status": "success", "data": {"resultType": "scalar", "result": [at, value]}}
 
 
 @pytest.mark.parametrize(
@@ -70,11 +73,13 @@ def test_what_no_hook_says(body: str, words: str) -> None:
         (vector("0.001"), Signal(False, f"the query of {PROMETHEUS} is 0.001, and 0 alone lets things begin")),
         (vector("-1"), Signal(False, f"the query of {PROMETHEUS} is -1, and 0 alone lets things begin")),
         (vector("+Inf"), Signal(False, f"the query of {PROMETHEUS} is inf, and 0 alone lets things begin")),
+        (scalar("0", NOW - 300), Signal(True, f"the query of {PROMETHEUS} is 0, which lets things begin")),
+        (vector("0", isPartial=False), Signal(True, f"the query of {PROMETHEUS} is 0, which lets things begin")),
         (vector("0", warnings=[], stats={}), Signal(True, f"the query of {PROMETHEUS} is 0, which lets things begin")),
     ],
 )
 def test_what_prometheus_says(answer: dict[str, Any], signal: Signal) -> None:
-    assert of_prometheus(json.dumps(answer).encode(), PROMETHEUS) == signal
+    assert of_prometheus(json.dumps(answer).encode(), PROMETHEUS, NOW) == signal
 
 
 @pytest.mark.parametrize(
@@ -83,6 +88,8 @@ def test_what_prometheus_says(answer: dict[str, Any], signal: Signal) -> None:
         (vector(), f"{NUMBER}: data.vector.result: List should have at least 1 item after validation, not 0"),
         (vector("0", "0"), f"{NUMBER}: data.vector.result: List should have at most 1 item after validation, not 2"),
         (vector("0", warnings=["a store is away"]), None),
+        (vector("0", isPartial=True), f"{NUMBER}: isPartial: Input should be False"),
+        *((scalar("0", at), LATE) for at in (0, NOW - 301, NOW + 301, math.inf, math.nan)),
         (vector("NaN"), "the query is NaN, which is no number"),
         (vector("x"), NUMBER),
         (vector(0), f"{NUMBER}: data.vector.result.0.value.1: Input should be a valid string"),
@@ -94,7 +101,7 @@ def test_what_prometheus_says(answer: dict[str, Any], signal: Signal) -> None:
 )
 def test_what_is_not_one_number(answer: dict[str, Any], words: str | None) -> None:
     with pytest.raises(CannotTellError) as caught:
-        of_prometheus(json.dumps(answer).encode(), PROMETHEUS)
+        of_prometheus(json.dumps(answer).encode(), PROMETHEUS, NOW)
     assert str(caught.value) == words or (words is None and str(caught.value).startswith(NUMBER))
 
 
@@ -110,7 +117,7 @@ _JSON = st.recursive(
 
 @given(_JSON.map(lambda value: json.dumps(value).encode()) | st.binary(max_size=64))
 def test_whatever_is_answered_only_the_one_answer_lets_things_begin(body: bytes) -> None:
-    for read in (of_hook, of_prometheus):
+    for read in (of_hook, lambda body, where: of_prometheus(body, where, 1.0)):
         try:
             said = read(body, "w")
         except CannotTellError as error:
