@@ -13,7 +13,7 @@ from typing import Protocol, TypeVar
 import pytest
 
 from netboot.join.certificates import BootCertificates, IssuedCertificates
-from netboot.join.errors import ConflictError
+from netboot.join.errors import ClusterUnavailableError, ConflictError
 from netboot.join.ports import CertificateRequests, Credential, Csr, Leases, Nodes, NodeView, Tokens
 from netboot.join.rights import POLICIES
 from netboot.join.self_check import PolicyState, Preconditions
@@ -41,6 +41,9 @@ class World(Protocol):
 
     def make_node(self, name: str, *, ready: bool = False, boot_id: str = "") -> None:
         """A Node is there, or changes."""
+
+    def keep_node(self, name: str, *, kept: bool) -> None:
+        """Somebody's finalizer is on it, or is taken off."""
 
     def submit(self, name: str, *, ours: bool = True) -> None:
         """Somebody asks for a certificate: of a kubelet's signer, or of another."""
@@ -193,6 +196,20 @@ def exactly_that_node_is_deleted(world: World) -> None:
     world.nodes.delete("doomed", node.uid)
     assert world.nodes.node("doomed") is None
     world.nodes.delete("doomed", node.uid)
+
+
+def a_node_that_a_finalizer_keeps_is_not_taken_for_gone(world: World) -> None:
+    """Whoever registers then adopts it, with the taints that it has."""
+    world.make_node("kept")
+    world.keep_node("kept", kept=True)
+    node = world.nodes.node("kept")
+    assert node is not None
+    for _ in range(2):
+        with pytest.raises(ClusterUnavailableError, match=r"^the Node kept is to be deleted, and stays"):
+            world.nodes.delete("kept", node.uid)
+    world.keep_node("kept", kept=False)
+    world.nodes.delete("kept", node.uid)
+    assert world.nodes.node("kept") is None
 
 
 def tainted(world: World, name: str, how: Callable[[NodeView], Sequence[Mapping[str, str]]]) -> NodeView:
@@ -386,6 +403,7 @@ CASES: list[Callable[[World], None]] = [
     a_token_is_made_once_and_deleted,
     a_node_is_seen_as_it_is,
     exactly_that_node_is_deleted,
+    a_node_that_a_finalizer_keeps_is_not_taken_for_gone,
     a_node_is_tainted_as_it_was_read,
     a_node_gets_labels_with_its_taints,
     nodes_are_watched,

@@ -34,6 +34,8 @@ class FakeCluster:
     """Whether approved requests are issued at once, as a controller-manager would."""
     full: bool = False
     """Whether Nodes have no room for labels and annotations."""
+    kept: set[str] = field(default_factory=set)
+    """Names of Nodes that somebody's finalizer keeps."""
     now_ms: int = 1_767_225_600_000
     """Its clock, for what it dates itself."""
     signs_for_seconds: int = 86_400
@@ -226,6 +228,8 @@ class FakeNodes:
         self.cluster.enter("nodes.delete", name)
         known = self.cluster._nodes.get(name)
         if known and known.uid == uid:
+            if name in self.cluster.kept:
+                raise ClusterUnavailableError(f"the Node {name} is to be deleted, and stays")
             self.cluster.remove_node(name)
         self.cluster.leave()
 

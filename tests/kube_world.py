@@ -74,6 +74,15 @@ class RealWorld:
                 return
         raise AssertionError(answer.text)
 
+    def keep_node(self, name: str, *, kept: bool) -> None:
+        for _ in range(20):  # the controllers write to it, too
+            node = self._admin("GET", f"{NODES}/{name}").json()
+            node["metadata"]["finalizers"] = ["example.com/kept"] if kept else []
+            answer = self._admin("PUT", f"{NODES}/{name}", node)
+            if answer.status_code == 200:
+                return
+        raise AssertionError(answer.text)
+
     def submit(self, name: str, *, ours: bool = True) -> None:
         self.submit_to(CLIENT_SIGNER if ours else "example.com/other", name)
 

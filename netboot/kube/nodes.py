@@ -13,7 +13,7 @@ from netboot.join.errors import ConflictError, InvalidError
 from netboot.join.node_said import BY_HAND, WRITTEN, HealthSaid, holder
 from netboot.join.ports import MARK, NodeView
 from netboot.kube.connection import Connection, milliseconds
-from netboot.kube.errors import StatusError
+from netboot.kube.errors import ClusterRefusedError, StatusError
 from netboot.machines.values import UNCHECKED
 
 log = logging.getLogger(__name__)
@@ -43,7 +43,14 @@ class KubeNodes:
     def delete(self, name: str, uid: str) -> None:
         body = {"preconditions": {"uid": uid}}
         with suppress(StatusError):  # 409: its uid is another one by now
-            self._connection.call(self._api.delete_node, name, body=body, expected=(404, 409))
+            answer = self._connection.call(self._api.delete_node, name, body=body, expected=(404, 409))
+            kept = (answer.get("metadata") or {}).get("finalizers")  # of a Node that is gone the answer has none
+            if kept:
+                raise ClusterRefusedError(
+                    f"the Node {name} is to be deleted, and stays until its finalizers are taken off "
+                    f"({', '.join(kept)}): by whoever put them there, or "
+                    f'`kubectl patch node {name} --type=merge -p \'{{"metadata":{{"finalizers":null}}}}\'`'
+                )
 
     def watch(self, seconds: float) -> Iterator[NodeView]:
         for node in self._connection.follow(self._api.list_node, "/api/v1/nodes", seconds):

@@ -115,6 +115,24 @@ def test_a_node_may_cordon_itself_and_not_uncordon_itself(
     write(as_admin, False, 200)
 
 
+@pytest.mark.parametrize("path", [f"{NODES}/{NAME}", f"{NODES}/{NAME}/status"], ids=["node", "status"])
+def test_a_node_cannot_keep_its_node_from_being_deleted(
+    world: RealWorld, as_node: Callable[..., requests.Response], as_admin: Admin, path: str
+) -> None:
+    """The kubelet of its next boot would adopt it, without the taints of a new one."""
+    leased(world, as_node)
+    why, mine = "a node may not write finalizers onto its Node", {"finalizers": ["example.com/mine"]}
+    node = node_of(UNCHECKED, UNATTESTED, DECLARED)
+    denied(as_node("POST", NODES, node | {"metadata": node["metadata"] | mine}), why, "netboot-nodes")
+    assert as_node("POST", NODES, node).status_code == 201
+    for _ in range(20):  # the controllers write to it, too
+        known = as_admin("GET", f"{NODES}/{NAME}").json()
+        answer = as_node("PUT", path, known | {"metadata": known["metadata"] | mine})
+        if answer.status_code not in (403, 409):
+            break
+    denied(answer, why, "netboot-nodes")
+
+
 @contextmanager
 def beyond_node_restriction(as_admin: Admin) -> Iterator[Callable[..., requests.Response]]:
     """Somebody of the nodes' group who may do everything, and whom NodeRestriction takes for no node by its name."""

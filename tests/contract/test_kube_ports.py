@@ -31,6 +31,9 @@ class FakeWorld:
     def make_node(self, name: str, *, ready: bool = False, boot_id: str = "") -> None:
         self.fake.make_node(name, ready=ready, boot_id=boot_id)
 
+    def keep_node(self, name: str, *, kept: bool) -> None:
+        self.fake.kept = {name} if kept else set()
+
     def submit(self, name: str, *, ours: bool = True) -> None:
         self.fake.submit(
             Csr(

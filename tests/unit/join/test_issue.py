@@ -258,6 +258,19 @@ def test_a_node_that_is_not_known_to_be_netboots_is_refused_before_anything_is_w
     sound(stage)
 
 
+def test_there_is_no_token_while_the_node_of_the_boot_before_is_not_gone(stage: Stage, machine: Machine) -> None:
+    """A kubelet would adopt it, open as it is: a finalizer is enough, and root there may have written one."""
+    stage.cluster.make_node("gpu-001", ready=True)
+    stage.cluster.kept = {"gpu-001"}
+    for _ in range(2):
+        with pytest.raises(ClusterUnavailableError, match=r"^the Node gpu-001 is to be deleted, and stays$"):
+            stage.join(machine)
+        assert stage.cluster.secrets == {}
+    stage.cluster.kept = set()
+    stage.join(machine)
+    sound(stage)
+
+
 def test_a_node_that_registered_in_this_boot_is_nobodys_to_delete(stage: Stage, machine: Machine) -> None:
     """Whatever its label says by now: the boot's next token asks nothing of it."""
     stage.join(machine)
