@@ -171,7 +171,7 @@ def test_a_node_that_wrote_a_time_which_nobody_can_read_is_seen_and_hinders_no_o
     seen = {node.name: node for node in world.collector.watch(0.5)}
     assert seen.keys() >= {"odd", "even"}
     assert (seen["odd"].ready, seen["odd"].ready_since_ms) == (True, None)
-    one = {"key": "example.com/x", "effect": "NoSchedule"}
+    one = {"key": "netboot.dev/held", "effect": "NoSchedule"}
     refused = contextlib.nullcontext() if takes else pytest.raises(InvalidError)
     with refused:
         tainted(world, "odd", lambda node: [*node.taints, one])

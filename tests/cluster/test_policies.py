@@ -1,11 +1,14 @@
 """The admission policies of `deploy/kubernetes` against a real apiserver: what the rights are still good for."""
 
+from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from lab.kube.accounts import Admin
+from netboot.join.errors import ConflictError
 from netboot.join.ports import MARK
 from netboot.kube.connection import Connection
 from netboot.kube.errors import ClusterRefusedError
@@ -234,16 +237,91 @@ def test_a_node_of_ours_begins_shut_whoever_makes_it(
     assert as_admin("POST", path, sound).status_code == 201
 
 
-def test_a_node_that_is_full_of_taints_takes_ours_and_no_others(world: RealWorld, as_admin: Admin) -> None:
+def change(ask: Admin, name: str, how: Callable[[dict[str, Any]], object], **who: str) -> Any:
+    """The Node with what `how` makes of it; again where a controller of the cluster wrote to it meanwhile."""
+    for _ in range(20):
+        node = ask("GET", f"{NODES}/{name}").json()
+        how(node)
+        answer = ask("PUT", f"{NODES}/{name}", node, **who)
+        if answer.status_code != 409:
+            return answer
+    raise AssertionError(answer.text)
+
+
+def test_a_node_that_is_full_of_taints_takes_ours_and_no_others(
+    world: RealWorld, as_admin: Admin, break_glass: Admin
+) -> None:
     world.make_node("vap-4")
 
-    def others(count: int) -> list[dict[str, str]]:
-        return [{"key": f"example.com/{number}", "effect": "NoSchedule"} for number in range(count)]
+    def fill(node: dict[str, Any], count: int) -> None:
+        taints = node["spec"].setdefault("taints", [])
+        taints += [{"key": f"example.com/{number}", "effect": "NoSchedule"} for number in range(len(taints), count)]
 
-    full = tainted(world, "vap-4", lambda node: [*node.taints, *others(17 - len(node.taints))])
-    assert len(full.taints) == 17
-    node = as_admin("GET", f"{NODES}/vap-4").json()
-    node["spec"]["taints"].append({"key": "example.com/more", "effect": "NoSchedule"})
-    answer = as_admin("PUT", f"{NODES}/vap-4", node)
+    assert change(break_glass, "vap-4", lambda node: fill(node, 18)).status_code == 200
+    full = tainted(world, "vap-4", lambda node: [*node.taints, CLOSED])
+    assert len(full.taints) > 16
+    answer = change(as_admin, "vap-4", lambda node: fill(node, 22))
     why = "a Node of netboot's has at most 16 taints, 64 annotations and 64 conditions"
     assert (answer.status_code, why in answer.text) == (422, True)
+
+
+def test_a_node_that_is_full_of_annotations_has_room_for_the_labels_of_its_place(
+    world: RealWorld, as_admin: Admin
+) -> None:
+    """Whoever fills it keeps neither these off nor an order to reboot."""
+    world.make_node("vap-5")
+
+    def fill(characters: int) -> Any:
+        annotations = {"example.com/a": "é" * (characters // 2)}
+        return change(as_admin, "vap-5", lambda node: node["metadata"].update(annotations=annotations))
+
+    answer = fill(200_000)
+    assert (answer.status_code, "at most 196608 bytes together" in answer.text) == (422, True), answer.text
+    assert fill(196_000).status_code == 200
+    for _ in range(20):
+        node = world.nodes.node("vap-5")
+        assert node is not None
+        with suppress(ConflictError):
+            labelled = world.collector.taint(node, node.taints, {"topology.kubernetes.io/zone": "a"})
+            break
+    assert labelled.labels["topology.kubernetes.io/zone"] == "a"
+
+
+ALONE = "netboot's nodes account changes Nodes with the label netboot.dev/managed-by=netboot alone, and leaves it there"
+OTHERS = (
+    "netboot's nodes account changes no taint but those under netboot.dev/, cordons nobody and writes no finalizers"
+)
+
+
+@pytest.mark.parametrize(
+    ("labels", "body", "why"),
+    [
+        ({}, {"spec": {"taints": [{"key": "netboot.dev/drain", "effect": "NoExecute"}]}}, ALONE),
+        ({}, {"metadata": {"labels": MARK}}, ALONE),
+        (MARK, {"metadata": {"labels": dict.fromkeys(MARK)}}, ALONE),
+        (MARK, {"spec": {"taints": [UNCHECKED, {"key": "example.com/x", "effect": "NoExecute"}]}}, OTHERS),
+        (MARK, {"spec": {"unschedulable": True}}, OTHERS),
+        (MARK, {"metadata": {"finalizers": ["example.com/x"]}}, OTHERS),
+    ],
+    ids=["another's", "marks another's", "gives one away", "a taint of others", "cordons", "keeps it"],
+)
+def test_the_nodes_account_changes_what_is_netboots_and_nothing_else(
+    world: RealWorld,
+    connections: dict[str, Connection],
+    as_admin: Admin,
+    labels: dict[str, str],
+    body: dict[str, Any],
+    why: str,
+) -> None:
+    """What it may the adapters' own tests show."""
+    assert world, "the manifests are applied"
+    metadata = {"name": "vap-6", "labels": labels}
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": metadata, "spec": {"taints": [UNCHECKED]}}
+    assert as_admin("POST", NODES, node).status_code == 201
+    try:
+        with pytest.raises(ClusterRefusedError) as caught:
+            connections["nodes"].patch(f"{NODES}/vap-6?dryRun=All", body)
+        by = "ValidatingAdmissionPolicy 'netboot-gate' with binding 'netboot-gate'"
+        assert f"{by} denied request: {why}" in str(caught.value)
+    finally:
+        as_admin("DELETE", f"{NODES}/vap-6")

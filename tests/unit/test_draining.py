@@ -190,6 +190,17 @@ def test_a_pod_that_comes_between_two_looks_is_seen_before_the_machine_is_told()
     assert (world.reboots, states(world)[0]) == ([], "draining")
 
 
+def test_a_node_that_was_given_away_keeps_what_it_has() -> None:
+    """Admission lets the nodes account change none that is not netboot's."""
+    world = World(*PODS)
+    world.order(deadline_ms=START + MINUTE)
+    world.refuses = {"a"}
+    world.run(30)
+    world.alter(labels={})
+    world.run(60)
+    assert (world.value(), world.last().end, world.said.problem) == ("Draining", "undone", "")
+
+
 def test_a_drain_outlives_a_boot_and_has_as_long_again_there() -> None:
     world = World(*PODS)
     world.order(deadline_ms=START + MINUTE)

@@ -137,8 +137,9 @@ def after_pods(
 
 
 def undone(node: DrainedNode | None) -> Write | None:
-    """A Node as it was before; None: there is nothing of ours on it, or somebody has taken it into their own hands."""
-    if node is None or by_hand(node.annotations):
+    """A Node as it was before; None: there is nothing of ours on it, or somebody has taken it into their own hands, or
+    from netboot."""
+    if node is None or by_hand(node.annotations) or not MARK.items() <= node.labels.items():
         return None
     if value_of(node) is None and ORDER not in node.annotations:
         return None
