@@ -182,6 +182,15 @@ TABLE: dict[type[BaseException], Answer] = {
     join.CordonedError: Answer(
         503, "cordoned", _INFO, "its Node is cordoned", "see that the controllers run", says=True, retry_after=3
     ),
+    join.NodeKeptError: Answer(
+        503,
+        "node-kept",
+        _WARNING,
+        "finalizers keep its Node",
+        "take them off, in the cluster",
+        says=True,
+        retry_after=10,
+    ),
     images.ImageError: UNEXPECTED,
     images.StoreError: Answer(
         503, "store", _ERROR, "the store cannot be used right now", "see the log of the service", retry_after=10

@@ -11,7 +11,7 @@ from time import monotonic
 from typing import Any, TypeVar
 
 from netboot.join.certificates import BootCertificates
-from netboot.join.errors import ClusterUnavailableError, ConflictError, InvalidError
+from netboot.join.errors import ClusterUnavailableError, ConflictError, InvalidError, NodeKeptError
 from netboot.join.ports import Credential, Csr, NodeView
 from netboot.join.rights import POLICIES
 from netboot.join.self_check import PolicyState
@@ -229,7 +229,7 @@ class FakeNodes:
         known = self.cluster._nodes.get(name)
         if known and known.uid == uid:
             if name in self.cluster.kept:
-                raise ClusterUnavailableError(f"the Node {name} is to be deleted, and stays")
+                raise NodeKeptError(name, ["example.com/kept"])
             self.cluster.remove_node(name)
         self.cluster.leave()
 

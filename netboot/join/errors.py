@@ -9,8 +9,11 @@ JoinError
 │   └── HeldError              another key holds this boot's credential
 ├── StaleError                 state expired, or sealed elsewhere: begin again with hello
 ├── ClusterUnavailableError    (CannotTellError) the apiserver does not answer, or is not fit to be used
-└── CordonedError              (CannotTellError) somebody's cordon is not a hold of the machine yet
+├── CordonedError              (CannotTellError) somebody's cordon is not a hold of the machine yet
+└── NodeKeptError              (CannotTellError) somebody's finalizers keep a Node that is deleted
 """
+
+from collections.abc import Sequence
 
 from netboot.lifecycle.cordons import Cordon
 from netboot.lifecycle.errors import CannotTellError, LifecycleError
@@ -64,6 +67,17 @@ class CordonedError(CannotTellError):
             f"within seconds; where it does not, `kubectl uncordon {cordon.node}` lets the machine join"
         )
         self.cordon = cordon
+
+
+class NodeKeptError(CannotTellError):
+    """A Node was deleted, and is there until somebody takes its finalizers off."""
+
+    def __init__(self, node: str, finalizers: Sequence[str]) -> None:
+        nothing = '{"metadata":{"finalizers":null}}'
+        super().__init__(
+            f"the Node {node} is deleted, and stays until its finalizers are taken off ({', '.join(finalizers)}): by "
+            f"whoever put them there, or `kubectl patch node {node} --type=merge -p '{nothing}'`"
+        )
 
 
 class InvalidError(Exception):

@@ -77,7 +77,7 @@ def issue(
 
     Raises:
         HeldError, RefusedError: another credential stands in the way, or quarantine does. CordonedError: somebody
-        cordoned the Node, and the machine is not held for it yet. CannotTellError: try again.
+        cordoned the Node, and the machine is not held for it yet. CannotTellError, NodeKeptError: try again.
     """
     cluster = issuer.cluster_of(machine)
     stands = wanted(issuer.intents, machine.name, issuer.now_ms())

@@ -10,6 +10,7 @@ import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from netboot.join.errors import NodeKeptError
 from netboot.join.ports import ClusterAccess, Credential, NodeView
 
 log = logging.getLogger(__name__)
@@ -41,7 +42,7 @@ class LeftNodes:
             self._none[credential.machine] = since
 
     def clear(self, cluster: ClusterAccess, credential: Credential, why: str) -> bool:
-        """Delete the Node of a machine that does not come back; whether there is none then.
+        """Delete the Node of a machine that does not come back; whether there is none then, or will be.
 
         Raises:
             CannotTellError: not now.
@@ -51,7 +52,11 @@ class LeftNodes:
             return True
         if not _let_go(node) or not self.registered(credential.machine, node.uid):
             return False
-        cluster.nodes.delete(node.name, node.uid)
+        try:
+            cluster.nodes.delete(node.name, node.uid)
+        except NodeKeptError as error:  # it goes with them, by itself; others need not wait for that
+            log.warning("%s", error)
+            return True
         fields = {"machine": credential.machine, "node": node.name, "uid": node.uid, "cluster": cluster.name}
         log.info("the Node of a machine that does not come back was deleted: %s", why, extra={"fields": fields})
         return True

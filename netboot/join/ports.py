@@ -119,7 +119,7 @@ class Nodes(Protocol):
         ...
 
     def delete(self, name: str, uid: str) -> None:
-        """Delete exactly this one; raises where finalizers keep it. Gone already, or another uid: nothing happens."""
+        """Delete exactly this one; may raise NodeKeptError. Gone already, or another uid by now: nothing happens."""
         ...
 
     def watch(self, seconds: float) -> Iterator[NodeView]:

@@ -66,7 +66,8 @@ def delete_old_node(cluster: ClusterAccess, machine: str, name: str, stands: Seq
     were chosen.
 
     Raises:
-        RefusedError: as above. CordonedError: it has a cordon that is no hold of the machine yet.
+        RefusedError: as above. CordonedError: it has a cordon that is no hold of the machine yet. NodeKeptError: it
+        is not gone, and a kubelet would adopt it.
     """
     node = old_node(cluster, name)
     if node is None:

@@ -9,11 +9,11 @@ from typing import Any
 from kubernetes import client
 
 from netboot.join.certificates import fingerprint
-from netboot.join.errors import ConflictError, InvalidError
+from netboot.join.errors import ConflictError, InvalidError, NodeKeptError
 from netboot.join.node_said import BY_HAND, WRITTEN, HealthSaid, holder
 from netboot.join.ports import MARK, NodeView
 from netboot.kube.connection import Connection, milliseconds
-from netboot.kube.errors import ClusterRefusedError, StatusError
+from netboot.kube.errors import StatusError
 from netboot.machines.values import UNCHECKED
 
 log = logging.getLogger(__name__)
@@ -46,11 +46,7 @@ class KubeNodes:
             answer = self._connection.call(self._api.delete_node, name, body=body, expected=(404, 409))
             kept = (answer.get("metadata") or {}).get("finalizers")  # of a Node that is gone the answer has none
             if kept:
-                raise ClusterRefusedError(
-                    f"the Node {name} is to be deleted, and stays until its finalizers are taken off "
-                    f"({', '.join(kept)}): by whoever put them there, or "
-                    f'`kubectl patch node {name} --type=merge -p \'{{"metadata":{{"finalizers":null}}}}\'`'
-                )
+                raise NodeKeptError(name, kept)
 
     def watch(self, seconds: float) -> Iterator[NodeView]:
         for node in self._connection.follow(self._api.list_node, "/api/v1/nodes", seconds):

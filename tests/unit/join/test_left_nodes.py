@@ -146,6 +146,19 @@ def test_whoever_registers_at_that_moment_keeps_its_node(site: Site, goes: Calla
     assert isinstance(site.stage.cluster.nodes.node("worker-1"), NodeView)
 
 
+@pytest.mark.parametrize("goes", [retires, leaves])
+def test_a_node_that_a_finalizer_keeps_hinders_no_other_and_is_told_once(
+    site: Site, goes: Callable[[Site], int], caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its deletion is on record in the cluster: it goes when that is taken off."""
+    at = goes(site)
+    site.stage.cluster.kept = {"worker-1"}
+    assert site.clear(at)
+    assert bool(site.stage.cluster.credentials) == (goes is retires)
+    assert site.clear(at)
+    assert len([record for record in caplog.records if "until its finalizers are taken off" in record.message]) == 1
+
+
 def test_where_it_cannot_be_told_nothing_goes(site: Site) -> None:
     at = leaves(site)
 
