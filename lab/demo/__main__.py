@@ -1,7 +1,7 @@
 """`make demo`: build an image, start everything, boot a machine without a disk, show its trace.
 
 With the recipe of a node it goes on: a control plane, attestation by TPM, a Ready node, a Pod that runs on it; then a
-rollout to a second image, and the same again.
+rollout to a second image, for which the machine is drained and reboots itself, and the same again.
 Exit status 0: all of it happened.
 """
 
@@ -14,7 +14,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Sequence
-from time import monotonic
+from time import monotonic, time
 
 from rich.console import Console
 
@@ -22,9 +22,9 @@ from images.recipe import inherit
 from images.values.strict import FaultsError
 from lab.accelerator import accelerator
 from lab.demo.joining import joining
-from lab.demo.progress import CHANNEL, NAME, Demo, explain_failure, facts_of, show_page
+from lab.demo.progress import CHANNEL, NAME, Boot, Demo, explain_failure, facts_of, show_page
 from lab.demo.rolling import rolled
-from lab.demo.steps import Power, attachment_of, build_image, follow, inventory, new_hardware, new_network
+from lab.demo.steps import attachment_of, build_image, follow, inventory, new_hardware, new_network
 from lab.errors import LabError, UnusableError
 from lab.kube.binaries import NoKubernetesError
 from lab.kube.cluster import ClusterError
@@ -107,14 +107,13 @@ def _run(demo: Demo) -> None:
         attachment = attachment_of(stack, net, site, {hardware.mac: address} if address else {})
         if join is not None:
             join.enrol(site, chip_of(hardware, demo.folder / "machine"))
-        power = Power(demo, lambda: machine(hardware, attachment, demo.folder / "machine", how))
-        stack.callback(power.off)
         with demo.doing(f"switching on {NAME}: {hardware.memory} MiB of memory, no disk"):
-            power.on()
+            demo.boots.append(Boot(time()))
+            demo.machine = stack.enter_context(machine(hardware, attachment, demo.folder / "machine", how))
             follow(demo, running, image, join)
         rows = [*join.facts(), *join.run_a_pod(demo.boots[0].events)] if join else []
         facts = facts_of(demo, hardware, image, net, how, rows)
-        later = [rolled(demo, site, running, join, power, image)] if join else []
+        later = [rolled(demo, site, running, join, image)] if join else []
         show_page(demo, site, hardware, facts, later, join.commands(site) if join else ())
         if demo.options.keep:
             _keep(demo)

@@ -14,7 +14,7 @@ from lab.errors import LabError
 from lab.kube.accounts import apply_manifests
 from lab.kube.binaries import VERSION, find
 from lab.kube.cluster import Cluster, cluster
-from lab.kube.kubectl import POD, UNCHECKED, Kubectl, hear_hello, start_hello
+from lab.kube.kubectl import DEPLOYMENT, POD, UNCHECKED, Kubectl, deploy_hello, hear_hello
 from lab.kube.recipe import node_recipe
 from lab.network import Network
 from lab.service import Service
@@ -73,15 +73,21 @@ class Joining:
             )
 
     def run_a_pod(self, events: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:
+        """A Pod of a Deployment: one without a controller is not drained, for nobody would start it again. Returns as
+        `hear_the_pod`."""
+        with self.demo.doing(f"the operator runs: kubectl apply -f {POD}.json, a Deployment of one Pod"):
+            deploy_hello(self.kubectl)
+        return self.hear_the_pod(events)
+
+    def hear_the_pod(self, events: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:
         """Ready does not prove a working node; a Pod that runs and speaks does. Nobody touches a taint: the Pod runs
         because the gate opens by the node's own checks. Label and text of each row about this boot on the last page;
         `events`: its."""
         leases = self.kubectl.get("leases", "-n", "netboot", "-l", "app.kubernetes.io/managed-by=netboot")
         self.taints = leases["items"][0]["metadata"]["annotations"]["netboot.dev/taints"]
-        with self.demo.doing(f"the operator runs: kubectl apply -f {POD}.json; kubectl logs {POD}"):
-            self.demo.say(f"    it registered with {self.taints}: nothing runs on it before its checks are in order")
-            start_hello(self.kubectl)
-            self.pod_log = hear_hello(self.kubectl, POD_SECONDS)
+        with self.demo.doing(f"waiting for its Pod, nobody touches anything; then: kubectl logs {DEPLOYMENT}"):
+            self.demo.say(f"    {NAME} came with {self.taints}: nothing runs on it before its checks are in order")
+            self.pod_log = hear_hello(self.kubectl, POD_SECONDS, DEPLOYMENT)
             self.gate = self._gate()
             self.demo.say(f"    the gate opened by itself: [bold]{self.gate}[/]")
             self.demo.say(f"    the Pod says: [bold]{self.pod_log}[/]")
@@ -118,9 +124,9 @@ class Joining:
         netboot, config = short(ROOT / ".venv" / "bin" / "netboot"), f"--config {shlex.quote(short(site.config))}"
         return [
             ("the node", f"{kubectl} describe node {NAME}"),
-            ("the Pod's words", f"{kubectl} logs {POD}"),
-            ("a command inside of it", f"{kubectl} exec {POD} -- ps"),
-            ("whose TPM it is", f"{netboot} machine show {config} {NAME}"),
+            ("the Pod's words", f"{kubectl} logs {DEPLOYMENT}"),
+            ("a command inside of it", f"{kubectl} exec {DEPLOYMENT} -- ps"),
+            ("whose TPM it is, and why it was rebooted", f"{netboot} machine show {config} {NAME}"),
             ("the rollout, and what it waits for", f"{netboot} rollout status {config} {CHANNEL}"),
             ("both boots, and their images", f"{netboot} boot list {config} --machine {NAME}"),
         ]

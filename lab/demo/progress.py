@@ -25,9 +25,10 @@ NAME, CHANNEL = "node-1", "stable"
 
 @dataclass(slots=True)
 class Boot:
-    """One boot of the machine: when it was switched on, seconds since 1970, and what happened in it so far."""
+    """One boot of the machine: when it was switched on, or began anew, seconds since 1970; what happened in it so
+    far."""
 
-    powered_on: float
+    began: float
     events: list[dict[str, Any]] = field(default_factory=list)
 
     @property
@@ -37,7 +38,7 @@ class Boot:
 
     def trace(self) -> list[Step]:
         """Its phases in the order of their time."""
-        return steps(self.events, self.powered_on)
+        return steps(self.events, self.began)
 
 
 @dataclass(slots=True)

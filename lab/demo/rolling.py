@@ -1,47 +1,53 @@
-"""What the demo does after the first boot: a second image, a rollout to it, and the boot that it takes."""
+"""What the demo does after the first boot: a second image, and a rollout to it, which drains the machine and has it
+reboot itself."""
 
+import json
 from pathlib import Path
+from time import time
 from typing import Any
 
 from rich.markup import escape
 
 from lab.demo.joining import Joining
-from lab.demo.progress import CHANNEL, NAME, Demo, short
-from lab.demo.steps import Power, build_image, follow
+from lab.demo.progress import CHANNEL, NAME, Boot, Demo, short
+from lab.demo.steps import build_image, follow
 from lab.demo.summary import Shown
-from lab.kube.kubectl import POD
 from lab.kube.recipe import ARGUMENT, second_recipe
 from lab.service import Service
 from lab.site import Site
+from netboot.join.node_drains import ORDER
 
-TURN_SECONDS = 120.0
-"""From the rollout's start until the machine's turn has come, and boot servers know."""
+DRAIN_SECONDS = 180.0
+"""From the rollout's start until the machine's Pod is gone, and it is told to reboot."""
+TAKE_SECONDS = 120.0
+"""Until it takes the order, for which it looks each half a minute."""
+DOWN_SECONDS = 120.0
+"""For systemd to stop all that runs, in software emulation."""
 
 
-def rolled(demo: Demo, site: Site, running: Service, join: Joining, power: Power, first: dict[str, Any]) -> Shown:
-    """Bring the machine to another image than `first`, which it runs, and in service with it."""
+def rolled(demo: Demo, site: Site, running: Service, join: Joining, first: dict[str, Any]) -> Shown:
+    """Bring the machine to another image than `first`, which it runs, and in service with it; nobody touches it."""
     image = _second_image(demo, site, join, first)
     name = image["manifest"]["name"]
-    order = ("rollout", "start", CHANNEL, name, "--bake", "0s", "--on-next-boot")
-    with demo.doing(f"the operator runs: netboot {' '.join(order)}"):
-        _tell(demo, site.netboot(*order))
-        running.wait_until(f"the turn of {NAME} has come", lambda: _its_turn(running, image["image"]), TURN_SECONDS)
+    start = ("rollout", "start", CHANNEL, name, "--bake", "0s")
+    with demo.doing(f"the operator runs: netboot {' '.join(start)}"):
+        _tell(demo, site.netboot(*start))
+    with demo.doing(f"{NAME} is drained, and told to reboot"):
+        order = _order(demo, running, join)
         _tell(demo, f"netboot explain {NAME}: {_why(running)}")
-    with demo.doing(f"the operator takes its Pod away (kubectl delete pod {POD}), then its power, and gives that back"):
-        demo.say("    a rollout with --on-next-boot reboots nothing; the lab switches the machine off and on")
-        join.kubectl("delete", "pod", POD)
-        power.off()
-        power.on()
+        _tell(demo, f"on its own Node: {ORDER}={order}")
+    with demo.doing(f"{NAME} takes the order, and reboots by itself"):
+        _taken(demo, json.loads(order)["slot"])
         follow(demo, running, image, join)
-    rows = join.run_a_pod(demo.boots[-1].events)
+    rows = join.hear_the_pod(demo.boots[-1].events)
     look = ("rollout", "status", CHANNEL, "--follow")
     with demo.doing(f"the operator runs: netboot {' '.join(look)}"):
         said = site.netboot(*look)
         _tell(demo, said.strip())
     reached = demo.boots[-1].trace()
-    title = f"{NAME} was rebooted for its rollout; {reached[-1].at:.0f} seconds later it is a Ready node again"
+    title = f"{NAME} rebooted itself for its rollout; {reached[-1].at:.0f} seconds later it is a Ready node again"
     about = [("image", f"{name} {image['image'][:12]}"), ("differs", f"by {ARGUMENT}; {demo.built}")]
-    return Shown(title, reached, [*about, *rows, ("rollout", _end(said))])
+    return Shown(title, reached, [*about, ("order", order), *rows, ("rollout", _end(said))])
 
 
 def _second_image(demo: Demo, site: Site, join: Joining, first: dict[str, Any]) -> dict[str, Any]:
@@ -52,11 +58,31 @@ def _second_image(demo: Demo, site: Site, join: Joining, first: dict[str, Any]) 
     return image
 
 
-def _its_turn(running: Service, image: str) -> bool:
-    """Whether the rollout names the machine, and it would boot this image now."""
-    (rollout,) = running.api("/v1/rollouts")["rollouts"]
-    decision = running.api(f"/v1/machines/{NAME}/explain")["decision"]
-    return bool(rollout["to_reboot"] == [NAME] and decision["image"]["digest"] == image)
+def _order(demo: Demo, running: Service, join: Joining) -> str:
+    """Tell how far the machine's drain is, until it is told to reboot; the order, as it stands on its Node."""
+    told: set[str] = set()
+
+    def ordered() -> bool:
+        state = next((each["state"] for each in running.api("/v1/drains")["drains"]), None)
+        if state is None:  # it is not its turn yet, or nobody has said how far it is
+            return False
+        if state["words"] not in told:
+            told.add(state["words"])
+            _tell(demo, f"netboot machine drains: {state['state']}: {state['words']}")
+        return bool(state["state"] == "ordered")
+
+    running.wait_until(f"{NAME} is told to reboot", ordered, DRAIN_SECONDS)
+    return str(join.kubectl.get("node", NAME)["metadata"]["annotations"][ORDER])
+
+
+def _taken(demo: Demo, slot: str) -> None:
+    """The machine says that it reboots by this very order, and does: another boot begins."""
+    assert demo.machine is not None
+    said = demo.machine.wait_for_console(rf"netboot-reboot: rebooting, by order {slot}\b", TAKE_SECONDS)
+    _tell(demo, f"its console: {said[0]}")
+    down = demo.machine.wait_for_console("reboot: Restarting system", DOWN_SECONDS, after=said.end())
+    _tell(demo, f"its console: {down[0]}")
+    demo.boots.append(Boot(time()))
 
 
 def _why(running: Service) -> str:

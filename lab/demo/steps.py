@@ -5,15 +5,13 @@ import json
 import secrets
 import signal
 import subprocess
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from time import time
+from collections.abc import Mapping
 from typing import Any
 
 from lab.demo.joining import Joining
-from lab.demo.progress import CHANNEL, NAME, Boot, Demo
+from lab.demo.progress import CHANNEL, NAME, Demo
 from lab.errors import LabError
-from lab.machines import Firmware, Hardware, Machine
+from lab.machines import Firmware, Hardware
 from lab.network import Attachment, Network, UserNetwork, dnsmasq, network
 from lab.processes import end_group, wrapped
 from lab.service import Service
@@ -30,24 +28,6 @@ CLEAN_SECONDS = 60.0
 """For an interrupted build to take its mounts and folders away."""
 NODE_MEMORY, NODE_CPUS = 2048, 2
 """MiB: the image, what containerd unpacks, and Pods."""
-
-
-@dataclass(slots=True)
-class Power:
-    """The switch of the demo's machine, such as an operator has in its BMC. `machine`: it, as long as it is on."""
-
-    demo: Demo
-    machine: Callable[[], contextlib.AbstractContextManager[Machine]]
-    _on: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
-
-    def on(self) -> None:
-        """A boot begins."""
-        self.demo.boots.append(Boot(time()))
-        self.demo.machine = self._on.enter_context(self.machine())
-
-    def off(self) -> None:
-        """At once, whatever it does; also where it is off."""
-        self._on.close()
 
 
 def new_network(demo: Demo, stack: contextlib.ExitStack) -> Network | None:
@@ -156,7 +136,7 @@ def follow(demo: Demo, running: Service, image: dict[str, Any], join: Joining | 
 
 
 def _tell(demo: Demo, event: dict[str, Any]) -> None:
-    at = event["at_ms"] / 1000 - demo.boots[-1].powered_on
+    at = event["at_ms"] / 1000 - demo.boots[-1].began
     colour = "red" if event["phase"] == "Failed" else "green"
     demo.console.print(f"    {at:6.1f} s  [{colour}]{event['phase']:<14}[/]", end="")
     demo.console.print(f" {event['source']:<9}{event['detail']}", highlight=False, markup=False, soft_wrap=True)

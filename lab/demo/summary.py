@@ -67,10 +67,10 @@ class Shown:
     rows: Sequence[tuple[str, str]]
 
 
-def steps(events: Sequence[dict[str, Any]], powered_on: float) -> list[Step]:
-    """Events in the order of their time; `powered_on`: seconds since 1970."""
+def steps(events: Sequence[dict[str, Any]], began: float) -> list[Step]:
+    """Events in the order of their time; `began`: when their boot did, seconds since 1970."""
     reached = [
-        Step(event["phase"], event["source"], event["at_ms"] / 1000 - powered_on, event["detail"]) for event in events
+        Step(event["phase"], event["source"], event["at_ms"] / 1000 - began, event["detail"]) for event in events
     ]
     return sorted(reached, key=lambda step: step.at)
 

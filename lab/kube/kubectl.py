@@ -1,4 +1,5 @@
-"""kubectl, as the operator of the cluster uses it; and the lab's Pod, which proves that a Ready node works."""
+"""kubectl, as the operator of the cluster uses it; and the lab's Pod, which proves that a Ready node works: by itself,
+or of a Deployment, which makes another one when it is evicted."""
 
 import json
 import threading
@@ -13,6 +14,7 @@ from lab.processes import run
 
 SECONDS = 60.0
 POD = "hello"
+DEPLOYMENT = f"deployment/{POD}"
 UNCHECKED = "netboot.dev/unchecked"
 _SPEC = {
     "terminationGracePeriodSeconds": 1,
@@ -26,6 +28,16 @@ _SPEC = {
     ],
 }
 _POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": POD}}
+_LABELS = {"app": POD}
+_DEPLOYMENT = {
+    "apiVersion": "apps/v1",
+    "kind": "Deployment",
+    "metadata": {"name": POD},
+    "spec": {
+        "selector": {"matchLabels": _LABELS},
+        "template": {"metadata": {"labels": _LABELS}, "spec": _SPEC},
+    },
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,19 +68,21 @@ class Kubectl:
         path.write_text(json.dumps(document, indent=1))
         self("apply", "-f", str(path))
 
-    def wait_until_running(self, pod: str, seconds: float) -> None:
-        """Wait until a Pod is Ready.
+    def wait_until_running(self, what: str, seconds: float) -> None:
+        """Wait until `pod/<name>` is Ready, or `deployment/<name>` has all its Pods.
 
         Raises:
-            DeadlineError: with what `kubectl describe` says of it.
+            DeadlineError: with what `kubectl describe` says of the Pods that there are.
         """
+        ready = "Available" if what.startswith("deployment/") else "Ready"
         try:
-            self("wait", f"pod/{pod}", "--for=condition=Ready", f"--timeout={seconds:.0f}s", seconds=seconds + SECONDS)
+            self("wait", what, f"--for=condition={ready}", f"--timeout={seconds:.0f}s", seconds=seconds + SECONDS)
         except EndedError as error:
-            raise DeadlineError(f"{error}\n{self('describe', 'pod', pod)}") from None
+            raise DeadlineError(f"{error}\n{self('describe', 'pods')}") from None
 
-    def wait_for_log(self, pod: str, seconds: float) -> str:
-        """What a Pod has printed, once it has printed anything; through the apiserver and the kubelet.
+    def wait_for_log(self, what: str, seconds: float) -> str:
+        """What `pod/<name>`, or a Pod of `deployment/<name>`, has printed, once it has printed anything; through the
+        apiserver and the kubelet.
 
         Raises:
             DeadlineError: nothing came; the message is the last error.
@@ -76,14 +90,14 @@ class Kubectl:
         deadline, pause, last = monotonic() + seconds, threading.Event(), "it printed nothing"
         while monotonic() < deadline:
             try:
-                log = self("logs", pod)
+                log = self("logs", what)
             except EndedError as error:
                 last = str(error)
             else:
                 if log.strip():
                     return log
             pause.wait(0.5)
-        raise DeadlineError(f"no log of Pod {pod} within {seconds:g} s: {last}")
+        raise DeadlineError(f"no log of {what} within {seconds:g} s: {last}")
 
 
 def start_hello(kubectl: Kubectl, *, host_pid: bool = False) -> None:
@@ -91,11 +105,16 @@ def start_hello(kubectl: Kubectl, *, host_pid: bool = False) -> None:
     kubectl.apply(POD, _POD | {"spec": {**_SPEC, "hostPID": host_pid}})
 
 
-def hear_hello(kubectl: Kubectl, seconds: float) -> str:
-    """What the lab's Pod prints from inside.
+def deploy_hello(kubectl: Kubectl) -> None:
+    """Ask for a Deployment of one such Pod."""
+    kubectl.apply(POD, _DEPLOYMENT)
+
+
+def hear_hello(kubectl: Kubectl, seconds: float, what: str = f"pod/{POD}") -> str:
+    """What the lab's Pod prints from inside; `what`: it, or DEPLOYMENT.
 
     Raises:
         DeadlineError: it does not run, or its log cannot be read.
     """
-    kubectl.wait_until_running(POD, seconds)
-    return kubectl.wait_for_log(POD, seconds).strip()
+    kubectl.wait_until_running(what, seconds)
+    return kubectl.wait_for_log(what, seconds).strip()

@@ -1,4 +1,5 @@
-"""`make demo KEEP=1`: a Ready node, its rollout to a second image, a page whose commands all work, an end by Ctrl-C."""
+"""`make demo KEEP=1`: a Ready node, its rollout to a second image, for which it reboots by an order on its own
+Node; a page whose commands all work, an end by Ctrl-C."""
 
 import re
 import shlex
@@ -30,15 +31,15 @@ def test_the_demo_ends_with_a_node_that_works_and_every_command_that_it_prints_w
         assert re.search(r"the operator runs: netboot machine approve node-1 --ek [0-9a-f]{16}\n", page)
         assert re.search(r"Ready +observed +\d+\.\d s +\d+\.\d s .*the cluster may use it", page)
         assert re.search(r"Ready +\d+\.\d s after the kernel started, by the service's clock", page)
-        assert re.search(r"it registered with netboot\.dev/unchecked:NoExecute: nothing runs on it before", page)
+        assert re.search(r"node-1 came with netboot\.dev/unchecked:NoExecute: nothing runs on it before", page)
         assert re.search(r"gate +opened by itself; Checks(Passed|Warn): ", page)
-        assert re.search(r"Pod +says from inside: hello from inside Pod hello on node-1: Linux 6\.1\.", page)
+        assert re.search(r"Pod +says from inside: hello from inside Pod hello-\S+ on node-1: Linux 6\.1\.", page)
         commands = re.findall(r"(?m)^  # (.+)\n  (.+)$", page)
         assert [what for what, _ in commands] == [
             "the node",
             "the Pod's words",
             "a command inside of it",
-            "whose TPM it is",
+            "whose TPM it is, and why it was rebooted",
             "the rollout, and what it waits for",
             "both boots, and their images",
             "the trace of boot 1",
@@ -52,9 +53,11 @@ def test_the_demo_ends_with_a_node_that_works_and_every_command_that_it_prints_w
         ]
         said = {what: _run(command) for what, command in commands}
         assert "Kubelet Version: " in said["the node"]
-        assert said["the Pod's words"].startswith("hello from inside Pod hello on node-1")
+        assert re.match(r"hello from inside Pod hello-\S+ on node-1: ", said["the Pod's words"])
         assert "httpd" in said["a command inside of it"]
-        assert "approved" in said["whose TPM it is"]
+        machine = said["whose TPM it is, and why it was rebooted"]
+        assert "approved" in machine
+        assert re.search(r"(?m)^reboot +done .*\(ordered since .* by rollout 1 of channel stable: ", machine)
         assert re.search(r"(?m)^state +complete: 1 done$", said["the rollout, and what it waits for"])
         boots = [line.split() for line in said["both boots, and their images"].splitlines()[1:]]
         first, second = re.findall(r"debian-12-node-demo(?:-second)? ([0-9a-f]{12})", page[page.index("was a heap") :])
@@ -75,31 +78,47 @@ def test_the_demo_ends_with_a_node_that_works_and_every_command_that_it_prints_w
 def _rolled(page: str) -> None:
     """What it tells of the second image and the rollout to it, and that both boots are on its last page."""
     assert re.search(
-        r"==> the operator runs: netboot rollout start stable debian-12-node-demo-second --bake 0s --on-next-boot\n"
+        r"==> the operator runs: netboot rollout start stable debian-12-node-demo-second --bake 0s\n"
         r"    rollout 1 of 1 machine of channel stable from [0-9a-f]{12} to debian-12-node-demo-second [0-9a-f]{12}\n"
         r"    its machines are in fewer than two racks, so nothing proves the image: one machine at a time, and the "
         r"first failure stops it\n"
-        r"    machines are assigned the image, and this service reboots none of them:\n"
-        r"    reboot those that `netboot rollout status stable` names, as it names them\n"
-        r"    netboot explain node-1: rollout 1 of channel stable assigned image debian-12-node-demo-second "
-        r"[0-9a-f]{12}\n",
+        r"    each machine is drained and rebooted when its turn comes: `netboot rollout status stable` says how far "
+        r"they are\n",
         page,
     )
-    assert (
-        "==> the operator takes its Pod away (kubectl delete pod hello), then its power, and gives that back\n"
-        "    a rollout with --on-next-boot reboots nothing; the lab switches the machine off and on\n"
-    ) in page
+    _rebooted_by_an_order(page)
     assert page.count("    the gate opened by itself: Checks") == page.count("    the Pod says: hello from inside") == 2
     assert re.search(r"(?m)^    state +complete: 1 done$", page)
-    heads = re.findall(r"node-1 was .*; \d+ seconds later it is a Ready node(?: again)? ", page)
+    heads = re.findall(r"node-1 (?:was|rebooted) .*; \d+ seconds later it is a Ready node(?: again)? ", page)
     assert [head.split(";")[0] for head in heads] == [
         "node-1 was a heap of firmware",
-        "node-1 was rebooted for its rollout",
+        "node-1 rebooted itself for its rollout",
     ]
     assert re.search(
         r"differs +by transparent_hugepage=madvise; built in \d+\.\d s \(\d+ of \d+ steps from the cache\)", page
     )
     assert re.search(r"rollout +complete: 1 done ", page)
+
+
+def _rebooted_by_an_order(page: str) -> None:
+    """A Pod is evicted; then the machine says that it reboots by the very order that stands on its Node."""
+    assert re.search(
+        r"==> node-1 is drained, and told to reboot\n"
+        r"(?:    netboot machine drains: (?:waiting|draining): .*\n)*"
+        r"    netboot machine drains: draining: default/hello-\S+ are left\n"
+        r"(?:    netboot machine drains: draining: .*\n)*"
+        r"    netboot machine drains: ordered: its Node is drained, and it is told to reboot\n"
+        r"    netboot explain node-1: rollout 1 of channel stable assigned image debian-12-node-demo-second "
+        r"[0-9a-f]{12}\n"
+        r'    on its own Node: netboot\.dev/order={"machine":"node-1","boot":"[0-9a-f-]{36}","slot":"([0-9a-f]{16})",'
+        r'"what":"reboot","expires":\d+}\n'
+        r"    done in .*\n"
+        r"==> node-1 takes the order, and reboots by itself\n"
+        r"    its console: netboot-reboot: rebooting, by order \1\n"
+        r"    its console: reboot: Restarting system\n"
+        r"  +\d+\.\d s  ScriptServed ",
+        page,
+    )
 
 
 def _run(command: str) -> str:
