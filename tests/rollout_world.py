@@ -53,7 +53,7 @@ class World:
         self.up = dict.fromkeys(self.names, True)
         self.image = dict.fromkeys(self.names, OLD)
         self.boot = dict.fromkeys(self.names, 1)
-        self.folder = folder
+        self.intents = intents.SqliteIntents(folder / "intents.db")
         self.neighbours = set[str]()
         """Machines of other channels that are out of service."""
         self.found: dict[tuple[str, bool, int, bool], Judged] = {}
@@ -100,7 +100,7 @@ class World:
             lambda: self.now,
             OrderedRenewals(
                 self.drains,
-                intents.SqliteIntents(self.folder / "intents.db"),
+                self.intents,
                 lambda: [self.drained],
                 self.known,
                 lambda _machine: True,
