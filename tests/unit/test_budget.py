@@ -52,6 +52,7 @@ def test_it_says_who_is_out_by_whose_word() -> None:
 
 def test_who_is_near_counts_in_its_rack_alone() -> None:
     near = {"n1": Out("a", "by itself"), "n2": Out("b", "by bob")}
+    assert Places(9, 2, {"n1": near["n1"]}, near).fits("a"), "it is one machine"
     places = Places(2, 1, {}, near)
     assert str(places.refusal("a")) == (
         "no more than 1 machine of rack a may be out of service, and 1 is: n1 (by itself)"
