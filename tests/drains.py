@@ -3,6 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+from netboot.lifecycle.budget import slots
 from netboot.lifecycle.drains import Change, Drain, End, decide
 
 BOOT = "018bcfe5-6800-8fff-bfff-c8dd6b13e782"
@@ -41,8 +42,8 @@ class MemoryDrains:
         return {one.machine: one for one in self._all if one.owner == owner and one.machine in machines}
 
     def reserve(self, asked: Sequence[Drain], known: Collection[str]) -> list[Drain]:
-        standing = {one.machine: one.id for one in self.standing()}
-        if not set(standing.values()) <= set(known):
+        standing = {one.machine for one in self.standing()}
+        if not slots(self.standing(), ()) <= set(known):
             return []
         free = [one for one in asked if one.machine not in standing]
         self._all += free

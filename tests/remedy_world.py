@@ -94,6 +94,8 @@ class World:
         self.boots = dict.fromkeys(self.names, 1)
         self.in_service: dict[str, Reason] = {}
         self.rollouts: dict[str, str] = {}
+        self.out: set[str] = set()
+        """Those that are out of service, whoever brought it about."""
         self.unseen: tuple[str, ...] = ()
         self.silent, self.evidence_lost = False, False
         self.freeze: Freeze | None = None
@@ -116,6 +118,7 @@ class World:
             lambda: self.rollouts,
             tuple,
             self.evidence,
+            lambda: self.out,
         )
         self.controller = RemedyController(self.store, seen, self, self.outside, self, lambda: self.up, self.say)
 

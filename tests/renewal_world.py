@@ -16,10 +16,12 @@ from netboot.join.ports import MARK
 from netboot.lifecycle.conditions import Judged, MachineCondition
 from netboot.lifecycle.drains import Drain
 from netboot.lifecycle.events import AnyRecord
+from netboot.lifecycle.intents import PutOn, TakeOff
 from netboot.lifecycle.phases import Phase
 from netboot.lifecycle.reasons import ConditionType, Reason
 from netboot.lifecycle.rollout_facts import left
 from netboot.lifecycle.state import Batch, MachineState
+from netboot.lifecycle.transitions import Mark
 from netboot.machines.values import Machine, Match
 from tests.drain_world import BUDGET, FOREIGN, KilledError, pod
 from tests.drains import drain as order
@@ -254,9 +256,15 @@ class Site(World):
             with suppress(KilledError):
                 self.drains.finish(self.wanted[name].id, "taken-off", "by alice", self.now_ms())
 
+    def hold(self, name: str, *, holds: bool) -> None:
+        """An operator holds it, or does so no more."""
+        order = PutOn(Mark.HELD, "DIMM 4") if holds else TakeOff(Mark.HELD, "")
+        self.intents.order(name, order, "bob", self.now_ms())
+
     def out(self) -> set[str]:
         """Who is out of service, or will be."""
-        return {name for name in self.names if not self.up[name]} | self.wanted.keys()
+        held = {each.machine for each in self.intents.all(self.now_ms())}
+        return {name for name in self.names if not self.up[name]} | self.wanted.keys() | held
 
     def traces(self) -> list[str]:
         """What is left of orders: in the ledger, and on Nodes."""

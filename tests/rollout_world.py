@@ -53,6 +53,9 @@ class World:
         self.up = dict.fromkeys(self.names, True)
         self.image = dict.fromkeys(self.names, OLD)
         self.boot = dict.fromkeys(self.names, 1)
+        self.intents = intents.SqliteIntents(folder / "intents.db")
+        self.neighbours = set[str]()
+        """Machines of other channels that are out of service."""
         self.found: dict[tuple[str, bool, int, bool], Judged] = {}
         self.back: dict[str, int] = {}
         """Machines that are rebooting: when they are through."""
@@ -95,7 +98,15 @@ class World:
             self,
             self,
             lambda: self.now,
-            OrderedRenewals(self.drains, lambda: [self.drained], self.known, lambda _machine: True, self),
+            OrderedRenewals(
+                self.drains,
+                self.intents,
+                lambda: [self.drained],
+                self.known,
+                lambda _machine: True,
+                self,
+            ),
+            lambda: {name for name in self.names if not self.up[name]} | self.neighbours,
         )
         return self.controller
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from netboot.lifecycle.budget import Out
 from netboot.lifecycle.rollout import Fact, Member, MemberState, Rollout, target
 from netboot.lifecycle.rollout_engine import World, step
 from netboot.machines.strategy import Strategy
@@ -54,6 +55,8 @@ class Fleet:
     refused: dict[str, str] = field(default_factory=dict)
     withheld: str = ""
     unseen: str = ""
+    by: dict[str, str] = field(default_factory=dict)
+    near: dict[str, Out] = field(default_factory=dict)
 
     @classmethod
     def of(cls, begun: Rollout, count: int, racks: Callable[[int], str]) -> "Fleet":
@@ -71,7 +74,8 @@ class Fleet:
         if self.seeing:
             clock = self.rollout.clock_ms + seconds * 1000
             self.rollout = self.rollout.model_copy(update={"clock_ms": clock})
-        world = World(self.facts(), self.seeing, self.obstacle, self.refused, self.withheld, self.unseen)
+        said = (self.seeing, self.obstacle, self.refused, self.withheld, self.unseen, self.by, self.near)
+        world = World(self.facts(), *said)
         self.rollout, self.members = step(self.rollout, self.members, world)
 
     def of_state(self, *states: MemberState) -> list[str]:

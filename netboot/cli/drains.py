@@ -1,6 +1,6 @@
 """`netboot machine drain|reboot|undrain|drains`: what takes a machine's Pods away. Asks the running service."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import click
@@ -9,6 +9,7 @@ from netboot.cli.acts import dry_run_option, may_say_why_option, why_option
 from netboot.cli.client import Connection, api_command, segment
 from netboot.cli.output import show
 from netboot.cli.times import ago, duration_option, moment
+from netboot.lifecycle.budget import Out, named
 from netboot.lifecycle.drains import End
 
 _WORDS = {"drain": "drained", "reboot": "drained and rebooted"}
@@ -162,7 +163,23 @@ def _words(answer: dict[str, Any]) -> str:
     if not answer["did"]:
         return f"{machine} is to be {word} already: {_since(drain)}"
     so = "would be" if would else "is to be"
-    return f"{machine} {so} {word} by {moment(drain['deadline_ms'])}: `netboot machine drains` says how far it is."
+    said = f"{machine} {so} {word} by {moment(drain['deadline_ms'])}: `netboot machine drains` says how far it is."
+    return "\n".join((said, *_around(answer["out"])))
+
+
+def _around(out: dict[str, Any] | None) -> Iterator[str]:
+    """Who is out of service besides: an order of a person is carried out all the same."""
+    if out is None:
+        yield "Who else is out of service cannot be told: see `netboot doctor`."
+        return
+    if near := {name: Out(out["rack"], by) for name, by in out["of_rack"].items()}:
+        yield f"Of rack {out['rack']} {_more(len(near))} out of service: {named(near)}."
+    if out["of_all"]:
+        yield f"In all {_more(out['of_all'])} held, in quarantine, or to be drained."
+
+
+def _more(count: int) -> str:
+    return "1 more machine is" if count == 1 else f"{count} more machines are"
 
 
 def _since(drain: dict[str, Any]) -> str:

@@ -3,6 +3,7 @@
 import logging
 from collections import Counter
 
+from netboot.lifecycle.budget import fills_a_place
 from netboot.lifecycle.conditions import Judged
 from netboot.lifecycle.reasons import ConditionType, Reason
 from netboot.lifecycle.transitions import Trouble
@@ -31,6 +32,8 @@ class Found:
         self._gated: dict[str, int] = {}
         """Machines that the gate keeps from work, and since when they have not been in service."""
         self._unhealthy: set[str] = set()
+        self.out: set[str] = set()
+        """Machines that are out of service and fill a place of a budget."""
         self._shared: dict[_Counted, _Counted] = {}
         """So that 50,000 machines of which the same is true share it."""
 
@@ -48,6 +51,8 @@ class Found:
             self._gated[judged.machine] = in_service.since_ms
         if _is_unhealthy(judged):
             self._unhealthy.add(judged.machine)
+        if fills_a_place(judged):
+            self.out.add(judged.machine)
 
     def drop(self, machine: str) -> None:
         """There is no such machine any more."""
@@ -56,6 +61,7 @@ class Found:
         self._overdue[overdue] -= 1
         self._gated.pop(machine, None)
         self._unhealthy.discard(machine)
+        self.out.discard(machine)
 
     def conditions(self) -> tuple[tuple[str, str, int], ...]:
         """Condition, reason, and how many machines."""

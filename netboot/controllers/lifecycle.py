@@ -5,7 +5,7 @@ happens costs a look at a dozen small files a second. A machine is judged from a
 the order in which it became known.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from netboot.controllers.found import Found, tell
 from netboot.controllers.pieces import Going, unheard
@@ -78,6 +78,12 @@ class LifecycleController:
     def ailing(self) -> Mapping[str, Ailing] | None:
         """Machines that are not well; None: not all have been judged since the start. Called by other threads."""
         return dict(self._ailing) if self.watched else None
+
+    def out(self) -> Collection[str] | None:
+        """Machines that are out of service and fill a place of a budget; None as above. Called by other threads."""
+        known = self._surroundings.declared
+        there = {name for name in self._found.out.copy() if name in known and known[name].enabled}
+        return there if self.watched else None
 
     def declared(self) -> Mapping[str, Declared]:
         """The machines that are judged. Called by other threads."""

@@ -6,7 +6,7 @@ clocks that stand still while nobody can see: it only acts later.
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -39,6 +39,7 @@ from netboot.lifecycle.remedy_policy import (
     recorded,
     standing,
     under_remedy,
+    unrecorded,
 )
 from netboot.lifecycle.seen_time import SeenTime
 from netboot.machines.maintenance import Window
@@ -56,7 +57,7 @@ class Surveyed(NamedTuple):
     """What the controller looks at. `ailing()`: machines that are not well, None: not all were judged since the start;
     `declared()`: all; `judged(names)`: what was found of machines; `lifecycle()`: what its loop said last;
     `elsewhere()`: machine → which rollout has it; `windows()`: when something may begin; `evidence(machine, ailment)`:
-    what is at hand. Each but the first two may raise CannotTellError."""
+    what is at hand; `out()`: those out of service, None as above. Each but the first two may raise CannotTellError."""
 
     ailing: Callable[[], Mapping[str, Ailing] | None]
     declared: Callable[[], Mapping[str, Declared]]
@@ -65,6 +66,7 @@ class Surveyed(NamedTuple):
     elsewhere: Callable[[], Mapping[str, str]]
     windows: Callable[[], Sequence[Window]]
     evidence: Callable[[str, Ailment], str]
+    out: Callable[[], Collection[str] | None]
 
 
 class RemedyController:
@@ -83,6 +85,7 @@ class RemedyController:
         self._store, self._seen, self._freezes, self._signals = store, seen, freezes, signals
         self._clock, self._up_ms, self._say = clock, up_ms, say
         self._looked: int | None = None
+        self._out: Mapping[str, str] = {}
         self._clocks: SeenTime | None = None
         self._waits: dict[str, tuple[object, int]] = {}
         """Of each machine what its wait is of, and what its clock showed when that began."""
@@ -135,6 +138,7 @@ class RemedyController:
         places = {each.declared.places.nodes for each in ailing.values()}
         self._clocks.look(set() if unseen else places - blind, up_ms)
         elsewhere = self._seen.elsewhere() if ailing else {}
+        self._out = unrecorded((self._seen.out() or ()) if ailing else (), ailing, elsewhere)
         self._waits = {name: wait for name, wait in self._waits.items() if name in ailing}
         self._noted = {name: noted for name, noted in self._noted.items() if name in ailing}
         cases = []
@@ -197,8 +201,9 @@ class RemedyController:
 
     def _fleet(self, books: Books, declared: Mapping[str, Declared]) -> Fleet:
         said = permission(self._freezes, self._signals, self._seen.windows(), self._clock.now_ms())
-        racks = {name: declared[name].rack for name in under_remedy(books.taken) if name in declared}
-        return Fleet(len(declared), racks, "" if said.may else f"nothing begins: {said.reason}")
+        names = under_remedy(books.taken) | books.drains.keys() | books.intents.keys() | self._out.keys()
+        racks = {name: declared[name].rack for name in names if name in declared}
+        return Fleet(len(declared), racks, "" if said.may else f"nothing begins: {said.reason}", self._out)
 
     def _take(self, case: Case, declared: Mapping[str, Declared]) -> bool:
         """Carry it out, unless that is not to be any more by what is on record then."""

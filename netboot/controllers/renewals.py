@@ -9,9 +9,11 @@ import logging
 import secrets
 from collections.abc import Callable, Collection, Mapping, Sequence
 
-from netboot.controllers.rollouts import Orders
-from netboot.lifecycle.drains import LONGEST_MS, Drain, DrainsStatus, DrainStore, orderable, reserved
+from netboot.controllers.rollouts import Ledger
+from netboot.lifecycle.budget import slots
+from netboot.lifecycle.drains import LONGEST_MS, Drain, DrainsStatus, DrainStore, Reserved, orderable, reserved
 from netboot.lifecycle.errors import ActRefusedError
+from netboot.lifecycle.intents import Intents
 from netboot.lifecycle.ports import Clock
 from netboot.lifecycle.rollout import Renewal, Rollout
 from netboot.lifecycle.state import MachineState
@@ -28,17 +30,21 @@ class OrderedRenewals:
     def __init__(
         self,
         drains: DrainStore,
+        intents: Intents,
         said: Callable[[], Sequence[DrainsStatus]],
         states: Callable[[Sequence[str]], Mapping[str, MachineState]],
         joins: Callable[[str], bool],
         clock: Clock,
     ) -> None:
-        self._drains, self._said, self._states, self._joins, self._clock = drains, said, states, joins, clock
+        self._drains, self._intents, self._said, self._states = drains, intents, said, states
+        self._joins, self._clock = joins, clock
 
-    def orders(self) -> Orders:
-        return reserved(self._drains.standing(), self._said())
+    def ledger(self) -> Ledger:
+        standing = self._drains.standing()
+        return Ledger(reserved(standing, self._said()), self._intents.all(self._clock.now_ms()))
 
-    def want(self, machines: Mapping[str, Renewal], orders: Orders, unknown: Collection[int]) -> Mapping[str, str]:
+    def want(self, machines: Mapping[str, Renewal], ledger: Ledger, unknown: Collection[int]) -> Mapping[str, str]:
+        orders = ledger.orders
         self._withdraw(machines, orders, unknown)
         free = {name: renewal for name, renewal in machines.items() if name not in orders}
         refused = self._ended(free)
@@ -54,11 +60,13 @@ class OrderedRenewals:
             if boot == free[name].boot:  # else it was rebooted meanwhile, by whomever
                 asked.append(self._order(name, free[name]))
         if asked:
-            for drain in self._drains.reserve(asked, {each.drain.id for each in orders.values()}):
+            for drain in self._drains.reserve(asked, slots(ledger.drains, ledger.intents)):
                 log.info("%s is to be drained and rebooted, by %s", drain.machine, drain.who, extra=_fields(drain))
         return refused
 
-    def _withdraw(self, machines: Mapping[str, Renewal], orders: Orders, unknown: Collection[int]) -> None:
+    def _withdraw(
+        self, machines: Mapping[str, Renewal], orders: Mapping[str, Reserved], unknown: Collection[int]
+    ) -> None:
         """Orders of rollouts that want it no more. Who was told to reboot is on its way: that goes on to its end, and
         whoever may have been is taken for one who was."""
         silent = [_owner(number) for number in unknown]

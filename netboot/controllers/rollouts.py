@@ -7,18 +7,22 @@ nothing.
 
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Protocol
+from itertools import chain
+from types import MappingProxyType
+from typing import NamedTuple, Protocol
 
 from images.errors import ImageError
 from netboot.controllers.watching import unheard
+from netboot.lifecycle.budget import by_whom
 from netboot.lifecycle.conditions import Judged
-from netboot.lifecycle.drains import Reserved
+from netboot.lifecycle.drains import Drain, Reserved
 from netboot.lifecycle.errors import CannotTellError
-from netboot.lifecycle.intents import Freezes, Signals, permission
+from netboot.lifecycle.intents import Freezes, Intent, Signals, permission
 from netboot.lifecycle.ports import Clock
 from netboot.lifecycle.rollout import Member, MemberState, Renewal, Rollout, RolloutState
+from netboot.lifecycle.rollout_batch import turns
 from netboot.lifecycle.rollout_engine import World, step
-from netboot.lifecycle.rollout_facts import facts_of, places_of
+from netboot.lifecycle.rollout_facts import facts_of, near, places_of
 from netboot.lifecycle.rollout_member import due
 from netboot.lifecycle.rollout_store import Members, Note, RolloutStore
 from netboot.lifecycle.seen_time import SeenTime
@@ -31,23 +35,32 @@ KEEP_MS = 10_000
 """How often a rollout's clock is written down where nothing else is: a crash sets its deadlines back by so much."""
 WHO = "netboot"
 STANDS_STILL = "it stands still"
+UNJUDGED = f"{STANDS_STILL}: not all machines have been judged since the start"
 
 
-Orders = Mapping[str, Reserved]
-"""What stands, by machine."""
+class Ledger(NamedTuple):
+    """By what is counted who is out of service. `orders`: what stands, by machine; `intents`: holds and the like."""
+
+    orders: Mapping[str, Reserved] = MappingProxyType({})
+    intents: Sequence[Intent] = ()
+
+    @property
+    def drains(self) -> list[Drain]:
+        """The orders themselves."""
+        return [each.drain for each in self.orders.values()]
 
 
 class Renewals(Protocol):
     """Drains and reboots machines. Every method raises CannotTellError: not now."""
 
-    def orders(self) -> Orders:
-        """What is ordered now, by whomever."""
+    def ledger(self) -> Ledger:
+        """What is ordered and wanted now, by whomever."""
         ...
 
-    def want(self, machines: Mapping[str, Renewal], orders: Orders, unknown: Collection[int]) -> Mapping[str, str]:
+    def want(self, machines: Mapping[str, Renewal], ledger: Ledger, unknown: Collection[int]) -> Mapping[str, str]:
         """From now on these are to be renewed, and no others that were wanted before, but for those that were told to
-        reboot already; told again it changes nothing. `orders`: those by which room was counted; where there are others
-        by now none is added. `unknown`: rollouts of which it cannot be told whom they want. Returns machine → why it
+        reboot already; told again it changes nothing. `ledger`: that by which room was counted; where more is in it by
+        now none is added. `unknown`: rollouts of which it cannot be told whom they want. Returns machine → why it
         will not be, in words."""
         ...
 
@@ -55,7 +68,8 @@ class Renewals(Protocol):
 class RolloutController:
     """`step` every few seconds. `judged(names)`: what was found of machines; `published()`: the snapshot in force;
     `lifecycle()`: what the lifecycle's loop said last; `channel(name)`, `point(channel, image)`: where one points, and
-    moving it; both raise images.errors.ImageError. `freezes`, `signals`: whether anything may begin."""
+    moving it; both raise images.errors.ImageError. `freezes`, `signals`: whether anything may begin; `out()`: machines
+    that are out of service, None: not all were judged since the start."""
 
     def __init__(
         self,
@@ -70,12 +84,15 @@ class RolloutController:
         clock: Clock,
         up_ms: Callable[[], int],
         renewals: Renewals,
+        out: Callable[[], Collection[str] | None],
     ) -> None:
         self._store, self._judged, self._published, self._lifecycle = store, judged, published, lifecycle
         self._channel, self._point, self._clock, self._up_ms = channel, point, clock, up_ms
-        self._freezes, self._signals, self._renewals = freezes, signals, renewals
+        self._freezes, self._signals, self._renewals, self._out = freezes, signals, renewals, out
         self._refused: Mapping[str, str] = {}
-        self._orders: Orders = {}
+        self._ledger = Ledger()
+        self._turns: dict[int, Mapping[str, str]] = {}
+        """Of each rollout the machines whose turn it is, with by whose word."""
         self._clocks: dict[int, SeenTime] = {}
         self._status: tuple[RolloutStatus, ...] = ()
         self._problem = ""
@@ -94,10 +111,12 @@ class RolloutController:
     def _step(self) -> None:
         snapshot, under_way = self._published(), self._store.under_way()
         self._problem = ""
-        self._clocks = {each.number: self._clocks[each.number] for each in under_way if each.number in self._clocks}
+        numbers = {each.number for each in under_way}
+        self._clocks = {number: clock for number, clock in self._clocks.items() if number in numbers}
         if snapshot is None:
             return
-        self._orders = self._renewals.orders()
+        self._ledger = self._renewals.ledger()
+        self._turns = {number: taken for number, taken in self._turns.items() if number in numbers}
         wanted: dict[str, Renewal] = {}
         said = {each.number: each for each in self._status}
         problems: dict[int, str] = {}
@@ -108,10 +127,11 @@ class RolloutController:
                 problems[rollout.number] = f"rollout {rollout.number} of channel {rollout.channel}: {error}"
                 continue
             said[rollout.number] = _status(after, members)
+            self._turns[rollout.number] = turns(after, members)
             wanted |= _renewals(after, members, snapshot, may_begin=may_begin)
         self._status = tuple(said[each.number] for each in under_way if each.number in said)
         self._problem = "; ".join(problems.values())
-        self._refused = self._renewals.want(wanted, self._orders, problems.keys())
+        self._refused = self._renewals.want(wanted, self._ledger, problems.keys())
 
     def _drive(self, number: int, snapshot: Snapshot) -> tuple[Rollout, Members, bool]:
         seen: Members = {}
@@ -135,10 +155,15 @@ class RolloutController:
         return self._store.change(number, look, note), seen, may_begin
 
     def _world(self, rollout: Rollout, members: Members, snapshot: Snapshot) -> World:
-        unseen = self._unseen(snapshot, members)
+        out = self._out() if rollout.strategy.per_rack is not None else ()
+        unseen = self._unseen(snapshot, members) or (UNJUDGED if out is None else "")
         judged = self._judged(list(members))
+        others = [taken.items() for number, taken in self._turns.items() if number != rollout.number]
+        by = dict(chain(*others)) | by_whom(self._ledger.drains, self._ledger.intents)
         return World(
-            facts=facts_of(snapshot, rollout.channel, members, judged, self._orders),
+            facts=facts_of(snapshot, rollout.channel, members, judged, self._ledger.orders),
+            by=by,
+            near=near(snapshot, members, out or (), by),
             seeing=not unseen,
             unseen=unseen,
             obstacle=self._obstacle(rollout, snapshot),

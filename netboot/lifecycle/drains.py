@@ -147,8 +147,8 @@ class DrainStore(Drains, Protocol):
 
     def reserve(self, asked: Sequence[Drain], known: Collection[str]) -> list[Drain]:
         """What acts by itself orders these, in one transaction: which of them were written. It takes no order over.
-        `known`: the ids of all orders by which it counted what is out of service; where another one stands by now
-        nothing is ordered, for it has to count anew."""
+        `known`: the `budget.slots` of the words by which it counted who is out of service; where another one stands by
+        now, an order, a hold or a quarantine, nothing is ordered, for it has to count anew."""
         ...
 
     def finish(self, drain: str, end: End, words: str, now_ms: int) -> Drain | None:

@@ -5,6 +5,7 @@ order that carries it out is written with it, in one transaction, or not at all.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Literal, NamedTuple, Protocol
 
 from pydantic import Field
@@ -86,12 +87,14 @@ class Books(NamedTuple):
 
 
 class Fleet(NamedTuple):
-    """`machines`: how many the inventory has; `racks`: of those that are under a remedy, by name, "": it has none;
-    `withheld`: why nothing may begin now, by a freeze, a signal from outside or the maintenance windows."""
+    """`machines`: how many the inventory has; `racks`: of those that may be out of service, by name, "": it has none;
+    `withheld`: why nothing may begin now, by a freeze, a signal from outside or the maintenance windows; `out`: who is
+    out of service beside what `Books` say, by whose word, but for those that wait for a remedy themselves."""
 
     machines: int
     racks: Mapping[str, str]
     withheld: str = ""
+    out: Mapping[str, str] = MappingProxyType({})
 
 
 class Standing(Strict):

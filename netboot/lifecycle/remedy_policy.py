@@ -5,9 +5,11 @@ for nothing there could answer. Whatever somebody else has taken in hand is left
 """
 
 from bisect import bisect_right
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Literal, NamedTuple
 
+from netboot.lifecycle.budget import BY_ITSELF, Out, Places, Refusal, by_whom
 from netboot.lifecycle.intents import Exemption
 from netboot.lifecycle.reasons import Reason
 from netboot.lifecycle.remedies import DAY_MS, Books, Case, End, Fleet, Pause, Remedy, Standing
@@ -20,11 +22,13 @@ NAMED = 5
 
 
 class Decision(NamedTuple):
-    """`what`: the next one; None: there is none; `due`: its time has come; `words`: what withholds it."""
+    """`what`: the next one; None: there is none; `due`: its time has come; `words`: what withholds it; `now`: the rest
+    of the sentence, which changes all the time and is not kept."""
 
     what: Action | None
     due: bool
     words: str
+    now: str = ""
 
     @property
     def acts(self) -> bool:
@@ -41,7 +45,10 @@ def decide(case: Case, books: Books, fleet: Fleet) -> Decision:
         return Decision(None, due=False, words=f"nothing more is done about it today{_said_by(case.rules)}")
     if case.waited_ms < case.rules.remedies.wait * 1000:
         return Decision(what, due=False, words="")
-    return Decision(what, due=True, words=_withheld(case, books, fleet))
+    if words := _withheld(case, books, fleet):
+        return Decision(what, due=True, words=words)
+    full = room(case, books, fleet)
+    return Decision(what, True, full.limit, full.out) if full is not None else Decision(what, due=True, words="")
 
 
 def _taken_in_hand(case: Case, books: Books) -> str:
@@ -73,21 +80,24 @@ def _withheld(case: Case, books: Books, fleet: Fleet) -> str:
         return f"it is not to act by itself{_said_by(case.rules)}: `remedies: {{act: true}}`"
     if books.pause is not None and books.pause.stands:
         return paused(books.pause)
-    return case.unseen or case.elsewhere or fleet.withheld or room(case, books, fleet)
+    return case.unseen or case.elsewhere or fleet.withheld
 
 
-def room(case: Case, books: Books, fleet: Fleet) -> str:
-    """Why no further machine may be put under a remedy now; "": this one may. The one question about budgets: a ledger
-    of all that is out of service is to be asked here."""
+def room(case: Case, books: Books, fleet: Fleet) -> Refusal | None:
+    """Why no further machine may be put under a remedy now; None: this one may."""
     remedies = case.rules.remedies
-    under = under_remedy(books.taken) - {case.machine}
-    if len(under) >= (most := remedies.most(fleet.machines)):
-        return f"{len(under)} of {fleet.machines} machines are under a remedy, and {most} may be{_said_by(case.rules)}"
-    near = sum(fleet.racks.get(machine, "") == case.rack for machine in under)
-    if near >= remedies.per_rack:
-        where = f"of rack {case.rack}" if case.rack else "without a rack"
-        return f"{near} machines {where} are under a remedy, and {remedies.per_rack} may be{_said_by(case.rules)}"
-    return ""
+    under = {each.machine: f"by remedy {each.id}" for each in books.taken if each.end is None}
+    by = dict(fleet.out) | under | by_whom(books.drains.values(), chain(*books.intents.values()))
+    out = {name: Out(fleet.racks[name], said) for name, said in by.items() if name in fleet.racks}
+    out.pop(case.machine, None)
+    said_by = _said_by(case.rules)
+    return Places(remedies.most(fleet.machines), remedies.per_rack, out, said_by=said_by).refusal(case.rack)
+
+
+def unrecorded(out: Iterable[str], ailing: Container[str], elsewhere: Mapping[str, str]) -> dict[str, str]:
+    """Who is out of service by no word that `Books` have, for `Fleet`. Who waits for a remedy fills no place of it, or
+    two machines of a rack would wait for each other."""
+    return {name: elsewhere.get(name, BY_ITSELF) for name in out if name in elsewhere or name not in ailing}
 
 
 def under_remedy(taken: Iterable[Remedy]) -> set[str]:
@@ -177,5 +187,5 @@ def standing(case: Case, decision: Decision) -> Standing:
         message=case.ailment.message,
         what=decision.what or "",
         left_seconds=left if decision.what else 0,
-        words=decision.words,
+        words=f"{decision.words}{decision.now}",
     )

@@ -8,6 +8,7 @@ machines cannot be seen.
 from collections.abc import Collection, Container, Mapping
 from dataclasses import dataclass, field
 
+from netboot.lifecycle.budget import Out
 from netboot.lifecycle.rollout import MOVING, SETTLED, Fact, Member, MemberState, Rollout, RolloutState, Stage
 from netboot.lifecycle.rollout_batch import Batch, racks_of, waiting
 from netboot.lifecycle.rollout_member import Moment, after
@@ -20,7 +21,7 @@ TWO = 2
 class World:
     """`seeing`: whether facts are fresh; else nobody is late and nobody's turn comes, and `unseen` says why.
     `obstacle`: why the rollout cannot go on, in words. `refused`: machine → why it will not be rebooted.
-    `withheld`: why nobody's turn may come now, though nothing is wrong."""
+    `withheld`: why nobody's turn may come now, though nothing is wrong; `by`, `near`: as `Batch` has them."""
 
     facts: Mapping[str, Fact]
     seeing: bool = True
@@ -28,6 +29,8 @@ class World:
     refused: Mapping[str, str] = field(default_factory=dict)
     withheld: str = ""
     unseen: str = ""
+    by: Mapping[str, str] = field(default_factory=dict)
+    near: Mapping[str, Out] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -41,10 +44,10 @@ class _Course:
     def of(self, *states: MemberState) -> list[Member]:
         return [each for each in self.members.values() if each.state in states]
 
-    def out(self, member: Member) -> bool:
-        """Whether it fills a place of the budget."""
-        fact = self.world.facts.get(member.machine)
-        return member.state in MOVING or fact is None or not fact.up
+    @property
+    def batch(self) -> Batch:
+        """Of how it is now."""
+        return Batch(self.rollout, self.members, self.world.facts, self.world.by, self.world.near)
 
 
 def step(rollout: Rollout, members: Mapping[str, Member], world: World) -> tuple[Rollout, dict[str, Member]]:
@@ -100,9 +103,10 @@ def _go_on(course: _Course) -> None:
         going = {name for name, fact in course.world.facts.items() if fact.stage is not Stage.NONE}
         course.members = withdrawn(course.rollout, course.members, going)
         return
-    course.members |= Batch(course.rollout, course.members, course.world.facts).crowded()
-    begun = Batch(course.rollout, course.members, course.world.facts).begin()
+    course.members |= course.batch.crowded()
+    begun = course.batch.begin()
     course.members |= begun
+    _say(course, course.batch.waits())
     _note_standstill(course, moving=bool(begun) or bool(course.of(*MOVING)))
 
 
@@ -136,7 +140,7 @@ def _stop(course: _Course) -> str:
     if not rollout.rolling and len(canaries) >= TWO and len(racks_of(canaries)) >= TWO:
         where = f"{len(canaries)} canaries in {len(racks_of(canaries))} racks"
         return f"{where} failed, which is the image's fault; {first}"
-    most = max(TWO, Batch(rollout, course.members, course.world.facts).most)
+    most = max(TWO, course.batch.most)
     if len(failed) >= most:
         return f"{len(failed)} machines failed, and {most} stop it; {first}"
     later, served = _behind_canaries(failed), _behind_canaries(course.of(MemberState.DONE))
@@ -148,7 +152,7 @@ def _stop(course: _Course) -> str:
 def _in_vain(course: _Course) -> str:
     """Whether orders come to nothing: whoever is drained and not rebooted is disturbed for nothing."""
     vain = [each for each in course.of(MemberState.SKIPPED) if each.undone and not each.accepted]
-    most = Batch(course.rollout, course.members, course.world.facts).most if course.rollout.rolling else TWO
+    most = course.batch.most if course.rollout.rolling else TWO
     if len(vain) < max(TWO, most):
         return ""
     return f"{len(vain)} machines were not rebooted, and {max(TWO, most)} stop it; {vain[0].machine}: {vain[0].why}"
@@ -162,7 +166,8 @@ def _ended(course: _Course) -> RolloutState | None:
     """Whether every machine is where it can be brought: those that are out of service for reasons of their own boot
     what the channel points to then, when they come."""
     open_ = [each for each in course.members.values() if each.state not in SETTLED]
-    if any(each.state in MOVING or not course.out(each) for each in open_):
+    out = course.batch.out
+    if any(each.state in MOVING or not out(each) for each in open_):
         return None
     if course.rollout.undoing:
         return RolloutState.UNDONE
@@ -179,7 +184,8 @@ def _proved(course: _Course) -> bool:
     tried = canaries or course.of(MemberState.DONE)
     if not tried or any(each.state is not MemberState.DONE for each in canaries):
         return False
-    waiting = [each for each in course.of(MemberState.WAITING) if not course.out(each)]
+    out = course.batch.out
+    waiting = [each for each in course.of(MemberState.WAITING) if not out(each)]
     if waiting and len(canaries) < strategy.canary:
         return False
     if not rollout.unproven and len(racks_of(course.of(MemberState.DONE))) < TWO:
@@ -207,22 +213,19 @@ def _note_standstill(course: _Course, *, moving: bool) -> None:
 def _has_canaries(course: _Course) -> bool:
     """Whether there are all the canaries that are wanted, so that only time is."""
     canaries = [each for each in course.of(MemberState.DONE) if each.canary]
-    left = [each for each in course.of(MemberState.WAITING) if not course.out(each)]
+    out = course.batch.out
+    left = [each for each in course.of(MemberState.WAITING) if not out(each)]
     enough = len(canaries) >= course.rollout.strategy.canary or not left
     return enough and (course.rollout.unproven or len(racks_of(course.of(MemberState.DONE))) >= TWO)
 
 
 def _blocked(course: _Course) -> str:
-    out = [each.machine for each in course.members.values() if each.state is not MemberState.LEFT and course.out(each)]
-    most = Batch(course.rollout, course.members, course.world.facts).most
     if not course.of(MemberState.DONE, MemberState.WAITING):
         return "no machine came into service with it"
-    unknown = [name for name in out if name not in course.world.facts]
-    of_these = f"; of these no boot is known: {named(unknown)}" if unknown else ""
-    if len(out) >= most:
-        return f"{len(out)} machines are out of service, of {most} that may be: {named(out)}{of_these}"
-    if out and course.rollout.strategy.per_rack is not None:
-        return f"of each rack as many machines are out of service as may be: {named(out)}"
+    if why := course.batch.waits():
+        there = [each.machine for each in course.members.values() if each.state is not MemberState.LEFT]
+        unknown = [name for name in there if name not in course.world.facts]
+        return f"{why}; of these no boot is known: {named(unknown)}" if unknown else why
     return "no machine of a second rack is in service, to try the image on"
 
 

@@ -2,10 +2,11 @@
 
 from collections.abc import Collection, Container, Iterable, Mapping
 
+from netboot.lifecycle.budget import BY_ITSELF, Out, in_service
 from netboot.lifecycle.conditions import Judged
 from netboot.lifecycle.drains import Reserved
 from netboot.lifecycle.reasons import ConditionType, Reason
-from netboot.lifecycle.rollout import Fact, Stage
+from netboot.lifecycle.rollout import Fact, Member, MemberState, Stage
 from netboot.lifecycle.snapshot import Snapshot
 from netboot.machines.values import Machine
 
@@ -34,7 +35,7 @@ def facts_of(
         elif judgement is not None and judgement.boot:
             order = orders.get(name)
             stage = _stage(order, judgement)
-            up = _up(judgement) and order is None
+            up = in_service(judgement) and order is None
             found[name] = Fact(up, judgement.image, judgement.boot, held=_held(judgement, order, stage), stage=stage)
     return found
 
@@ -56,6 +57,21 @@ def left(
     return found
 
 
+def near(
+    snapshot: Snapshot, members: Mapping[str, Member], out: Container[str], by: Mapping[str, str]
+) -> dict[str, Out]:
+    """Machines of the members' racks that are out of service and no members. `out`: those that are, by conditions;
+    `by`: by whose word. Those without a rack are near nobody."""
+    there = {name for name, each in members.items() if each.state is not MemberState.LEFT}
+    racks = {members[name].rack for name in there}
+    return {
+        machine.name: Out(machine.rack, by.get(machine.name, BY_ITSELF))
+        for machine in snapshot.inventory.machines
+        if (machine.name in by or machine.name in out) and machine.name not in there
+        if machine.rack and machine.rack in racks and machine.enabled
+    }
+
+
 def places_of(snapshot: Snapshot, names: Iterable[str]) -> set[str]:
     """The clocks of `SeenTime` that count for these machines: where their reports and their Nodes are seen."""
     wanted = set(names)
@@ -71,14 +87,6 @@ def _gone(machine: Machine | None, channel: str, channels: Mapping[str, str], ju
     if not machine.enabled:
         return "it is disabled"
     return "it is retired" if _reason(judged) is Reason.RETIRED else ""
-
-
-def _up(judged: Judged) -> bool:
-    """In service; where it joins no cluster, up, by whoever says so: nothing else is to be had there."""
-    service, booted = judged.condition(ConditionType.IN_SERVICE), judged.condition(ConditionType.BOOTED)
-    if service is not None and service.reason is Reason.NO_CLUSTER:
-        return booted is not None and booted.status == "True"
-    return service is not None and service.status == "True"
 
 
 def _stage(order: Reserved | None, judged: Judged) -> Stage:

@@ -28,7 +28,7 @@ def _long_enough(wait: int) -> int:
 class Remedies(Strict):
     """`act` False: what would be done is said, and nothing is. `wait`: seconds from when a machine is not well until
     the first remedy, and between two; `actions`: what is done, one after the other, and no more than that in a day;
-    `per_rack`, `fleet`: how many machines may be under a remedy at once, of one rack and of all."""
+    `per_rack`, `fleet`: how many machines may be out of service with it, of one rack and of all."""
 
     act: bool = False
     wait: Annotated[Seconds, AfterValidator(_long_enough)] = 1800
@@ -40,7 +40,7 @@ class Remedies(Strict):
     fleet: Share = "2%"
 
     def most(self, machines: int) -> int:
-        """How many of so many machines may be under a remedy at once."""
+        """How many of so many machines may be out of service."""
         return of_machines(self.fleet, machines)
 
 

@@ -134,7 +134,8 @@ def run(spec: ProcessSpec) -> None:
         SaidSignal(config, up_ms),
         clock,
         up_ms,
-        OrderedRenewals(drains, partial(_drained, config, status), states.machines, joins, clock),
+        OrderedRenewals(drains, intents, partial(_drained, config, status), states.machines, joins, clock),
+        lifecycle.out,
     )
     remedies = RemedyController(
         SqliteRemedies(config.data / "intents.db"),
@@ -146,6 +147,7 @@ def run(spec: ProcessSpec) -> None:
             partial(in_hand, store),
             partial(_windows, publisher),
             Evidence(states, judged).of,
+            lifecycle.out,
         ),
         SqliteFreezes(config.data / "intents.db"),
         SaidSignal(config, up_ms),

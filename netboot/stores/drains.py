@@ -5,7 +5,9 @@ import sqlite3
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
+from netboot.lifecycle.budget import slots
 from netboot.lifecycle.drains import Change, Drain, End, decide
+from netboot.stores import intents
 from netboot.stores.intents import opened
 
 KEPT = 100
@@ -50,9 +52,10 @@ class SqliteDrains:
     def reserve(self, asked: Sequence[Drain], known: Collection[str]) -> list[Drain]:
         with opened(self._path, "rw") as db:
             db.execute("BEGIN IMMEDIATE")
-            taken = {one.machine: one.id for one in standing(db)}
-            if not set(taken.values()) <= set(known):
+            there = standing(db)
+            if not slots(there, intents.standing(db, max((one.since_ms for one in asked), default=0))) <= set(known):
                 return []
+            taken = {one.machine for one in there}
             free = [one for one in asked if one.machine not in taken]
             for one in free:
                 _insert(db, one)

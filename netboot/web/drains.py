@@ -9,6 +9,7 @@ from flask import Response, jsonify
 from pydantic import Field
 
 from images.values.strict import Strict
+from netboot.lifecycle.budget import BY_ITSELF, by_whom, fills_a_place
 from netboot.lifecycle.drains import (
     LONGEST_MS,
     SHORTEST_MS,
@@ -136,6 +137,23 @@ def _order(name: str, what: What) -> Response:
     return _answer(name, what, _did(change), change.drain, dry_run=body.dry_run)
 
 
+def _around(name: str) -> dict[str, Any] | None:
+    """Who is out of service beside it: of its rack, by whose word, and how many of all are by somebody's; None where
+    that cannot be told. An order of a person waits for no budget (docs/drain.md)."""
+    deps = dependencies()
+    try:
+        by = by_whom(deps.drains.standing(), deps.intents.all(deps.clock.now_ms()))
+        machines = {each.name: each for each in deps.live.view().snapshot.inventory.machines if each.enabled}
+        rack = machines[name].rack if name in machines else None
+        near = [each for each, said in machines.items() if rack is not None and said.rack == rack and each != name]
+        judged = deps.conditions.judged(near)
+    except CannotTellError:
+        return None
+    out = [each for each in near if each in by or (each in judged and fills_a_place(judged[each]))]
+    of_rack = {each: by.get(each, BY_ITSELF) for each in out}
+    return {"rack": rack, "of_rack": of_rack, "of_all": len(by.keys() & machines.keys() - {name})}
+
+
 def _boot(name: str) -> str:
     """The boot of a machine that has a Node, to which an order is bound.
 
@@ -166,6 +184,7 @@ def _answer(name: str, act: str, did: str, drain: Drain | None, *, dry_run: bool
             "act": act,
             "did": did,
             "dry_run": dry_run,
+            "out": _around(name) if act != "undrain" else None,
             "drain": _shown(drain, states) if drain is not None else None,
         }
     )

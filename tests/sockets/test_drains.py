@@ -8,21 +8,24 @@ from pathlib import Path
 import pytest
 
 from netboot.lifecycle.drains import DrainsStatus, State
+from netboot.lifecycle.intents import PutOn
 from netboot.lifecycle.phases import Phase
 from netboot.lifecycle.state import Batch
+from netboot.lifecycle.transitions import Mark
 from tests.commands import Run
 from tests.records import boot_id, event, script
-from tests.sites import TOKEN
+from tests.sites import INVENTORY, TOKEN
 from tests.sockets.api import NOW, Api
 from tests.sockets.served import runner, served
 
 BOOT = boot_id("gpu-001", 1)
+RACKED = INVENTORY.replace("profile: compute}", "profile: compute, rack: a}") + "racks:\n  - {name: a}\n"
 
 
 @pytest.fixture
 def api(tmp_path: Path) -> Api:
-    """gpu-001 has a Node; gpu-002 has none."""
-    made = Api(tmp_path)
+    """gpu-001 has a Node; gpu-002 has none, and is of the same rack."""
+    made = Api(tmp_path, inventory=RACKED)
     made.config.management.token_file.write_text(f"# alice\n{TOKEN}\n")
     node = "node gpu-001 uid 1"
     made.states.take(
@@ -142,3 +145,14 @@ def test_where_it_cannot_be_told_nothing_is_ordered_and_a_silent_collector_is_na
     assert "drained         it cannot be told whether it is to be drained: see `netboot doctor`" in said(
         run, "show", "gpu-001"
     )
+
+
+def test_an_order_says_who_is_out_already_and_waits_for_nobody(api: Api, run: Run) -> None:
+    api.intents.order("gpu-002", PutOn(Mark.HELD, "DIMM 4"), "bob", NOW)
+    ordered = "gpu-001 would be drained by 2023-11-14 22:45:00: `netboot machine drains` says how far it is.\n"
+    around = (
+        "Of rack a 1 more machine is out of service: gpu-002 (by bob).\n"
+        "In all 1 more machine is held, in quarantine, or to be drained.\n"
+    )
+    assert said(run, "drain", "gpu-001", "--reason", "x", "--dry-run") == ordered + around
+    assert said(run, "drain", "gpu-001", "--reason", "x") == ordered.replace("would be", "is to be") + around

@@ -197,7 +197,10 @@ def test_one_of_a_rack_at_once_and_of_the_fleet_so_many(tmp_path: Path) -> None:
         world.run(11)
     world.run(40)
     assert world.done() == [(name, "reboot") for name in ("m000", "m008", "m016", "m024")]
-    assert world.words("m001") == "4 of 437 machines are under a remedy, and 4 may be (class hgx)"
+    assert world.words("m001") == (
+        "no more than 4 machines may be out of service (class hgx), and 4 are: "
+        "m000 (by remedy 1), m008 (by remedy 3), m016 (by remedy 4) and 1 more"
+    )
     world.rebooted("m000")
     world.well("m000")
     world.run(1)
@@ -383,7 +386,14 @@ def test_from_a_node_that_falls_to_a_quarantine_whatever_is_reported_meanwhile(t
         return site.loop.status().model_copy(update={"up_ms": site.up})
 
     seen = Surveyed(
-        site.loop.ailing, site.loop.declared, site.kept.judged, said, dict, tuple, Evidence(site.states, dict_of).of
+        site.loop.ailing,
+        site.loop.declared,
+        site.kept.judged,
+        said,
+        dict,
+        tuple,
+        Evidence(site.states, dict_of).of,
+        site.loop.out,
     )
     controller = RemedyController(store, seen, Unfrozen(), Outside(), site, lambda: site.up, lambda _: None)
 

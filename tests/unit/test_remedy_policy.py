@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from netboot.lifecycle.intents import Exemption, Intent
 from netboot.lifecycle.reasons import Reason
 from netboot.lifecycle.remedies import DAY_MS, Books, Case, Fleet, Pause, Remedy
-from netboot.lifecycle.remedy_policy import Decision, common_cause, decide, end_of, room, under_remedy
+from netboot.lifecycle.remedy_policy import Decision, common_cause, decide, end_of, room, under_remedy, unrecorded
 from netboot.lifecycle.transitions import Mark
 from netboot.machines.remedies import Rules
 from tests.drains import drain
@@ -71,16 +71,39 @@ def test_paused_frozen_or_out_of_room_it_is_withheld() -> None:
     frozen = fleet(withheld="nothing begins: frozen by bob: audit")
     assert decide(case(), NOTHING, frozen).words == "nothing begins: frozen by bob: audit"
     other = books(remedy("gpu-009", id=3))
-    assert decide(case(), other, fleet(gpu_009="r1")).words == (
-        "1 machines of rack r1 are under a remedy, and 1 may be (class hgx)"
+    assert decide(case(), other, fleet(gpu_009="r1")) == Decision(
+        "reboot",
+        True,
+        "no more than 1 machine of rack r1 may be out of service (class hgx)",
+        ", and 1 is: gpu-009 (by remedy 3)",
     )
     assert decide(case(), other, fleet(gpu_009="r2")).acts
     assert decide(case(), other, fleet(49, gpu_009="r2")).words == (
-        "1 of 49 machines are under a remedy, and 1 may be (class hgx)"
+        "no more than 1 machine may be out of service (class hgx)"
     )
     assert decide(case(rack=""), other, fleet(gpu_009="")).words == (
-        "1 machines without a rack are under a remedy, and 1 may be (class hgx)"
+        "no more than 1 machine without a rack may be out of service (class hgx)"
     )
+
+
+def test_whoever_is_out_fills_a_place_by_whose_word_ever_and_who_waits_for_a_remedy_itself_none() -> None:
+    at_hand = books(
+        remedy("gpu-009", id=3),
+        orders=[drain("gpu-002", "order-2", who="ann")],
+        intents=[held(machine="gpu-003", who="bob"), held(Exemption.ACCEPTED, machine="gpu-005")],
+    )
+    names = [f"gpu-00{number}" for number in range(10)]
+    around = fleet()._replace(
+        racks=dict.fromkeys(names, "r1"),
+        out=unrecorded(names[6:9], {"gpu-007", "gpu-008"}, {"gpu-008": "rollout 3 has it"}),
+    )
+    refused = room(case(rules=rules(per_rack=4, fleet=9)), at_hand, around)
+    assert refused is not None
+    assert sorted(refused.who) == ["gpu-002", "gpu-003", "gpu-006", "gpu-008", "gpu-009"]
+    assert refused.out == ", and 5 are: gpu-002 (by ann), gpu-003 (by bob), gpu-006 (by itself) and 2 more"
+    assert str(refused) == f"no more than 4 machines of rack r1 may be out of service (class hgx){refused.out}"
+    assert room(case(rules=rules(per_rack=6, fleet=9)), at_hand, around) is None
+    assert room(case("gpu-002", rules=rules(per_rack=5, fleet=9)), at_hand, around) is None, "it is out itself"
 
 
 def test_a_machine_that_is_under_a_remedy_itself_takes_no_room_from_its_next() -> None:

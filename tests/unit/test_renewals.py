@@ -227,17 +227,17 @@ def test_an_order_that_came_between_the_count_and_the_reservation_keeps_it_from_
     site = begun(tmp_path, 4)
     site.tick()
     renewals: Any = site.controllers._rollouts._renewals
-    orders, other = renewals.orders, next(name for name, state in states(site).items() if state is S.WAITING)
+    ledger, other = renewals.ledger, next(name for name, state in states(site).items() if state is S.WAITING)
 
     def meanwhile() -> object:
-        before = orders()
+        before = ledger()
         site.order(other, "drain")
         return before
 
-    renewals.orders = meanwhile
+    renewals.ledger = meanwhile
     site.tick()
     assert list(site.wanted) == [other]
-    renewals.orders = orders
+    renewals.ledger = ledger
     site.tick()
     assert len(site.wanted) == 2
     site.close()

@@ -55,6 +55,10 @@ class Renewals(RuleBasedStateMachine):
     def a_person_takes_it_off(self, pick: int) -> None:
         self.site.undrain(self.site.names[pick])
 
+    @rule(pick=PICKS, holds=st.booleans())
+    def a_person_holds(self, pick: int, holds: bool) -> None:
+        self.site.hold(self.site.names[pick], holds=holds)
+
     @rule(act=st.sampled_from([lambda rollout, members: paused(rollout, members, "alice"), resumed, undone]))
     def a_person_tells_the_rollout(self, act: Callable[..., object]) -> None:
         self.tell(act)
@@ -109,6 +113,8 @@ class Renewals(RuleBasedStateMachine):
         site.refuses, site.deaf = set(), set()
         for name in site.back:
             site.back[name] = min(site.back[name], site.now + 60_000)
+        for name in site.names:
+            site.hold(name, holds=False)
         for name in list(site.wanted):
             if site.wanted[name].what == "drain":
                 site.undrain(name)

@@ -208,8 +208,8 @@ def test_who_fills_the_budget_and_is_not_known_is_said() -> None:
         world.reboot(world.assigned[0])
     world.look(600)
     assert world.rollout.why == (
-        f"3 machines are out of service, of 3 that may be: {', '.join(gone)}; of these no boot is known: "
-        f"{', '.join(gone)}"
+        "no more than 3 machines may be out of service, and 3 are: "
+        f"{', '.join(f'{name} (by itself)' for name in gone)}; of these no boot is known: {', '.join(gone)}"
     )
 
 
