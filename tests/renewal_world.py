@@ -9,6 +9,7 @@ from typing import Any, TypeVar, cast
 
 from images.node.orders.order import Here, judged
 from netboot.controllers.drains import AndDrains
+from netboot.controllers.needless import NeedlessOrders
 from netboot.controllers.nodes.drainer import Drainer, ProvenBoots
 from netboot.join.errors import ConflictError
 from netboot.join.node_drains import DRAIN, ORDER, DrainedNode, Pod
@@ -16,11 +17,14 @@ from netboot.join.ports import MARK
 from netboot.lifecycle.conditions import Judged, MachineCondition
 from netboot.lifecycle.drains import Drain
 from netboot.lifecycle.events import AnyRecord
+from netboot.lifecycle.intents import PutOn
 from netboot.lifecycle.phases import Phase
 from netboot.lifecycle.reasons import ConditionType, Reason
 from netboot.lifecycle.rollout_facts import left
 from netboot.lifecycle.state import Batch, MachineState
+from netboot.lifecycle.transitions import Mark
 from netboot.machines.values import Machine, Match
+from netboot.stores.intents import SqliteIntents
 from tests.drain_world import BUDGET, FOREIGN, KilledError, pod
 from tests.drains import drain as order
 from tests.records import boot_id, event, script
@@ -76,9 +80,11 @@ class Site(World):
         self.refuses: set[str] = set()
         self.deaf: set[str] = set()
         self.retired: set[str] = set()
+        self.held: set[str] = set()
         self.reboots: list[tuple[str, str]] = []
         self.on_reserve: Callable[[list[Drain]], None] = lambda _drains: None
         super().__init__(folder, count, 1, lambda _machine, _image: True, 0, TICK)
+        self.intents = SqliteIntents(folder / "intents.db")
         self.store = Killable(self.store, self._stepped)  # type: ignore[assignment]
         told = lambda drains: self.on_reserve(drains)  # noqa: E731
         self.drains = Ledger(self.drains, self._stepped, told)  # type: ignore[assignment]
@@ -89,7 +95,8 @@ class Site(World):
     # -- the processes: each remembers nothing
 
     def started(self) -> AndDrains:
-        return AndDrains(self.again(), self.drains, lambda: [self.drained], self.gone, self)
+        needless = NeedlessOrders(self.intents, self.judged, dict, self.lifecycle, self, lambda: self.now)
+        return AndDrains(self.again(), self.drains, lambda: [self.drained], self.gone, needless.of, self)
 
     def gone(self, names: Sequence[str]) -> Mapping[str, str]:
         return left(self.snapshot, {"default"}, names, self.judged(names))
@@ -178,12 +185,13 @@ class Site(World):
         self.states.take(Batch("any.db", 1, self._taken, records))
 
     def _judged(self, name: str) -> Judged:
-        if name not in self.retired:
+        if name not in self.retired | self.held:
             judged = super()._judged(name)
             ready = Reason.NODE_READY if self.up[name] else Reason.NODE_NOT_READY
             reachable = MachineCondition.of(ConditionType.REACHABLE, ready, "", 1)
             return judged.model_copy(update={"conditions": (*judged.conditions, reachable)})
-        condition = MachineCondition.of(ConditionType.IN_SERVICE, Reason.RETIRED, "", 1)
+        reason = Reason.RETIRED if name in self.retired else Reason.HELD
+        condition = MachineCondition.of(ConditionType.IN_SERVICE, reason, "", 1)
         return Judged(machine=name, conditions=(condition,), timers={}, boot=self.boot_of(name), image="")
 
     # -- what goes on
@@ -247,6 +255,11 @@ class Site(World):
         with suppress(KilledError):
             return self.drains.order(asked).drain
         return None
+
+    def hold(self, name: str) -> None:
+        """An operator holds it."""
+        self.intents.order(name, PutOn(Mark.HELD, "DIMM 4"), "alice", self.now_ms())
+        self.held.add(name)
 
     def undrain(self, name: str) -> None:
         """An operator takes off what stands."""

@@ -1,5 +1,6 @@
 """`netboot machine drain|reboot|undrain|drains`: what takes a machine's Pods away. Asks the running service."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import click
@@ -8,9 +9,16 @@ from netboot.cli.acts import dry_run_option, may_say_why_option, why_option
 from netboot.cli.client import Connection, api_command, segment
 from netboot.cli.output import show
 from netboot.cli.times import ago, duration_option, moment
+from netboot.lifecycle.drains import End
 
 _WORDS = {"drain": "drained", "reboot": "drained and rebooted"}
-_ENDS = {"taken-off": "taken off", "replaced": "replaced", "undone": "undone", "rebooted": "done"}
+ENDS: Mapping[End, str] = {
+    "taken-off": "taken off",
+    "replaced": "replaced",
+    "undone": "undone",
+    "rebooted": "done",
+    "withdrawn": "taken back",
+}
 deadline_option = duration_option("--deadline", "30m", "1m", "24h", "By when it has to be drained; else it is undone.")
 bare_option = click.option("--allow-bare", is_flag=True, help="Evict Pods without a controller too: they are lost.")
 local_option = click.option(
@@ -133,7 +141,7 @@ def facts(machine: dict[str, Any]) -> list[tuple[str, str]]:
 def _standing(drain: dict[str, Any]) -> str:
     since = f"since {moment(drain['since_ms'])} by {drain['who']}: {drain['reason']}"
     if drain["end"] is not None:
-        return f"{_ENDS[drain['end']]} {moment(drain['ended_ms'])}: {drain['words']} (ordered {since})"
+        return f"{ENDS[drain['end']]} {moment(drain['ended_ms'])}: {drain['words']} (ordered {since})"
     state = drain["state"]
     return f"{state['state']}: {state['words']} ({since})" if state else since
 
