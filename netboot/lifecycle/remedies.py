@@ -112,10 +112,12 @@ class Standing(Strict):
 
 class RemediesStatus(Strict):
     """What the loop says. `paused`: why nothing begins, "": it may; `machines`: those that are not well, the first
-    MOST_SHOWN of `ailing`; `taken`: since the process started, by what was done; `under`: machines under a remedy."""
+    MOST_SHOWN of `ailing`; `taken`: since the process started, by what was done; `under`: machines under a remedy;
+    `unseen`: why it cannot be told of all machines whether they are well, "": it can."""
 
     at_ms: int
     problem: str = ""
+    unseen: str = ""
     paused: str = ""
     ailing: int = 0
     withheld: int = 0

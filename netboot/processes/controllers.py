@@ -21,8 +21,8 @@ from netboot.controllers.helping import AndRemedies
 from netboot.controllers.judging import AndRecords
 from netboot.controllers.lifecycle import LifecycleController
 from netboot.controllers.loop import Beats, Controllers
-from netboot.controllers.nodes.cordoned import file_of
 from netboot.controllers.needless import NeedlessOrders
+from netboot.controllers.nodes.cordoned import file_of
 from netboot.controllers.noticed import Noticed
 from netboot.controllers.projection import ProjectionController
 from netboot.controllers.proofs import Proofs, Prover
