@@ -12,8 +12,8 @@ def remedies(status: RemediesStatus) -> Iterator[Metric]:
     """All of them."""
     text = "1: no remedy begins until somebody resumes, for a person or a fleet-wide cause stopped them."
     yield GaugeMetricFamily("netboot_remedies_paused", text, value=int(bool(status.paused)))
-    if not status.unseen:
-        text = "Machines that are not well by what may be acted on; left out while that cannot be told of all."
+    if status.ailing or not status.unseen:
+        text = "Machines that are not well by what may be acted on; no 0 while that cannot be told of all."
         yield GaugeMetricFamily("netboot_remedies_ailing_machines", text, value=status.ailing)
         text = "Of those, machines whose remedy is due and withheld."
         yield GaugeMetricFamily("netboot_remedies_withheld_machines", text, value=status.withheld)
