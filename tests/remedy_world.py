@@ -98,6 +98,8 @@ class World:
         """Those that are out of service, whoever brought it about."""
         self.unseen: tuple[str, ...] = ()
         self.silent, self.evidence_lost = False, False
+        self.torn: set[str] = set()
+        """Machines of which what is at hand cannot be read."""
         self.freeze: Freeze | None = None
         self.outside = Outside()
         self.now_ms_, self.up = START, 1_000
@@ -132,7 +134,7 @@ class World:
         return self.freeze if self.freeze is not None and self.freeze.stands(now_ms) else None
 
     def evidence(self, machine: str, ailment: Ailment) -> str:
-        if self.evidence_lost:
+        if self.evidence_lost or machine in self.torn:
             raise StateUnavailableError("state.db cannot be read")
         return f'"{machine} {ailment.boot}"'
 

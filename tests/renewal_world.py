@@ -9,6 +9,7 @@ from typing import Any, TypeVar, cast
 
 from images.node.orders.order import Here, judged
 from netboot.controllers.drains import AndDrains
+from netboot.controllers.needless import NeedlessOrders
 from netboot.controllers.nodes.drainer import Drainer, ProvenBoots
 from netboot.join.errors import ConflictError
 from netboot.join.node_drains import DRAIN, ORDER, DrainedNode, Pod
@@ -23,6 +24,7 @@ from netboot.lifecycle.rollout_facts import left
 from netboot.lifecycle.state import Batch, MachineState
 from netboot.lifecycle.transitions import Mark
 from netboot.machines.values import Machine, Match
+from netboot.stores.intents import SqliteIntents
 from tests.drain_world import BUDGET, FOREIGN, KilledError, pod
 from tests.drains import drain as order
 from tests.records import boot_id, event, script
@@ -81,6 +83,7 @@ class Site(World):
         self.reboots: list[tuple[str, str]] = []
         self.on_reserve: Callable[[list[Drain]], None] = lambda _drains: None
         super().__init__(folder, count, 1, lambda _machine, _image: True, 0, TICK)
+        self.intents = SqliteIntents(folder / "intents.db")
         self.store = Killable(self.store, self._stepped)  # type: ignore[assignment]
         told = lambda drains: self.on_reserve(drains)  # noqa: E731
         self.drains = Ledger(self.drains, self._stepped, told)  # type: ignore[assignment]
@@ -91,7 +94,8 @@ class Site(World):
     # -- the processes: each remembers nothing
 
     def started(self) -> AndDrains:
-        return AndDrains(self.again(), self.drains, lambda: [self.drained], self.gone, self)
+        needless = NeedlessOrders(self.intents, self.judged, dict, self.lifecycle, self, lambda: self.now)
+        return AndDrains(self.again(), self.drains, lambda: [self.drained], self.gone, needless.of, self)
 
     def gone(self, names: Sequence[str]) -> Mapping[str, str]:
         return left(self.snapshot, {"default"}, names, self.judged(names))
@@ -180,12 +184,13 @@ class Site(World):
         self.states.take(Batch("any.db", 1, self._taken, records))
 
     def _judged(self, name: str) -> Judged:
-        if name not in self.retired:
+        if name not in self.retired | self.held:
             judged = super()._judged(name)
             ready = Reason.NODE_READY if self.up[name] else Reason.NODE_NOT_READY
             reachable = MachineCondition.of(ConditionType.REACHABLE, ready, "", 1)
             return judged.model_copy(update={"conditions": (*judged.conditions, reachable)})
-        condition = MachineCondition.of(ConditionType.IN_SERVICE, Reason.RETIRED, "", 1)
+        reason = Reason.RETIRED if name in self.retired else Reason.HELD
+        condition = MachineCondition.of(ConditionType.IN_SERVICE, reason, "", 1)
         return Judged(machine=name, conditions=(condition,), timers={}, boot=self.boot_of(name), image="")
 
     # -- what goes on
@@ -256,15 +261,19 @@ class Site(World):
             with suppress(KilledError):
                 self.drains.finish(self.wanted[name].id, "taken-off", "by alice", self.now_ms())
 
-    def hold(self, name: str, *, holds: bool) -> None:
+    def hold(self, name: str, *, holds: bool = True) -> None:
         """An operator holds it, or does so no more."""
         order = PutOn(Mark.HELD, "DIMM 4") if holds else TakeOff(Mark.HELD, "")
-        self.intents.order(name, order, "bob", self.now_ms())
+        self.intents.order(name, order, "alice", self.now_ms())
+
+    @property
+    def held(self) -> set[str]:
+        """Those that operators hold."""
+        return {each.machine for each in self.intents.all(self.now_ms())}
 
     def out(self) -> set[str]:
         """Who is out of service, or will be."""
-        held = {each.machine for each in self.intents.all(self.now_ms())}
-        return {name for name in self.names if not self.up[name]} | self.wanted.keys() | held
+        return {name for name in self.names if not self.up[name]} | self.wanted.keys() | self.held
 
     def traces(self) -> list[str]:
         """What is left of orders: in the ledger, and on Nodes."""

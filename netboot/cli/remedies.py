@@ -115,6 +115,8 @@ def facts(remedies: dict[str, Any] | None) -> Iterable[tuple[str, str]]:
     if remedies is None:
         yield "remedies", "it cannot be told what was done about it: see `netboot doctor`"
         return
+    if remedies["problem"]:
+        yield "remedies", f"{remedies['problem']}, so it may not be as it is said here"
     if (standing := remedies["now"]) is not None:
         coming, withheld = now(standing)
         words = "; ".join(filter(None, (coming and f"next: {coming}", withheld)))

@@ -5,17 +5,21 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 
 from netboot.controllers.rollouts import RolloutController
-from netboot.lifecycle.drains import Drain, DrainsStatus, DrainStore
+from netboot.lifecycle.drains import Drain, DrainsStatus, DrainStore, reserved
 from netboot.lifecycle.errors import CannotTellError
+from netboot.lifecycle.intents import OPERATORS
 from netboot.lifecycle.ports import Clock
 from netboot.status.controllers import RolloutsStatus
 
 log = logging.getLogger(__name__)
 
+Needless = Callable[[Mapping[str, Drain]], Mapping[str, str]]
+
 
 class AndDrains:
     """The loop of rollouts, with this. `said()`: what node collectors say; `left(machines)`: which of these are not
-    there to be drained any more, and why."""
+    there to be drained any more, and why; `needless(orders)`: machine → why what acts by itself has no reason any more
+    for its order."""
 
     def __init__(
         self,
@@ -23,17 +27,20 @@ class AndDrains:
         drains: DrainStore,
         said: Callable[[], Sequence[DrainsStatus]],
         left: Callable[[Sequence[str]], Mapping[str, str]],
+        needless: Needless,
         clock: Clock,
     ) -> None:
-        self._rollouts, self._drains, self._said, self._left, self._clock = rollouts, drains, said, left, clock
+        self._rollouts, self._drains, self._said, self._clock = rollouts, drains, said, clock
+        self._left, self._needless = left, needless
         self._problem = ""
 
     def step(self) -> None:
         """End what has come to its end, then look at rollouts."""
         try:
-            now_ms = self._clock.now_ms()
-            settle(self._drains, self._said(), now_ms)
+            now_ms, said = self._clock.now_ms(), self._said()
+            settle(self._drains, said, now_ms)
             release(self._drains, self._left, now_ms)
+            withdraw(self._drains, said, self._needless, now_ms)
         except CannotTellError as error:
             self._problem = str(error)
         else:
@@ -73,3 +80,17 @@ def release(drains: DrainStore, left: Callable[[Sequence[str]], Mapping[str, str
     for machine, why in left(list(standing)).items() if standing else ():
         drains.finish(standing[machine].id, "undone", why, now_ms)
         log.info("%s of %s has ended: undone: %s", standing[machine].what, machine, why)
+
+
+def withdraw(drains: DrainStore, said: Sequence[DrainsStatus], needless: Needless, now_ms: int) -> None:
+    """Take back what acts by itself ordered and has no reason for any more, unless its machine was told, or may have
+    been.
+
+    Raises:
+        CannotTellError: not now.
+    """
+    orders = {name: one.drain for name, one in reserved(drains.standing(), said).items() if one.told is False}
+    orders = {name: drain for name, drain in orders.items() if drain.owner != OPERATORS}
+    for machine, why in needless(orders).items() if orders else ():
+        if drains.finish(orders[machine].id, "withdrawn", why, now_ms) is not None:
+            log.info("%s of %s has ended: withdrawn: %s", orders[machine].what, machine, why)

@@ -10,7 +10,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from netboot.controllers.watching import unheard
+from netboot.controllers.waits import Waits, wait_of
+from netboot.controllers.watching import blind, unheard
 from netboot.lifecycle.ailments import Ailing
 from netboot.lifecycle.conditions import Ailment, Judged
 from netboot.lifecycle.errors import CannotTellError
@@ -41,7 +42,6 @@ from netboot.lifecycle.remedy_policy import (
     under_remedy,
     unrecorded,
 )
-from netboot.lifecycle.seen_time import SeenTime
 from netboot.machines.maintenance import Window
 from netboot.status.controllers import LifecycleStatus
 
@@ -86,9 +86,9 @@ class RemedyController:
         self._clock, self._up_ms, self._say = clock, up_ms, say
         self._looked: int | None = None
         self._out: Mapping[str, str] = {}
-        self._clocks: SeenTime | None = None
-        self._waits: dict[str, tuple[object, int]] = {}
-        """Of each machine what its wait is of, and what its clock showed when that began."""
+        self._waits = Waits()
+        self._unread: dict[str, str] = {}
+        """Machines of which what is at hand cannot be read, and why. They come last, and hinder no others."""
         self._noted: dict[str, tuple[object, ...]] = {}
         self._taken: Counter[str] = Counter(reboot=0, quarantine=0)
         self._status = RemediesStatus(at_ms=0)
@@ -125,26 +125,26 @@ class RemedyController:
                 decision, left = decide(case, books, fleet), left - 1
             elif left and decision.due and decision.words:
                 left -= self._note(case, decision)
+            if decision.acts and (why := self._unread.get(case.machine)):
+                decision, left = decision._replace(words=f"what is at hand of its boot cannot be read: {why}"), 0
             decided.append((case, decision))
-        self._publish(decided, books)
+        self._publish(decided, books, unseen or blind(said))
 
     def _cases(
         self, ailing: Mapping[str, Ailing], books: Books, said: LifecycleStatus | None, unseen: str, up_ms: int
     ) -> list[Case]:
         """The longest ill first. Their waits go on where they can be seen."""
-        if self._clocks is None:
-            self._clocks = SeenTime({}, up_ms)
-        blind = set(said.unseen) if said is not None else set[str]()
+        hidden = set(said.unseen) if said is not None else set[str]()
         places = {each.declared.places.nodes for each in ailing.values()}
-        self._clocks.look(set() if unseen else places - blind, up_ms)
+        self._waits.look(ailing, set() if unseen else places - hidden, up_ms)
         elsewhere = self._seen.elsewhere() if ailing else {}
         self._out = unrecorded((self._seen.out() or ()) if ailing else (), ailing, elsewhere)
-        self._waits = {name: wait for name, wait in self._waits.items() if name in ailing}
         self._noted = {name: noted for name, noted in self._noted.items() if name in ailing}
+        self._unread = {name: why for name, why in self._unread.items() if name in ailing}
         cases = []
         for name, each in ailing.items():
             place = each.declared.places.nodes
-            where = unseen or (f"{place.rstrip('/')} cannot be looked at" if place in blind else "")
+            where = unseen or (f"{place.rstrip('/')} cannot be looked at" if place in hidden else "")
             held = f"{each.holder}: netboot leaves it alone until it is let go" if each.holder else ""
             case = Case(
                 machine=name,
@@ -152,22 +152,12 @@ class RemedyController:
                 ailment=each.ailment,
                 ready=each.ready,
                 rules=each.declared.rules,
-                waited_ms=self._waited(name, each.ailment, books, self._clocks.values.get(place, 0)),
+                waited_ms=self._waits.waited(name, wait_of(name, each.ailment, books), place),
                 unseen=where,
                 elsewhere=held or elsewhere.get(name, ""),
             )
             cases.append(case)
-        return sorted(cases, key=lambda case: (case.ailment.since_ms, case.machine))
-
-    def _waited(self, name: str, ailment: Ailment, books: Books, shows: int) -> int:
-        last = max((each.id for each in books.taken if each.machine == name), default=0)
-        in_hand = name in books.drains or name in books.intents
-        of = (ailment.reason, ailment.boot, last, in_hand)
-        known, since = self._waits.get(name, (None, 0))
-        if known != of:
-            since = shows
-            self._waits[name] = (of, since)
-        return shows - since
+        return sorted(cases, key=lambda case: (case.machine in self._unread, case.ailment.since_ms, case.machine))
 
     def _settled(self, books: Books, declared: Mapping[str, Declared]) -> Books:
         """Those that have ended, written down."""
@@ -207,7 +197,12 @@ class RemedyController:
 
     def _take(self, case: Case, declared: Mapping[str, Declared]) -> bool:
         """Carry it out, unless that is not to be any more by what is on record then."""
-        evidence = self._seen.evidence(case.machine, case.ailment)
+        try:
+            evidence = self._seen.evidence(case.machine, case.ailment)
+        except CannotTellError as error:
+            self._unread[case.machine] = str(error)
+            return False
+        self._unread.pop(case.machine, None)
         taken = self._store.take(partial(self._taking, case, declared, evidence), self._clock.now_ms())
         if taken is not None:
             self._taken[taken.what] += 1
@@ -234,9 +229,11 @@ class RemedyController:
         """Why it does not go on; "": it does."""
         return self._status.problem
 
-    def _publish(self, decided: Sequence[tuple[Case, Decision]], books: Books) -> None:
+    def _publish(self, decided: Sequence[tuple[Case, Decision]], books: Books, unseen: str) -> None:
         self._status = RemediesStatus(
             at_ms=books.now_ms,
+            problem=next(iter(self._unread.values()), ""),
+            unseen=unseen,
             paused=paused(books.pause) if books.pause is not None and books.pause.stands else "",
             ailing=len(decided),
             withheld=sum(decision.due and bool(decision.words) for _, decision in decided),

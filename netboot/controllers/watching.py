@@ -14,3 +14,9 @@ def unheard(said: LifecycleStatus | None, up_ms: int) -> str:
     if said.problem:
         return f"the lifecycle loop says: {said.problem}"
     return f"more than {MOST_WAITING} machines wait to be judged" if said.waiting > MOST_WAITING else ""
+
+
+def blind(said: LifecycleStatus | None) -> str:
+    """Where it may not be so though the loop is heard; empty: it is everywhere."""
+    places = [place.rstrip("/") for place in said.unseen] if said is not None else []
+    return f"{', '.join(places)} cannot be looked at" if places else ""

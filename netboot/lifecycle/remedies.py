@@ -11,15 +11,18 @@ from typing import Literal, NamedTuple, Protocol
 from pydantic import Field
 
 from images.values.strict import Strict
-from netboot.lifecycle.conditions import Ailment
+from netboot.lifecycle.conditions import Ailment, Judged
 from netboot.lifecycle.drains import Drain
 from netboot.lifecycle.intents import Intent
-from netboot.lifecycle.reasons import Reason
+from netboot.lifecycle.reasons import ConditionType, Reason
+from netboot.lifecycle.transitions import Mark
 from netboot.machines.remedies import Action, Rules
 
 MOST_SHOWN = 2_000
 WHO = "netboot"
 """Who orders what a remedy wants."""
+OWNED = "remedy/"
+"""Before its number: the owner of what it orders."""
 DAY_MS = 86_400_000
 End = Literal["back", "taken-off", "replaced", "undone", "withdrawn", "readmitted", "gone"]
 """The machine is in service again; the order to reboot was taken off, or came to nothing; another remedy, or another
@@ -47,7 +50,7 @@ class Remedy(Strict):
     @property
     def owner(self) -> str:
         """Whose the quarantine is, or the order."""
-        return f"remedy/{self.id}"
+        return f"{OWNED}{self.id}"
 
 
 class Pause(Strict):
@@ -112,10 +115,12 @@ class Standing(Strict):
 
 class RemediesStatus(Strict):
     """What the loop says. `paused`: why nothing begins, "": it may; `machines`: those that are not well, the first
-    MOST_SHOWN of `ailing`; `taken`: since the process started, by what was done; `under`: machines under a remedy."""
+    MOST_SHOWN of `ailing`; `taken`: since the process started, by what was done; `under`: machines under a remedy;
+    `unseen`: why it cannot be told of all machines whether they are well, "": it can."""
 
     at_ms: int
     problem: str = ""
+    unseen: str = ""
     paused: str = ""
     ailing: int = 0
     withheld: int = 0
@@ -129,6 +134,20 @@ class Taking(NamedTuple):
 
     remedy: Remedy
     evidence: str
+
+
+def needless(drain: Drain, intents: Sequence[Intent], judged: Judged | None) -> str:
+    """Why what acts by itself has no reason any more for its order to reboot; "": it has. `intents`: what stands of the
+    machine; `judged`: what was found of it, None: it cannot be seen now. Who cannot be reached is not well again."""
+    helps = drain.owner.startswith(OWNED)
+    for intent in intents:
+        if helps or isinstance(intent.mark, Mark):
+            return f"it is {intent.mark.value.lower()}, by {intent.who}: {intent.reason}"
+    if not helps or judged is None or judged.boot != drain.boot or judged.ailment is not None:
+        return ""
+    reachable = judged.condition(ConditionType.REACHABLE)
+    there = reachable is not None and reachable.reason is Reason.NODE_READY
+    return "its node says no more that a check failed" if there else ""
 
 
 class RemedyReader(Protocol):

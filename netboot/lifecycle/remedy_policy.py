@@ -66,7 +66,9 @@ def _taken_in_hand(case: Case, books: Books) -> str:
 
 
 def _next(case: Case, books: Books) -> Action | None:
-    rest = case.rules.remedies.actions[len(_today(case.machine, books)) :]
+    rest = list(case.rules.remedies.actions)
+    for each in _today(case.machine, books):  # what stood before it in the list was passed over, and is over too
+        rest = rest[rest.index(each.what) + 1 :] if each.what in rest else []
     return next((action for action in rest if case.ready or action == "quarantine"), None)
 
 

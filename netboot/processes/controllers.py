@@ -21,6 +21,7 @@ from netboot.controllers.helping import AndRemedies
 from netboot.controllers.judging import AndRecords
 from netboot.controllers.lifecycle import LifecycleController
 from netboot.controllers.loop import Beats, Controllers
+from netboot.controllers.needless import NeedlessOrders
 from netboot.controllers.nodes.cordoned import file_of
 from netboot.controllers.noticed import Noticed
 from netboot.controllers.projection import ProjectionController
@@ -155,8 +156,9 @@ def run(spec: ProcessSpec) -> None:
         up_ms,
         StatusFile(config.data / "status", "remedies").write,
     )
+    needless = NeedlessOrders(intents, judged, lifecycle.declared, partial(_said, status), clock, up_ms)
     acting = AndCordons(
-        AndDrains(rollouts, drains, partial(_drained, config, status), departed, clock),
+        AndDrains(rollouts, drains, partial(_drained, config, status), departed, needless.of, clock),
         intents,
         states,
         partial(_cordoned, config, status),

@@ -94,4 +94,4 @@ def _said() -> tuple[RemediesStatus, str]:
     said = deps.status.read("remedies", RemediesStatus)
     if said is None or abs(deps.clock.now_ms() - said.at_ms) > FRESH_MS:
         return said or RemediesStatus(at_ms=0), "the controllers have not said for a while how machines are"
-    return said, said.problem
+    return said, said.problem or said.unseen

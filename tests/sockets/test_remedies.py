@@ -73,6 +73,10 @@ def test_status_says_who_is_not_well_and_what_comes_next(api: Api, run: Run) -> 
     assert said(run, "remedies", "status") == (
         "Remedies may begin, where a class says so.\nno machine is known not to be well\n"
     )
+    api.say(remedies=RemediesStatus(at_ms=NOW, unseen="the lifecycle loop is silent"))
+    assert run("remedies", "status").err == "the lifecycle loop is silent\n"
+    assert "the lifecycle loop is silent, so it may not be as it is said here" in run("explain", "gpu-001").out
+    assert "netboot_remedies_ailing_machines" not in api.get("/metrics").text
     say(api, standing())
     assert said(run, "remedies", "status").splitlines() == [
         "Remedies may begin, where a class says so.",

@@ -223,6 +223,28 @@ def test_a_drain_outlives_a_boot_and_has_as_long_again_there() -> None:
     assert (world.value(), world.last().end, "d" in world.pods_) == (None, "undone", True)
 
 
+def test_a_drain_of_long_ago_outlives_a_boot_whose_node_is_made_or_known_late() -> None:
+    world = World(*PODS)
+    world.order()
+    world.run(3 * 3600)
+    assert (world.value(), world.last().end) == ("Drained", None)
+    world.node_ = None  # join deletes it before it gives the next boot its token
+    world.run(60)
+    assert (states(world), world.last().end) == (("waiting", "the cluster has no Node of it"), None)
+    world.boot = 2
+    known, world.know = world.know, lambda *_records: None  # type: ignore[method-assign]
+    world.register()
+    world.know = known  # type: ignore[method-assign]
+    world.run(60)
+    assert (states(world)[1], world.value()) == ("its Node is not known to be of its current boot", None)
+    world.register()
+    world.run(30)
+    assert (world.value(), world.last().end) == ("Drained", None)
+    world.drains.finish(world.last().id, "taken-off", "", world.now_ms())
+    world.run(5)
+    assert world.value() is None
+
+
 def test_a_reboot_that_came_by_itself_is_the_one_that_was_wanted() -> None:
     world = World(*PODS)
     world.refuses = {"a"}

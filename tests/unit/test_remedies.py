@@ -251,6 +251,50 @@ def test_nothing_is_taken_while_what_is_at_hand_cannot_be_kept(tmp_path: Path) -
     assert rollouts.status().problem == ""
 
 
+def test_one_whose_evidence_cannot_be_read_hinders_no_other(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.torn = {"m001"}
+    world.ill("m001")
+    world.run(1)
+    world.ill("m100")
+    world.run(32)
+    assert world.done() == [("m100", "reboot")]
+    assert world.words("m001") == "what is at hand of its boot cannot be read: state.db cannot be read"
+    assert (world.controller.problem, world.said.withheld) == ("state.db cannot be read", 1)
+    world.torn = set()
+    world.run(0.2)
+    assert world.done() == [("m100", "reboot"), ("m001", "reboot")]
+    assert (world.controller.problem, world.said.withheld) == ("", 0)
+
+
+def test_what_cannot_be_told_of_machines_is_said_and_not_that_all_are_well(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    ailing, world.ailing = world.ailing, None
+    world.run(0.2)
+    assert (world.said.unseen, world.said.ailing) == ("not all machines have been judged since the start", 0)
+    world.ailing, world.silent = ailing, True
+    world.run(0.2)
+    assert world.said.unseen == "the lifecycle loop is silent"
+    world.silent, world.unseen = False, (PLACE,)
+    world.run(0.2)
+    assert world.said.unseen == f"{PLACE} cannot be looked at"
+    world.unseen = ()
+    world.run(0.2)
+    assert (world.said.unseen, world.controller.problem) == ("", "")
+
+
+def test_one_that_was_well_between_two_looks_waits_anew(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.ill("m001")
+    world.run(29)
+    world.well("m001")
+    world.ill("m001")
+    world.run(29)
+    assert world.done() == []
+    world.run(2)
+    assert world.done() == [("m001", "reboot")]
+
+
 class Idle:
     """No rollouts."""
 

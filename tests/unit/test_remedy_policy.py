@@ -32,6 +32,19 @@ def test_one_that_is_ready_is_rebooted_and_the_next_time_put_in_quarantine() -> 
     assert decide(case(), twice, fleet()) == Decision(None, False, "nothing more is done about it today (class hgx)")
 
 
+def test_what_was_passed_over_is_over_and_nothing_is_done_twice_but_where_it_is_said_twice() -> None:
+    nothing = Decision(None, False, "nothing more is done about it today (class hgx)")
+    readmitted = books(remedy(what="quarantine", end="readmitted"))
+    assert decide(case(reason=Reason.NODE_NOT_READY), readmitted, fleet()) == nothing
+    assert decide(case(), readmitted, fleet()) == nothing
+    twice = rules(actions=["reboot", "reboot", "quarantine"])
+    assert decide(case(rules=twice), books(remedy(end="back")), fleet()).what == "reboot"
+    both = books(remedy(end="back"), remedy(id=8, end="back"))
+    assert decide(case(rules=twice), both, fleet()).what == "quarantine"
+    other = rules(actions=["quarantine"])
+    assert decide(case(rules=other), both, fleet()) == nothing, "its class said something else this morning"
+
+
 def test_a_day_later_it_begins_anew_and_a_clock_that_was_set_back_makes_nothing_older() -> None:
     old = books(remedy(end="back"), now_ms=START + DAY_MS)
     assert decide(case(), old, fleet()).what == "reboot"

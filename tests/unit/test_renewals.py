@@ -288,6 +288,43 @@ def test_a_person_takes_a_rollout_s_order_off_and_it_leaves_the_machine_alone(tm
     site.close()
 
 
+def test_who_is_held_while_it_is_drained_is_let_go_and_who_was_told_goes(tmp_path: Path) -> None:
+    site = begun(tmp_path)
+    held, told = site.names
+    site.refuses = {held}
+    while not site.reboots:
+        site.tick()
+    for name in (held, told):
+        site.hold(name)
+    site.order(held, "drain", bare=True)
+    run(site, 2)
+    assert [one.end for one in site.drains.of(held, 9)] == [None, "replaced"], "a person's drain stays"
+    site.undrain(held)
+    site.refuses = set()
+    run(site, 5 * MINUTES)
+    assert site.reboots == [(told, site.drains.of(told, 1)[0].id)]
+    assert (site.drains.of(told, 1)[0].end, site.store.members(1)[held].why) == ("rebooted", "it is held")
+    site.close()
+
+
+def test_a_rollout_s_order_is_taken_back_from_who_is_held_meanwhile(tmp_path: Path) -> None:
+    site = begun(tmp_path)
+    site.refuses = set(site.names)
+    run(site, 4)
+    assert site.wanted.keys() == set(site.names)
+    site.hold(site.names[0])
+    run(site, 1)
+    (ended,) = site.drains.of(site.names[0], 9)
+    assert (ended.end, ended.words) == ("withdrawn", "it is held, by alice: DIMM 4")
+    assert site.wanted.keys() == {site.names[1]}
+    site.refuses = set()
+    run(site, 5 * MINUTES)
+    assert {name for name, _ in site.reboots} == {site.names[1]}
+    assert site.value(site.names[0]) is None
+    assert site.store.members(1)[site.names[0]].why == "it is held"
+    site.close()
+
+
 def test_an_order_of_a_machine_that_is_retired_or_gone_ends(tmp_path: Path) -> None:
     site = begun(tmp_path, 4)
     retired, gone = site.names[:2]

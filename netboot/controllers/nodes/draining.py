@@ -57,8 +57,9 @@ def decide(drain: Drain, node: DrainedNode | None, known: Known, now_ms: int, la
     if node is not None and known.its and ORDER in node.annotations and not by_hand(node.annotations):
         words = "an order to reboot that was given before is taken off its Node"
         return Step("draining", words, Write(node.taints, {ORDER: None}))
-    why = waits_for(node, known)
-    if now_ms >= _deadline(drain, node, known) and (drain.what == "reboot" or value != DRAINED):
+    why, late = waits_for(node, known), now_ms >= _deadline(drain, node, known)
+    # a drain is its machine's, over reboots: between two Nodes of it none tells that it was not drained
+    if late and (drain.what == "reboot" or (known.its and value != DRAINED)):
         words = why or last
         return Step("undone", f"it was not drained by its deadline{': ' if words else ''}{words}", undone(node))
     if why:
