@@ -458,6 +458,10 @@ def test_from_a_node_that_falls_to_a_quarantine_whatever_is_reported_meanwhile(t
     assert minutes(30) == []
     assert minutes(2) == [("quarantine", "NodeNotReady")]
     assert json.loads(store.one(1)[1])["boot"]["phases"][-1].startswith("Ready ")
+    assert site.loop.out() == {"gpu-001"}
+    site.declared = {"gpu-001": site.declared["gpu-001"]._replace(enabled=False)}
+    site.pass_seconds(5)
+    assert site.loop.out() == set(), "nobody awaits one that is disabled"
 
 
 def dict_of(_names: Sequence[str]) -> dict[str, Judged]:
