@@ -220,7 +220,7 @@ def _blocked(course: _Course) -> str:
     unknown = [name for name in out if name not in course.world.facts]
     of_these = f"; of these no boot is known: {named(unknown)}" if unknown else ""
     if len(out) >= most:
-        return f"{len(out)} machines are out of service, of {most} that may be: {named(out)}{of_these}"
+        return f"out of service are {len(out)}, of {most} that may be: {named(out)}{of_these}"
     if out and course.rollout.strategy.per_rack is not None:
         return f"of each rack as many machines are out of service as may be: {named(out)}"
     return "no machine of a second rack is in service, to try the image on"
