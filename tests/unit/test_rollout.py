@@ -159,6 +159,22 @@ def test_what_it_waited_for_before_a_freeze_does_not_count_after_it() -> None:
     assert state(world) is RolloutState.PAUSED
 
 
+def test_who_is_rebooted_by_somebody_is_waited_for_without_end() -> None:
+    world = fleet()
+    world.look()
+    first = world.assigned
+    for _ in range(3):
+        world.look(600)
+    assert (world.assigned, state(world)) == (first, RolloutState.RUNNING)
+
+
+def test_whoever_was_skipped_boots_the_channel_s_image_in_the_end_and_what_it_had_is_kept() -> None:
+    ended = rollout().model_copy(update={"state": RolloutState.COMPLETE})
+    skipped = {"m": Member(machine="m", previous=OTHER, state=S.SKIPPED)}
+    assert assignments(ended, skipped) == {}
+    assert images(ended, skipped) == {OLD, NEW, OTHER}
+
+
 def test_when_all_machines_have_left_it_is_cancelled() -> None:
     world = fleet(count=4)
     for machine in world.machines.values():
