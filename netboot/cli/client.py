@@ -169,7 +169,13 @@ def api_command(function: Callable[..., None]) -> Callable[..., None]:
 
 
 def segment(name: str) -> str:
-    """A name as one segment of a path."""
+    """A name as one segment of a path.
+
+    Raises:
+        ApiError: it is none, so nothing has it; asked for, it would be another path.
+    """
+    if "/" in name or name in ("", ".", ".."):
+        raise ApiError(f"nothing has the name {name!r}", "names are of letters, digits, '-' and '.'", UNKNOWN)
     return quote(name, safe="")
 
 

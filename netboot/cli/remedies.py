@@ -149,7 +149,7 @@ def _row(remedy: dict[str, Any]) -> tuple[Any, ...]:
 def _pause(said: dict[str, Any] | None) -> str:
     if said is None or not said["stands"]:
         return "Remedies may begin, where a class says so."
-    return f"Remedies are paused: {_by(said)}. `netboot remedies resume` lets them begin again."
+    return f"Remedies are paused: {_by(said)}. `netboot remedies resume --reason …` lets them begin again."
 
 
 def _by(pause: dict[str, Any]) -> str:

@@ -8,7 +8,7 @@ from netboot.cli.channel import preflight
 from netboot.cli.client import UNKNOWN, ApiError, Client, Connection, api_command, segment
 from netboot.cli.output import show
 from netboot.cli.rollout_shown import COLUMNS, NEXT, follow, print_one, row, say
-from netboot.cli.times import moment
+from netboot.cli.times import duration_option, moment
 
 HISTORY_SHOWN = 20
 
@@ -32,8 +32,8 @@ def group() -> None:
 @click.option("--canary", type=click.IntRange(2, 1000), help="How many machines try it first.")
 @click.option("--max-unavailable", metavar="N|N%", help="How many machines may be out of service at once.")
 @click.option("--per-rack", type=click.IntRange(1), help="How many of one rack.")
-@click.option("--bake", metavar="TIME", help="How long the canaries have to be in service with it.")
-@click.option("--deadline", metavar="TIME", help="How long a machine may be drained, and then until it is back.")
+@duration_option("--bake", None, "0s", "168h", "How long the canaries have to be in service with it.")
+@duration_option("--deadline", None, "1m", "168h", "How long a machine may be drained, and then until it is back.")
 @click.option("--allow-bare", is_flag=True, default=None, help="Evict Pods without a controller too: they are lost.")
 @click.option("--allow-local-data", is_flag=True, default=None, help="Evict Pods with an emptyDir too: it is lost.")
 @click.option("--on-next-boot", is_flag=True, help="Assign the image; somebody else reboots the machines.")

@@ -50,11 +50,13 @@ def boot_line(trace: dict[str, Any]) -> str:
 
 
 def duration_option(
-    name: str, default: str, least: str, most: str, description: str
+    name: str, default: str | None, least: str, most: str, description: str
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """An option that takes a duration from `least` to `most`; the command gets seconds."""
+    """An option that takes a duration from `least` to `most`; the command gets seconds, or None without a default."""
 
-    def parse(_context: click.Context, _option: click.Parameter, value: str) -> int:
+    def parse(_context: click.Context, _option: click.Parameter, value: str | None) -> int | None:
+        if value is None:
+            return None
         try:
             seconds = duration(value)
         except ValueError as error:
@@ -63,7 +65,7 @@ def duration_option(
             raise click.BadParameter(f"from {least} to {most}")
         return seconds
 
-    return click.option(name, default=default, show_default=True, callback=parse, help=description)
+    return click.option(name, default=default, show_default=True, callback=parse, metavar="DURATION", help=description)
 
 
 def _end(_context: click.Context, _option: click.Parameter, value: str | None) -> dict[str, int]:

@@ -18,8 +18,6 @@ from netboot.status import Timed
 
 CORDON = "cordon"
 """The owner of holds that were cordons."""
-FRESH_MS = 10_000
-"""What was said of Nodes longer ago tells nothing of them now."""
 
 
 class Cordon(Strict):

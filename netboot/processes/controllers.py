@@ -31,7 +31,7 @@ from netboot.controllers.renewals import OrderedRenewals
 from netboot.controllers.rollouts import RolloutController
 from netboot.controllers.sight import LARGEST, Eyes
 from netboot.controllers.snapshot_publisher import SnapshotPublisher
-from netboot.lifecycle.cordons import FRESH_MS, Cordon, CordonsStatus
+from netboot.lifecycle.cordons import Cordon, CordonsStatus
 from netboot.lifecycle.drains import DrainsStatus
 from netboot.lifecycle.errors import CannotTellError, NotReadyError
 from netboot.lifecycle.rollout_facts import left
@@ -40,7 +40,7 @@ from netboot.lifecycle.snapshot import BootWindow
 from netboot.machines.maintenance import Window
 from netboot.machines.values import Inventory
 from netboot.process import ProcessSpec
-from netboot.status import up_ms
+from netboot.status import FRESH_MS, up_ms
 from netboot.status.controllers import LifecycleStatus
 from netboot.status.fetcher import FetcherStatus
 from netboot.stores import proofkey

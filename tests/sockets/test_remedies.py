@@ -139,7 +139,7 @@ def test_from_pause_to_resume(api: Api, run: Run, caplog: pytest.LogCaptureFixtu
     assert said(run, "remedies", "pause", "--reason", "power work") == f"remedies are paused: {since}\n"
     assert said(run, "remedies", "pause", "--reason", "too") == f"remedies are paused already: {since}\n"
     assert said(run, "remedies", "status").splitlines()[0] == (
-        f"Remedies are paused: {since}. `netboot remedies resume` lets them begin again."
+        f"Remedies are paused: {since}. `netboot remedies resume --reason …` lets them begin again."
     )
     assert said(run, "remedies", "resume", "--reason", "done") == "remedies may begin again\n"
     audit = [record.fields for record in caplog.records if record.name == "netboot.audit"]  # type: ignore[attr-defined]

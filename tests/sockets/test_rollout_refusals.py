@@ -195,3 +195,9 @@ def test_drift_that_cannot_be_told_is_not_none(api: Site, run: Run) -> None:
     assert ran.err.startswith(
         "what these boots were served is not known (any more): gpu-001\nno boot is known of: gpu-0"
     )
+
+
+@pytest.mark.parametrize("said", [("--bake", "8d"), ("--bake", "169h"), ("--deadline", "59s"), ("--deadline", "-5m")])
+def test_a_time_that_no_strategy_may_have_is_wrong_usage(run: Run, said: tuple[str, str]) -> None:
+    ran = run("rollout", "start", "stable", "next", *said)
+    assert (ran.status, f"Invalid value for '{said[0]}'" in ran.err) == (2, True)

@@ -64,6 +64,18 @@ def test_a_node_of_the_proven_boot_that_is_not_ready_by_the_deadline() -> None:
     assert found(known(boot(*UP), Node.IN_SERVICE)) is None
 
 
+def test_since_when_is_of_that_boot() -> None:
+    first = judge(known(boot(*UP), Node.IN_SERVICE, word=FAILED), None, shows(0), START).judged
+    second = NodeWord(failed=boot_id("gpu-001", 2))
+    for of, since in (
+        (known(boot(*UP), Node.IN_SERVICE, word=FAILED), START),
+        (known(boot(*UP, number=2), Node.IN_SERVICE, word=second), START + HOUR),
+    ):
+        ailment = judge(of, first, shows(HOUR), START + HOUR).judged.ailment
+        assert ailment is not None
+        assert (ailment.reason, ailment.since_ms) == (Reason.CHECKS_FAILED, since)
+
+
 @pytest.mark.parametrize("phase", sorted(OBSERVED_PHASES - {Phase.READY}))
 def test_a_boot_that_proved_itself_and_comes_no_further(phase: Phase) -> None:
     of = known(boot(*ORDER[1 : ORDER.index(phase) + 1]))

@@ -6,7 +6,7 @@ import click
 import pytest
 
 from images.errors import NotFoundError
-from netboot.cli.client import NOT_ALLOWED, ApiError, Client, Connection
+from netboot.cli.client import NOT_ALLOWED, UNKNOWN, ApiError, Client, Connection, segment
 from netboot.cli.paths import Paths
 from netboot.cli.times import window_option
 from tests.commands import Run
@@ -96,3 +96,12 @@ def test_durations_are_seconds_and_bounds_are_inside(text: str, seconds: int) ->
 
     click.command()(window_option(note)).main(["--window", text], standalone_mode=False)
     assert given == [seconds]
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "gpu-001/hold", "../tokens"])
+def test_what_is_no_segment_of_a_path_is_asked_of_nobody(name: str) -> None:
+    with pytest.raises(ApiError) as caught:
+        segment(name)
+    assert caught.value.exit_code == UNKNOWN
+    assert caught.value.message == (f"nothing has the name {name!r}\nRemedy: names are of letters, digits, '-' and '.'")
+    assert segment("gpu 001?x#%") == "gpu%20001%3Fx%23%25"

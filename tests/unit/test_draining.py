@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from netboot.controllers.nodes.draining import Known, decide, ordered, sorted_out
+from netboot.controllers.nodes.draining import Known, Write, decide, ordered, sorted_out, tainted, undone
 from netboot.join.errors import ClusterUnavailableError
 from netboot.join.node_said import KURED
 from tests.drain_world import BUDGET, FOREIGN, World, pod
@@ -310,3 +310,20 @@ def test_pods_are_sorted_by_what_may_become_of_them() -> None:
     found = sorted_out(drain("n-1", "1"), pods)
     assert [one.name for one in found.evict] == ["a", "b"]
     assert [one.name for one in found.left] == ["a", "b", "gone"]
+
+
+def test_a_node_without_our_label_is_not_drained() -> None:
+    world = World(*PODS)
+    world.order()
+    world.alter(labels={})
+    world.run(60)
+    assert (world.evicted, world.value()) == ([], None)
+    assert states(world) == ("waiting", "its Node has not the label netboot.dev/managed-by=netboot")
+
+
+def test_what_somebody_has_taken_into_their_own_hands_is_not_put_back() -> None:
+    node = World().node_
+    assert node is not None
+    drained = node._replace(taints=tainted(node, "Draining"))
+    assert undone(drained) == Write((FOREIGN,))
+    assert undone(drained._replace(annotations={"netboot.dev/gate": "manual"})) is None

@@ -1,11 +1,13 @@
 """The gate's decision: pure, total; what it may never do, whatever comes."""
 
+from collections import Counter
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from netboot.controllers.nodes.budget import Budget
 from netboot.controllers.nodes.gate import CLOSING, Decision, Known, Reason, decide, is_shut, may_close, was_closed
 from netboot.join.node_said import HealthSaid
 from netboot.join.ports import NodeView
@@ -260,3 +262,9 @@ def test_a_tenth_may_be_closed_and_one_in_any_case(of: int, most: int) -> None:
 )
 def test_closed_is_what_the_gate_itself_has_shut(taints: tuple[dict[str, str], ...], closed: bool) -> None:
     assert was_closed(taints) is closed
+
+
+def test_a_cluster_has_its_tenth_too_however_many_classes_it_has() -> None:
+    assert not Budget(Counter(a=9, b=9), Counter(a=1)).allows("b"), "one of 18 is closed"
+    of_twenty = Budget(Counter(a=9, b=11), Counter(a=1))
+    assert (of_twenty.allows("a"), of_twenty.allows("b")) == (False, True)

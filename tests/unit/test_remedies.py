@@ -144,6 +144,38 @@ def test_waits_stand_still_while_it_cannot_be_seen_and_begin_anew_with_the_proce
     assert world.done() == [("m001", "reboot")]
 
 
+def test_a_wait_begins_anew_when_it_was_well_meanwhile_or_somebody_lets_it_go(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.ill("m001", "m011")
+    world.run(29)
+    world.well("m001")
+    world.intents.order("m011", PutOn(Mark.HELD, "DIMM 4"), "ann", world.now_ms())
+    world.run(1)
+    world.ill("m001")
+    world.intents.order("m011", TakeOff(Mark.HELD, "replaced"), "ann", world.now_ms())
+    world.run(29)
+    assert world.done() == []
+    world.run(2)
+    assert world.done() == [("m011", "reboot"), ("m001", "reboot")]
+
+
+def test_none_is_taken_for_ended_while_that_cannot_be_told(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.ill("m001")
+    world.run(31)
+    world.rebooted("m001")
+    world.well("m001")
+    well, world.ailing = world.ailing, None  # the process has begun anew
+    world.run(1)
+    assert world.taken()[0].end is None
+    world.ailing, world.silent = well, True
+    world.run(1)
+    assert world.taken()[0].end is None
+    world.silent = False
+    world.run(1)
+    assert world.taken()[0].end == "back"
+
+
 @pytest.mark.parametrize(("place", "words"), [(PLACE, f"{PLACE} cannot be looked at"), ("nodes/default/cpu", "")])
 def test_what_is_due_when_its_place_is_lost_from_sight_is_withheld(tmp_path: Path, place: str, words: str) -> None:
     world = World(tmp_path)

@@ -7,13 +7,24 @@ from typing import Any
 import pytest
 
 from images.errors import CorruptError
+from netboot.clock import SystemClock
+from netboot.controllers.renewals import OrderedRenewals
+from netboot.controllers.rollouts import Ledger
 from netboot.join.node_drains import ORDER
-from netboot.lifecycle.rollout import MemberState, RolloutState
+from netboot.lifecycle.drains import Reserved
+from netboot.lifecycle.events import AnyRecord
+from netboot.lifecycle.phases import Phase
+from netboot.lifecycle.rollout import MemberState, Renewal, RolloutState
 from netboot.lifecycle.rollout_orders import paused, resumed, undone
+from netboot.lifecycle.state import Batch
 from netboot.machines.maintenance import Freeze
 from tests.drain_world import BUDGET
+from tests.drains import MemoryDrains
+from tests.intents import MemoryIntents
+from tests.records import boot_id, event, script
 from tests.renewal_world import TICK, Site
-from tests.rollouts import NEW, OLD
+from tests.rollouts import NEW, OLD, rollout
+from tests.states import MemoryStates
 
 S = MemberState
 MINUTES = 60 // TICK
@@ -355,3 +366,32 @@ def test_a_machine_that_cannot_be_ordered_is_skipped_and_says_why(tmp_path: Path
         f"{name} joins no cluster, so nothing can be drained, and nobody there takes an order" for name in site.names
     }
     site.close()
+
+
+def test_an_order_is_of_the_strategy_and_of_a_day_at_most(tmp_path: Path) -> None:
+    site = begun(tmp_path, allow_bare=True, allow_local_data=True, deadline=48 * 3600)
+    site.tick()
+    site.tick()
+    order = site.drains.standing()[0]
+    assert (order.bare, order.local, order.deadline_ms - order.since_ms) == (True, True, 24 * 3_600_000)
+    site.close()
+
+
+def test_an_order_is_for_the_boot_that_the_rollout_counted_and_for_no_later_one() -> None:
+    drains, states = MemoryDrains(), MemoryStates()
+    later, node = boot_id("n-1", 2), "node n-1 uid 1"
+    records: list[AnyRecord] = [
+        script("n-1", 2),
+        event("n-1", 2, Phase.ATTESTED),
+        event("n-1", 2, Phase.NODE_REGISTERED, 700, node),
+    ]
+    states.take(Batch("any.db", 1, 3, records))
+    renewals = OrderedRenewals(drains, MemoryIntents(), tuple, states.machines, lambda _machine: True, SystemClock())
+    earlier = {"n-1": Renewal(rollout(), boot_id("n-1", 1), may_begin=True)}
+    assert renewals.want(earlier, Ledger(), ()) == {}
+    assert drains.standing() == [], "it was rebooted meanwhile"
+    renewals.want({"n-1": Renewal(rollout(), later, may_begin=True)}, Ledger(), ())
+    [order] = drains.standing()
+    assert order.boot == later
+    renewals.want(earlier, Ledger({"n-1": Reserved(order, told=False)}), ())
+    assert drains.of("n-1", 1)[0].end == "withdrawn"

@@ -1,7 +1,7 @@
 """Revoked images: what a bundle may say, what stays in force, and who has to do with an image."""
 
 import json
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import pytest
 from pydantic import Field
@@ -10,8 +10,12 @@ from images.artifact.bundle import MOST_REVOKED, SiteBundle, read_bundle
 from images.artifact.manifest import Signed, read_signed
 from images.errors import CorruptError
 from images.values.digests import canonical
-from netboot.lifecycle.revocation import in_force
-from netboot.lifecycle.snapshot import Revocations
+from netboot.lifecycle.revocation import UsedChannel, Uses, in_force, uses
+from netboot.lifecycle.snapshot import Assignment, Revocations, Snapshot
+from netboot.lifecycle.state import MachineState
+from netboot.lifecycle.trace import apply
+from netboot.machines.values import Channel, Inventory, Machine, Profile
+from tests.records import script
 
 A, B = "a" * 64, "b" * 64
 
@@ -85,3 +89,40 @@ def test_a_netboot_of_before_knows_no_bundle_that_revokes() -> None:
 )
 def test_the_newest_bundle_that_was_seen_is_in_force(seen: SiteBundle | None, after: Revocations) -> None:
     assert in_force(Revocations(issued=5, images=(A,)), seen) == after
+
+
+class Pointed:
+    """Channels of a store."""
+
+    def channel(self, name: str) -> str | None:
+        return {"stable": B, "next": A}[name]
+
+
+def test_who_boots_an_image_goes_by_rollouts_and_who_runs_it_also_by_a_boot_under_way() -> None:
+    machines = tuple(
+        Machine.model_validate({"name": name, "match": {"serial": name}, "profile": profile})
+        for name, profile in (("assigned", "p"), ("moved", "q"), ("pointed", "q"), ("stable", "p"))
+    )
+    inventory = Inventory(
+        machines=machines,
+        profiles=(Profile(name="p", channel="stable"), Profile(name="q", channel="next")),
+        channels=(Channel(name="stable"), Channel(name="next")),
+    )
+    assigned = {"assigned": Assignment(image=A, rollout=1), "moved": Assignment(image=B, rollout=2)}
+    empty: dict[str, Any] = {"channels": {}, "unusable": {}, "images": {}, "origins": ()}
+    snapshot = Snapshot(site="lab", published_ms=1, inventory=inventory, assigned=assigned, url="http://a", **empty)
+    boots = {name: apply(None, script(name, 1)) for name in ("moved", "stable")}
+    states = {
+        "moved": MachineState(machine="moved", current=boots["moved"]),
+        "stable": MachineState(machine="stable", pending=boots["stable"]),
+    }
+    repository: Any = Pointed()
+    assert uses(A, snapshot, repository, states) == Uses(
+        image=A,
+        channels=(
+            UsedChannel(name="stable", image=B, pinned=False, assigned=1),
+            UsedChannel(name="next", image=A, pinned=False, assigned=0),
+        ),
+        boots=("assigned", "pointed"),
+        runs=("moved", "stable"),
+    )

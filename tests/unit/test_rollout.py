@@ -94,6 +94,123 @@ def test_never_more_than_the_budget_are_out_and_a_machine_that_is_out_anyway_fil
     assert len(world.assigned) == 1, "two others are out: one more may be"
 
 
+def test_an_undo_that_reboots_machines_keeps_to_the_budget_too() -> None:
+    world = proved(count=40, max_unavailable="3", on_next_boot=False)
+    for name in world.assigned:
+        world.reboot(name)
+    assert len(world.of_state(S.DONE)) == 5
+    world.rollout, world.members = undone(world.rollout, world.members)
+    world.look()
+    assert len(world.of_state(S.ASSIGNED, S.OUT)) == 3
+
+
+def test_a_share_is_of_the_machines_that_have_not_left() -> None:
+    world = fleet(count=40, max_unavailable="10%")
+    for name in list(world.machines)[:20]:
+        world.machines[name].gone = "it is disabled"
+    world.look()
+    for name in world.assigned:
+        world.reboot(name)
+    world.look(60)
+    assert len(world.assigned) == 2
+
+
+def test_a_canary_that_is_wanted_still_is_tried_before_the_others() -> None:
+    world = fleet(count=4, racks=2, canary=3, max_unavailable="4")
+    for name in ("m0002", "m0003"):
+        world.leave(name)
+    world.look()
+    for name in world.assigned:
+        world.reboot(name)
+    world.look(30)
+    world.machines["m0002"].up = True
+    world.look(40)
+    assert (world.assigned, world.rollout.rolling) == (["m0002"], False)
+
+
+def test_a_bake_that_is_longer_than_the_deadline_is_waited_for() -> None:
+    world = fleet(bake=1500)
+    world.look()
+    for name in world.assigned:
+        world.reboot(name)
+    world.look(700)
+    world.look(700)
+    assert (state(world), world.rollout.rolling) == (RolloutState.RUNNING, False)
+    world.look(100)
+    assert world.rollout.rolling
+
+
+def test_what_it_waited_for_before_a_freeze_does_not_count_after_it() -> None:
+    world = proved(max_unavailable="2")
+    for name in world.assigned:
+        world.reboot(name)
+    for name in [*world.assigned, *world.of_state(S.WAITING)[:2]]:
+        world.machines[name].held, world.machines[name].up = "it is held", False
+    world.look(1)
+    world.look(700)
+    assert (world.assigned, world.rollout.blocked is None) == ([], False)
+    world.look(500)
+    world.withheld = "nothing begins: frozen by bob: power work"
+    world.look(500)
+    world.withheld = ""
+    world.look(1)
+    assert state(world) is RolloutState.RUNNING
+    world.look(600)
+    assert state(world) is RolloutState.PAUSED
+
+
+def test_who_is_rebooted_by_somebody_is_waited_for_without_end() -> None:
+    world = fleet()
+    world.look()
+    first = world.assigned
+    for _ in range(3):
+        world.look(600)
+    assert (world.assigned, state(world)) == (first, RolloutState.RUNNING)
+
+
+def test_whoever_was_skipped_boots_the_channel_s_image_in_the_end_and_what_it_had_is_kept() -> None:
+    ended = rollout().model_copy(update={"state": RolloutState.COMPLETE})
+    skipped = {"m": Member(machine="m", previous=OTHER, state=S.SKIPPED)}
+    assert assignments(ended, skipped) == {}
+    assert images(ended, skipped) == {OLD, NEW, OTHER}
+
+
+def test_when_all_machines_have_left_it_is_cancelled() -> None:
+    world = fleet(count=4)
+    for machine in world.machines.values():
+        machine.gone = "it uses channel next now"
+    world.look()
+    assert state(world) is RolloutState.CANCELLED
+
+
+def test_an_undo_goes_on_whatever_fails_to_come_back() -> None:
+    world = proved(max_unavailable="3")
+    for name in world.assigned:
+        world.reboot(name)
+    world.rollout, world.members = undone(world.rollout, world.members)
+    world.look()
+    failing = world.assigned[:3]
+    for name in failing * 2:
+        world.reboot(name, OTHER)
+    assert (world.of_state(S.FAILED), state(world)) == (failing, RolloutState.RUNNING)
+
+
+def test_where_all_canaries_are_in_one_rack_another_is_drawn_when_a_second_one_is_back() -> None:
+    world = fleet(count=6, racks=2, max_unavailable="6")
+    for name in ("m0001", "m0003", "m0005"):
+        world.leave(name)
+    world.look()
+    assert (len(world.assigned), racks(world, world.assigned)) == (2, {"r0"})
+    for name in world.assigned:
+        world.reboot(name)
+    world.look(60)
+    assert (world.assigned, world.rollout.rolling) == ([], False)
+    for name in ("m0001", "m0003", "m0005"):
+        world.machines[name].up = True
+    world.look()
+    assert (len(world.assigned), racks(world, world.assigned)) == (1, {"r1"})
+
+
 def test_of_one_rack_no_more_than_its_share_are_out() -> None:
     world = proved(count=40, max_unavailable="8", per_rack=1)
     assert len(world.assigned) == 4

@@ -42,6 +42,22 @@ def test_an_image_that_is_bad_behind_the_canaries_is_stopped_whatever_the_budget
     )
 
 
+def test_one_that_fails_stops_nothing_though_no_more_than_one_may_be_out() -> None:
+    world = fleet(max_unavailable="1")
+    for _ in range(2):
+        world.look()
+        world.reboot(world.assigned[0])
+    world.look(60)
+    [name] = world.assigned
+    fail(world, [name])
+    world.come(name)
+    world.look(1)
+    assert (world.rollout.state, world.of_state(S.FAILED)) == (RolloutState.RUNNING, [name])
+    fail(world, world.assigned)
+    assert world.rollout.state is RolloutState.PAUSED
+    assert world.rollout.why.startswith("2 machines failed, and 2 stop it; ")
+
+
 def test_as_many_that_fail_as_come_into_service_behind_the_canaries_stop_it() -> None:
     world = proved(count=40, max_unavailable="100%")
     first, second, third, *others = world.assigned
