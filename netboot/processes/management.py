@@ -37,6 +37,9 @@ from netboot.web.server import Server
 from netboot.web.tokens import TokenFile
 from netboot.web.watch import MOST_WATCHERS
 
+STORE_SECONDS = 5.0
+"""For which an operator's change waits for another writer of the store."""
+
 
 def run(spec: ProcessSpec) -> None:
     """Serve until told to stop."""
@@ -47,7 +50,7 @@ def run(spec: ProcessSpec) -> None:
 def compose(config: Config, stopping: Callable[[], bool]) -> Dependencies:
     """What the operators' API works with. `stopping`: whether this process was told to end."""
     live, states = LiveView(config.data / "snapshot.json"), SqliteStates(config.data / "state.db")
-    repository, history = open_image_repository(config), SqliteHistory(config.data / "history.db")
+    repository, history = open_image_repository(config, STORE_SECONDS), SqliteHistory(config.data / "history.db")
     register = open_register(config, lambda: live.view().snapshot.inventory)
     intents = SqliteIntents(config.data / "intents.db")
     status, clock = StatusFolder(config.data / "status"), SystemClock()

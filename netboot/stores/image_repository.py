@@ -17,9 +17,10 @@ from netboot.lifecycle.image_repository import ListedImage
 from netboot.reread import Reread
 
 
-def open_image_repository(config: Config) -> "StoreImageRepository":
-    """The store of a site, with the keys that are trusted there."""
-    return StoreImageRepository(Store(config.store), KeyRing(config.keys, credentials.read))
+def open_image_repository(config: Config, wait: float = 0.0) -> "StoreImageRepository":
+    """The store of a site, with the keys that are trusted there. `wait`: seconds for which a write waits for another
+    writer to end, as the publisher, which writes down for a moment which images are to stay."""
+    return StoreImageRepository(Store(config.store, wait=wait), KeyRing(config.keys, credentials.read))
 
 
 class StoreImageRepository:

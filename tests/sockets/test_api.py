@@ -2,17 +2,20 @@
 
 import json
 import logging
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from images.artifact.signing import SigningKey
+from images.store.store import Store
 from images.values.strict import Strict
 from netboot.lifecycle.conditions import Judged, MachineCondition
 from netboot.lifecycle.phases import Phase
 from netboot.lifecycle.reasons import ConditionType, Reason
 from netboot.lifecycle.state import Batch
+from netboot.processes.management import compose
 from netboot.status import Condition
 from netboot.status.controllers import InventoryStatus
 from netboot.status.nodes import NodesStatus
@@ -201,6 +204,17 @@ def test_without_a_snapshot_nothing_can_be_told(tmp_path: Path) -> None:
         assert answer.headers["Retry-After"] == "5"
     assert api.get("/readyz").status_code == 503
     assert api.get("/healthz").json == {"healthy": True}
+
+
+def test_a_channel_is_moved_once_another_writer_of_the_store_has_ended(api: Api) -> None:
+    image = add_image(api.config)
+    writer = compose(api.config, lambda: False).repository_writer
+    with ThreadPoolExecutor(1) as pool:
+        with Store(api.config.store).writing():
+            moved = pool.submit(writer.point, "stable", image)
+            assert wait([moved], 0.3).done == set()
+        assert moved.result(60) is None
+    assert api.get("/v1/channels/stable").json["image"] == image
 
 
 def test_moving_a_channel(api: Api, caplog: pytest.LogCaptureFixture) -> None:
