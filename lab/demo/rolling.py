@@ -35,9 +35,8 @@ def rolled(demo: Demo, site: Site, running: Service, join: Joining, first: dict[
     with demo.doing(f"{NAME} is drained, and told to reboot"):
         order = _order(demo, running, join)
         _tell(demo, f"netboot explain {NAME}: {_why(running)}")
-        _tell(demo, f"on its own Node: {ORDER}={order}")
     with demo.doing(f"{NAME} takes the order, and reboots by itself"):
-        _taken(demo, json.loads(order)["slot"])
+        _taken(demo, order["slot"])
         follow(demo, running, image, join)
     rows = join.hear_the_pod(demo.boots[-1].events)
     look = ("rollout", "status", CHANNEL, "--follow")
@@ -46,8 +45,12 @@ def rolled(demo: Demo, site: Site, running: Service, join: Joining, first: dict[
         _tell(demo, said.strip())
     reached = demo.boots[-1].trace()
     title = f"{NAME} rebooted itself for its rollout; {reached[-1].at:.0f} seconds later it is a Ready node again"
-    about = [("image", f"{name} {image['image'][:12]}"), ("differs", f"by {ARGUMENT}; {demo.built}")]
-    return Shown(title, reached, [*about, ("order", order), *rows, ("rollout", _end(said))])
+    about = [
+        ("image", f"{name} {image['image'][:12]}"),
+        ("differs", f"by {ARGUMENT}; {demo.built}"),
+        ("order", f"{order['what']} {order['slot']}, for boot {order['boot']} alone, on its own Node"),
+    ]
+    return Shown(title, reached, [*about, *rows, ("rollout", _end(said))])
 
 
 def _second_image(demo: Demo, site: Site, join: Joining, first: dict[str, Any]) -> dict[str, Any]:
@@ -58,7 +61,7 @@ def _second_image(demo: Demo, site: Site, join: Joining, first: dict[str, Any]) 
     return image
 
 
-def _order(demo: Demo, running: Service, join: Joining) -> str:
+def _order(demo: Demo, running: Service, join: Joining) -> dict[str, Any]:
     """Tell how far the machine's drain is, until it is told to reboot; the order, as it stands on its Node."""
     told: set[str] = set()
 
@@ -72,7 +75,10 @@ def _order(demo: Demo, running: Service, join: Joining) -> str:
         return bool(state["state"] == "ordered")
 
     running.wait_until(f"{NAME} is told to reboot", ordered, DRAIN_SECONDS)
-    return str(join.kubectl.get("node", NAME)["metadata"]["annotations"][ORDER])
+    said: str = join.kubectl.get("node", NAME)["metadata"]["annotations"][ORDER]
+    _tell(demo, f"on its own Node: {ORDER}={said}")
+    order: dict[str, Any] = json.loads(said)
+    return order
 
 
 def _taken(demo: Demo, slot: str) -> None:

@@ -108,15 +108,16 @@ def _rebooted_by_an_order(page: str) -> None:
         r"    netboot machine drains: draining: default/hello-\S+ are left\n"
         r"(?:    netboot machine drains: draining: .*\n)*"
         r"    netboot machine drains: ordered: its Node is drained, and it is told to reboot\n"
+        r'    on its own Node: netboot\.dev/order={"machine":"node-1","boot":"([0-9a-f-]{36})","slot":"([0-9a-f]{16})",'
+        r'"what":"reboot","expires":\d+}\n'
         r"    netboot explain node-1: rollout 1 of channel stable assigned image debian-12-node-demo-second "
         r"[0-9a-f]{12}\n"
-        r'    on its own Node: netboot\.dev/order={"machine":"node-1","boot":"[0-9a-f-]{36}","slot":"([0-9a-f]{16})",'
-        r'"what":"reboot","expires":\d+}\n'
         r"    done in .*\n"
         r"==> node-1 takes the order, and reboots by itself\n"
-        r"    its console: netboot-reboot: rebooting, by order \1\n"
+        r"    its console: netboot-reboot: rebooting, by order \2\n"
         r"    its console: reboot: Restarting system\n"
-        r"  +\d+\.\d s  ScriptServed ",
+        r"  +\d+\.\d s  ScriptServed (?:.*\n)+"
+        r".* order +reboot \2, for boot \1 alone, on its own Node ",
         page,
     )
 
