@@ -10,6 +10,7 @@ from netboot.config import Cluster
 from netboot.join.ports import ClusterAccess
 from netboot.join.preconditions import Connected
 from netboot.processes.join import compose
+from netboot.stores import enrolment_schema
 from netboot.web.join.app import create_app
 from netboot.web.join.tls import Certificate
 from tests import soft_tpm
@@ -30,6 +31,7 @@ def journey(tmp_path: Path) -> list[str]:
     assert site.config.join is not None
     machine = soft_tpm.Machine(site.boot())
     site.publish(pinned(machine))
+    enrolment_schema.connect(site.config.data / "enrolment.db").close()  # as it is after the service's first start
     fake, recorded, ended = FakeCluster(), Journey(), threading.Event()
 
     def connect(name: str, _cluster: Cluster) -> Connected:
