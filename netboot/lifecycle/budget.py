@@ -13,12 +13,12 @@ from netboot.lifecycle.conditions import Judged
 from netboot.lifecycle.drains import Drain
 from netboot.lifecycle.intents import Intent
 from netboot.lifecycle.reasons import ConditionType, Reason
+from netboot.lifecycle.remedies import OWNED
 from netboot.lifecycle.transitions import Mark
 
 BY_ITSELF = "by itself"
 """Nobody's word keeps it out: it is not Ready, or on its way."""
 NAMED = 3
-_BY_NUMBER = "remedy/"
 
 
 class Out(NamedTuple):
@@ -100,7 +100,7 @@ def slots(drains: Iterable[Drain], intents: Iterable[Intent]) -> set[str]:
 
 
 def _by(owner: str, who: str) -> str:
-    return f"by remedy {owner.removeprefix(_BY_NUMBER)}" if owner.startswith(_BY_NUMBER) else f"by {who}"
+    return f"by remedy {owner.removeprefix(OWNED)}" if owner.startswith(OWNED) else f"by {who}"
 
 
 def in_service(judged: Judged) -> bool:
