@@ -41,6 +41,8 @@ class Origin:
     """Told how many bytes went out, each time that some did."""
     gone: threading.Event = field(default_factory=threading.Event)
     """Once set, connections break, those that are under way too."""
+    lies: threading.Event = field(default_factory=threading.Event)
+    """Once set, what goes out is damaged, of requests that are under way too."""
     url: str = ""
     asked: list[tuple[str, str | None]] = field(default_factory=list)
     """Path and Range of every GET."""
@@ -101,7 +103,8 @@ class _Handler(BaseHTTPRequestHandler):
             if origin.gone.is_set():
                 self.close_connection = True
                 return
-            self.wfile.write(data[at : min(at + PIECE, stop)])
+            piece = data[at : min(at + PIECE, stop)]
+            self.wfile.write(piece[::-1] if origin.lies.is_set() else piece)
             origin.sent(min(at + PIECE, stop) - at)
             if origin.rate is not None and origin.released.wait(PIECE / origin.rate):
                 break

@@ -102,11 +102,7 @@ def test_each_brings_a_part_the_faster_more(network: Network) -> None:
 
 def test_one_that_lies_from_half_way_on_is_left_and_named(network: Network) -> None:
     bad = network.origins[BAD]
-
-    def lies() -> None:
-        bad.alter = lambda data: data[::-1]
-
-    network.half_way = lies
+    network.half_way = bad.lies.set
     done = network.fetch()
     assert left(done) == [f"netboot: left {bad.url}: sends damaged chunks"]
     assert all(count > 0 for count in network.brought()), "what it brought before stays"
