@@ -115,7 +115,7 @@ def a_pod_of_a_set(machine: Kubelet, annotations: dict[str, str] | None = None) 
     body = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": "s"}, "spec": spec}
     made = site.admin("POST", SETS, body)
     assert made.status_code == 201, made.text
-    pods = wait_for(lambda: site.admin("GET", f"{PODS}?labelSelector=app%3Ddrained").json()["items"], 60)
+    pods = wait_for(lambda: pods_of(site, made.json()["metadata"]["uid"]), 60)
     name: str = pods[0]["metadata"]["name"]
     target = {"apiVersion": "v1", "kind": "Node", "name": machine.name}
     binding = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": name}, "target": target}
@@ -124,6 +124,12 @@ def a_pod_of_a_set(machine: Kubelet, annotations: dict[str, str] | None = None) 
     status = {"phase": "Running", "conditions": [condition("Ready")]}
     machine.ask("PATCH", f"{PODS}/{name}/status", {"status": status}, 200)
     return name
+
+
+def pods_of(site: LiveSite, uid: str) -> list[Any]:
+    """Of the ReplicaSet with this uid: those of one that another test deleted may be there still."""
+    pods = site.admin("GET", f"{PODS}?labelSelector=app%3Ddrained").json()["items"]
+    return [pod for pod in pods if uid in [owner["uid"] for owner in pod["metadata"].get("ownerReferences", ())]]
 
 
 def a_budget(site: LiveSite) -> None:
