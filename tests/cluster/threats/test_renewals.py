@@ -25,6 +25,16 @@ def netboot(site: LiveSite, *arguments: str) -> str:
     return done.stdout
 
 
+def started(site: LiveSite) -> bool:
+    """The rollout has begun; False: a drain of another test, which took rights away, has not been looked at since."""
+    done = site.service.netboot("rollout", "start", "rolled", "next", "--bake", "0s", "--deadline", "10m")
+    if done.returncode != 0:
+        assert "machines cannot be drained now" in done.stderr, done.stderr
+        return False
+    assert "`netboot rollout status rolled` says how far they are" in done.stdout
+    return True
+
+
 def serves(site: LiveSite, machine: Kubelet) -> None:
     """It has joined, and its gate is open."""
     wait_for(lambda: "NodeRegistered" in site.phases(chassis_boot(site, machine.name)), 60)
@@ -50,8 +60,7 @@ def test_a_rollout_drains_a_machine_tells_it_to_reboot_and_counts_it_when_it_is_
     with machine.running():
         serves(site, machine)
         pod = a_pod_of_a_set(machine)
-        said = netboot(site, "start", "rolled", "next", "--bake", "0s", "--deadline", "10m")
-        assert "`netboot rollout status rolled` says how far they are" in said
+        wait_for(lambda: started(site), 90)
         wait_for(lambda: machine.drained() == "Draining", 60)
         leaving = f"/api/v1/namespaces/default/pods/{pod}"
         wait_for(lambda: site.admin("GET", leaving).json()["metadata"].get("deletionTimestamp"), 60)
