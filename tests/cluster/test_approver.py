@@ -132,7 +132,7 @@ def test_denied(site: Site, request: pytest.FixtureRequest, csr: Csr, reason: st
     assert (kind, said) == ("Denied", reason)
     assert message == words
     assert site.has_token(token)  # its owner may still use it: a thief must not be able to end it
-    assert f'msg="denied: {words}' in site.log.replace('\\"', '"')
+    wait_for(lambda: f'msg="denied: {words}' in site.log.replace('\\"', '"'))
 
 
 def test_a_token_replayed_after_use(site: Site) -> None:

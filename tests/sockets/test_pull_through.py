@@ -112,9 +112,9 @@ def test_a_new_replica_fetches_what_its_inventory_pins(scene: Scene, tmp_path: P
 
 def test_from_a_plain_origin(scene: Scene, tmp_path: Path) -> None:
     """A replica that is itself the upstream of another: the provisioning listener is such an origin."""
+    Store(scene.config.store).set_channel("stable", scene.digest)
     with serving(scene.config, scene.file) as first:
         pinned = INVENTORY.replace("{name: stable,", f"{{name: stable, image: {scene.digest},")
-        Store(scene.config.store).set_channel("stable", scene.digest)
         wait_for(lambda: first.outcome(MAC) == "boot", 60)
         replica = make_site(tmp_path / "replica", inventory=pinned)
         shutil.rmtree(replica.keys)

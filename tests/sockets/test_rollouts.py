@@ -219,7 +219,7 @@ def revoked_in_the_middle(site: Site) -> None:
     wait_for(lambda: all(site.image(name) == site.new for name in MACHINES))
     site.netboot("image", "revoke", "next", "--reason", "CVE", "--force-nothing-boots")
     wait_for(lambda: all(site.service.outcome(mac) == "unavailable" for mac in MACHINES.values()))
-    why = site.service.readyz()["details"]["images"]["unusable"]["stable"]
+    why = wait_for(lambda: site.service.readyz()["details"]["images"].get("unusable", {}).get("stable"))
     assert why == "it is revoked at this site: `netboot image revocations` says why"
     site.netboot("image", "unrevoke", site.new)
     wait_for(lambda: all(site.service.outcome(mac) == "boot" for mac in MACHINES.values()))
