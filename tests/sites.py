@@ -24,6 +24,8 @@ channels:
 """
 JOINING = INVENTORY.replace("channel: stable,", "channel: stable, pcrs: none,")
 """Where machines join, too."""
+WRITING_SECONDS = 30.0
+"""A service that runs writes into its store now and then, and whoever else does waits for it."""
 
 
 def free_ports(count: int = 2) -> list[int]:
@@ -115,4 +117,5 @@ def add_image(
     folder.mkdir(exist_ok=True)
     for part, data in blobs.items():
         (folder / part).write_bytes(data)
-    return Store(config.store).add_image(manifest, signer.sign(manifest), {part: folder / part for part in blobs})
+    store = Store(config.store, wait=WRITING_SECONDS)
+    return store.add_image(manifest, signer.sign(manifest), {part: folder / part for part in blobs})

@@ -12,7 +12,7 @@ from lab.registry import Registry
 from netboot.config import Config, load_config
 from tests.processes import wait_for
 from tests.registries import Proxy, faulty
-from tests.sites import INVENTORY, add_image, make_site
+from tests.sites import INVENTORY, WRITING_SECONDS, add_image, make_site
 from tests.sockets.service import Service, serving
 
 MAC = "52:54:00:00:00:01"
@@ -57,7 +57,7 @@ def scene(tmp_path: Path) -> Iterator[Scene]:
 def test_push_wipe_the_store_pull_through_and_serve(scene: Scene) -> None:
     """The registry answers 500 at first: that is said in words, and the service stays ready."""
     with serving(scene.configured(scene.place), scene.file) as service:
-        Store(scene.config.store).set_channel("stable", scene.digest)
+        Store(scene.config.store, wait=WRITING_SECONDS).set_channel("stable", scene.digest)
         scene.push(service)
         wait_for(lambda: service.outcome(MAC) == "boot", 60)
         details = service.readyz()["details"]["fetcher"]

@@ -22,7 +22,7 @@ from netboot.process import Kind
 from netboot.stores.sealing import NONCES, new_key, write_keys
 from tests import intruder
 from tests.processes import wait_for
-from tests.sites import TOKEN, add_image
+from tests.sites import TOKEN, WRITING_SECONDS, add_image
 from tests.sockets.service import Service, serving
 from tests.walls.attempts import ABSTRACT, ALL, ALLOWED, NAMES, NOTIFY, Orders, attempts, broken_into, done, odd
 from tests.walls.site import walled_site
@@ -102,7 +102,8 @@ def test_what_is_replaced_is_taken_up_by_those_who_may(service: Service) -> None
     write_keys(root / "secrets" / "sealing.keys", Keyset((new_key(),)))
     ring = KeyRing(root / "keys")
     ring.rotate()
-    Store(service.config.store).set_channel("stable", add_image(service.config, salt="new"))
+    store = Store(service.config.store, wait=WRITING_SECONDS)
+    store.set_channel("stable", add_image(service.config, salt="new"))
     wait_for(lambda: service.outcome("52:54:00:00:00:01") == "boot")
     assert service.readyz()["details"]["images"]["ok"], service.log
     for name, path in (("boot-0", "nonce.keys"), ("join-0", "sealing.keys")):
